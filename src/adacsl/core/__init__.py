@@ -1,0 +1,1 @@
+"""Costs, exact thresholds, the controller and the metrics: numpy and array-api-compat only."""

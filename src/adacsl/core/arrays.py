@@ -1,0 +1,205 @@
+"""Carrying arrays of any library (numpy, torch on any device, ...) into the core, checked once."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace, device, is_array_api_obj, is_torch_array
+
+Array = Any
+"""An array of any library that follows the array API standard: the core never asks which."""
+
+NARROW_FLOATS = ("float16", "bfloat16")
+
+
+def as_array(values: Array, name: str) -> Array:
+    """Pass arrays through untouched; turn lists, pandas and polars columns into numpy arrays."""
+    if is_torch_array(values):
+        return values.detach()
+    array = values if is_array_api_obj(values) and not isinstance(values, np.generic) else np.asarray(values)
+    if isinstance(array, np.ndarray) and array.dtype.kind not in "fiub":
+        raise TypeError(
+            f"{name} must be numbers, got an array of {array.dtype} such as {array.ravel()[:1]!r}; "
+            "encode text and objects as numbers first"
+        )
+    return array
+
+
+def as_vector(values: Array, name: str) -> Array:
+    """Return ``values`` as a one-dimensional, non-empty array; never flatten silently."""
+    array = as_array(values, name)
+    if array.ndim != 1:
+        raise ValueError(
+            f"{name} must be one-dimensional, got shape {tuple(array.shape)}; flatten it first, "
+            "for instance with .reshape(-1)"
+        )
+    if array.shape[0] == 0:
+        raise ValueError(f"{name} is empty: at least one sample is needed")
+    return array
+
+
+def as_scores(values: Array, name: str = "scores") -> Array:
+    """Return probabilities of the positive class as a checked float vector."""
+    array = as_vector(values, name)
+    xp = array_namespace(array)
+    if not xp.isdtype(array.dtype, "real floating"):
+        array = xp.astype(array, default_float(xp, array))
+    check_probabilities(array, name)
+    return array
+
+
+def check_probabilities(array: Array, name: str) -> None:
+    """Raise unless every entry is finite and in [0, 1]."""
+    xp = array_namespace(array)
+    # min and max carry NaN and inf out of the array: two passes and no temporary on the good path
+    low, high = float(xp.min(array)), float(xp.max(array))
+    if low >= 0.0 and high <= 1.0:
+        return
+    check_finite(array, name)
+    raise ValueError(
+        f"{name} must be probabilities in [0, 1], got values from {low:.6g} to {high:.6g}; "
+        "apply a sigmoid to logits first"
+    )
+
+
+def check_finite(array: Array, name: str) -> None:
+    """Raise, naming the first offender, unless every entry is finite."""
+    xp = array_namespace(array)
+    if math.isfinite(float(xp.min(array))) and math.isfinite(float(xp.max(array))):
+        return
+    bad = ~xp.isfinite(array)
+    flat = xp.reshape(bad, (-1,))
+    first = int(xp.argmax(xp.astype(flat, xp.int32)))
+    count = int(xp.sum(xp.astype(flat, xp.int64)))
+    raise ValueError(
+        f"{name} must be finite, got {float(xp.reshape(array, (-1,))[first])} at position {first} "
+        f"({count} such value{'s' if count > 1 else ''}); remove or repair these rows"
+    )
+
+
+def as_binary_labels(values: Array, like: Array, name: str = "labels") -> Array:
+    """Return 0/1 labels as a boolean vector (True = positive) where ``like`` lives."""
+    array = as_vector(values, name)
+    _check_length(array, like, name)
+    array = move(array, like)
+    xp = array_namespace(array)
+    if array.dtype == xp.bool:
+        return array
+    positive = array == 1
+    known = count_true(positive) + count_true(array == 0)
+    if known != array.shape[0]:
+        stranger = array[~(positive | (array == 0))][0]
+        raise ValueError(
+            f"{name} must be 0 or 1, got {stranger.item() if hasattr(stranger, 'item') else stranger!r} "
+            f"among others ({array.shape[0] - known} of {array.shape[0]}); "
+            "encode the positive class as 1 and the other as 0"
+        )
+    return positive
+
+
+def as_classes(values: Array, n_classes: int, name: str) -> Array:
+    """Return class numbers 0 .. K-1 as an integer vector."""
+    array = as_vector(values, name)
+    xp = array_namespace(array)
+    classes = xp.astype(array, xp.int64)
+    if xp.isdtype(array.dtype, "real floating") and not bool(xp.all(array == classes)):
+        raise ValueError(f"{name} must be class numbers, got fractional or missing values; decide first")
+    low, high = int(xp.min(classes)), int(xp.max(classes))
+    if low < 0 or high >= n_classes:
+        raise ValueError(f"{name} must be class numbers from 0 to {n_classes - 1}, got values from {low} to {high}")
+    return classes
+
+
+def as_weights(values: Array | None, like: Array, name: str = "sample_weight") -> Array | None:
+    """Return non-negative weights where ``like`` lives, in wide floats; None stays None."""
+    if values is None:
+        return None
+    array = as_vector(values, name)
+    _check_length(array, like, name)
+    array = move(array, like)
+    xp = array_namespace(array)
+    array = xp.astype(array, default_float(xp, array))
+    check_finite(array, name)
+    if float(xp.min(array)) < 0:
+        raise ValueError(f"{name} must not be negative, got {float(xp.min(array)):g}")
+    if float(xp.max(array)) == 0:
+        raise ValueError(f"{name} is zero everywhere: nothing is left to weigh")
+    return array
+
+
+def _check_length(array: Array, like: Array, name: str) -> None:
+    if array.shape[0] != like.shape[0]:
+        raise ValueError(f"{name} has {array.shape[0]} entries, expected {like.shape[0]}: one for each sample")
+
+
+def move(array: Array, like: Array) -> Array:
+    """Bring ``array`` into the library and onto the device of ``like`` (no copy if it is there)."""
+    if type(array) is type(like) and device(array) == device(like):
+        return array
+    if is_array_api_obj(array) and not isinstance(array, np.ndarray):
+        array = np.from_dlpack(array.cpu()) if is_torch_array(array) else np.asarray(array)
+    return array_namespace(like).asarray(array, device=device(like))
+
+
+def default_float(xp: Any, array: Array) -> Any:
+    """Return the widest float of the array's device: float64, except where it does not exist (Apple's MPS)."""
+    return xp.float32 if str(device(array)).startswith("mps") else xp.float64
+
+
+def widen(array: Array) -> Array:
+    """Half precision becomes float32 (exactly); everything else stays as it is."""
+    xp = array_namespace(array)
+    return xp.astype(array, xp.float32) if dtype_name(array) in NARROW_FLOATS else array
+
+
+def dtype_name(array: Array) -> str:
+    """Return the bare name of an array's dtype: ``torch.float16`` and numpy's ``float16`` are both 'float16'."""
+    return str(array.dtype).rsplit(".", maxsplit=1)[-1]
+
+
+def count_true(mask: Array) -> int:
+    """Count exactly, in 64-bit integers."""
+    xp = array_namespace(mask)
+    return int(xp.count_nonzero(mask))
+
+
+class FloatGrid(NamedTuple):
+    """The numbers a float type can hold, so that a threshold decides alike in narrow and wide comparisons.
+
+    Comparing a float32 array with a Python float happens in float32: a threshold that is no float32 is rounded on
+    the way and may fall onto a score. Thresholds are therefore always numbers of the scores' own type.
+    """
+
+    name: str
+
+    @classmethod
+    def of(cls, array: Array) -> FloatGrid:
+        """Return the grid of an array's own dtype."""
+        return cls(dtype_name(array))
+
+    def round(self, value: float) -> float:
+        """Return the grid's number nearest ``value``."""
+        if self.name != "bfloat16":
+            return float(np.dtype(self.name).type(value))
+        bits = int(np.float32(value).view(np.uint32))
+        bits += 0x7FFF + ((bits >> 16) & 1)
+        return float(np.uint32(bits & 0xFFFF0000).view(np.float32))
+
+    def below(self, value: float) -> float:
+        """Return a number of the grid under ``value``: the next one, or for zero a small negative one."""
+        if value <= 0:
+            # the next number under zero is subnormal, which some devices flush to zero
+            return -float(np.finfo(np.float16 if self.name == "float16" else np.float32).smallest_normal)
+        if self.name == "bfloat16":
+            return float(np.uint32(int(np.float32(value).view(np.uint32)) - 0x10000).view(np.float32))
+        kind = np.dtype(self.name).type
+        return float(np.nextafter(kind(value), kind(-1)))
+
+    def above(self, value: float) -> float:
+        """Return the grid's next number over ``value`` (``value`` >= 0, on the grid)."""
+        if self.name == "bfloat16":
+            return float(np.uint32(int(np.float32(value).view(np.uint32)) + 0x10000).view(np.float32))
+        kind = np.dtype(self.name).type
+        return float(np.nextafter(kind(value), kind(2)))

@@ -1,0 +1,376 @@
+"""AdaCSL's feedback loop: measure the cheapest threshold on validation data, correct the weight of the negatives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from adacsl.core.arrays import (
+    Array,
+    FloatGrid,
+    as_array,
+    as_binary_labels,
+    as_scores,
+    check_probabilities,
+    count_true,
+    widen,
+)
+from adacsl.core.costs import CostMatrix, as_host
+from adacsl.core.partitions import EqualWidth, Partition, Whole
+from adacsl.core.thresholds import Ties, check_target, paper_grid, subgroup_thresholds
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Update = Literal["exponential", "odds"]
+Search = Literal["everywhere", "subgroup"]
+
+LAMBDA_LIMITS = (1e-30, 1e30)
+"""lambda multiplies from epoch to epoch: these limits keep the weight a finite float32 whatever happens."""
+
+ODDS_LIMITS = (1e-6, 1.0 - 1e-6)
+"""The odds of thresholds at 0 and 1 are 0 and infinite: the exact odds update looks at thresholds inside these."""
+
+
+@dataclass(frozen=True)
+class Adjustment:
+    """What one step of the controller measured and decided.
+
+    Attributes
+    ----------
+    lambda_ : float
+        The accumulated correction, after this step.
+    factor : float
+        What lambda was multiplied by; exactly 1 where T' already is a cheapest threshold of every subgroup.
+    weight : float
+        Weight of the negative class in the loss, after this step.
+    thresholds, sizes : tuple of float
+        Cheapest threshold T_m and number of samples (or their weight) of each non-empty subgroup.
+    cost : float
+        Mean validation cost of deciding at T': what the classifier would cost if training stopped now.
+    converged : bool
+        Whether lambda moved by less than the tolerance.
+    """
+
+    lambda_: float
+    factor: float
+    weight: float
+    thresholds: tuple[float, ...]
+    sizes: tuple[float, ...]
+    cost: float
+    converged: bool
+
+
+class AdaptiveWeight:
+    r"""The controller: turns validation scores into the weight of the negative class (paper, Algorithm 1).
+
+    .. math::
+        \lambda \leftarrow \lambda \sum_m \frac{|D_m|}{R} \exp\frac{T_m - T'}{T'(1 - T')}, \qquad
+        w = \lambda \, \frac{C(1,0)}{C(0,1)} \, \frac{1 - T'}{T'}
+
+    with :math:`T_m` the cheapest threshold of subgroup *m* and :math:`T'` the threshold the finished classifier shall
+    decide with. It needs no network: feed it recorded scores and labels and read :attr:`history`.
+
+    Parameters
+    ----------
+    costs : CostMatrix
+        Class-wide costs of two classes.
+    target : float, default 0.5
+        T'. ``costs.threshold`` gives plain cross-entropy before the first step, 0.5 weighted cross-entropy.
+    partition : callable, default Whole()
+        ``Whole()``, ``EqualWidth(10)``, ``Quantile(10)`` or any callable from scores to subgroup numbers.
+    update : {"exponential", "odds"}
+        The paper's first-order form, or the exact odds ratio it approximates.
+    damping : float, default 1
+        Exponent of the factor; 1 is the paper, less is slower.
+    bounds : (float, float), optional
+        Limits of lambda.
+    candidates : array, optional
+        Search these thresholds only (:func:`~adacsl.core.thresholds.paper_grid` has the paper's).
+    tolerance : float, default 1e-3
+        ``converged`` says whether \|change of lambda\| was smaller.
+    search : {"everywhere", "subgroup"}
+        Look for T_m in [0, 1], or in the subgroup's own interval as the authors' later code does.
+    ties : {"nearest", "lowest"}
+        Among equally cheap thresholds take the one nearest T' (least adjustment), or the lowest as the authors' code.
+
+    Examples
+    --------
+    >>> controller = AdaptiveWeight(CostMatrix(fp=1, fn=4))
+    >>> controller.weight
+    0.25
+    >>> step = controller.step([0.1, 0.4, 0.6, 0.7], [0, 0, 0, 1])
+    >>> step.thresholds, round(step.factor, 3)
+    ((0.6,), 1.492)
+    """
+
+    def __init__(
+        self,
+        costs: CostMatrix,
+        *,
+        target: float = 0.5,
+        partition: Partition | Callable[[Array], Array] | None = None,
+        update: Update = "exponential",
+        damping: float = 1.0,
+        bounds: tuple[float, float] | None = None,
+        candidates: Array | None = None,
+        tolerance: float = 1e-3,
+        search: Search = "everywhere",
+        ties: Ties = "nearest",
+    ) -> None:
+        _check_costs(costs)
+        _check_choice("update", update, ("exponential", "odds"))
+        _check_choice("search", search, ("everywhere", "subgroup"))
+        _check_choice("ties", ties, ("nearest", "lowest"))
+        self.costs = costs
+        self.target = check_target(target)
+        self.partition = Whole() if partition is None else partition
+        if not callable(self.partition):
+            raise TypeError(f"partition must be callable, such as EqualWidth(10), got {partition!r}")
+        if search == "subgroup" and not hasattr(self.partition, "edges"):
+            raise TypeError("search='subgroup' needs a partition with edges: Whole(), EqualWidth(n) or Quantile(n)")
+        self.update = update
+        self.damping = _positive("damping", damping)
+        self.bounds = _check_bounds(bounds)
+        self.candidates = None if candidates is None else as_array(candidates, "candidates")
+        self.tolerance = _positive("tolerance", tolerance)
+        self.search = search
+        self.ties = ties
+        self.reset()
+
+    @classmethod
+    def as_published(cls, costs: CostMatrix, **settings: Any) -> AdaptiveWeight:
+        """Return the controller of the authors' later code: 10 bins, each searched on its own interval and grid."""
+        published: dict[str, Any] = {
+            "partition": EqualWidth(10),
+            "candidates": np.arange(201) / 200.0,
+            "search": "subgroup",
+            "ties": "lowest",
+        }
+        return cls(costs, **(published | settings))
+
+    @property
+    def lambda_(self) -> float:
+        """The accumulated correction; 1 at the start."""
+        return self._lambda
+
+    @property
+    def weight(self) -> float:
+        """Weight of the negative class in the loss: lambda * C(1,0)/C(0,1) * (1 - T')/T'."""
+        return self._lambda * self.base_weight
+
+    @property
+    def base_weight(self) -> float:
+        """The weight before any adaptation, b = C(1,0)/C(0,1) * (1 - T')/T' (eq. 5)."""
+        return (1.0 - self.target) / self.target / float(self.costs.ratio)
+
+    @property
+    def history(self) -> tuple[Adjustment, ...]:
+        """All steps so far."""
+        return tuple(self._history)
+
+    def reset(self) -> None:
+        """Forget everything: lambda is 1 again."""
+        self._lambda = 1.0
+        self._history: list[Adjustment] = []
+
+    def step(
+        self,
+        scores: Array,
+        labels: Array,
+        *,
+        costs: CostMatrix | None = None,
+        sample_weight: Array | None = None,
+    ) -> Adjustment:
+        """Measure the validation set and correct the weight.
+
+        Parameters
+        ----------
+        scores, labels : arrays of shape (n,)
+            Raw predicted probabilities and 0/1 labels of the **whole** validation set.
+        costs : CostMatrix, optional
+            Costs of these very samples, where every sample has its own.
+        sample_weight : array of shape (n,), optional
+            How much each sample counts.
+        """
+        scores = as_scores(scores, "validation scores")
+        positive = as_binary_labels(labels, scores)
+        _check_both_classes(positive)
+        wide = widen(scores)
+        prices = self.costs if costs is None else costs
+        subgroups = self.partition(wide)
+        edges = [float(e) for e in self.partition.edges(wide)] if self.search == "subgroup" else None  # type: ignore[attr-defined]
+        found, sizes = subgroup_thresholds(
+            scores, positive, prices, subgroups,
+            target=self.target, candidates=self.candidates, edges=edges, ties=self.ties, sample_weight=sample_weight,
+        )  # fmt: skip
+        goal = FloatGrid.of(scores).round(self.target)
+        factor = self._factor([t.value for t in found], sizes, goal)
+        before = self._lambda
+        self._lambda = float(np.clip(before * factor, *self.bounds))
+        adjustment = Adjustment(
+            lambda_=self._lambda,
+            factor=factor,
+            weight=self.weight,
+            thresholds=tuple(t.value for t in found),
+            sizes=tuple(sizes),
+            cost=prices.mean(positive, scores > goal, sample_weight=sample_weight),
+            converged=abs(self._lambda - before) < self.tolerance,
+        )
+        self._history.append(adjustment)
+        return adjustment
+
+    def correct(self, probabilities: Array) -> Array:
+        """Turn raw scores of the cost-weighted model into probabilities: ``p b / (p b + 1 - p)``.
+
+        lambda is left out on purpose: the loop has made T' the cheapest raw threshold, so T' has to map to the Bayes
+        threshold T. Deciding at T on corrected scores equals deciding at T' on raw ones, sample by sample.
+        """
+        raw = as_array(probabilities, "probabilities")
+        xp = array_namespace(raw)
+        raw = widen(raw) if xp.isdtype(raw.dtype, "real floating") else xp.astype(raw, xp.float64)
+        check_probabilities(raw, "probabilities")
+        odds = raw * self.base_weight
+        corrected = odds / (odds + (1.0 - raw))
+        # rounding must not carry a score over T, in comparisons of either precision
+        grid, bayes = FloatGrid.of(raw), float(self.costs.threshold)
+        rounded = grid.round(bayes)
+        low, high = min(rounded, grid.below(rounded) if rounded > bayes else rounded), grid.above(max(rounded, 0.0))
+        return xp.where(raw > grid.round(self.target), xp.clip(corrected, high, None), xp.clip(corrected, None, low))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the history as a pandas DataFrame, one row per step (needs pandas)."""
+        import pandas as pd  # noqa: PLC0415  pandas stays optional
+
+        return pd.DataFrame([asdict(a) for a in self._history], columns=[f.name for f in fields(Adjustment)])
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything needed to go on later, as plain JSON values."""
+        return {
+            "version": 1,
+            "settings": self._settings(),
+            "lambda": self._lambda,
+            "history": [asdict(a) | {"thresholds": list(a.thresholds), "sizes": list(a.sizes)} for a in self._history],
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a saved state; it must come from a controller with the same settings."""
+        _check_state(state, self._settings())
+        self._lambda = float(state["lambda"])
+        self._history = [
+            Adjustment(**(row | {"thresholds": tuple(row["thresholds"]), "sizes": tuple(row["sizes"])}))
+            for row in state["history"]
+        ]
+
+    def __repr__(self) -> str:
+        return f"AdaptiveWeight({self.costs!r}, target={self.target:g}, lambda={self._lambda:.6g})"
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "costs": self.costs.to_dict(),
+            "target": self.target,
+            "partition": repr(self.partition) if hasattr(self.partition, "edges") else "callable",
+            "update": self.update,
+            "damping": self.damping,
+            "bounds": list(self.bounds),
+            "candidates": None if self.candidates is None else as_host(self.candidates).tolist(),
+            "tolerance": self.tolerance,
+            "search": self.search,
+            "ties": self.ties,
+        }
+
+    def _factor(self, thresholds: list[float], sizes: list[float], goal: float) -> float:
+        moves = np.asarray([step_factor(t, goal, update=self.update) for t in thresholds])
+        share = np.asarray(sizes) / math.fsum(sizes)
+        factor = 1.0 if bool(np.all(moves == 1.0)) else float(moves @ share)
+        return float(factor**self.damping)
+
+
+def step_factor(threshold: float, target: float = 0.5, *, update: Update = "exponential") -> float:
+    r"""Return what the negatives' weight must be multiplied by for ``threshold`` to move to ``target``.
+
+    .. math:: \exp\frac{T_m - T'}{T'(1 - T')} \quad\text{(eq. 7)}\qquad\text{or}\qquad
+       \frac{T_m}{1 - T_m} \cdot \frac{1 - T'}{T'} \quad\text{(exact)}
+
+    Examples
+    --------
+    >>> step_factor(0.5)
+    1.0
+    >>> round(step_factor(0.6), 4), round(step_factor(0.6, update="odds"), 4)
+    (1.4918, 1.5)
+    """
+    if threshold == target:
+        return 1.0
+    if update == "odds":
+        inside = min(max(threshold, ODDS_LIMITS[0]), ODDS_LIMITS[1])
+        return inside / (1.0 - inside) * (1.0 - target) / target
+    # T' near 0 or 1 can ask for e^1000: the clip keeps the product with lambda finite
+    return math.exp(min(max((threshold - target) / (target * (1.0 - target)), -300.0), 300.0))
+
+
+def _check_costs(costs: CostMatrix) -> None:
+    if not isinstance(costs, CostMatrix):
+        raise TypeError(f"costs must be a CostMatrix such as CostMatrix(fp=1, fn=8), got {costs!r}")
+    if costs.n_classes != 2:
+        raise ValueError(f"the controller steers two classes, but the cost matrix has {costs.n_classes}")
+    if costs.n_instances is not None:
+        raise ValueError(
+            "the controller holds one weight for all samples: give class-wide costs, for instance costs.averaged(), "
+            "and pass the costs of the validation samples to step(..., costs=...)"
+        )
+
+
+def _check_both_classes(positive: Array) -> None:
+    n, positives = positive.shape[0], count_true(positive)
+    if positives in (0, n):
+        raise ValueError(
+            f"adaptation needs both classes in the validation set, but all {n} labels are {int(positives > 0)}; "
+            "use a larger or stratified validation set"
+        )
+
+
+def _check_choice(name: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
+
+
+def _positive(name: str, value: float) -> float:
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{name} must be a positive number, got {value!r}")
+    return float(value)
+
+
+def _check_bounds(bounds: tuple[float, float] | None) -> tuple[float, float]:
+    if bounds is None:
+        return LAMBDA_LIMITS
+    low, high = (float(b) for b in bounds)
+    if not (LAMBDA_LIMITS[0] <= low <= 1.0 <= high <= LAMBDA_LIMITS[1]):
+        raise ValueError(f"bounds must enclose lambda's start, low <= 1 <= high within {LAMBDA_LIMITS}, got {bounds!r}")
+    return low, high
+
+
+def _check_state(state: dict[str, Any], settings: dict[str, Any]) -> None:
+    if not isinstance(state, dict) or set(state) != {"version", "settings", "lambda", "history"}:
+        raise ValueError(
+            "this is no state of an AdaptiveWeight: expected the keys version, settings, lambda and history, "
+            f"got {sorted(state) if isinstance(state, dict) else type(state).__name__}"
+        )
+    if state["version"] != 1:
+        raise ValueError(f"the state has version {state['version']!r}, this adacsl reads version 1: update adacsl")
+    for name, value in settings.items():
+        if state["settings"].get(name) != value:
+            raise ValueError(
+                f"the state was saved with {name}={state['settings'].get(name)!r}, this controller has "
+                f"{name}={value!r}; make the controller with the saved settings"
+            )
+    saved = state["lambda"]
+    if not isinstance(saved, float | int) or not math.isfinite(saved) or saved <= 0:
+        raise ValueError(f"the saved lambda must be a positive number, got {saved!r}: the state is damaged")
+
+
+__all__ = ["AdaptiveWeight", "Adjustment", "Search", "Update", "paper_grid", "step_factor"]

@@ -1,0 +1,176 @@
+"""How scores do over all cost ratios: Brier curve, cost space, decision curve, calibration."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace, device
+
+from adacsl.core.arrays import Array, as_binary_labels, as_scores, as_vector, count_true, default_float, widen
+from adacsl.core.costs import CostMatrix
+from adacsl.core.partitions import EqualWidth, Partition
+from adacsl.core.thresholds import cost_curve
+
+
+class Curve(NamedTuple):
+    """Points of a curve over ``x`` in [0, 1], and the exact area under it."""
+
+    x: Array
+    y: Array
+    area: float
+
+
+class DecisionCurve(NamedTuple):
+    """Net benefit per sample at each threshold: of the model, and of treating all; treating none is 0."""
+
+    thresholds: Array
+    net_benefit: Array
+    treat_all: Array
+
+
+class Calibration(NamedTuple):
+    """Mean score and share of positives of each non-empty bin, the bins' sizes, and the expected error."""
+
+    mean_score: Array
+    positive_share: Array
+    sizes: Array
+    error: float
+
+
+def brier_curve(scores: Array, labels: Array) -> Curve:
+    r"""Return the cost of trusting the scores, over all cost ratios (Hernandez-Orallo, Flach & Ferri).
+
+    At cost proportion :math:`c = C(1,0) / (C(1,0) + C(0,1))` (which is also the Bayes threshold) the scores are cut at
+    *c* itself, and the mean cost, with :math:`C(1,0) + C(0,1) = 2`, is
+
+    .. math:: L(c) = 2 \left[ c \cdot \mathrm{FP}(c) + (1 - c) \cdot \mathrm{FN}(c) \right] / n .
+
+    The area under the curve is the Brier score. ``x`` holds each distinct score twice, as the curve jumps there.
+
+    Examples
+    --------
+    >>> round(brier_curve([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1]).area, 6)
+    0.158125
+    """
+    misses, alarms, cuts, n = _error_counts(scores, labels)
+    xp = array_namespace(cuts)
+    borders = _pad(cuts, 0.0, 1.0)
+    left, right = borders[:-1], borders[1:]  # cut k holds for c from left to right
+    x = xp.reshape(xp.stack((left, right), axis=1), (-1,))
+    y = xp.reshape(xp.stack((_loss(left, misses, alarms, n), _loss(right, misses, alarms, n)), axis=1), (-1,))
+    positive = as_binary_labels(labels, as_scores(scores))
+    wide = xp.astype(widen(as_scores(scores)), default_float(xp, cuts))
+    return Curve(x, y, float(xp.mean((wide - xp.astype(positive, wide.dtype)) ** 2)))
+
+
+def optimal_cost_curve(scores: Array, labels: Array) -> Curve:
+    r"""Return the cost at the best threshold for each cost ratio: the lower envelope in cost space (Drummond & Holte).
+
+    Same axes as :func:`brier_curve`, whose distance to this curve is what better calibration alone could save. The
+    curve is piecewise linear; ``x`` holds its corners, found from the convex hull of the ROC points.
+    """
+    misses, alarms, _, n = _error_counts(scores, labels)
+    xp = array_namespace(misses)
+    misses, alarms = _convex_hull(misses, alarms)
+    # neighbouring cuts cost the same where c * (alarms lost) = (1 - c) * (misses gained)
+    gained, lost = misses[1:] - misses[:-1], alarms[:-1] - alarms[1:]
+    corners = _pad(gained / (gained + lost), 0.0, 1.0)
+    y = _loss(corners, _pad_last(misses), _pad_last(alarms), n)
+    area = float(xp.sum((corners[1:] - corners[:-1]) * (y[1:] + y[:-1]) / 2))
+    return Curve(corners, y, area)
+
+
+def decision_curve(scores: Array, labels: Array, thresholds: Array | None = None) -> DecisionCurve:
+    r"""Return the net benefit of acting on the scores at each threshold (Vickers & Elkin).
+
+    .. math:: \mathrm{NB}(t) = \frac{\mathrm{TP}(t)}{n} - \frac{\mathrm{FP}(t)}{n} \cdot \frac{t}{1 - t}
+
+    ``thresholds`` defaults to 0.01, 0.02, ..., 0.99 and must lie in [0, 1). Positive is ``score > t``, as everywhere.
+    """
+    checked = widen(as_scores(scores))
+    positive = as_binary_labels(labels, checked)
+    xp = array_namespace(checked)
+    kind = default_float(xp, checked)
+    at = xp.asarray(
+        np.arange(1, 100) / 100.0 if thresholds is None else as_vector(thresholds, "thresholds"),
+        dtype=kind, device=device(checked),
+    )  # fmt: skip
+    if float(xp.min(at)) < 0 or float(xp.max(at)) >= 1:
+        raise ValueError("thresholds of a decision curve must lie in [0, 1): the odds of 1 are infinite")
+    wide = xp.astype(checked, kind)
+    n, positives = checked.shape[0], count_true(positive)
+    over_positive = positives - xp.searchsorted(xp.sort(wide[positive]), at, side="right")
+    over_negative = (n - positives) - xp.searchsorted(xp.sort(wide[~positive]), at, side="right")
+    odds = at / (1.0 - at)
+    benefit = xp.astype(over_positive, kind) / n - xp.astype(over_negative, kind) / n * odds
+    return DecisionCurve(at, benefit, positives / n - (n - positives) / n * odds)
+
+
+def calibration_error(
+    scores: Array, labels: Array, *, partition: Partition | None = None, norm: int = 1
+) -> Calibration:
+    r"""Compare mean score and share of positives in bins of similar score.
+
+    .. math:: \mathrm{ECE}_q = \Big( \sum_m \frac{|D_m|}{n} \,
+        \big| \overline{p}_m - \overline{y}_m \big|^q \Big)^{1/q}
+
+    The default partition is ``EqualWidth(15)``; ``Quantile(15)`` is steadier on skewed scores.
+    """
+    if norm not in (1, 2):
+        raise ValueError(f"norm must be 1 or 2, got {norm!r}")
+    checked = widen(as_scores(scores))
+    positive = as_binary_labels(labels, checked)
+    xp = array_namespace(checked)
+    kind = default_float(xp, checked)
+    bins = (EqualWidth(15) if partition is None else partition)(checked)
+    order = xp.argsort(bins)
+    sizes = xp.unique_counts(bins).counts
+    ends = xp.cumulative_sum(sizes, include_initial=True)
+
+    def bin_means(values: Array) -> Array:
+        sums = xp.take(xp.cumulative_sum(xp.take(values, order), include_initial=True), ends)
+        return (sums[1:] - sums[:-1]) / xp.astype(sizes, kind)
+
+    mean_score, share = bin_means(xp.astype(checked, kind)), bin_means(xp.astype(positive, kind))
+    weight = xp.astype(sizes, kind) / checked.shape[0]
+    error = float(xp.sum(weight * xp.abs(mean_score - share) ** norm)) ** (1.0 / norm)
+    return Calibration(mean_score, share, sizes, error)
+
+
+def _error_counts(scores: Array, labels: Array) -> tuple[Array, Array, Array, int]:
+    """Return false negatives and false positives of each cut, the distinct scores, and n."""
+    curve = cost_curve(scores, labels, CostMatrix(fp=1, fn=1))
+    xp = array_namespace(curve.thresholds)
+    cuts = xp.astype(curve.thresholds[1:], curve.costs.dtype)
+    return curve.false_negatives, curve.false_positives, cuts, as_vector(scores, "scores").shape[0]
+
+
+def _loss(c: Array, misses: Array, alarms: Array, n: int) -> Array:
+    return 2.0 * (c * alarms + (1.0 - c) * misses) / n
+
+
+def _pad(values: Array, first: float, last: float) -> Array:
+    xp = array_namespace(values)
+    ends = xp.asarray([first, last], dtype=values.dtype, device=device(values))
+    return xp.concat((ends[:1], values, ends[1:]))
+
+
+def _pad_last(values: Array) -> Array:
+    return array_namespace(values).concat((values, values[-1:]))
+
+
+def _convex_hull(misses: Array, alarms: Array) -> tuple[Array, Array]:
+    """Keep the cuts on the lower convex hull; alarms fall and misses rise along them."""
+    xp = array_namespace(misses)
+    while misses.shape[0] > 2:
+        step_misses, step_alarms = misses[1:] - misses[:-1], alarms[1:] - alarms[:-1]
+        # a point on or above the line between its neighbours is no corner, whatever else is removed
+        bend = step_alarms[:-1] * step_misses[1:] - step_alarms[1:] * step_misses[:-1]
+        corner = bend < 0
+        if bool(xp.all(corner)):
+            break
+        end = xp.ones((1,), dtype=xp.bool, device=device(misses))
+        keep = xp.concat((end, corner, end))
+        misses, alarms = misses[keep], alarms[keep]
+    return misses, alarms

@@ -1,0 +1,422 @@
+"""The exact cheapest threshold of a set of scores, and the whole curve it is read from.
+
+One sort and prefix sums: calling the k lowest scores negative costs the misses among them plus the false alarms
+among the others. Every cut between two distinct scores is looked at, in O(n log n), on the device of the scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array
+
+from adacsl.core.arrays import (
+    Array,
+    FloatGrid,
+    as_binary_labels,
+    as_scores,
+    as_vector,
+    as_weights,
+    default_float,
+    dtype_name,
+    move,
+    widen,
+)
+from adacsl.core.costs import CostMatrix
+
+Ties = Literal["nearest", "lowest"]
+
+TIE_TOLERANCE = 1e-12
+"""Costs this close (relative) count as equal: sums of floats differ in the last digits with the order of addition."""
+
+
+class Threshold(NamedTuple):
+    """A cheapest threshold: deciding ``score > value`` costs exactly ``cost``.
+
+    ``[low, high)`` is the interval of equally cheap thresholds that ``value`` was taken from (closed where it
+    ends at 1).
+    """
+
+    value: float
+    cost: float
+    low: float
+    high: float
+
+
+class CostCurve(NamedTuple):
+    """The cost of every distinct cut: deciding ``score > thresholds[k]`` costs ``costs[k]``.
+
+    The first threshold lies below all scores (everything is positive), the others are the distinct scores in rising
+    order. ``false_negatives`` and ``false_positives`` split the avoidable part of the cost.
+    """
+
+    thresholds: Array
+    costs: Array
+    false_negatives: Array
+    false_positives: Array
+
+
+class _Cuts(NamedTuple):
+    """Sorted samples and what it costs to call the first k = 0 .. n of them negative."""
+
+    scores: Array  # n, rising
+    missed: Array  # n + 1: false negatives, rising from 0
+    alarmed: Array  # n + 1: false positives, falling to 0
+    base: float  # what the samples cost even when every decision is right
+
+
+class _Samples(NamedTuple):
+    """Checked input."""
+
+    scores: Array
+    positive: Array
+    costs: CostMatrix
+    weight: Array | None
+    grid: FloatGrid
+
+
+def find_threshold(
+    scores: Array,
+    labels: Array,
+    costs: CostMatrix,
+    *,
+    target: float = 0.5,
+    candidates: Array | None = None,
+    sample_weight: Array | None = None,
+) -> Threshold:
+    """Return the cheapest threshold; among equally cheap ones, the point nearest ``target``.
+
+    Parameters
+    ----------
+    scores : array of shape (n,)
+        Probabilities of the positive class, on any device.
+    labels : array of shape (n,)
+        0 or 1.
+    costs : CostMatrix
+        For two classes; class-wide or with costs of each sample.
+    target : float, default 0.5
+        Where to stay when several thresholds are equally cheap (the paper's T').
+    candidates : array, optional
+        Look at these thresholds only, as the paper does (0, 0.005, ..., 0.9). Default: every cut.
+    sample_weight : array of shape (n,), optional
+        How much each sample counts.
+
+    Examples
+    --------
+    >>> find_threshold([0.1, 0.3, 0.6, 0.8], [0, 1, 0, 1], CostMatrix(fp=1, fn=8))
+    Threshold(value=0.29999999999999993, cost=1.0, low=0.1, high=0.3)
+    """
+    samples = _check(scores, labels, costs, sample_weight)
+    cuts = _running_costs(samples, *_sort(samples))
+    return _search(cuts, samples.grid, check_target(target), _as_candidates(candidates, samples.scores))
+
+
+def cost_curve(scores: Array, labels: Array, costs: CostMatrix, *, sample_weight: Array | None = None) -> CostCurve:
+    """Return the cost of every distinct cut.
+
+    Examples
+    --------
+    >>> curve = cost_curve([0.1, 0.3, 0.6, 0.8], [0, 1, 0, 1], CostMatrix(fp=1, fn=8))
+    >>> curve.costs.tolist()
+    [2.0, 1.0, 9.0, 8.0, 16.0]
+    """
+    samples = _check(scores, labels, costs, sample_weight)
+    cuts = _running_costs(samples, *_sort(samples))
+    xp = array_namespace(cuts.scores)
+    distinct = _distinct(cuts.scores)
+    first = xp.asarray([samples.grid.below(float(cuts.scores[0]))], dtype=cuts.scores.dtype, device=device(cuts.scores))
+    missed, alarmed = cuts.missed[distinct], cuts.alarmed[distinct]
+    return CostCurve(xp.concat((first, cuts.scores))[distinct], missed + alarmed + cuts.base, missed, alarmed)
+
+
+def subgroup_thresholds(
+    scores: Array,
+    labels: Array,
+    costs: CostMatrix,
+    subgroups: Array,
+    *,
+    target: float,
+    candidates: Array | None = None,
+    edges: Sequence[float] | None = None,
+    ties: Ties = "nearest",
+    sample_weight: Array | None = None,
+) -> tuple[list[Threshold], list[float]]:
+    """Return the cheapest threshold and the size (or weight) of each non-empty subgroup, from one sort.
+
+    ``edges`` confines the search of subgroup m to ``[edges[m], edges[m + 1]]``.
+    """
+    samples = _check(scores, labels, costs, sample_weight)
+    xp = array_namespace(samples.scores)
+    numbers = move(as_vector(subgroups, "subgroups"), samples.scores)
+    if numbers.shape[0] != samples.scores.shape[0]:
+        raise ValueError(f"the partition numbered {numbers.shape[0]} of {samples.scores.shape[0]} samples")
+    order = _order(samples.scores)
+    order = xp.take(order, xp.argsort(xp.take(numbers, order), stable=True))
+    found = xp.unique_counts(numbers)
+    rank = [int(v) for v in found.values]
+    results, sizes, start = [], [], 0
+    for number, size in sorted(zip(rank, (int(c) for c in found.counts), strict=True)):
+        members = order[start : start + size]
+        start += size
+        part = _Samples(
+            xp.take(samples.scores, members),
+            xp.take(samples.positive, members),
+            samples.costs.rows(members),
+            None if samples.weight is None else xp.take(samples.weight, members),
+            samples.grid,
+        )
+        span = (0.0, 1.0) if edges is None else (float(edges[number]), float(edges[number + 1]))
+        cuts = _running_costs(part, part.scores, part.positive, None)
+        allowed = _as_candidates(candidates, part.scores)
+        results.append(_search(cuts, samples.grid, target, allowed, span=span, ties=ties))
+        sizes.append(float(size) if part.weight is None else float(xp.sum(part.weight)))
+    return results, sizes
+
+
+def check_target(target: float) -> float:
+    """Return a threshold strictly between 0 and 1, or raise."""
+    if not 0.0 < float(target) < 1.0:
+        raise ValueError(f"target must lie strictly between 0 and 1, got {target!r}")
+    return float(target)
+
+
+def _check(scores: Array, labels: Array, costs: CostMatrix, sample_weight: Array | None) -> _Samples:
+    if not isinstance(costs, CostMatrix):
+        raise TypeError(f"costs must be a CostMatrix such as CostMatrix(fp=1, fn=8), got {costs!r}")
+    if costs.n_classes != 2:
+        raise ValueError(f"a threshold belongs to two classes, but the cost matrix has {costs.n_classes}")
+    checked = as_scores(scores)
+    positive = as_binary_labels(labels, checked)
+    costs._check_instances(checked.shape[0])
+    return _Samples(widen(checked), positive, costs, as_weights(sample_weight, checked), FloatGrid.of(checked))
+
+
+# sorting
+
+
+def _sort(samples: _Samples) -> tuple[Array, Array, Array | None]:
+    """Return sorted scores, their labels, and the order (None where nothing else has to be brought along)."""
+    plain = samples.weight is None and samples.costs.n_instances is None
+    if plain and _can_pack(samples.scores):
+        return *_sort_packed(samples.scores, samples.positive), None
+    order = _order(samples.scores)
+    xp = array_namespace(order)
+    return xp.take(samples.scores, order), xp.take(samples.positive, order), order
+
+
+def _can_pack(scores: Array) -> bool:
+    known = is_numpy_array(scores) or is_torch_array(scores)
+    return known and dtype_name(scores) in ("float32", "float64")
+
+
+def _sort_packed(scores: Array, positive: Array) -> tuple[Array, Array]:
+    """Sort scores with their labels as plain integers, far faster than an argsort.
+
+    The bits of a float in [0, 1] read as an integer rise with it and leave the two top bits free: shifted by one they
+    make room for the label.
+    """
+    xp = array_namespace(scores)
+    whole = xp.int32 if dtype_name(scores) == "float32" else xp.int64
+    # adding 0.0 makes a negative zero positive
+    keys = (scores + 0.0).view(whole)
+    keys <<= 1
+    keys |= xp.astype(positive, whole)
+    if is_numpy_array(keys):
+        keys.sort()
+    else:
+        keys = xp.sort(keys)
+    labels = xp.astype(keys & 1, xp.bool)
+    keys >>= 1
+    return keys.view(scores.dtype), labels
+
+
+def _order(scores: Array) -> Array:
+    """Return the positions of the scores in rising order."""
+    n = scores.shape[0]
+    if is_numpy_array(scores) and scores.dtype == np.float32 and n < 2**32:
+        # score and position in one 64-bit integer: numpy sorts those several times faster than it argsorts
+        keys = (scores + np.float32(0)).view(np.int32).astype(np.int64)
+        keys <<= 32
+        keys |= np.arange(n)
+        keys.sort()
+        keys &= 0xFFFFFFFF
+        return keys
+    return array_namespace(scores).argsort(scores, stable=False)
+
+
+# costs of all cuts
+
+
+def _running_costs(samples: _Samples, scores: Array, positive: Array, order: Array | None) -> _Cuts:
+    fp, fn = samples.costs.fp - samples.costs.tn, samples.costs.fn - samples.costs.tp
+    if samples.weight is None and isinstance(fp, float) and isinstance(fn, float):
+        return _running_counts(scores, positive, samples.costs)
+    xp = array_namespace(scores)
+    # one signed number per sample, so that one gather brings everything into order
+    stake = xp.where(samples.positive, _price(fn, scores), -_price(fp, scores))
+    if samples.weight is not None:
+        stake = stake * samples.weight
+    if order is not None:
+        stake = xp.take(stake, order)
+    zero = xp.zeros((1,), dtype=stake.dtype, device=device(stake))
+    missed = _sums_before(xp.maximum(stake, zero))
+    # summed from the other end rather than subtracted from the total: no digits cancel
+    alarmed = xp.flip(_sums_before(xp.flip(xp.maximum(-stake, zero))))
+    return _Cuts(scores, missed, alarmed, _unavoidable_cost(samples))
+
+
+def _running_counts(scores: Array, positive: Array, costs: CostMatrix) -> _Cuts:
+    xp = array_namespace(scores)
+    kind = default_float(xp, scores)
+    n = scores.shape[0]
+    counter = xp.int32 if n < 2**31 - 1 else xp.int64
+    misses = _sums_before(xp.astype(positive, counter))
+    positives = int(misses[-1])
+    # of the n - k samples above cut k, all but the remaining positives are false alarms
+    alarms = misses + xp.arange(n - positives, -positives - 1, -1, dtype=counter, device=device(scores))
+    missed, alarmed = xp.astype(misses, kind), xp.astype(alarms, kind)
+    missed *= costs.fn - costs.tp
+    alarmed *= costs.fp - costs.tn
+    return _Cuts(scores, missed, alarmed, costs.tp * positives + costs.tn * (n - positives))
+
+
+def _sums_before(values: Array) -> Array:
+    """Return the sums of the first 0, 1, ..., n values, in the values' own type."""
+    if is_numpy_array(values):
+        sums = np.empty(values.shape[0] + 1, dtype=values.dtype)
+        sums[0] = 0
+        np.cumsum(values, out=sums[1:])
+        return sums
+    return array_namespace(values).cumulative_sum(values, dtype=values.dtype, include_initial=True)
+
+
+def _unavoidable_cost(samples: _Samples) -> float:
+    xp = array_namespace(samples.scores)
+    tp, tn = samples.costs.tp, samples.costs.tn
+    if isinstance(tp, float) and tp == 0.0 and isinstance(tn, float) and tn == 0.0:
+        return 0.0
+    right = xp.where(samples.positive, _price(tp, samples.scores), _price(tn, samples.scores))
+    return float(xp.sum(right if samples.weight is None else right * samples.weight))
+
+
+def _price(cell: Any, like: Array) -> Array:
+    """Return a price as a wide array (of one or of n numbers) where ``like`` lives."""
+    xp = array_namespace(like)
+    kind = default_float(xp, like)
+    if isinstance(cell, float):
+        return xp.asarray([cell], dtype=kind, device=device(like))
+    return xp.astype(move(cell, like), kind, copy=False)
+
+
+def _distinct(scores: Array) -> Array:
+    """Return which of the n + 1 cuts fall between two different scores (or at an end)."""
+    xp = array_namespace(scores)
+    end = xp.ones((1,), dtype=xp.bool, device=device(scores))
+    return xp.concat((end, scores[1:] != scores[:-1], end))
+
+
+# choosing among the cuts
+
+
+def _search(
+    cuts: _Cuts,
+    grid: FloatGrid,
+    target: float,
+    candidates: Array | None,
+    *,
+    span: tuple[float, float] = (0.0, 1.0),
+    ties: Ties = "nearest",
+) -> Threshold:
+    goal = grid.round(target)
+    if candidates is not None:
+        return _best_candidate(cuts, goal, candidates, span, ties)
+    return _best_cut(cuts, grid, span[0] if ties == "lowest" else goal, span)
+
+
+def _best_cut(cuts: _Cuts, grid: FloatGrid, goal: float, span: tuple[float, float]) -> Threshold:
+    xp = array_namespace(cuts.scores)
+    costs = cuts.missed + cuts.alarmed
+    costs[~_distinct(cuts.scores)] = xp.inf
+    cheapest = xp.min(costs)
+    optimal = xp.nonzero(costs <= cheapest * (1.0 + TIE_TOLERANCE))[0]
+    n = cuts.scores.shape[0]
+    kind = default_float(xp, cuts.scores)
+    # thresholds from low up to (not including) high call the same samples negative
+    low = xp.where(optimal == 0, span[0], xp.astype(xp.take(cuts.scores, xp.maximum(optimal - 1, optimal * 0)), kind))
+    high = xp.where(
+        optimal == n, xp.inf, xp.astype(xp.take(cuts.scores, xp.minimum(optimal, optimal * 0 + (n - 1))), kind)
+    )
+    zero = xp.zeros_like(low)
+    inside = (low <= goal) & (goal < high)
+    distance = xp.where(inside, zero - 1.0, xp.where(goal < low, low - goal, goal - high))
+    nearest = int(xp.argmin(distance))
+    first, last = _joined_interval(low, high, nearest)
+    value = _point_of(float(low[nearest]), float(high[nearest]), goal, grid)
+    return Threshold(
+        value,
+        float(costs[int(optimal[nearest])]) + cuts.base,
+        min(float(low[first]), value),
+        min(float(high[last]), span[1]),
+    )
+
+
+def _point_of(low: float, high: float, goal: float, grid: FloatGrid) -> float:
+    if low >= high:  # only the cut below every score: a score of 0 (or on the span's border) has to be positive
+        return grid.below(high)
+    if goal >= high:
+        return grid.below(high)
+    return max(low, goal)
+
+
+def _joined_interval(low: Array, high: Array, nearest: int) -> tuple[int, int]:
+    """Return the first and last of the optimal cuts that touch each other around the nearest one."""
+    xp = array_namespace(low)
+    gaps = xp.nonzero(high[:-1] != low[1:])[0]  # a gap after cut g
+    before, after = gaps[gaps < nearest], gaps[gaps >= nearest]
+    first = int(before[-1]) + 1 if before.shape[0] else 0
+    last = int(after[0]) if after.shape[0] else low.shape[0] - 1
+    return first, last
+
+
+def _best_candidate(cuts: _Cuts, goal: float, candidates: Array, span: tuple[float, float], ties: Ties) -> Threshold:
+    xp = array_namespace(cuts.scores)
+    allowed = candidates[(candidates >= span[0]) & (candidates <= span[1])]
+    if allowed.shape[0] == 0:
+        raise ValueError(f"no candidate threshold lies between {span[0]:g} and {span[1]:g}; give a finer grid")
+    cut = xp.searchsorted(cuts.scores, allowed, side="right")
+    costs = xp.take(cuts.missed + cuts.alarmed, cut)
+    optimal = allowed[costs <= xp.min(costs) * (1.0 + TIE_TOLERANCE)]
+    chosen = 0 if ties == "lowest" else int(xp.argmin(xp.abs(optimal - goal)))
+    value = float(optimal[chosen])
+    cost = float(xp.take(costs, xp.nonzero(allowed == optimal[chosen])[0][:1])[0])
+    return Threshold(value, cost + cuts.base, float(xp.min(optimal)), float(xp.max(optimal)))
+
+
+def _as_candidates(candidates: Array | None, scores: Array) -> Array | None:
+    if candidates is None:
+        return None
+    xp: Any = array_namespace(scores)
+    array = move(as_vector(candidates, "candidates"), scores)
+    array = xp.sort(xp.astype(array, scores.dtype))
+    if not bool(xp.all(xp.isfinite(array))):
+        raise ValueError("candidates must be finite thresholds")
+    return array
+
+
+def paper_grid() -> Array:
+    """Return the thresholds the authors' code tries: 0, 0.005, ..., 0.9."""
+    return np.arange(181) / 200.0
+
+
+__all__ = [
+    "CostCurve",
+    "Threshold",
+    "Ties",
+    "check_target",
+    "cost_curve",
+    "find_threshold",
+    "paper_grid",
+    "subgroup_thresholds",
+]

@@ -1,0 +1,1 @@
+"""One module per framework; each is the only one that imports it."""

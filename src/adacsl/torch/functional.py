@@ -1,0 +1,110 @@
+"""The losses as functions of logits, targets and the weight of the negative class."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+Reduction = Literal["mean", "sum", "none"]
+
+
+def weighted_cross_entropy(
+    logits: Tensor,
+    targets: Tensor,
+    negative_weight: Tensor | float = 1.0,
+    *,
+    sample_weight: Tensor | None = None,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    r"""Cross-entropy whose negative part is weighted (paper, eq. 4, 5 and 9).
+
+    .. math:: L = -y \log p - w \, (1 - y) \log(1 - p), \qquad p = \sigma(z)
+
+    Parameters
+    ----------
+    logits : Tensor of shape (n,), (n, 1) or (n, 2), or of any shape equal to that of ``targets``
+        One logit z per sample, or the two outputs of a softmax head (then :math:`z = z_1 - z_0`).
+    targets : Tensor of shape (n,) or (n, 1)
+        0 or 1, in any dtype (bool, int, float; soft labels in [0, 1] too).
+    negative_weight : Tensor or float
+        w, the weight of the negative class.
+    sample_weight : Tensor of shape (n,), optional
+        Multiplies each sample's loss.
+    reduction : {"mean", "sum", "none"}
+        "mean" divides the sum by the **number of samples**, never by a sum of weights: gradients then add up alike
+        over accumulated batches and over processes.
+
+    Examples
+    --------
+    >>> round(weighted_cross_entropy(torch.tensor([2.0, -1.0]), torch.tensor([1, 0]), 0.25).item(), 4)
+    0.1026
+    """
+    z, y, scale = _align(logits, targets, sample_weight)
+    weight = torch.as_tensor(negative_weight, dtype=z.dtype, device=z.device)
+    # w * BCE with pos_weight = 1 / w is the same number from torch's one fused kernel, forward and backward
+    if reduction == "mean" and scale is None:
+        return weight * F.binary_cross_entropy_with_logits(z, y, pos_weight=1.0 / weight)
+    losses = weight * F.binary_cross_entropy_with_logits(z, y, pos_weight=1.0 / weight, reduction="none")
+    return _reduce(losses, scale, reduction)
+
+
+def weighted_focal_loss(
+    logits: Tensor,
+    targets: Tensor,
+    negative_weight: Tensor | float = 1.0,
+    *,
+    gamma: float = 2.0,
+    sample_weight: Tensor | None = None,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    r"""Focal loss with a weighted negative part: the scheme holds for any loss split into two parts.
+
+    .. math:: L = -y \, (1 - p)^\gamma \log p - w \, (1 - y) \, p^\gamma \log(1 - p)
+
+    ``gamma=0`` is :func:`weighted_cross_entropy`, which also explains the other parameters.
+    """
+    z, y, scale = _align(logits, targets, sample_weight)
+    # in logarithms: (1 - p)^gamma = exp(gamma * logsigmoid(-z)) has a finite gradient everywhere
+    log_p, log_q = F.logsigmoid(z), F.logsigmoid(-z)
+    losses = -y * torch.exp(gamma * log_q) * log_p - negative_weight * (1.0 - y) * torch.exp(gamma * log_p) * log_q
+    return _reduce(losses, scale, reduction)
+
+
+def positive_logit(logits: Tensor) -> Tensor:
+    """Return one logit per sample, shape (n,), from a head with one or two outputs."""
+    if logits.ndim == 1:
+        return logits
+    if logits.ndim == 2 and logits.shape[1] == 1:
+        return logits[:, 0]
+    if logits.ndim == 2 and logits.shape[1] == 2:
+        return logits[:, 1] - logits[:, 0]
+    raise ValueError(f"logits must have shape (n,), (n, 1) or (n, 2), got {tuple(logits.shape)}")
+
+
+def _align(logits: Tensor, targets: Tensor, sample_weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Bring logits, targets and weights to one shape, in float32 or wider; raise rather than broadcast."""
+    # half-precision logits of a two-output head are subtracted in float32, or their difference loses digits
+    wide = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+    dense = logits.ndim > 2 and logits.shape == targets.shape
+    z = wide if dense else positive_logit(wide)
+    if not dense and targets.ndim == 2 and targets.shape[1] == 1:
+        targets = targets[:, 0]
+    if targets.shape != z.shape:
+        raise ValueError(
+            f"targets must have shape {tuple(z.shape)} for logits of shape {tuple(logits.shape)}, "
+            f"got {tuple(targets.shape)}; give class numbers 0 and 1, not one-hot rows"
+        )
+    if sample_weight is not None and sample_weight.shape != z.shape:
+        raise ValueError(f"sample_weight must have shape {tuple(z.shape)}, got {tuple(sample_weight.shape)}")
+    return z, targets.to(z.dtype), None if sample_weight is None else sample_weight.to(z.dtype)
+
+
+def _reduce(losses: Tensor, scale: Tensor | None, reduction: Reduction) -> Tensor:
+    if scale is not None:
+        losses = losses * scale
+    if reduction == "mean":
+        return losses.mean()
+    return losses.sum() if reduction == "sum" else losses

@@ -1,0 +1,169 @@
+"""The losses as modules: they hold the weight of the negative class in a buffer and change it in place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from adacsl.core.control import AdaptiveWeight, Adjustment
+from adacsl.core.costs import CostMatrix
+from adacsl.core.thresholds import check_target
+from adacsl.torch.functional import Reduction, positive_logit, weighted_cross_entropy, weighted_focal_loss
+
+
+class _WeightedLoss(nn.Module):
+    """Holds ``negative_weight``: a float32 scalar buffer that moves, saves and compiles with the model."""
+
+    negative_weight: Tensor
+
+    def __init__(self, weight: float, reduction: Reduction) -> None:
+        super().__init__()
+        if reduction not in ("mean", "sum", "none"):
+            raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
+        self.reduction: Reduction = reduction
+        self.register_buffer("negative_weight", torch.tensor(weight, dtype=torch.float32))
+
+    def extra_repr(self) -> str:
+        return f"negative_weight={float(self.negative_weight):.6g}, reduction={self.reduction!r}"
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> nn.Module:
+        weight = self.negative_weight
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        # model.half() must not round the weight (1e-9 would become 0): follow the device, keep the number
+        self.negative_weight = weight.to(device=self.negative_weight.device)
+        return self
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        # checkpoints made before this loss was added stay loadable, strictly
+        missing: list[str] = args[2]
+        known = set(missing)
+        super()._load_from_state_dict(state_dict, prefix, *args)
+        missing[:] = [key for key in missing if key in known or not key.startswith(prefix)]
+
+
+class WeightedCrossEntropy(_WeightedLoss):
+    """Cross-entropy with the fixed weight ``C(1,0)/C(0,1) * (1 - T')/T'``; see :func:`weighted_cross_entropy`.
+
+    Parameters
+    ----------
+    costs : CostMatrix
+        Class-wide costs of two classes.
+    target : float, default 0.5
+        T', the threshold the classifier is to decide with: ``costs.threshold`` gives plain cross-entropy.
+    reduction : {"mean", "sum", "none"}
+        "mean" divides by the number of samples.
+    """
+
+    def __init__(self, costs: CostMatrix, *, target: float = 0.5, reduction: Reduction = "mean") -> None:
+        super().__init__(AdaptiveWeight(costs, target=check_target(target)).weight, reduction)
+
+    def forward(self, logits: Tensor, targets: Tensor, sample_weight: Tensor | None = None) -> Tensor:
+        return weighted_cross_entropy(
+            logits, targets, self.negative_weight, sample_weight=sample_weight, reduction=self.reduction
+        )
+
+
+class FocalLoss(_WeightedLoss):
+    """Focal loss with the same fixed weight; see :func:`weighted_focal_loss`."""
+
+    def __init__(
+        self, costs: CostMatrix, *, target: float = 0.5, gamma: float = 2.0, reduction: Reduction = "mean"
+    ) -> None:
+        super().__init__(AdaptiveWeight(costs, target=check_target(target)).weight, reduction)
+        self.gamma = gamma
+
+    def forward(self, logits: Tensor, targets: Tensor, sample_weight: Tensor | None = None) -> Tensor:
+        return weighted_focal_loss(
+            logits, targets, self.negative_weight,
+            gamma=self.gamma, sample_weight=sample_weight, reduction=self.reduction,
+        )  # fmt: skip
+
+
+class AdaptiveLoss(_WeightedLoss):
+    """A loss steered by an :class:`~adacsl.AdaptiveWeight`, through :meth:`adapt`."""
+
+    def __init__(self, costs: CostMatrix | AdaptiveWeight, *, reduction: Reduction = "mean", **settings: Any) -> None:
+        if isinstance(costs, AdaptiveWeight):
+            if settings:
+                raise TypeError(f"the controller brings its own settings: {', '.join(settings)} cannot be given too")
+            controller = costs
+        else:
+            controller = AdaptiveWeight(costs, **settings)
+        super().__init__(controller.weight, reduction)
+        self.controller = controller
+
+    @torch.no_grad()
+    def adapt(self, logits: Tensor, targets: Tensor, sample_weight: Tensor | None = None) -> Adjustment:
+        """Step the controller with the logits and targets of the whole validation set, and take over its weight."""
+        scores = torch.sigmoid(positive_logit(logits.detach().float()))
+        labels = targets.detach()
+        if labels.ndim == 2 and labels.shape[1] == 1:
+            labels = labels[:, 0]
+        adjustment = self.controller.step(scores, labels, sample_weight=sample_weight)
+        self.refresh()
+        return adjustment
+
+    def refresh(self) -> None:
+        """Copy the controller's weight into the buffer, in place: compiled code and replicas see it at once."""
+        self.negative_weight.fill_(self.controller.weight)
+
+    def get_extra_state(self) -> Tensor:
+        """Return the controller's state as JSON in a byte tensor, which every checkpoint format can hold."""
+        return torch.frombuffer(bytearray(json.dumps(self.controller.state_dict()).encode()), dtype=torch.uint8)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Go on from a saved controller."""
+        self.controller.load_state_dict(json.loads(bytes(state.cpu().tolist())))
+        self.refresh()
+
+
+class AdaptiveCrossEntropy(AdaptiveLoss):
+    """Cross-entropy that follows the validation cost: a plain PyTorch loop needs two changed lines.
+
+    Parameters
+    ----------
+    costs : CostMatrix or AdaptiveWeight
+        Prices, or a controller of your own.
+    reduction : {"mean", "sum", "none"}
+        "mean" divides by the number of samples.
+    **settings
+        Passed to :class:`~adacsl.AdaptiveWeight`: ``target``, ``partition``, ``damping``, ...
+
+    Examples
+    --------
+    >>> loss = AdaptiveCrossEntropy(CostMatrix(fp=1, fn=8))           # instead of BCEWithLogitsLoss()
+    >>> value = loss(torch.tensor([0.3, -1.2]), torch.tensor([1, 0]))
+    >>> step = loss.adapt(torch.tensor([0.3, -1.2]), torch.tensor([1, 0]))   # once per epoch, validation logits
+    >>> step.cost
+    0.0
+    """
+
+    def forward(self, logits: Tensor, targets: Tensor, sample_weight: Tensor | None = None) -> Tensor:
+        return weighted_cross_entropy(
+            logits, targets, self.negative_weight, sample_weight=sample_weight, reduction=self.reduction
+        )
+
+
+class AdaptiveFocalLoss(AdaptiveLoss):
+    """Focal loss that follows the validation cost; parameters as in :class:`AdaptiveCrossEntropy`, and ``gamma``."""
+
+    def __init__(
+        self,
+        costs: CostMatrix | AdaptiveWeight,
+        *,
+        gamma: float = 2.0,
+        reduction: Reduction = "mean",
+        **settings: Any,
+    ) -> None:
+        super().__init__(costs, reduction=reduction, **settings)
+        self.gamma = gamma
+
+    def forward(self, logits: Tensor, targets: Tensor, sample_weight: Tensor | None = None) -> Tensor:
+        return weighted_focal_loss(
+            logits, targets, self.negative_weight,
+            gamma=self.gamma, sample_weight=sample_weight, reduction=self.reduction,
+        )  # fmt: skip
