@@ -1,0 +1,203 @@
+"""AdaCSL in any Lightning module: one callback.
+
+.. code-block:: python
+
+    class Model(LightningModule):
+        def __init__(self):
+            self.loss = AdaptiveCrossEntropy(CostMatrix(fp=1, fn=8))    # instead of BCEWithLogitsLoss()
+            ...
+
+    Trainer(callbacks=[AdaptiveCost()])                                 # the second changed line
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from adacsl.core.control import AdaptiveWeight, Adjustment
+from adacsl.extras import requires
+
+with requires("lightning"):
+    import torch
+    from torch import Tensor, nn
+    from torch.utils.data.distributed import DistributedSampler
+    from torchmetrics.utilities.distributed import gather_all_tensors
+
+    from adacsl.torch.functional import positive_logit
+    from adacsl.torch.losses import AdaptiveLoss
+
+# The same code is published as `lightning` and as `pytorch_lightning`: take the one the user's script has imported.
+if TYPE_CHECKING:
+    import lightning.pytorch as pl
+elif "pytorch_lightning" in sys.modules and "lightning.pytorch" not in sys.modules:
+    import pytorch_lightning as pl
+else:
+    try:
+        import lightning.pytorch as pl
+    except ImportError:
+        with requires("lightning"):
+            import pytorch_lightning as pl
+
+
+class AdaptiveCost(pl.Callback):
+    """Step the controller after every validation and hand its weight to the module's loss.
+
+    The loss, an :class:`~adacsl.torch.AdaptiveLoss` anywhere in the LightningModule, is found by its type. What
+    ``validation_step`` passes to it is collected, merged over all processes without the duplicates that distributed
+    sampling pads with, and measured. Logs ``val_cost``, ``lambda`` and ``threshold``; its state is part of the
+    checkpoint; sanity checking is ignored.
+
+    Parameters
+    ----------
+    controller : AdaptiveWeight, optional
+        Default: the loss's own.
+    every : int, default 1
+        Adapt after every so many validations; ``val_cost`` is logged after each.
+    """
+
+    def __init__(self, controller: AdaptiveWeight | None = None, every: int = 1) -> None:
+        if controller is not None and not isinstance(controller, AdaptiveWeight):
+            raise TypeError(f"controller must be an AdaptiveWeight, got {controller!r}")
+        if not isinstance(every, int) or every < 1:
+            raise ValueError(f"every must be a whole number of at least 1, got {every!r}")
+        self.controller = controller
+        self.every = every
+        self.validations = 0
+        self._seen: list[tuple[Tensor, Tensor]] = []
+        self._collecting = False
+        self._hook: Any = None
+        self._restored: dict[str, Any] | None = None
+
+    def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
+        """Find the loss and listen to it."""
+        if stage != "fit":
+            return
+        self._loss = find_adaptive_loss(pl_module)
+        if self.controller is None:
+            self.controller = self._loss.controller
+        self._loss.controller = self.controller
+        if self._restored is not None:
+            self.controller.load_state_dict(self._restored)
+        self._loss.refresh()
+        self._hook = self._loss.register_forward_pre_hook(self._collect, with_kwargs=True)
+
+    def teardown(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
+        """Stop listening."""
+        if self._hook is not None:
+            self._hook.remove()
+            self._hook = None
+
+    def on_validation_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Start anew."""
+        self._seen.clear()
+
+    def on_validation_batch_start(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, batch_idx: int, dataloader_idx: int = 0
+    ) -> None:
+        """Collect from the first validation loader only."""
+        self._collecting = trainer.state.fn == "fit" and not trainer.sanity_checking and dataloader_idx == 0
+
+    def on_validation_batch_end(
+        self,
+        trainer: pl.Trainer,
+        pl_module: pl.LightningModule,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        """Stop collecting, so that training batches stay out."""
+        self._collecting = False
+
+    def on_validation_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Measure, adapt and log."""
+        if trainer.state.fn != "fit" or trainer.sanity_checking:
+            return
+        if not self._seen:
+            raise RuntimeError(
+                f"validation_step of {type(pl_module).__name__} never called its {type(self._loss).__name__}, so "
+                "there is nothing to adapt to; compute the loss of the validation batches with it"
+            )
+        logits, labels = self._merged(trainer)
+        self._seen.clear()
+        self.validations += 1
+        controller = self._loss.controller
+        if self.validations % self.every == 0:
+            step = self._loss.adapt(logits, labels)
+            values = _as_logged(step)
+        else:
+            decided = torch.sigmoid(logits) > controller.target
+            values = {"val_cost": controller.costs.mean(labels, decided), "lambda": controller.lambda_}
+        pl_module.log_dict(values, prog_bar=True, sync_dist=trainer.world_size > 1)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what the checkpoint keeps."""
+        state = None if self.controller is None else self.controller.state_dict()
+        return {"controller": state, "validations": self.validations}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        self.validations = int(state_dict["validations"])
+        self._restored = state_dict["controller"]
+        if self._restored is not None and self.controller is not None:
+            self.controller.load_state_dict(self._restored)
+            if self._hook is not None:
+                self._loss.refresh()
+
+    def _collect(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if not self._collecting:
+            return
+        logits = args[0] if args else kwargs["logits"]
+        targets = args[1] if len(args) > 1 else kwargs["targets"]
+        self._seen.append((positive_logit(logits.detach().float()), targets.detach().reshape(-1)))
+
+    def _merged(self, trainer: pl.Trainer) -> tuple[Tensor, Tensor]:
+        """Return the logits and labels of the whole validation set, each sample once, in the data set's order."""
+        logits = torch.cat([z for z, _ in self._seen])
+        labels = torch.cat([y for _, y in self._seen]).to(logits.device)
+        if trainer.world_size == 1:
+            return logits, labels
+        rows = _rows_of_this_rank(trainer, logits.shape[0]).to(logits.device)
+        gathered = [torch.cat(gather_all_tensors(part)) for part in (rows, logits, labels.float())]
+        rows, logits, labels = gathered
+        order = torch.argsort(rows, stable=True)
+        rows = rows[order]
+        first = torch.ones_like(rows, dtype=torch.bool)
+        first[1:] = rows[1:] != rows[:-1]
+        keep = order[first]
+        return logits[keep], labels[keep]
+
+
+def find_adaptive_loss(module: nn.Module) -> AdaptiveLoss:
+    """Return the one adaptive loss inside a module, or raise with what was found instead."""
+    found = [m for m in module.modules() if isinstance(m, AdaptiveLoss)]
+    if len(found) == 1:
+        return found[0]
+    losses = sorted({type(m).__name__ for m in module.modules() if "Loss" in type(m).__name__ or _is_ours(m)})
+    problem = "no adaptive loss" if not found else f"{len(found)} adaptive losses"
+    raise LookupError(
+        f"{problem} in {type(module).__name__}; found losses: {', '.join(losses) or 'none'}. "
+        "Keep exactly one AdaptiveCrossEntropy or AdaptiveFocalLoss of adacsl.torch as an attribute of the module"
+    )
+
+
+def _is_ours(module: nn.Module) -> bool:
+    return type(module).__module__.startswith("adacsl.torch.losses")
+
+
+def _as_logged(step: Adjustment) -> dict[str, float]:
+    total = sum(step.sizes)
+    threshold = sum(t * n for t, n in zip(step.thresholds, step.sizes, strict=True)) / total
+    return {"val_cost": step.cost, "lambda": step.lambda_, "threshold": threshold}
+
+
+def _rows_of_this_rank(trainer: pl.Trainer, count: int) -> Tensor:
+    """Return the data set positions of the samples this process has just validated."""
+    loader: Any = trainer.val_dataloaders
+    loader = loader[0] if isinstance(loader, list | tuple) else loader
+    sampler = getattr(loader, "sampler", None)
+    if isinstance(sampler, DistributedSampler):
+        return torch.as_tensor(list(sampler)[:count])
+    # an unknown way of sharding: nothing is known of duplicates, so every sample counts
+    return torch.arange(count) * trainer.world_size + trainer.global_rank
