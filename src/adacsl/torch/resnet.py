@@ -1,0 +1,327 @@
+"""The default image network: a ResNet whose state-dict keys equal torchvision's, and local weights for it."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+IMAGENET_MEAN = (0.485, 0.456, 0.406)
+IMAGENET_STD = (0.229, 0.224, 0.225)
+
+SAFETENSORS_DTYPES: dict[str, torch.dtype] = {
+    "F64": torch.float64,
+    "F32": torch.float32,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+    "I64": torch.int64,
+    "I32": torch.int32,
+    "U8": torch.uint8,
+    "BOOL": torch.bool,
+}
+
+
+class WeightsError(ValueError):
+    """A weight file cannot be read, or does not fit the network."""
+
+
+# the network
+
+
+class BasicBlock(nn.Module):
+    """Two 3 x 3 convolutions and a shortcut."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(outputs)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(outputs)
+        self.downsample: nn.Sequential | None = None
+        if stride != 1 or inputs != outputs:
+            self.downsample = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the block's output, of the same or half the side."""
+        shortcut = x if self.downsample is None else self.downsample(x)
+        hidden = F.relu(self.bn1(self.conv1(x)), inplace=True)
+        return F.relu(self.bn2(self.conv2(hidden)) + shortcut, inplace=True)
+
+
+class ResNet(nn.Module):
+    """A residual network of basic blocks: ``ResNet()`` is ResNet-18, ``ResNet((3, 4, 6, 3))`` is ResNet-34.
+
+    Parameters
+    ----------
+    blocks : sequence of four int
+        Blocks per stage.
+    num_outputs : int
+        Width of the head; 1 is one logit for two classes.
+
+    Notes
+    -----
+    Takes normalised float images (B, 3, H, W) of any size from 32 x 32 (:class:`Normalise`). Fastest on a GPU in
+    channels-last layout: ``net.to(memory_format=torch.channels_last)``.
+    """
+
+    def __init__(self, blocks: tuple[int, int, int, int] = (2, 2, 2, 2), num_outputs: int = 1) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 64, 7, 2, padding=3, bias=False)
+        self.bn1 = nn.BatchNorm2d(64)
+        self.layer1 = _stage(64, 64, blocks[0], stride=1)
+        self.layer2 = _stage(64, 128, blocks[1], stride=2)
+        self.layer3 = _stage(128, 256, blocks[2], stride=2)
+        self.layer4 = _stage(256, 512, blocks[3], stride=2)
+        self.fc = nn.Linear(512, num_outputs)
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+    def features(self, x: Tensor) -> Tensor:
+        """Return the 512 pooled features of each image."""
+        x = F.relu(self.bn1(self.conv1(x)), inplace=True)
+        x = F.max_pool2d(x, 3, stride=2, padding=1)
+        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
+        return x.mean(dim=(2, 3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the logits, shape (B, num_outputs)."""
+        return cast("Tensor", self.fc(self.features(x)))
+
+
+def _stage(inputs: int, outputs: int, blocks: int, stride: int) -> nn.Sequential:
+    first = BasicBlock(inputs, outputs, stride)
+    return nn.Sequential(first, *(BasicBlock(outputs, outputs, 1) for _ in range(blocks - 1)))
+
+
+def resnet18(num_outputs: int = 1, weights: str | Path | None = None) -> ResNet:
+    """Return a ResNet-18, with the backbone of a local weight file if one is given (:func:`load_backbone`)."""
+    net = ResNet(num_outputs=num_outputs)
+    if weights is not None:
+        load_backbone(net, weights)
+    return net
+
+
+# pixels to floats
+
+
+class Normalise(nn.Module):
+    """Bytes to ImageNet-normalised float32, on the device the batch is on; grey images become three channels.
+
+    The constants are buffers, so a training step copies nothing from the host; they are no part of the state dict.
+    """
+
+    scale: Tensor
+    shift: Tensor
+
+    def __init__(self, mean: tuple[float, ...] = IMAGENET_MEAN, std: tuple[float, ...] = IMAGENET_STD) -> None:
+        super().__init__()
+        centre, spread = torch.tensor(mean).view(1, -1, 1, 1), torch.tensor(std).view(1, -1, 1, 1)
+        self.register_buffer("scale", 1.0 / (255.0 * spread), persistent=False)
+        self.register_buffer("shift", -centre / spread, persistent=False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return ``(images / 255 - mean) / std`` of a (B, 1 or 3, H, W) batch of bytes; the layout is kept."""
+        channels = self.scale.shape[1]
+        if images.ndim != 4 or images.shape[1] not in (1, channels):
+            raise ValueError(f"images must have shape (B, 1 or {channels}, H, W), got {tuple(images.shape)}")
+        if images.shape[1] != channels:
+            images = images.expand(-1, channels, -1, -1)
+        return torch.addcmul(self.shift, images.to(self.scale.dtype), self.scale)
+
+
+def normalise(images: Tensor) -> Tensor:
+    """Return what :class:`Normalise` makes of a batch of bytes; in a training loop keep the module instead."""
+    return cast("Tensor", Normalise().to(images.device)(images))
+
+
+# networks by name
+
+
+def named_network(name: str, num_outputs: int = 1) -> nn.Module:
+    """Make a network by name, with fresh weights: nothing is ever downloaded (see :func:`load_backbone`).
+
+    Parameters
+    ----------
+    name : str
+        ``"resnet18"`` and ``"resnet34"`` are ours; ``"timm:convnext_tiny"`` and ``"torchvision:resnet50"`` need the
+        package named before the colon.
+    num_outputs : int
+        Width of the head.
+
+    Examples
+    --------
+    >>> named_network("resnet18").fc
+    Linear(in_features=512, out_features=1, bias=True)
+    """
+    package, _, model = name.rpartition(":")
+    if package == "timm":
+        return _timm_network(model, num_outputs)
+    if package == "torchvision":
+        return _torchvision_network(model, num_outputs)
+    if package == "" and model in OWN_NETWORKS:
+        return ResNet(OWN_NETWORKS[model], num_outputs)
+    raise ValueError(
+        f"there is no network {name!r} here: give {' or '.join(map(repr, OWN_NETWORKS))}, or 'timm:NAME' "
+        f"(pip install timm) or 'torchvision:NAME' (pip install torchvision), such as 'timm:{model or 'convnext_tiny'}'"
+    )
+
+
+OWN_NETWORKS: dict[str, tuple[int, int, int, int]] = {"resnet18": (2, 2, 2, 2), "resnet34": (3, 4, 6, 3)}
+
+
+def _timm_network(model: str, num_outputs: int) -> nn.Module:
+    timm = _optional("timm", "timm")
+    if not timm.is_model(model):
+        raise ValueError(f"timm has no model {model!r}; timm.list_models() names all it has")
+    return cast("nn.Module", timm.create_model(model, pretrained=False, num_classes=num_outputs))
+
+
+def _torchvision_network(model: str, num_outputs: int) -> nn.Module:
+    models = _optional("torchvision.models", "torchvision")
+    if model not in models.list_models(module=models):
+        raise ValueError(f"torchvision has no classification model {model!r}; see torchvision.models.list_models()")
+    return cast("nn.Module", models.get_model(model, weights=None, num_classes=num_outputs))
+
+
+def _optional(module: str, package: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except (ImportError, RuntimeError) as error:  # torchvision beside another build of torch: a RuntimeError
+        raise ImportError(f"{package} cannot be imported ({error}): pip install {package}") from error
+
+
+# local weights
+
+
+def load_backbone(net: nn.Module, path: str | Path) -> tuple[str, ...]:
+    """Load local weights into a network; a head of another width is left out and the fresh one kept.
+
+    Parameters
+    ----------
+    net : nn.Module
+        Any network; its last linear layer is taken for the head.
+    path : path
+        A ``.safetensors`` file, or a ``.pth`` / ``.pt`` file (read with ``weights_only=True``: it can run no code).
+        Half-precision tensors are cast to the network's dtype.
+
+    Returns
+    -------
+    tuple of str
+        Keys of the head that were not loaded; empty where the whole file fitted.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such file.
+    WeightsError
+        The file is damaged, or keys other than the head's do not fit.
+    """
+    found = read_weights(path)
+    wanted = net.state_dict()
+    fresh = _other_head(net, found, wanted)
+    _check_fit(path, {k: v for k, v in found.items() if k not in fresh}, wanted, fresh)
+    chosen = {k: v.to(wanted[k].dtype) for k, v in found.items() if k not in fresh}
+    net.load_state_dict(chosen, strict=False)
+    return fresh
+
+
+def read_weights(path: str | Path) -> dict[str, Tensor]:
+    """Return the tensors of a ``.safetensors``, ``.pth`` or ``.pt`` file, on the CPU."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no weight file {path}: give a local .safetensors, .pth or .pt file")
+    if path.suffix == ".safetensors":
+        return _read_safetensors(path)
+    if path.suffix in (".pth", ".pt"):
+        return _read_pickled(path)
+    raise WeightsError(f"{path.name} must end in .safetensors, .pth or .pt")
+
+
+def _read_pickled(path: Path) -> dict[str, Tensor]:
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # a damaged zip or pickle raises anything
+        line = str(error).split("\n", maxsplit=1)[0]
+        raise WeightsError(f"{path.name} is damaged or holds more than tensors ({line}): get the file again") from error
+    while isinstance(content, Mapping) and isinstance(content.get("state_dict", content.get("model")), Mapping):
+        content = content.get("state_dict", content.get("model"))  # as training scripts wrap it
+    if not isinstance(content, Mapping) or not all(isinstance(v, Tensor) for v in content.values()):
+        raise WeightsError(f"{path.name} holds no state dict (a mapping of names to tensors)")
+    return {str(key).removeprefix("module."): tensor for key, tensor in content.items()}
+
+
+def _read_safetensors(path: Path) -> dict[str, Tensor]:
+    """Read the format by hand: a length, a JSON header, raw bytes. The layer of losses needs torch only."""
+    data = path.read_bytes()
+    try:
+        size = int.from_bytes(data[:8], "little")
+        if len(data) < 8 + size or size < 2:
+            raise ValueError("its header is cut off")
+        header = json.loads(data[8 : 8 + size])
+        body = memoryview(bytearray(data))[8 + size :]  # writable, or torch warns
+        return {name: _tensor(body, entry) for name, entry in header.items() if name != "__metadata__"}
+    except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
+        raise WeightsError(f"{path.name} is no complete safetensors file ({error}): get the file again") from error
+
+
+def _tensor(body: memoryview, entry: dict[str, Any]) -> Tensor:
+    dtype, shape, (start, end) = SAFETENSORS_DTYPES[entry["dtype"]], entry["shape"], entry["data_offsets"]
+    count = math.prod(shape)
+    if not 0 <= start <= end <= len(body) or end - start != count * dtype.itemsize:
+        raise ValueError("a tensor lies outside the file")
+    if count == 0:
+        return torch.empty(shape, dtype=dtype)
+    # a copy: tensors at odd offsets would otherwise be misaligned, and each would keep the whole file alive
+    return torch.frombuffer(body[start:end], dtype=torch.uint8).clone().view(dtype).reshape(shape)
+
+
+def _other_head(net: nn.Module, found: dict[str, Tensor], wanted: dict[str, Tensor]) -> tuple[str, ...]:
+    """Return the head's keys if the file has none, or one that differs in width only."""
+    linear = [name for name, module in net.named_modules() if isinstance(module, nn.Linear)]
+    keys = [k for k in wanted if linear and k.rpartition(".")[0] == linear[-1]]
+    if all(k not in found for k in keys):
+        return tuple(keys)
+    if all(k in found and found[k].shape[1:] == wanted[k].shape[1:] for k in keys):
+        return tuple(keys) if any(found[k].shape != wanted[k].shape for k in keys) else ()
+    return ()
+
+
+def _check_fit(path: str | Path, found: dict[str, Tensor], wanted: dict[str, Tensor], fresh: tuple[str, ...]) -> None:
+    # files older than the counter lack it; batch norm starts it at 0
+    missing = [k for k in wanted if k not in found and k not in fresh and not k.endswith("num_batches_tracked")]
+    unknown = [k for k in found if k not in wanted]
+    shapes = [
+        f"{k} {tuple(found[k].shape)} instead of {tuple(wanted[k].shape)}"
+        for k in found
+        if k in wanted and found[k].shape != wanted[k].shape
+    ]
+    faults = [("missing", missing), ("unknown", unknown), ("of another shape", shapes)]
+    if lines := [f"{what}: {_some(keys)}" for what, keys in faults if keys]:
+        raise WeightsError(f"{Path(path).name} does not fit this network; {'; '.join(lines)}")
+
+
+def _some(keys: list[str]) -> str:
+    more = f" and {len(keys) - 4} more" if len(keys) > 4 else ""
+    return ", ".join(keys[:4]) + more
+
+
+__all__ = [
+    "IMAGENET_MEAN",
+    "IMAGENET_STD",
+    "Normalise",
+    "ResNet",
+    "WeightsError",
+    "load_backbone",
+    "named_network",
+    "normalise",
+    "read_weights",
+    "resnet18",
+]
