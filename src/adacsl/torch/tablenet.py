@@ -1,0 +1,192 @@
+"""A small net for tables; many copies (folds, seeds, cost ratios) train together as one batched computation."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class TableNet(nn.Module):
+    """M independent nets side by side: one matrix product per layer, whatever M is.
+
+    Each member is a multilayer perceptron. Scaled numbers are first spread over ``bins`` ramps (piecewise-linear
+    encoding), so that a net can bend at many places along one feature, as trees do. With ``heads`` > 1 a member is an
+    efficient ensemble in the manner of TabM: its heads share the weight matrices and differ in element-wise scales of
+    each layer's input and in their output layer. Train every head on its own loss; average the heads to predict.
+
+    No batch statistics are used anywhere: members may see different rows of one batch, masked in the loss.
+
+    Parameters
+    ----------
+    n_features : int
+        Columns of the input.
+    members : int, default 1
+        How many independent nets.
+    numeric : sequence of int, optional
+        Columns to spread over ramps: those that hold standard-normal-like numbers. Default: all.
+    bins : int, default 8
+        Ramps per number; their borders are the quantiles of the standard normal distribution. 0 takes numbers as is.
+    heads : int, default 1
+        Heads per member.
+    width, depth : int
+        Size and number of the hidden layers.
+    dropout : float
+        Share of hidden units dropped while training.
+    seeds : sequence of int, optional
+        One seed per member, for its initial weights: a member starts the same alone and in company.
+
+    Examples
+    --------
+    >>> net = TableNet(4, members=3, seeds=[0, 1, 2])
+    >>> net(torch.zeros(10, 4)).shape               # rows, members, heads
+    torch.Size([10, 3, 1])
+    """
+
+    borders: Tensor
+    numeric: Tensor
+
+    def __init__(
+        self,
+        n_features: int,
+        members: int = 1,
+        *,
+        numeric: Sequence[int] | None = None,
+        bins: int = 8,
+        heads: int = 1,
+        width: int = 128,
+        depth: int = 2,
+        dropout: float = 0.1,
+        seeds: Sequence[int] | None = None,
+    ) -> None:
+        super().__init__()
+        _check_sizes(n_features=n_features, members=members, heads=heads, width=width, depth=depth)
+        seeds = torch.randint(2**31, (members,)).tolist() if seeds is None else list(seeds)
+        if len(seeds) != members:
+            raise ValueError(f"seeds must be one per member: {members} members, {len(seeds)} seeds")
+        self.n_features, self.members, self.heads = n_features, members, heads
+        self.bins, self.width, self.depth, self.dropout = bins, width, depth, dropout
+        self._add_borders(numeric, bins)
+        inputs = n_features + len(self.numeric) * bins
+        generators = [torch.Generator().manual_seed(int(seed)) for seed in seeds]
+        sizes = [inputs, *([width] * depth)]
+        self.layers = nn.ModuleList(
+            MemberLinear(a, b, heads=heads, generators=generators, first=i == 0)
+            for i, (a, b) in enumerate(itertools.pairwise(sizes))
+        )
+        self.output = MemberOutput(width, heads=heads, generators=generators)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return logits of shape (rows, members, heads).
+
+        Parameters
+        ----------
+        x : Tensor of shape (rows, n_features), or (rows, members, n_features) to give each member rows of its own
+        """
+        # inside, members come first and the heads' rows lie one after another: (members, heads * rows, units)
+        hidden = self._spread(x.unsqueeze(0) if x.ndim == 2 else x.transpose(0, 1))
+        for layer in self.layers:
+            hidden = F.dropout(F.relu(layer(hidden)), self.dropout, self.training)
+        logits: Tensor = self.output(hidden)
+        return logits
+
+    def member(self, index: int) -> TableNet:
+        """Return one member as a net of its own."""
+        net = TableNet(
+            self.n_features, numeric=self.numeric.tolist(), bins=self.bins, heads=self.heads,
+            width=self.width, depth=self.depth, dropout=self.dropout, seeds=[0],
+        )  # fmt: skip
+        shared = {"borders", "numeric"}
+        own = {key: value if key in shared else value[index : index + 1] for key, value in self.state_dict().items()}
+        net.load_state_dict(own)
+        return net.to(self.borders.device).train(self.training)
+
+    def extra_repr(self) -> str:
+        """Describe the sizes."""
+        return f"n_features={self.n_features}, members={self.members}, heads={self.heads}, bins={self.bins}"
+
+    def _add_borders(self, numeric: Sequence[int] | None, bins: int) -> None:
+        columns = list(range(self.n_features)) if numeric is None else sorted(int(i) for i in numeric)
+        if columns and not 0 <= columns[0] <= columns[-1] < self.n_features:
+            raise ValueError(f"numeric must name columns 0 to {self.n_features - 1}, got {list(numeric or ())}")
+        self.register_buffer("numeric", torch.tensor(columns, dtype=torch.int64))
+        self.register_buffer("borders", _normal_borders(bins))
+
+    def _spread(self, x: Tensor) -> Tensor:
+        """Append the ramps of the numbers: each rises from 0 to 1 between two borders."""
+        if self.bins == 0 or len(self.numeric) == 0:
+            return x
+        numbers = x.index_select(-1, self.numeric).unsqueeze(-1)
+        ramps = ((numbers - self.borders[:-1]) / (self.borders[1:] - self.borders[:-1])).clamp(0.0, 1.0)
+        return torch.cat((x, ramps.flatten(-2)), dim=-1)
+
+
+class MemberLinear(nn.Module):
+    """A linear layer of every member; the heads of one member share its matrix."""
+
+    def __init__(
+        self, inputs: int, outputs: int, *, heads: int, generators: Sequence[torch.Generator], first: bool = False
+    ) -> None:
+        super().__init__()
+        members, bound = len(generators), 1.0 / math.sqrt(inputs)
+        self.heads, self.first = heads, first
+        self.weight = _uniform(generators, (inputs, outputs), bound)
+        self.bias = _uniform(generators, (heads, 1, outputs), bound)
+        if heads > 1:
+            # as in TabM: heads differ by random signs at the first layer only, and drift apart from there
+            start = _signs(generators, (heads, 1, inputs)) if first else torch.ones(members, heads, 1, inputs)
+            self.scale_in = nn.Parameter(start)
+            self.scale_out = nn.Parameter(torch.ones(members, heads, 1, outputs))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (members or 1, rows, inputs), or (members, heads, rows, inputs) behind the first layer."""
+        members = self.weight.shape[0]
+        if self.heads == 1:
+            return torch.baddbmm(self.bias[:, 0], x.expand(members, -1, -1), self.weight)
+        scaled = (x.unsqueeze(1) if self.first else x) * self.scale_in
+        product = torch.bmm(scaled.flatten(1, 2), self.weight)
+        product = product.reshape(members, self.heads, -1, self.weight.shape[2])
+        return torch.addcmul(self.bias, product, self.scale_out)
+
+
+class MemberOutput(nn.Module):
+    """One logit per member and head, from weights of its own."""
+
+    def __init__(self, inputs: int, *, heads: int, generators: Sequence[torch.Generator]) -> None:
+        super().__init__()
+        bound = 1.0 / math.sqrt(inputs)
+        self.weight = _uniform(generators, (heads, inputs, 1), bound)
+        self.bias = _uniform(generators, (heads, 1, 1), bound)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map hidden units to logits of shape (rows, members, heads)."""
+        if x.ndim == 3:
+            return torch.baddbmm(self.bias[:, 0], x, self.weight[:, 0]).transpose(0, 1)
+        return (torch.matmul(x, self.weight) + self.bias).squeeze(-1).permute(2, 0, 1)
+
+
+def _check_sizes(**sizes: int) -> None:
+    for name, size in sizes.items():
+        if not isinstance(size, int) or size < 1:
+            raise ValueError(f"{name} must be a whole number of at least 1, got {size!r}")
+
+
+def _normal_borders(bins: int) -> Tensor:
+    if bins == 0:
+        return torch.zeros(0)
+    tail = 0.002  # the outermost ramps reach to where one number in five hundred lies
+    levels = [min(max(i / bins, tail), 1.0 - tail) for i in range(bins + 1)]
+    return torch.tensor([NormalDist().inv_cdf(level) for level in levels])
+
+
+def _uniform(generators: Sequence[torch.Generator], shape: tuple[int, ...], bound: float) -> nn.Parameter:
+    return nn.Parameter(torch.stack([torch.empty(shape).uniform_(-bound, bound, generator=g) for g in generators]))
+
+
+def _signs(generators: Sequence[torch.Generator], shape: tuple[int, ...]) -> Tensor:
+    return torch.stack([torch.randint(0, 2, shape, generator=g).float() * 2.0 - 1.0 for g in generators])
