@@ -66,6 +66,10 @@ class TableNet(nn.Module):
     ) -> None:
         super().__init__()
         _check_sizes(n_features=n_features, members=members, heads=heads, width=width, depth=depth)
+        if not isinstance(bins, int) or bins < 0:
+            raise ValueError(f"bins must be a whole number of at least 0, got {bins!r}")
+        if not 0.0 <= dropout < 1.0:
+            raise ValueError(f"dropout must be at least 0 and below 1, got {dropout!r}")
         seeds = torch.randint(2**31, (members,)).tolist() if seeds is None else list(seeds)
         if len(seeds) != members:
             raise ValueError(f"seeds must be one per member: {members} members, {len(seeds)} seeds")
