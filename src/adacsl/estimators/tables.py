@@ -47,6 +47,7 @@ FORMAT = 1
 _KNOTS = 101
 _REACH = 3.5  # normal scores beyond this are a few samples in ten thousand
 _MISSING_TEXT = ("", "None", "nan", "NaN", "NaT", "<NA>")
+_FAR = 1e6  # linear scales end here, so that float32 and products with weights stay finite
 _LISTED = 6  # names shown in an error message before "..."
 
 
@@ -397,8 +398,10 @@ class _Scale:
 
     def __call__(self, values: Floats) -> Floats:
         if self.knots:
-            return np.interp(values, self.knots, self.scores)
-        z = (values - self.center) / self.width
+            # neighbouring knots may be so close that their slope overflows
+            return np.clip(np.interp(values, self.knots, self.scores), self.scores[0], self.scores[-1])
+        with np.errstate(over="ignore"):
+            z = np.clip((values - self.center) / self.width, -_FAR, _FAR)
         return z if self.limit is None else z / np.sqrt(1.0 + np.square(z / self.limit))
 
 
@@ -510,7 +513,7 @@ def _fit_number(name: str, values: Floats, scaling: Scaling) -> _Number | None:
     if known.size == 0 or (known.size == values.size and known.min() == known.max()):
         return None
     scale = _fit_scale(known, scaling)
-    return _Number(name, scale, float(np.median(known)), bool(known.size < values.size))
+    return _Number(name, scale, _median(known), bool(known.size < values.size))
 
 
 def _fit_scale(known: Floats, scaling: Scaling) -> _Scale:
@@ -521,9 +524,18 @@ def _fit_scale(known: Floats, scaling: Scaling) -> _Scale:
     if scaling == "standard":
         width = float((known / unit).std()) * unit
         return _Scale([], [], float((known / unit).mean()) * unit, width or 1.0)
-    low, middle, high = (float(q) for q in np.quantile(known, [0.25, 0.5, 0.75]))
-    width = (high - low) or float(known.max() - known.min()) / 2.0
-    return _Scale([], [], middle, width or 1.0, 3.0)
+    low, high = (float(q) for q in np.quantile(known, [0.25, 0.75], method="nearest"))
+    width = (high - low) or float(known.max()) / 2.0 - float(known.min()) / 2.0
+    return _Scale([], [], _median(known), min(width, 1e308) or 1.0, 3.0)
+
+
+_SIDES: tuple[Literal["lower"], Literal["higher"]] = ("lower", "higher")
+
+
+def _median(known: Floats) -> float:
+    # halves first: the sum of two huge values overflows
+    low, high = (float(np.quantile(known, 0.5, method=side)) for side in _SIDES)
+    return low / 2.0 + high / 2.0
 
 
 def _normal_scores(known: Floats) -> _Scale:
@@ -564,7 +576,7 @@ def _fit_date(name: str, seconds: Floats, scaling: Scaling) -> _Date | None:
     parts = {part: values for part, values in _date_parts(known).items() if values.min() < values.max()}
     scales = {part: _fit_scale(parts[part], scaling) for part in parts if part not in _PERIODS}
     cycles = [part for part in _PERIODS if part in parts]
-    return _Date(name, scales, cycles, float(np.median(known)), bool(known.size < seconds.size))
+    return _Date(name, scales, cycles, _median(known), bool(known.size < seconds.size))
 
 
 def _fit_category(column: _Column, max_levels: int) -> _Category | None:
