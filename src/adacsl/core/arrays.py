@@ -24,6 +24,8 @@ def as_array(values: Array, name: str) -> Array:
             f"{name} must be numbers, got an array of {array.dtype} such as {array.ravel()[:1]!r}; "
             "encode text and objects as numbers first"
         )
+    if isinstance(array, np.ndarray) and not array.dtype.isnative:
+        return array.astype(array.dtype.newbyteorder("="))
     return array
 
 
@@ -103,9 +105,11 @@ def as_classes(values: Array, n_classes: int, name: str) -> Array:
     """Return class numbers 0 .. K-1 as an integer vector."""
     array = as_vector(values, name)
     xp = array_namespace(array)
+    if xp.isdtype(array.dtype, "real floating"):
+        check_finite(array, name)
     classes = xp.astype(array, xp.int64)
-    if xp.isdtype(array.dtype, "real floating") and not bool(xp.all(array == classes)):
-        raise ValueError(f"{name} must be class numbers, got fractional or missing values; decide first")
+    if xp.isdtype(array.dtype, "real floating") and not bool(xp.all(array == xp.astype(classes, array.dtype))):
+        raise ValueError(f"{name} must be class numbers, got fractional values; decide first")
     low, high = int(xp.min(classes)), int(xp.max(classes))
     if low < 0 or high >= n_classes:
         raise ValueError(f"{name} must be class numbers from 0 to {n_classes - 1}, got values from {low} to {high}")
@@ -140,6 +144,8 @@ def move(array: Array, like: Array) -> Array:
         return array
     if is_array_api_obj(array) and not isinstance(array, np.ndarray):
         array = np.from_dlpack(array.cpu()) if is_torch_array(array) else np.asarray(array)
+    if is_torch_array(like) and isinstance(array, np.ndarray) and not array.flags.writeable:
+        array = array.copy()  # torch has no read-only tensors and warns of them
     return array_namespace(like).asarray(array, device=device(like))
 
 

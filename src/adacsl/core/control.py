@@ -16,8 +16,10 @@ from adacsl.core.arrays import (
     as_array,
     as_binary_labels,
     as_scores,
+    as_weights,
     check_probabilities,
     count_true,
+    default_float,
     widen,
 )
 from adacsl.core.costs import CostMatrix, as_host
@@ -31,7 +33,10 @@ Update = Literal["exponential", "odds"]
 Search = Literal["everywhere", "subgroup"]
 
 LAMBDA_LIMITS = (1e-30, 1e30)
-"""lambda multiplies from epoch to epoch: these limits keep the weight a finite float32 whatever happens."""
+"""lambda multiplies from epoch to epoch: it stays within these limits whatever happens."""
+
+WEIGHT_LIMITS = (1e-20, 1e20)
+"""The weight of the loss stays within these limits: it and its inverse, times a batch of losses, fit a float32."""
 
 ODDS_LIMITS = (1e-6, 1.0 - 1e-6)
 """The odds of thresholds at 0 and 1 are 0 and infinite: the exact odds update looks at thresholds inside these."""
@@ -162,7 +167,7 @@ class AdaptiveWeight:
     @property
     def weight(self) -> float:
         """Weight of the negative class in the loss: lambda * C(1,0)/C(0,1) * (1 - T')/T'."""
-        return self._lambda * self.base_weight
+        return min(max(self._lambda * self.base_weight, WEIGHT_LIMITS[0]), WEIGHT_LIMITS[1])
 
     @property
     def base_weight(self) -> float:
@@ -200,7 +205,8 @@ class AdaptiveWeight:
         """
         scores = as_scores(scores, "validation scores")
         positive = as_binary_labels(labels, scores)
-        _check_both_classes(positive)
+        sample_weight = as_weights(sample_weight, scores)
+        _check_both_classes(positive, sample_weight)
         wide = widen(scores)
         prices = self.costs if costs is None else costs
         subgroups = self.partition(wide)
@@ -233,15 +239,22 @@ class AdaptiveWeight:
         """
         raw = as_array(probabilities, "probabilities")
         xp = array_namespace(raw)
-        raw = widen(raw) if xp.isdtype(raw.dtype, "real floating") else xp.astype(raw, xp.float64)
+        if not xp.isdtype(raw.dtype, "real floating"):
+            raw = xp.astype(raw, default_float(xp, raw))
+        if 0 in raw.shape:
+            raise ValueError("probabilities are empty: at least one sample is needed")
         check_probabilities(raw, "probabilities")
+        positive = raw > FloatGrid.of(raw).round(self.target)
+        raw, bayes = widen(raw), float(self.costs.threshold)
+        if FloatGrid.of(raw).round(bayes) == 1.0:  # no float32 lies between such a T and 1
+            raw = xp.astype(raw, default_float(xp, raw))
         odds = raw * self.base_weight
         corrected = odds / (odds + (1.0 - raw))
         # rounding must not carry a score over T, in comparisons of either precision
-        grid, bayes = FloatGrid.of(raw), float(self.costs.threshold)
+        grid = FloatGrid.of(raw)
         rounded = grid.round(bayes)
-        low, high = min(rounded, grid.below(rounded) if rounded > bayes else rounded), grid.above(max(rounded, 0.0))
-        return xp.where(raw > grid.round(self.target), xp.clip(corrected, high, None), xp.clip(corrected, None, low))
+        low, high = grid.below(rounded) if rounded > bayes else rounded, min(grid.above(rounded), 1.0)
+        return xp.where(positive, xp.clip(corrected, high, None), xp.clip(corrected, None, low))
 
     def to_frame(self) -> pd.DataFrame:
         """Return the history as a pandas DataFrame, one row per step (needs pandas)."""
@@ -261,11 +274,8 @@ class AdaptiveWeight:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a saved state; it must come from a controller with the same settings."""
         _check_state(state, self._settings())
-        self._lambda = float(state["lambda"])
-        self._history = [
-            Adjustment(**(row | {"thresholds": tuple(row["thresholds"]), "sizes": tuple(row["sizes"])}))
-            for row in state["history"]
-        ]
+        history = _read_history(state["history"])
+        self._lambda, self._history = float(state["lambda"]), history
 
     def __repr__(self) -> str:
         return f"AdaptiveWeight({self.costs!r}, target={self.target:g}, lambda={self._lambda:.6g})"
@@ -325,7 +335,9 @@ def _check_costs(costs: CostMatrix) -> None:
         )
 
 
-def _check_both_classes(positive: Array) -> None:
+def _check_both_classes(positive: Array, weight: Array | None) -> None:
+    if weight is not None:
+        positive = positive[weight > 0]
     n, positives = positive.shape[0], count_true(positive)
     if positives in (0, n):
         raise ValueError(
@@ -362,15 +374,28 @@ def _check_state(state: dict[str, Any], settings: dict[str, Any]) -> None:
         )
     if state["version"] != 1:
         raise ValueError(f"the state has version {state['version']!r}, this adacsl reads version 1: update adacsl")
+    if not isinstance(state["settings"], dict):
+        raise ValueError(  # noqa: TRY004  the type is right, its content is not
+            f"the saved settings must be a dict, got {state['settings']!r}: the state is damaged"
+        )
     for name, value in settings.items():
         if state["settings"].get(name) != value:
             raise ValueError(
                 f"the state was saved with {name}={state['settings'].get(name)!r}, this controller has "
                 f"{name}={value!r}; make the controller with the saved settings"
             )
-    saved = state["lambda"]
-    if not isinstance(saved, float | int) or not math.isfinite(saved) or saved <= 0:
-        raise ValueError(f"the saved lambda must be a positive number, got {saved!r}: the state is damaged")
+    saved, (low, high) = state["lambda"], settings["bounds"]
+    if isinstance(saved, bool) or not isinstance(saved, float | int) or not low <= saved <= high:
+        raise ValueError(
+            f"the saved lambda must be a number from {low:g} to {high:g}, got {saved!r}: the state is damaged"
+        )
+
+
+def _read_history(rows: Any) -> list[Adjustment]:
+    try:
+        return [Adjustment(**(row | {k: tuple(map(float, row[k])) for k in ("thresholds", "sizes")})) for row in rows]
+    except (TypeError, ValueError, KeyError) as error:
+        raise ValueError(f"the saved history cannot be read ({error!r}): the state is damaged") from error
 
 
 __all__ = ["AdaptiveWeight", "Adjustment", "Search", "Update", "paper_grid", "step_factor"]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import array_namespace, device, is_array_api_obj
 
 from adacsl.core.arrays import (
     Array,
@@ -186,10 +186,14 @@ class CostMatrix:
         """Return the costs of some samples (a slice, a mask or positions); class-wide costs stay as they are."""
         if self.n_instances is None:
             return self
+
+        def pick(cell: Cost) -> Cost:
+            if isinstance(cell, float):
+                return cell
+            return cell[move(index, cell) if is_array_api_obj(index) else index]
+
         # some samples alone may have free errors only: still their costs
-        return self._unchecked(
-            tuple(tuple(cell if isinstance(cell, float) else cell[index] for cell in row) for row in self._cells)
-        )
+        return self._unchecked(tuple(tuple(pick(cell) for cell in row) for row in self._cells))
 
     def averaged(self) -> CostMatrix:
         """Return one price per outcome: the means over the samples."""
@@ -461,6 +465,9 @@ def _check_lengths(cells: Cells) -> None:
     lengths = {cell.shape[0] for row in cells for cell in row if not isinstance(cell, float)}
     if len(lengths) > 1:
         raise ValueError(f"costs of single samples must all have one length, got {sorted(lengths)}")
+    kinds = {type(cell).__name__ for row in cells for cell in row if not isinstance(cell, float)}
+    if len(kinds) > 1:
+        raise TypeError(f"costs of single samples must be arrays of one library, got {' and '.join(sorted(kinds))}")
 
 
 def _check_binary(cells: Cells) -> None:

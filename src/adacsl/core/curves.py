@@ -96,7 +96,7 @@ def decision_curve(scores: Array, labels: Array, thresholds: Array | None = None
         np.arange(1, 100) / 100.0 if thresholds is None else as_vector(thresholds, "thresholds"),
         dtype=kind, device=device(checked),
     )  # fmt: skip
-    if float(xp.min(at)) < 0 or float(xp.max(at)) >= 1:
+    if not (float(xp.min(at)) >= 0 and float(xp.max(at)) < 1):
         raise ValueError("thresholds of a decision curve must lie in [0, 1): the odds of 1 are infinite")
     wide = xp.astype(checked, kind)
     n, positives = checked.shape[0], count_true(positive)

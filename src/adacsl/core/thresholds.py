@@ -19,6 +19,8 @@ from adacsl.core.arrays import (
     as_scores,
     as_vector,
     as_weights,
+    check_finite,
+    count_true,
     default_float,
     dtype_name,
     move,
@@ -36,7 +38,7 @@ class Threshold(NamedTuple):
     """A cheapest threshold: deciding ``score > value`` costs exactly ``cost``.
 
     ``[low, high)`` is the interval of equally cheap thresholds that ``value`` was taken from (closed where it
-    ends at 1).
+    ends at 1, and where candidates were given: then ``low`` and ``high`` are candidates too).
     """
 
     value: float
@@ -110,7 +112,7 @@ def find_threshold(
     """
     samples = _check(scores, labels, costs, sample_weight)
     cuts = _running_costs(samples, *_sort(samples))
-    return _search(cuts, samples.grid, check_target(target), _as_candidates(candidates, samples.scores))
+    return _search(cuts, samples.grid, check_target(target), _as_candidates(candidates, samples.scores, samples.grid))
 
 
 def cost_curve(scores: Array, labels: Array, costs: CostMatrix, *, sample_weight: Array | None = None) -> CostCurve:
@@ -169,7 +171,7 @@ def subgroup_thresholds(
         )
         span = (0.0, 1.0) if edges is None else (float(edges[number]), float(edges[number + 1]))
         cuts = _running_costs(part, part.scores, part.positive, None)
-        allowed = _as_candidates(candidates, part.scores)
+        allowed = _as_candidates(candidates, part.scores, part.grid)
         results.append(_search(cuts, samples.grid, target, allowed, span=span, ties=ties))
         sizes.append(float(size) if part.weight is None else float(xp.sum(part.weight)))
     return results, sizes
@@ -330,9 +332,10 @@ def _search(
     ties: Ties = "nearest",
 ) -> Threshold:
     goal = grid.round(target)
+    span = (grid.round(span[0]), grid.round(span[1]))
     if candidates is not None:
         return _best_candidate(cuts, goal, candidates, span, ties)
-    return _best_cut(cuts, grid, span[0] if ties == "lowest" else goal, span)
+    return _best_cut(cuts, grid, span[0] if ties == "lowest" else min(max(goal, span[0]), span[1]), span)
 
 
 def _best_cut(cuts: _Cuts, grid: FloatGrid, goal: float, span: tuple[float, float]) -> Threshold:
@@ -348,10 +351,7 @@ def _best_cut(cuts: _Cuts, grid: FloatGrid, goal: float, span: tuple[float, floa
     high = xp.where(
         optimal == n, xp.inf, xp.astype(xp.take(cuts.scores, xp.minimum(optimal, optimal * 0 + (n - 1))), kind)
     )
-    zero = xp.zeros_like(low)
-    inside = (low <= goal) & (goal < high)
-    distance = xp.where(inside, zero - 1.0, xp.where(goal < low, low - goal, goal - high))
-    nearest = int(xp.argmin(distance))
+    nearest = _nearest_interval(low, high, goal)
     first, last = _joined_interval(low, high, nearest)
     value = _point_of(float(low[nearest]), float(high[nearest]), goal, grid)
     return Threshold(
@@ -360,6 +360,16 @@ def _best_cut(cuts: _Cuts, grid: FloatGrid, goal: float, span: tuple[float, floa
         min(float(low[first]), value),
         min(float(high[last]), span[1]),
     )
+
+
+def _nearest_interval(low: Array, high: Array, goal: float) -> int:
+    """Return which of the rising intervals ``[low, high)`` holds ``goal``, or else is nearest (the lower of two)."""
+    below = count_true(high <= goal)
+    if below == low.shape[0]:
+        return below - 1
+    if below == 0 or float(low[below]) <= goal:
+        return below
+    return below if float(low[below]) - goal < goal - float(high[below - 1]) else below - 1
 
 
 def _point_of(low: float, high: float, goal: float, grid: FloatGrid) -> float:
@@ -387,21 +397,23 @@ def _best_candidate(cuts: _Cuts, goal: float, candidates: Array, span: tuple[flo
         raise ValueError(f"no candidate threshold lies between {span[0]:g} and {span[1]:g}; give a finer grid")
     cut = xp.searchsorted(cuts.scores, allowed, side="right")
     costs = xp.take(cuts.missed + cuts.alarmed, cut)
-    optimal = allowed[costs <= xp.min(costs) * (1.0 + TIE_TOLERANCE)]
-    chosen = 0 if ties == "lowest" else int(xp.argmin(xp.abs(optimal - goal)))
-    value = float(optimal[chosen])
-    cost = float(xp.take(costs, xp.nonzero(allowed == optimal[chosen])[0][:1])[0])
-    return Threshold(value, cost + cuts.base, float(xp.min(optimal)), float(xp.max(optimal)))
+    optimal = xp.nonzero(costs <= xp.min(costs) * (1.0 + TIE_TOLERANCE))[0]
+    distance = xp.abs(xp.take(allowed, optimal) - goal)
+    chosen = 0 if ties == "lowest" else int(xp.argmin(distance))
+    # neighbours on the grid that are as cheap belong to one interval
+    first, last = _joined_interval(optimal, optimal + 1, chosen)
+    value, low, high = (float(allowed[int(optimal[k])]) for k in (chosen, first, last))
+    return Threshold(value, float(costs[int(optimal[chosen])]) + cuts.base, low, high)
 
 
-def _as_candidates(candidates: Array | None, scores: Array) -> Array | None:
+def _as_candidates(candidates: Array | None, scores: Array, grid: FloatGrid) -> Array | None:
+    """Return candidates in rising order, as numbers that the scores' own type can hold."""
     if candidates is None:
         return None
     xp: Any = array_namespace(scores)
     array = move(as_vector(candidates, "candidates"), scores)
-    array = xp.sort(xp.astype(array, scores.dtype))
-    if not bool(xp.all(xp.isfinite(array))):
-        raise ValueError("candidates must be finite thresholds")
+    array = xp.sort(widen(xp.astype(array, getattr(xp, grid.name))))
+    check_finite(array, "candidates")
     return array
 
 

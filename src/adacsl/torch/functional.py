@@ -10,6 +10,9 @@ from torch.nn import functional as F
 
 Reduction = Literal["mean", "sum", "none"]
 
+SMALLEST_WEIGHT = 1e-25
+"""Weights of the negative class below this one count as this one: the difference is none in float32."""
+
 
 def weighted_cross_entropy(
     logits: Tensor,
@@ -30,7 +33,7 @@ def weighted_cross_entropy(
     targets : Tensor of shape (n,) or (n, 1)
         0 or 1, in any dtype (bool, int, float; soft labels in [0, 1] too).
     negative_weight : Tensor or float
-        w, the weight of the negative class.
+        w >= 0, the weight of the negative class.
     sample_weight : Tensor of shape (n,), optional
         Multiplies each sample's loss.
     reduction : {"mean", "sum", "none"}
@@ -42,8 +45,9 @@ def weighted_cross_entropy(
     >>> round(weighted_cross_entropy(torch.tensor([2.0, -1.0]), torch.tensor([1, 0]), 0.25).item(), 4)
     0.1026
     """
-    z, y, scale = _align(logits, targets, sample_weight)
-    weight = torch.as_tensor(negative_weight, dtype=z.dtype, device=z.device)
+    z, y, scale = align(logits, targets, sample_weight)
+    # weight and inverse stay finite, even for w = 0
+    weight = torch.as_tensor(negative_weight, dtype=z.dtype, device=z.device).clamp(min=SMALLEST_WEIGHT)
     # w * BCE with pos_weight = 1 / w is the same number from torch's one fused kernel, forward and backward
     if reduction == "mean" and scale is None:
         return weight * F.binary_cross_entropy_with_logits(z, y, pos_weight=1.0 / weight)
@@ -66,7 +70,9 @@ def weighted_focal_loss(
 
     ``gamma=0`` is :func:`weighted_cross_entropy`, which also explains the other parameters.
     """
-    z, y, scale = _align(logits, targets, sample_weight)
+    if gamma < 0:
+        raise ValueError(f"gamma must not be negative, got {gamma!r}: 0 is cross-entropy, 2 the usual choice")
+    z, y, scale = align(logits, targets, sample_weight)
     # in logarithms: (1 - p)^gamma = exp(gamma * logsigmoid(-z)) has a finite gradient everywhere
     log_p, log_q = F.logsigmoid(z), F.logsigmoid(-z)
     losses = -y * torch.exp(gamma * log_q) * log_p - negative_weight * (1.0 - y) * torch.exp(gamma * log_p) * log_q
@@ -84,7 +90,7 @@ def positive_logit(logits: Tensor) -> Tensor:
     raise ValueError(f"logits must have shape (n,), (n, 1) or (n, 2), got {tuple(logits.shape)}")
 
 
-def _align(logits: Tensor, targets: Tensor, sample_weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
+def align(logits: Tensor, targets: Tensor, sample_weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
     """Bring logits, targets and weights to one shape, in float32 or wider; raise rather than broadcast."""
     # half-precision logits of a two-output head are subtracted in float32, or their difference loses digits
     wide = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits

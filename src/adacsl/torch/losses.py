@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from adacsl.core.control import AdaptiveWeight, Adjustment
 from adacsl.core.costs import CostMatrix
 from adacsl.core.thresholds import check_target
-from adacsl.torch.functional import Reduction, positive_logit, weighted_cross_entropy, weighted_focal_loss
+from adacsl.torch.functional import Reduction, align, weighted_cross_entropy, weighted_focal_loss
 
 
 class _WeightedLoss(nn.Module):
@@ -25,6 +25,7 @@ class _WeightedLoss(nn.Module):
         if reduction not in ("mean", "sum", "none"):
             raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
         self.reduction: Reduction = reduction
+        self._given_weight = weight
         self.register_buffer("negative_weight", torch.tensor(weight, dtype=torch.float32))
 
     def extra_repr(self) -> str:
@@ -34,15 +35,23 @@ class _WeightedLoss(nn.Module):
         weight = self.negative_weight
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         # model.half() must not round the weight (1e-9 would become 0): follow the device, keep the number
+        if weight.is_meta:  # a model made on the meta device gets its numbers only now
+            weight = torch.tensor(self._given_weight, dtype=torch.float32, device=self.negative_weight.device)
         self.negative_weight = weight.to(device=self.negative_weight.device)
         return self
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         # checkpoints made before this loss was added stay loadable, strictly
-        missing: list[str] = args[2]
-        known = set(missing)
+        if not any(prefix + name in state_dict for name in ("negative_weight", "_extra_state")):
+            return
+        saved = state_dict.get(prefix + "negative_weight")
+        if isinstance(saved, Tensor) and not (saved.numel() == 1 and 0.0 < float(saved) < float("inf")):
+            errors: list[str] = args[4]
+            errors.append(
+                f"{prefix}negative_weight must be one positive number, got {saved}: the checkpoint is damaged"
+            )
+            return
         super()._load_from_state_dict(state_dict, prefix, *args)
-        missing[:] = [key for key in missing if key in known or not key.startswith(prefix)]
 
 
 class WeightedCrossEntropy(_WeightedLoss):
@@ -99,11 +108,11 @@ class AdaptiveLoss(_WeightedLoss):
     @torch.no_grad()
     def adapt(self, logits: Tensor, targets: Tensor, sample_weight: Tensor | None = None) -> Adjustment:
         """Step the controller with the logits and targets of the whole validation set, and take over its weight."""
-        scores = torch.sigmoid(positive_logit(logits.detach().float()))
-        labels = targets.detach()
-        if labels.ndim == 2 and labels.shape[1] == 1:
-            labels = labels[:, 0]
-        adjustment = self.controller.step(scores, labels, sample_weight=sample_weight)
+        z, _, _ = align(logits.detach(), targets, sample_weight)
+        weight = None if sample_weight is None else sample_weight.detach().reshape(-1)
+        adjustment = self.controller.step(
+            torch.sigmoid(z).reshape(-1), targets.detach().reshape(-1), sample_weight=weight
+        )
         self.refresh()
         return adjustment
 
@@ -117,7 +126,11 @@ class AdaptiveLoss(_WeightedLoss):
 
     def set_extra_state(self, state: Tensor) -> None:
         """Go on from a saved controller."""
-        self.controller.load_state_dict(json.loads(bytes(state.cpu().tolist())))
+        try:
+            saved = json.loads(bytes(state.cpu().tolist()))
+        except (TypeError, ValueError) as error:
+            raise ValueError("the controller's saved state cannot be read: the checkpoint is damaged") from error
+        self.controller.load_state_dict(saved)
         self.refresh()
 
 
