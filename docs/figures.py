@@ -1,0 +1,205 @@
+"""Make the documentation's pictures, each in a light and a dark version.
+
+python docs/figures.py
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import torch
+from matplotlib import pyplot as plt
+from torch import nn
+
+from adacsl import AdaptiveWeight, CostMatrix, Quantile, calibration_error, cost_curve, find_threshold, step_factor
+from adacsl.torch import AdaptiveCrossEntropy
+
+FOLDER = Path(__file__).resolve().parent / "_static" / "figures"
+LOOKS = {
+    "light": {"ink": "#24292f", "faint": "#d0d7de", "colors": ["#0969da", "#bc4c00", "#1a7f37", "#8250df"]},
+    "dark": {"ink": "#e6edf3", "faint": "#3d444d", "colors": ["#58a6ff", "#f0883e", "#3fb950", "#bc8cff"]},
+}
+COSTS = CostMatrix(fp=1, fn=8)
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    pictures: dict[str, Callable[[dict[str, Any]], Any]] = {
+        "overview": overview(train_run()),
+        "costs": expected_costs,
+        "thresholds": tied_intervals,
+        "lambda": update_rules,
+        "calibration": corrected_probabilities(weighted_run()),
+    }
+    for look, style in LOOKS.items():
+        for name, draw in pictures.items():
+            with mpl.rc_context(settings(style)):
+                figure = draw(style)
+                figure.savefig(FOLDER / f"{name}-{look}.svg", metadata={"Date": None}, transparent=True)
+                if "--png" in sys.argv:
+                    figure.savefig(
+                        FOLDER / f"{name}-{look}.png", dpi=110, facecolor="#ffffff" if look == "light" else "#131416"
+                    )
+                plt.close(figure)
+
+
+def settings(style: dict[str, Any]) -> dict[str, Any]:
+    ink = style["ink"]
+    return {
+        "svg.hashsalt": "adacsl", "svg.fonttype": "path", "font.size": 10, "font.family": "DejaVu Sans",
+        "text.color": ink, "axes.labelcolor": ink, "axes.edgecolor": ink, "xtick.color": ink, "ytick.color": ink,
+        "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 10, "axes.titlelocation": "left",
+        "axes.facecolor": "none", "axes.prop_cycle": mpl.cycler(color=style["colors"]), "legend.frameon": False,
+        "figure.constrained_layout.use": True,
+    }  # fmt: skip
+
+
+# data: drawn, so that the true probability is known
+
+
+def draw_data(n: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return 10 features and labels whose true probability is sigmoid(2 x0 + 2 x1 x2 - 2.5)."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(n, 10, generator=generator)
+    p = torch.sigmoid(2 * x[:, 0] + 2 * x[:, 1] * x[:, 2] - 2.5)
+    return x, (torch.rand(n, generator=generator) < p).float()
+
+
+def fit(epochs: int, n_train: int, seed: int = 0) -> tuple[nn.Module, AdaptiveCrossEntropy, Any, Any]:
+    """Train a small network with the adaptive loss; return it, the loss, validation scores and labels."""
+    (x, y), (val_x, val_y) = draw_data(n_train, 1), draw_data(2000, 2)
+    torch.manual_seed(seed)
+    net = nn.Sequential(nn.Linear(10, 128), nn.ReLU(), nn.Linear(128, 1), nn.Flatten(0))
+    loss = AdaptiveCrossEntropy(COSTS)
+    optimizer = torch.optim.Adam(net.parameters(), lr=2e-3)
+    for _ in range(epochs):
+        for batch in torch.randperm(n_train).split(64):
+            optimizer.zero_grad()
+            loss(net(x[batch]), y[batch]).backward()
+            optimizer.step()
+        with torch.no_grad():
+            logits = net(val_x)
+            loss.adapt(logits, val_y)
+    return net, loss, torch.sigmoid(logits).numpy(), val_y.numpy()
+
+
+def train_run() -> Any:
+    return fit(epochs=30, n_train=4000)
+
+
+def weighted_run() -> Any:
+    return fit(epochs=12, n_train=20000)
+
+
+# pictures
+
+
+def overview(run: Any) -> Callable[[dict[str, Any]], Any]:
+    _, loss, scores, labels = run
+    curve, best = cost_curve(scores, labels, COSTS), find_threshold(scores, labels, COSTS)
+    steps = loss.controller.history
+
+    def draw(style: dict[str, Any]) -> Any:
+        figure, (left, right) = plt.subplots(1, 2, figsize=(9.2, 3.3))
+        left.plot(curve.thresholds, curve.costs / len(labels), lw=1.5, drawstyle="steps-post")
+        left.axvline(0.5, color=style["ink"], lw=1, ls=":")
+        left.plot([best.value], [best.cost / len(labels)], "o", color=style["colors"][1], ms=7, clip_on=False)
+        left.annotate(
+            f"cheapest: {best.value:.3f}", (best.value, best.cost / len(labels)), (-4, -19),
+            textcoords="offset points", ha="left", color=style["colors"][1],
+        )  # fmt: skip
+        left.text(0.515, left.get_ylim()[1] * 0.96, "T'", va="top")
+        left.set(
+            xlabel="threshold", xlim=(0, 1), ylim=(0, None), title="Validation cost per sample, every cut, last epoch"
+        )
+        epochs = range(1, len(steps) + 1)
+        right.plot(epochs, [s.thresholds[0] for s in steps], "o-", ms=3, lw=1, label="cheapest threshold")
+        right.plot(epochs, [s.lambda_ for s in steps], "s-", ms=3, lw=1, label="lambda")
+        right.axhline(0.5, color=style["ink"], lw=1, ls=":")
+        right.text(len(steps) + 1, 0.52, "T'", va="bottom")
+        right.set(
+            xlabel="epoch", xlim=(0, len(steps) + 2), ylim=(0, None), title="What the controller measured, and did"
+        )
+        right.legend(loc="upper right")
+        return figure
+
+    return draw
+
+
+def expected_costs(style: dict[str, Any]) -> Any:
+    p = np.linspace(0, 1, 101)
+    figure, axis = plt.subplots(figsize=(5.6, 3.1))
+    axis.plot(p, COSTS.expected(p, np.zeros(101, dtype=int)), label="say negative: 8 p")
+    axis.plot(p, COSTS.expected(p, np.ones(101, dtype=int)), label="say positive: 1 (1 - p)")
+    axis.plot(p, COSTS.expected(p), color=style["ink"], lw=3, alpha=0.35, label="the cheaper one")
+    axis.axvline(COSTS.threshold, color=style["ink"], lw=1, ls=":")
+    axis.text(COSTS.threshold + 0.015, 0.08, "T = 1 / 9")
+    axis.set(xlabel="probability of the positive class", ylabel="expected cost", xlim=(0, 1), ylim=(0, 2.1))
+    axis.legend(loc="upper right")
+    return figure
+
+
+def tied_intervals(style: dict[str, Any]) -> Any:
+    scores, labels = np.asarray([0.08, 0.15, 0.3, 0.42, 0.62, 0.7, 0.85]), np.asarray([0, 0, 1, 0, 0, 0, 1])
+    costs = CostMatrix(fp=1, fn=3)
+    curve = cost_curve(scores, labels, costs)
+    best = find_threshold(scores, labels, costs)
+    figure, axis = plt.subplots(figsize=(6.2, 3.1))
+    edges = np.append(curve.thresholds, 1)
+    edges[0] = 0
+    for low, high, cost in zip(edges[:-1], edges[1:], curve.costs, strict=True):
+        color = style["colors"][1] if cost == best.cost else style["colors"][0]
+        axis.plot([low, high], [cost, cost], lw=3, color=color, solid_capstyle="butt")
+    for label, marker in ((0, "o"), (1, "^")):
+        axis.plot(scores[labels == label], [0.35] * int((labels == label).sum()), marker, color=style["ink"], ms=6,
+                  label=("negative", "positive")[label])  # fmt: skip
+    axis.axvline(0.5, color=style["ink"], lw=1, ls=":")
+    axis.text(0.51, 6.4, "T'")
+    axis.plot([best.value], [best.cost], "D", color=style["colors"][1], ms=7)
+    axis.annotate(f"taken: {best.value:.3f}", (best.value, best.cost), (8, 9), textcoords="offset points",
+                  color=style["colors"][1])  # fmt: skip
+    axis.set(xlabel="threshold", ylabel="cost", xlim=(0, 1), ylim=(0, 7))
+    axis.legend(loc="upper left")
+    return figure
+
+
+def update_rules(style: dict[str, Any]) -> Any:
+    figure, axes = plt.subplots(1, 2, figsize=(8.4, 3.1), sharey=True)
+    for axis, target in zip(axes, (0.5, 0.2), strict=True):
+        at = np.linspace(0.02, 0.98, 193)
+        axis.plot(at, [step_factor(t, target) for t in at], label="exponential (eq. 7, the paper)")
+        axis.plot(at, [step_factor(t, target, update="odds") for t in at], ls="--", label="odds (exact)")
+        axis.axvline(target, color=style["ink"], lw=1, ls=":")
+        axis.axhline(1, color=style["ink"], lw=1, ls=":")
+        axis.set(xlabel="cheapest threshold of the subgroup", yscale="log", ylim=(5e-3, 300), title=f"T' = {target}")
+    axes[0].set_ylabel("lambda is multiplied by")
+    axes[0].legend(loc="lower right")
+    return figure
+
+
+def corrected_probabilities(run: Any) -> Callable[[dict[str, Any]], Any]:
+    _, loss, scores, labels = run
+    controller: AdaptiveWeight = loss.controller
+    raw = calibration_error(scores, labels, partition=Quantile(12))
+    fixed = calibration_error(controller.correct(scores), labels, partition=Quantile(12))
+
+    def draw(style: dict[str, Any]) -> Any:
+        figure, axis = plt.subplots(figsize=(4.6, 3.9))
+        axis.plot([0, 1], [0, 1], color=style["ink"], lw=1, ls=":")
+        axis.plot(raw.mean_score, raw.positive_share, "o-", ms=4, lw=1, label=f"raw scores, error {raw.error:.3f}")
+        axis.plot(fixed.mean_score, fixed.positive_share, "s-", ms=4, lw=1, label=f"correct(), error {fixed.error:.3f}")
+        axis.set(xlabel="mean score of the bin", ylabel="share of positives", xlim=(0, 1), ylim=(0, 1))
+        axis.legend(loc="upper left")
+        return figure
+
+    return draw
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""Every Python block of README.md and of the documentation runs. The blocks of one page share one namespace."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+NEEDS = re.compile(r"^# needs: (\w+)", re.MULTILINE)  # a block may name the extra it cannot run without
+
+
+def pages() -> list[str]:
+    found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [
+        str(page.relative_to(ROOT))
+        for page in found
+        if "_build" not in page.parts and BLOCK.search(page.read_text(encoding="utf-8"))
+    ]
+
+
+def test_pages_with_code_are_found() -> None:
+    assert {"README.md", "docs/quickstart.md"} <= set(pages())
+
+
+@pytest.mark.parametrize("page", pages())
+def test_code_blocks_run(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    namespace: dict[str, object] = {"__name__": "page"}
+    for block in BLOCK.finditer(text):
+        missing = [name for name in NEEDS.findall(block[1]) if importlib.util.find_spec(name) is None]
+        if missing:
+            continue
+        line = text.count("\n", 0, block.start()) + 1
+        # blank lines in front make a traceback show the line of the page
+        exec(compile("\n" * line + block[1], page, "exec"), namespace)  # noqa: S102
