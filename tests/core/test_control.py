@@ -1,0 +1,474 @@
+"""The controller: what a step measures, how lambda moves, corrected probabilities, saved states."""
+
+import copy
+import json
+import math
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adacsl import AdaptiveWeight, CostMatrix, EqualWidth, Quantile, Whole, paper_grid, step_factor
+
+COSTS = CostMatrix(fp=1, fn=4)
+
+
+def case(seed=0, n=80, power=1.5):
+    rng = np.random.default_rng(seed)
+    scores = rng.random(n)
+    labels = (rng.random(n) < scores**power).astype(int)
+    labels[:2] = 0, 1
+    return scores, labels
+
+
+def eq7(threshold, target=0.5):
+    return math.exp(-(target - threshold) / (target * (1 - target)))
+
+
+# one step
+
+
+def test_weight_starts_as_weighted_cross_entropy_or_as_plain():
+    assert AdaptiveWeight(COSTS).weight == 0.25
+    assert AdaptiveWeight(COSTS, target=0.2).weight == pytest.approx(1.0)
+    assert AdaptiveWeight(COSTS, target=COSTS.threshold).weight == pytest.approx(1.0)
+    assert AdaptiveWeight(CostMatrix(fp=3, fn=2, tp=-2, tn=1), target=0.25).weight == pytest.approx(2 / 4 * 3)
+    assert AdaptiveWeight(COSTS).lambda_ == 1.0
+
+
+@pytest.mark.parametrize("target", [0.2, 0.5, 0.7])
+def test_step_follows_equation_8(brute, target):
+    scores, labels = case(1)
+    controller = AdaptiveWeight(COSTS, target=target, partition=EqualWidth(4))
+    step = controller.step(scores, labels)
+    expected = 0.0
+    for m in range(4):
+        member = (scores >= m / 4) & (scores < (m + 1) / 4)
+        assert step.sizes[m] == member.sum()
+        best = brute.optimum(scores[member], labels[member], fp=1, fn=4)
+        assert brute.cost_at(step.thresholds[m], scores[member], labels[member], 1, 4) == best.cost
+        assert abs(step.thresholds[m] - target) == pytest.approx(brute.distance(target, best.intervals), abs=1e-12)
+        expected += member.sum() * eq7(step.thresholds[m], target) / len(scores)
+    assert step.factor == pytest.approx(expected)
+    assert step.lambda_ == controller.lambda_ == step.factor
+    assert step.weight == controller.weight == pytest.approx(expected * (1 - target) / target / 4)
+    assert step.cost == pytest.approx(float(brute.cost_at(target, scores, labels, 1, 4)) / len(scores))
+
+
+def test_lambda_accumulates_and_reset_forgets():
+    controller = AdaptiveWeight(COSTS)
+    factors = [controller.step(*case(seed)).factor for seed in range(4)]
+    assert controller.lambda_ == pytest.approx(math.prod(factors))
+    assert [a.factor for a in controller.history] == factors
+    assert isinstance(controller.history, tuple)
+    controller.reset()
+    assert (controller.lambda_, controller.history) == (1.0, ())
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=12), st.sampled_from([0.3, 0.5]))
+def test_factor_is_exactly_one_where_the_optimum_holds_the_target(brute, rows, target):
+    scores = np.array([0.05, 0.97, *[s for s, _ in rows]])
+    labels = np.array([0, 1, *[int(y) for _, y in rows]])
+    best = brute.optimum(scores, labels, fp=1, fn=4)
+    holds = any(low <= target and (high is None or target < high) for low, high in best.intervals)
+    step = AdaptiveWeight(COSTS, target=target).step(scores, labels)
+    assert (step.factor == 1.0) == holds
+    if holds:
+        assert step.thresholds == (target,)
+        assert step.lambda_ == 1.0
+        assert step.converged
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("target", [0.3, 1 / 3, 0.5])
+@pytest.mark.parametrize("partition", [Whole(), EqualWidth(10), Quantile(3)])
+def test_factor_is_exactly_one_in_every_precision(dtype, target, partition):
+    scores = torch.tensor([0.02, 0.1, 0.15, 0.9, 0.95, 1.0], dtype=dtype)
+    step = AdaptiveWeight(COSTS, target=target, partition=partition).step(scores, [0, 0, 0, 1, 1, 1])
+    assert step.factor == 1.0
+    assert step.cost == 0.0
+
+
+def test_low_bin_without_positives_votes_no_change():
+    scores, labels = np.array([0.01, 0.02, 0.03, 0.55, 0.6]), np.array([0, 0, 0, 0, 1])
+    step = AdaptiveWeight(COSTS, partition=EqualWidth(10)).step(scores, labels)
+    assert step.thresholds == (0.5, 0.55, 0.5)
+    assert step.sizes == (3.0, 1.0, 1.0)
+    assert step.factor == pytest.approx((3 + eq7(0.55) + 1) / 5)
+
+
+def test_odds_update_is_the_exact_ratio():
+    scores, labels = np.array([0.1, 0.6, 0.7]), np.array([0, 0, 1])
+    assert AdaptiveWeight(COSTS, update="odds").step(scores, labels).factor == pytest.approx(0.6 / 0.4)
+    assert AdaptiveWeight(COSTS, update="odds", target=0.2).step(scores, labels).factor == pytest.approx(1.5 * 4)
+    assert AdaptiveWeight(COSTS).step(scores, labels).factor == pytest.approx(math.exp(0.4))
+
+
+def test_odds_update_stays_finite_at_the_ends():
+    low = AdaptiveWeight(COSTS, update="odds").step([0.0, 0.9, 1.0], [1, 0, 1])
+    high = AdaptiveWeight(CostMatrix(fp=9, fn=1), update="odds").step([0.1, 1.0, 1.0, 1.0], [1, 0, 0, 1])
+    assert 0 < low.factor < 1e-5
+    assert 1e5 < high.factor < math.inf
+
+
+@pytest.mark.parametrize("damping", [0.3, 1.0, 2.0])
+def test_damping_is_an_exponent(damping):
+    data = case(2)
+    plain = AdaptiveWeight(COSTS).step(*data).factor
+    assert AdaptiveWeight(COSTS, damping=damping).step(*data).factor == pytest.approx(plain**damping)
+
+
+def test_bounds_hold_lambda():
+    controller = AdaptiveWeight(COSTS, bounds=(0.5, 2.0))
+    for _ in range(5):
+        controller.step([0.1, 0.8, 0.9], [0, 0, 1])
+    assert controller.lambda_ == 2.0
+    assert controller.history[-1].converged
+    for _ in range(9):
+        controller.step([0.1, 0.2, 0.3], [0, 1, 1])
+    assert controller.lambda_ == 0.5
+    assert controller.weight == 0.125
+
+
+def test_runaway_lambda_stays_a_finite_weight():
+    for fp, fn in ((1e9, 1e-9), (1e-9, 1e9)):
+        controller = AdaptiveWeight(CostMatrix(fp=fp, fn=fn), target=0.5)
+        for _ in range(200):
+            controller.step([0.0, 0.001, 0.999, 1.0], [0, 1, 0, 1])
+        assert 0 < np.float32(controller.weight) < np.inf
+        assert 0 < 1 / np.float32(controller.weight) < np.inf
+
+
+def test_converged_uses_the_absolute_change():
+    falling = AdaptiveWeight(COSTS).step([0.1, 0.2, 0.9], [0, 1, 1])
+    assert falling.factor < 1
+    assert not falling.converged
+    assert AdaptiveWeight(COSTS, tolerance=10).step([0.1, 0.2, 0.9], [0, 1, 1]).converged
+    assert AdaptiveWeight(COSTS).step([0.1, 0.9], [0, 1]).converged
+
+
+def test_candidates_confine_the_search():
+    scores, labels = np.array([0.1, 0.512, 0.9]), np.array([0, 0, 1])
+    assert AdaptiveWeight(COSTS).step(scores, labels).thresholds == (0.512,)
+    assert AdaptiveWeight(COSTS, candidates=paper_grid()).step(scores, labels).thresholds == (0.515,)
+    lowest = AdaptiveWeight(COSTS, candidates=[0.6, 0.7, 0.8], ties="lowest", target=0.9).step(scores, labels)
+    nearest = AdaptiveWeight(COSTS, candidates=[0.6, 0.7, 0.8], target=0.9).step(scores, labels)
+    assert (lowest.thresholds, nearest.thresholds) == ((0.6,), (0.8,))
+
+
+def test_lowest_ties_without_candidates():
+    step = AdaptiveWeight(COSTS, ties="lowest").step([0.3, 0.8], [0, 1])
+    assert step.thresholds == (0.3,)
+
+
+def test_search_in_the_subgroup_keeps_to_its_interval():
+    scores, labels = np.array([0.15, 0.18, 0.95, 0.97]), np.array([0, 0, 1, 1])
+    inside = AdaptiveWeight(COSTS, partition=EqualWidth(10), search="subgroup").step(scores, labels)
+    everywhere = AdaptiveWeight(COSTS, partition=EqualWidth(10)).step(scores, labels)
+    assert inside.thresholds == (0.2, 0.9)
+    assert everywhere.thresholds == (0.5, 0.5)
+
+
+def test_any_callable_partitions(library):
+    scores, labels = case(3)
+    by_parity = AdaptiveWeight(COSTS, partition=lambda s: (s > 0.4) * 7).step(scores, labels)
+    low, high = scores <= 0.4, scores > 0.4
+    factors = [AdaptiveWeight(COSTS).step(scores[m], labels[m]).factor * m.sum() / len(scores) for m in (low, high)]
+    assert by_parity.factor == pytest.approx(sum(factors))
+    assert by_parity.sizes == (float(low.sum()), float(high.sum()))
+
+
+def test_step_with_costs_of_the_samples(brute):
+    scores, labels = case(4)
+    amounts = np.random.default_rng(0).integers(0, 9, len(scores)).astype(float)
+    prices = CostMatrix(fp=1, fn=amounts)
+    best = brute.optimum(scores, labels, fp=1, fn=amounts)
+    controller = AdaptiveWeight(CostMatrix(fp=1, fn=amounts.mean()))
+    for data in ((scores, labels), (torch.tensor(scores), torch.tensor(labels))):
+        step = controller.step(*data, costs=prices)
+        assert brute.cost_at(step.thresholds[0], scores, labels, 1, amounts) == best.cost
+        assert step.cost == pytest.approx(float(brute.cost_at(0.5, scores, labels, 1, amounts)) / len(scores))
+
+
+# invariances
+
+
+def test_all_libraries_take_the_same_steps(library):
+    ours, other = (AdaptiveWeight(COSTS, partition=Quantile(5), target=0.4) for _ in range(2))
+    for seed in range(5):
+        scores, labels = case(seed)
+        ours.step(scores, labels)
+        other.step(library.asarray(scores), library.asarray(labels))
+    assert other.history == ours.history
+
+
+@pytest.mark.parametrize("partition", [Whole(), EqualWidth(5), Quantile(5)])
+def test_order_scale_and_duplication_change_no_step(partition):
+    scores, labels = case(6, n=100)
+    plain = AdaptiveWeight(COSTS, partition=partition).step(scores, labels)
+    order = np.random.default_rng(0).permutation(100)
+    assert AdaptiveWeight(COSTS, partition=partition).step(scores[order], labels[order]) == plain
+    scaled = AdaptiveWeight(CostMatrix(fp=16, fn=64), partition=partition).step(scores, labels)
+    assert (scaled.factor, scaled.thresholds, scaled.cost) == (plain.factor, plain.thresholds, 16 * plain.cost)
+    twice = AdaptiveWeight(COSTS, partition=partition).step(np.tile(scores, 2), np.tile(labels, 2))
+    assert (twice.factor, twice.thresholds, twice.cost) == (plain.factor, plain.thresholds, plain.cost)
+
+
+@pytest.mark.parametrize("partition", [Whole(), EqualWidth(5)])
+def test_weights_equal_repeated_and_removed_rows(partition):
+    scores, labels = case(7, n=60)
+    weight = np.random.default_rng(1).integers(0, 3, 60)
+    weight[:2] = 1
+    repeated = AdaptiveWeight(COSTS, partition=partition).step(np.repeat(scores, weight), np.repeat(labels, weight))
+    weighted = AdaptiveWeight(COSTS, partition=partition).step(scores, labels, sample_weight=weight)
+    assert weighted.factor == pytest.approx(repeated.factor)
+    assert weighted.cost == pytest.approx(repeated.cost)
+    assert sum(weighted.sizes) == sum(repeated.sizes)
+
+
+def test_transposed_costs_step_the_other_way():
+    scores, labels = case(8, n=400, power=1)
+    right = AdaptiveWeight(CostMatrix(fp=1, fn=6)).step(scores, labels)
+    swapped = AdaptiveWeight(CostMatrix(fp=6, fn=1)).step(scores, labels)
+    assert right.factor < 1 < swapped.factor
+
+
+def test_feedback_moves_the_cheapest_threshold_to_the_target():
+    """A model that obeys the weight exactly is steered to T' and stays there."""
+    rng = np.random.default_rng(0)
+    posterior = rng.beta(0.6, 1.8, 4000)
+    labels = (rng.random(4000) < posterior).astype(int)
+    controller = AdaptiveWeight(COSTS)
+    bias = 2.5  # the model overestimates the odds of the positives by this factor
+    for _ in range(25):
+        odds = bias * posterior / (1 - posterior) / controller.weight
+        step = controller.step(odds / (1 + odds), labels)
+    assert step.converged
+    assert controller.lambda_ == pytest.approx(bias, rel=0.25)
+    assert step.thresholds[0] == pytest.approx(0.5, abs=0.01)
+
+
+# corrected probabilities
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("target", [0.5, 0.3, 0.9])
+@pytest.mark.parametrize(
+    ("fp", "fn"), [(1, 1), (1, 8), (8, 1), (1, 3), (1, 1000), (1e6, 1), (1e9, 1), (1, 1e9), (1e-9, 1e9), (0.1, 0.7)]
+)
+def test_deciding_at_t_on_corrected_equals_deciding_at_target_on_raw(dtype, target, fp, fn):
+    goal = dtype(target)
+    near = goal + np.arange(-8, 9).astype(dtype) * np.spacing(goal)
+    raw = np.concatenate([near, [0.0, 1.0], np.linspace(0, 1, 97)]).astype(dtype)
+    costs = CostMatrix(fp=fp, fn=fn)
+    corrected = AdaptiveWeight(costs, target=target).correct(raw)
+    assert corrected.dtype in (np.float32, np.float64)
+    assert np.all((corrected >= 0) & (corrected <= 1))
+    wanted = raw > goal
+    np.testing.assert_array_equal(corrected > costs.threshold, wanted)
+    np.testing.assert_array_equal(corrected.astype(np.float64) > costs.threshold, wanted)
+    np.testing.assert_array_equal(costs.decide(corrected), wanted)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_correct_takes_torch_tensors(dtype):
+    raw = torch.linspace(0, 1, 301).to(dtype)
+    costs = CostMatrix(fp=1, fn=7)
+    corrected = AdaptiveWeight(costs, target=0.4).correct(raw)
+    assert corrected.dtype == torch.float32
+    assert torch.equal(corrected > costs.threshold, raw > 0.4)
+
+
+def test_correct_undoes_the_weighting():
+    posterior = np.linspace(0.001, 0.999, 400)
+    for target in (0.2, 0.5):
+        controller = AdaptiveWeight(CostMatrix(fp=2, fn=9), target=target)
+        odds = posterior / (1 - posterior) / controller.weight  # what the weighted loss makes of them (Theorem 2)
+        np.testing.assert_allclose(controller.correct(odds / (1 + odds)), posterior, rtol=1e-9)
+
+
+def test_correct_leaves_lambda_out():
+    controller = AdaptiveWeight(COSTS)
+    before = controller.correct(np.array([0.2, 0.5, 0.9]))
+    controller.step([0.1, 0.7, 0.9], [0, 0, 1])
+    assert controller.lambda_ != 1
+    np.testing.assert_array_equal(controller.correct([0.2, 0.5, 0.9]), before)
+    np.testing.assert_allclose(before, [0.05 / 0.85, 0.2, 0.225 / 0.325])
+
+
+def test_correct_is_monotone_and_keeps_the_shape(library):
+    raw = np.linspace(0, 1, 60).reshape(20, 3)
+    corrected = library.to_numpy(AdaptiveWeight(COSTS).correct(library.asarray(raw)))
+    assert corrected.shape == (20, 3)
+    assert np.all(np.diff(corrected.ravel()) >= 0)
+    assert AdaptiveWeight(COSTS).correct([0, 1]).tolist() == [0.0, 1.0]
+
+
+# state
+
+
+def drive(controller, seeds):
+    for seed in seeds:
+        controller.step(*case(seed))
+    return controller
+
+
+def test_state_survives_json_and_goes_on_alike():
+    settings = {"partition": EqualWidth(5), "target": 0.4, "bounds": (0.1, 9), "candidates": paper_grid()}
+    first = drive(AdaptiveWeight(COSTS, **settings), range(3))
+    text = json.dumps(first.state_dict(), allow_nan=False)
+    second = AdaptiveWeight(COSTS, **settings)
+    second.load_state_dict(json.loads(text))
+    assert second.history == first.history
+    assert json.dumps(second.state_dict()) == text
+    assert drive(second, range(3, 6)).history == drive(first, range(3, 6)).history
+
+
+def test_state_is_a_copy():
+    controller = drive(AdaptiveWeight(COSTS), range(2))
+    state = controller.state_dict()
+    state["history"][0]["thresholds"].append(0.7)
+    state["lambda"] = 7
+    assert len(controller.history[0].thresholds) == 1
+    assert controller.lambda_ != 7
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda s: s.pop("lambda"), "expected the keys version, settings, lambda and history"),
+        (lambda s: s.update(extra=1), "expected the keys"),
+        (lambda s: s.update(version=2), "the state has version 2, this adacsl reads version 1"),
+        (lambda s: s.update({"lambda": float("nan")}), "saved lambda must be a number"),
+        (lambda s: s.update({"lambda": float("inf")}), "saved lambda must be a number"),
+        (lambda s: s.update({"lambda": -1.0}), "saved lambda must be a number"),
+        (lambda s: s.update({"lambda": 0}), "saved lambda must be a number"),
+        (lambda s: s.update({"lambda": "1"}), "saved lambda must be a number"),
+        (lambda s: s.update({"lambda": None}), "saved lambda must be a number"),
+        (lambda s: s.update({"lambda": True}), "saved lambda must be a number"),
+        (lambda s: s.update(settings=None), "saved settings must be a dict"),
+        (lambda s: s["settings"].update(target=0.4), "saved with target=0.4, this controller has target=0.5"),
+        (lambda s: s["settings"].pop("damping"), "saved with damping=None"),
+        (lambda s: s["settings"].update(costs={}), "saved with costs="),
+        (lambda s: s.update(history=3), "saved history cannot be read"),
+        (lambda s: s.update(history=[{}]), "saved history cannot be read"),
+        (lambda s: s.update(history=[1]), "saved history cannot be read"),
+        (lambda s: s["history"][0].pop("factor"), "saved history cannot be read"),
+        (lambda s: s["history"][0].update(spin=1), "saved history cannot be read"),
+        (lambda s: s["history"][0].update(thresholds=["a"]), "saved history cannot be read"),
+    ],
+)
+def test_damaged_state_is_refused_and_changes_nothing(damage, message):
+    state = drive(AdaptiveWeight(COSTS), range(2)).state_dict()
+    damage(state)
+    controller = drive(AdaptiveWeight(COSTS), [5])
+    before = controller.state_dict()
+    with pytest.raises(ValueError, match=message):
+        controller.load_state_dict(state)
+    assert controller.state_dict() == before
+
+
+@pytest.mark.parametrize("state", [None, [], "state", {}])
+def test_something_else_is_no_state(state):
+    with pytest.raises(ValueError, match="this is no state of an AdaptiveWeight"):
+        AdaptiveWeight(COSTS).load_state_dict(state)
+
+
+def test_copies_go_their_own_way():
+    controller = drive(AdaptiveWeight(COSTS, partition=Quantile(3)), range(2))
+    for other in (copy.deepcopy(controller), pickle.loads(pickle.dumps(controller))):  # noqa: S301
+        assert other.history == controller.history
+        other.step(*case(9))
+        assert len(controller.history) == 2
+
+
+def test_history_becomes_a_frame():
+    controller = drive(AdaptiveWeight(COSTS), range(3))
+    frame = controller.to_frame()
+    assert frame["lambda_"].tolist() == [a.lambda_ for a in controller.history]
+    assert list(frame.columns) == ["lambda_", "factor", "weight", "thresholds", "sizes", "cost", "converged"]
+    assert AdaptiveWeight(COSTS).to_frame().empty
+
+
+def test_repr_says_where_it_stands():
+    assert repr(AdaptiveWeight(COSTS)) == "AdaptiveWeight(CostMatrix(fp=1, fn=4), target=0.5, lambda=1)"
+
+
+# the factor
+
+
+@pytest.mark.parametrize("target", [0.1, 0.5, 0.9])
+def test_step_factor_is_equation_7(target):
+    for threshold in (0.0, 0.2, 0.5, 0.9, 1.0):
+        assert step_factor(threshold, target) == pytest.approx(eq7(threshold, target))
+    assert step_factor(target, target) == 1.0
+    assert step_factor(target, target, update="odds") == 1.0
+
+
+def test_step_factor_stays_finite():
+    assert math.isfinite(step_factor(1.0, 1e-6))
+    assert step_factor(0.0, 1 - 1e-6) > 0
+
+
+# what is refused
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"scores": [0.1, np.nan]}, ValueError, "validation scores must be finite, got nan at position 1"),
+        ({"scores": [0.1, -np.inf]}, ValueError, "validation scores must be finite, got -inf"),
+        ({"scores": [0.1, 7.0]}, ValueError, r"validation scores must be probabilities in \[0, 1\]"),
+        ({"labels": [0, 2]}, ValueError, "labels must be 0 or 1, got 2"),
+        ({"labels": [1, 1]}, ValueError, "needs both classes in the validation set, but all 2 labels are 1"),
+        ({"labels": [0, 0]}, ValueError, "but all 2 labels are 0; use a larger or stratified validation set"),
+        ({"sample_weight": [1, 0]}, ValueError, "needs both classes in the validation set, but all 1 labels are 0"),
+        ({"scores": [], "labels": []}, ValueError, "validation scores is empty"),
+        ({"labels": [0, 1, 1]}, ValueError, "labels has 3 entries, expected 2"),
+        ({"scores": [[0.1], [0.9]]}, ValueError, "validation scores must be one-dimensional"),
+        ({"sample_weight": [1, -1]}, ValueError, "sample_weight must not be negative"),
+        ({"costs": CostMatrix(fp=[1, 2, 3], fn=1)}, ValueError, "belong to 3 samples, but 2 came"),
+        ({"labels": ["cat", "dog"]}, TypeError, "labels must be numbers"),
+    ],
+)  # fmt: skip
+def test_step_refuses_and_changes_nothing(change, error, message):
+    controller = AdaptiveWeight(COSTS)
+    with pytest.raises(error, match=message):
+        controller.step(**({"scores": [0.1, 0.9], "labels": [0, 1]} | change))
+    assert (controller.lambda_, controller.history) == (1.0, ())
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"costs": [[0, 1], [1, 0]]}, TypeError, "costs must be a CostMatrix"),
+        ({"costs": CostMatrix.from_array(1 - np.eye(3), rows="actual")}, ValueError, "steers two classes"),
+        ({"costs": CostMatrix(fp=[1, 2], fn=1)}, ValueError, "one weight for all samples: give class-wide costs"),
+        ({"target": 0}, ValueError, "target must lie strictly between"),
+        ({"partition": 10}, TypeError, "partition must be callable"),
+        ({"update": "linear"}, ValueError, "update must be one of 'exponential', 'odds', got 'linear'"),
+        ({"search": "bin"}, ValueError, "search must be one of"),
+        ({"ties": "first"}, ValueError, "ties must be one of"),
+        ({"damping": 0}, ValueError, "damping must be a positive number"),
+        ({"tolerance": float("nan")}, ValueError, "tolerance must be a positive number"),
+        ({"bounds": (2, 3)}, ValueError, "bounds must enclose lambda's start"),
+        ({"bounds": (0, 3)}, ValueError, "bounds must enclose lambda's start"),
+        ({"search": "subgroup", "partition": lambda s: s > 0}, TypeError, "needs a partition with edges"),
+        ({"candidates": ["a"]}, TypeError, "candidates must be numbers"),
+    ],
+)  # fmt: skip
+def test_settings_are_checked(settings, error, message):
+    with pytest.raises(error, match=message):
+        AdaptiveWeight(**({"costs": COSTS} | settings))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [([0.1, np.nan], "must be finite"), ([1.5], r"must be probabilities in \[0, 1\]"), ([], "probabilities are empty")],
+)
+def test_correct_refuses(values, message):
+    with pytest.raises(ValueError, match=message):
+        AdaptiveWeight(COSTS).correct(values)
