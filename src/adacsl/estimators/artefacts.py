@@ -1,0 +1,341 @@
+"""Folders that hold a model: safetensors and JSON, checked by digests, written atomically, free of pickle."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from adacsl import __version__
+
+FORMAT = "adacsl-artefact"
+SCHEMA_VERSION = 1
+DOCUMENT = "model.json"
+TENSORS = re.compile(r"tensors-[0-9a-f]{16}\.safetensors")
+STAGE = re.compile(r"\.adacsl-[0-9a-f]{12}\.tmp")
+SPECIAL_FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+MARK = "$float"
+"""NaN and infinities, which JSON lacks, are written as {"$float": "nan"}, {"$float": "inf"}, {"$float": "-inf"}."""
+
+
+class ArtefactError(ValueError):
+    """An artefact cannot be read or written; the message says what to do."""
+
+
+def write_artefact(
+    folder: str | os.PathLike[str], tensors: Mapping[str, Tensor | np.ndarray[Any, Any]], document: Mapping[str, Any]
+) -> Path:
+    """Write tensors and a JSON document as one artefact: either all of it is there afterwards, or nothing has changed.
+
+    Parameters
+    ----------
+    folder : path
+        New, empty, or an artefact, which is replaced; anything else is an error. Other files in it are left alone.
+    tensors : mapping of str to Tensor or array
+        Numbers of any shape and layout, on any device. Tensors that share memory are stored apart.
+    document : mapping
+        JSON values: str keys, str, bool, None, int, float (NaN and infinities too), lists and dicts of these. Tuples
+        come back as lists, numpy scalars as Python numbers; the order of keys is kept.
+
+    Returns
+    -------
+    Path
+        The folder, links resolved.
+
+    Notes
+    -----
+    The new files are completed and flushed to disk in a temporary folder. A new target is that folder, renamed. In an
+    existing one the switch is the one renaming of ``model.json``, which names its tensor file by content: a process
+    killed at any moment leaves the old model or the new one, never a mixture. One process may write at a time.
+    """
+    target = Path(os.path.realpath(folder))
+    payload = _encode(dict(document), "document")
+    content = _tensor_bytes(tensors)
+    _check_target(target)
+    name = f"tensors-{_sha256(content)[:16]}.safetensors"
+    entry = {"sha256": _sha256(content), "bytes": len(content), "tensors": list(tensors)}
+    text = _document_bytes({name: entry}, payload)
+    # inside a folder that exists: it may be a mount point, and renames do not cross file systems
+    stage = (target if target.exists() else target.parent) / f".adacsl-{uuid.uuid4().hex[:12]}.tmp"
+    try:
+        stage.mkdir(parents=True)
+        _write_file(stage / name, content)
+        _write_file(stage / DOCUMENT, text)
+        _sync_folder(stage)
+        _commit(stage, target, name)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ArtefactError(
+            f"could not write {target}: {reason}; nothing was changed there, free space or choose another folder"
+        ) from error
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+    return target
+
+
+def read_artefact(folder: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Return the tensors (on the CPU) and the document of an artefact, after checking every byte of it.
+
+    Nothing that is read is executed. The digests find damage, not forgery: who can write the folder can also write
+    digests, so take artefacts from sources you trust as you would any model. Files that the artefact does not list
+    are not looked at.
+
+    Raises
+    ------
+    ArtefactError
+        No artefact, a damaged or incomplete one, or one of a newer adacsl.
+    """
+    folder = Path(folder)
+    head = _read_document(folder)
+    tensors: dict[str, Tensor] = {}
+    for name, entry in head["files"].items():
+        tensors |= _read_tensors(folder / name, entry)
+    try:
+        document = _decode(head["document"])
+    except RecursionError as error:
+        raise _damaged(folder / DOCUMENT, "its document is nested too deeply") from error
+    if not isinstance(document, dict):
+        raise _damaged(folder / DOCUMENT, "its document is no JSON object")
+    return tensors, document
+
+
+def is_artefact(folder: str | os.PathLike[str]) -> bool:
+    """Tell whether a folder holds an artefact, whole or damaged."""
+    try:
+        with (Path(folder) / DOCUMENT).open("rb") as file:
+            return file.read(len(_PREFIX)) == _PREFIX
+    except OSError:
+        return False
+
+
+# writing
+
+
+def _tensor_bytes(tensors: Mapping[str, Tensor | np.ndarray[Any, Any]]) -> bytes:
+    for name in tensors:
+        if not isinstance(name, str) or name == "__metadata__":
+            raise ArtefactError(f"tensors need a name (a str other than '__metadata__'), got {name!r}")
+    plain = {name: _plain(name, value) for name, value in tensors.items()}
+    try:
+        return safetensors.torch.save(plain)
+    except (KeyError, ValueError, TypeError, RuntimeError) as error:
+        kinds = ", ".join(sorted({str(tensor.dtype) for tensor in plain.values()}))
+        raise ArtefactError(f"these tensors cannot be stored ({error}); their dtypes: {kinds}") from error
+
+
+def _plain(name: str, value: Tensor | np.ndarray[Any, Any]) -> Tensor:
+    """Return a dense copy on the CPU that shares memory with nothing."""
+    if isinstance(value, Tensor) and value.layout == torch.strided:
+        return value.detach().to("cpu", copy=True).contiguous()
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+        return torch.from_numpy(np.array(value, dtype=value.dtype.newbyteorder("="), order="C"))
+    kind = value.dtype if isinstance(value, np.ndarray) else getattr(value, "layout", type(value).__name__)
+    raise ArtefactError(f"tensor {name!r} must be a dense tensor or array of numbers, got {kind}")
+
+
+def _encode(value: Any, where: str) -> Any:
+    """Return plain JSON values."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {MARK: str(value)}
+    if isinstance(value, list | tuple):
+        return [_encode(item, f"{where}[{i}]") for i, item in enumerate(value)]
+    if isinstance(value, Mapping):
+        if bad := [key for key in value if not isinstance(key, str) or key == MARK]:
+            raise ArtefactError(f"{where}: keys must be str other than {MARK!r}, got {bad[0]!r}")
+        return {key: _encode(item, f"{where}.{key}") for key, item in value.items()}
+    raise ArtefactError(f"{where} must be a JSON value (str, number, bool, None, list or dict), got {type(value)}")
+
+
+def _document_bytes(files: dict[str, Any], document: Any) -> bytes:
+    head = {"format": FORMAT, "schema_version": SCHEMA_VERSION, "adacsl_version": __version__}
+    body = head | {"files": files, "document": document}
+    return _canonical(body | {"sha256": _sha256(_canonical(body))})
+
+
+def _canonical(value: Any) -> bytes:
+    """Return the one spelling a document has: a byte that differs is damage, even where JSON would not mind."""
+    return (json.dumps(value, indent=1, allow_nan=False) + "\n").encode("ascii")
+
+
+_PREFIX = _canonical({"format": FORMAT})[:-3]
+"""How the document of every artefact of any version begins."""
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _check_target(target: Path) -> None:
+    if not target.exists() or is_artefact(target):
+        return
+    if not target.is_dir():
+        raise ArtefactError(f"{target} is a file: give a folder to write to")
+    try:
+        other = next((path for path in target.iterdir() if not _is_leftover(path)), None)
+    except OSError as error:
+        raise ArtefactError(f"could not look into {target}: {error.strerror}; choose another folder") from error
+    if other is not None:
+        raise ArtefactError(
+            f"{target} holds other files ({other.name}, ...) and no adacsl model: give a new or an empty folder"
+        )
+
+
+def _write_file(path: Path, content: bytes) -> None:
+    with path.open("xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make renames in a folder last through a power cut, where the system can."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _commit(stage: Path, target: Path, name: str) -> None:
+    if not target.exists():
+        stage.rename(target)
+        _sync_folder(target.parent)
+        return
+    known = (target / name).exists()
+    (stage / name).replace(target / name)
+    try:
+        (stage / DOCUMENT).replace(target / DOCUMENT)
+    except OSError:
+        if not known:
+            (target / name).unlink(missing_ok=True)
+        raise
+    _sync_folder(target)
+    _clean(target, keep=name)
+
+
+def _is_leftover(path: Path) -> bool:
+    """Tell whether a killed process of ours may have left this."""
+    return TENSORS.fullmatch(path.name) is not None or STAGE.fullmatch(path.name) is not None
+
+
+def _clean(target: Path, keep: str) -> None:
+    """Remove the tensors of the replaced model and what killed processes left."""
+    for path in [path for path in target.iterdir() if _is_leftover(path) and path.name != keep]:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+# reading
+
+
+def _damaged(path: Path, what: str) -> ArtefactError:
+    return ArtefactError(f"{path} is damaged ({what}): copy the model again from its source, or save it anew")
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise ArtefactError(f"{path} is missing: copy the whole folder of the model again") from error
+    except OSError as error:
+        raise ArtefactError(f"{path} cannot be read: {error.strerror or error}; check its permissions") from error
+
+
+def _read_document(folder: Path) -> dict[str, Any]:
+    """Return the checked content of model.json."""
+    path = folder / DOCUMENT
+    if not folder.is_dir():
+        raise ArtefactError(f"there is no model folder {folder}: give the folder that save() wrote")
+    if not path.exists():
+        raise ArtefactError(f"{folder} is no adacsl model (it has no {DOCUMENT}): give the folder that save() wrote")
+    content = _read_bytes(path)
+    try:
+        head = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(path, f"no JSON: {str(error)[:60]}") from error
+    if not isinstance(head, dict) or head.get("format") != FORMAT:
+        raise ArtefactError(f"{path} belongs to no adacsl model, or is damaged: give the folder that save() wrote")
+    _check_version(path, head)
+    if not _is_authentic(content, head):
+        raise _damaged(path, "its digest does not fit its content")
+    _check_structure(path, head)
+    return head
+
+
+def _check_version(path: Path, head: dict[str, Any]) -> None:
+    version = head.get("schema_version")
+    if not isinstance(version, int) or version < 1:
+        raise _damaged(path, f"schema_version is {str(version)[:20]}")
+    if version > SCHEMA_VERSION:
+        raise ArtefactError(
+            f"{path} has schema version {version} and was written by adacsl {str(head.get('adacsl_version'))[:20]}; "
+            f"adacsl {__version__} reads up to version {SCHEMA_VERSION}: update adacsl"
+        )
+
+
+def _is_authentic(content: bytes, head: dict[str, Any]) -> bool:
+    body = {key: value for key, value in head.items() if key != "sha256"}
+    try:
+        return head.get("sha256") == _sha256(_canonical(body)) and content == _canonical(head)
+    except (ValueError, RecursionError):  # an overflowing number, say: nothing that we wrote
+        return False
+
+
+def _check_structure(path: Path, head: dict[str, Any]) -> None:
+    """Refuse a document with right digests and a wrong form: made by hand, or by a fault of ours."""
+    files = head.get("files")
+    if "document" not in head or not isinstance(files, dict):
+        raise _damaged(path, "it lacks its files or its document")
+    for name, entry in files.items():
+        # a file of the folder itself: a name such as ../other must not lead elsewhere
+        if not TENSORS.fullmatch(name) or not isinstance(entry, dict) or set(entry) != {"sha256", "bytes", "tensors"}:
+            raise _damaged(path, f"it lists {name[:40]!r} wrongly")
+
+
+def _read_tensors(path: Path, entry: dict[str, Any]) -> dict[str, Tensor]:
+    content = _read_bytes(path)
+    if len(content) != entry["bytes"]:
+        raise _damaged(path, f"{len(content)} bytes instead of {entry['bytes']}")
+    if _sha256(content) != entry["sha256"]:
+        raise _damaged(path, "its digest does not fit its content")
+    try:
+        found = safetensors.torch.load(content)
+        return {name: found.pop(name) for name in entry["tensors"]}
+    except Exception as error:  # right digest, wrong content: whatever the parser says
+        raise _damaged(path, str(error)[:60] or type(error).__name__) from error
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_decode(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if MARK in value:
+        if len(value) != 1 or str(value[MARK]) not in SPECIAL_FLOATS:
+            raise ArtefactError(f"the document holds an unknown number {str(value)[:40]}: save the model anew")
+        return SPECIAL_FLOATS[str(value[MARK])]
+    return {key: _decode(item) for key, item in value.items()}
+
+
+__all__ = ["SCHEMA_VERSION", "ArtefactError", "is_artefact", "read_artefact", "write_artefact"]

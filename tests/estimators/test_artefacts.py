@@ -1,0 +1,517 @@
+"""Artefacts: what is written comes back exactly; whatever is wrong with a folder is one ArtefactError."""
+
+import builtins
+import errno
+import hashlib
+import json
+import math
+import os
+import pickle
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import safetensors.torch
+import torch
+
+from adacsl.estimators import artefacts
+from adacsl.estimators.artefacts import ArtefactError, is_artefact, read_artefact, write_artefact
+
+TENSORS = {
+    "zeta.weight": torch.arange(6, dtype=torch.float32).view(2, 3),
+    "alpha": torch.tensor([1.5, -2.0], dtype=torch.bfloat16),
+    "flag": torch.tensor([True, False]),
+    "scalar": torch.tensor(7),
+    "empty": torch.zeros(0, 3),
+}
+DOCUMENT = {"name": "größe", "threshold": 0.1 + 0.2, "classes": ["no", "yes"], "nested": {"a": [1, None, True]}}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return write_artefact(tmp_path / "model", TENSORS, DOCUMENT)
+
+
+def tensor_file(folder):
+    return next(folder.glob("tensors-*.safetensors"))
+
+
+def snapshot(folder):
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def forge(folder, *, content=None, **changes):
+    """Change an artefact and make every digest fit again, as an attacker or a fault of ours could."""
+    head = json.loads((folder / "model.json").read_text())
+    if content is not None:
+        path = tensor_file(folder)
+        path.write_bytes(content)
+        head["files"][path.name] |= {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+    head |= changes
+    del head["sha256"]
+    head["sha256"] = hashlib.sha256(artefacts._canonical(head)).hexdigest()
+    (folder / "model.json").write_bytes(artefacts._canonical(head))
+
+
+# the round trip
+
+
+def test_round_trip(folder):
+    tensors, document = read_artefact(folder)
+    assert document == DOCUMENT
+    assert list(document) == list(DOCUMENT)
+    assert list(tensors) == list(TENSORS)
+    for name, tensor in TENSORS.items():
+        assert tensors[name].dtype == tensor.dtype
+        assert torch.equal(tensors[name], tensor)
+    tensors["zeta.weight"][0, 0] = 5.0  # writable
+    assert sorted(p.name for p in folder.iterdir()) == ["model.json", tensor_file(folder).name]
+    assert [p.name for p in folder.parent.iterdir()] == ["model"]
+
+
+def test_arrays_views_and_shared_tensors(tmp_path):
+    base = torch.arange(12.0).view(3, 4)
+    frozen = np.arange(4)
+    frozen.flags.writeable = False
+    given = {
+        "turned": base.t(),
+        "part": base[1:, ::2],
+        "same": base,
+        "again": base,
+        "big_endian": np.arange(3, dtype=">f8"),
+        "reversed": np.arange(5)[::-1],
+        "frozen": frozen,
+        "grad": torch.nn.Parameter(torch.ones(2)),
+    }
+    tensors, _ = read_artefact(write_artefact(tmp_path / "m", given, {}))
+    for name, value in given.items():
+        expected = (
+            value.detach()
+            if isinstance(value, torch.Tensor)
+            else torch.from_numpy(value.astype(value.dtype.newbyteorder("=")).copy())
+        )
+        assert torch.equal(tensors[name], expected)
+        assert not tensors[name].requires_grad
+
+
+def test_numbers_that_json_lacks(tmp_path):
+    given = {
+        "bad": [math.nan, math.inf, -math.inf],
+        "np": np.float32(0.5),
+        "int": np.int64(3),
+        "pair": (1, 2),
+        "z": -0.0,
+    }
+    folder = write_artefact(tmp_path / "m", {}, given)
+    tensors, document = read_artefact(folder)
+    assert tensors == {}
+    assert math.isnan(document["bad"][0])
+    assert document["bad"][1:] == [math.inf, -math.inf]
+    assert document["np"] == 0.5
+    assert type(document["int"]) is int
+    assert document["pair"] == [1, 2]
+    assert math.copysign(1, document["z"]) == -1
+    text = (folder / "model.json").read_text()
+    assert "NaN" not in text
+    assert "Infinity" not in text
+
+
+@pytest.mark.parametrize(
+    ("tensors", "document", "message"),
+    [
+        ({}, {"a": {1: 2}}, r"document.a: keys must be str .* got 1"),
+        ({}, {"a": [0, object()]}, r"document.a\[1\] must be a JSON value"),
+        ({}, {"$float": "nan"}, "keys must be str"),
+        ({}, {"a": b"x"}, "must be a JSON value"),
+        ({1: torch.zeros(1)}, {}, "need a name"),
+        ({"__metadata__": torch.zeros(1)}, {}, "need a name"),
+        ({"a": np.array([object()])}, {}, "dense tensor or array of numbers"),
+        ({"a": np.array(["x"])}, {}, "dense tensor or array of numbers"),
+        ({"a": torch.zeros(2, 2).to_sparse()}, {}, "dense tensor"),
+        ({"a": [1.0]}, {}, "got list"),
+        ({"a": torch.zeros(1, dtype=torch.complex128)}, {}, "complex128"),
+    ],
+)
+def test_what_cannot_be_written(tmp_path, tensors, document, message):
+    with pytest.raises(ArtefactError, match=message):
+        write_artefact(tmp_path / "m", tensors, document)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_same_content_same_bytes(tmp_path):
+    one, two = (write_artefact(tmp_path / name, TENSORS, DOCUMENT) for name in ("one", "two"))
+    assert snapshot(one) == snapshot(two)
+
+
+# where it is written
+
+
+def test_replacing_leaves_other_files_alone(folder):
+    (folder / "notes.txt").write_text("mine")
+    write_artefact(folder, {"w": torch.ones(2)}, {"v": 2})
+    tensors, document = read_artefact(folder)
+    assert list(tensors) == ["w"]
+    assert document == {"v": 2}
+    assert (folder / "notes.txt").read_text() == "mine"
+    assert len(list(folder.iterdir())) == 3
+    write_artefact(folder, {"w": torch.ones(2)}, {"v": 3})
+    assert read_artefact(folder)[1] == {"v": 3}
+
+
+def test_new_nested_and_empty_targets(tmp_path):
+    (tmp_path / "empty").mkdir()
+    for target in (tmp_path / "empty", tmp_path / "a" / "b"):
+        assert not is_artefact(target)
+        write_artefact(str(target), TENSORS, DOCUMENT)
+        assert is_artefact(target)
+        assert read_artefact(str(target))[1] == DOCUMENT
+    assert (tmp_path / "empty").stat().st_mode & 0o777 == (tmp_path / "a").stat().st_mode & 0o777
+
+
+def test_link_to_an_artefact_stays_a_link(folder, tmp_path):
+    link = tmp_path / "latest"
+    link.symlink_to(folder)
+    write_artefact(link, {}, {"v": 2})
+    assert link.is_symlink()
+    assert read_artefact(folder)[1] == {"v": 2}
+
+
+def test_foreign_folders_and_files_are_not_touched(tmp_path):
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "model.json").write_text('{"not": "ours"}')
+    before = snapshot(tmp_path / "thesis")
+    with pytest.raises(ArtefactError, match="holds other files"):
+        write_artefact(tmp_path / "thesis", TENSORS, DOCUMENT)
+    assert snapshot(tmp_path / "thesis") == before
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(ArtefactError, match="is a file"):
+        write_artefact(tmp_path / "file", TENSORS, DOCUMENT)
+    with pytest.raises(ArtefactError, match="could not write"):
+        write_artefact(tmp_path / "file" / "below", TENSORS, DOCUMENT)
+
+
+def test_a_damaged_artefact_can_be_replaced(folder):
+    (folder / "model.json").write_bytes((folder / "model.json").read_bytes()[:80])
+    write_artefact(folder, TENSORS, DOCUMENT)
+    assert read_artefact(folder)[1] == DOCUMENT
+
+
+# writing that fails
+
+
+def fail(call, code):
+    """Return a stand-in that fails at the given call."""
+    state = {"calls": 0}
+
+    def failing(*args, **kwargs):
+        state["calls"] += 1
+        if state["calls"] == call:
+            raise OSError(code, os.strerror(code))
+        return state["real"](*args, **kwargs)
+
+    return state, failing
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """Make one call of a function fail."""
+
+    def patch(place, name, call, code):
+        state, stand_in = fail(call, code)
+        state["real"] = getattr(place, name)
+        monkeypatch.setattr(place, name, stand_in)
+
+    return patch
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "call"),
+    [(os, "fsync", 1), (os, "fsync", 2), (Path, "replace", 1), (Path, "replace", 2), (Path, "mkdir", 1)],
+)
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EACCES])
+def test_a_failure_while_replacing_keeps_the_old_model(folder, failing, monkeypatch, place, name, call, code):
+    before = snapshot(folder)
+    failing(place, name, call, code)
+    with pytest.raises(ArtefactError, match=f"could not write .*{os.strerror(code)}; nothing was changed"):
+        write_artefact(folder, {"w": torch.ones(3)}, {"v": 2})
+    monkeypatch.undo()
+    assert snapshot(folder) == before
+    assert [p.name for p in folder.parent.iterdir()] == ["model"]
+    assert read_artefact(folder)[1] == DOCUMENT
+
+
+def test_a_failure_while_replacing_with_the_same_tensors(folder, failing):
+    failing(Path, "replace", 2, errno.ENOSPC)
+    with pytest.raises(ArtefactError, match="No space left"):
+        write_artefact(folder, TENSORS, {"v": 2})
+    assert read_artefact(folder)[1] == DOCUMENT
+
+
+def test_files_that_cannot_be_opened(folder, monkeypatch):
+    before, real = snapshot(folder), Path.open
+
+    def refuse(self, mode="r", *args):
+        if "x" in mode:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return real(self, mode, *args)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(ArtefactError, match="Permission denied"):
+        write_artefact(folder, TENSORS, {"v": 2})
+    monkeypatch.undo()
+    assert snapshot(folder) == before
+
+
+@pytest.mark.parametrize(("place", "name"), [(os, "fsync"), (Path, "rename")])
+def test_a_failure_while_making_leaves_nothing(tmp_path, failing, place, name):
+    failing(place, name, 1, errno.ENOSPC)
+    with pytest.raises(ArtefactError, match="No space left"):
+        write_artefact(tmp_path / "m", TENSORS, DOCUMENT)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_interruption_leaves_nothing(tmp_path, monkeypatch):
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "rename", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_artefact(tmp_path / "m", TENSORS, DOCUMENT)
+    assert list(tmp_path.iterdir()) == []
+
+
+KILLED = """
+import os, sys, torch
+from pathlib import Path
+from adacsl.estimators.artefacts import write_artefact
+real, left = Path.replace, [int(sys.argv[2])]
+def replace(self, target):
+    if left[0] == 0:
+        os._exit(9)
+    left[0] -= 1
+    return real(self, target)
+Path.replace = replace
+write_artefact(sys.argv[1], {"w": torch.ones(3)}, {"v": 2})
+"""
+
+
+@pytest.mark.parametrize("renames", [0, 1])
+def test_killed_while_replacing(folder, renames):
+    """A kill runs no clean-up: the folder must be good as it stands, and leftovers must go at the next save."""
+    done = subprocess.run([sys.executable, "-c", KILLED, str(folder), str(renames)], check=False)
+    assert done.returncode == 9
+    assert len(list(folder.iterdir())) > 2
+    assert read_artefact(folder)[1] == DOCUMENT
+    write_artefact(folder, {"w": torch.ones(4)}, {"v": 3})
+    assert len(list(folder.iterdir())) == 2
+    assert read_artefact(folder)[1] == {"v": 3}
+
+
+def test_leftovers_in_an_otherwise_empty_folder_do_not_hinder(tmp_path):
+    (tmp_path / "m" / ".adacsl-0123456789ab.tmp").mkdir(parents=True)
+    (tmp_path / "m" / "tensors-0123456789abcdef.safetensors").write_bytes(b"x")
+    write_artefact(tmp_path / "m", TENSORS, DOCUMENT)
+    assert len(list((tmp_path / "m").iterdir())) == 2
+
+
+@pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="the superuser may write everywhere")
+def test_read_only_folder(folder):
+    folder.chmod(0o555)
+    try:
+        with pytest.raises(ArtefactError, match="Permission denied"):
+            write_artefact(folder, TENSORS, {"v": 2})
+    finally:
+        folder.chmod(0o755)
+    assert read_artefact(folder)[1] == DOCUMENT
+
+
+# reading what is wrong
+
+
+def test_every_97th_byte_flipped(folder):
+    for path in list(folder.iterdir()):
+        whole = path.read_bytes()
+        for place in {*range(0, len(whole), 97), len(whole) - 1}:
+            for mask in (0x01, 0x20, 0x80):
+                path.write_bytes(whole[:place] + bytes([whole[place] ^ mask]) + whole[place + 1 :])
+                with pytest.raises(ArtefactError):
+                    read_artefact(folder)
+        path.write_bytes(whole)
+    assert read_artefact(folder)[1] == DOCUMENT
+
+
+def test_every_byte_of_the_document_flipped(folder):
+    path = folder / "model.json"
+    whole = path.read_bytes()
+    for place in range(len(whole)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x04]) + whole[place + 1 :])
+        with pytest.raises(ArtefactError):
+            read_artefact(folder)
+
+
+def test_truncated_or_prolonged(folder):
+    for path in list(folder.iterdir()):
+        whole = path.read_bytes()
+        for changed in (b"", whole[:1], whole[: len(whole) // 2], whole[:-1], whole + b"\n", whole + whole):
+            path.write_bytes(changed)
+            with pytest.raises(ArtefactError):
+                read_artefact(folder)
+        path.write_bytes(whole)
+
+
+def test_random_bytes(folder):
+    rng = np.random.default_rng(0)
+    for path in list(folder.iterdir()):
+        whole = path.read_bytes()
+        for _ in range(50):
+            path.write_bytes(rng.bytes(int(rng.integers(0, 300))))
+            with pytest.raises(ArtefactError):
+                read_artefact(folder)
+        path.write_bytes(whole)
+
+
+def test_reformatted_document_is_refused(folder):
+    path = folder / "model.json"
+    path.write_text(json.dumps(json.loads(path.read_text())))
+    with pytest.raises(ArtefactError, match="digest does not fit"):
+        read_artefact(folder)
+
+
+def test_missing_things_are_named(folder, tmp_path):
+    with pytest.raises(ArtefactError, match="no model folder"):
+        read_artefact(tmp_path / "absent")
+    (tmp_path / "plain").mkdir()
+    with pytest.raises(ArtefactError, match="is no adacsl model"):
+        read_artefact(tmp_path / "plain")
+    with pytest.raises(ArtefactError, match="no model folder"):
+        read_artefact(folder / "model.json")
+    (tmp_path / "plain" / "model.json").write_text('{"other": 1}')
+    with pytest.raises(ArtefactError, match="belongs to no adacsl model"):
+        read_artefact(tmp_path / "plain")
+    tensor_file(folder).unlink()
+    with pytest.raises(ArtefactError, match=r"tensors-.* is missing"):
+        read_artefact(folder)
+
+
+def test_unreadable_file(folder, monkeypatch):
+    def refuse(self):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(ArtefactError, match="cannot be read: Permission denied"):
+        read_artefact(folder)
+
+
+def test_newer_version_asks_for_an_update(folder):
+    forge(folder, schema_version=2, adacsl_version="9.0.0", novelty=[1])
+    with pytest.raises(ArtefactError, match=r"schema version 2 .* adacsl 9.0.0.*update adacsl"):
+        read_artefact(folder)
+
+
+@pytest.mark.parametrize("version", ["1", None, 0, -1, 1.5, [1]])
+def test_nonsense_version(folder, version):
+    forge(folder, schema_version=version)
+    with pytest.raises(ArtefactError, match="schema_version"):
+        read_artefact(folder)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        None,
+        [],
+        {"../model/tensors-0123456789abcdef.safetensors": {"sha256": "", "bytes": 0, "tensors": []}},
+        {"weights.pkl": {"sha256": "", "bytes": 0, "tensors": []}},
+        {"tensors-0123456789abcdef.safetensors": {"sha256": ""}},
+        {"tensors-0123456789abcdef.safetensors": 3},
+    ],
+)
+def test_forged_file_lists(folder, files):
+    forge(folder, files=files)
+    with pytest.raises(ArtefactError):
+        read_artefact(folder)
+
+
+def bloated(content):
+    return struct.pack("<Q", 2**40) + content[8:]
+
+
+def another_dtype(content):
+    return content.replace(b'"F32"', b'"F64"')
+
+
+def without_tensors(content):
+    return safetensors.torch.save({})
+
+
+def pickled(content):
+    return pickle.dumps({"w": 1})
+
+
+@pytest.mark.parametrize("change", [bloated, another_dtype, without_tensors, pickled, lambda content: b""])
+def test_forged_tensor_files(folder, change):
+    forge(folder, content=change(tensor_file(folder).read_bytes()))
+    with pytest.raises(ArtefactError, match="damaged"):
+        read_artefact(folder)
+
+
+def nested(depth):
+    return {"a": nested(depth - 1)} if depth else 0
+
+
+@pytest.mark.parametrize("depth", [50, 300, 600, 900])
+def test_deep_documents(folder, depth):
+    text = json.dumps(nested(depth))
+    head = (folder / "model.json").read_text().replace('"document": {', f'"document": {text}, "x": {{')
+    (folder / "model.json").write_text(head)
+    with pytest.raises(ArtefactError):
+        read_artefact(folder)
+
+
+@pytest.mark.parametrize("document", [[1], 3, None, {"$float": "nan"}, {"a": {"$float": "1"}}, {"a": {"$float": []}}])
+def test_forged_documents(folder, document):
+    forge(folder, document=document)
+    with pytest.raises(ArtefactError):
+        read_artefact(folder)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        '{"format": ' + "9" * 5000 + "}",
+        '{"format": "adacsl-artefact", "schema_version": 1, "x": 1e999}',
+        "NaN",
+    ],
+)
+def test_hostile_json(folder, text):
+    (folder / "model.json").write_text(text)
+    with pytest.raises(ArtefactError):
+        read_artefact(folder)
+
+
+def test_nothing_is_unpickled(folder, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise AssertionError("pickle was used")
+
+    for module, name in (
+        (pickle, "loads"),
+        (pickle, "load"),
+        (pickle, "Unpickler"),
+        (torch, "load"),
+        (builtins, "exec"),
+    ):
+        monkeypatch.setattr(module, name, refuse)
+    (folder / "extra.pkl").write_bytes(b"cos\nsystem\n(S'true'\ntR.")
+    assert read_artefact(folder)[1] == DOCUMENT
+
+
+def test_error_lines_are_short(folder):
+    (folder / "model.json").write_bytes(b"\xff" * 10_000)
+    with pytest.raises(ArtefactError) as caught:
+        read_artefact(folder)
+    assert len(str(caught.value)) < 400
+    assert "\n" not in str(caught.value)
