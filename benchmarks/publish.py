@@ -22,8 +22,8 @@ HEAD = """\
 # Benchmarks
 
 Ratios of our time to a yardstick's time, both measured in turns in one run (median over the rounds). Below 1 we are
-faster. "Bar" is what the project demands of itself. How they are measured is a contract, in `benchmarks/README.md`;
-missed bars are published like the others.
+faster. Times are medians with interquartile ranges. "Bar" is what the project demands of itself. How they are measured
+is a contract, in `benchmarks/README.md`; missed bars are published like the others.
 """
 
 
@@ -47,12 +47,12 @@ def section(run: dict[str, Any], name: str) -> str:
         f"{run['date']}; {run['device']}; {versions}; load of the machine at the end {run['load_average_1min']}; "
         + (f"seed {run['seed']}; " if "seed" in run else "")
         + f"`benchmarks/results/{name}.json`.\n",
-        "| ours | against | median (IQR) | theirs, median (IQR) | ratio | of minimums | bar | met |",
-        "|---|---|--:|--:|--:|--:|--:|:-:|",
+        "| ours | against | ours (IQR) | theirs (IQR) | ratio | of minima | bar |",
+        "|---|---|--:|--:|--:|--:|--:|",
     ]
     lines += [
         f"| {row['name']} | {row['against']} | {spread(row['ours'])} | {spread(row['theirs'])} "
-        f"| **{shown(row['ratio'])}** | {shown(row['ratio_of_minimums'])} | {bar(row)} | {verdict(row)} |"
+        f"| **{shown(row['ratio'])}** | {shown(row['ratio_of_minimums'])} | {bar(row)}{verdict(row)} |"
         for row in run["results"]
     ]
     memory = [row for row in run["results"] if "peak_bytes_per_sample" in row]
@@ -103,7 +103,10 @@ def sentence(title: str) -> str:
 
 def spread(part: dict[str, Any]) -> str:
     unit, scale = ("s", 1.0) if part["median_s"] >= 1 else ("ms", 1e3)
-    return f"{part['median_s'] * scale:.3g} ({(part['q3_s'] - part['q1_s']) * scale:.2g}) {unit}"
+    middle, width = part["median_s"] * scale, (part["q3_s"] - part["q1_s"]) * scale
+    digits = 0 if middle >= 100 else 1 if middle >= 10 else 2
+    shown_width = f" ({width:.{digits}f})" if part["repeats"] > 1 else ""
+    return f"{middle:.{digits}f}{shown_width} {unit}".replace(" ", "&nbsp;")
 
 
 def shown(ratio: float) -> str:
@@ -119,7 +122,7 @@ def bar(row: dict[str, Any]) -> str:
 
 
 def verdict(row: dict[str, Any]) -> str:
-    return {None: "-", True: "yes", False: "**no**"}[row["met"]]
+    return {None: "", True: ", met", False: ", **missed**"}[row["met"]]
 
 
 if __name__ == "__main__":

@@ -39,6 +39,9 @@ html_math_renderer = "mathml"
 
 def mathml(node: nodes.Element, *, block: bool) -> str:
     tex = re.sub(r"\\[bB]igg?(?![a-z])", "", node.astext())  # MathML stretches brackets by itself
+    tex = re.sub(r"\\(log|exp)(?![a-z])", r"\\,\\\1\\,", tex)
+    tex = re.sub(r"\\overline\{(\w)\}", r"{\\bar{\1}}", tex)  # keeps a following index beside the letter
+    tex = tex.replace("'", r"^\prime ")
     return str(tex2mathml(tex, as_block=block))
 
 
@@ -52,6 +55,21 @@ def block_math(writer: Any, node: nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
+# napoleon reads "a: b" in the first line of a property as "type: text"; here a colon is a colon
+
+
+def hide_colons(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    if what == "property":
+        lines[:] = [line.replace(":", "\0") for line in lines]
+
+
+def show_colons(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    if what == "property":
+        lines[:] = [line.replace("\0", ":") for line in lines]
+
+
 def setup(app: Any) -> dict[str, bool]:
+    app.connect("autodoc-process-docstring", hide_colons, priority=400)
+    app.connect("autodoc-process-docstring", show_colons, priority=600)
     app.add_html_math_renderer("mathml", (inline_math, None), (block_math, None))
     return {"parallel_read_safe": True}

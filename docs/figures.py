@@ -179,7 +179,7 @@ def update_rules(style: dict[str, Any]) -> Any:
         axis.axhline(1, color=style["ink"], lw=1, ls=":")
         axis.set(xlabel="cheapest threshold of the subgroup", yscale="log", ylim=(5e-3, 300), title=f"T' = {target}")
     axes[0].set_ylabel("lambda is multiplied by")
-    axes[0].legend(loc="lower right")
+    axes[1].legend(loc="lower right")
     return figure
 
 
