@@ -201,3 +201,6 @@ def _rows_of_this_rank(trainer: pl.Trainer, count: int) -> Tensor:
         return torch.as_tensor(list(sampler)[:count])
     # an unknown way of sharding: nothing is known of duplicates, so every sample counts
     return torch.arange(count) * trainer.world_size + trainer.global_rank
+
+
+__all__ = ["AdaptiveCost", "find_adaptive_loss", "pl"]

@@ -1,0 +1,727 @@
+"""AdaCSLClassifier: a cost-minimising classifier for tables and images, with scikit-learn's interface."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from numbers import Real
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from adacsl.core.control import AdaptiveWeight
+from adacsl.core.costs import CostMatrix
+from adacsl.core.curves import calibration_error
+from adacsl.core.intervals import Interval, cost_interval
+from adacsl.core.partitions import Partition, Quantile
+from adacsl.core.thresholds import find_threshold
+from adacsl.estimators.images import Images, as_images, is_images
+from adacsl.estimators.splits import cross_splits, one_split
+from adacsl.estimators.tables import TableEncoder
+from adacsl.estimators.training import (
+    Data,
+    Member,
+    Settings,
+    Trained,
+    choose_device,
+    predict_logits,
+    select_members,
+    train,
+)
+from adacsl.extras import requires
+from adacsl.torch.augment import Augment, ChannelsFirst, FlipAverage
+from adacsl.torch.resnet import Normalise, load_backbone, named_network
+from adacsl.torch.tablenet import TableNet
+
+with requires("train"):
+    import pandas as pd
+    import torch
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.utils import check_random_state
+    from sklearn.utils.multiclass import check_classification_targets, type_of_target
+    from sklearn.utils.validation import (
+        _check_sample_weight,
+        check_consistent_length,
+        check_is_fitted,
+        column_or_1d,
+        validate_data,
+    )
+    from torch import Tensor, nn
+
+Array = Any
+
+TARGETS = ("bayes", "middle", "auto")
+PLAIN_LABELS = ({0, 1}, {-1, 1}, {False, True})
+THRESHOLD_LIMITS = (1e-7, 1.0 - 1e-7)
+
+
+class Defaults(NamedTuple):
+    """What ``"auto"`` stands for, by kind of data and number of training rows."""
+
+    epochs: int
+    batch_size: int
+    lr: float
+    weight_decay: float
+    patience: int | None
+    optimizer: str
+
+
+class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
+    """A classifier that minimises cost, for tables and images, steered by validation data (AdaCSL).
+
+    Parameters
+    ----------
+    costs : CostMatrix, optional
+        What the errors cost. Default: the inverse class frequencies of the training labels
+        (``CostMatrix.balanced(y)``). Costs of single samples are given to :meth:`fit` and :meth:`predict`.
+    positive : label, optional
+        The class ``fn`` speaks of: missing it is a false negative. 0/1, -1/1 and False/True need no naming; for other
+        labels the last in sorted order is taken, with a warning.
+    module : nn.Module, callable or str, optional
+        Tables: a net or a factory called with the number of encoded features, one logit (or two) per row.
+        Images: a net, a factory called without arguments, or a name (``"resnet18"``, ``"timm:..."``,
+        ``"torchvision:..."``). Default: :class:`~adacsl.torch.tablenet.TableNet` or ResNet-18.
+    target : float, "bayes", "middle" or "auto", default 0.5
+        The raw threshold T' the classifier is trained to decide at. "bayes": T' = T; "middle": the geometric middle of
+        the odds of T and 0.5; "auto": all three are trained and the out-of-fold (or validation) cost decides.
+    cv : None, int or splitter, default None
+        Cross-fitting: one net per fold, each adapted on the fold it did not train on; their logits are averaged.
+    validation : float or (X, y), default 0.2
+        Without ``cv``: the share of the rows, or data of its own, that adapts, selects and tunes.
+    decide : {"target", "tuned", "bayes"}
+        Decide at T'; at the cheapest threshold of the out-of-fold (validation) scores; or undo the whole weighting,
+        lambda included, and decide at the Bayes threshold.
+    select : {"best", "last"}
+        Keep each net's cheapest epoch on its validation data, or its last.
+    partition, damping, update, bounds
+        Settings of the controller, see :class:`~adacsl.AdaptiveWeight`.
+    adapt : bool, default True
+        False keeps lambda at 1: plain weighted cross-entropy, for comparison.
+    epochs, batch_size, lr, weight_decay, optimizer, patience : number, str or "auto"
+        Training; "auto" depends on the data (see :func:`defaults_for`). ``patience=None``: no early stopping.
+    weights : path, optional
+        Local weights (.safetensors, .pth) of the image net's backbone.
+    image_size : int, default 64
+        Side to which images read from files are resized.
+    augment : bool or nn.Module, default True
+        Random flips and small shifts of training images, on the device; or a module of your own, such as
+        ``Augment(rotate=True)``, that maps a (B, C, H, W) batch of bytes to another.
+    views : {1, 4}
+        4 averages the net's logits over the four flips of each image when predicting.
+    device : {"auto", "cpu", "cuda", "cuda:1", "mps"}
+        Where to train and predict; an absent GPU falls back to the CPU with a warning.
+    precision : str, default "auto"
+        Lightning's precision; "auto" is bf16-mixed on CUDA.
+    trainer : dict, optional
+        Further arguments of Lightning's ``Trainer``: strategies, devices, nodes, loggers, callbacks.
+    resume : path, optional
+        Folder of checkpoints: an interrupted ``fit`` started again with the same data and settings goes on there.
+    random_state : int, RandomState or None
+        Seed of splits, weights, batches and dropout.
+    verbose : bool, default False
+        Show a progress bar with the current cost.
+
+    Attributes
+    ----------
+    classes_ : array of shape (2,)
+        The labels, sorted.
+    positive_ : label
+        The positive class.
+    costs_ : CostMatrix
+        The class-wide costs trained with.
+    target_, threshold_ : float
+        T', and the raw threshold decisions are made at.
+    history_ : pandas.DataFrame
+        One row per epoch (and net): ``epoch, fold, target, lambda, weight, threshold, val_cost, train_loss``.
+    oof_scores_ : array of shape (n,)
+        Raw scores of the rows by nets that did not train on them; NaN for rows that only trained.
+    estimated_cost_ : Interval
+        Mean cost of the out-of-fold (validation) decisions with its 95 % bootstrap interval. The same rows also
+        steered lambda and chose the epoch: with ``cv`` the optimism is small, without it read it as a lower bound.
+    calibration_error_ : float
+        Expected calibration error (15 quantile bins) of the corrected out-of-fold probabilities.
+    net_ : nn.Module
+        The trained net(s).
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from adacsl import CostMatrix
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> clf = AdaCSLClassifier(CostMatrix(fp=1, fn=8), epochs=3, random_state=0).fit(X, 1 - y)
+    >>> clf.predict(X[:3]).tolist()
+    [1, 1, 1]
+    """
+
+    def __init__(  # noqa: PLR0913  an estimator lists its settings
+        self,
+        costs: CostMatrix | None = None,
+        *,
+        positive: Any = None,
+        module: nn.Module | Callable[..., nn.Module] | str | None = None,
+        target: float | str = 0.5,
+        cv: Any = None,
+        validation: Any = 0.2,
+        decide: str = "target",
+        select: str = "best",
+        partition: Partition | None = None,
+        damping: float = 1.0,
+        update: str = "exponential",
+        bounds: tuple[float, float] | None = None,
+        adapt: bool = True,
+        epochs: int | str = "auto",
+        batch_size: int | str = "auto",
+        lr: float | str = "auto",
+        weight_decay: float | str = "auto",
+        optimizer: Any = "auto",
+        patience: int | str | None = "auto",
+        weights: Any = None,
+        image_size: int = 64,
+        augment: bool | nn.Module = True,
+        views: int = 1,
+        device: str = "auto",
+        precision: Any = "auto",
+        trainer: dict[str, Any] | None = None,
+        resume: Any = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.costs = costs
+        self.positive = positive
+        self.module = module
+        self.target = target
+        self.cv = cv
+        self.validation = validation
+        self.decide = decide
+        self.select = select
+        self.partition = partition
+        self.damping = damping
+        self.update = update
+        self.bounds = bounds
+        self.adapt = adapt
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.optimizer = optimizer
+        self.patience = patience
+        self.weights = weights
+        self.image_size = image_size
+        self.augment = augment
+        self.views = views
+        self.device = device
+        self.precision = precision
+        self.trainer = trainer
+        self.resume = resume
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # fitting
+
+    def fit(
+        self,
+        X: Any,  # noqa: N803
+        y: Any = None,
+        *,
+        sample_weight: Array | None = None,
+        groups: Array | None = None,
+        fp: Array | None = None,
+        fn: Array | None = None,
+        tp: Array | None = None,
+        tn: Array | None = None,
+    ) -> AdaCSLClassifier:
+        """Train.
+
+        Parameters
+        ----------
+        X : table, images, folder or torch Dataset
+            numpy, pandas, polars or pyarrow tables with numbers, categories, dates and missing values; images as uint8
+            arrays (N x H x W x C or N x C x H x W), a folder with one subfolder per class, or a Dataset of
+            (image, label) pairs.
+        y : array of shape (n,), optional
+            Labels of two classes; folders and Datasets bring their own.
+        sample_weight : array of shape (n,), optional
+            How much each row counts in the loss and in the validation cost.
+        groups : array of shape (n,), optional
+            Rows of one group (patient, customer) never stand on both sides of a split.
+        fp, fn, tp, tn : arrays of shape (n,), optional
+            Costs of each row, where they differ (scikit-learn metadata: ``set_fit_request(fn=True)``).
+        """
+        self._check_settings()
+        rng = check_random_state(self.random_state)
+        seed = int(rng.randint(2**31 - 1))
+        rows = self._read_training_rows(X, y, sample_weight, groups, _as_costs(fp, fn, tp, tn, self.costs))
+        folds = self._splits(rows, seed)
+        self.costs_ = self._class_costs(rows)
+        targets = self._targets()
+        x = self._encode_training_rows(rows, folds)
+        members = [
+            Member(train_rows, validation_rows, self._controller(target), fold)
+            for target in targets
+            for fold, (train_rows, validation_rows) in enumerate(folds)
+        ]
+        settings = self._settings(rows, folds, seed)
+        trained = self._train(x, rows, members, settings)
+        self._finish(trained, rows, members, targets, len(folds))
+        return self
+
+    def _check_settings(self) -> None:
+        choices = {"decide": ("target", "tuned", "bayes"), "select": ("best", "last"), "views": (1, 4)}
+        for name, known in choices.items():
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {getattr(self, name)!r}")
+        if self.costs is not None and not isinstance(self.costs, CostMatrix):
+            raise TypeError(f"costs must be a CostMatrix such as CostMatrix(fp=1, fn=8), got {self.costs!r}")
+
+    def _read_training_rows(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        sample_weight: Array | None,
+        groups: Array | None,
+        costs: CostMatrix | None,
+    ) -> _Rows:
+        self.images_ = is_images(X)
+        if self.images_:
+            images = self._read_images(X, None)
+            X, y = _channels_last(images.pixels), images.labels if y is None else y  # noqa: N806
+            self.image_shape_ = tuple(int(side) for side in X.shape[1:])
+            self.n_features_in_ = math.prod(self.image_shape_)
+        else:
+            X = self._check_table(X, reset=True)  # noqa: N806
+        if y is None:
+            raise ValueError(f"this {type(self).__name__} estimator requires y to be passed, but the target y is None")
+        y = self._encode_labels(y)
+        check_consistent_length(X, y)
+        weight = None if sample_weight is None else _check_sample_weight(sample_weight, y, dtype=np.float64)
+        groups = None if groups is None else column_or_1d(groups)
+        check_consistent_length(X, y, groups)
+        rows = _Rows(X, y, weight, groups, costs)
+        if self.validation is not None and not isinstance(self.validation, Real) and self.cv is None:
+            rows = self._append_validation(rows)
+        present = np.unique(rows.y[rows.counting])
+        if len(present) < 2:
+            raise ValueError(
+                f"the training data hold one class only ({self.classes_[int(present[0])]!r}); "
+                "a classifier needs samples of both classes"
+            )
+        return rows
+
+    def _read_images(self, X: Any, size: tuple[int, int] | None) -> Images:  # noqa: N803
+        """Read images; arrays keep their size unless ``size`` says otherwise, files are resized to ``image_size``."""
+        arrays = hasattr(X, "ndim")
+        return as_images(X, image_size=size if arrays or size is not None else self.image_size)
+
+    def _check_table(self, X: Any, *, reset: bool) -> Any:  # noqa: N803
+        if hasattr(X, "columns") or hasattr(X, "schema") or hasattr(X, "column_names"):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return X
+        if isinstance(X, list) and X and not np.isscalar(X[0]) and isinstance(np.asarray(X, dtype=object).flat[0], str):
+            X = np.asarray(X, dtype=object)  # noqa: N806
+        return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan", ensure_min_features=1)
+
+    def _encode_labels(self, y: Any) -> np.ndarray[Any, Any]:
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        self.classes_, numbers = np.unique(y, return_inverse=True)
+        if len(self.classes_) > 2:
+            raise ValueError(
+                f"Only binary classification is supported. The type of the target is {type_of_target(y)}: "
+                f"{len(self.classes_)} classes came"
+            )
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs two classes, but y holds one class only: {self.classes_[0]!r}"
+            )
+        self.positive_ = self._positive_class()
+        return np.asarray(numbers if self.positive_ == self.classes_[1] else 1 - numbers)
+
+    def _positive_class(self) -> Any:
+        if self.positive is not None:
+            if self.positive not in self.classes_.tolist():
+                raise ValueError(
+                    f"positive={self.positive!r} is no label of y; the labels are {self.classes_.tolist()}"
+                )
+            return self.positive
+        if set(self.classes_.tolist()) not in PLAIN_LABELS:
+            warnings.warn(
+                f"the positive class was not named: taking {self.classes_[1]!r} (the other is {self.classes_[0]!r}); "
+                "say positive=... to choose",
+                stacklevel=5,
+            )
+        return self.classes_[1]
+
+    def _append_validation(self, rows: _Rows) -> _Rows:
+        if rows.costs is not None or rows.weight is not None:
+            raise ValueError("validation data of their own cannot be combined with sample_weight or costs of each row")
+        try:
+            other, labels = self.validation
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"validation must be a fraction between 0 and 1 or a pair (X, y), got {type(self.validation).__name__}"
+            ) from None
+        labels = column_or_1d(labels)
+        unknown = set(np.unique(labels).tolist()) - set(self.classes_.tolist())
+        if unknown:
+            raise ValueError(f"the validation labels {sorted(unknown, key=str)} do not occur in y")
+        added = np.asarray(labels == self.positive_, dtype=rows.y.dtype)
+        other = (
+            as_images(other, image_size=self.image_size)[0] if self.images_ else self._check_table(other, reset=False)
+        )
+        own = np.arange(len(added)) + len(rows.y)
+        return rows._replace(x=rows.x, extra=other, y=np.concatenate((rows.y, added)), validation=own, groups=None)
+
+    def _splits(self, rows: _Rows, seed: int) -> list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
+        keep = rows.counting
+        if rows.validation is not None:
+            return [(np.arange(len(rows.y) - len(rows.validation)), rows.validation)]
+        if self.cv is not None and not isinstance(self.cv, int):
+            # a splitter of the user's speaks of all rows
+            folds = cross_splits(rows.y, rows.groups, self.cv, seed)
+            return [(np.intersect1d(train, keep), np.intersect1d(test, keep)) for train, test in folds]
+        groups = None if rows.groups is None else rows.groups[keep]
+        if self.cv is None:
+            folds = one_split(rows.y[keep], groups, float(self.validation), seed)
+        else:
+            folds = cross_splits(rows.y[keep], groups, self.cv, seed)
+        return [(keep[train], keep[test]) for train, test in folds]
+
+    def _class_costs(self, rows: _Rows) -> CostMatrix:
+        if rows.costs is not None:
+            return rows.costs.averaged()
+        return CostMatrix.balanced(rows.y) if self.costs is None else self.costs
+
+    def _targets(self) -> list[float]:
+        bayes = float(self.costs_.threshold)
+        middle = math.sqrt(bayes / (1.0 - bayes))
+        named = {"bayes": bayes, "middle": middle / (1.0 + middle)}
+        if self.target == "auto":
+            return [0.5, named["middle"], bayes]
+        if isinstance(self.target, str):
+            if self.target not in named:
+                raise ValueError(
+                    f"target must be a number or one of {', '.join(map(repr, TARGETS))}, got {self.target!r}"
+                )
+            return [named[self.target]]
+        return [float(self.target)]
+
+    def _controller(self, target: float) -> AdaptiveWeight:
+        return AdaptiveWeight(
+            self.costs_, target=target, partition=self.partition, damping=self.damping,
+            update=self.update, bounds=self.bounds,  # type: ignore[arg-type]
+        )  # fmt: skip
+
+    def _encode_training_rows(self, rows: _Rows, folds: Sequence[Any]) -> Tensor:
+        if self.images_:
+            return torch.from_numpy(rows.x if rows.extra is None else np.concatenate((rows.x, rows.extra)))
+        # scales and categories come from rows that some net trains on
+        learned = np.unique(np.concatenate([train for train, _ in folds]))
+        everything = len(learned) == len(rows.y)
+        self.encoder_ = TableEncoder().fit(rows.x if everything else _take(rows.x, learned))
+        encoded = self.encoder_.transform(rows.x)
+        if rows.extra is not None:
+            encoded = np.concatenate((encoded, self.encoder_.transform(rows.extra)))
+        return torch.from_numpy(encoded)
+
+    def _settings(self, rows: _Rows, folds: Sequence[Any], seed: int) -> Settings:
+        defaults = defaults_for(len(folds[0][0]), images=self.images_)
+        chosen = {
+            name: getattr(defaults, name) if isinstance(getattr(self, name), str) and getattr(self, name) == "auto"
+            else getattr(self, name)
+            for name in defaults._fields
+        }  # fmt: skip
+        return Settings(
+            **chosen, select=self.select, adapt=self.adapt, device=self.device, precision=self.precision, seed=seed,
+            verbose=self.verbose, trainer=dict(self.trainer or {}),
+            evaluation_batch_size=1024 if self.images_ else 16384, gradient_clip=None if self.images_ else 1.0,
+        )  # fmt: skip
+
+    # training
+
+    def _train(self, x: Tensor, rows: _Rows, members: list[Member], settings: Settings) -> list[Trained]:
+        """Train all members: together where the net can hold many, else one after another."""
+        weight = None if rows.weight is None else torch.from_numpy(rows.weight)
+        data = Data(x, torch.from_numpy(rows.y.astype(np.float32)), weight, rows.costs)
+        folder = self._resume_folder(data, settings)
+        if not self.images_ and self.module is None:
+            seeds = [settings.seed + m.fold for m in members]
+            table = TableNet(x.shape[1], len(members), numeric=self.encoder_.numeric_features, seeds=seeds)
+            return [train(table, data, members, settings, resume=folder and folder / "together")]
+        trained = []
+        for number, member in enumerate(members):
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(settings.seed + member.fold)
+                net = self._make_net(x.shape[1])
+            part = folder and folder / f"member-{number}"
+            trained.append(train(net, data, [member], settings, prepare=self._prepare(), resume=part))
+        return trained
+
+    def _make_net(self, n_features: int) -> nn.Module:
+        """Return a fresh net: the user's, or the default image net."""
+        if self.images_:
+            module = "resnet18" if self.module is None else self.module
+            net = named_network(module) if isinstance(module, str) else _build(module)
+            if self.weights is not None:
+                load_backbone(net, self.weights)
+            net = net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+            return FlipAverage(net) if self.views == 4 else net
+        if isinstance(self.module, str):
+            raise TypeError(f"module={self.module!r} names an image net, but X is a table; give a net or a factory")
+        return _build(self.module, n_features)
+
+    def _prepare(self) -> nn.Module | None:
+        if not self.images_:
+            return None
+        augment = [Augment()] if self.augment is True else [self.augment] if self.augment else []
+        return nn.Sequential(ChannelsFirst(), *augment, Normalise())
+
+    def _resume_folder(self, data: Data, settings: Settings) -> Path | None:
+        """Return the checkpoints' folder, after making sure that it belongs to this very fit."""
+        if self.resume is None:
+            return None
+        folder = Path(self.resume)
+        folder.mkdir(parents=True, exist_ok=True)
+        mark = folder / "fit.json"
+        print_ = {"fingerprint": _fingerprint(data, settings, self.costs_, self._targets())}
+        if mark.exists() and json.loads(mark.read_text()) != print_:
+            raise ValueError(
+                f"the checkpoints in {folder} belong to other data or settings; give an empty folder, or the same fit"
+            )
+        mark.write_text(json.dumps(print_))
+        return folder
+
+    def _finish(
+        self, trained: list[Trained], rows: _Rows, members: list[Member], targets: list[float], folds: int
+    ) -> None:
+        logits = torch.cat([t.logits for t in trained], dim=1)
+        weights = [w for t in trained for w in t.weights]
+        history = [row | {"member": row["member"] + (i if len(trained) > 1 else 0)}
+                   for i, t in enumerate(trained) for row in t.history]  # fmt: skip
+        candidates = [
+            self._candidate(target, logits, weights, rows, range(i * folds, (i + 1) * folds))
+            for i, target in enumerate(targets)
+        ]
+        best = min(range(len(targets)), key=lambda i: candidates[i].cost)
+        chosen = candidates[best]
+        kept = list(range(best * folds, (best + 1) * folds))
+        self.target_, self.threshold_ = targets[best], chosen.threshold
+        self.shifts_ = chosen.shifts
+        self.oof_scores_ = chosen.scores[: len(rows.y) if rows.extra is None else None]
+        self.history_ = pd.DataFrame(history).drop(columns="member")
+        self.target_costs_ = dict(zip(targets, (c.cost for c in candidates), strict=True))
+        self._keep_nets(trained, kept)
+        self._estimate(chosen.scores, rows)
+
+    def _candidate(
+        self, target: float, logits: Tensor, weights: list[float], rows: _Rows, members: range
+    ) -> _Candidate:
+        """Judge one target by the scores of rows its nets did not train on."""
+        bayes = float(self.costs_.threshold)
+        # undoing a weight w divides the odds by 1 / w: a shift of the logit
+        shifts = [math.log(weights[m]) if self.decide == "bayes" else 0.0 for m in members]
+        shifted = logits[:, list(members)] + torch.tensor(shifts)
+        mean = torch.nanmean(shifted, dim=1)
+        scores = torch.sigmoid(mean.double()).numpy()
+        seen = ~np.isnan(scores)
+        costs = self.costs_ if rows.costs is None else rows.costs.rows(seen)
+        weight = None if rows.weight is None else rows.weight[seen]
+        threshold = {"target": target, "bayes": bayes}.get(self.decide)
+        if threshold is None:
+            threshold = find_threshold(scores[seen], rows.y[seen], costs, target=target, sample_weight=weight).value
+        threshold = float(np.clip(threshold, *THRESHOLD_LIMITS))
+        decided = costs.decide(self._corrected(scores[seen], threshold))
+        cost = costs.mean(rows.y[seen], decided, sample_weight=weight)
+        return _Candidate(threshold, shifts, scores, cost)
+
+    def _keep_nets(self, trained: list[Trained], kept: list[int]) -> None:
+        if len(trained) == 1 and isinstance(trained[0].net, TableNet):
+            self.net_: nn.Module = select_members(trained[0].net, kept)
+        else:
+            self.net_ = nn.ModuleList(trained[m].net for m in kept)
+        self.net_.requires_grad_(False).eval()
+
+    def _estimate(self, scores: np.ndarray[Any, Any], rows: _Rows) -> None:
+        seen = ~np.isnan(scores)
+        costs = self.costs_ if rows.costs is None else rows.costs.rows(seen)
+        proba = self._corrected(scores[seen], self.threshold_)
+        groups = None if rows.groups is None else rows.groups[seen]
+        self.estimated_cost_: Interval = cost_interval(costs, rows.y[seen], costs.decide(proba), groups=groups)
+        self.calibration_error_ = calibration_error(proba, rows.y[seen], partition=Quantile(15)).error
+
+    # predicting
+
+    def decision_scores(self, X: Any) -> np.ndarray[Any, Any]:  # noqa: N803
+        """Return the raw scores: what the cost-weighted nets say, to be compared with ``threshold_``."""
+        check_is_fitted(self)
+        x = self._encode(X)
+        device = torch.device(choose_device(self.device))
+        prepare = self._prepare()
+        nets = list(self.net_) if isinstance(self.net_, nn.ModuleList) else [self.net_]
+        batch = 1024 if self.images_ else 16384
+        logits = torch.cat(
+            [
+                predict_logits(n, x, device=device, batch_size=batch, prepare=prepare and prepare.to(device))
+                for n in nets
+            ],
+            dim=1,
+        )
+        self.net_.to("cpu")
+        mean = (logits + torch.tensor(self.shifts_)).mean(1)
+        return torch.sigmoid(mean.double()).numpy()
+
+    def predict_proba(self, X: Any) -> np.ndarray[Any, Any]:  # noqa: N803
+        """Return probabilities, corrected for the cost weighting; columns in the order of ``classes_``."""
+        positive = self._corrected(self.decision_scores(X), self.threshold_)
+        columns = (1.0 - positive, positive)
+        return np.stack(columns if self.positive_ == self.classes_[1] else columns[::-1], axis=1)
+
+    def predict(
+        self,
+        X: Any,  # noqa: N803
+        *,
+        fp: Array | None = None,
+        fn: Array | None = None,
+        tp: Array | None = None,
+        tn: Array | None = None,
+    ) -> np.ndarray[Any, Any]:
+        """Return the cheapest label of each row; with costs of each row, by each row's own Bayes threshold."""
+        proba = self._corrected(self.decision_scores(X), self.threshold_)
+        costs = _as_costs(fp, fn, tp, tn, self.costs_) or self.costs_
+        positive = costs.decide(proba) == 1
+        negative = self.classes_[0] if self.positive_ == self.classes_[1] else self.classes_[1]
+        return np.where(
+            positive, np.asarray(self.positive_, self.classes_.dtype), np.asarray(negative, self.classes_.dtype)
+        )
+
+    def score(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        sample_weight: Array | None = None,
+        *,
+        fp: Array | None = None,
+        fn: Array | None = None,
+        tp: Array | None = None,
+        tn: Array | None = None,
+    ) -> float:
+        """Return minus the mean cost, so that a search for the best score finds the cheapest model."""
+        labels = column_or_1d(y)
+        unknown = set(np.unique(labels).tolist()) - set(self.classes_.tolist())
+        if unknown:
+            raise ValueError(f"y holds labels that were not in training: {sorted(unknown, key=str)}")
+        costs = _as_costs(fp, fn, tp, tn, self.costs_) or self.costs_
+        decided = self.predict(X, fp=fp, fn=fn, tp=tp, tn=tn) == self.positive_
+        return -costs.mean(labels == self.positive_, decided, sample_weight=sample_weight)
+
+    def _encode(self, X: Any) -> Tensor:  # noqa: N803
+        if self.images_:
+            if not is_images(X):
+                raise ValueError("this model was trained on images; give uint8 images, a folder or a Dataset")
+            return torch.from_numpy(self._more_images(X))
+        return torch.from_numpy(self.encoder_.transform(self._check_table(X, reset=False)))
+
+    def _more_images(self, X: Any) -> np.ndarray[Any, Any]:  # noqa: N803
+        """Return images like those of the training: their size, their channels."""
+        height, width, channels = self.image_shape_
+        pixels = _channels_last(self._read_images(X, (height, width)).pixels)
+        if pixels.shape[3] != channels:
+            raise ValueError(f"the model was trained on images of {channels} channels, got {pixels.shape[3]}")
+        return pixels
+
+    def _corrected(self, scores: np.ndarray[Any, Any], threshold: float) -> np.ndarray[Any, Any]:
+        """Map raw scores to probabilities so that the deciding threshold becomes the Bayes threshold."""
+        return np.asarray(AdaptiveWeight(self.costs_, target=threshold).correct(scores))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+
+class _Rows(NamedTuple):
+    """Checked training data: 0/1 labels, and what goes with each row."""
+
+    x: Any
+    y: np.ndarray[Any, Any]
+    weight: np.ndarray[Any, Any] | None
+    groups: np.ndarray[Any, Any] | None
+    costs: CostMatrix | None
+    extra: Any = None  # validation rows given apart, which follow those of x
+    validation: np.ndarray[Any, Any] | None = None
+
+    @property
+    def counting(self) -> np.ndarray[Any, Any]:
+        """The rows that count: those of weight zero must not even stand in a split."""
+        return np.arange(len(self.y)) if self.weight is None else np.flatnonzero(self.weight > 0)
+
+
+class _Candidate(NamedTuple):
+    threshold: float
+    shifts: list[float]
+    scores: np.ndarray[Any, Any]
+    cost: float
+
+
+def defaults_for(n: int, *, images: bool) -> Defaults:
+    """Return the training settings that "auto" stands for."""
+    if images:
+        return Defaults(epochs=15, batch_size=64, lr=3e-4, weight_decay=0.05, patience=None, optimizer="adamw")
+    batch = int(min(max(2 ** round(math.log2(max(n, 1) / 32)), 32), 1024))
+    steps = max(1, n // batch)
+    epochs = int(min(max(3000 // steps, 12), 60))
+    return Defaults(epochs, batch, lr=2e-3, weight_decay=1e-2, patience=max(6, epochs // 4), optimizer="adamw")
+
+
+def _as_costs(fp: Any, fn: Any, tp: Any, tn: Any, default: CostMatrix | None) -> CostMatrix | None:
+    """Return the costs of single rows, what was not given filled in from the class-wide ones; None if none was."""
+    given = {"fp": fp, "fn": fn, "tp": tp, "tn": tn}
+    if all(value is None for value in given.values()):
+        return None
+    known = {} if default is None else {name: getattr(default, name) for name in given}
+    merged = {name: known.get(name) if value is None else np.asarray(value) for name, value in given.items()}
+    missing = [name for name in ("fp", "fn") if merged[name] is None]
+    if missing:
+        raise ValueError(f"costs of each row need {' and '.join(missing)} too: give them, or costs=CostMatrix(...)")
+    return CostMatrix(**{name: value for name, value in merged.items() if value is not None})
+
+
+def _build(module: Any, *args: Any) -> nn.Module:
+    """Return a fresh net from a module (copied, with its weights) or a factory."""
+    import copy  # noqa: PLC0415
+
+    net = copy.deepcopy(module) if isinstance(module, nn.Module) else module(*args)
+    if not isinstance(net, nn.Module):
+        raise TypeError(f"module must be an nn.Module or a callable that returns one, got {type(net).__name__}")
+    return net
+
+
+def _channels_last(pixels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return N x H x W x C: rows of such an array are channels-last batches, the layout GPUs like best."""
+    return np.ascontiguousarray(pixels.transpose(0, 2, 3, 1))
+
+
+def _take(x: Any, rows: np.ndarray[Any, Any]) -> Any:
+    if isinstance(x, np.ndarray):
+        return x[rows]
+    import narwhals as nw  # noqa: PLC0415
+
+    return nw.from_native(x, eager_only=True)[rows.tolist()].to_native()
+
+
+def _fingerprint(data: Data, settings: Settings, costs: CostMatrix, targets: list[float]) -> str:
+    digest = hashlib.sha256()
+    for tensor in (data.x, data.y, data.sample_weight):
+        if tensor is not None:
+            digest.update(np.ascontiguousarray(tensor.numpy()).data)
+    plain = {k: v for k, v in vars(settings).items() if isinstance(v, int | float | str) and k != "verbose"}
+    digest.update(json.dumps([plain, costs.to_dict(), targets], sort_keys=True).encode())
+    return digest.hexdigest()

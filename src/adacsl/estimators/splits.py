@@ -1,0 +1,70 @@
+"""Which rows train a net and which rows adapt it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from adacsl.extras import requires
+
+with requires("train"):
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, StratifiedShuffleSplit, check_cv
+
+Rows = np.ndarray[Any, Any]
+
+
+def one_split(y: Rows, groups: Rows | None, fraction: float, seed: int) -> list[tuple[Rows, Rows]]:
+    """Return one (training rows, validation rows) pair, stratified; groups stay together."""
+    if not 0.0 < fraction < 1.0:
+        raise ValueError(f"validation must be a fraction between 0 and 1 or a pair (X, y), got {fraction!r}")
+    if groups is not None:
+        folds = StratifiedGroupKFold(max(2, round(1.0 / fraction)), shuffle=True, random_state=seed)
+        return [next(iter(folds.split(y, y, groups)))]
+    _check_class_sizes(y, 2, "one sample of each class to train on and one to adapt to")
+    # at least one sample of each class on both sides, however small the data
+    count = min(max(2, round(fraction * len(y))), len(y) - 2)
+    split = StratifiedShuffleSplit(1, test_size=count, random_state=seed)
+    return [_with_both_classes(y, *pair) for pair in split.split(y, y)]
+
+
+def cross_splits(y: Rows, groups: Rows | None, cv: Any, seed: int) -> list[tuple[Rows, Rows]]:
+    """Return the folds of ``cv``: a number of stratified folds, or any scikit-learn splitter."""
+    if isinstance(cv, int) and not isinstance(cv, bool):
+        if cv < 2:
+            raise ValueError(f"cv must be at least 2 folds, got {cv}")
+        if groups is None:
+            _check_class_sizes(y, cv, f"one sample of each class in each of the {cv} folds")
+        kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+        cv = kind(cv, shuffle=True, random_state=seed)
+    if isinstance(cv, str) or not (hasattr(cv, "split") or hasattr(cv, "__iter__")):
+        raise TypeError(f"cv must be None, a number of folds, a splitter or (train, test) pairs, got {cv!r}")
+    folds = [(np.asarray(train), np.asarray(test)) for train, test in check_cv(cv).split(y, y, groups)]
+    for number, (train, test) in enumerate(folds):
+        for part, name in ((train, "training"), (test, "validation")):
+            if len(np.unique(y[part])) < 2:
+                raise ValueError(
+                    f"fold {number} has only one class in its {name} part; use fewer folds, or stratified ones"
+                )
+    return folds
+
+
+def _check_class_sizes(y: Rows, needed: int, why: str) -> None:
+    counts = np.bincount(y.astype(int), minlength=2)
+    if counts.min() < needed:
+        raise ValueError(
+            f"at least {needed} samples of each class are needed ({why}), "
+            f"but the classes have {counts[0]} and {counts[1]} samples"
+        )
+
+
+def _with_both_classes(y: Rows, train: Rows, test: Rows) -> tuple[Rows, Rows]:
+    """Move one sample across where a rare class ended up on one side only."""
+    for label in (0, 1):
+        if not np.any(y[test] == label):
+            moved = train[y[train] == label][:1]
+            train, test = np.setdiff1d(train, moved), np.append(test, moved)
+        elif not np.any(y[train] == label):
+            moved = test[y[test] == label][:1]
+            train, test = np.append(train, moved), np.setdiff1d(test, moved)
+    return train, test

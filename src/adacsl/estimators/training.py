@@ -1,0 +1,515 @@
+"""The training engine: one or many nets, their cost weights steered together, on Lightning.
+
+A *member* is one net with the rows that train it, the rows that adapt it, and its controller. The members of a
+:class:`~adacsl.torch.tablenet.TableNet` (folds, targets, cost ratios) run as one batched computation: every batch goes
+through all of them, and a mask keeps each member from the rows it must not learn from. Other nets train one by one.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import math
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from adacsl.core.control import AdaptiveWeight
+from adacsl.core.costs import CostMatrix
+from adacsl.extras import requires
+from adacsl.integrations.lightning import pl
+
+with requires("train"):
+    from adacsl.torch.functional import positive_logit
+    from adacsl.torch.tablenet import TableNet
+
+CHECKPOINT = "last.ckpt"
+
+
+@dataclass(frozen=True)
+class Data:
+    """Everything the members learn from; ``x`` moves to the training device once and stays there."""
+
+    x: Tensor
+    y: Tensor
+    sample_weight: Tensor | None = None
+    costs: CostMatrix | None = None  # of each row, for measuring
+
+
+@dataclass(frozen=True)
+class Member:
+    """One net: which rows train it, which rows (never seen in training) adapt it, and how."""
+
+    train: np.ndarray[Any, Any]
+    validation: np.ndarray[Any, Any]
+    controller: AdaptiveWeight
+    fold: int = 0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to train."""
+
+    epochs: int
+    batch_size: int
+    lr: float
+    weight_decay: float = 0.0
+    optimizer: str | Callable[..., torch.optim.Optimizer] = "adamw"
+    patience: int | None = None
+    select: str = "best"
+    adapt: bool = True
+    device: str = "auto"
+    precision: str | int = "auto"
+    seed: int = 0
+    verbose: bool = False
+    trainer: dict[str, Any] = field(default_factory=dict)
+    evaluation_batch_size: int = 8192
+    gradient_clip: float | None = 1.0
+
+
+@dataclass
+class Trained:
+    """What training leaves: the net, one history row per member and epoch, and validation logits of each member."""
+
+    net: nn.Module
+    history: list[dict[str, Any]]
+    logits: Tensor  # rows x members, NaN where a row did not belong to the member's validation set
+    weights: list[float]  # the weight of the negatives each member's kept epoch was trained with
+
+
+class IndexBatches:
+    """Batches of row numbers: the rows themselves stay on the device.
+
+    The order of an epoch depends on the seed and the epoch alone, so that a resumed run sees the same batches. Each
+    process takes its share of every batch: the batches of the whole group do not depend on the number of processes.
+    """
+
+    def __init__(self, rows: Tensor, batch_size: int, seed_of_pass: Callable[[], int] | None = None) -> None:
+        self.rows, self.batch_size, self.seed_of_pass = rows, batch_size, seed_of_pass
+
+    def __len__(self) -> int:
+        return math.ceil(len(self.rows) / self.batch_size)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        rows = self.rows
+        if self.seed_of_pass is not None:
+            order = torch.Generator().manual_seed(self.seed_of_pass())
+            rows = rows[torch.randperm(len(rows), generator=order).to(rows.device)]
+        rank, world = _rank_and_world()
+        for start in range(0, len(rows), self.batch_size):
+            batch = rows[start : start + self.batch_size]
+            # a last batch smaller than the group repeats its rows, as every process needs at least one
+            yield batch[rank::world] if len(batch) >= world else batch
+
+
+class MemberTraining(pl.LightningModule):
+    """Trains all members of a net at once and steers each one's weight."""
+
+    negative_weight: Tensor
+
+    def __init__(
+        self, net: nn.Module, data: Data, members: Sequence[Member], settings: Settings, prepare: nn.Module | None
+    ) -> None:
+        super().__init__()
+        self.net, self.prepare = net, prepare
+        self._data, self._members, self._settings = data, list(members), settings
+        self.register_buffer("negative_weight", self._weights_now(), persistent=False)
+        self._train_rows = _union([m.train for m in members])
+        self._validation_rows = _union([m.validation for m in members])
+        self._mask = _training_mask(members, len(data.y)) if len(members) > 1 else None
+        self.history: list[dict[str, Any]] = []
+        self.best_cost = np.full(len(members), np.inf)
+        self.best_epoch = np.full(len(members), -1)
+        self.best_weight = [m.controller.weight for m in members]
+        self.best_state: dict[str, Tensor] = {}
+        self.best_logits: Tensor | None = None
+        self._losses: list[Tensor] = []
+
+    # data
+
+    def on_fit_start(self) -> None:
+        """Move the data to the device, once."""
+        self._data = Data(
+            self._data.x.to(self.device),
+            self._data.y.to(self.device, torch.float32),
+            None if self._data.sample_weight is None else self._data.sample_weight.to(self.device, torch.float32),
+            self._data.costs,
+        )
+        self._mask = None if self._mask is None else self._mask.to(self.device)
+        self._train_rows = self._train_rows.to(self.device)
+        self._validation_rows = self._validation_rows.to(self.device)
+
+    def train_dataloader(self) -> Any:
+        """Return shuffled batches of row numbers."""
+        seed = self._settings.seed
+        return IndexBatches(self._train_rows, self._settings.batch_size, lambda: _mix(seed, self.current_epoch))
+
+    def val_dataloader(self) -> Any:
+        """Return all validation rows, in order."""
+        return IndexBatches(self._validation_rows, self._settings.evaluation_batch_size)
+
+    def transfer_batch_to_device(self, batch: Any, device: Any, dataloader_idx: int) -> Any:
+        """Row numbers go where the rows are."""
+        return batch.to(self._data.y.device)
+
+    # steps
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return logits, batch x members x heads."""
+        return member_logits(self.net, x if self.prepare is None else self.prepare(x))
+
+    def on_train_start(self) -> None:
+        """End at once where the interrupted run had already lost its patience."""
+        self._stop_when_patience_ends()
+
+    def on_train_epoch_start(self) -> None:
+        """Draw the epoch's random numbers (dropout, augmentation) from its own seed: a resumed run repeats them."""
+        torch.manual_seed(_mix(self._settings.seed + 1, self.current_epoch))
+
+    def training_step(self, rows: Tensor, batch_idx: int) -> Tensor:
+        """Return the sum of the members' mean losses."""
+        data = self._data
+        logits: Tensor = self(data.x[rows]).float()
+        y = data.y[rows][:, None]
+        # y + (1 - y) w, the weight of each sample in each member's loss (eq. 9)
+        weight = torch.lerp(self.negative_weight, torch.ones_like(self.negative_weight), y)
+        if data.sample_weight is not None:
+            weight = weight * data.sample_weight[rows][:, None]
+        if self._mask is not None:
+            mask = self._mask[rows]
+            weight = weight * mask / mask.sum(0).clamp(min=1.0)
+        else:
+            weight = weight / len(rows)
+        heads = logits.shape[2]
+        losses: Tensor = F.binary_cross_entropy_with_logits(
+            logits, y[:, :, None].expand_as(logits), weight=weight[:, :, None].expand_as(logits), reduction="sum"
+        )
+        self._losses.append(losses.detach())
+        return losses / heads
+
+    def on_validation_epoch_start(self) -> None:
+        """Start anew."""
+        self._collected: list[tuple[Tensor, Tensor]] = []
+
+    def validation_step(self, rows: Tensor, batch_idx: int) -> None:
+        """Keep each member's logits, averaged over its heads."""
+        self._collected.append((rows, self(self._data.x[rows]).float().mean(2)))
+
+    def on_validation_epoch_end(self) -> None:
+        """Measure every member, keep the best, steer the weights."""
+        if self.trainer.sanity_checking:
+            return
+        logits = self._gathered_logits()
+        loss = self._mean_training_loss()
+        improved = []
+        for number, member in enumerate(self._members):
+            row = self._step_member(member, torch.sigmoid(logits[:, number]))
+            row |= {"epoch": self.current_epoch, "member": number, "fold": member.fold, "train_loss": loss}
+            self.history.append(row)
+            improved.append(row["val_cost"] < self.best_cost[number])
+        self._keep(np.asarray(improved), logits)
+        self.negative_weight.copy_(self._weights_now())
+        self.log(
+            "val_cost", float(np.mean([r["val_cost"] for r in self.history[-len(self._members) :]])), prog_bar=True
+        )
+        self._stop_when_patience_ends()
+
+    def configure_optimizers(self) -> Any:
+        """AdamW or SGD with a one-cycle schedule per step, or the user's own optimiser."""
+        settings = self._settings
+        optimizer = make_optimizer(self.net, settings, fused=self.device.type == "cuda")
+        steps = max(1, len(self.train_dataloader())) * settings.epochs
+        warm = min(0.15, 500 / steps) if steps > 10 else 0.0
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _warm_cosine(step / steps, warm))
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+    # resuming
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Keep what the weights alone do not tell."""
+        checkpoint["adacsl"] = {
+            "controllers": [m.controller.state_dict() for m in self._members],
+            "history": self.history,
+            "best_cost": self.best_cost.tolist(),
+            "best_epoch": self.best_epoch.tolist(),
+            "best_weight": list(self.best_weight),
+            "best_state": self.best_state,
+            "best_logits": self.best_logits,
+        }
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Go on from there."""
+        state = checkpoint["adacsl"]
+        for member, saved in zip(self._members, state["controllers"], strict=True):
+            member.controller.load_state_dict(saved)
+        self.history = state["history"]
+        self.best_cost, self.best_epoch = np.asarray(state["best_cost"]), np.asarray(state["best_epoch"])
+        self.best_weight, self.best_state = state["best_weight"], state["best_state"]
+        self.best_logits = state["best_logits"]
+        self.negative_weight.copy_(self._weights_now())
+
+    # parts
+
+    def _weights_now(self) -> Tensor:
+        return torch.tensor([m.controller.weight for m in self._members], dtype=torch.float32)
+
+    def _gathered_logits(self) -> Tensor:
+        """Return rows x members; the processes hold different rows, which a sum brings together."""
+        rows = torch.cat([r for r, _ in self._collected])
+        values = torch.cat([v for _, v in self._collected])
+        self._collected.clear()
+        if not bool(torch.isfinite(values).all()):
+            raise FloatingPointError(
+                f"the net's output became NaN or infinite in epoch {self.current_epoch}: "
+                "lower lr, or check the features for extreme values"
+            )
+        logits = torch.zeros(len(self._data.y), len(self._members), device=values.device)
+        logits[rows] = values
+        if self.trainer.world_size > 1:
+            # a row repeated to fill a last batch holds the same value everywhere: the largest magnitude is that value
+            low, high = logits.clone(), logits
+            torch.distributed.all_reduce(low, torch.distributed.ReduceOp.MIN)
+            torch.distributed.all_reduce(high, torch.distributed.ReduceOp.MAX)
+            logits = torch.where(high > 0, high, low)
+        return logits
+
+    def _mean_training_loss(self) -> float:
+        loss = float(torch.stack(self._losses).mean()) / len(self._members) if self._losses else float("nan")
+        self._losses.clear()
+        return loss
+
+    def _step_member(self, member: Member, scores: Tensor) -> dict[str, Any]:
+        rows = torch.as_tensor(member.validation, device=scores.device)
+        data, controller = self._data, member.controller
+        used = controller.weight
+        if not self._settings.adapt:
+            controller = copy.deepcopy(controller)
+        step = controller.step(
+            scores[rows],
+            data.y[rows],
+            costs=None if data.costs is None else data.costs.rows(member.validation),
+            sample_weight=None if data.sample_weight is None else data.sample_weight[rows],
+        )
+        total = sum(step.sizes)
+        threshold = sum(t * n for t, n in zip(step.thresholds, step.sizes, strict=True)) / total
+        return {
+            "val_cost": step.cost,
+            "threshold": threshold,
+            "lambda": step.lambda_ if self._settings.adapt else 1.0,
+            "weight": used,
+            "target": controller.target,
+        }
+
+    def _keep(self, improved: np.ndarray[Any, Any], logits: Tensor) -> None:
+        if self._settings.select == "last":
+            improved = np.ones_like(improved)
+        chosen = np.flatnonzero(improved)
+        if not len(chosen):
+            return
+        if self.best_logits is None:
+            self.best_logits = torch.full_like(logits, float("nan"))
+        latest = self.history[-len(self._members) :]
+        for number in chosen:
+            self.best_cost[number] = latest[number]["val_cost"]
+            self.best_epoch[number] = self.current_epoch
+            self.best_weight[number] = latest[number]["weight"]
+            rows = torch.as_tensor(self._members[number].validation, device=logits.device)
+            self.best_logits[rows, number] = logits[rows, number]
+        self._keep_state(chosen)
+
+    def _keep_state(self, chosen: np.ndarray[Any, Any]) -> None:
+        # sharded strategies gather the whole net here; elsewhere these are the net's own tensors
+        prefix = "net."
+        state = self.trainer.strategy.lightning_module_state_dict()
+        # every parameter of a net of many members has them in front
+        split = set() if len(chosen) == len(self._members) else {name for name, _ in self.net.named_parameters()}
+        picked = torch.as_tensor(chosen)
+        for name, value in state.items():
+            if not name.startswith(prefix):
+                continue
+            key = name.removeprefix(prefix)
+            if key in split and key in self.best_state:
+                self.best_state[key][picked] = value[picked]
+            else:
+                self.best_state[key] = value.detach().clone()
+
+    def _stop_when_patience_ends(self) -> None:
+        patience = self._settings.patience
+        measured = self.history[-1]["epoch"] if self.history else 0
+        if patience is not None and measured - int(self.best_epoch.max()) >= patience:
+            self.trainer.should_stop = True
+
+
+def train(
+    net: nn.Module,
+    data: Data,
+    members: Sequence[Member],
+    settings: Settings,
+    *,
+    prepare: nn.Module | None = None,
+    resume: Path | None = None,
+) -> Trained:
+    """Train the members of one net and return it with its best (or last) weights."""
+    module = MemberTraining(net, data, members, settings, prepare)
+    with _quiet(settings.verbose), torch.random.fork_rng(devices=_cuda_devices()):
+        trainer = _make_trainer(settings, resume)
+        checkpoint = None if resume is None else resume / CHECKPOINT
+        path = str(checkpoint) if checkpoint is not None and checkpoint.exists() else None
+        trainer.fit(module, ckpt_path=path, weights_only=True if path else None)
+    if trainer.interrupted:
+        raise KeyboardInterrupt
+    if trainer.state.status != "finished" or module.best_logits is None:
+        raise RuntimeError(f"training ended early ({trainer.state.status}) before any epoch was measured")
+    net.load_state_dict(module.best_state)
+    net.to("cpu")
+    return Trained(net, module.history, module.best_logits.cpu(), list(module.best_weight))
+
+
+def predict_logits(
+    net: nn.Module, x: Tensor, *, device: torch.device, batch_size: int, prepare: nn.Module | None = None
+) -> Tensor:
+    """Return logits, rows x members, averaged over heads, in batches."""
+    net = net.to(device).eval()
+    out = []
+    with torch.inference_mode():
+        for start in range(0, len(x), batch_size):
+            part = x[start : start + batch_size].to(device)
+            out.append(member_logits(net, part if prepare is None else prepare.eval()(part)).float().mean(2).cpu())
+    return torch.cat(out)
+
+
+def select_members(net: TableNet, numbers: Sequence[int]) -> TableNet:
+    """Return a net of some of the members."""
+    chosen = TableNet(
+        net.n_features, len(numbers), numeric=net.numeric.tolist(), bins=net.bins, heads=net.heads,
+        width=net.width, depth=net.depth, dropout=net.dropout, seeds=list(range(len(numbers))),
+    )  # fmt: skip
+    own = {name for name, _ in net.named_parameters()}
+    picked = torch.as_tensor(numbers)
+    chosen.load_state_dict({key: value[picked] if key in own else value for key, value in net.state_dict().items()})
+    return chosen
+
+
+def member_logits(net: nn.Module, x: Tensor) -> Tensor:
+    """Return batch x members x heads from any net: ordinary ones have one member and one head."""
+    out: Tensor = net(x)
+    if out.ndim == 3:
+        return out
+    return positive_logit(out)[:, None, None]
+
+
+def make_optimizer(net: nn.Module, settings: Settings, *, fused: bool) -> torch.optim.Optimizer:
+    """Return the optimiser; biases and norms are not decayed."""
+    if callable(settings.optimizer):
+        return settings.optimizer(net.parameters(), lr=settings.lr)
+    trainable = [(n, p) for n, p in net.named_parameters() if p.requires_grad]
+    plain = {n for n, p in trainable if n.endswith("bias") or "norm" in n or "bn" in n}
+    groups = [
+        {"params": [p for n, p in trainable if n not in plain], "weight_decay": settings.weight_decay},
+        {"params": [p for n, p in trainable if n in plain], "weight_decay": 0.0},
+    ]
+    if settings.optimizer == "adamw":
+        return torch.optim.AdamW(groups, lr=settings.lr, fused=fused)
+    if settings.optimizer == "sgd":
+        return torch.optim.SGD(groups, lr=settings.lr, momentum=0.9, nesterov=True, fused=fused)
+    raise ValueError(f"optimizer must be 'adamw', 'sgd' or a callable, got {settings.optimizer!r}")
+
+
+def choose_device(device: str) -> str:
+    """Return 'cpu', 'cuda' or 'mps'; a wish that cannot be met falls back to the CPU with one line."""
+    cuda, mps = torch.cuda.is_available(), torch.backends.mps.is_available()
+    if device == "auto":
+        return "cuda" if cuda else "mps" if mps else "cpu"
+    if device.startswith("cuda") and not cuda:
+        warnings.warn(
+            f"device={device!r} asked for, but no CUDA device is available: training on the CPU", stacklevel=4
+        )
+        return "cpu"
+    return device
+
+
+def _make_trainer(settings: Settings, resume: Path | None) -> pl.Trainer:
+    device = choose_device(settings.device)
+    precision = (
+        ("bf16-mixed" if device.startswith("cuda") else "32-true")
+        if settings.precision == "auto"
+        else settings.precision
+    )
+    options: dict[str, Any] = {
+        "max_epochs": settings.epochs,
+        "accelerator": device.split(":")[0],
+        "devices": [int(device.split(":")[1])] if ":" in device else 1,
+        "precision": precision,
+        "logger": False,
+        "enable_checkpointing": resume is not None,
+        "enable_progress_bar": settings.verbose,
+        "enable_model_summary": False,
+        "num_sanity_val_steps": 0,
+        "use_distributed_sampler": False,
+        "gradient_clip_val": settings.gradient_clip,
+        "log_every_n_steps": 1,
+    }
+    callbacks = list(settings.trainer.get("callbacks", []))
+    if resume is not None:
+        callbacks.append(
+            pl.callbacks.ModelCheckpoint(
+                resume, filename="epoch", save_last=True, save_top_k=0, save_on_train_epoch_end=True
+            )
+        )
+    return pl.Trainer(**(options | settings.trainer | {"callbacks": callbacks}))
+
+
+def _warm_cosine(progress: float, warm: float) -> float:
+    """Rise linearly over the first ``warm`` of training, then fall along a cosine to zero."""
+    if progress < warm:
+        return (progress + 1e-3) / (warm + 1e-3)
+    return 0.5 * (1.0 + math.cos(math.pi * min(1.0, (progress - warm) / (1.0 - warm))))
+
+
+def _union(parts: Sequence[np.ndarray[Any, Any]]) -> Tensor:
+    return torch.as_tensor(np.unique(np.concatenate(parts)))
+
+
+def _training_mask(members: Sequence[Member], n: int) -> Tensor:
+    mask = torch.zeros(n, len(members))
+    for number, member in enumerate(members):
+        mask[torch.as_tensor(member.train), number] = 1.0
+    return mask
+
+
+def _mix(seed: int, epoch: int) -> int:
+    return int(np.random.SeedSequence([seed, epoch]).generate_state(1)[0])
+
+
+def _rank_and_world() -> tuple[int, int]:
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        return torch.distributed.get_rank(), torch.distributed.get_world_size()
+    return 0, 1
+
+
+def _cuda_devices() -> list[int]:
+    return list(range(torch.cuda.device_count())) if torch.cuda.is_available() else []
+
+
+@contextmanager
+def _quiet(verbose: bool) -> Iterator[None]:
+    """Keep Lightning's advice (about workers we do not have, loggers we do not need) off the user's screen."""
+    names = ("lightning.pytorch", "pytorch_lightning", "lightning.fabric", "lightning_fabric")
+    levels = {name: logging.getLogger(name).level for name in names}
+    for name in names:
+        logging.getLogger(name).setLevel(logging.WARNING if verbose else logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=r"(lightning|pytorch_lightning|lightning_fabric)\..*")
+        try:
+            yield
+        finally:
+            for name, level in levels.items():
+                logging.getLogger(name).setLevel(level)
