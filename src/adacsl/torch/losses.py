@@ -29,7 +29,8 @@ class _WeightedLoss(nn.Module):
         self.register_buffer("negative_weight", torch.tensor(weight, dtype=torch.float32))
 
     def extra_repr(self) -> str:
-        return f"negative_weight={float(self.negative_weight):.6g}, reduction={self.reduction!r}"
+        weight = self._given_weight if self.negative_weight.is_meta else float(self.negative_weight)
+        return f"negative_weight={weight:.6g}, reduction={self.reduction!r}"
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> nn.Module:
         weight = self.negative_weight
@@ -42,9 +43,10 @@ class _WeightedLoss(nn.Module):
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         # checkpoints made before this loss was added stay loadable, strictly
-        if not any(prefix + name in state_dict for name in ("negative_weight", "_extra_state")):
-            return
-        saved = state_dict.get(prefix + "negative_weight")
+        missing: list[str] = args[2]
+        ours = [prefix + name for name in ("negative_weight", "_extra_state")]
+        absent = not any(name in state_dict for name in ours)
+        saved = state_dict.get(ours[0])
         if isinstance(saved, Tensor) and not (saved.numel() == 1 and 0.0 < float(saved) < float("inf")):
             errors: list[str] = args[4]
             errors.append(
@@ -52,6 +54,8 @@ class _WeightedLoss(nn.Module):
             )
             return
         super()._load_from_state_dict(state_dict, prefix, *args)
+        if absent:
+            missing[:] = [name for name in missing if name not in ours]
 
 
 class WeightedCrossEntropy(_WeightedLoss):
