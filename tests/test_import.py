@@ -1,0 +1,38 @@
+"""``import adacsl`` needs numpy only; each framework is loaded by the module that bears its name."""
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("torch", "sklearn", "pandas", "polars", "scipy", "lightning", "pytorch_lightning", "narwhals", "matplotlib")
+
+
+def loaded_after(statement):
+    code = f"{statement}\nimport sys\nprint(*sorted({{name.split('.')[0] for name in sys.modules}}))"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_import_adacsl_loads_no_framework():
+    assert loaded_after("import adacsl").isdisjoint(HEAVY)
+
+
+def test_using_the_core_loads_no_framework():
+    statement = (
+        "import adacsl; c = adacsl.CostMatrix(fp=1, fn=8); adacsl.AdaptiveWeight(c).step([0.1, 0.9], [0, 1]);"
+        "adacsl.brier_curve([0.1, 0.9], [0, 1]); adacsl.cost_interval(c, [0, 1], [1, 1])"
+    )
+    assert loaded_after(statement).isdisjoint(HEAVY)
+
+
+def test_losses_load_torch_but_no_other_framework():
+    loaded = loaded_after("import adacsl.torch")
+    assert "torch" in loaded
+    assert loaded.isdisjoint({"sklearn", "lightning", "pytorch_lightning", "pandas"})
+
+
+@pytest.mark.parametrize("module", ["adacsl", "adacsl.torch"])
+def test_every_public_name_exists(module):
+    code = f"import {module} as m; assert all(hasattr(m, n) for n in m.__all__); assert len(set(m.__all__)) > 3"
+    subprocess.run([sys.executable, "-c", code], check=True)
