@@ -73,7 +73,7 @@ def test_numpy_and_frames_agree():
     np.testing.assert_array_equal(from_array.transform(X), from_frame.transform(frame))
     np.testing.assert_array_equal(from_frame.transform(X), from_array.transform(frame))
     assert not hasattr(from_array, "feature_names_in_")
-    assert from_array.describe() == ["x0", "x1", "x2"]
+    assert from_array.describe() == [f"{scale}x{i}" for i in range(3) for scale in ("", "rank of ")]
 
 
 def test_object_arrays_are_read_column_by_column():
@@ -100,6 +100,7 @@ def test_numbered_pandas_columns_count_as_unnamed():
     frame = pd.DataFrame(np.eye(3))
     encoder = TableEncoder().fit(frame)
     assert not hasattr(encoder, "feature_names_in_")
+    assert encoder.describe() == ["0", "1", "2"]
     assert encoder.transform(frame).shape == (3, 3)
 
 
@@ -152,11 +153,22 @@ def test_foreign_and_newer_states_are_refused():
 
 def test_quantile_scaling_gives_normal_scores():
     values = np.random.default_rng(0).standard_cauchy(5000)
-    _, out = column(values)
+    _, out = column(values, scaling="quantile")
     assert abs(out.mean()) < 0.01
     assert abs(out.std() - 1) < 0.02
     assert np.abs(out).max() <= 3.5
     assert (np.diff(out[np.argsort(values), 0]) >= 0).all()
+
+
+def test_both_scales_stand_side_by_side():
+    values = np.random.default_rng(0).normal(size=100)
+    _, out = column(values)
+    np.testing.assert_array_equal(out[:, :1], column(values, scaling="robust")[1])
+    np.testing.assert_array_equal(out[:, 1:], column(values, scaling="quantile")[1])
+
+
+def test_two_values_need_one_scale_only():
+    assert column([0, 1, 1, 0])[0].describe() == ["c"]
 
 
 def test_standard_scaling_is_the_textbook_one():
@@ -179,7 +191,7 @@ def test_new_values_beyond_the_training_range_stay_finite(scaling):
 
 
 def test_missing_numbers_become_the_median_with_an_indicator():
-    encoder, out = column([1.0, np.nan, 3.0, 9.0])
+    encoder, out = column([1.0, np.nan, 3.0, 9.0], scaling="robust")
     assert encoder.describe() == ["c", "c is missing"]
     assert out[1].tolist() == [encoder.transform(pd.DataFrame({"c": [3.0]}))[0, 0], 1.0]
     assert out[:, 1].tolist() == [0, 1, 0, 0]
@@ -187,7 +199,7 @@ def test_missing_numbers_become_the_median_with_an_indicator():
 
 def test_numbers_missing_at_prediction_only_become_the_median():
     encoder, _ = column([1.0, 2.0, 3.0])
-    assert encoder.transform(pd.DataFrame({"c": [None]}, dtype=float)).tolist() == [[0.0]]
+    assert encoder.transform(pd.DataFrame({"c": [None]}, dtype=float)).tolist() == [[0.0, 0.0]]
 
 
 def test_a_value_with_gaps_keeps_its_indicator():
@@ -208,7 +220,7 @@ def test_durations_are_seconds():
 
 
 def test_numeric_text_counts_as_numbers_if_all_of_it_is():
-    assert column(["1", " 2.5 ", "", None, "1e3"])[0].describe() == ["c", "c is missing"]
+    assert column(["1", " 2.5 ", "", None, "1e3"])[0].describe() == ["c", "rank of c", "c is missing"]
     assert column(["1", "2.5", "n/a"])[0].describe() == ["c = 1", "c = 2.5", "c = n/a"]
 
 
@@ -320,8 +332,8 @@ def test_constant_and_all_missing_columns_are_dropped():
         {"k": [1, 1, 1], "t": ["a"] * 3, "n": [np.nan] * 3, "o": [None] * 3, "d": pd.NaT, "x": [1, 2, 3]}
     )
     encoder = TableEncoder().fit(frame)
-    assert encoder.describe() == ["x"]
-    assert again(encoder).transform(frame).shape == (3, 1)
+    assert encoder.describe() == ["x", "rank of x"]
+    assert again(encoder).transform(frame).shape == (3, 2)
 
 
 def test_a_table_of_constants_gives_one_zero_column():

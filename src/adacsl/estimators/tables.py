@@ -8,8 +8,8 @@ What becomes of a column is decided by ``fit``:
 ==========  =============================================  =====================================================
 kind        columns                                        output features
 ==========  =============================================  =====================================================
-numeric     int, float, bool, decimal, duration; text      one scaled number; an indicator where training data had
-            whose values all are numbers                   missing values (which become the median)
+numeric     int, float, bool, decimal, duration; text      scaled number, and its rank; an indicator where training
+            whose values all are numbers                   data had missing values (which become the median)
 date        date, datetime; text whose values all are      seconds, year and day as scaled numbers; month, weekday
             ISO dates                                      and hour on the circle; an indicator as above
 category    other text, category, enum, object             one-hot: frequent levels, "other" (rare levels), "missing";
@@ -35,8 +35,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
-Scaling: TypeAlias = Literal["quantile", "robust", "standard"]
-SCALINGS: tuple[Scaling, ...] = ("quantile", "robust", "standard")
+Scaling: TypeAlias = Literal["both", "robust", "quantile", "standard"]
+SCALINGS: tuple[Scaling, ...] = ("both", "robust", "quantile", "standard")
 
 MAX_LEVELS = 30
 """Categories with more levels keep the most frequent ones and get a frequency feature."""
@@ -56,9 +56,11 @@ class TableEncoder:
 
     Parameters
     ----------
-    scaling : {"quantile", "robust", "standard"}
-        Numbers become normal scores by their rank in the training data (stored as at most 101 knots, linear between),
-        or (x - median) / interquartile range squashed smoothly into (-3, 3), or (x - mean) / standard deviation.
+    scaling : {"both", "robust", "quantile", "standard"}
+        "robust": (x - median) / interquartile range, squashed smoothly into (-3, 3). "quantile": normal scores of the
+        rank in the training data (stored as at most 101 knots, linear between). "both": these two side by side, which
+        did best over heavy-tailed and ordinary tables (``benchmarks/table_nets.py``). "standard": (x - mean) /
+        standard deviation.
     max_levels : int, default 30
         One-hot columns per category at most.
 
@@ -77,15 +79,15 @@ class TableEncoder:
     >>> table = pl.DataFrame({"amount": [1.0, None, 30.0, 4.0], "shop": ["web", "web", "city", None]})
     >>> encoder = TableEncoder().fit(table)
     >>> encoder.describe()
-    ['amount', 'amount is missing', 'shop = city', 'shop = web', 'shop is missing']
+    ['amount', 'rank of amount', 'amount is missing', 'shop = city', 'shop = web', 'shop is missing']
     >>> encoder.transform(table).shape
-    (4, 5)
+    (4, 6)
     """
 
     n_features_in_: int
     feature_names_in_: NDArray[Any]
 
-    def __init__(self, *, scaling: Scaling = "quantile", max_levels: int = MAX_LEVELS) -> None:
+    def __init__(self, *, scaling: Scaling = "both", max_levels: int = MAX_LEVELS) -> None:
         if scaling not in SCALINGS:
             raise ValueError(f"scaling must be one of {', '.join(map(repr, SCALINGS))}, got {scaling!r}")
         if max_levels < 2:
@@ -407,25 +409,26 @@ class _Scale:
 
 @dataclass(frozen=True)
 class _Number:
-    """One scaled number, and an indicator where training data had missing values."""
+    """A number on one or two scales, and an indicator where training data had missing values."""
 
     kind: ClassVar[str] = "number"
     name: str
-    scale: _Scale
+    scales: dict[str, _Scale]
     fill: float
     missing: bool
 
     def encode(self, column: _Column) -> list[Floats]:
         values = _numbers(column)
         gaps = np.isnan(values)
-        scaled = self.scale(np.where(gaps, self.fill, values))
-        return [scaled, gaps.astype(np.float64)] if self.missing else [scaled]
+        filled = np.where(gaps, self.fill, values)
+        out = [scale(filled) for scale in self.scales.values()]
+        return [*out, gaps.astype(np.float64)] if self.missing else out
 
     def describe(self) -> list[str]:
-        return [self.name, f"{self.name} is missing"] if self.missing else [self.name]
+        return [f"{scale}{self.name}" for scale in self.scales] + [f"{self.name} is missing"] * self.missing
 
     def scaled(self) -> list[bool]:
-        return [True, False] if self.missing else [True]
+        return [True] * len(self.scales) + [False] * self.missing
 
 
 @dataclass(frozen=True)
@@ -512,8 +515,17 @@ def _fit_number(name: str, values: Floats, scaling: Scaling) -> _Number | None:
     known = values[~np.isnan(values)]
     if known.size == 0 or (known.size == values.size and known.min() == known.max()):
         return None
-    scale = _fit_scale(known, scaling)
-    return _Number(name, scale, _median(known), bool(known.size < values.size))
+    scales = _fit_scales(known, scaling)
+    return _Number(name, scales, _median(known), bool(known.size < values.size))
+
+
+def _fit_scales(known: Floats, scaling: Scaling) -> dict[str, _Scale]:
+    """Return the scales of a number, by what their features' names start with."""
+    if scaling != "both":
+        return {"": _fit_scale(known, scaling)}
+    two_values = bool(((known == known.min()) | (known == known.max())).all())
+    scales = {"": _fit_scale(known, "robust"), "rank of ": _fit_scale(known, "quantile")}
+    return {"": scales["rank of "]} if two_values else scales  # yes and no have one scale only
 
 
 def _fit_scale(known: Floats, scaling: Scaling) -> _Scale:
@@ -574,7 +586,8 @@ def _fit_date(name: str, seconds: Floats, scaling: Scaling) -> _Date | None:
     if known.size == 0 or (known.size == seconds.size and known.min() == known.max()):
         return None
     parts = {part: values for part, values in _date_parts(known).items() if values.min() < values.max()}
-    scales = {part: _fit_scale(parts[part], scaling) for part in parts if part not in _PERIODS}
+    one: Scaling = "quantile" if scaling == "both" else scaling
+    scales = {part: _fit_scale(parts[part], one) for part in parts if part not in _PERIODS}
     cycles = [part for part in _PERIODS if part in parts]
     return _Date(name, scales, cycles, _median(known), bool(known.size < seconds.size))
 
