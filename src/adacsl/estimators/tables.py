@@ -512,52 +512,49 @@ def _fit_column(column: _Column, scaling: Scaling, max_levels: int) -> _Rule | N
 
 
 def _fit_number(name: str, values: Floats, scaling: Scaling) -> _Number | None:
-    known = values[~np.isnan(values)]
-    if known.size == 0 or (known.size == values.size and known.min() == known.max()):
+    known = np.sort(values[~np.isnan(values)])
+    if known.size == 0 or (known.size == values.size and known[0] == known[-1]):
         return None
-    scales = _fit_scales(known, scaling)
-    return _Number(name, scales, _median(known), bool(known.size < values.size))
+    return _Number(name, _fit_scales(known, scaling), _median(known), bool(known.size < values.size))
 
 
-def _fit_scales(known: Floats, scaling: Scaling) -> dict[str, _Scale]:
-    """Return the scales of a number, by what their features' names start with."""
+def _fit_scales(ordered: Floats, scaling: Scaling) -> dict[str, _Scale]:
+    """Return the scales of a sorted column, by what their features' names start with."""
     if scaling != "both":
-        return {"": _fit_scale(known, scaling)}
-    two_values = bool(((known == known.min()) | (known == known.max())).all())
-    scales = {"": _fit_scale(known, "robust"), "rank of ": _fit_scale(known, "quantile")}
-    return {"": scales["rank of "]} if two_values else scales  # yes and no have one scale only
+        return {"": _fit_scale(ordered, scaling)}
+    ranks = _normal_scores(ordered)
+    if len(ranks.knots) <= 2:
+        return {"": ranks}  # yes and no have one scale only
+    return {"": _fit_scale(ordered, "robust"), "rank of ": ranks}
 
 
-def _fit_scale(known: Floats, scaling: Scaling) -> _Scale:
+def _fit_scale(ordered: Floats, scaling: Scaling) -> _Scale:
     if scaling == "quantile":
-        return _normal_scores(known)
-    # huge values overflow in a sum of squares: bring them near 1 first
-    unit = float(np.abs(known).max()) or 1.0
+        return _normal_scores(ordered)
     if scaling == "standard":
-        width = float((known / unit).std()) * unit
-        return _Scale([], [], float((known / unit).mean()) * unit, width or 1.0)
-    low, high = (float(q) for q in np.quantile(known, [0.25, 0.75], method="nearest"))
-    width = (high - low) or float(known.max()) / 2.0 - float(known.min()) / 2.0
-    return _Scale([], [], _median(known), min(width, 1e308) or 1.0, 3.0)
+        # huge values overflow in a sum of squares: bring them near 1 first
+        unit = max(abs(float(ordered[0])), abs(float(ordered[-1]))) or 1.0
+        width = float((ordered / unit).std()) * unit
+        return _Scale([], [], float((ordered / unit).mean()) * unit, width or 1.0)
+    last = len(ordered) - 1
+    low, high = float(ordered[round(0.25 * last)]), float(ordered[round(0.75 * last)])
+    width = (high - low) or float(ordered[-1]) / 2.0 - float(ordered[0]) / 2.0
+    return _Scale([], [], _median(ordered), min(width, 1e308) or 1.0, 3.0)
 
 
-_SIDES: tuple[Literal["lower"], Literal["higher"]] = ("lower", "higher")
-
-
-def _median(known: Floats) -> float:
+def _median(ordered: Floats) -> float:
     # halves first: the sum of two huge values overflows
-    low, high = (float(np.quantile(known, 0.5, method=side)) for side in _SIDES)
-    return low / 2.0 + high / 2.0
+    last = len(ordered) - 1
+    return float(ordered[last // 2]) / 2.0 + float(ordered[(last + 1) // 2]) / 2.0
 
 
-def _normal_scores(known: Floats) -> _Scale:
+def _normal_scores(ordered: Floats) -> _Scale:
     """Map each training value to the normal quantile of its middle rank; at most 101 knots are kept."""
-    ordered = np.sort(known)
     normal = NormalDist()
-    # levels evenly spaced in normal scores resolve the tails, where heavy-tailed data have their spread
-    levels = np.asarray([normal.cdf(z) for z in np.linspace(-_REACH, _REACH, _KNOTS)])
     values = ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))]
     if len(values) > _KNOTS:
+        # levels evenly spaced in normal scores resolve the tails, where heavy-tailed data have their spread
+        levels = np.asarray([normal.cdf(z) for z in np.linspace(-_REACH, _REACH, _KNOTS - 2)])
         picked = np.round(levels * (len(ordered) - 1)).astype(np.int64)
         values = np.unique(np.concatenate((ordered[:1], ordered[picked], ordered[-1:])))
     middle = (np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")) / 2.0
@@ -582,12 +579,12 @@ def _date_parts(seconds: Floats) -> dict[str, Floats]:
 
 
 def _fit_date(name: str, seconds: Floats, scaling: Scaling) -> _Date | None:
-    known = seconds[~np.isnan(seconds)]
-    if known.size == 0 or (known.size == seconds.size and known.min() == known.max()):
+    known = np.sort(seconds[~np.isnan(seconds)])
+    if known.size == 0 or (known.size == seconds.size and known[0] == known[-1]):
         return None
     parts = {part: values for part, values in _date_parts(known).items() if values.min() < values.max()}
     one: Scaling = "quantile" if scaling == "both" else scaling
-    scales = {part: _fit_scale(parts[part], one) for part in parts if part not in _PERIODS}
+    scales = {part: _fit_scale(np.sort(parts[part]), one) for part in parts if part not in _PERIODS}
     cycles = [part for part in _PERIODS if part in parts]
     return _Date(name, scales, cycles, _median(known), bool(known.size < seconds.size))
 
