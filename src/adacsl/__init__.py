@@ -1,8 +1,10 @@
 """adacsl: classifiers that minimise cost, not error.
 
-The names below need numpy only. Losses for PyTorch are in :mod:`adacsl.torch`; a framework is imported only by the
-module that bears its name.
+Costs, thresholds, the controller and the metrics need numpy only. ``AdaCSLClassifier`` and ``load`` are imported when
+first asked for: ``import adacsl`` loads no torch.
 """
+
+from typing import TYPE_CHECKING, Any
 
 from adacsl.core.control import AdaptiveWeight, Adjustment, step_factor
 from adacsl.core.costs import CostMatrix
@@ -11,9 +13,16 @@ from adacsl.core.intervals import Interval, cost_difference_interval, cost_inter
 from adacsl.core.partitions import EqualWidth, Partition, Quantile, Whole
 from adacsl.core.thresholds import CostCurve, Threshold, cost_curve, find_threshold, paper_grid
 
+if TYPE_CHECKING:
+    from adacsl.estimators.classifier import AdaCSLClassifier
+    from adacsl.estimators.persistence import load
+
 __version__ = "0.1.0"
 
+_LAZY = {"AdaCSLClassifier": "adacsl.estimators.classifier", "load": "adacsl.estimators.persistence"}
+
 __all__ = [
+    "AdaCSLClassifier",
     "AdaptiveWeight",
     "Adjustment",
     "CostCurve",
@@ -32,7 +41,20 @@ __all__ = [
     "cost_interval",
     "decision_curve",
     "find_threshold",
+    "load",
     "optimal_cost_curve",
     "paper_grid",
     "step_factor",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'adacsl' has no attribute {name!r}")
+    import importlib  # noqa: PLC0415
+
+    return getattr(importlib.import_module(_LAZY[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

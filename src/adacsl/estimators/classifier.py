@@ -371,9 +371,7 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
         if unknown:
             raise ValueError(f"the validation labels {sorted(unknown, key=str)} do not occur in y")
         added = np.asarray(labels == self.positive_, dtype=rows.y.dtype)
-        other = (
-            as_images(other, image_size=self.image_size)[0] if self.images_ else self._check_table(other, reset=False)
-        )
+        other = self._more_images(other) if self.images_ else self._check_table(other, reset=False)
         own = np.arange(len(added)) + len(rows.y)
         return rows._replace(x=rows.x, extra=other, y=np.concatenate((rows.y, added)), validation=own, groups=None)
 
@@ -618,6 +616,28 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
         costs = _as_costs(fp, fn, tp, tn, self.costs_) or self.costs_
         decided = self.predict(X, fp=fp, fn=fn, tp=tp, tn=tn) == self.positive_
         return -costs.mean(labels == self.positive_, decided, sample_weight=sample_weight)
+
+    # keeping
+
+    def save(self, folder: str | Path) -> Path:
+        """Write the fitted classifier as safetensors and JSON with digests, atomically; ``adacsl.load`` reads it."""
+        from adacsl.estimators.persistence import save_classifier  # noqa: PLC0415  it imports this module
+
+        check_is_fitted(self)
+        return save_classifier(self, folder)
+
+    def export_onnx(self, path: str | Path, sample: Any) -> Path:
+        """Write an ONNX graph with the outputs ``score``, ``probability`` and ``decision``.
+
+        The graph takes raw numbers (float64, NaN = missing) where all columns are numeric, bytes (N x H x W x C) for
+        images, and the features of ``encoder_.transform`` for tables with categories or dates. Threshold, class names
+        and costs are in its metadata. Before the file is put in place it is run on ``sample``, some rows of X, and must
+        agree with :meth:`decision_scores` to 1e-5.
+        """
+        from adacsl.estimators.export import export_onnx  # noqa: PLC0415  onnx stays optional
+
+        check_is_fitted(self)
+        return export_onnx(self, path, sample)
 
     def _encode(self, X: Any) -> Tensor:  # noqa: N803
         if self.images_:

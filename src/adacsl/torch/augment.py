@@ -123,9 +123,6 @@ class Augment(nn.Module):
         )
 
 
-__all__ = ["Augment"]
-
-
 class ChannelsFirst(nn.Module):
     """Read a (B, H, W, C) batch as (B, C, H, W), without a copy: it is then laid out channels-last."""
 
@@ -151,3 +148,6 @@ class FlipAverage(nn.Module):
             return single
         views = (images, images.flip(2), images.flip(3), images.flip(2, 3))
         return torch.stack([self.net(view) for view in views]).mean(0)
+
+
+__all__ = ["Augment", "ChannelsFirst", "FlipAverage"]
