@@ -145,7 +145,8 @@ class BentScales(nn.Module):
         start, span, rise = self.get_buffer("table")
         picked = values.index_select(1, self.get_buffer("columns")).unsqueeze(2)
         ramps = ((picked - start) / span).clamp(0.0, 1.0)
-        return self.get_buffer("first") + (ramps * rise).sum(2)
+        total: Tensor = (ramps * rise).sum(2)
+        return self.get_buffer("first") + total
 
 
 class StraightScales(nn.Module):
@@ -161,7 +162,7 @@ class StraightScales(nn.Module):
     def forward(self, values: Tensor) -> Tensor:
         """Return one column per scale."""
         center, width, limit = self.get_buffer("table")
-        z = (values.index_select(1, self.get_buffer("columns")) - center) / width
+        z: Tensor = (values.index_select(1, self.get_buffer("columns")) - center) / width
         return z / torch.sqrt(1.0 + (z / limit) ** 2)
 
 
