@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from adacsl.torch.tablenet import TableNet
+from adacsl.torch.tablenet import TableNet, _drop
 
-SHAPES = [{"heads": 1}, {"heads": 3}, {"heads": 1, "bins": 0}, {"heads": 2, "numeric": [1, 3]}, {"depth": 1}]
+SHAPES = [{}, {"heads": 3}, {"bins": 8}, {"heads": 2, "numeric": [1, 3], "bins": 4}, {"depth": 1}]
 
 
 @pytest.fixture
@@ -91,6 +91,17 @@ def test_dropout_acts_in_training_only(x):
     assert not torch.equal(net.train()(x), net(x))
 
 
+def test_dropout_zeroes_its_share_and_keeps_the_mean():
+    out = _drop(torch.ones(1001, 999), 0.25)
+    assert abs((out == 0).float().mean().item() - 0.25) < 0.003
+    assert abs(out.mean().item() - 1) < 0.003
+
+
+def test_dropout_follows_the_global_seed():
+    draws = [_drop(torch.ones(100), 0.5) for _ in range(2) if torch.manual_seed(0)]
+    assert torch.equal(*draws)
+
+
 def test_state_dict_holds_plain_tensors_and_loads_strictly(x):
     net, other = make(heads=2), TableNet(5, 3, heads=2, width=16, seeds=[7, 8, 9]).eval()
     state = net.state_dict()
@@ -127,6 +138,9 @@ def test_compiled_net_gives_the_same(x, heads):
     net = make(heads=heads)
     compiled = torch.compile(net, backend="aot_eager", fullgraph=True)
     torch.testing.assert_close(compiled(x), net(x), atol=1e-6, rtol=1e-6)
+    compiled.train()
+    compiled(x).sum().backward()
+    assert all(p.grad is not None for p in net.parameters())
     torch._dynamo.reset()
 
 
