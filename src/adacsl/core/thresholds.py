@@ -69,6 +69,15 @@ class _Cuts(NamedTuple):
     base: float  # what the samples cost even when every decision is right
 
 
+class _Optima(NamedTuple):
+    """All equally cheap cuts: their numbers, costs, and the scores next to them."""
+
+    cut: Array
+    costs: Array
+    below: Array
+    above: Array
+
+
 class _Samples(NamedTuple):
     """Checked input."""
 
@@ -111,8 +120,11 @@ def find_threshold(
     Threshold(value=0.29999999999999993, cost=1.0, low=0.1, high=0.3)
     """
     samples = _check(scores, labels, costs, sample_weight)
+    target = check_target(target)
+    if candidates is None and _can_pack(samples):
+        return _best_packed_cut(samples, samples.grid.round(target))
     cuts = _running_costs(samples, *_sort(samples))
-    return _search(cuts, samples.grid, check_target(target), _as_candidates(candidates, samples.scores, samples.grid))
+    return _search(cuts, samples.grid, target, _as_candidates(candidates, samples.scores, samples.grid))
 
 
 def cost_curve(scores: Array, labels: Array, costs: CostMatrix, *, sample_weight: Array | None = None) -> CostCurve:
@@ -200,38 +212,39 @@ def _check(scores: Array, labels: Array, costs: CostMatrix, sample_weight: Array
 
 def _sort(samples: _Samples) -> tuple[Array, Array, Array | None]:
     """Return sorted scores, their labels, and the order (None where nothing else has to be brought along)."""
-    plain = samples.weight is None and samples.costs.n_instances is None
-    if plain and _can_pack(samples.scores):
-        return *_sort_packed(samples.scores, samples.positive), None
+    if _can_pack(samples):
+        keys = _sorted_keys(samples.scores, samples.positive)
+        xp = array_namespace(keys)
+        return _scores_of(keys, samples.scores), xp.astype(keys & 1, xp.bool), None
     order = _order(samples.scores)
     xp = array_namespace(order)
     return xp.take(samples.scores, order), xp.take(samples.positive, order), order
 
 
-def _can_pack(scores: Array) -> bool:
-    known = is_numpy_array(scores) or is_torch_array(scores)
-    return known and dtype_name(scores) in ("float32", "float64")
+def _can_pack(samples: _Samples) -> bool:
+    """Tell whether score and label are all there is to a sample, and fit into one integer."""
+    known = is_numpy_array(samples.scores) or is_torch_array(samples.scores)
+    plain = samples.weight is None and samples.costs.n_instances is None
+    return known and plain and dtype_name(samples.scores) in ("float32", "float64")
 
 
-def _sort_packed(scores: Array, positive: Array) -> tuple[Array, Array]:
+def _sorted_keys(scores: Array, positive: Array) -> Array:
     """Sort scores with their labels as plain integers, far faster than an argsort.
 
-    The bits of a float in [0, 1] read as an integer rise with it and leave the two top bits free: shifted by one they
-    make room for the label.
+    The bits of a float in [0, 1] read as an integer rise with it and leave the two top bits free. Doubled, less one for
+    a positive, they hold both; among equal scores the positives come first.
     """
     xp = array_namespace(scores)
-    whole = xp.int32 if dtype_name(scores) == "float32" else xp.int64
-    # adding 0.0 makes a negative zero positive
-    keys = (scores + 0.0).view(whole)
-    keys <<= 1
-    keys |= xp.astype(positive, whole)
+    keys = scores.view(xp.int32 if dtype_name(scores) == "float32" else xp.int64) << 1  # drops the sign of -0.0
+    keys -= positive.view(xp.uint8)
     if is_numpy_array(keys):
         keys.sort()
-    else:
-        keys = xp.sort(keys)
-    labels = xp.astype(keys & 1, xp.bool)
-    keys >>= 1
-    return keys.view(scores.dtype), labels
+        return keys
+    return xp.sort(keys)
+
+
+def _scores_of(keys: Array, like: Array) -> Array:
+    return ((keys + 1) >> 1).view(like.dtype)
 
 
 def _order(scores: Array) -> Array:
@@ -291,6 +304,10 @@ def _sums_before(values: Array) -> Array:
         sums[0] = 0
         np.cumsum(values, out=sums[1:])
         return sums
+    if is_torch_array(values):
+        sums = values.new_zeros(values.shape[0] + 1)
+        array_namespace(values).cumsum(values, 0, dtype=values.dtype, out=sums[1:])
+        return sums
     return array_namespace(values).cumulative_sum(values, dtype=values.dtype, include_initial=True)
 
 
@@ -342,21 +359,71 @@ def _best_cut(cuts: _Cuts, grid: FloatGrid, goal: float, span: tuple[float, floa
     xp = array_namespace(cuts.scores)
     costs = cuts.missed + cuts.alarmed
     costs[~_distinct(cuts.scores)] = xp.inf
-    cheapest = xp.min(costs)
-    optimal = xp.nonzero(costs <= cheapest * (1.0 + TIE_TOLERANCE))[0]
-    n = cuts.scores.shape[0]
-    kind = default_float(xp, cuts.scores)
+    optimal = xp.nonzero(costs <= xp.min(costs) * (1.0 + TIE_TOLERANCE))[0]
+    below, above = _neighbours(cuts.scores, optimal)
+    return _choose(_Optima(optimal, xp.take(costs, optimal), below, above), cuts, grid, goal, span)
+
+
+def _best_packed_cut(samples: _Samples, goal: float) -> Threshold:
+    """Find the cheapest cut of class-wide costs in as few passes over the samples as possible.
+
+    A first look uses one rounded sum per cut; the few cuts within its error of the least are then computed exactly.
+    """
+    keys = _sorted_keys(samples.scores, samples.positive)
+    xp = array_namespace(keys)
+    costs, n = samples.costs, keys.shape[0]
+    fp, fn = costs.fp - costs.tn, costs.fn - costs.tp
+    misses = _sums_before(keys & 1)
+    positives = int(misses[-1])
+    rough = _rough_costs(misses, positives, fp, fn)
+    error = 8.0 * float(xp.finfo(rough.dtype).eps) * (fp * n + (fn + fp) * positives)
+    least = float(xp.min(rough))
+    cut = xp.nonzero(rough <= least + error + 2.0 * TIE_TOLERANCE * abs(least))[0]
+    below, above = _neighbours(keys, cut)
+    # positives come first among equal scores, so no cut between equal scores is cheaper than both of its ends
+    real = (cut == 0) | (cut == n) | ((below + 1) >> 1 != (above + 1) >> 1)
+    cut, below, above = cut[real], _scores_of(below[real], samples.scores), _scores_of(above[real], samples.scores)
+    missed = xp.astype(xp.take(misses, cut), rough.dtype)
+    exact = missed * fn + (missed + xp.astype((n - positives) - cut, rough.dtype)) * fp
+    optimal = exact <= xp.min(exact) * (1.0 + TIE_TOLERANCE)
+    found = _Optima(cut[optimal], exact[optimal], below[optimal], above[optimal])
+    base = costs.tp * positives + costs.tn * (n - positives)
+    return _choose(found, _Cuts(samples.scores, misses, misses, base), samples.grid, goal, (0.0, 1.0))
+
+
+def _rough_costs(misses: Array, positives: int, fp: float, fn: float) -> Array:
+    """Return fn * misses + fp * (misses + negatives - k) for each cut k, in two passes, rounded."""
+    xp = array_namespace(misses)
+    n = misses.shape[0] - 1
+    kind = default_float(xp, misses)
+    rough = xp.arange(n - positives, -positives - 1, -1, dtype=kind, device=device(misses))
+    rough *= fp
+    if is_torch_array(misses):
+        return rough.add_(misses, alpha=fn + fp)
+    rough += xp.astype(misses, kind) * (fn + fp)
+    return rough
+
+
+def _neighbours(rising: Array, cut: Array) -> tuple[Array, Array]:
+    """Return the values just below and just above each cut (at the ends, those of the nearest sample)."""
+    xp = array_namespace(rising)
+    last = rising.shape[0] - 1
+    return xp.take(rising, xp.clip(cut - 1, 0, None)), xp.take(rising, xp.clip(cut, None, last))
+
+
+def _choose(found: _Optima, cuts: _Cuts, grid: FloatGrid, goal: float, span: tuple[float, float]) -> Threshold:
+    """Take the point nearest ``goal`` of all equally cheap thresholds."""
+    xp = array_namespace(found.costs)
+    kind = found.costs.dtype
     # thresholds from low up to (not including) high call the same samples negative
-    low = xp.where(optimal == 0, span[0], xp.astype(xp.take(cuts.scores, xp.maximum(optimal - 1, optimal * 0)), kind))
-    high = xp.where(
-        optimal == n, xp.inf, xp.astype(xp.take(cuts.scores, xp.minimum(optimal, optimal * 0 + (n - 1))), kind)
-    )
+    low = xp.where(found.cut == 0, span[0], xp.astype(found.below, kind))
+    high = xp.where(found.cut == cuts.scores.shape[0], xp.inf, xp.astype(found.above, kind))
     nearest = _nearest_interval(low, high, goal)
     first, last = _joined_interval(low, high, nearest)
     value = _point_of(float(low[nearest]), float(high[nearest]), goal, grid)
     return Threshold(
         value,
-        float(costs[int(optimal[nearest])]) + cuts.base,
+        float(found.costs[nearest]) + cuts.base,
         min(float(low[first]), value),
         min(float(high[last]), span[1]),
     )
