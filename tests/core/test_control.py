@@ -58,6 +58,12 @@ def test_step_follows_equation_8(brute, target):
     assert step.cost == pytest.approx(float(brute.cost_at(target, scores, labels, 1, 4)) / len(scores))
 
 
+@pytest.mark.parametrize(("dtype", "target"), [(np.float64, 0.5), (np.float32, 0.3), (np.float16, 0.3)])
+def test_score_on_the_target_counts_as_negative(dtype, target):
+    scores = np.array([0.0, target, target, 1.0], dtype=dtype)
+    assert AdaptiveWeight(COSTS, target=target).step(scores, [0, 0, 1, 1]).cost == 1.0  # one miss of 4, 4 samples
+
+
 def test_lambda_accumulates_and_reset_forgets():
     controller = AdaptiveWeight(COSTS)
     factors = [controller.step(*case(seed)).factor for seed in range(4)]
