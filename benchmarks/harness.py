@@ -17,6 +17,8 @@ from typing import Any
 
 Work = Callable[[], object]
 
+LOAD_AT_START = round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
+
 
 def arguments(description: str | None) -> argparse.ArgumentParser:
     """Return a parser with the options every benchmark has."""
@@ -108,6 +110,7 @@ def metadata(device: str = "cpu") -> dict[str, Any]:
         "command": " ".join(["python", f"benchmarks/{script}", *_shown_arguments()]),
         "device": _gpu() if device == "cuda" else f"{_cpu()}, {os.cpu_count()} cores",
         "host_cpu": f"{_cpu()}, {os.cpu_count()} cores",
+        "load_at_start": LOAD_AT_START,
         "load_average_1min": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
         "versions": versions,
     }
@@ -116,7 +119,8 @@ def metadata(device: str = "cpu") -> dict[str, Any]:
 def publish(title: str, rows: list[dict[str, Any]], args: argparse.Namespace, **extra: Any) -> int:
     """Print the table, write the JSON file if asked, and return 1 where a bar was missed."""
     info = metadata(getattr(args, "device", "cpu"))
-    print(f"{title}\n{info['date']}, {info['device']}, {info['versions']}, load {info['load_average_1min']}\n")
+    load = f"load {info['load_at_start']} before, {info['load_average_1min']} after"
+    print(f"{title}\n{info['date']}, {info['device']}, {info['versions']}, {load}\n")
     width = max(len(row["name"]) for row in rows)
     print(f"{'':{width}}  {'median':>10} {'IQR':>10}  {'ratio':>9} {'of min.':>8} {'bar':>6}  met  against")
     for row in rows:

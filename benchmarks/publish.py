@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BEGIN, END = "<!-- benchmarks: begin (made by benchmarks/publish.py) -->", "<!-- benchmarks: end -->"
 ORDER = (
     "cpu_threshold_search", "h200_threshold_search", "cpu_loss", "h200_loss", "cpu_import_time",
+    "cpu_busy_threshold_search", "cpu_busy_loss", "cpu_busy_import_time",
 )  # fmt: skip
 
 HEAD = """\
@@ -23,7 +24,8 @@ HEAD = """\
 
 Ratios of our time to a yardstick's time, both measured in turns in one run (median over the rounds). Below 1 we are
 faster. Times are medians with interquartile ranges. "Bar" is what the project demands of itself. How they are measured
-is a contract, in `benchmarks/README.md`; missed bars are published like the others.
+is a contract, in `benchmarks/README.md`; missed bars are published like the others. Runs on a machine that other work
+kept busy are shown last, under that name.
 """
 
 
@@ -36,22 +38,22 @@ def main() -> None:
     text = readme.read_text()
     if BEGIN in text:
         head, tail = text.split(BEGIN)[0], text.split(END)[1]
-        readme.write_text(f"{head}{BEGIN}\n{short_table([runs[n] for n in names])}\n{END}{tail}")
+        readme.write_text(f"{head}{BEGIN}\n{short_table([runs[n] for n in names if 'busy' not in n])}\n{END}{tail}")
 
 
 def section(run: dict[str, Any], name: str) -> str:
     versions = ", ".join(f"{k} {v}" for k, v in run["versions"].items() if v != "none")
     lines = [
-        f"\n## {sentence(run['title'])}: {place(run)}\n",
+        f"\n## {sentence(run['title'])}: {place(run)}{busy(name)}\n",
         f"`{run['command']}`\n",
-        f"{run['date']}; {run['device']}; {versions}; load of the machine at the end {run['load_average_1min']}; "
+        f"{run['date']}; {run['device']}; {versions}; {load(run)}; "
         + (f"seed {run['seed']}; " if "seed" in run else "")
         + f"`benchmarks/results/{name}.json`.\n",
-        "| ours | against | ours (IQR) | theirs (IQR) | ratio | of minima | bar |",
+        "| ours | against | ours (IQR) | theirs (IQR) | ratio | of min. | bar |",
         "|---|---|--:|--:|--:|--:|--:|",
     ]
     lines += [
-        f"| {row['name']} | {row['against']} | {spread(row['ours'])} | {spread(row['theirs'])} "
+        f"| {row['name']} | {row['against'].replace('(', ' (')} | {spread(row['ours'])} | {spread(row['theirs'])} "
         f"| **{shown(row['ratio'])}** | {shown(row['ratio_of_minimums'])} | {bar(row)}{verdict(row)} |"
         for row in run["results"]
     ]
@@ -89,12 +91,21 @@ def what(run: dict[str, Any], row: dict[str, Any]) -> str:
     return f"`find_threshold`, {size}"
 
 
+def load(run: dict[str, Any]) -> str:
+    before = run.get("load_at_start")
+    return f"load average {'not recorded' if before is None else before} before, {run['load_average_1min']} after"
+
+
 def power(n: int) -> str:
     return f"10^{len(str(n)) - 1}" if re.fullmatch(r"10*", str(n)) else f"{n:,}"
 
 
 def place(run: dict[str, Any]) -> str:
     return str(run["device"]).replace(" Processor", "")
+
+
+def busy(name: str) -> str:
+    return " (busy machine)" if "busy" in name else ""
 
 
 def sentence(title: str) -> str:

@@ -40,7 +40,7 @@ html_math_renderer = "mathml"
 def mathml(node: nodes.Element, *, block: bool) -> str:
     tex = re.sub(r"\\[bB]igg?(?![a-z])", "", node.astext())  # MathML stretches brackets by itself
     tex = re.sub(r"\\(log|exp)(?![a-z])", r"\\,\\\1\\,", tex)
-    tex = re.sub(r"\\overline\{(\w)\}", r"{\\bar{\1}}", tex)  # keeps a following index beside the letter
+    tex = re.sub(r"\\overline\{(\w)\}_(\w)", r"\\overline{\1_\2}", tex)  # or the index lands under the letter
     tex = tex.replace("'", r"^\prime ")
     return str(tex2mathml(tex, as_block=block))
 
