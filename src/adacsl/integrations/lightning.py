@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -44,9 +45,9 @@ class AdaptiveCost(pl.Callback):
     """Step the controller after every validation and hand its weight to the module's loss.
 
     The loss, an :class:`~adacsl.torch.AdaptiveLoss` anywhere in the LightningModule, is found by its type. What
-    ``validation_step`` passes to it is collected, merged over all processes without the duplicates that distributed
-    sampling pads with, and measured. Logs ``val_cost``, ``lambda`` and ``threshold``; its state is part of the
-    checkpoint; sanity checking is ignored.
+    ``validation_step`` passes to it (sample weights too) is collected, merged over all processes without the duplicates
+    that distributed sampling pads with, and measured. Logs ``val_cost``, ``lambda`` and ``threshold``; its state is
+    part of the checkpoint; sanity checking is ignored.
 
     Parameters
     ----------
@@ -64,7 +65,7 @@ class AdaptiveCost(pl.Callback):
         self.controller = controller
         self.every = every
         self.validations = 0
-        self._seen: list[tuple[Tensor, Tensor]] = []
+        self._seen: list[tuple[Tensor, ...]] = []
         self._collecting = False
         self._hook: Any = None
         self._restored: dict[str, Any] | None = None
@@ -79,6 +80,7 @@ class AdaptiveCost(pl.Callback):
         self._loss.controller = self.controller
         if self._restored is not None:
             self.controller.load_state_dict(self._restored)
+            self._restored = None
         self._loss.refresh()
         self._hook = self._loss.register_forward_pre_hook(self._collect, with_kwargs=True)
 
@@ -119,16 +121,15 @@ class AdaptiveCost(pl.Callback):
                 f"validation_step of {type(pl_module).__name__} never called its {type(self._loss).__name__}, so "
                 "there is nothing to adapt to; compute the loss of the validation batches with it"
             )
-        logits, labels = self._merged(trainer)
+        logits, labels, *weight = self._merged(trainer)
         self._seen.clear()
         self.validations += 1
         controller = self._loss.controller
         if self.validations % self.every == 0:
-            step = self._loss.adapt(logits, labels)
-            values = _as_logged(step)
+            values = _as_logged(self._loss.adapt(logits, labels, *weight))
         else:
-            decided = torch.sigmoid(logits) > controller.target
-            values = {"val_cost": controller.costs.mean(labels, decided), "lambda": controller.lambda_}
+            # measured by a copy, which is thrown away: the same numbers, and lambda stays
+            values = _as_logged(_measure(controller, logits, labels, *weight)) | {"lambda": controller.lambda_}
         pl_module.log_dict(values, prog_bar=True, sync_dist=trainer.world_size > 1)
 
     def state_dict(self) -> dict[str, Any]:
@@ -139,34 +140,36 @@ class AdaptiveCost(pl.Callback):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from a checkpoint."""
         self.validations = int(state_dict["validations"])
-        self._restored = state_dict["controller"]
-        if self._restored is not None and self.controller is not None:
-            self.controller.load_state_dict(self._restored)
-            if self._hook is not None:
-                self._loss.refresh()
+        state = state_dict["controller"]
+        if self._hook is None or state is None or self.controller is None:
+            self._restored = state
+        else:
+            self.controller.load_state_dict(state)
+            self._loss.refresh()
 
     def _collect(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if not self._collecting:
             return
-        logits = args[0] if args else kwargs["logits"]
-        targets = args[1] if len(args) > 1 else kwargs["targets"]
-        self._seen.append((positive_logit(logits.detach().float()), targets.detach().reshape(-1)))
+        given = dict(zip(("logits", "targets", "sample_weight"), args, strict=False)) | kwargs
+        part = [positive_logit(given["logits"].detach().float()), given["targets"].detach().reshape(-1)]
+        if given.get("sample_weight") is not None:
+            part.append(given["sample_weight"].detach().reshape(-1))
+        self._seen.append(tuple(part))
 
-    def _merged(self, trainer: pl.Trainer) -> tuple[Tensor, Tensor]:
-        """Return the logits and labels of the whole validation set, each sample once, in the data set's order."""
-        logits = torch.cat([z for z, _ in self._seen])
-        labels = torch.cat([y for _, y in self._seen]).to(logits.device)
+    def _merged(self, trainer: pl.Trainer) -> list[Tensor]:
+        """Return logits, labels (and sample weights) of the whole validation set, each sample once, in its order."""
+        if len({len(part) for part in self._seen}) > 1:
+            raise RuntimeError("the loss got sample_weight for some validation batches only: give it for all or none")
+        device = self._seen[0][0].device
+        columns = [torch.cat(column).to(device) for column in zip(*self._seen, strict=True)]
         if trainer.world_size == 1:
-            return logits, labels
-        rows = _rows_of_this_rank(trainer, logits.shape[0]).to(logits.device)
-        gathered = [torch.cat(gather_all_tensors(part)) for part in (rows, logits, labels.float())]
-        rows, logits, labels = gathered
-        order = torch.argsort(rows, stable=True)
-        rows = rows[order]
-        first = torch.ones_like(rows, dtype=torch.bool)
-        first[1:] = rows[1:] != rows[:-1]
-        keep = order[first]
-        return logits[keep], labels[keep]
+            return columns
+        # samples are dealt to the processes one by one, as cards are
+        own = torch.arange(columns[0].shape[0], device=device) * trainer.world_size + trainer.global_rank
+        places, *columns = [torch.cat(gather_all_tensors(part)) for part in (own, *columns)]
+        order = torch.argsort(places)
+        order = order[places[order] < _samples_without_padding(trainer)]
+        return [column[order] for column in columns]
 
 
 def find_adaptive_loss(module: nn.Module) -> AdaptiveLoss:
@@ -192,15 +195,21 @@ def _as_logged(step: Adjustment) -> dict[str, float]:
     return {"val_cost": step.cost, "lambda": step.lambda_, "threshold": threshold}
 
 
-def _rows_of_this_rank(trainer: pl.Trainer, count: int) -> Tensor:
-    """Return the data set positions of the samples this process has just validated."""
+def _measure(controller: AdaptiveWeight, logits: Tensor, labels: Tensor, weight: Tensor | None = None) -> Adjustment:
+    return copy.deepcopy(controller).step(torch.sigmoid(logits), labels, sample_weight=weight)
+
+
+def _samples_without_padding(trainer: pl.Trainer) -> float:
+    """Return how many samples of the first validation loader are no duplicates that fill up the last round."""
     loader: Any = trainer.val_dataloaders
+    if isinstance(loader, dict):
+        loader = list(loader.values())
     loader = loader[0] if isinstance(loader, list | tuple) else loader
-    sampler = getattr(loader, "sampler", None)
-    if isinstance(sampler, DistributedSampler):
-        return torch.as_tensor(list(sampler)[:count])
-    # an unknown way of sharding: nothing is known of duplicates, so every sample counts
-    return torch.arange(count) * trainer.world_size + trainer.global_rank
+    for holder in (loader, getattr(loader, "batch_sampler", None)):
+        sampler: Any = getattr(holder, "sampler", None)
+        if isinstance(sampler, DistributedSampler):
+            return len(sampler.dataset)
+    return float("inf")  # another way of sharding: nothing is known of duplicates, so every sample counts
 
 
 __all__ = ["AdaptiveCost", "find_adaptive_loss", "pl"]

@@ -1,0 +1,332 @@
+"""The Lightning callback: any module, resuming, and the same lambda on any number of processes."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import lightning.pytorch as pl
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from adacsl import AdaptiveWeight, CostMatrix, EqualWidth
+from adacsl.integrations.lightning import AdaptiveCost, find_adaptive_loss
+from adacsl.torch import AdaptiveCrossEntropy, AdaptiveFocalLoss
+
+SCRIPT = Path(__file__).parent / "scripts" / "frozen_scores.py"
+COSTS = CostMatrix(fp=1, fn=6)
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("adacsl_frozen_scores", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def made_up(n=120, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(n, 4, generator=generator)
+    y = (x[:, 0] + 0.5 * torch.randn(n, generator=generator) > 0.8).long()
+    return TensorDataset(x, y)
+
+
+class Model(pl.LightningModule):
+    """A user's module: nothing in it knows of the callback."""
+
+    def __init__(self, loss=None, outputs=1, nested=False, use_loss=True):
+        super().__init__()
+        torch.manual_seed(3)
+        self.net = nn.Linear(4, outputs)
+        loss = AdaptiveCrossEntropy(COSTS) if loss is None else loss
+        if nested:
+            self.head = nn.ModuleDict({"criteria": nn.ModuleList([loss])})
+        else:
+            self.loss = loss
+        self.nested, self.use_loss = nested, use_loss
+        self.seen_weights = []
+
+    def compute(self, batch):
+        x, y = batch
+        loss = self.head["criteria"][0] if self.nested else self.loss
+        return loss(self.net(x), y)
+
+    def training_step(self, batch, batch_idx):
+        loss = self.head["criteria"][0] if self.nested else self.loss
+        if hasattr(loss, "negative_weight"):
+            self.seen_weights.append(float(loss.negative_weight))
+        return self.compute(batch)
+
+    def validation_step(self, batch, batch_idx, dataloader_idx=0):
+        if self.use_loss:
+            self.compute(batch)
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.3)
+
+
+def fit(model, callbacks, epochs=4, ckpt_path=None, val=None, **options):
+    settings = {
+        "max_epochs": epochs, "accelerator": "cpu", "callbacks": callbacks, "logger": False,
+        "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False,
+    }  # fmt: skip
+    trainer = pl.Trainer(**(settings | options))
+    val = DataLoader(made_up(seed=1), batch_size=32) if val is None else val
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # advice about workers and loggers
+        trainer.fit(
+            model, DataLoader(made_up(), batch_size=32), val, ckpt_path=ckpt_path,
+            weights_only=True if ckpt_path else None,
+        )  # fmt: skip
+    return trainer
+
+
+# finding the loss
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("kind", [AdaptiveCrossEntropy, AdaptiveFocalLoss])
+def test_any_module_is_steered(outputs, nested, kind):
+    model = Model(kind(COSTS), outputs, nested)
+    trainer = fit(model, [AdaptiveCost()], epochs=3)
+    loss = find_adaptive_loss(model)
+    history = loss.controller.history
+    assert len(history) == 3
+    assert {"val_cost", "lambda", "threshold"} <= set(trainer.callback_metrics)
+    assert float(trainer.callback_metrics["lambda"]) == pytest.approx(history[-1].lambda_, rel=1e-6)
+    assert float(trainer.callback_metrics["val_cost"]) == pytest.approx(history[-1].cost, rel=1e-6)
+    assert float(trainer.callback_metrics["threshold"]) == pytest.approx(history[-1].thresholds[0], rel=1e-6)
+    # each epoch trains with the weight that the validation before it asked for
+    batches = len(model.seen_weights) // 3
+    for epoch in (1, 2):
+        assert model.seen_weights[epoch * batches] == pytest.approx(history[epoch - 1].weight, rel=1e-6)
+    assert model.seen_weights[0] == pytest.approx(1 / 6)
+
+
+def test_the_measured_cost_is_that_of_the_validation_set():
+    model = Model()
+    fit(model, [AdaptiveCost()], epochs=1)
+    x, y = made_up(seed=1).tensors
+    decided = torch.sigmoid(model.net(x)[:, 0]) > 0.5
+    false_alarms, misses = int((decided & (y == 0)).sum()), int((~decided & (y == 1)).sum())
+    assert model.loss.controller.history[0].cost == pytest.approx((false_alarms + 6 * misses) / len(y))
+
+
+class Bare(Model):
+    def __init__(self, **losses):
+        super().__init__(nn.Identity())
+        for name, loss in losses.items():
+            setattr(self, name, loss)
+
+
+@pytest.mark.parametrize(
+    ("losses", "expected"),
+    [
+        ({}, ["no adaptive loss in Bare", "found losses: none"]),
+        ({"criterion": nn.BCEWithLogitsLoss()}, ["no adaptive loss in Bare", "BCEWithLogitsLoss"]),
+        (
+            {"a": AdaptiveCrossEntropy(COSTS), "b": AdaptiveFocalLoss(COSTS)},
+            ["2 adaptive losses", "AdaptiveCrossEntropy, AdaptiveFocalLoss"],
+        ),
+    ],
+)
+def test_without_exactly_one_adaptive_loss_the_error_lists_what_was_found(losses, expected):
+    with pytest.raises(LookupError) as caught:
+        fit(Bare(**losses), [AdaptiveCost()])
+    for text in (*expected, "Keep exactly one"):
+        assert text in str(caught.value)
+
+
+def test_a_validation_step_that_never_calls_the_loss_is_an_error():
+    with pytest.raises(RuntimeError, match=r"validation_step of Model never called its AdaptiveCrossEntropy"):
+        fit(Model(use_loss=False), [AdaptiveCost()])
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "match"),
+    [
+        ({"every": 0}, ValueError, "every must be a whole number of at least 1, got 0"),
+        ({"every": 1.5}, ValueError, "every must be a whole number"),
+        ({"controller": COSTS}, TypeError, "controller must be an AdaptiveWeight"),
+    ],
+)
+def test_wrong_settings(settings, error, match):
+    with pytest.raises(error, match=match):
+        AdaptiveCost(**settings)
+
+
+# when it steps
+
+
+def test_sanity_checking_is_ignored():
+    one, other = Model(), Model()
+    fit(one, [AdaptiveCost()], num_sanity_val_steps=2)
+    fit(other, [AdaptiveCost()], num_sanity_val_steps=0)
+    assert len(one.loss.controller.history) == 4
+    assert one.loss.controller.history == other.loss.controller.history
+
+
+def test_every_second_validation_adapts_but_each_is_measured():
+    costs = []
+
+    class Watch(pl.Callback):
+        def on_validation_end(self, trainer, pl_module):
+            if not trainer.sanity_checking:
+                costs.append({name: float(value) for name, value in trainer.callback_metrics.items()})
+
+    model = Model()
+    fit(model, [AdaptiveCost(every=2), Watch()], epochs=5)
+    history = model.loss.controller.history
+    assert len(history) == 2
+    assert [row["val_cost"] for row in costs][1::2] == pytest.approx([step.cost for step in history])
+    assert len({row["val_cost"] for row in costs}) > 2
+    expected = [1.0, history[0].lambda_, history[0].lambda_, history[1].lambda_, history[1].lambda_]
+    assert [row["lambda"] for row in costs] == pytest.approx(expected)
+    assert all({"val_cost", "lambda", "threshold"} <= set(row) for row in costs)
+
+
+def test_a_controller_of_ones_own():
+    controller = AdaptiveWeight(COSTS, target=0.3, damping=0.5)
+    model = Model()
+    fit(model, [AdaptiveCost(controller)], epochs=2)
+    assert model.loss.controller is controller
+    assert len(controller.history) == 2
+    # the first batch already has its weight: 1/6 * 0.7 / 0.3
+    assert model.seen_weights[0] == pytest.approx(0.7 / 0.3 / 6)
+
+
+def test_limited_validation_batches():
+    model = Model()
+    fit(model, [AdaptiveCost()], epochs=2, limit_val_batches=2)
+    assert [sum(step.sizes) for step in model.loss.controller.history] == [64, 64]
+
+
+def test_only_the_first_of_several_validation_loaders_counts():
+    model = Model()
+    loaders = [DataLoader(made_up(50, seed=1), batch_size=32), DataLoader(made_up(80, seed=2), batch_size=32)]
+    fit(model, [AdaptiveCost()], epochs=2, val=loaders)
+    assert [sum(step.sizes) for step in model.loss.controller.history] == [50, 50]
+
+
+def test_sample_weights_given_to_the_loss_are_measured_with():
+    class Weighted(Model):
+        def compute(self, batch):
+            x, y = batch
+            return self.loss(self.net(x), y, sample_weight=1.0 + y)
+
+    model = Weighted()
+    fit(model, [AdaptiveCost()], epochs=1)
+    x, y = made_up(seed=1).tensors
+    decided = torch.sigmoid(model.net(x)[:, 0]) > 0.5
+    false_alarms, misses = int((decided & (y == 0)).sum()), int((~decided & (y == 1)).sum())
+    expected = (false_alarms + 2 * 6 * misses) / int((1 + y).sum())
+    assert model.loss.controller.history[0].cost == pytest.approx(expected)
+
+
+def test_validating_and_testing_alone_change_nothing():
+    model, callback = Model(), AdaptiveCost()
+    trainer = fit(model, [callback], epochs=2)
+    before = model.loss.controller.state_dict()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        trainer.validate(model, DataLoader(made_up(seed=1), batch_size=32), verbose=False)
+    assert model.loss.controller.state_dict() == before
+
+
+def test_a_second_fit_goes_on():
+    model, callback = Model(), AdaptiveCost()
+    fit(model, [callback], epochs=2)
+    first = model.loss.controller.history
+    fit(model, [callback], epochs=1)
+    assert model.loss.controller.history[:2] == first
+    assert len(model.loss.controller.history) == 3
+    assert len(model.loss._forward_pre_hooks) == 0  # nothing of ours is left behind
+
+
+# checkpoints
+
+
+@pytest.mark.parametrize("every", [1, 2])
+def test_resuming_gives_the_same_remaining_history(tmp_path, every):
+    whole = Model()
+    fit(whole, [AdaptiveCost(every=every)], epochs=6)
+    part = Model()
+    saving = pl.callbacks.ModelCheckpoint(tmp_path, filename="half", every_n_epochs=3, save_top_k=-1)
+    fit(part, [AdaptiveCost(every=every), saving], epochs=3, enable_checkpointing=True)
+    rest = Model()
+    fit(rest, [AdaptiveCost(every=every)], epochs=6, ckpt_path=tmp_path / "half.ckpt")
+    assert len(whole.loss.controller.history) == 6 // every
+    assert rest.loss.controller.history == whole.loss.controller.history
+    assert torch.equal(rest.net.weight, whole.net.weight)
+    assert rest.seen_weights[0] == whole.seen_weights[len(whole.seen_weights) // 2]
+
+
+def test_the_callback_alone_carries_the_state(tmp_path):
+    # a checkpoint whose weights lack the loss, as of a model that got it later
+    model, callback = Model(), AdaptiveCost()
+    trainer = fit(model, [callback], epochs=3)
+    path = tmp_path / "model.ckpt"
+    trainer.save_checkpoint(path, weights_only=False)
+    saved = torch.load(path, weights_only=True)
+    saved["state_dict"] = {name: value for name, value in saved["state_dict"].items() if not name.startswith("loss.")}
+    torch.save(saved, path)
+    rest = Model()
+    fit(rest, [AdaptiveCost()], epochs=4, ckpt_path=path)
+    assert rest.loss.controller.history[:3] == model.loss.controller.history
+    assert rest.seen_weights[0] == pytest.approx(model.loss.controller.history[-1].weight, rel=1e-6)
+
+
+def test_model_checkpoint_monitors_the_cost(tmp_path):
+    model = Model()
+    best = pl.callbacks.ModelCheckpoint(tmp_path, monitor="val_cost", mode="min", filename="{epoch}")
+    fit(model, [AdaptiveCost(), best], epochs=5, enable_checkpointing=True)
+    costs = [step.cost for step in model.loss.controller.history]
+    assert float(best.best_model_score) == pytest.approx(min(costs))
+    assert Path(best.best_model_path).name == f"epoch={int(np.argmin(costs))}.ckpt"
+
+
+# processes
+
+
+def test_frozen_scores_give_the_history_of_the_core_alone(script):
+    result = script.run(1, n=103)
+    controller = AdaptiveWeight(CostMatrix(fp=1, fn=5), partition=EqualWidth(3))
+    rows = torch.arange(103)
+    for epoch in range(script.EPOCHS):
+        controller.step(torch.sigmoid(script.logits_of(rows, epoch)).numpy(), script.labels_of(rows).numpy())
+    assert result["lambda"] == pytest.approx([step.lambda_ for step in controller.history], rel=1e-6)
+    assert result["cost"] == pytest.approx([step.cost for step in controller.history], rel=1e-6)
+    assert len(set(result["lambda"])) == script.EPOCHS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [2, 4])
+def test_lambda_is_the_same_on_any_number_of_processes(script, tmp_path, processes):
+    command = [sys.executable, str(SCRIPT), str(tmp_path), str(processes)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = {path.stem: json.loads(path.read_text()) for path in tmp_path.glob("*.json")}
+    assert set(found) == {str(rank) for rank in range(processes)}
+    for name, settings in script.SCENARIOS.items():
+        alone = script.run(1, **settings)
+        assert sum(alone["sizes"][0]) == (settings["n"] if name != "weighted" else 256.0)
+        assert found["0"][name]["validated"] * processes > settings["n"] * script.EPOCHS  # some were padded
+        for ranks in found.values():
+            for column in ("lambda", "cost", "thresholds", "sizes"):
+                assert ranks[name][column] == alone[column], (name, column)
+            assert ranks[name]["logged"] == pytest.approx(alone["logged"], rel=1e-6)
