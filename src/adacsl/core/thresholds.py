@@ -305,9 +305,9 @@ def _sums_before(values: Array) -> Array:
         np.cumsum(values, out=sums[1:])
         return sums
     if is_torch_array(values):
-        sums = values.new_zeros(values.shape[0] + 1)
-        array_namespace(values).cumsum(values, 0, dtype=values.dtype, out=sums[1:])
-        return sums
+        out = values.new_zeros(values.shape[0] + 1)
+        array_namespace(values).cumsum(values, 0, dtype=values.dtype, out=out[1:])
+        return out
     return array_namespace(values).cumulative_sum(values, dtype=values.dtype, include_initial=True)
 
 
