@@ -178,6 +178,14 @@ def test_equally_cheap_separate_intervals_are_told_apart():
         assert (found.value, found.cost, found.low, found.high) == (target, 1.0, low, high)
 
 
+@pytest.mark.parametrize("fp", [0.1, np.full(4, 0.1)], ids=["class-wide", "per sample"])
+def test_costs_equal_but_for_rounding_are_ties(fp):
+    # three false positives of 0.1 (0.30000000000000004) or one false negative of 0.3
+    found = find_threshold([0.2, 0.4, 0.6, 0.8], [1, 0, 0, 0], CostMatrix(fp=fp, fn=0.3), target=0.1)
+    assert (found.value, found.low, found.high) == (0.1, 0.0, 0.2)
+    assert find_threshold([0.2, 0.4, 0.6, 0.8], [1, 0, 0, 0], CostMatrix(fp=fp, fn=0.3), target=0.9).value == 0.9
+
+
 def test_sample_without_cost_at_the_target_moves_nothing():
     found = find_threshold([0.2, 0.5, 0.9], [0, 0, 1], CostMatrix(fp=[1, 0, 1], fn=1), target=0.5)
     assert found == (0.5, 0.0, 0.2, 0.9)
