@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import warnings
 from collections.abc import Callable, Sequence
 from numbers import Real
@@ -56,6 +57,7 @@ Array = Any
 
 TARGETS = ("bayes", "middle", "auto")
 PLAIN_LABELS = ({0, 1}, {-1, 1}, {False, True})
+HISTORY = ("epoch", "fold", "target", "lambda", "weight", "threshold", "val_cost", "train_loss")
 THRESHOLD_LIMITS = (1e-7, 1.0 - 1e-7)
 
 
@@ -121,7 +123,7 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
     resume : path, optional
         Folder of checkpoints: an interrupted ``fit`` started again with the same data and settings goes on there.
     random_state : int, RandomState or None
-        Seed of splits, weights, batches and dropout.
+        Seed of splits, weights, batches and dropout; ``resume`` and several processes need a number.
     verbose : bool, default False
         Show a progress bar with the current cost.
 
@@ -138,7 +140,8 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
     history_ : pandas.DataFrame
         One row per epoch (and net): ``epoch, fold, target, lambda, weight, threshold, val_cost, train_loss``.
     oof_scores_ : array of shape (n,)
-        Raw scores of the rows by nets that did not train on them; NaN for rows that only trained.
+        Raw scores of the rows by nets that did not train on them; NaN for rows that only trained. Validation rows given
+        apart, ``validation=(X, y)``, follow behind the n training rows.
     estimated_cost_ : Interval
         Mean cost of the out-of-fold (validation) decisions with its 95 % bootstrap interval. The same rows also
         steered lambda and chose the epoch: with ``cv`` the optimism is small, without it read it as a lower bound.
@@ -278,6 +281,16 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {getattr(self, name)!r}")
         if self.costs is not None and not isinstance(self.costs, CostMatrix):
             raise TypeError(f"costs must be a CostMatrix such as CostMatrix(fp=1, fn=8), got {self.costs!r}")
+        if self.costs is not None and (self.costs.n_classes != 2 or self.costs.n_instances is not None):
+            raise ValueError(
+                f"costs must hold one price per outcome of two classes, got {self.costs!r}; "
+                "give costs of each row to fit and predict: fit(X, y, fn=amounts)"
+            )
+        if self.cv is None and self.validation is None:
+            raise ValueError("validation must be a fraction between 0 and 1 or a pair (X, y), got None; or give cv=5")
+        if self.random_state is None and (self.resume is not None or _several_processes(self.trainer)):
+            what = "resume" if self.resume is not None else "training in several processes"
+            raise ValueError(f"{what} needs random_state=a number: splits and weights must come out the same each time")
 
     def _read_training_rows(
         self,
@@ -302,6 +315,8 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
         weight = None if sample_weight is None else _check_sample_weight(sample_weight, y, dtype=np.float64)
         groups = None if groups is None else column_or_1d(groups)
         check_consistent_length(X, y, groups)
+        if costs is not None and costs.n_instances not in (None, len(y)):
+            raise ValueError(f"costs of each row must be as many as rows: got {costs.n_instances} for {len(y)} rows")
         rows = _Rows(X, y, weight, groups, costs)
         if self.validation is not None and not isinstance(self.validation, Real) and self.cv is None:
             rows = self._append_validation(rows)
@@ -435,8 +450,8 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
             for name in defaults._fields
         }  # fmt: skip
         return Settings(
-            **chosen, select=self.select, adapt=self.adapt, device=self.device, precision=self.precision, seed=seed,
-            verbose=self.verbose, trainer=dict(self.trainer or {}),
+            **chosen, select=self.select, adapt=self.adapt, device=choose_device(self.device),
+            precision=self.precision, seed=seed, verbose=self.verbose, trainer=dict(self.trainer or {}),
             evaluation_batch_size=1024 if self.images_ else 16384, gradient_clip=None if self.images_ else 1.0,
         )  # fmt: skip
 
@@ -446,7 +461,7 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
         """Train all members: together where the net can hold many, else one after another."""
         weight = None if rows.weight is None else torch.from_numpy(rows.weight)
         data = Data(x, torch.from_numpy(rows.y.astype(np.float32)), weight, rows.costs)
-        folder = self._resume_folder(data, settings)
+        folder = self._resume_folder(data, members, settings)
         if not self.images_ and self.module is None:
             seeds = [settings.seed + m.fold for m in members]
             table = TableNet(x.shape[1], len(members), numeric=self.encoder_.numeric_features, seeds=seeds)
@@ -479,19 +494,21 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
         augment = [Augment()] if self.augment is True else [self.augment] if self.augment else []
         return nn.Sequential(ChannelsFirst(), *augment, Normalise())
 
-    def _resume_folder(self, data: Data, settings: Settings) -> Path | None:
+    def _resume_folder(self, data: Data, members: list[Member], settings: Settings) -> Path | None:
         """Return the checkpoints' folder, after making sure that it belongs to this very fit."""
         if self.resume is None:
             return None
         folder = Path(self.resume)
         folder.mkdir(parents=True, exist_ok=True)
-        mark = folder / "fit.json"
-        print_ = {"fingerprint": _fingerprint(data, settings, self.costs_, self._targets())}
-        if mark.exists() and json.loads(mark.read_text()) != print_:
+        mark = folder / "fit.sha256"
+        known = _fingerprint(data, members, settings, [_describe(v) for v in (self.module, self.augment, self.views)])
+        if mark.exists() and mark.read_text() != known:
             raise ValueError(
                 f"the checkpoints in {folder} belong to other data or settings; give an empty folder, or the same fit"
             )
-        mark.write_text(json.dumps(print_))
+        draft = folder / f".fit-{os.getpid()}"
+        draft.write_text(known)
+        draft.replace(mark)
         return folder
 
     def _finish(
@@ -499,8 +516,7 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
     ) -> None:
         logits = torch.cat([t.logits for t in trained], dim=1)
         weights = [w for t in trained for w in t.weights]
-        history = [row | {"member": row["member"] + (i if len(trained) > 1 else 0)}
-                   for i, t in enumerate(trained) for row in t.history]  # fmt: skip
+        history = [row for t in trained for row in t.history]
         candidates = [
             self._candidate(target, logits, weights, rows, range(i * folds, (i + 1) * folds))
             for i, target in enumerate(targets)
@@ -510,8 +526,8 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
         kept = list(range(best * folds, (best + 1) * folds))
         self.target_, self.threshold_ = targets[best], chosen.threshold
         self.shifts_ = chosen.shifts
-        self.oof_scores_ = chosen.scores[: len(rows.y) if rows.extra is None else None]
-        self.history_ = pd.DataFrame(history).drop(columns="member")
+        self.oof_scores_ = chosen.scores
+        self.history_ = pd.DataFrame(history)[list(HISTORY)]
         self.target_costs_ = dict(zip(targets, (c.cost for c in candidates), strict=True))
         self._keep_nets(trained, kept)
         self._estimate(chosen.scores, rows)
@@ -558,7 +574,7 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
         """Return the raw scores: what the cost-weighted nets say, to be compared with ``threshold_``."""
         check_is_fitted(self)
         x = self._encode(X)
-        device = torch.device(choose_device(self.device))
+        device = torch.device(choose_device(self.device, warn=False))  # fit or load has said so
         prepare = self._prepare()
         nets = list(self.net_) if isinstance(self.net_, nn.ModuleList) else [self.net_]
         batch = 1024 if self.images_ else 16384
@@ -737,11 +753,31 @@ def _take(x: Any, rows: np.ndarray[Any, Any]) -> Any:
     return nw.from_native(x, eager_only=True)[rows.tolist()].to_native()
 
 
-def _fingerprint(data: Data, settings: Settings, costs: CostMatrix, targets: list[float]) -> str:
+def _several_processes(trainer: dict[str, Any] | None) -> bool:
+    options = trainer or {}
+    return options.get("devices", 1) not in (1, "1", [0]) or options.get("num_nodes", 1) != 1
+
+
+def _describe(value: Any) -> str:
+    """Return what can be told of a net or a function from one run of a program to the next."""
+    if isinstance(value, nn.Module):
+        shapes = [(name, list(tensor.shape)) for name, tensor in value.state_dict().items()]
+        return f"{value!r} {shapes}"
+    return str(getattr(value, "__qualname__", type(value).__qualname__)) if callable(value) else repr(value)
+
+
+def _fingerprint(data: Data, members: list[Member], settings: Settings, others: list[str]) -> str:
+    """Return a digest of everything that decides what a fit ends with."""
     digest = hashlib.sha256()
-    for tensor in (data.x, data.y, data.sample_weight):
-        if tensor is not None:
-            digest.update(np.ascontiguousarray(tensor.numpy()).data)
-    plain = {k: v for k, v in vars(settings).items() if isinstance(v, int | float | str) and k != "verbose"}
-    digest.update(json.dumps([plain, costs.to_dict(), targets], sort_keys=True).encode())
+    arrays = [t.numpy() for t in (data.x, data.y, data.sample_weight) if t is not None]
+    arrays += [part for member in members for part in (member.train, member.validation)]
+    for array in arrays:
+        digest.update(repr((array.shape, array.dtype.str)).encode())
+        digest.update(np.ascontiguousarray(array).data)
+    # where it trains, and what it shows, may change
+    plain = {k: v for k, v in vars(settings).items() if k not in ("verbose", "device", "trainer", "optimizer")}
+    costs = None if data.costs is None else data.costs.to_dict()
+    states = [member.controller.state_dict() for member in members]
+    text = json.dumps([plain, _describe(settings.optimizer), costs, states, others], sort_keys=True, default=repr)
+    digest.update(text.encode())
     return digest.hexdigest()

@@ -15,6 +15,7 @@ from adacsl.core.intervals import Interval
 from adacsl.estimators.artefacts import ArtefactError, read_artefact, write_artefact
 from adacsl.estimators.classifier import AdaCSLClassifier
 from adacsl.estimators.tables import TableEncoder
+from adacsl.estimators.training import choose_device
 from adacsl.torch.tablenet import TableNet
 
 KIND = "AdaCSLClassifier"
@@ -41,13 +42,16 @@ def load(folder: str | Path, *, module: Any = None, device: str = "auto") -> Ada
     device : str, default "auto"
         Where to predict.
     """
+    choose_device(device)  # says so where it is absent
     tensors, document = read_artefact(Path(folder))
     if document.get("kind") != KIND:
         raise ArtefactError(f"{folder} holds {document.get('kind')!r}, not a classifier of adacsl")
     try:
         return _rebuild(tensors, document, module, device)
-    except (KeyError, TypeError, IndexError) as error:
-        raise ArtefactError(f"{folder} is not a complete classifier ({error}); save it again") from None
+    except ArtefactError:
+        raise
+    except (KeyError, TypeError, IndexError, ValueError, AttributeError) as error:
+        raise ArtefactError(f"{folder} is not a complete classifier ({error}); save it again") from error
 
 
 def _describe(clf: AdaCSLClassifier) -> dict[str, Any]:
@@ -108,9 +112,19 @@ def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, dev
         clf.encoder_ = TableEncoder.from_dict(document["encoder"])
     clf.oof_scores_ = tensors[OUT_OF_FOLD].numpy()
     clf.net_ = _rebuild_net(clf, document["net"], module)
-    clf.net_.load_state_dict({k.removeprefix(NET): v for k, v in tensors.items() if k.startswith(NET)})
+    _fill(clf.net_, {k.removeprefix(NET): v for k, v in tensors.items() if k.startswith(NET)})
     clf.net_.requires_grad_(False).eval()
     return clf
+
+
+def _fill(net: nn.Module, state: dict[str, Any]) -> None:
+    try:
+        net.load_state_dict(state)
+    except RuntimeError as error:
+        raise ArtefactError(
+            f"the saved weights do not fit {type(net).__name__}: {str(error)[:300]}; "
+            "give the net it was trained with, load(folder, module=...)"
+        ) from error
 
 
 def _rebuild_net(clf: AdaCSLClassifier, description: dict[str, Any], module: Any) -> nn.Module:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import copy
 import logging
 import math
+import signal
 import warnings
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -88,8 +90,10 @@ class Trained:
 class IndexBatches:
     """Batches of row numbers: the rows themselves stay on the device.
 
-    The order of an epoch depends on the seed and the epoch alone, so that a resumed run sees the same batches. Each
-    process takes its share of every batch: the batches of the whole group do not depend on the number of processes.
+    The order of an epoch depends on the seed and the epoch alone, so that a resumed run sees the same batches. Batches
+    are of nearly equal size, at most ``batch_size``: a last batch of one row would be noise, and an error to batch
+    norms. Every process gets the batches of the whole group, and takes its share of each (:func:`share_of_batch`): they
+    do not depend on the number of processes.
     """
 
     def __init__(self, rows: Tensor, batch_size: int, seed_of_pass: Callable[[], int] | None = None) -> None:
@@ -103,11 +107,7 @@ class IndexBatches:
         if self.seed_of_pass is not None:
             order = torch.Generator().manual_seed(self.seed_of_pass())
             rows = rows[torch.randperm(len(rows), generator=order).to(rows.device)]
-        rank, world = _rank_and_world()
-        for start in range(0, len(rows), self.batch_size):
-            batch = rows[start : start + self.batch_size]
-            # a last batch smaller than the group repeats its rows, as every process needs at least one
-            yield batch[rank::world] if len(batch) >= world else batch
+        yield from torch.tensor_split(rows, len(self))
 
 
 class MemberTraining(pl.LightningModule):
@@ -172,11 +172,12 @@ class MemberTraining(pl.LightningModule):
 
     def on_train_epoch_start(self) -> None:
         """Draw the epoch's random numbers (dropout, augmentation) from its own seed: a resumed run repeats them."""
-        torch.manual_seed(_mix(self._settings.seed + 1, self.current_epoch))
+        torch.manual_seed(_mix(self._settings.seed + 1, self.current_epoch, self.global_rank))
 
-    def training_step(self, rows: Tensor, batch_idx: int) -> Tensor:
-        """Return the sum of the members' mean losses."""
+    def training_step(self, batch: Tensor, batch_idx: int) -> Tensor:
+        """Return the sum of the members' mean losses over the batch of the whole group of processes."""
         data = self._data
+        rows, share = share_of_batch(batch)
         logits: Tensor = self(data.x[rows]).float()
         y = data.y[rows][:, None]
         # y + (1 - y) w, the weight of each sample in each member's loss (eq. 9)
@@ -184,23 +185,24 @@ class MemberTraining(pl.LightningModule):
         if data.sample_weight is not None:
             weight = weight * data.sample_weight[rows][:, None]
         if self._mask is not None:
-            mask = self._mask[rows]
-            weight = weight * mask / mask.sum(0).clamp(min=1.0)
+            mask = self._mask[batch]
+            weight = weight * (mask if share == 1 else self._mask[rows]) * share / mask.sum(0).clamp(min=1.0)
         else:
-            weight = weight / len(rows)
-        heads = logits.shape[2]
+            weight = weight * share / len(batch)
         losses: Tensor = F.binary_cross_entropy_with_logits(
             logits, y[:, :, None].expand_as(logits), weight=weight[:, :, None].expand_as(logits), reduction="sum"
         )
-        self._losses.append(losses.detach())
-        return losses / heads
+        loss = losses / logits.shape[2]
+        self._losses.append(loss.detach())
+        return loss
 
     def on_validation_epoch_start(self) -> None:
         """Start anew."""
         self._collected: list[tuple[Tensor, Tensor]] = []
 
-    def validation_step(self, rows: Tensor, batch_idx: int) -> None:
+    def validation_step(self, batch: Tensor, batch_idx: int) -> None:
         """Keep each member's logits, averaged over its heads."""
+        rows, _ = share_of_batch(batch)
         self._collected.append((rows, self(self._data.x[rows]).float().mean(2)))
 
     def on_validation_epoch_end(self) -> None:
@@ -282,9 +284,14 @@ class MemberTraining(pl.LightningModule):
         return logits
 
     def _mean_training_loss(self) -> float:
-        loss = float(torch.stack(self._losses).mean()) / len(self._members) if self._losses else float("nan")
+        if not self._losses:
+            return float("nan")
+        loss = torch.stack(self._losses).mean()
         self._losses.clear()
-        return loss
+        if self.trainer.world_size > 1:
+            torch.distributed.all_reduce(loss)
+            loss /= self.trainer.world_size
+        return float(loss) / len(self._members)
 
     def _step_member(self, member: Member, scores: Tensor) -> dict[str, Any]:
         rows = torch.as_tensor(member.validation, device=scores.device)
@@ -361,13 +368,14 @@ def train(
     module = MemberTraining(net, data, members, settings, prepare)
     with _quiet(settings.verbose), torch.random.fork_rng(devices=_cuda_devices()):
         trainer = _make_trainer(settings, resume)
-        checkpoint = None if resume is None else resume / CHECKPOINT
-        path = str(checkpoint) if checkpoint is not None and checkpoint.exists() else None
-        trainer.fit(module, ckpt_path=path, weights_only=True if path else None)
-    if trainer.interrupted:
-        raise KeyboardInterrupt
-    if trainer.state.status != "finished" or module.best_logits is None:
-        raise RuntimeError(f"training ended early ({trainer.state.status}) before any epoch was measured")
+        path = None if resume is None else _last_checkpoint(resume)
+        with _plain_interrupt():
+            trainer.fit(module, ckpt_path=path, weights_only=True if path else None)
+    if module.best_logits is None:
+        raise RuntimeError(
+            f"training ended ({trainer.state.status.value}) without a measured epoch in this process: use at least one "
+            "epoch, and strategies that run the script in every process ('ddp', not 'ddp_spawn' or 'ddp_notebook')"
+        )
     net.load_state_dict(module.best_state)
     net.to("cpu")
     return Trained(net, module.history, module.best_logits.cpu(), list(module.best_weight))
@@ -423,33 +431,37 @@ def make_optimizer(net: nn.Module, settings: Settings, *, fused: bool) -> torch.
     raise ValueError(f"optimizer must be 'adamw', 'sgd' or a callable, got {settings.optimizer!r}")
 
 
-def choose_device(device: str) -> str:
-    """Return 'cpu', 'cuda' or 'mps'; a wish that cannot be met falls back to the CPU with one line."""
-    cuda, mps = torch.cuda.is_available(), torch.backends.mps.is_available()
+def choose_device(device: str, *, warn: bool = True) -> str:
+    """Return 'cpu', 'cuda', 'cuda:1' or 'mps'; a wish that cannot be met falls back to the CPU with one line."""
+    count, mps = torch.cuda.device_count() if torch.cuda.is_available() else 0, torch.backends.mps.is_available()
     if device == "auto":
-        return "cuda" if cuda else "mps" if mps else "cpu"
-    if device.startswith("cuda") and not cuda:
-        warnings.warn(
-            f"device={device!r} asked for, but no CUDA device is available: training on the CPU", stacklevel=4
-        )
-        return "cpu"
-    return device
+        return "cuda" if count else "mps" if mps else "cpu"
+    kind, _, number = str(device).partition(":")
+    if kind not in ("cpu", "cuda", "mps") or not (number.isdigit() or number == ""):
+        raise ValueError(f"device must be 'auto', 'cpu', 'cuda', 'cuda:1' or 'mps', got {device!r}")
+    if kind == "cpu" or (kind == "mps" and mps) or (kind == "cuda" and int(number or 0) < count):
+        return "cpu" if kind == "cpu" else device
+    if warn:
+        there = "no such device" if count else "no GPU"
+        warnings.warn(f"device={device!r} asked for, but {there} is available: using the CPU", stacklevel=4)
+    return "cpu"
 
 
 def _make_trainer(settings: Settings, resume: Path | None) -> pl.Trainer:
     device = choose_device(settings.device)
-    precision = (
-        ("bf16-mixed" if device.startswith("cuda") else "32-true")
-        if settings.precision == "auto"
-        else settings.precision
-    )
+    accelerator = settings.trainer.get("accelerator", device.split(":")[0])
+    precision = settings.precision
+    if precision == "auto":
+        precision = "bf16-mixed" if accelerator in ("cuda", "gpu") else "32-true"
+    callbacks = list(settings.trainer.get("callbacks") or [])
+    keeping = resume is not None or any(isinstance(callback, pl.callbacks.Checkpoint) for callback in callbacks)
     options: dict[str, Any] = {
         "max_epochs": settings.epochs,
-        "accelerator": device.split(":")[0],
+        "accelerator": accelerator,
         "devices": [int(device.split(":")[1])] if ":" in device else 1,
         "precision": precision,
         "logger": False,
-        "enable_checkpointing": resume is not None,
+        "enable_checkpointing": keeping,
         "enable_progress_bar": settings.verbose,
         "enable_model_summary": False,
         "num_sanity_val_steps": 0,
@@ -457,7 +469,6 @@ def _make_trainer(settings: Settings, resume: Path | None) -> pl.Trainer:
         "gradient_clip_val": settings.gradient_clip,
         "log_every_n_steps": 1,
     }
-    callbacks = list(settings.trainer.get("callbacks", []))
     if resume is not None:
         callbacks.append(
             pl.callbacks.ModelCheckpoint(
@@ -485,14 +496,45 @@ def _training_mask(members: Sequence[Member], n: int) -> Tensor:
     return mask
 
 
-def _mix(seed: int, epoch: int) -> int:
-    return int(np.random.SeedSequence([seed, epoch]).generate_state(1)[0])
+def _mix(*numbers: int) -> int:
+    return int(np.random.SeedSequence(numbers).generate_state(1)[0])
 
 
-def _rank_and_world() -> tuple[int, int]:
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        return torch.distributed.get_rank(), torch.distributed.get_world_size()
-    return 0, 1
+def share_of_batch(batch: Tensor) -> tuple[Tensor, int]:
+    """Return this process's rows of a batch, and by what its loss counts so that the processes' mean is the batch's."""
+    if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+        return batch, 1
+    world = torch.distributed.get_world_size()
+    # every process needs at least one row: a batch smaller than the group is seen by all
+    return (batch[torch.distributed.get_rank() :: world], world) if len(batch) >= world else (batch, 1)
+
+
+def _last_checkpoint(folder: Path) -> str | None:
+    """Return the checkpoint to go on from, if there is one, after looking at every byte of it."""
+    path = folder / CHECKPOINT
+    if not path.exists():
+        return None
+    try:
+        with zipfile.ZipFile(path) as archive:  # torch writes zip archives with checksums, but does not read those
+            damaged = archive.testzip()
+    except (OSError, zipfile.BadZipFile) as error:
+        damaged = str(error)
+    if damaged is not None:
+        raise ValueError(f"the checkpoint {path} is damaged ({damaged}): delete its folder, and training starts anew")
+    return str(path)
+
+
+@contextmanager
+def _plain_interrupt() -> Iterator[None]:
+    """Turn Lightning's sys.exit(1) upon Ctrl-C, after which Ctrl-C would be ignored, back into KeyboardInterrupt."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    except SystemExit as error:
+        if not isinstance(error.__context__, KeyboardInterrupt):
+            raise
+        signal.signal(signal.SIGINT, handler)
+        raise KeyboardInterrupt from None
 
 
 def _cuda_devices() -> list[int]:

@@ -208,7 +208,8 @@ def _samples_without_padding(trainer: pl.Trainer) -> float:
     for holder in (loader, getattr(loader, "batch_sampler", None)):
         sampler: Any = getattr(holder, "sampler", None)
         if isinstance(sampler, DistributedSampler):
-            return len(sampler.dataset)
+            dealt: Any = sampler.dataset
+            return len(dealt)
     return float("inf")  # another way of sharding: nothing is known of duplicates, so every sample counts
 
 
