@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,7 @@ def one_split(y: Rows, groups: Rows | None, fraction: float, seed: int) -> list[
     if not 0.0 < fraction < 1.0:
         raise ValueError(f"validation must be a fraction between 0 and 1 or a pair (X, y), got {fraction!r}")
     if groups is not None:
-        folds = StratifiedGroupKFold(max(2, round(1.0 / fraction)), shuffle=True, random_state=seed)
-        return [next(iter(folds.split(y, y, groups)))]
+        return [_one_group_split(y, groups, max(2, round(1.0 / fraction)), seed)]
     _check_class_sizes(y, 2, "one sample of each class to train on and one to adapt to")
     # at least one sample of each class on both sides, however small the data
     count = min(max(2, round(fraction * len(y))), len(y) - 2)
@@ -47,6 +47,24 @@ def cross_splits(y: Rows, groups: Rows | None, cv: Any, seed: int) -> list[tuple
                     f"fold {number} has only one class in its {name} part; use fewer folds, or stratified ones"
                 )
     return folds
+
+
+def _one_group_split(y: Rows, groups: Rows, parts: int, seed: int) -> tuple[Rows, Rows]:
+    """Return the first of several near-stratified splits by groups that has both classes on both sides."""
+    for count in sorted({parts, min(parts, 3), 2}, reverse=True):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about classes with fewer rows than parts: looked at below
+            try:
+                folds = list(StratifiedGroupKFold(count, shuffle=True, random_state=seed).split(y, y, groups))
+            except ValueError:  # fewer groups or samples than parts
+                continue
+        for train, test in folds:
+            if len(np.unique(y[train])) == len(np.unique(y[test])) == 2:
+                return train, test
+    raise ValueError(
+        f"no split by groups puts both classes on both sides: {len(np.unique(groups))} groups, "
+        f"{len(np.unique(groups[y == 1]))} of them with positives; give more groups, or validation=(X, y)"
+    )
 
 
 def _check_class_sizes(y: Rows, needed: int, why: str) -> None:
