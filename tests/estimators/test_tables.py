@@ -27,7 +27,7 @@ DATA = {
 
 
 def again(encoder):
-    return TableEncoder.from_dict(json.loads(json.dumps(encoder.to_dict(), allow_nan=False)))
+    return TableEncoder.from_dict(json.loads(json.dumps(encoder.to_dict(), allow_nan=False, sort_keys=True)))
 
 
 def outcome(encoder, table):
@@ -64,6 +64,13 @@ def test_a_fitted_encoder_reads_every_library(library):
     encoder = TableEncoder().fit(pd.DataFrame(DATA))
     expected = encoder.transform(pd.DataFrame(DATA))
     np.testing.assert_array_equal(encoder.transform(FRAMES[library](DATA)), expected)
+
+
+def test_json_keeps_the_order_of_all_features():
+    table = pd.DataFrame(DATA)
+    encoder = TableEncoder().fit(table)
+    assert again(encoder).describe() == encoder.describe()
+    np.testing.assert_array_equal(again(encoder).transform(table), encoder.transform(table))
 
 
 def test_numpy_and_frames_agree():
@@ -362,6 +369,7 @@ def test_numeric_features_are_the_scaled_numbers():
         (pd.DataFrame({"a": [1.0, 2], "b": [np.inf, 1]}), ValueError, "infinity in column 'b'"),
         (pd.DataFrame({"b": ["inf", "1"]}), ValueError, "infinity in column 'b'"),
         (np.array([[1.0], [-np.inf]]), ValueError, "infinity in column 'x0'"),
+        (pl.DataFrame({"a": [[1], [2]]}), ValueError, r"column 'a' holds lists or structs \(List"),
         (pl.LazyFrame({"a": [1]}), TypeError, r"lazy table: collect it first"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, "two columns of the same name"),
     ],

@@ -260,6 +260,8 @@ def _from_array(name: str, values: NDArray[Any]) -> _Column:
 
 def _from_series(name: str, series: nw.Series[Any]) -> _Column:
     dtype = series.dtype
+    if dtype.is_nested():
+        raise ValueError(f"column {name!r} holds lists or structs ({dtype}): turn their parts into columns first")
     if dtype.is_numeric() or dtype == nw.Boolean:
         return _from_array(name, _nulls_to_nan(series))
     if dtype in (nw.Date, nw.Datetime):
@@ -562,6 +564,7 @@ def _normal_scores(ordered: Floats) -> _Scale:
     return _Scale([float(v) for v in values], scores)
 
 
+_SCALE_NAMES = ("", "rank of ", "seconds", "year", "day")
 _PERIODS = {"month": 12.0, "weekday": 7.0, "hour": 24.0}
 
 
@@ -674,5 +677,7 @@ def _rule_from_dict(data: dict[str, Any]) -> _Rule:
     if values.get("scale") is not None:
         values["scale"] = _Scale(**values["scale"])
     if "scales" in values:
-        values["scales"] = {part: _Scale(**scale) for part, scale in values["scales"].items()}
+        # JSON writers may sort keys, but the features have an order
+        names = [name for name in _SCALE_NAMES if name in values["scales"]]
+        values["scales"] = {name: _Scale(**values["scales"][name]) for name in names}
     return rule(**values)
