@@ -46,6 +46,7 @@ with requires("train"):
     from sklearn.utils.multiclass import check_classification_targets, type_of_target
     from sklearn.utils.validation import (
         _check_sample_weight,
+        assert_all_finite,
         check_consistent_length,
         check_is_fitted,
         column_or_1d,
@@ -86,7 +87,8 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
     module : nn.Module, callable or str, optional
         Tables: a net or a factory called with the number of encoded features, one logit (or two) per row.
         Images: a net, a factory called without arguments, or a name (``"resnet18"``, ``"timm:..."``,
-        ``"torchvision:..."``). Default: :class:`~adacsl.torch.tablenet.TableNet` or ResNet-18.
+        ``"torchvision:..."``); it gets normalised images of three channels.
+        Default: :class:`~adacsl.torch.tablenet.TableNet` or ResNet-18.
     target : float, "bayes", "middle" or "auto", default 0.5
         The raw threshold T' the classifier is trained to decide at. "bayes": T' = T; "middle": the geometric middle of
         the odds of T and 0.5; "auto": all three are trained and the out-of-fold (or validation) cost decides.
@@ -343,6 +345,7 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
 
     def _encode_labels(self, y: Any) -> np.ndarray[Any, Any]:
         y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
         check_classification_targets(y)
         self.classes_, numbers = np.unique(y, return_inverse=True)
         if len(self.classes_) > 2:
