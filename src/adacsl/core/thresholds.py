@@ -361,47 +361,35 @@ def _best_cut(cuts: _Cuts, grid: FloatGrid, goal: float, span: tuple[float, floa
     costs[~_distinct(cuts.scores)] = xp.inf
     optimal = xp.nonzero(costs <= xp.min(costs) * (1.0 + TIE_TOLERANCE))[0]
     below, above = _neighbours(cuts.scores, optimal)
-    return _choose(_Optima(optimal, xp.take(costs, optimal), below, above), cuts, grid, goal, span)
+    found = _Optima(optimal, xp.take(costs, optimal), below, above)
+    return _choose(found, cuts.scores.shape[0], cuts.base, grid, goal, span)
 
 
 def _best_packed_cut(samples: _Samples, goal: float) -> Threshold:
     """Find the cheapest cut of class-wide costs in as few passes over the samples as possible.
 
-    A first look uses one rounded sum per cut; the few cuts within its error of the least are then computed exactly.
+    Calling one more negative negative always saves something, so a cheapest cut lies just below a positive or above
+    everything: cut number j of these misses j positives, and only their positions are needed.
     """
     keys = _sorted_keys(samples.scores, samples.positive)
     xp = array_namespace(keys)
     costs, n = samples.costs, keys.shape[0]
-    fp, fn = costs.fp - costs.tn, costs.fn - costs.tp
-    misses = _sums_before(keys & 1)
-    positives = int(misses[-1])
-    rough = _rough_costs(misses, positives, fp, fn)
-    error = 8.0 * float(xp.finfo(rough.dtype).eps) * (fp * n + (fn + fp) * positives)
-    least = float(xp.min(rough))
-    cut = xp.nonzero(rough <= least + error + 2.0 * TIE_TOLERANCE * abs(least))[0]
+    cut = xp.concat((xp.nonzero(keys & 1)[0], xp.full((1,), n, dtype=xp.int64, device=device(keys))))
+    positives = cut.shape[0] - 1
+    missed = xp.arange(positives + 1, dtype=default_float(xp, keys), device=device(keys))
+    alarmed = missed + xp.astype((n - positives) - cut, missed.dtype)
+    missed *= costs.fn - costs.tp
+    alarmed *= costs.fp - costs.tn
+    total = missed + alarmed
+    optimal = xp.nonzero(total <= xp.min(total) * (1.0 + TIE_TOLERANCE))[0]
+    cut, total = xp.take(cut, optimal), xp.take(total, optimal)
     below, above = _neighbours(keys, cut)
-    # positives come first among equal scores, so no cut between equal scores is cheaper than both of its ends
-    real = (cut == 0) | (cut == n) | ((below + 1) >> 1 != (above + 1) >> 1)
-    cut, below, above = cut[real], _scores_of(below[real], samples.scores), _scores_of(above[real], samples.scores)
-    missed = xp.astype(xp.take(misses, cut), rough.dtype)
-    exact = missed * fn + (missed + xp.astype((n - positives) - cut, rough.dtype)) * fp
-    optimal = exact <= xp.min(exact) * (1.0 + TIE_TOLERANCE)
-    found = _Optima(cut[optimal], exact[optimal], below[optimal], above[optimal])
+    below, above = _scores_of(below, samples.scores), _scores_of(above, samples.scores)
+    # no cut divides equal scores (positives come first among them, so it is no cheaper, but may count as a tie)
+    real = (cut == 0) | (cut == n) | (below != above)
+    found = _Optima(cut[real], total[real], below[real], above[real])
     base = costs.tp * positives + costs.tn * (n - positives)
-    return _choose(found, _Cuts(samples.scores, misses, misses, base), samples.grid, goal, (0.0, 1.0))
-
-
-def _rough_costs(misses: Array, positives: int, fp: float, fn: float) -> Array:
-    """Return fn * misses + fp * (misses + negatives - k) for each cut k, in two passes, rounded."""
-    xp = array_namespace(misses)
-    n = misses.shape[0] - 1
-    kind = default_float(xp, misses)
-    rough = xp.arange(n - positives, -positives - 1, -1, dtype=kind, device=device(misses))
-    rough *= fp
-    if is_torch_array(misses):
-        return rough.add_(misses, alpha=fn + fp)
-    rough += xp.astype(misses, kind) * (fn + fp)
-    return rough
+    return _choose(found, n, base, samples.grid, goal, (0.0, 1.0))
 
 
 def _neighbours(rising: Array, cut: Array) -> tuple[Array, Array]:
@@ -411,19 +399,19 @@ def _neighbours(rising: Array, cut: Array) -> tuple[Array, Array]:
     return xp.take(rising, xp.clip(cut - 1, 0, None)), xp.take(rising, xp.clip(cut, None, last))
 
 
-def _choose(found: _Optima, cuts: _Cuts, grid: FloatGrid, goal: float, span: tuple[float, float]) -> Threshold:
+def _choose(found: _Optima, n: int, base: float, grid: FloatGrid, goal: float, span: tuple[float, float]) -> Threshold:
     """Take the point nearest ``goal`` of all equally cheap thresholds."""
     xp = array_namespace(found.costs)
     kind = found.costs.dtype
     # thresholds from low up to (not including) high call the same samples negative
     low = xp.where(found.cut == 0, span[0], xp.astype(found.below, kind))
-    high = xp.where(found.cut == cuts.scores.shape[0], xp.inf, xp.astype(found.above, kind))
+    high = xp.where(found.cut == n, xp.inf, xp.astype(found.above, kind))
     nearest = _nearest_interval(low, high, goal)
     first, last = _joined_interval(low, high, nearest)
     value = _point_of(float(low[nearest]), float(high[nearest]), goal, grid)
     return Threshold(
         value,
-        float(found.costs[nearest]) + cuts.base,
+        float(found.costs[nearest]) + base,
         min(float(low[first]), value),
         min(float(high[last]), span[1]),
     )

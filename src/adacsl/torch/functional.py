@@ -45,14 +45,20 @@ def weighted_cross_entropy(
     >>> round(weighted_cross_entropy(torch.tensor([2.0, -1.0]), torch.tensor([1, 0]), 0.25).item(), 4)
     0.1026
     """
-    z, y, scale = align(logits, targets, sample_weight)
+    weight = torch.as_tensor(negative_weight, dtype=torch.float32, device=logits.device)
     # weight and inverse stay finite, even for w = 0
-    weight = torch.as_tensor(negative_weight, dtype=z.dtype, device=z.device).clamp(min=SMALLEST_WEIGHT)
-    # w * BCE with pos_weight = 1 / w is the same number from torch's one fused kernel, forward and backward
-    if reduction == "mean" and scale is None:
-        return weight * F.binary_cross_entropy_with_logits(z, y, pos_weight=1.0 / weight)
-    losses = weight * F.binary_cross_entropy_with_logits(z, y, pos_weight=1.0 / weight, reduction="none")
-    return _reduce(losses, scale, reduction)
+    return cross_entropy_of_weight(logits, targets, weight.clamp(min=SMALLEST_WEIGHT), sample_weight, reduction)
+
+
+def cross_entropy_of_weight(
+    logits: Tensor, targets: Tensor, weight: Tensor, sample_weight: Tensor | None, reduction: Reduction
+) -> Tensor:
+    """Return :func:`weighted_cross_entropy` for a weight that is known to be a positive tensor."""
+    z, y, scale = align(logits, targets, sample_weight)
+    weight = weight.to(z.dtype)
+    # w * BCE with pos_weight = 1 / w is the same number from torch's fused kernels, forward and backward
+    weights = weight if scale is None else weight * scale
+    return F.binary_cross_entropy_with_logits(z, y, weight=weights, pos_weight=weight.reciprocal(), reduction=reduction)
 
 
 def weighted_focal_loss(

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from adacsl.core.control import AdaptiveWeight, Adjustment
 from adacsl.core.costs import CostMatrix
 from adacsl.core.thresholds import check_target
-from adacsl.torch.functional import Reduction, align, weighted_cross_entropy, weighted_focal_loss
+from adacsl.torch.functional import Reduction, align, cross_entropy_of_weight, weighted_focal_loss
 
 
 class _WeightedLoss(nn.Module):
@@ -75,9 +75,7 @@ class WeightedCrossEntropy(_WeightedLoss):
         super().__init__(AdaptiveWeight(costs, target=check_target(target)).weight, reduction)
 
     def forward(self, logits: Tensor, targets: Tensor, sample_weight: Tensor | None = None) -> Tensor:
-        return weighted_cross_entropy(
-            logits, targets, self.negative_weight, sample_weight=sample_weight, reduction=self.reduction
-        )
+        return cross_entropy_of_weight(logits, targets, self.negative_weight, sample_weight, self.reduction)
 
 
 class FocalLoss(_WeightedLoss):
@@ -160,9 +158,7 @@ class AdaptiveCrossEntropy(AdaptiveLoss):
     """
 
     def forward(self, logits: Tensor, targets: Tensor, sample_weight: Tensor | None = None) -> Tensor:
-        return weighted_cross_entropy(
-            logits, targets, self.negative_weight, sample_weight=sample_weight, reduction=self.reduction
-        )
+        return cross_entropy_of_weight(logits, targets, self.negative_weight, sample_weight, self.reduction)
 
 
 class AdaptiveFocalLoss(AdaptiveLoss):
