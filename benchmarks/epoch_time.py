@@ -51,7 +51,7 @@ class Clock(pl.Callback):
 class PlainTraining(MemberTraining):
     """The same loop with plain cross-entropy and no adaptation."""
 
-    def training_step(self, rows: Tensor, batch_idx: int) -> Tensor:  # noqa: D102
+    def _loss(self, rows: Tensor) -> Tensor:
         return F.binary_cross_entropy_with_logits(self(self._data.x[rows])[:, 0, 0].float(), self._data.y[rows])
 
     def on_validation_epoch_end(self) -> None:  # noqa: D102

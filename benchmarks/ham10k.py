@@ -4,7 +4,7 @@ Random or lesion-wise 65 / 15 / 20 splits, costs = inverse priors with misses k 
 
     python benchmarks/ham10k.py --out cells.csv                      # random splits, as the paper's
     python benchmarks/ham10k.py --by-group --out cells.csv           # no lesion on both sides
-    python benchmarks/ham10k.py --limit 300 --epochs 1 --splits 1 --k 1 --processes 1      # does it run?
+    python benchmarks/ham10k.py --limit 300 --epochs 1 --splits 0 --k 1 --processes 1      # does it run?
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import datetime
 import statistics
 import time
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,20 +97,29 @@ def main() -> None:
         Cell(mode, k, split, options.by_group, options.epochs or "auto", options.device)
         for mode in ("cv=5", "single")
         if mode in options.modes
-        for split in range(options.splits)
+        for split in options.splits
         for k in options.k
     ]
     start = time.perf_counter()
     if options.processes == 1:
         start_worker(data, weights)
-        results = [run_cell(cell) for cell in cells]
+        results = collect(map(run_cell, cells), options.out)
     else:
         with torch.multiprocessing.get_context("spawn").Pool(options.processes, start_worker, (data, weights)) as pool:
-            results = list(pool.imap_unordered(run_cell, cells, chunksize=1))
+            results = collect(pool.imap_unordered(run_cell, cells, chunksize=1), options.out)
     print(f"{len(cells)} classifiers in {time.perf_counter() - start:.0f} s, {options.processes} at a time")
     show(results)
-    if options.out is not None:
-        write(sorted(results, key=lambda r: (r["mode"], r["k"], r["split"])), options.out)
+
+
+def collect(results: Iterable[dict[str, Any]], path: Path | None) -> list[dict[str, Any]]:
+    """Take results as they come and write all there are each time: nothing finished is lost."""
+    done: list[dict[str, Any]] = []
+    for result in results:
+        done.append(result)
+        print(result)
+        if path is not None:
+            write(sorted(done, key=lambda r: (r["mode"], r["k"], r["split"])), path)
+    return done
 
 
 def show(results: list[dict[str, Any]]) -> None:
@@ -135,7 +145,7 @@ def write(results: list[dict[str, Any]], path: Path) -> None:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--splits", type=int, default=3)
+    parser.add_argument("--splits", type=int, nargs="+", default=[0, 1, 2], help="numbers (seeds) of the splits")
     parser.add_argument("--k", type=float, nargs="+", default=[1, 3, 5])
     parser.add_argument("--modes", nargs="+", choices=["single", "cv=5"], default=["single", "cv=5"])
     parser.add_argument("--by-group", action="store_true", help="split by lesion instead of by image")

@@ -35,6 +35,9 @@ with requires("train"):
 
 CHECKPOINT = "last.ckpt"
 
+STEPS_PER_CALL = 8
+"""Optimiser steps per training step of Lightning, whose bookkeeping would cost more than a small net's own work."""
+
 
 @dataclass(frozen=True)
 class Data:
@@ -88,7 +91,7 @@ class Trained:
 
 
 class IndexBatches:
-    """Batches of row numbers: the rows themselves stay on the device.
+    """Blocks of batches of row numbers: the rows themselves stay on the device.
 
     The order of an epoch depends on the seed and the epoch alone, so that a resumed run sees the same batches. Batches
     are of nearly equal size, at most ``batch_size``: a last batch of one row would be noise, and an error to batch
@@ -96,18 +99,23 @@ class IndexBatches:
     do not depend on the number of processes.
     """
 
-    def __init__(self, rows: Tensor, batch_size: int, seed_of_pass: Callable[[], int] | None = None) -> None:
-        self.rows, self.batch_size, self.seed_of_pass = rows, batch_size, seed_of_pass
+    def __init__(
+        self, rows: Tensor, batch_size: int, seed_of_pass: Callable[[], int] | None = None, *, block: int = 1
+    ) -> None:
+        self.rows, self.seed_of_pass, self.block = rows, seed_of_pass, block
+        self.batches = math.ceil(len(rows) / batch_size)
 
     def __len__(self) -> int:
-        return math.ceil(len(self.rows) / self.batch_size)
+        return math.ceil(self.batches / self.block)
 
-    def __iter__(self) -> Iterator[Tensor]:
+    def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
         rows = self.rows
         if self.seed_of_pass is not None:
             order = torch.Generator().manual_seed(self.seed_of_pass())
             rows = rows[torch.randperm(len(rows), generator=order).to(rows.device)]
-        yield from torch.tensor_split(rows, len(self))
+        batches = torch.tensor_split(rows, self.batches)
+        for start in range(0, self.batches, self.block):
+            yield batches[start : start + self.block]
 
 
 class MemberTraining(pl.LightningModule):
@@ -119,6 +127,7 @@ class MemberTraining(pl.LightningModule):
         self, net: nn.Module, data: Data, members: Sequence[Member], settings: Settings, prepare: nn.Module | None
     ) -> None:
         super().__init__()
+        self.automatic_optimization = False  # training_step takes several steps
         self.net, self.prepare = net, prepare
         self._data, self._members, self._settings = data, list(members), settings
         self.register_buffer("negative_weight", self._weights_now(), persistent=False)
@@ -149,8 +158,12 @@ class MemberTraining(pl.LightningModule):
 
     def train_dataloader(self) -> Any:
         """Return shuffled batches of row numbers."""
-        seed = self._settings.seed
-        return IndexBatches(self._train_rows, self._settings.batch_size, lambda: _mix(seed, self.current_epoch))
+        return IndexBatches(
+            self._train_rows,
+            self._settings.batch_size,
+            lambda: _mix(self._settings.seed, self.current_epoch),
+            block=STEPS_PER_CALL,
+        )
 
     def val_dataloader(self) -> Any:
         """Return all validation rows, in order."""
@@ -158,7 +171,7 @@ class MemberTraining(pl.LightningModule):
 
     def transfer_batch_to_device(self, batch: Any, device: Any, dataloader_idx: int) -> Any:
         """Row numbers go where the rows are."""
-        return batch.to(self._data.y.device)
+        return tuple(rows.to(self._data.y.device) for rows in batch)
 
     # steps
 
@@ -174,7 +187,20 @@ class MemberTraining(pl.LightningModule):
         """Draw the epoch's random numbers (dropout, augmentation) from its own seed: a resumed run repeats them."""
         torch.manual_seed(_mix(self._settings.seed + 1, self.current_epoch, self.global_rank))
 
-    def training_step(self, batch: Tensor, batch_idx: int) -> Tensor:
+    def training_step(self, block: tuple[Tensor, ...], batch_idx: int) -> None:
+        """Take one optimiser step per batch of the block."""
+        optimizer, schedule = self.optimizers(), self.lr_schedulers()
+        for batch in block:
+            loss = self._loss(batch)
+            optimizer.zero_grad()  # type: ignore[union-attr]
+            self.manual_backward(loss)
+            if self._settings.gradient_clip is not None:
+                self.clip_gradients(optimizer, self._settings.gradient_clip, "norm")  # type: ignore[arg-type]
+            optimizer.step()  # type: ignore[union-attr]
+            schedule.step()  # type: ignore[union-attr]
+            self._losses.append(loss.detach())
+
+    def _loss(self, batch: Tensor) -> Tensor:
         """Return the sum of the members' mean losses over the batch of the whole group of processes."""
         data = self._data
         rows, share = share_of_batch(batch)
@@ -192,17 +218,15 @@ class MemberTraining(pl.LightningModule):
         losses: Tensor = F.binary_cross_entropy_with_logits(
             logits, y[:, :, None].expand_as(logits), weight=weight[:, :, None].expand_as(logits), reduction="sum"
         )
-        loss = losses / logits.shape[2]
-        self._losses.append(loss.detach())
-        return loss
+        return losses / logits.shape[2]
 
     def on_validation_epoch_start(self) -> None:
         """Start anew."""
         self._collected: list[tuple[Tensor, Tensor]] = []
 
-    def validation_step(self, batch: Tensor, batch_idx: int) -> None:
+    def validation_step(self, block: tuple[Tensor, ...], batch_idx: int) -> None:
         """Keep each member's logits, averaged over its heads."""
-        rows, _ = share_of_batch(batch)
+        rows, _ = share_of_batch(block[0])
         self._collected.append((rows, self(self._data.x[rows]).float().mean(2)))
 
     def on_validation_epoch_end(self) -> None:
@@ -228,7 +252,7 @@ class MemberTraining(pl.LightningModule):
         """AdamW or SGD with a one-cycle schedule per step, or the user's own optimiser."""
         settings = self._settings
         optimizer = make_optimizer(self.net, settings, fused=self.device.type == "cuda")
-        steps = max(1, len(self.train_dataloader())) * settings.epochs
+        steps = self.train_dataloader().batches * settings.epochs
         warm = min(0.15, 500 / steps) if steps > 10 else 0.0
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _warm_cosine(step / steps, warm))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
@@ -466,8 +490,7 @@ def _make_trainer(settings: Settings, resume: Path | None) -> pl.Trainer:
         "enable_model_summary": False,
         "num_sanity_val_steps": 0,
         "use_distributed_sampler": False,
-        "gradient_clip_val": settings.gradient_clip,
-        "log_every_n_steps": 1,
+        "log_every_n_steps": 1000,
     }
     if resume is not None:
         callbacks.append(
