@@ -38,7 +38,7 @@ def main() -> None:
     text = readme.read_text()
     if BEGIN in text:
         head, tail = text.split(BEGIN)[0], text.split(END)[1]
-        readme.write_text(f"{head}{BEGIN}\n{short_table([runs[n] for n in names if 'busy' not in n])}\n{END}{tail}")
+        readme.write_text(f"{head}{BEGIN}\n{short_table({n: runs[n] for n in names})}\n{END}{tail}")
 
 
 def section(run: dict[str, Any], name: str) -> str:
@@ -48,6 +48,7 @@ def section(run: dict[str, Any], name: str) -> str:
         f"`{run['command']}`\n",
         f"{run['date']}; {run['device']}; {versions}; {load(run)}; "
         + (f"seed {run['seed']}; " if "seed" in run else "")
+        + (f"{run['note']}; " if "note" in run else "")
         + f"`benchmarks/results/{name}.json`.\n",
         "| ours | against | ours (IQR) | theirs (IQR) | ratio | of min. | bar |",
         "|---|---|--:|--:|--:|--:|--:|",
@@ -68,19 +69,21 @@ def section(run: dict[str, Any], name: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def short_table(runs: list[dict[str, Any]]) -> str:
+def short_table(runs: dict[str, dict[str, Any]]) -> str:
     lines = ["| what | against | where | ratio | bar |", "|---|---|---|--:|--:|"]
-    for run in runs:
+    for name, run in runs.items():
         for row in run["results"]:
             seconds = row["ours"]["median_s"]
             ratio = f"{seconds:.3f} s" if "bar_seconds" in row else shown(row["ratio"])
             against = "-" if "bar_seconds" in row else row["against"]
             missed = " (missed)" if row["met"] is False else ""
-            lines.append(f"| {what(run, row)} | {against} | {place(run)} | {ratio}{missed} | {bar(row)} |")
-    dates = sorted({run["date"] for run in runs})
+            lines.append(f"| {what(run, row)} | {against} | {place(run)}{busy(name)} | {ratio}{missed} | {bar(row)} |")
+    dates = sorted({run["date"] for run in runs.values()})
     lines.append(
         f"\nMeasured {' and '.join(dates)}; commands, spreads, versions and memory are in the docs' benchmarks page."
     )
+    notes = {f"{place(run)}{busy(name)}: {run['note']}." for name, run in runs.items() if "note" in run}
+    lines += [f"\n{note}" for note in sorted(notes)]
     return "\n".join(lines)
 
 
