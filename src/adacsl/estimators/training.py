@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import logging
 import math
+import shutil
 import signal
 import warnings
 import zipfile
@@ -379,6 +380,23 @@ class MemberTraining(pl.LightningModule):
             self.trainer.should_stop = True
 
 
+class KeepLast(pl.callbacks.Checkpoint):
+    """Keeps the state after each epoch, and only the last one: a process killed while writing leaves the one before."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Write beside the checkpoint, then put it in its place."""
+        draft, path = self.folder / f"draft-{CHECKPOINT}", self.folder / CHECKPOINT
+        trainer.save_checkpoint(draft)
+        if trainer.is_global_zero:
+            if path.is_dir():  # sharded strategies write folders
+                shutil.rmtree(path)
+            draft.replace(path)
+        trainer.strategy.barrier()
+
+
 def train(
     net: nn.Module,
     data: Data,
@@ -493,11 +511,7 @@ def _make_trainer(settings: Settings, resume: Path | None) -> pl.Trainer:
         "log_every_n_steps": 1000,
     }
     if resume is not None:
-        callbacks.append(
-            pl.callbacks.ModelCheckpoint(
-                resume, filename="epoch", save_last=True, save_top_k=0, save_on_train_epoch_end=True
-            )
-        )
+        callbacks.append(KeepLast(resume))
     return pl.Trainer(**(options | settings.trainer | {"callbacks": callbacks}))
 
 
@@ -537,6 +551,8 @@ def _last_checkpoint(folder: Path) -> str | None:
     path = folder / CHECKPOINT
     if not path.exists():
         return None
+    if path.is_dir():
+        return str(path)
     try:
         with zipfile.ZipFile(path) as archive:  # torch writes zip archives with checksums, but does not read those
             damaged = archive.testzip()

@@ -1,0 +1,205 @@
+"""An interrupted fit goes on where it was, and ends with the very weights of an uninterrupted one."""
+
+import importlib.util
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import lightning.pytorch as pl
+import numpy as np
+import pytest
+import torch
+
+SCRIPT = Path(__file__).parent / "scripts" / "fit_slowly.py"
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("adacsl_fit_slowly", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def same(one, other):
+    a, b = one.net_.state_dict(), other.net_.state_dict()
+    assert list(a) == list(b)
+    return all(torch.equal(a[name], b[name]) for name in a)
+
+
+class Stop(pl.Callback):
+    """Breaks off in the middle of an epoch."""
+
+    def __init__(self, epoch, error):
+        self.epoch, self.error = epoch, error
+
+    def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+        if trainer.current_epoch == self.epoch and batch_idx == 0:
+            raise self.error
+
+
+def start(folder, out, seconds, kind):
+    command = [sys.executable, str(SCRIPT), str(folder), str(out), str(seconds), kind]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def wait_for(process, line):
+    for text in process.stdout:
+        if text.strip() == line:
+            return
+    raise AssertionError(f"{line!r} never came")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["together", "one by one"])
+def test_a_killed_fit_goes_on(script, tmp_path, kind):
+    with start(tmp_path / "run", tmp_path / "weights.pt", 0.3, kind) as process:
+        try:
+            wait_for(process, "epoch 3")
+            if kind == "one by one":  # in the middle of the second net
+                wait_for(process, "epoch 2")
+            time.sleep(0.1)
+        finally:
+            process.send_signal(signal.SIGKILL)
+    assert not (tmp_path / "weights.pt").exists()
+    epochs = []
+
+    class Watch(pl.Callback):
+        def on_train_epoch_start(self, trainer, pl_module):
+            epochs.append(trainer.current_epoch)
+
+    settings = {"epochs": 8, "random_state": 1, "batch_size": 32} | script.KINDS[kind]
+    resumed = script.AdaCSLClassifier(
+        script.CostMatrix(fp=1, fn=5), resume=tmp_path / "run", trainer={"callbacks": [Watch()]}, **settings
+    ).fit(*script.made_up())
+    whole = script.fit(tmp_path / "other", kind=kind)
+    assert same(resumed, whole)
+    assert 0 < min(epochs) <= 3  # it did not start anew
+    assert len(epochs) < 8
+    assert resumed.history_.equals(whole.history_)
+    assert np.array_equal(resumed.oof_scores_, whole.oof_scores_)
+    assert resumed.estimated_cost_ == whole.estimated_cost_
+
+
+@pytest.mark.slow
+def test_control_c_ends_cleanly_and_can_go_on(script, tmp_path):
+    with start(tmp_path / "run", tmp_path / "weights.pt", 0.3, "together") as process:
+        try:
+            wait_for(process, "epoch 2")
+            process.send_signal(signal.SIGINT)
+            rest, _ = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert "interrupted" in rest
+    assert "Traceback" not in rest
+    assert same(script.fit(tmp_path / "run"), script.fit(tmp_path / "other"))
+
+
+def test_control_c_is_a_keyboard_interrupt_and_works_twice(script, tmp_path):
+    handler = signal.getsignal(signal.SIGINT)
+    for folder in (None, tmp_path / "run"):
+        settings = {"epochs": 6, "random_state": 1, "resume": folder}
+        clf = script.AdaCSLClassifier(trainer={"callbacks": [Stop(2, KeyboardInterrupt())]}, **settings)
+        with pytest.raises(KeyboardInterrupt):
+            clf.fit(*script.made_up())
+        assert signal.getsignal(signal.SIGINT) is handler
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_an_exit_of_the_users_own_stays_one(script):
+    clf = script.AdaCSLClassifier(epochs=3, trainer={"callbacks": [Stop(1, SystemExit(7))]})
+    with pytest.raises(SystemExit, match="7"):
+        clf.fit(*script.made_up())
+
+
+@pytest.mark.parametrize("kind", ["together", "one by one", "stopping early"])
+@pytest.mark.parametrize("select", ["best", "last"])
+def test_a_crashed_fit_goes_on(script, tmp_path, kind, select):
+    settings = {"epochs": 8, "random_state": 1, "batch_size": 32} | script.KINDS[kind] | {"select": select}
+    broken = script.AdaCSLClassifier(
+        script.CostMatrix(fp=1, fn=5),
+        resume=tmp_path / "run",
+        trainer={"callbacks": [Stop(3, RuntimeError("power cut"))]},
+        **settings,
+    )
+    with pytest.raises(RuntimeError, match="power cut"):
+        broken.fit(*script.made_up())
+    assert [path.name for path in (tmp_path / "run").rglob("*.ckpt")] == ["last.ckpt"]
+    resumed = script.fit(tmp_path / "run", kind=kind, select=select)
+    whole = script.fit(tmp_path / "other", kind=kind, select=select)
+    without = script.AdaCSLClassifier(script.CostMatrix(fp=1, fn=5), **settings).fit(*script.made_up())
+    for other in (whole, without):
+        assert same(resumed, other)
+        assert resumed.history_.equals(other.history_)
+        assert resumed.threshold_ == other.threshold_
+        assert np.array_equal(resumed.oof_scores_, other.oof_scores_, equal_nan=True)
+    if kind == "stopping early" and select == "best":
+        assert len(whole.history_) < 60
+
+
+@pytest.mark.parametrize("kind", ["together", "stopping early"])
+def test_a_finished_fit_returns_at_once(script, tmp_path, kind):
+    first = script.fit(tmp_path / "run", kind=kind)
+    stop = pl.callbacks.LambdaCallback(on_train_epoch_start=lambda *_: pytest.fail("it trains again"))
+    settings = {"epochs": 8, "random_state": 1, "batch_size": 32} | script.KINDS[kind]
+    again = script.AdaCSLClassifier(
+        script.CostMatrix(fp=1, fn=5), resume=tmp_path / "run", trainer={"callbacks": [stop]}, **settings
+    ).fit(*script.made_up())
+    assert same(first, again)
+    assert first.history_.equals(again.history_)
+    assert first.estimated_cost_ == again.estimated_cost_
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"seed": 5}, {"lr": 0.5}, {"cv": 4}, {"cv": None}, {"random_state": 2}, {"target": 0.3}, {"damping": 0.5}],
+)
+def test_other_data_or_settings_are_refused(script, tmp_path, change):
+    script.fit(tmp_path / "run", epochs=2)
+    with pytest.raises(ValueError, match=r"the checkpoints in .*run belong to other data or settings; give an empty"):
+        script.fit(tmp_path / "run", **({"epochs": 2} | change))
+
+
+def test_costs_and_weights_belong_to_the_fit_too(script, tmp_path):
+    X, y = script.made_up()
+    settings = {"epochs": 1, "random_state": 1, "resume": tmp_path}
+    clf = script.AdaCSLClassifier(script.CostMatrix(fp=1, fn=5), **settings)
+    clf.fit(X, y, fn=np.linspace(1, 9, len(y)))
+    clf.fit(X, y, fn=np.linspace(1, 9, len(y)))
+    for other in ({"fn": np.linspace(9, 1, len(y))}, {}, {"sample_weight": np.full(len(y), 2.0)}):
+        with pytest.raises(ValueError, match="belong to other data or settings"):
+            clf.fit(X, y, **other)
+    with pytest.raises(ValueError, match="belong to other data or settings"):
+        script.AdaCSLClassifier(script.CostMatrix(fp=2, fn=5), **settings).fit(X, y, fn=np.linspace(1, 9, len(y)))
+
+
+def test_what_is_shown_and_where_it_runs_may_change(script, tmp_path, capsys):
+    first = script.fit(tmp_path, epochs=2)
+    assert same(first, script.fit(tmp_path, epochs=2, verbose=True, device="cpu"))
+
+
+@pytest.mark.parametrize("damage", ["truncated", "empty", "flipped"])
+def test_a_damaged_checkpoint_is_named(script, tmp_path, damage):
+    script.fit(tmp_path, epochs=2)
+    path = tmp_path / "together" / "last.ckpt"
+    content = bytearray(path.read_bytes())
+    if damage == "flipped":
+        content[len(content) // 2] ^= 0xFF
+    path.write_bytes(content[: {"truncated": len(content) // 2, "empty": 0, "flipped": len(content)}[damage]])
+    with pytest.raises(ValueError, match=r"the checkpoint .*last\.ckpt is damaged .*delete its folder"):
+        script.fit(tmp_path, epochs=2)
+    shutil.rmtree(tmp_path / "together")
+    assert same(script.fit(tmp_path, epochs=2), script.fit(tmp_path / "other", epochs=2))
