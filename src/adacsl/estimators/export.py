@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from adacsl.estimators.classifier import AdaCSLClassifier
-from adacsl.estimators.tables import TableEncoder
+from adacsl.estimators.tables import TableEncoder, _numbers, _read
 from adacsl.estimators.training import member_logits
 from adacsl.extras import requires
 
@@ -29,6 +29,8 @@ TOLERANCE = 1e-5
 def export_onnx(clf: AdaCSLClassifier, path: str | Path, sample: Any) -> Path:
     """Write a fitted classifier as ONNX; see :meth:`AdaCSLClassifier.export_onnx`."""
     path = Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} to: make it first")
     graph = DecisionGraph(clf).eval()
     inputs = graph_inputs(clf, sample)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as scratch:
@@ -44,9 +46,19 @@ def graph_inputs(clf: AdaCSLClassifier, X: Any) -> np.ndarray[Any, Any]:  # noqa
     """Return what the exported graph takes for these rows: raw numbers, encoded features or bytes."""
     if clf.images_:
         return np.ascontiguousarray(clf._encode(X).numpy())
-    if only_numbers(clf.encoder_):
-        return np.asarray(clf._check_table(X, reset=False), dtype=np.float64)
-    return clf.encoder_.transform(clf._check_table(X, reset=False))
+    rows = clf._check_table(X, reset=False)
+    return raw_numbers(clf.encoder_, rows) if only_numbers(clf.encoder_) else clf.encoder_.transform(rows)
+
+
+def raw_numbers(encoder: TableEncoder, X: Any) -> np.ndarray[Any, Any]:  # noqa: N803
+    """Return the training columns as float64, NaN = missing; unused columns may hold anything."""
+    table = _read(X)
+    out = np.full((table.n_rows, encoder.n_features_in_), np.nan)
+    for number, position in enumerate(encoder._positions(table)):
+        column = table.column(position)
+        if encoder._rules[number] is not None or column.kind == "number":
+            out[:, number] = _numbers(column)
+    return out
 
 
 def only_numbers(encoder: TableEncoder) -> bool:

@@ -1,0 +1,190 @@
+"""ONNX files: the same scores, probabilities and decisions as the classifier, and what a reader must know."""
+
+import json
+
+import numpy as np
+import onnx
+import onnxruntime
+import pandas as pd
+import polars
+import pyarrow
+import pytest
+import torch
+from torch import nn
+
+from adacsl import AdaCSLClassifier, CostMatrix
+from adacsl.estimators import export as export_module
+from adacsl.estimators.export import graph_inputs
+
+COSTS = CostMatrix(fp=1, fn=6)
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def numbers(n=150, seed=0):
+    rng = np.random.default_rng(seed)
+    y = (rng.random(n) < 0.3).astype(int)
+    X = np.column_stack([rng.normal(size=n) + y, rng.lognormal(2, 2, n), rng.integers(0, 3, n), np.full(n, 4.0)])
+    X[rng.random(n) < 0.2, 1] = np.nan
+    return X, y
+
+
+def fit(X, y, **settings):
+    return AdaCSLClassifier(COSTS, **({"epochs": 2, "random_state": 0} | settings)).fit(X, y)
+
+
+def run(path, inputs):
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    return session.run(["score", "probability", "decision"], {"inputs": inputs})
+
+
+def check(clf, path, X, inputs):
+    score, probability, decision = run(path, inputs)
+    assert np.abs(score - clf.decision_scores(X)).max() < 1e-5
+    column = clf.classes_.tolist().index(clf.positive_)
+    assert np.abs(probability - clf.predict_proba(X)[:, column]).max() < 1e-5
+    far = np.abs(score - clf.threshold_) > 1e-5
+    assert far.any()
+    assert np.array_equal((decision == 1)[far], (clf.predict(X) == clf.positive_)[far])
+
+
+def metadata(path):
+    return {entry.key: entry.value for entry in onnx.load(path).metadata_props}
+
+
+@pytest.mark.parametrize("settings", [{}, {"cv": 3}, {"decide": "bayes", "target": "middle"}, {"decide": "tuned"}])
+def test_numbers_with_gaps(tmp_path, settings):
+    X, y = numbers()
+    clf = fit(X, y, **settings)
+    path = clf.export_onnx(tmp_path / "model.onnx", X[:20])
+    more, _ = numbers(77, seed=5)
+    more[0] = [1e9, -1e9, np.nan, np.nan]
+    check(clf, path, more, more)
+    check(clf, path, more[:1], more[:1])
+    assert metadata(path)["inputs"] == "numbers"
+    assert [p.name for p in tmp_path.iterdir()] == ["model.onnx"]
+
+
+@pytest.mark.parametrize("kind", ["pandas", "nullable", "polars", "pyarrow"])
+def test_frames_of_numbers(tmp_path, kind):
+    X, y = numbers()
+    frame = pd.DataFrame(X, columns=list("abcd")).astype({"c": int})
+    frame = {
+        "pandas": lambda: frame,
+        "nullable": frame.convert_dtypes,
+        "polars": lambda: polars.from_pandas(frame),
+        "pyarrow": lambda: pyarrow.Table.from_pandas(frame),
+    }[kind]()
+    clf = fit(frame, y)
+    path = clf.export_onnx(tmp_path / "model.onnx", frame)
+    inputs = graph_inputs(clf, frame)
+    assert np.allclose(inputs, X, equal_nan=True)
+    check(clf, path, frame, X)
+
+
+def test_numbers_written_as_text(tmp_path):
+    X, y = numbers()
+    frame = pd.DataFrame({"a": X[:, 0], "b": ["" if np.isnan(v) else f"{v:.3f}" for v in X[:, 1]]})
+    clf = fit(frame, y)
+    path = clf.export_onnx(tmp_path / "model.onnx", frame)
+    check(clf, path, frame, graph_inputs(clf, frame))
+
+
+def test_categories_and_dates_are_taken_encoded(tmp_path):
+    X, y = numbers()
+    frame = pd.DataFrame(
+        {
+            "a": X[:, 0],
+            "shop": np.where(X[:, 2] == 0, "web", "city"),
+            "when": pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(len(y)), unit="D"),
+        }
+    )
+    clf = fit(frame, y, cv=2)
+    path = clf.export_onnx(tmp_path / "model.onnx", frame)
+    check(clf, path, frame, clf.encoder_.transform(frame))
+    told = metadata(path)
+    assert told["inputs"] == "encoded"
+    assert json.loads(told["features"]) == clf.encoder_.describe()
+
+
+def picture_net():
+    return nn.Sequential(
+        nn.Conv2d(3, 4, 3, stride=2), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 1)
+    )
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("views", [1, 4])
+def test_images(tmp_path, views, channels):
+    rng = np.random.default_rng(0)
+    y = np.arange(24) % 3 == 0
+    X = rng.integers(0, 120, (24, 16, 16, channels)).astype(np.uint8)
+    X[y] += 100
+    clf = fit(X, y, module=picture_net, views=views, cv=2)
+    path = clf.export_onnx(tmp_path / "model.onnx", X[:4])
+    check(clf, path, X, X)
+    assert metadata(path)["inputs"] == "images"
+
+
+@pytest.mark.slow
+def test_the_default_image_net(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 255, (16, 32, 32, 3)).astype(np.uint8), np.arange(16) % 2
+    clf = fit(X, y, epochs=1)
+    check(clf, clf.export_onnx(tmp_path / "model.onnx", X), X, X)
+
+
+def test_nets_of_ones_own(tmp_path):
+    X, y = numbers()
+    clf = fit(X, y, module=lambda d: nn.Sequential(nn.Linear(d, 4), nn.ReLU(), nn.Linear(4, 2)), cv=2)
+    check(clf, clf.export_onnx(tmp_path / "model.onnx", X), X, X)
+
+
+@pytest.mark.parametrize("positive", ["sick", "well"])
+def test_metadata(tmp_path, positive):
+    X, y = numbers()
+    clf = fit(X, np.where(y == 1, "sick", "well"), positive=positive, decide="tuned")
+    path = clf.export_onnx(tmp_path / "model.onnx", X)
+    told = metadata(path)
+    assert float(told["threshold"]) == clf.threshold_
+    assert float(told["bayes_threshold"]) == pytest.approx(1 / 7)
+    assert json.loads(told["classes"]) == ["sick", "well"]
+    assert json.loads(told["positive"]) == positive
+    assert CostMatrix.from_json(told["costs"]) == COSTS
+    check(clf, path, X, X)
+
+
+def test_useless_columns(tmp_path):
+    X, y = np.full((60, 2), 3.0), np.arange(60) % 2
+    clf = fit(X, y)
+    score, _, _ = run(clf.export_onnx(tmp_path / "model.onnx", X), X)
+    assert np.abs(score - clf.decision_scores(X)).max() < 1e-5
+
+
+def test_nothing_is_written_when_the_check_fails(tmp_path, monkeypatch):
+    X, y = numbers()
+    clf = fit(X, y)
+    path = tmp_path / "model.onnx"
+    path.write_bytes(b"the one before")
+    genuine = AdaCSLClassifier.decision_scores
+    monkeypatch.setattr(AdaCSLClassifier, "decision_scores", lambda self, X: genuine(self, X) + 2e-5)
+    with pytest.raises(RuntimeError, match=r"differs from the classifier by 2e-05: not written"):
+        clf.export_onnx(path, X)
+    assert path.read_bytes() == b"the one before"
+    assert [p.name for p in tmp_path.iterdir()] == ["model.onnx"]
+    monkeypatch.setattr(export_module, "_add_metadata", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        clf.export_onnx(tmp_path / "other.onnx", X)
+    assert [p.name for p in tmp_path.iterdir()] == ["model.onnx"]
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    X, y = numbers()
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere"):
+        fit(X, y).export_onnx(tmp_path / "nowhere" / "model.onnx", X)
