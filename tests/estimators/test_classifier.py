@@ -575,6 +575,8 @@ def test_wrong_settings(data):
         ({"target": "elsewhere"}, "target must be a number or one of"),
         ({"target": 1.0}, "target must lie strictly between 0 and 1"),
         ({"optimizer": "magic"}, "optimizer must be 'adamw', 'sgd' or a callable, got 'magic'"),
+        ({"epochs": 0}, "epochs must be 'auto' or a whole number of at least 1, got 0"),
+        ({"batch_size": 0.5}, "batch_size must be 'auto' or a whole number"),
         ({"device": "gpu"}, "device must be 'auto', 'cpu'"),
         ({"resume": "somewhere", "random_state": None}, "resume needs random_state"),
         ({"trainer": {"devices": 2}, "random_state": None}, "several processes needs random_state"),

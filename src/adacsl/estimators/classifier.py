@@ -8,7 +8,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Sequence
-from numbers import Real
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -452,6 +452,9 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
             else getattr(self, name)
             for name in defaults._fields
         }  # fmt: skip
+        for name in ("epochs", "batch_size"):
+            if not isinstance(chosen[name], Integral) or chosen[name] < 1:
+                raise ValueError(f"{name} must be 'auto' or a whole number of at least 1, got {chosen[name]!r}")
         return Settings(
             **chosen, select=self.select, adapt=self.adapt, device=choose_device(self.device),
             precision=self.precision, seed=seed, verbose=self.verbose, trainer=dict(self.trainer or {}),

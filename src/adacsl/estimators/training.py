@@ -195,7 +195,9 @@ class MemberTraining(pl.LightningModule):
             loss = self._loss(batch)
             optimizer.zero_grad()  # type: ignore[union-attr]
             self.manual_backward(loss)
-            if self._settings.gradient_clip is not None:
+            if self._settings.gradient_clip is not None and len(self._members) > 1:
+                clip_each_member(self.net, self._settings.gradient_clip)
+            elif self._settings.gradient_clip is not None:
                 self.clip_gradients(optimizer, self._settings.gradient_clip, "norm")  # type: ignore[arg-type]
             optimizer.step()  # type: ignore[union-attr]
             schedule.step()  # type: ignore[union-attr]
@@ -378,6 +380,15 @@ class MemberTraining(pl.LightningModule):
         measured = self.history[-1]["epoch"] if self.history else 0
         if patience is not None and measured - int(self.best_epoch.max()) >= patience:
             self.trainer.should_stop = True
+
+
+def clip_each_member(net: nn.Module, limit: float) -> None:
+    """Shorten each member's gradient to the limit: a common norm would let members feel rows they must not see."""
+    gradients = [p.grad for p in net.parameters() if p.grad is not None]
+    norms = torch.stack([torch.linalg.vector_norm(g.flatten(1), dim=1) for g in gradients]).norm(dim=0)
+    scale = (limit / (norms + 1e-6)).clamp(max=1.0)
+    for gradient in gradients:
+        gradient.mul_(scale.view(-1, *[1] * (gradient.ndim - 1)))
 
 
 class KeepLast(pl.callbacks.Checkpoint):

@@ -1,0 +1,50 @@
+"""Fits classifiers on any number of processes; each process writes what it ended with.
+
+Usage: python two_processes.py FOLDER PROCESSES
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+from adacsl import AdaCSLClassifier, CostMatrix
+
+
+def made_up():
+    rng = np.random.default_rng(0)
+    y = (rng.random(301) < 0.3).astype(int)  # an odd number of rows: shares differ
+    X = rng.normal(size=(301, 4))
+    X[:, 0] += y
+    return X, y
+
+
+def net(features):
+    return nn.Sequential(nn.Linear(features, 8), nn.ReLU(), nn.Linear(8, 1))
+
+
+SCENARIOS = {"plain": {"module": net}, "folds": {"module": net, "cv": 2}, "default": {"cv": 3}}
+
+
+def run(processes, **settings):
+    trainer = {"strategy": "ddp", "accelerator": "cpu", "devices": processes} if processes > 1 else {}
+    clf = AdaCSLClassifier(
+        CostMatrix(fp=1, fn=5), epochs=5, batch_size=33, random_state=0, trainer=trainer, **settings
+    ).fit(*made_up())
+    history = {name: clf.history_[name].tolist() for name in ("lambda", "val_cost", "train_loss")}
+    return history | {"scores": clf.decision_scores(made_up()[0]).tolist(), "cost": clf.estimated_cost_.estimate}
+
+
+def main(folder, processes):
+    torch.set_num_threads(1)
+    results = {name: run(processes, **settings) for name, settings in SCENARIOS.items()}
+    rank = os.environ.get("LOCAL_RANK", "0")
+    (Path(folder) / f"{processes}-{rank}.json").write_text(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))
