@@ -12,6 +12,7 @@ import torch
 from adacsl import AdaCSLClassifier, AdaptiveWeight, CostMatrix
 from adacsl.estimators.training import (
     Data,
+    HonestScores,
     IndexBatches,
     Member,
     Settings,
@@ -73,9 +74,8 @@ def test_a_member_in_company_is_the_member_alone(select, clip):
     data, pairs = Data(x, y), folds()
     how = settings(select=select, gradient_clip=clip)
     together = train(net([0, 1, 2]), data, [member(p, k) for k, p in enumerate(pairs)], how)
-    everything = (np.arange(len(y)), np.arange(len(y)))  # a companion that trains on all rows: the batches are the same
     for k, pair in enumerate(pairs):
-        alone = train(net([k, 9]), data, [member(pair, k), member(everything)], how)
+        alone = train(net([k]), data, [member(pair, k)], how)
         assert weights_of(alone, 0) == pytest.approx(weights_of(together, k), abs=1e-4)
         mine = [row for row in together.history if row["fold"] == k]
         other = [row for row in alone.history if row["member"] == 0]
@@ -125,6 +125,34 @@ def test_a_member_is_a_weighted_regression_of_its_own_rows():
         a, b = a - lr * slope @ data, b - lr * slope.sum()
     assert done.net.weight[0].detach() == pytest.approx(a.float(), abs=1e-5)
     assert float(done.net.bias.detach()) == pytest.approx(float(b), abs=1e-5)
+
+
+@pytest.mark.parametrize("own_costs", [False, True])
+def test_honest_scores_come_from_the_epoch_that_other_rows_chose(own_costs):
+    rng = np.random.default_rng(0)
+    n, rows = 40, np.arange(10, 40)
+    y = (rng.random(n) < 0.4).astype(np.float32)
+    weight = rng.integers(1, 4, n).astype(np.float32)
+    costs = CostMatrix(fp=1, fn=rng.integers(1, 9, n).astype(float), tp=0.5) if own_costs else COSTS
+    data = Data(torch.zeros(n, 1), torch.from_numpy(y), torch.from_numpy(weight), costs if own_costs else None)
+    scores = HonestScores(data, [member((np.arange(10), rows), target=0.3)], torch.device("cpu"))
+    epochs = torch.from_numpy(rng.normal(size=(8, n, 1)).astype(np.float32))
+    for number, logits in enumerate(epochs):
+        scores.look(logits, torch.full((1,), float(number)), always=False)
+    by_class = [rows[y[rows] == label] for label in (0, 1)]
+    halves = [np.sort(np.concatenate([part[half::2] for part in by_class])) for half in (0, 1)]
+    assert sorted([*halves[0], *halves[1]]) == rows.tolist()
+    for own, other in (halves, halves[::-1]):
+        prices = [
+            costs.rows(other).total(y[other], torch.sigmoid(e[other, 0]).numpy() > 0.3, sample_weight=weight[other])
+            for e in epochs
+        ]
+        cheapest = int(np.argmin(prices))
+        assert torch.equal(scores.logits[own, 0], epochs[cheapest, own, 0])
+        assert (scores.log_weights[own, 0] == cheapest).all()
+    assert torch.isnan(scores.logits[:10]).all()
+    scores.look(epochs[0], torch.zeros(1), always=True)
+    assert torch.equal(scores.logits[rows], epochs[0, rows])
 
 
 def test_selected_members_predict_the_same():

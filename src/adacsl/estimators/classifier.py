@@ -102,7 +102,8 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
     select : {"best", "last"}
         Keep each net's cheapest epoch on its validation data, or its last.
     partition, damping, update, bounds
-        Settings of the controller, see :class:`~adacsl.AdaptiveWeight`.
+        Settings of the controller, see :class:`~adacsl.AdaptiveWeight`. "auto" is the paper's update at full speed
+        for images, and the exact odds update with damping 0.5 for tables, where it was cheaper.
     adapt : bool, default True
         False keeps lambda at 1: plain weighted cross-entropy, for comparison.
     epochs, batch_size, lr, weight_decay, optimizer, patience : number, str or "auto"
@@ -142,11 +143,15 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
     history_ : pandas.DataFrame
         One row per epoch (and net): ``epoch, fold, target, lambda, weight, threshold, val_cost, train_loss``.
     oof_scores_ : array of shape (n,)
-        Raw scores of the rows by nets that did not train on them; NaN for rows that only trained. Validation rows given
-        apart, ``validation=(X, y)``, follow behind the n training rows.
+        Raw scores of the rows by nets that did not train on them, in the epoch that was cheapest on *other* validation
+        rows (``select="best"``); NaN for rows that only trained. Validation rows given apart, ``validation=(X, y)``,
+        follow behind the n training rows.
     estimated_cost_ : Interval
-        Mean cost of the out-of-fold (validation) decisions with its 95 % bootstrap interval. The same rows also
-        steered lambda and chose the epoch: with ``cv`` the optimism is small, without it read it as a lower bound.
+        Mean cost of the out-of-fold (validation) decisions with its 95 % bootstrap interval, each row scored by a net
+        that did not train on it, in an epoch that it did not help to choose. Two biases remain: the same rows steered
+        lambda (and tuned the threshold, or chose the target), which flatters a little; with ``cv`` it speaks of single
+        nets, and their average is usually cheaper. On made-up tables of 1,000 rows it was unbiased without ``cv``, and
+        with ``cv=5`` about 15 % too high: its interval then held the cost on new data in 77 % of 30 draws, not in 95 %.
     calibration_error_ : float
         Expected calibration error (15 quantile bins) of the corrected out-of-fold probabilities.
     net_ : nn.Module
@@ -176,8 +181,8 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
         decide: str = "target",
         select: str = "best",
         partition: Partition | None = None,
-        damping: float = 1.0,
-        update: str = "exponential",
+        damping: float | str = "auto",
+        update: str = "auto",
         bounds: tuple[float, float] | None = None,
         adapt: bool = True,
         epochs: int | str = "auto",
@@ -266,11 +271,7 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
         self.costs_ = self._class_costs(rows)
         targets = self._targets()
         x = self._encode_training_rows(rows, folds)
-        members = [
-            Member(train_rows, validation_rows, self._controller(target), fold)
-            for target in targets
-            for fold, (train_rows, validation_rows) in enumerate(folds)
-        ]
+        members = self._members(targets, folds)
         settings = self._settings(rows, folds, seed)
         trained = self._train(x, rows, members, settings)
         self._finish(trained, rows, members, targets, len(folds))
@@ -427,10 +428,28 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
             return [named[self.target]]
         return [float(self.target)]
 
+    def _members(self, targets: Sequence[float], folds: Sequence[tuple[Any, Any]]) -> list[Member]:
+        """Return one member per target and fold; folds that train together share a controller."""
+        members = []
+        for target in targets:
+            shared = self._controller(target) if self._together else None
+            for fold, (train_rows, validation_rows) in enumerate(folds):
+                controller = shared or self._controller(target)
+                members.append(Member(train_rows, validation_rows, controller, fold))
+        return members
+
+    @property
+    def _together(self) -> bool:
+        """Whether all nets train as one batched computation."""
+        return not self.images_ and self.module is None
+
     def _controller(self, target: float) -> AdaptiveWeight:
+        # nets for tables are small and quick to overshoot: the exact update at half speed was cheapest on them
+        update, damping = ("exponential", 1.0) if self.images_ else ("odds", 0.5)
         return AdaptiveWeight(
-            self.costs_, target=target, partition=self.partition, damping=self.damping,
-            update=self.update, bounds=self.bounds,  # type: ignore[arg-type]
+            self.costs_, target=target, partition=self.partition, bounds=self.bounds,
+            update=update if self.update == "auto" else self.update,  # type: ignore[arg-type]
+            damping=damping if isinstance(self.damping, str) and self.damping == "auto" else self.damping,  # type: ignore[arg-type]
         )  # fmt: skip
 
     def _encode_training_rows(self, rows: _Rows, folds: Sequence[Any]) -> Tensor:
@@ -468,7 +487,7 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
         weight = None if rows.weight is None else torch.from_numpy(rows.weight)
         data = Data(x, torch.from_numpy(rows.y.astype(np.float32)), weight, rows.costs)
         folder = self._resume_folder(data, members, settings)
-        if not self.images_ and self.module is None:
+        if self._together:
             seeds = [settings.seed + m.fold for m in members]
             table = TableNet(x.shape[1], len(members), numeric=self.encoder_.numeric_features, seeds=seeds)
             return [train(table, data, members, settings, resume=folder and folder / "together")]
@@ -521,6 +540,9 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
         self, trained: list[Trained], rows: _Rows, members: list[Member], targets: list[float], folds: int
     ) -> None:
         logits = torch.cat([t.logits for t in trained], dim=1)
+        if self.decide == "bayes":
+            # undoing a weight w multiplies the odds by w: a shift of the logit
+            logits = logits + torch.cat([t.log_weights for t in trained], dim=1)
         weights = [w for t in trained for w in t.weights]
         history = [row for t in trained for row in t.history]
         candidates = [
@@ -543,10 +565,8 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
     ) -> _Candidate:
         """Judge one target by the scores of rows its nets did not train on."""
         bayes = float(self.costs_.threshold)
-        # undoing a weight w divides the odds by 1 / w: a shift of the logit
         shifts = [math.log(weights[m]) if self.decide == "bayes" else 0.0 for m in members]
-        shifted = logits[:, list(members)] + torch.tensor(shifts)
-        mean = torch.nanmean(shifted, dim=1)
+        mean = torch.nanmean(logits[:, list(members)], dim=1)
         scores = torch.sigmoid(mean.double()).numpy()
         seen = ~np.isnan(scores)
         costs = self.costs_ if rows.costs is None else rows.costs.rows(seen)
@@ -717,10 +737,10 @@ def defaults_for(n: int, *, images: bool) -> Defaults:
     """Return the training settings that "auto" stands for."""
     if images:
         return Defaults(epochs=15, batch_size=64, lr=3e-4, weight_decay=0.05, patience=None, optimizer="adamw")
-    batch = int(min(max(2 ** round(math.log2(max(n, 1) / 32)), 32), 1024))
-    steps = max(1, n // batch)
-    epochs = int(min(max(3000 // steps, 12), 60))
-    return Defaults(epochs, batch, lr=2e-3, weight_decay=1e-2, patience=max(6, epochs // 4), optimizer="adamw")
+    # small batches keep cross-fitting cheap: a batched step of five nets then costs little more than one net's
+    batch = int(min(max(2 ** round(math.log2(max(n, 1) / 32)), 32), 256))
+    epochs = int(min(max(3000 * batch // max(n, 1), 15), 40))
+    return Defaults(epochs, batch, lr=2e-3, weight_decay=0.1, patience=10, optimizer="adamw")
 
 
 def _as_costs(fp: Any, fn: Any, tp: Any, tn: Any, default: CostMatrix | None) -> CostMatrix | None:

@@ -1,8 +1,9 @@
 """The training engine: one or many nets, their cost weights steered together, on Lightning.
 
 A *member* is one net with the rows that train it, the rows that adapt it, and its controller. The members of a
-:class:`~adacsl.torch.tablenet.TableNet` (folds, targets, cost ratios) run as one batched computation: every batch goes
-through all of them, and a mask keeps each member from the rows it must not learn from. Other nets train one by one.
+:class:`~adacsl.torch.tablenet.TableNet` (folds, targets, cost ratios) run as one batched computation, each on rows of
+its own. Members may share a controller, which then looks at the validation rows of all of them. Other nets train one by
+one.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from adacsl.core.control import AdaptiveWeight
-from adacsl.core.costs import CostMatrix
+from adacsl.core.control import AdaptiveWeight, Adjustment
+from adacsl.core.costs import CostMatrix, as_host
 from adacsl.extras import requires
 from adacsl.integrations.lightning import pl
 
@@ -87,7 +88,8 @@ class Trained:
 
     net: nn.Module
     history: list[dict[str, Any]]
-    logits: Tensor  # rows x members, NaN where a row did not belong to the member's validation set
+    logits: Tensor  # rows x members, NaN where a row did not belong to the member's validation set; see HonestScores
+    log_weights: Tensor  # likewise: log of the negatives' weight in the epoch that a logit is of
     weights: list[float]  # the weight of the negatives each member's kept epoch was trained with
 
 
@@ -119,6 +121,60 @@ class IndexBatches:
             yield batches[start : start + self.block]
 
 
+class HonestScores:
+    """Validation scores that do not flatter the choice of the epoch.
+
+    The epoch that is cheapest on some rows looks cheaper on them than it is. So each member's validation rows are
+    halved, stratified, and a row's score is taken from the epoch that was cheapest on the *other* half.
+    """
+
+    def __init__(self, data: Data, members: Sequence[Member], device: torch.device) -> None:
+        n, m = len(data.y), len(members)
+        stakes, inside = np.zeros((2, n, m), dtype=np.float32), np.zeros((2, n, m), dtype=bool)
+        y = data.y.cpu().numpy() > 0.5
+        for number, member in enumerate(members):
+            stake = _stakes(y, member.controller.costs if data.costs is None else data.costs)
+            if data.sample_weight is not None:
+                stake = stake * data.sample_weight.cpu().numpy()
+            for label in (False, True):
+                rows = member.validation[y[member.validation] == label]
+                for half in (0, 1):
+                    stakes[half, rows[half::2], number] = stake[rows[half::2]]
+                    inside[half, rows[half::2], number] = True
+        odds = [math.log(member.controller.target / (1.0 - member.controller.target)) for member in members]
+        self.cuts = torch.tensor(odds, dtype=torch.float32, device=device)
+        self.stakes, self.inside = torch.from_numpy(stakes).to(device), torch.from_numpy(inside).to(device)
+        self.cheapest = torch.full((2, m), float("inf"), device=device)
+        self.logits = torch.full((n, m), float("nan"), device=device)
+        self.log_weights = torch.zeros((n, m), device=device)
+
+    def look(self, logits: Tensor, log_weights: Tensor, *, always: bool) -> None:
+        """Take the scores of an epoch wherever it is the cheapest so far on the other half (or always)."""
+        # what the decisions cost, up to a constant
+        costs = (self.stakes * (logits > self.cuts)).sum(1)
+        better = torch.ones_like(costs, dtype=torch.bool) if always else costs < self.cheapest
+        self.cheapest = torch.where(better, costs, self.cheapest)
+        taken = (self.inside & better.flip(0)[:, None, :]).any(0)
+        self.logits = torch.where(taken, logits, self.logits)
+        self.log_weights = torch.where(taken, log_weights, self.log_weights)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return what has been found so far."""
+        return {"cheapest": self.cheapest, "logits": self.logits, "log_weights": self.log_weights}
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Go on from there."""
+        device = self.cuts.device
+        self.cheapest, self.logits = state["cheapest"].to(device), state["logits"].to(device)
+        self.log_weights = state["log_weights"].to(device)
+
+
+def _stakes(y: np.ndarray[Any, Any], costs: CostMatrix) -> np.ndarray[Any, Any]:
+    """Return what calling each row positive costs more than calling it negative."""
+    fp, fn, tp, tn = (np.asarray(as_host(cell), dtype=np.float64) for cell in (costs.fp, costs.fn, costs.tp, costs.tn))
+    return np.where(y, tp - fn, fp - tn)
+
+
 class MemberTraining(pl.LightningModule):
     """Trains all members of a net at once and steers each one's weight."""
 
@@ -132,15 +188,15 @@ class MemberTraining(pl.LightningModule):
         self.net, self.prepare = net, prepare
         self._data, self._members, self._settings = data, list(members), settings
         self.register_buffer("negative_weight", self._weights_now(), persistent=False)
-        self._train_rows = _union([m.train for m in members])
-        self._validation_rows = _union([m.validation for m in members])
-        self._mask = _training_mask(members, len(data.y)) if len(members) > 1 else None
+        self._train_rows = _side_by_side([m.train for m in members])
+        self._validation_rows = _side_by_side([m.validation for m in members])
         self.history: list[dict[str, Any]] = []
         self.best_cost = np.full(len(members), np.inf)
         self.best_epoch = np.full(len(members), -1)
         self.best_weight = [m.controller.weight for m in members]
         self.best_state: dict[str, Tensor] = {}
-        self.best_logits: Tensor | None = None
+        self.honest: HonestScores | None = None
+        self._saved_honest: dict[str, Tensor] | None = None
         self._losses: list[Tensor] = []
 
     # data
@@ -153,9 +209,12 @@ class MemberTraining(pl.LightningModule):
             None if self._data.sample_weight is None else self._data.sample_weight.to(self.device, torch.float32),
             self._data.costs,
         )
-        self._mask = None if self._mask is None else self._mask.to(self.device)
         self._train_rows = self._train_rows.to(self.device)
         self._validation_rows = self._validation_rows.to(self.device)
+        self.honest = HonestScores(self._data, self._members, self.device)
+        if self._saved_honest is not None:
+            self.honest.load_state_dict(self._saved_honest)
+        self.best_state = {name: value.to(self.device) for name, value in self.best_state.items()}
 
     def train_dataloader(self) -> Any:
         """Return shuffled batches of row numbers."""
@@ -207,21 +266,22 @@ class MemberTraining(pl.LightningModule):
         """Return the sum of the members' mean losses over the batch of the whole group of processes."""
         data = self._data
         rows, share = share_of_batch(batch)
-        logits: Tensor = self(data.x[rows]).float()
-        y = data.y[rows][:, None]
+        logits = self._logits(rows)
+        y = data.y[rows]
         # y + (1 - y) w, the weight of each sample in each member's loss (eq. 9)
         weight = torch.lerp(self.negative_weight, torch.ones_like(self.negative_weight), y)
         if data.sample_weight is not None:
-            weight = weight * data.sample_weight[rows][:, None]
-        if self._mask is not None:
-            mask = self._mask[batch]
-            weight = weight * (mask if share == 1 else self._mask[rows]) * share / mask.sum(0).clamp(min=1.0)
-        else:
-            weight = weight * share / len(batch)
+            weight = weight * data.sample_weight[rows]
+        weight = weight * (share / len(batch))
         losses: Tensor = F.binary_cross_entropy_with_logits(
             logits, y[:, :, None].expand_as(logits), weight=weight[:, :, None].expand_as(logits), reduction="sum"
         )
         return losses / logits.shape[2]
+
+    def _logits(self, rows: Tensor) -> Tensor:
+        """Return the logits of each member's own rows: batch x members x heads, in float32."""
+        logits: Tensor = self(self._data.x[rows if len(self._members) > 1 else rows[:, 0]])
+        return logits.float()
 
     def on_validation_epoch_start(self) -> None:
         """Start anew."""
@@ -230,7 +290,7 @@ class MemberTraining(pl.LightningModule):
     def validation_step(self, block: tuple[Tensor, ...], batch_idx: int) -> None:
         """Keep each member's logits, averaged over its heads."""
         rows, _ = share_of_batch(block[0])
-        self._collected.append((rows, self(self._data.x[rows]).float().mean(2)))
+        self._collected.append((rows, self._logits(rows).mean(2)))
 
     def on_validation_epoch_end(self) -> None:
         """Measure every member, keep the best, steer the weights."""
@@ -239,12 +299,13 @@ class MemberTraining(pl.LightningModule):
         logits = self._gathered_logits()
         loss = self._mean_training_loss()
         improved = []
-        for number, member in enumerate(self._members):
-            row = self._step_member(member, torch.sigmoid(logits[:, number]))
-            row |= {"epoch": self.current_epoch, "member": number, "fold": member.fold, "train_loss": loss}
-            self.history.append(row)
+        if self.honest is not None:
+            self.honest.look(logits, self.negative_weight.log(), always=self._settings.select == "last")
+        rows = self._measure(torch.sigmoid(logits))
+        for number, row in enumerate(rows):
+            self.history.append(row | {"epoch": self.current_epoch, "train_loss": loss})
             improved.append(row["val_cost"] < self.best_cost[number])
-        self._keep(np.asarray(improved), logits)
+        self._keep(np.asarray(improved))
         self.negative_weight.copy_(self._weights_now())
         self.log(
             "val_cost", float(np.mean([r["val_cost"] for r in self.history[-len(self._members) :]])), prog_bar=True
@@ -271,7 +332,7 @@ class MemberTraining(pl.LightningModule):
             "best_epoch": self.best_epoch.tolist(),
             "best_weight": list(self.best_weight),
             "best_state": self.best_state,
-            "best_logits": self.best_logits,
+            "honest": None if self.honest is None else self.honest.state_dict(),
         }
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
@@ -282,7 +343,9 @@ class MemberTraining(pl.LightningModule):
         self.history = state["history"]
         self.best_cost, self.best_epoch = np.asarray(state["best_cost"]), np.asarray(state["best_epoch"])
         self.best_weight, self.best_state = state["best_weight"], state["best_state"]
-        self.best_logits = state["best_logits"]
+        self._saved_honest = state["honest"]
+        if self.honest is not None and self._saved_honest is not None:
+            self.honest.load_state_dict(self._saved_honest)
         self.negative_weight.copy_(self._weights_now())
 
     # parts
@@ -301,7 +364,7 @@ class MemberTraining(pl.LightningModule):
                 "lower lr, or check the features for extreme values"
             )
         logits = torch.zeros(len(self._data.y), len(self._members), device=values.device)
-        logits[rows] = values
+        logits.scatter_(0, rows, values)
         if self.trainer.world_size > 1:
             # a row repeated to fill a last batch holds the same value everywhere: the largest magnitude is that value
             low, high = logits.clone(), logits
@@ -320,43 +383,66 @@ class MemberTraining(pl.LightningModule):
             loss /= self.trainer.world_size
         return float(loss) / len(self._members)
 
-    def _step_member(self, member: Member, scores: Tensor) -> dict[str, Any]:
-        rows = torch.as_tensor(member.validation, device=scores.device)
-        data, controller = self._data, member.controller
-        used = controller.weight
+    def _measure(self, scores: Tensor) -> list[dict[str, Any]]:
+        """Step every controller once, with the scores of all members it steers, and describe each member."""
+        rows: dict[int, dict[str, Any]] = {}
+        for controller in {id(m.controller): m.controller for m in self._members}.values():
+            steered = [i for i, m in enumerate(self._members) if m.controller is controller]
+            used = controller.weight
+            step, costs = self._step(controller, steered, scores)
+            total = sum(step.sizes)
+            shared = {
+                "threshold": sum(t * n for t, n in zip(step.thresholds, step.sizes, strict=True)) / total,
+                "lambda": step.lambda_ if self._settings.adapt else 1.0,
+                "weight": used,
+                "target": controller.target,
+            }
+            for number, cost in zip(steered, costs, strict=True):
+                own = {"val_cost": cost, "member": number, "fold": self._members[number].fold}
+                rows[number] = own | shared
+        return [rows[number] for number in range(len(self._members))]
+
+    def _step(self, controller: AdaptiveWeight, steered: list[int], scores: Tensor) -> tuple[Adjustment, list[float]]:
+        """Return what the controller did, and the validation cost of each member it steers."""
         if not self._settings.adapt:
             controller = copy.deepcopy(controller)
+        parts = [self._members[i].validation for i in steered]
+        columns = np.repeat(steered, [len(part) for part in parts])
+        every = np.concatenate(parts)
         step = controller.step(
-            scores[rows],
-            data.y[rows],
-            costs=None if data.costs is None else data.costs.rows(member.validation),
-            sample_weight=None if data.sample_weight is None else data.sample_weight[rows],
+            scores[torch.as_tensor(every, device=scores.device), torch.as_tensor(columns, device=scores.device)],
+            **self._labels_of(every),
         )
-        total = sum(step.sizes)
-        threshold = sum(t * n for t, n in zip(step.thresholds, step.sizes, strict=True)) / total
+        if len(steered) == 1:
+            return step, [step.cost]
+        decided = scores > controller.target
+        return step, [self._cost_of(controller, self._members[i].validation, decided[:, i]) for i in steered]
+
+    def _labels_of(self, every: np.ndarray[Any, Any]) -> dict[str, Any]:
+        data, rows = self._data, torch.as_tensor(every, device=self._data.y.device)
         return {
-            "val_cost": step.cost,
-            "threshold": threshold,
-            "lambda": step.lambda_ if self._settings.adapt else 1.0,
-            "weight": used,
-            "target": controller.target,
+            "labels": data.y[rows],
+            "costs": None if data.costs is None else data.costs.rows(every),
+            "sample_weight": None if data.sample_weight is None else data.sample_weight[rows],
         }
 
-    def _keep(self, improved: np.ndarray[Any, Any], logits: Tensor) -> None:
+    def _cost_of(self, controller: AdaptiveWeight, own: np.ndarray[Any, Any], decided: Tensor) -> float:
+        known = self._labels_of(own)
+        costs = controller.costs if known["costs"] is None else known["costs"]
+        rows = torch.as_tensor(own, device=decided.device)
+        return costs.mean(known["labels"], decided[rows], sample_weight=known["sample_weight"])
+
+    def _keep(self, improved: np.ndarray[Any, Any]) -> None:
         if self._settings.select == "last":
             improved = np.ones_like(improved)
         chosen = np.flatnonzero(improved)
         if not len(chosen):
             return
-        if self.best_logits is None:
-            self.best_logits = torch.full_like(logits, float("nan"))
         latest = self.history[-len(self._members) :]
         for number in chosen:
             self.best_cost[number] = latest[number]["val_cost"]
             self.best_epoch[number] = self.current_epoch
             self.best_weight[number] = latest[number]["weight"]
-            rows = torch.as_tensor(self._members[number].validation, device=logits.device)
-            self.best_logits[rows, number] = logits[rows, number]
         self._keep_state(chosen)
 
     def _keep_state(self, chosen: np.ndarray[Any, Any]) -> None:
@@ -424,14 +510,15 @@ def train(
         path = None if resume is None else _last_checkpoint(resume)
         with _plain_interrupt():
             trainer.fit(module, ckpt_path=path, weights_only=True if path else None)
-    if module.best_logits is None:
+    if module.honest is None or not module.best_state:
         raise RuntimeError(
             f"training ended ({trainer.state.status.value}) without a measured epoch in this process: use at least one "
             "epoch, and strategies that run the script in every process ('ddp', not 'ddp_spawn' or 'ddp_notebook')"
         )
     net.load_state_dict(module.best_state)
     net.to("cpu")
-    return Trained(net, module.history, module.best_logits.cpu(), list(module.best_weight))
+    honest = module.honest
+    return Trained(net, module.history, honest.logits.cpu(), honest.log_weights.cpu(), list(module.best_weight))
 
 
 def predict_logits(
@@ -533,15 +620,10 @@ def _warm_cosine(progress: float, warm: float) -> float:
     return 0.5 * (1.0 + math.cos(math.pi * min(1.0, (progress - warm) / (1.0 - warm))))
 
 
-def _union(parts: Sequence[np.ndarray[Any, Any]]) -> Tensor:
-    return torch.as_tensor(np.unique(np.concatenate(parts)))
-
-
-def _training_mask(members: Sequence[Member], n: int) -> Tensor:
-    mask = torch.zeros(n, len(members))
-    for number, member in enumerate(members):
-        mask[torch.as_tensor(member.train), number] = 1.0
-    return mask
+def _side_by_side(parts: Sequence[np.ndarray[Any, Any]]) -> Tensor:
+    """Return one column of row numbers per member; shorter ones start again from their top."""
+    longest = max(len(part) for part in parts)
+    return torch.from_numpy(np.stack([np.resize(part, longest) for part in parts], axis=1).astype(np.int64))
 
 
 def _mix(*numbers: int) -> int:
