@@ -1,4 +1,4 @@
-# ruff: noqa: ANN, D101, D102
+# ruff: noqa: ANN001, ANN201, ANN204, D101, D102
 """Your own LightningModule made cost-sensitive by two changed lines.
 
 python examples/lightning_module.py
