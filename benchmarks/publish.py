@@ -1,19 +1,30 @@
-"""Turn benchmarks/results/*.json into docs/benchmarks.md and the table in README.md.
+"""Turn benchmarks/results into docs/benchmarks.md (speed), docs/results.md (costs) and two tables in README.md.
 
 python benchmarks/publish.py
+
+Speed: every ``*.json`` of the harness. Costs: ``ham10k_image.csv``, ``ham10k_lesion.csv`` and ``tables.csv``, each with
+an optional ``NAME.meta.json`` that holds ``date``, ``device``, ``command`` and, where it helps, ``versions`` and
+``note``. What is not there is said to be not measured.
 """
 
 from __future__ import annotations
 
+import argparse
+import csv
 import json
+import math
 import re
+import statistics
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 BEGIN, END = "<!-- benchmarks: begin (made by benchmarks/publish.py) -->", "<!-- benchmarks: end -->"
+COSTS_BEGIN, COSTS_END = "<!-- results: begin (made by benchmarks/publish.py) -->", "<!-- results: end -->"
 ORDER = (
     "cpu_threshold_search", "h200_threshold_search", "cpu_loss", "h200_loss", "cpu_import_time",
+    "h200_epoch_time", "h200_crossfit_time", "cpu_crossfit_time",
     "cpu_busy_threshold_search", "cpu_busy_loss", "cpu_busy_import_time",
 )  # fmt: skip
 
@@ -29,16 +40,26 @@ kept busy are shown last, under that name.
 """
 
 
-def main() -> None:
-    runs = {path.stem: json.loads(path.read_text()) for path in sorted((ROOT / "benchmarks/results").glob("*.json"))}
-    names = [n for n in ORDER if n in runs] + [n for n in runs if n not in ORDER]
-    page = HEAD + "".join(section(runs[name], name) for name in names)
-    (ROOT / "docs/benchmarks.md").write_text(page)
-    readme = ROOT / "README.md"
-    text = readme.read_text()
-    if BEGIN in text:
-        head, tail = text.split(BEGIN)[0], text.split(END)[1]
-        readme.write_text(f"{head}{BEGIN}\n{short_table({n: runs[n] for n in names})}\n{END}{tail}")
+def main(root: Path = ROOT) -> None:
+    folder = root / "benchmarks/results"
+    found = {p.stem: json.loads(p.read_text()) for p in sorted(folder.glob("*.json")) if not p.stem.endswith(".meta")}
+    runs = {name: found[name] for name in [*(n for n in ORDER if n in found), *(n for n in found if n not in ORDER)]}
+    (root / "docs/benchmarks.md").write_text(HEAD + "".join(section(run, name) for name, run in runs.items()))
+    studies = read_studies(folder)
+    bars = all_bars(studies, runs)
+    (root / "docs/results.md").write_text(results_page(studies, bars, runs))
+    replace(root / "README.md", BEGIN, END, short_table(runs))
+    replace(root / "README.md", COSTS_BEGIN, COSTS_END, bar_table([b for b in bars if b["kind"] == "cost"], studies))
+
+
+def replace(path: Path, begin: str, end: str, content: str) -> None:
+    """Put content between two marks, if the file has them."""
+    text = path.read_text()
+    if begin in text:
+        path.write_text(f"{text.split(begin)[0]}{begin}\n{content}\n{end}{text.split(end)[1]}")
+
+
+# speed
 
 
 def section(run: dict[str, Any], name: str) -> str:
@@ -139,5 +160,281 @@ def verdict(row: dict[str, Any]) -> str:
     return {None: "", True: ", met", False: ", **missed**"}[row["met"]]
 
 
+# costs
+
+Rows = list[dict[str, Any]]
+
+RESULTS_HEAD = """\
+<!-- made by benchmarks/publish.py from benchmarks/results: do not edit -->
+
+# Results
+
+What `AdaCSLClassifier` costs on real data, against the bars the project set itself before measuring. Missed bars and
+lost comparisons are listed like the others. "95 %" is Student's interval of the mean over the splits; training sets of
+different splits overlap, so it is somewhat too narrow.
+"""
+
+HAM_BARS = {"single": {1: 0.36, 3: 0.53, 5: 0.61}, "cv=5": {1: 0.31, 3: 0.48, 5: 0.56}}
+TABLE_BAR = 0.95
+YARDSTICK = "wce-single"
+MODES = {
+    "wce-single": "weighted cross-entropy, one split",
+    "adacsl-single": "AdaCSL, one split",
+    "adacsl-cv": "AdaCSL, cv=5",
+    "wce-cv": "weighted cross-entropy, cv=5",
+    "ce-bayes-cv": "cross-entropy + Bayes threshold, cv=5",
+    "hgb-bayes": "gradient boosting + Bayes threshold",
+}
+COMMANDS = {
+    "ham10k_image": "python benchmarks/ham10k.py --out benchmarks/results/ham10k_image.csv",
+    "ham10k_lesion": "python benchmarks/ham10k.py --by-group --out benchmarks/results/ham10k_lesion.csv",
+    "tables": "python benchmarks/tables.py --out benchmarks/results/tables.csv",
+}
+TEXT_COLUMNS = ("split_by", "mode", "table")
+T_975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+         2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045)  # fmt: skip
+
+
+def read_studies(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return what there is of the CSV files, with what is known of how they were made."""
+    studies = {}
+    for name, command in COMMANDS.items():
+        path, meta = folder / f"{name}.csv", folder / f"{name}.meta.json"
+        if not path.exists():
+            continue
+        with path.open(newline="") as file:
+            rows = [{k: v if k in TEXT_COLUMNS else float(v) for k, v in row.items()} for row in csv.DictReader(file)]
+        if rows:
+            about = json.loads(meta.read_text()) if meta.exists() else {}
+            studies[name] = {"rows": rows, "about": {"command": command} | about}
+    return studies
+
+
+def all_bars(studies: dict[str, dict[str, Any]], runs: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return every bar of the project's costs and times, with what was measured or None."""
+    bars = []
+    rows = studies.get("ham10k_image", {}).get("rows", [])
+    for mode, of_k in HAM_BARS.items():
+        for k, bar in of_k.items():
+            costs = pick(rows, "normalized_cost", mode=mode, k=k)
+            value = statistics.mean(costs) if costs else None
+            what = f"HAM10K, normalised cost, {'one split' if mode == 'single' else mode}, k = {k}"
+            bars.append({"kind": "cost", "what": what, "value": value, "bar": bar, "splits": len(costs), "needed": 3})
+    tables = studies.get("tables", {}).get("rows", [])
+    cells = table_cells(tables, "adacsl-cv")
+    bars.append({
+        "kind": "cost", "what": f"tables, cost relative to {MODES[YARDSTICK]}: {MODES['adacsl-cv']}",
+        "value": mean_ratio(cells) if cells else None, "bar": TABLE_BAR,
+        "splits": min((len(cell) for cell in cells.values()), default=0), "needed": 5,
+    })  # fmt: skip
+    for name, run in runs.items():
+        bars += [
+            {"kind": "time", "what": f"{sentence(run['title'])}: {row['name']} against {row['against']}",
+             "value": row["ratio"], "bar": row["bar"], "splits": None, "needed": None}
+            for row in run["results"]
+            if name.endswith(("_epoch_time", "_crossfit_time")) and row["bar"] is not None
+        ]  # fmt: skip
+    return bars
+
+
+def bar_table(bars: list[dict[str, Any]], studies: dict[str, dict[str, Any]]) -> str:
+    if all(bar["value"] is None for bar in bars):
+        return "Not measured yet with this version."
+    lines = ["| what | measured | bar | |", "|---|--:|--:|---|"]
+    for bar in bars:
+        value = "-" if bar["value"] is None else f"{bar['value']:.3f}"
+        lines.append(f"| {bar['what']} | {value} | {bar['bar']:g} | {judged(bar)} |")
+    dates = sorted({str(study["about"].get("date", "date not recorded")) for study in studies.values()})
+    lines.append(
+        f"\nMeans over the splits, {' and '.join(dates)}; spreads, seeds and commands are in the docs' results page."
+    )
+    return "\n".join(lines)
+
+
+def judged(bar: dict[str, Any]) -> str:
+    if bar["value"] is None:
+        return "not measured yet"
+    if math.isnan(bar["value"]):
+        return "not defined: a method costs 0 on some table"
+    verdict = "met" if bar["value"] <= bar["bar"] else "**missed**"
+    few = bar["needed"] is not None and bar["splits"] < bar["needed"]
+    return f"{verdict}, but only {bar['splits']} of {bar['needed']} splits" if few else verdict
+
+
+def results_page(
+    studies: dict[str, dict[str, Any]], bars: list[dict[str, Any]], runs: dict[str, dict[str, Any]]
+) -> str:
+    parts = [RESULTS_HEAD, "\n## The bars\n\n", bar_table(bars, studies), "\n"]
+    parts += [image_section(name, studies.get(name)) for name in ("ham10k_image", "ham10k_lesion")]
+    parts.append(table_section(studies.get("tables")))
+    timed = {n: run for n, run in runs.items() if n.endswith(("_epoch_time", "_crossfit_time"))}
+    parts.append("\n## Training time\n")
+    if not timed:
+        parts.append("\nNot measured yet with this version.\n")
+    parts += [section(run, name).replace("\n## ", "\n### ", 1) for name, run in timed.items()]
+    return "".join(parts)
+
+
+def provenance(study: dict[str, Any], name: str) -> str:
+    about, seeds = study["about"], sorted({int(row["split"]) for row in study["rows"]})
+    parts = [str(about.get("date", "date not recorded")), str(about.get("device", "device not recorded"))]
+    if "versions" in about:
+        parts.append(", ".join(f"{k} {v}" for k, v in about["versions"].items()))
+    parts.append(f"splits (seeds) {', '.join(map(str, seeds))}")
+    parts += [str(about["note"])] if "note" in about else []
+    return f"`{about['command']}`\n\n{'; '.join(parts)}; `benchmarks/results/{name}.csv`.\n"
+
+
+def image_section(name: str, study: dict[str, Any] | None) -> str:
+    how = "random by image, as in the paper" if name == "ham10k_image" else "by lesion: no lesion on two sides"
+    head = f"\n## HAM10K, splits {how}\n\n"
+    if study is None:
+        return f"{head}Not measured yet with this version.\n"
+    lines = [
+        "64 x 64 pixels, ResNet-18 from local ImageNet weights. 65 / 15 / 20 % of the rows train, adapt and test; with "
+        "cv=5 the first two parts do both. Costs are inverse priors, misses k times dearer, and normalised: 1 is the "
+        "best constant decision." + ("" if name == "ham10k_image" else " No bar was set for these splits."),
+        "",
+        provenance(study, name),
+        "| | k | splits | normalised cost | sd | 95 % | bar |",
+        "|---|--:|--:|--:|--:|--:|---|",
+    ]
+    groups = sorted({(row["mode"], row["k"]) for row in study["rows"]}, key=lambda g: (g[0] != "single", g))
+    for mode, k in groups:
+        values = pick(study["rows"], "normalized_cost", mode=mode, k=k)
+        bar = HAM_BARS.get(mode, {}).get(int(k)) if name == "ham10k_image" else None
+        met = "-" if bar is None else f"{bar:g}, {'met' if statistics.mean(values) <= bar else '**missed**'}"
+        lines.append(f"| {mode} | {k:g} | {len(values)} | {mean_sd_interval(values)} | {met} |")
+    lines += [
+        "",
+        "| | k | accuracy | test cost | estimated cost | test / estimated | calibration error | seconds |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for mode, k in groups:
+        accuracy, test, estimated, error, seconds = (
+            statistics.mean(pick(study["rows"], column, mode=mode, k=k))
+            for column in ("accuracy", "mean_test_cost", "estimated_cost", "calibration_error", "seconds")
+        )
+        ratio = f"{test / estimated:.2f}" if estimated else "-"
+        costs = f"{test:.3f} | {estimated:.3f} | {ratio}"
+        lines.append(f"| {mode} | {k:g} | {accuracy:.3f} | {costs} | {error:.3f} | {seconds:.0f} |")
+    lines.append('\n"Test / estimated" above 1: `estimated_cost_` was too low.')
+    return head + "\n".join(lines) + "\n"
+
+
+def table_section(study: dict[str, Any] | None) -> str:
+    head = f"\n## Tables: cost relative to {MODES[YARDSTICK]}\n\n"
+    if study is None:
+        return f"{head}Not measured yet with this version.\n"
+    rows = study["rows"]
+    modes = [mode for mode in MODES if any(row["mode"] == mode for row in rows)]
+    names = list(dict.fromkeys(row["table"] for row in rows))
+    cells = {mode: table_cells(rows, mode) for mode in modes}
+    compared = [mode for mode in modes if mode != YARDSTICK and cells[mode]]
+    if not compared:
+        return f"{head}{provenance(study, 'tables')}\nNo split has both {YARDSTICK} and another method.\n"
+    lines = [
+        "Costs are inverse priors, misses k times dearer (rho = k IR). Ratio of the mean test costs over the splits "
+        "both methods have, geometric mean over k and tables; below 1 is cheaper. 95 %: jackknife over the splits.",
+        "",
+        provenance(study, "tables"),
+        "| table | " + " | ".join(MODES[mode] for mode in compared) + " |",
+        "|---|" + "--:|" * len(compared),
+    ]
+    lines += [f"| {name} | {ratios(cells, compared, lambda cell, n=name: cell[0] == n)} |" for name in names]
+    lines.append(f"| **all** | {ratios(cells, compared, lambda _: True)} |")
+    lines.append("| 95 % | " + " | ".join(jackknife(cells[mode]) for mode in compared) + " |")
+    for k in sorted({row["k"] for row in rows}):
+        lines.append(f"| all, k = {k:g} | {ratios(cells, compared, lambda cell, k=k: cell[1] == k)} |")
+    lines += ["", *losses(cells, names), "", "| | seconds per fit (mean) | normalised cost (mean) |", "|---|--:|--:|"]
+    for mode in modes:
+        seconds, costs = pick(rows, "seconds", mode=mode), pick(rows, "normalized_cost", mode=mode)
+        lines.append(f"| {MODES[mode]} | {statistics.mean(seconds):.1f} | {statistics.mean(costs):.3f} |")
+    return head + "\n".join(lines) + "\n"
+
+
+Cells = dict[tuple[str, float], dict[int, tuple[float, float]]]
+
+
+def table_cells(rows: Rows, mode: str) -> Cells:
+    """Return, for each table and k, the costs of a method and of the yardstick on the splits that both have."""
+    ours, theirs = (
+        {(r["table"], r["k"], int(r["split"])): r["cost"] for r in rows if r["mode"] == m} for m in (mode, YARDSTICK)
+    )
+    cells: Cells = {}
+    for table, k, split in sorted(ours.keys() & theirs.keys()):
+        key = (table, k, split)
+        cells.setdefault((table, k), {})[split] = (ours[key], theirs[key])
+    return cells
+
+
+def mean_ratio(cells: Cells, left_out: int | None = None) -> float:
+    """Return the geometric mean over cells of the ratio of mean costs; NaN where a mean is zero."""
+    logs = []
+    for cell in cells.values():
+        pairs = [pair for split, pair in cell.items() if split != left_out]
+        ours, theirs = sum(a for a, _ in pairs), sum(b for _, b in pairs)
+        if not pairs:
+            continue
+        if ours <= 0 or theirs <= 0:
+            return math.nan
+        logs.append(math.log(ours / theirs))
+    return math.exp(statistics.mean(logs)) if logs else math.nan
+
+
+def jackknife(cells: Cells) -> str:
+    splits = sorted({split for cell in cells.values() for split in cell})
+    n = len(splits)
+    if n < 2 or any(math.isnan(mean_ratio(cells, left_out=split)) for split in [None, *splits]):
+        return "-"
+    logs = [math.log(mean_ratio(cells, left_out=split)) for split in splits]
+    middle, centre = math.log(mean_ratio(cells)), statistics.mean(logs)
+    reach = student(n) * math.sqrt((n - 1) / n * sum((x - centre) ** 2 for x in logs))
+    return f"{math.exp(middle - reach):.3f} to {math.exp(middle + reach):.3f}"
+
+
+def ratios(cells: dict[str, Cells], modes: Sequence[str], wanted: Callable[[tuple[str, float]], bool]) -> str:
+    values = [mean_ratio({key: cell for key, cell in cells[mode].items() if wanted(key)}) for mode in modes]
+    return " | ".join("-" if math.isnan(value) else f"{value:.3f}" for value in values)
+
+
+def losses(cells: dict[str, Cells], names: list[str]) -> list[str]:
+    """Say on which tables the classifier did not win."""
+
+    def on(mode: str, table: str) -> float:
+        return mean_ratio({key: cell for key, cell in cells.get(mode, {}).items() if key[0] == table})
+
+    lines = []
+    for mode in ("adacsl-single", "adacsl-cv"):
+        if cells.get(mode):
+            dearer = [name for name in names if on(mode, name) > 1]
+            lines.append(f"- {MODES[mode]} is dearer than {MODES[YARDSTICK]} on: {', '.join(dearer) or 'none'}.")
+    for mode in ("wce-cv", "ce-bayes-cv", "hgb-bayes"):
+        if cells.get(mode) and cells.get("adacsl-cv"):
+            cheaper = [name for name in names if on(mode, name) < on("adacsl-cv", name)]
+            lines.append(f"- {MODES[mode]} is cheaper than {MODES['adacsl-cv']} on: {', '.join(cheaper) or 'none'}.")
+    return lines
+
+
+def pick(rows: Rows, column: str, **wanted: Any) -> list[float]:
+    return [row[column] for row in rows if all(row[key] == value for key, value in wanted.items())]
+
+
+def mean_sd_interval(values: list[float]) -> str:
+    mean, n = statistics.mean(values), len(values)
+    if n < 2:
+        return f"**{mean:.3f}** | - | -"
+    sd = statistics.stdev(values)
+    reach = student(n) * sd / math.sqrt(n)
+    return f"**{mean:.3f}** | {sd:.3f} | {mean - reach:.3f} to {mean + reach:.3f}"
+
+
+def student(n: int) -> float:
+    """Return the 97.5 % quantile of Student's t with n - 1 degrees of freedom."""
+    return T_975[n - 2] if n - 2 < len(T_975) else 1.96
+
+
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--root", type=Path, default=ROOT, help="the checkout to read from and write to")
+    main(parser.parse_args().root)

@@ -1,6 +1,7 @@
 """Make the documentation's pictures, each in a light and a dark version.
 
-python docs/figures.py
+python docs/figures.py                # all of them
+python docs/figures.py crossfit       # some
 """
 
 from __future__ import annotations
@@ -30,15 +31,18 @@ COSTS = CostMatrix(fp=1, fn=8)
 def main() -> None:
     torch.set_num_threads(1)
     FOLDER.mkdir(parents=True, exist_ok=True)
-    pictures: dict[str, Callable[[dict[str, Any]], Any]] = {
-        "overview": overview(train_run()),
-        "costs": expected_costs,
-        "thresholds": tied_intervals,
-        "lambda": update_rules,
-        "calibration": corrected_probabilities(weighted_run()),
+    pictures: dict[str, Callable[[], Callable[[dict[str, Any]], Any]]] = {
+        "overview": lambda: overview(train_run()),
+        "costs": lambda: expected_costs,
+        "thresholds": lambda: tied_intervals,
+        "lambda": lambda: update_rules,
+        "calibration": lambda: corrected_probabilities(weighted_run()),
+        "crossfit": lambda: crossfit,
     }
+    wanted = [name for name in pictures if name in sys.argv] or list(pictures)
+    drawn = {name: pictures[name]() for name in wanted}
     for look, style in LOOKS.items():
-        for name, draw in pictures.items():
+        for name, draw in drawn.items():
             with mpl.rc_context(settings(style)):
                 figure = draw(style)
                 figure.savefig(FOLDER / f"{name}-{look}.svg", metadata={"Date": None}, transparent=True)
@@ -181,6 +185,34 @@ def update_rules(style: dict[str, Any]) -> Any:
     axes[0].set_ylabel("lambda is multiplied by")
     axes[1].legend(loc="lower right")
     return figure
+
+
+def crossfit(style: dict[str, Any]) -> Any:
+    folds, (blue, orange, *_) = 5, style["colors"]
+    on_orange = "#ffffff" if style is LOOKS["light"] else "#131416"
+    figure, axis = plt.subplots(figsize=(8.4, 3.3))
+    for net in range(folds):
+        for fold in range(folds):
+            adapts = net == fold
+            axis.add_patch(box((fold, net), orange if adapts else blue, 0.85 if adapts else 0.25))
+            axis.text(fold + 0.47, net + 0.4, "adapts" if adapts else "trains", ha="center", va="center",
+                      color=on_orange if adapts else style["ink"], fontsize=9)  # fmt: skip
+        axis.text(-0.15, net + 0.4, f"net {net + 1}", ha="right", va="center")
+        axis.text(folds + 0.1, net + 0.4, f"logit of net {net + 1}", va="center", fontsize=9)
+        axis.text(net + 0.47, -0.2, f"fold {net + 1}", ha="center", va="bottom")
+    axis.add_patch(box((0, folds + 0.45), orange, 0.85, width=folds - 0.06))
+    axis.text(-0.15, folds + 0.85, "all rows", ha="right", va="center")
+    axis.text(2.47, folds + 0.85, "out-of-fold scores: steer lambda, tune, estimate the cost", ha="center", va="center",
+              color=on_orange, fontsize=9)  # fmt: skip
+    axis.plot([6.15, 6.25, 6.25, 6.15], [0.1, 0.1, folds - 0.3, folds - 0.3], color=style["ink"], lw=1)
+    axis.text(6.4, folds / 2 - 0.1, "mean: the score\nof a new row", va="center", fontsize=9)
+    axis.set(xlim=(-0.9, 7.7), ylim=(folds + 1.4, -0.7))
+    axis.axis("off")
+    return figure
+
+
+def box(corner: tuple[float, float], color: str, alpha: float, width: float = 0.94) -> Any:
+    return mpl.patches.Rectangle(corner, width, 0.8, color=color, alpha=alpha, lw=0)
 
 
 def corrected_probabilities(run: Any) -> Callable[[dict[str, Any]], Any]:

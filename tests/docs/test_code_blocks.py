@@ -26,6 +26,8 @@ def test_pages_with_code_are_found() -> None:
     assert {"README.md", "docs/quickstart.md"} <= set(pages())
 
 
+@pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning")  # Lightning's own, with new versions of torch
+@pytest.mark.filterwarnings("ignore:The '.*_dataloader' does not have many workers")
 @pytest.mark.parametrize("page", pages())
 def test_code_blocks_run(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")

@@ -1,0 +1,122 @@
+"""benchmarks/publish.py: figures are computed rightly, and what is missing is said to be missing."""
+
+import csv
+import importlib.util
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+MARKS = "top\n{}\nold\n{}\nbottom\n"
+
+
+def load_publish():
+    spec = importlib.util.spec_from_file_location("publish", ROOT / "benchmarks/publish.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+publish = load_publish()
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    (tmp_path / "benchmarks/results").mkdir(parents=True)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "README.md").write_text(MARKS.format(publish.COSTS_BEGIN, publish.COSTS_END))
+    return tmp_path
+
+
+def write(checkout, name, rows):
+    with (checkout / "benchmarks/results" / name).open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def image_rows(costs, mode="single", k=1):
+    return [
+        {"split_by": "image", "mode": mode, "k": k, "split": i, "normalized_cost": cost, "accuracy": 0.8,
+         "mean_test_cost": 0.3, "estimated_cost": 0.25, "calibration_error": 0.04, "seconds": 10}
+        for i, cost in enumerate(costs)
+    ]  # fmt: skip
+
+
+def table_rows(costs):
+    """Rows from {(table, mode): costs of splits 0, 1, ...}."""
+    return [
+        {"table": table, "k": 1.0, "split": i, "mode": mode, "normalized_cost": cost, "cost": cost, "seconds": 1.5}
+        for (table, mode), series in costs.items()
+        for i, cost in enumerate(series)
+    ]
+
+
+def run(checkout):
+    publish.main(checkout)
+    return (checkout / "docs/results.md").read_text(), (checkout / "README.md").read_text()
+
+
+def test_nothing_measured_is_said(checkout):
+    page, readme = run(checkout)
+    assert page.count("Not measured yet with this version.") == 5
+    assert "old" not in readme
+    assert "Not measured yet with this version." in readme
+    assert readme.startswith("top\n")
+    assert readme.endswith("\nbottom\n")
+
+
+def test_image_costs_with_interval_and_bars(checkout):
+    write(checkout, "ham10k_image.csv", image_rows([0.30, 0.34, 0.38]) + image_rows([0.4, 0.5, 0.6], "cv=5"))
+    meta = {"date": "2031-01-02", "device": "a device", "command": "python made_up.py"}
+    (checkout / "benchmarks/results/ham10k_image.meta.json").write_text(json.dumps(meta))
+    page, readme = run(checkout)
+    reach = 4.303 * 0.04 / math.sqrt(3)
+    assert f"| single | 1 | 3 | **0.340** | 0.040 | {0.34 - reach:.3f} to {0.34 + reach:.3f} | 0.36, met |" in page
+    assert "| 0.31, **missed** |" in page
+    assert "`python made_up.py`\n\n2031-01-02; a device; splits (seeds) 0, 1, 2;" in page
+    assert "| single | 1 | 0.800 | 0.300 | 0.250 | 1.20 | 0.040 | 10 |" in page
+    assert "cv=5, k = 1 | 0.500 | 0.31 | **missed** |" in readme
+    assert "k = 5 | - | 0.56 | not measured yet |" in readme
+
+
+def test_too_few_splits_are_said(checkout):
+    write(checkout, "ham10k_image.csv", image_rows([0.30]))
+    page, _ = run(checkout)
+    assert "| 0.300 | 0.36 | met, but only 1 of 3 splits |" in page
+    assert "| single | 1 | 1 | **0.300** | - | - |" in page
+    assert "date not recorded; device not recorded" in page
+
+
+def test_table_ratios_are_geometric_means_and_losses_are_named(checkout):
+    costs = {
+        ("a", "wce-single"): [1.0, 3.0],
+        ("a", "adacsl-cv"): [0.5, 1.5],  # half
+        ("b", "wce-single"): [1.0, 1.0],
+        ("b", "adacsl-cv"): [2.0, 2.0],  # twice
+        ("b", "hgb-bayes"): [0.9, 0.9],
+    }
+    write(checkout, "tables.csv", table_rows(costs))
+    page, readme = run(checkout)
+    assert "| a | 0.500 | - |" in page
+    assert "| b | 2.000 | 0.900 |" in page
+    assert "| **all** | 1.000 | 0.900 |" in page
+    assert "- AdaCSL, cv=5 is dearer than weighted cross-entropy, one split on: b." in page
+    assert "- gradient boosting + Bayes threshold is cheaper than AdaCSL, cv=5 on: b." in page
+    assert "1.000 | 0.95 | **missed**, but only 2 of 5 splits |" in readme
+
+
+def test_a_cost_of_zero_in_one_split_is_no_problem(checkout):
+    costs = {("a", "wce-single"): [1.0, 1.0, 1.0], ("a", "adacsl-cv"): [0.0, 1.0, 1.0]}
+    write(checkout, "tables.csv", table_rows(costs))
+    assert "| a | 0.667 |" in run(checkout)[0]
+
+
+def test_costs_of_zero_throughout_give_no_ratio(checkout):
+    costs = {("a", "wce-single"): [1.0, 1.0], ("a", "adacsl-cv"): [0.0, 0.0]}
+    write(checkout, "tables.csv", table_rows(costs))
+    page, _ = run(checkout)
+    assert "| a | - |" in page
+    assert "not defined: a method costs 0 on some table" in page
