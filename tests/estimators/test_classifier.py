@@ -230,7 +230,7 @@ def test_without_adaptation_lambda_stays_one(data):
 
 
 def test_settings_of_the_controller_are_used(data):
-    free = quick().fit(*data).history_["lambda"].to_numpy()
+    free = quick(damping=1.0).fit(*data).history_["lambda"].to_numpy()
     damped = quick(damping=0.5).fit(*data).history_["lambda"].to_numpy()
     assert damped[0] == pytest.approx(free[0] ** 0.5)
     bounded = quick(bounds=(0.999, 1.001)).fit(*data).history_["lambda"]
@@ -936,7 +936,7 @@ def test_a_thousand_rows_without_tuning(seed):
 @pytest.mark.slow
 def test_the_estimate_hardly_flatters_the_choice_of_the_epoch():
     # labels are coin tosses: every decision costs 0.5, whatever some epoch seems to say. Over 60 draws the cheapest
-    # epochs seemed to cost 0.095 less, the estimate 0.017 (standard error 0.005) less: lambda has seen the rows
+    # epochs seemed to cost 0.088 less, the estimate 0.021 (standard error 0.005) less: lambda has seen the rows
     rng = np.random.default_rng(0)
     gaps, flattering = [], []
     for seed in range(15):
