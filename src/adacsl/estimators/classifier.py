@@ -739,8 +739,8 @@ def defaults_for(n: int, *, images: bool) -> Defaults:
         return Defaults(epochs=15, batch_size=64, lr=3e-4, weight_decay=0.05, patience=None, optimizer="adamw")
     # small batches keep cross-fitting cheap: a batched step of five nets then costs little more than one net's
     batch = int(min(max(2 ** round(math.log2(max(n, 1) / 32)), 32), 256))
-    epochs = int(min(max(3000 * batch // max(n, 1), 15), 40))
-    return Defaults(epochs, batch, lr=2e-3, weight_decay=0.1, patience=10, optimizer="adamw")
+    epochs = int(min(max(3000 * batch // max(n, 1), 15), 60))
+    return Defaults(epochs, batch, lr=2e-3, weight_decay=0.1, patience=max(10, epochs // 3), optimizer="adamw")
 
 
 def _as_costs(fp: Any, fn: Any, tp: Any, tn: Any, default: CostMatrix | None) -> CostMatrix | None:
