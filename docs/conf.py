@@ -24,6 +24,8 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 autodoc_inherit_docstrings = True
 napoleon_google_docstring = False
+napoleon_use_param = False  # "fp, fn : float" stays one entry
+napoleon_custom_sections = [("Attributes", "params_style")]  # a list, not a heading for each
 napoleon_use_rtype = False
 
 html_theme = "furo"
