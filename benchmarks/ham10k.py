@@ -59,9 +59,9 @@ def run_cell(cell: Cell) -> dict[str, Any]:
     rows, watch, test = cut(units, [0.65, 0.15, 0.20], seed=cell.split)
     rest = np.concatenate((rows, watch))
     costs = CostMatrix.balanced(data.labels, factor=cell.k)
-    # dermatoscopic pictures have no up or down: turn them too, and average the four flips when predicting
+    # dermatoscopic pictures have no up or down: turn them too; a single net averages its four flips when predicting
     clf = AdaCSLClassifier(
-        costs, augment=Augment(rotate=True), views=4, weights=SHARED["weights"], epochs=cell.epochs,
+        costs, augment=Augment(rotate=True), views=4 if cell.mode == "single" else 1, weights=SHARED["weights"], epochs=cell.epochs,
         device=cell.device, random_state=cell.split,
     )  # fmt: skip
     start = time.perf_counter()

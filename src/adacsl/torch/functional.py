@@ -54,7 +54,9 @@ def cross_entropy_of_weight(
     logits: Tensor, targets: Tensor, weight: Tensor, sample_weight: Tensor | None, reduction: Reduction
 ) -> Tensor:
     """Return :func:`weighted_cross_entropy` for a weight that is known to be a positive tensor."""
-    z, y, scale = align(logits, targets, sample_weight)
+    z, y, scale = logits, targets, None
+    if sample_weight is not None or not _is_plain(logits, targets):
+        z, y, scale = align(logits, targets, sample_weight)
     weight = weight.to(z.dtype)
     # w * BCE with pos_weight = 1 / w is the same number from torch's fused kernels, forward and backward
     weights = weight if scale is None else weight * scale
@@ -94,6 +96,11 @@ def positive_logit(logits: Tensor) -> Tensor:
     if logits.ndim == 2 and logits.shape[1] == 2:
         return logits[:, 1] - logits[:, 0]
     raise ValueError(f"logits must have shape (n,), (n, 1) or (n, 2), got {tuple(logits.shape)}")
+
+
+def _is_plain(logits: Tensor, targets: Tensor) -> bool:
+    """Tell whether there is nothing to align: on a GPU the checks would take longer than the loss."""
+    return logits.ndim == 1 and logits.dtype == targets.dtype == torch.float32 and logits.shape == targets.shape
 
 
 def align(logits: Tensor, targets: Tensor, sample_weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:

@@ -1,0 +1,52 @@
+"""Seconds of a cross-fit (cv=5) of the default table net against one fit: the five nets train together.
+
+    python benchmarks/crossfit_time.py --json result.json
+    python benchmarks/crossfit_time.py --rows 1000 --repeats 1             # does it run?
+
+Both train all their epochs (no early stopping, which would end them at different times). Bank marketing data.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+
+import numpy as np
+import torch
+from _data import data_folder
+from harness import arguments, publish, ratio_row
+from tables import load_table
+
+from adacsl import AdaCSLClassifier, CostMatrix
+
+BARS = {"cpu": 2.5, "cuda": 1.5}
+
+
+def main() -> int:
+    parser = arguments(__doc__)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--rows", type=int, default=10_000)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    table = load_table("bank_marketing", data_folder(), options.rows)
+    costs = CostMatrix.balanced(table.labels, factor=3)
+
+    def seconds(cv: int | None) -> float:
+        clf = AdaCSLClassifier(costs, cv=cv, patience=None, device=options.device, random_state=0)
+        start = time.perf_counter()
+        clf.fit(table.features, table.labels)
+        return time.perf_counter() - start
+
+    seconds(None)  # the first one also loads and compiles
+    pairs = np.asarray([(seconds(None), seconds(5)) for _ in range(options.repeats or 3)])
+    row = ratio_row(
+        "cv=5", pairs[:, 1].tolist(), pairs[:, 0].tolist(), bar=BARS[options.device], against="one fit, same epochs"
+    )
+    return publish(
+        f"Cross-fit of the table net, {options.rows:,} rows", [row], options, threads=torch.get_num_threads()
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
