@@ -946,3 +946,28 @@ def test_the_estimate_hardly_flatters_the_choice_of_the_epoch():
         flattering.append(clf.history_.groupby("fold")["val_cost"].min().mean() - 0.5)
     assert np.mean(flattering) < -0.06
     assert np.mean(gaps) > 0.5 * np.mean(flattering)
+
+
+# precision and processes
+
+
+@pytest.mark.parametrize("cv", [None, 3])
+def test_mixed_precision_trains(cv):
+    X, y = make_classification(120, 4, random_state=0)
+    clf = AdaCSLClassifier(
+        CostMatrix(fp=1, fn=3), precision="bf16-mixed", cv=cv, epochs=3, device="cpu", random_state=0
+    )
+    assert np.isfinite(clf.fit(X, y).decision_scores(X)).all()
+
+
+def test_wide_precision_is_refused():
+    X, y = make_classification(60, 4, random_state=0)
+    with pytest.raises(ValueError, match="precision='64-true' is not supported"):
+        AdaCSLClassifier(precision="64-true").fit(X, y)
+
+
+@pytest.mark.parametrize("strategy", ["ddp_spawn", "ddp_fork", "ddp_notebook"])
+def test_processes_that_end_with_the_fit_are_refused(strategy):
+    X, y = make_classification(60, 4, random_state=0)
+    with pytest.raises(ValueError, match="use 'ddp'"):
+        AdaCSLClassifier(trainer={"strategy": strategy, "devices": 2}, random_state=0).fit(X, y)

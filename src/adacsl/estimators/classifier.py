@@ -150,8 +150,9 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
         Mean cost of the out-of-fold (validation) decisions with its 95 % bootstrap interval, each row scored by a net
         that did not train on it, in an epoch that it did not help to choose. Two biases remain: the same rows steered
         lambda (and tuned the threshold, or chose the target), which flatters a little; with ``cv`` it speaks of single
-        nets, and their average is usually cheaper. On made-up tables of 1,000 rows it was unbiased without ``cv``, and
-        with ``cv=5`` about 18 % too high: its interval then held the cost on new data in 77 % of 30 draws, not in 95 %.
+        nets, and their average is usually cheaper. On two made-up laws with 1,000 rows it was unbiased without ``cv``,
+        and 4 % and 18 % too high with ``cv=5``, where its interval held the cost on new data in 95 % and 77 % of the
+        draws (``examples/estimated_cost.py`` measures one of them).
     calibration_error_ : float
         Expected calibration error (15 quantile bins) of the corrected out-of-fold probabilities.
     net_ : nn.Module
@@ -291,9 +292,20 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
             )
         if self.cv is None and self.validation is None:
             raise ValueError("validation must be a fraction between 0 and 1 or a pair (X, y), got None; or give cv=5")
+        self._check_trainer()
         if self.random_state is None and (self.resume is not None or _several_processes(self.trainer)):
             what = "resume" if self.resume is not None else "training in several processes"
             raise ValueError(f"{what} needs random_state=a number: splits and weights must come out the same each time")
+
+    def _check_trainer(self) -> None:
+        if str(self.precision).startswith("64"):
+            raise ValueError(f"precision={self.precision!r} is not supported: nets train in 32 bits, or mixed with 16")
+        strategy = str((self.trainer or {}).get("strategy", ""))
+        if any(kind in strategy for kind in ("spawn", "fork", "notebook")):
+            raise ValueError(
+                f"strategy={strategy!r} trains in processes that end with the fit and take the nets with them; "
+                "use 'ddp', which runs the script in every process"
+            )
 
     def _read_training_rows(
         self,

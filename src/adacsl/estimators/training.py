@@ -315,7 +315,9 @@ class MemberTraining(pl.LightningModule):
     def configure_optimizers(self) -> Any:
         """AdamW or SGD with a one-cycle schedule per step, or the user's own optimiser."""
         settings = self._settings
-        optimizer = make_optimizer(self.net, settings, fused=self.device.type == "cuda")
+        # fused optimisers unscale gradients themselves, so nobody can clip them before
+        fused = self.device.type == "cuda" and settings.gradient_clip is None
+        optimizer = make_optimizer(self.net, settings, fused=fused)
         steps = self.train_dataloader().batches * settings.epochs
         warm = min(0.15, 500 / steps) if steps > 10 else 0.0
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _warm_cosine(step / steps, warm))

@@ -21,7 +21,7 @@ class TableNet(nn.Module):
     heads share the weight matrices and differ in element-wise scales of each layer and in their output layer. Train
     every head on its own loss; average the heads to predict.
 
-    No batch statistics are used anywhere: members may see different rows of one batch, masked in the loss.
+    No batch statistics are used anywhere: each member may be given rows of its own.
 
     Parameters
     ----------
