@@ -61,9 +61,14 @@ def run_cell(cell: Cell) -> dict[str, Any]:
     costs = CostMatrix.balanced(data.labels, factor=cell.k)
     # dermatoscopic pictures have no up or down: turn them too; a single net averages its four flips when predicting
     clf = AdaCSLClassifier(
-        costs, augment=Augment(rotate=True), views=4 if cell.mode == "single" else 1, weights=SHARED["weights"], epochs=cell.epochs,
-        device=cell.device, random_state=cell.split,
-    )  # fmt: skip
+        costs,
+        augment=Augment(rotate=True),
+        views=4 if cell.mode == "single" else 1,
+        weights=SHARED["weights"],
+        epochs=cell.epochs,
+        device=cell.device,
+        random_state=cell.split,
+    )
     start = time.perf_counter()
     if cell.mode == "single":
         clf.set_params(validation=(data.images[watch], data.labels[watch])).fit(data.images[rows], data.labels[rows])

@@ -179,6 +179,7 @@ class MemberTraining(pl.LightningModule):
     """Trains all members of a net at once and steers each one's weight."""
 
     negative_weight: Tensor
+    _one: Tensor
 
     def __init__(
         self, net: nn.Module, data: Data, members: Sequence[Member], settings: Settings, prepare: nn.Module | None
@@ -188,6 +189,7 @@ class MemberTraining(pl.LightningModule):
         self.net, self.prepare = net, prepare
         self._data, self._members, self._settings = data, list(members), settings
         self.register_buffer("negative_weight", self._weights_now(), persistent=False)
+        self.register_buffer("_one", torch.ones(()), persistent=False)
         self._train_rows = _side_by_side([m.train for m in members])
         self._validation_rows = _side_by_side([m.validation for m in members])
         self.history: list[dict[str, Any]] = []
@@ -269,14 +271,13 @@ class MemberTraining(pl.LightningModule):
         logits = self._logits(rows)
         y = data.y[rows]
         # y + (1 - y) w, the weight of each sample in each member's loss (eq. 9)
-        weight = torch.lerp(self.negative_weight, torch.ones_like(self.negative_weight), y)
+        weight = torch.lerp(self.negative_weight, self._one, y)
         if data.sample_weight is not None:
             weight = weight * data.sample_weight[rows]
-        weight = weight * (share / len(batch))
         losses: Tensor = F.binary_cross_entropy_with_logits(
             logits, y[:, :, None].expand_as(logits), weight=weight[:, :, None].expand_as(logits), reduction="sum"
         )
-        return losses / logits.shape[2]
+        return losses * (share / (len(batch) * logits.shape[2]))
 
     def _logits(self, rows: Tensor) -> Tensor:
         """Return the logits of each member's own rows: batch x members x heads, in float32."""
