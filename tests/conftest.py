@@ -1,6 +1,7 @@
 """Shared by all tests: array libraries, oracles that never reuse the code under test, hypothesis settings."""
 
 import importlib.util
+import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -19,12 +20,29 @@ settings.register_profile(
 settings.load_profile("adacsl")
 
 
-def _load(name: str) -> ModuleType:
-    path = Path(__file__).parent / "reference" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"adacsl_reference_{name}", path)
+def _load_module(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"adacsl_{path.parent.name}_{path.stem}", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def _load(name: str) -> ModuleType:
+    return _load_module(Path(__file__).parent / "reference" / f"{name}.py")
+
+
+@pytest.fixture(scope="session")
+def load_module():
+    """Import a script that lies beside the tests."""
+    return _load_module
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Nets this small are slower on several threads, and two test processes share the cores."""
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")

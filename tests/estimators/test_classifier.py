@@ -34,14 +34,6 @@ COSTS = CostMatrix(fp=1, fn=8)
 HISTORY = ["epoch", "fold", "target", "lambda", "weight", "threshold", "val_cost", "train_loss"]
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def made_up(n=300, share=0.2, seed=0):
     rng = np.random.default_rng(seed)
     y = (rng.random(n) < share).astype(int)

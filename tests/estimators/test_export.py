@@ -9,7 +9,6 @@ import pandas as pd
 import polars
 import pyarrow
 import pytest
-import torch
 from torch import nn
 
 from adacsl import AdaCSLClassifier, CostMatrix
@@ -17,14 +16,6 @@ from adacsl.estimators import export as export_module
 from adacsl.estimators.export import graph_inputs
 
 COSTS = CostMatrix(fp=1, fn=6)
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def numbers(n=150, seed=0):

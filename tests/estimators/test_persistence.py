@@ -17,14 +17,6 @@ from adacsl.estimators.artefacts import ArtefactError, read_artefact, write_arte
 COSTS = CostMatrix(fp=1, fn=6, tp=0.25)
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture
 def no_pickle(monkeypatch):
     def refuse(*_, **__):

@@ -1,6 +1,5 @@
 """An interrupted fit goes on where it was, and ends with the very weights of an uninterrupted one."""
 
-import importlib.util
 import shutil
 import signal
 import subprocess
@@ -16,20 +15,9 @@ import torch
 SCRIPT = Path(__file__).parent / "scripts" / "fit_slowly.py"
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture(scope="module")
-def script():
-    spec = importlib.util.spec_from_file_location("adacsl_fit_slowly", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def script(load_module):
+    return load_module(SCRIPT)
 
 
 def same(one, other):

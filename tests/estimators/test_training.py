@@ -27,14 +27,6 @@ SCRIPT = Path(__file__).parent / "scripts" / "two_processes.py"
 COSTS = CostMatrix(fp=1, fn=5)
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def made_up(n=120, seed=0):
     rng = np.random.default_rng(seed)
     y = (rng.random(n) < 0.3).astype(np.float32)

@@ -1,6 +1,5 @@
 """The Lightning callback: any module, resuming, and the same lambda on any number of processes."""
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -22,20 +21,9 @@ SCRIPT = Path(__file__).parent / "scripts" / "frozen_scores.py"
 COSTS = CostMatrix(fp=1, fn=6)
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture(scope="module")
-def script():
-    spec = importlib.util.spec_from_file_location("adacsl_frozen_scores", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def script(load_module):
+    return load_module(SCRIPT)
 
 
 def made_up(n=120, seed=0):
