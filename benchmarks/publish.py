@@ -285,7 +285,8 @@ def fraud_section(run: dict[str, Any] | None) -> str:
     lines = [
         head,
         f"`{run['command']}`; {run['date']}; {run['device']}; seed 0; 75 % of the rows train. A missed fraud costs its "
-        "amount, a check 5. Default settings, but target='bayes'. Savings are relative to checking nothing or everything, whichever is cheaper.\n\n",
+        "amount, a check 5. Default settings, but target='bayes'. Savings are relative to checking nothing or "
+        "everything, whichever is cheaper.\n\n",
         "| fit | seconds | peak memory | savings, each row's own threshold | savings, one threshold for all |\n",
         "|---|--:|--:|--:|--:|\n",
     ]
