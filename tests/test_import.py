@@ -36,3 +36,24 @@ def test_losses_load_torch_but_no_other_framework():
 def test_every_public_name_exists(module):
     code = f"import {module} as m; assert all(hasattr(m, n) for n in m.__all__); assert len(set(m.__all__)) > 3"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("missing", "statement", "advice"),
+    [
+        ("torch", "import adacsl; adacsl.AdaCSLClassifier", "adacsl[train]"),
+        ("sklearn", "from adacsl import AdaCSLClassifier", "adacsl[train]"),
+        ("safetensors", "from adacsl import load", "adacsl[train]"),
+        ("torch", "import adacsl.torch", "adacsl[torch]"),
+        ("lightning", "import adacsl.integrations.lightning", "adacsl[lightning]"),
+        ("onnx", "import adacsl.estimators.export", "adacsl[onnx]"),
+    ],
+)
+def test_a_missing_extra_is_one_line_that_says_what_to_install(missing, statement, advice):
+    hidden = f"{missing!r}, 'pytorch_lightning'" if missing == "lightning" else repr(missing)
+    code = f"import sys\nfor name in ({hidden},): sys.modules[name] = None\n{statement}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].endswith(f"run  pip install '{advice}'")
+    assert "During handling" not in done.stderr
+    assert "direct cause" not in done.stderr

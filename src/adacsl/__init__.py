@@ -12,6 +12,7 @@ from adacsl.core.curves import brier_curve, calibration_error, decision_curve, o
 from adacsl.core.intervals import Interval, cost_difference_interval, cost_interval
 from adacsl.core.partitions import EqualWidth, Partition, Quantile, Whole
 from adacsl.core.thresholds import CostCurve, Threshold, cost_curve, find_threshold, paper_grid
+from adacsl.extras import requires
 
 if TYPE_CHECKING:
     from adacsl.estimators.classifier import AdaCSLClassifier
@@ -53,7 +54,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'adacsl' has no attribute {name!r}")
     import importlib  # noqa: PLC0415
 
-    return getattr(importlib.import_module(_LAZY[name]), name)
+    with requires("train"):
+        return getattr(importlib.import_module(_LAZY[name]), name)
 
 
 def __dir__() -> list[str]:

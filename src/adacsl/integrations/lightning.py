@@ -31,7 +31,7 @@ with requires("lightning"):
 # The same code is published as `lightning` and as `pytorch_lightning`: take the one the user's script has imported.
 if TYPE_CHECKING:
     import lightning.pytorch as pl
-elif "pytorch_lightning" in sys.modules and "lightning.pytorch" not in sys.modules:
+elif sys.modules.get("pytorch_lightning") and "lightning.pytorch" not in sys.modules:
     import pytorch_lightning as pl
 else:
     try:

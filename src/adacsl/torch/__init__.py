@@ -1,7 +1,16 @@
 """Losses for PyTorch, from logits."""
 
-from adacsl.torch.functional import positive_logit, weighted_cross_entropy, weighted_focal_loss
-from adacsl.torch.losses import AdaptiveCrossEntropy, AdaptiveFocalLoss, AdaptiveLoss, FocalLoss, WeightedCrossEntropy
+from adacsl.extras import requires
+
+with requires("torch"):
+    from adacsl.torch.functional import positive_logit, weighted_cross_entropy, weighted_focal_loss
+    from adacsl.torch.losses import (
+        AdaptiveCrossEntropy,
+        AdaptiveFocalLoss,
+        AdaptiveLoss,
+        FocalLoss,
+        WeightedCrossEntropy,
+    )
 
 __all__ = [
     "AdaptiveCrossEntropy",
