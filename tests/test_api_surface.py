@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-MODULES = ["adacsl", "adacsl.torch"]
+MODULES = ["adacsl", "adacsl.torch", "adacsl.integrations.lightning"]
 """Add a module here to guard it; each must declare ``__all__``."""
 
 SNAPSHOT = Path(__file__).with_name("api_surface.json")
