@@ -48,7 +48,8 @@ def main(root: Path = ROOT) -> None:
     (root / "docs/benchmarks.md").write_text(HEAD + "".join(section(run, name) for name, run in runs.items()))
     studies = read_studies(folder)
     bars = all_bars(studies, runs)
-    page = results_page(studies, bars, runs) + fraud_section(every.get("cpu_fraud_fit"))
+    page = results_page(studies, bars, runs)
+    page += bank_section(every.get("cpu_instance_costs")) + fraud_section(every.get("cpu_fraud_fit"))
     (root / "docs/results.md").write_text(page)
     replace(root / "README.md", BEGIN, END, short_table(runs))
     replace(root / "README.md", COSTS_BEGIN, COSTS_END, bar_table([b for b in bars if b["kind"] == "cost"], studies))
@@ -275,6 +276,23 @@ def results_page(
         parts.append("\nNot measured yet with this version.\n")
     parts += [section(run, name).replace("\n## ", "\n### ", 1) for name, run in timed.items()]
     return "".join(parts)
+
+
+def bank_section(run: dict[str, Any] | None) -> str:
+    """Return the savings on bank marketing, where every client has its own costs, if they were measured."""
+    head = "\n## Bank marketing: each client with its own costs\n\n"
+    if run is None:
+        return head + "Not measured yet with this version.\n"
+    lines = [
+        head,
+        f"`{run['command']}`; {run['date']}; {run['device']}; {len(run['splits'])} splits (seeds from 0). Savings: the "
+        "share of the best constant decision's cost that is saved; higher is better.\n\n",
+        "| classifier: rule | savings (mean) | lowest | highest |\n|---|--:|--:|--:|\n",
+    ]
+    for name, mean in run["means"].items():
+        each = [split[name] for split in run["splits"]]
+        lines.append(f"| {name} | {mean:.3f} | {min(each):.3f} | {max(each):.3f} |\n")
+    return "".join(lines)
 
 
 def fraud_section(run: dict[str, Any] | None) -> str:
