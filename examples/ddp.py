@@ -29,6 +29,7 @@ def main() -> None:
         trainer={"strategy": "ddp", "accelerator": "cpu", "devices": 2},
     ).fit(X, y)  # fmt: skip
     rank_zero_only(print)(clf.estimated_cost_, clf.history_["lambda"].round(3).tolist())  # save() likewise
+    torch.distributed.destroy_process_group()
 
 
 if __name__ == "__main__":

@@ -44,6 +44,9 @@ def main(folder, processes):
     results = {name: run(processes, **settings) for name, settings in SCENARIOS.items()}
     rank = os.environ.get("LOCAL_RANK", "0")
     (Path(folder) / f"{processes}-{rank}.json").write_text(json.dumps(results))
+    if torch.distributed.is_initialized():  # processes that part without a word may abort at exit
+        torch.distributed.barrier()
+        torch.distributed.destroy_process_group()
 
 
 if __name__ == "__main__":

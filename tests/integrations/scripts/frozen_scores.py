@@ -106,6 +106,9 @@ def main(folder, processes):
     results = {name: run(processes, **settings) for name, settings in SCENARIOS.items()}
     rank = results["tiny"]["rank"]
     (Path(folder) / f"{rank}.json").write_text(json.dumps(results))
+    if torch.distributed.is_initialized():  # processes that part without a word may abort at exit
+        torch.distributed.barrier()
+        torch.distributed.destroy_process_group()
 
 
 if __name__ == "__main__":
