@@ -150,7 +150,8 @@ def write(results: list[dict[str, Any]], path: Path) -> None:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--splits", type=int, nargs="+", default=[0, 1, 2], help="numbers (seeds) of the splits")
+    # the settings were chosen on splits 0 and 1
+    parser.add_argument("--splits", type=int, nargs="+", default=[10, 11, 12], help="numbers (seeds) of the splits")
     parser.add_argument("--k", type=float, nargs="+", default=[1, 3, 5])
     parser.add_argument("--modes", nargs="+", choices=["single", "cv=5"], default=["single", "cv=5"])
     parser.add_argument("--by-group", action="store_true", help="split by lesion instead of by image")
