@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -13,19 +11,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from adacsl.extras import requires
+
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
-
-SAFETENSORS_DTYPES: dict[str, torch.dtype] = {
-    "F64": torch.float64,
-    "F32": torch.float32,
-    "F16": torch.float16,
-    "BF16": torch.bfloat16,
-    "I64": torch.int64,
-    "I32": torch.int32,
-    "U8": torch.uint8,
-    "BOOL": torch.bool,
-}
 
 
 class WeightsError(ValueError):
@@ -259,28 +248,13 @@ def _read_pickled(path: Path) -> dict[str, Tensor]:
 
 
 def _read_safetensors(path: Path) -> dict[str, Tensor]:
-    """Read the format by hand: a length, a JSON header, raw bytes. The layer of losses needs torch only."""
-    data = path.read_bytes()
+    with requires("train"):
+        from safetensors import SafetensorError  # noqa: PLC0415  only this file format needs it
+        from safetensors.torch import load_file  # noqa: PLC0415
     try:
-        size = int.from_bytes(data[:8], "little")
-        if len(data) < 8 + size or size < 2:
-            raise ValueError("its header is cut off")
-        header = json.loads(data[8 : 8 + size])
-        body = memoryview(bytearray(data))[8 + size :]  # writable, or torch warns
-        return {name: _tensor(body, entry) for name, entry in header.items() if name != "__metadata__"}
-    except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
+        return load_file(path)
+    except (SafetensorError, ValueError, KeyError, RuntimeError) as error:
         raise WeightsError(f"{path.name} is no complete safetensors file ({error}): get the file again") from error
-
-
-def _tensor(body: memoryview, entry: dict[str, Any]) -> Tensor:
-    dtype, shape, (start, end) = SAFETENSORS_DTYPES[entry["dtype"]], entry["shape"], entry["data_offsets"]
-    count = math.prod(shape)
-    if not 0 <= start <= end <= len(body) or end - start != count * dtype.itemsize:
-        raise ValueError("a tensor lies outside the file")
-    if count == 0:
-        return torch.empty(shape, dtype=dtype)
-    # a copy: tensors at odd offsets would otherwise be misaligned, and each would keep the whole file alive
-    return torch.frombuffer(body[start:end], dtype=torch.uint8).clone().view(dtype).reshape(shape)
 
 
 def _other_head(net: nn.Module, found: dict[str, Tensor], wanted: dict[str, Tensor]) -> tuple[str, ...]:
