@@ -10,7 +10,6 @@ Random or lesion-wise 65 / 15 / 20 splits, costs = inverse priors with misses k 
 from __future__ import annotations
 
 import argparse
-import csv
 import datetime
 import statistics
 import time
@@ -23,6 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 from _data import ImageData, cut, data_folder, load_images
+from harness import write_csv
 
 from adacsl import AdaCSLClassifier, CostMatrix
 from adacsl.torch.augment import Augment
@@ -123,7 +123,7 @@ def collect(results: Iterable[dict[str, Any]], path: Path | None) -> list[dict[s
         done.append(result)
         print(result)
         if path is not None:
-            write(sorted(done, key=lambda r: (r["mode"], r["k"], r["split"])), path)
+            write_csv(done, path, ("mode", "k", "split"))
     return done
 
 
@@ -139,13 +139,6 @@ def show(results: list[dict[str, Any]]) -> None:
 
 def device_name() -> str:
     return torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
-
-
-def write(results: list[dict[str, Any]], path: Path) -> None:
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(results[0]))
-        writer.writeheader()
-        writer.writerows(results)
 
 
 def parse() -> argparse.Namespace:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import datetime
 import importlib.metadata
 import json
@@ -93,6 +94,14 @@ def ratio_row(
         "met": None if bar is None else ratio <= bar,
         **more,
     }
+
+
+def write_csv(results: list[dict[str, Any]], path: Path, keys: tuple[str, ...]) -> None:
+    """Write everything there is so far, in order: nothing finished is lost when the rest is not."""
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(results[0]))
+        writer.writeheader()
+        writer.writerows(sorted(results, key=lambda result: [result[key] for key in keys]))
 
 
 def metadata(device: str = "cpu") -> dict[str, Any]:

@@ -14,11 +14,9 @@ scikit-learn's histogram boosting at the Bayes threshold.
 from __future__ import annotations
 
 import argparse
-import csv
 import datetime
 import time
 import warnings
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +25,7 @@ import numpy as np
 import pandas as pd
 import torch
 from _data import data_folder
+from harness import write_csv
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import train_test_split
@@ -129,7 +128,7 @@ def main() -> None:
     for lines in joblib.Parallel(options.processes, return_as="generator_unordered")(jobs):
         results += lines
         if options.out is not None:
-            write(results, options.out)
+            write_csv(results, options.out, ("table", "k", "split", "mode"))
     show(results)
 
 
@@ -144,15 +143,6 @@ def show(results: list[dict[str, Any]]) -> None:
         print(np.exp(ratios.groupby("table").mean()).round(3).to_string())
         # tables count alike, however many cells they have
         print(np.exp(ratios.groupby("table").mean().mean()).round(4).to_string())
-
-
-def write(results: Iterable[dict[str, Any]], path: Path) -> None:
-    """Write everything there is so far: nothing finished is lost."""
-    ordered = sorted(results, key=lambda r: (r["table"], r["k"], r["split"], r["mode"]))
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(ordered[0]))
-        writer.writeheader()
-        writer.writerows(ordered)
 
 
 def parse() -> argparse.Namespace:
