@@ -963,3 +963,14 @@ def test_processes_that_end_with_the_fit_are_refused(strategy):
     X, y = make_classification(60, 4, random_state=0)
     with pytest.raises(ValueError, match="use 'ddp'"):
         AdaCSLClassifier(trainer={"strategy": strategy, "devices": 2}, random_state=0).fit(X, y)
+
+
+def test_folds_of_the_table_net_share_one_lambda_and_other_nets_do_not():
+    X, y = make_classification(200, 4, flip_y=0.2, random_state=0)
+    settings = {"cv": 3, "epochs": 4, "random_state": 0}
+    together = AdaCSLClassifier(CostMatrix(fp=1, fn=4), **settings).fit(X, y).history_
+    apart = AdaCSLClassifier(CostMatrix(fp=1, fn=4), module=lambda n: nn.Linear(n, 1), **settings).fit(X, y).history_
+    assert (together.groupby("epoch")["lambda"].nunique() == 1).all()
+    assert together["lambda"].nunique() > 1
+    assert (together.groupby("epoch")["val_cost"].nunique() > 1).any()  # each fold is still judged by its own rows
+    assert (apart.groupby("epoch")["lambda"].nunique() > 1).any()
