@@ -1,0 +1,1 @@
+"""Data sets: tables and images with their labels, groups and prices."""

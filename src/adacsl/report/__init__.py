@@ -1,0 +1,1 @@
+"""Plots, and one page that shows a comparison to others."""
