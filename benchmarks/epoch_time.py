@@ -3,14 +3,19 @@
     python benchmarks/epoch_time.py --json result.json           # on a GPU
     python benchmarks/epoch_time.py --limit 300 --epochs 2 --repeats 1         # does it run?
 
-Each repeat trains a fresh net for some epochs with each of the three, in turns; the first epoch is left out. An epoch
-is training and validation.
+Each repeat trains a fresh net with each of the three, epoch by epoch in turns (in reversed order every other time):
+what is compared ran within seconds of each other, alone on the device. The first epoch is left out. An epoch is training
+and validation. The ratio is the median over all epochs of "ours / theirs of the same turn".
 """
 
 from __future__ import annotations
 
+import gc
 import sys
+import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
@@ -30,33 +35,103 @@ from adacsl.torch.resnet import Normalise, resnet18
 BARS = {"plain BCE in the same Lightning loop": 1.02, "bare PyTorch loop": 1.15}
 
 
-class Clock(pl.Callback):
-    """Notes when each epoch starts, on an idle device."""
+class Turns:
+    """Lets one of several threads work at a time, an epoch each, in reversed order every other time."""
 
-    def __init__(self) -> None:
-        self.starts: list[float] = []
+    def __init__(self, names: list[str], epochs: int) -> None:
+        self._order = [name for turn in range(epochs) for name in (names, names[::-1])[turn % 2]]
+        self._change = threading.Condition()
+        self._broken = False
+
+    def wait(self, name: str) -> None:
+        """Return when it is this one's turn."""
+        with self._change:
+            self._change.wait_for(lambda: self._broken or self._order[0] == name)
+        if self._broken:
+            raise RuntimeError("another contender failed")
+
+    def end(self, *, broken: bool = False) -> None:
+        """Hand over to the next."""
+        with self._change:
+            self._broken |= broken
+            del self._order[:1]
+            self._change.notify_all()
+
+
+class Stopwatch:
+    """Times the epochs of one contender, each on an idle device, and hands over between them."""
+
+    def __init__(self, turns: Turns, name: str) -> None:
+        self.turns, self.name = turns, name
+        self.seconds: list[float] = []
+        self._start: float | None = None
+        self._laps = 0
+
+    def lap(self) -> None:
+        """Note the end of an epoch, if one was running, and start the next when it is its turn."""
+        self.stop()
+        if self._laps:
+            self.turns.end()
+            self.turns.wait(self.name)
+        self._laps += 1
+        self._start = now()
+
+    def stop(self) -> None:
+        """Note the end of an epoch."""
+        if self._start is not None:
+            self.seconds.append(now() - self._start)
+            self._start = None
+
+
+def now() -> float:
+    """Return the time, on an idle device."""
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+class Clock(pl.Callback):
+    """Times Lightning's epochs."""
+
+    def __init__(self, watch: Stopwatch) -> None:
+        self.watch = watch
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:  # noqa: D102
-        self._note()
+        self.watch.lap()
 
-    def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:  # noqa: D102
-        self._note()
-
-    def _note(self) -> None:
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
-        self.starts.append(time.perf_counter())
+    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:  # noqa: D102
+        self.watch.stop()
 
 
 class PlainTraining(MemberTraining):
     """The same loop with plain cross-entropy and no adaptation."""
 
-    def _loss(self, rows: Tensor) -> Tensor:
-        return F.binary_cross_entropy_with_logits(self(self._data.x[rows])[:, 0, 0].float(), self._data.y[rows])
+    def _loss(self, batch: Tensor) -> Tensor:
+        return F.binary_cross_entropy_with_logits(self._logits(batch)[:, :, 0], self._data.y[batch])
 
     def on_validation_epoch_end(self) -> None:  # noqa: D102
         rows, logits = torch.cat([r for r, _ in self._collected]), torch.cat([z for _, z in self._collected])
-        self.log("val_loss", F.binary_cross_entropy_with_logits(logits[:, 0], self._data.y[rows]))
+        self.log("val_loss", F.binary_cross_entropy_with_logits(logits, self._data.y[rows]))
+
+
+def side_by_side(contenders: dict[str, Callable[[Stopwatch], None]], epochs: int) -> dict[str, list[float]]:
+    """Run all contenders, an epoch each in turns, and return the seconds of their epochs."""
+    turns = Turns(list(contenders), epochs)
+    watches = {name: Stopwatch(turns, name) for name in contenders}
+
+    def run(name: str) -> None:
+        try:
+            turns.wait(name)
+            contenders[name](watches[name])
+            turns.end()
+        except BaseException:
+            turns.end(broken=True)
+            raise
+
+    with ThreadPoolExecutor(len(contenders)) as pool:
+        for done in [pool.submit(run, name) for name in contenders]:
+            done.result()
+    return {name: watch.seconds for name, watch in watches.items()}
 
 
 def main() -> int:
@@ -78,30 +153,34 @@ def main() -> int:
         evaluation_batch_size=1024,
     )  # fmt: skip
 
-    def lightning(kind: type[MemberTraining]) -> list[float]:
-        clock = Clock()
+    def lightning(kind: type[MemberTraining], watch: Stopwatch) -> None:
         member = Member(parts[0], parts[1], AdaptiveWeight(costs))
         net = resnet18(1, weights).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         prepare = nn.Sequential(ChannelsFirst(), Augment(), Normalise())
         module = kind(net, Data(images, labels), [member], settings, prepare)
-        with _quiet(False):
-            trainer = _make_trainer(settings, None)
-            trainer.callbacks.append(clock)
-            trainer.fit(module)
-        return np.diff(clock.starts)[1:].tolist()
+        trainer = _make_trainer(settings, None)
+        trainer.callbacks.append(Clock(watch))
+        trainer.fit(module)
 
     on_device, labels_on_device = images.to(device), labels.to(device)
     bare_settings = BareSettings(method="ce", epochs=options.epochs, shift=1 / 16)
 
-    def bare() -> list[float]:
-        run = train_bare(on_device, labels_on_device, parts, costs, bare_settings, weights=weights)
-        return run.epoch_seconds[1:]
+    def bare(watch: Stopwatch) -> None:
+        train_bare(on_device, labels_on_device, parts, costs, bare_settings, weights=weights, watch=watch)
 
-    seconds: dict[str, list[float]] = {"adaptive": [], **{name: [] for name in BARS}}
-    for _ in range(options.repeats or 3):
-        seconds["plain BCE in the same Lightning loop"] += lightning(PlainTraining)
-        seconds["adaptive"] += lightning(MemberTraining)
-        seconds["bare PyTorch loop"] += bare()
+    plain, by_hand = BARS
+    contenders: dict[str, Callable[[Stopwatch], None]] = {
+        plain: lambda watch: lightning(PlainTraining, watch),
+        "adaptive": lambda watch: lightning(MemberTraining, watch),
+        by_hand: bare,
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    with _quiet(False):
+        for _ in range(options.repeats or 3):
+            gc.collect()
+            for name, series in side_by_side(contenders, options.epochs).items():
+                seconds[name] += series[1:]
+            print({name: round(float(np.median(series)), 4) for name, series in seconds.items()})
     rows = [
         ratio_row("adaptive epoch", seconds["adaptive"], seconds[name], bar=bar, against=name)
         for name, bar in BARS.items()

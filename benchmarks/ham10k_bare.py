@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -83,6 +83,14 @@ class Run:
         return int(np.argmin(self.watch_costs))
 
 
+class Watch(Protocol):
+    """A stopwatch: told when an epoch starts and when it ends."""
+
+    def lap(self) -> None: ...  # noqa: D102
+
+    def stop(self) -> None: ...  # noqa: D102
+
+
 # one net
 
 
@@ -95,6 +103,7 @@ def train(
     *,
     seed: int = 0,
     weights: Path | None = None,
+    watch: Watch | None = None,
 ) -> Run:
     """Train one net on the first part, watch (adapt, select) the second, and score the third.
 
@@ -106,10 +115,12 @@ def train(
         On the device.
     parts : three arrays of row numbers
         Trained on, watched, scored.
+    watch : Watch, optional
+        Told when each epoch starts and ends; the scoring is outside.
     """
     device = images.device
     torch.manual_seed(seed)
-    rows, watch, test = (torch.from_numpy(part).to(device) for part in parts)
+    rows, watched, test = (torch.from_numpy(part).to(device) for part in parts)
     net = nn.Sequential(Normalise(), resnet18(1, weights)).to(device)
     net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     augment = Augment(shift=settings.shift, rotate=settings.rotate)
@@ -119,6 +130,8 @@ def train(
     scheduler = make_scheduler(optimizer, settings, steps=max(1, rows.numel() // settings.batch) * settings.epochs)
     targets, run = labels.float(), Run()
     for _ in range(settings.epochs):
+        if watch is not None:
+            watch.lap()
         start = clock(device)
         net.train()
         for index in batches(rows, settings.batch):
@@ -130,9 +143,11 @@ def train(
             optimizer.step()
             scheduler.step()
         middle = clock(device)
-        seen = predict(net, images, watch, settings.views)
-        run.watch_costs.append(adapt(loss, seen, labels[watch], settings, costs))
+        seen = predict(net, images, watched, settings.views)
+        run.watch_costs.append(adapt(loss, seen, labels[watched], settings, costs))
         end = clock(device)
+        if watch is not None:
+            watch.stop()
         run.train_seconds.append(middle - start)
         run.epoch_seconds.append(end - start)
         run.lambdas.append(loss.controller.lambda_)
