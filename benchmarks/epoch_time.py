@@ -4,8 +4,8 @@
     python benchmarks/epoch_time.py --limit 300 --epochs 2 --repeats 1         # does it run?
 
 Each repeat trains a fresh net with each of the three, epoch by epoch in turns (in reversed order every other time):
-what is compared ran within seconds of each other, alone on the device. The first epoch is left out. An epoch is training
-and validation. The ratio is the median over all epochs of "ours / theirs of the same turn".
+what is compared ran within seconds of each other, alone on the device. The first epoch is left out. An epoch is
+training and validation. The ratio is the median over all epochs of "ours / theirs of the same turn".
 """
 
 from __future__ import annotations
