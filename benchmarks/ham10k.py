@@ -45,7 +45,9 @@ class Cell:
 SHARED: dict[str, Any] = {}
 
 
-def start_worker(data: ImageData, weights: Path | None) -> None:
+def start_worker(folder: Path, limit: int | None) -> None:
+    """Each process reads the pictures itself: handed over, they would come to one process after the other."""
+    data, weights = load_images(folder / "ham10000_64.npz", limit), folder / "resnet18_imagenet_fp16.safetensors"
     torch.set_num_threads(1)
     torch.backends.cudnn.benchmark = True
     warnings.simplefilter("ignore")
@@ -59,11 +61,11 @@ def run_cell(cell: Cell) -> dict[str, Any]:
     rows, watch, test = cut(units, [0.65, 0.15, 0.20], seed=cell.split)
     rest = np.concatenate((rows, watch))
     costs = CostMatrix.balanced(data.labels, factor=cell.k)
-    # dermatoscopic pictures have no up or down: turn them too; a single net averages its four flips when predicting
+    # dermatoscopic pictures have no up or down: turn them too, and average the four flips when predicting
     clf = AdaCSLClassifier(
         costs,
         augment=Augment(rotate=True),
-        views=4 if cell.mode == "single" else 1,
+        views=4,
         weights=SHARED["weights"],
         epochs=cell.epochs,
         device=cell.device,
@@ -95,8 +97,6 @@ def run_cell(cell: Cell) -> dict[str, Any]:
 def main() -> None:
     options = parse()
     folder = data_folder()
-    data = load_images(folder / "ham10000_64.npz", options.limit)
-    weights = folder / "resnet18_imagenet_fp16.safetensors"
     # the long ones first, so that no process waits for the last
     cells = [
         Cell(mode, k, split, options.by_group, options.epochs or "auto", options.device)
@@ -107,10 +107,11 @@ def main() -> None:
     ]
     start = time.perf_counter()
     if options.processes == 1:
-        start_worker(data, weights)
+        start_worker(folder, options.limit)
         results = collect(map(run_cell, cells), options.out)
     else:
-        with torch.multiprocessing.get_context("spawn").Pool(options.processes, start_worker, (data, weights)) as pool:
+        workers = (options.processes, start_worker, (folder, options.limit))
+        with torch.multiprocessing.get_context("spawn").Pool(*workers) as pool:
             results = collect(pool.imap_unordered(run_cell, cells, chunksize=1), options.out)
     print(f"{len(cells)} classifiers in {time.perf_counter() - start:.0f} s, {options.processes} at a time")
     show(results)
