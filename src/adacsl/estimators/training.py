@@ -190,8 +190,8 @@ class MemberTraining(pl.LightningModule):
         self._data, self._members, self._settings = data, list(members), settings
         self.register_buffer("negative_weight", self._weights_now(), persistent=False)
         self.register_buffer("_one", torch.ones(()), persistent=False)
-        self._train_rows = _side_by_side([m.train for m in members])
-        self._validation_rows = _side_by_side([m.validation for m in members])
+        self._train_rows = side_by_side([m.train for m in members])
+        self._validation_rows = side_by_side([m.validation for m in members])
         self.history: list[dict[str, Any]] = []
         self.best_cost = np.full(len(members), np.inf)
         self.best_epoch = np.full(len(members), -1)
@@ -205,6 +205,13 @@ class MemberTraining(pl.LightningModule):
 
     def on_fit_start(self) -> None:
         """Move the data to the device, once."""
+        self._move_data()
+        self.honest = HonestScores(self._data, self._members, self.device)
+        if self._saved_honest is not None:
+            self.honest.load_state_dict(self._saved_honest)
+        self.best_state = {name: value.to(self.device) for name, value in self.best_state.items()}
+
+    def _move_data(self) -> None:
         self._data = Data(
             self._data.x.to(self.device),
             self._data.y.to(self.device, torch.float32),
@@ -213,17 +220,13 @@ class MemberTraining(pl.LightningModule):
         )
         self._train_rows = self._train_rows.to(self.device)
         self._validation_rows = self._validation_rows.to(self.device)
-        self.honest = HonestScores(self._data, self._members, self.device)
-        if self._saved_honest is not None:
-            self.honest.load_state_dict(self._saved_honest)
-        self.best_state = {name: value.to(self.device) for name, value in self.best_state.items()}
 
     def train_dataloader(self) -> Any:
         """Return shuffled batches of row numbers."""
         return IndexBatches(
             self._train_rows,
             self._settings.batch_size,
-            lambda: _mix(self._settings.seed, self.current_epoch),
+            lambda: mix(self._settings.seed, self.current_epoch),
             block=STEPS_PER_CALL,
         )
 
@@ -247,7 +250,7 @@ class MemberTraining(pl.LightningModule):
 
     def on_train_epoch_start(self) -> None:
         """Draw the epoch's random numbers (dropout, augmentation) from its own seed: a resumed run repeats them."""
-        torch.manual_seed(_mix(self._settings.seed + 1, self.current_epoch, self.global_rank))
+        torch.manual_seed(mix(self._settings.seed + 1, self.current_epoch, self.global_rank))
 
     def training_step(self, block: tuple[Tensor, ...], batch_idx: int) -> None:
         """Take one optimiser step per batch of the block."""
@@ -508,11 +511,7 @@ def train(
 ) -> Trained:
     """Train the members of one net and return it with its best (or last) weights."""
     module = MemberTraining(net, data, members, settings, prepare)
-    with _quiet(settings.verbose), torch.random.fork_rng(devices=_cuda_devices()):
-        trainer = _make_trainer(settings, resume)
-        path = None if resume is None else _last_checkpoint(resume)
-        with _plain_interrupt():
-            trainer.fit(module, ckpt_path=path, weights_only=True if path else None)
+    trainer = run_training(module, settings, resume)
     if module.honest is None or not module.best_state:
         raise RuntimeError(
             f"training ended ({trainer.state.status.value}) without a measured epoch in this process: use at least one "
@@ -522,6 +521,16 @@ def train(
     net.to("cpu")
     honest = module.honest
     return Trained(net, module.history, honest.logits.cpu(), honest.log_weights.cpu(), list(module.best_weight))
+
+
+def run_training(module: MemberTraining, settings: Settings, resume: Path | None = None) -> pl.Trainer:
+    """Run Lightning's loop, from the last checkpoint if there is one, and leave the caller's random numbers alone."""
+    with _quiet(settings.verbose), torch.random.fork_rng(devices=_cuda_devices()):
+        trainer = _make_trainer(settings, resume)
+        path = None if resume is None else _last_checkpoint(resume)
+        with _plain_interrupt():
+            trainer.fit(module, ckpt_path=path, weights_only=True if path else None)
+    return trainer
 
 
 def predict_logits(
@@ -623,13 +632,14 @@ def _warm_cosine(progress: float, warm: float) -> float:
     return 0.5 * (1.0 + math.cos(math.pi * min(1.0, (progress - warm) / (1.0 - warm))))
 
 
-def _side_by_side(parts: Sequence[np.ndarray[Any, Any]]) -> Tensor:
+def side_by_side(parts: Sequence[np.ndarray[Any, Any]]) -> Tensor:
     """Return one column of row numbers per member; shorter ones start again from their top."""
     longest = max(len(part) for part in parts)
     return torch.from_numpy(np.stack([np.resize(part, longest) for part in parts], axis=1).astype(np.int64))
 
 
-def _mix(*numbers: int) -> int:
+def mix(*numbers: int) -> int:
+    """Return one seed made of several numbers."""
     return int(np.random.SeedSequence(numbers).generate_state(1)[0])
 
 
