@@ -1,0 +1,626 @@
+"""Which recipe is cheapest, and how sure is that: intervals, paired differences, ranks and a verdict in words.
+
+All functions read the results frame (one row for each finished cell) or a summary of it, and change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.extras import requires
+
+with requires("compare"):
+    import pandas as pd
+    from scipy import stats
+
+CELL = ["data", "ratio", "recipe", "seed"]
+MORE_IS_BETTER = ("savings", "accuracy", "tp", "tn")
+CONSTANTS = {"always-negative": "calling everything negative", "always-positive": "calling everything positive"}
+NAMES_SHOWN = 5
+"""A sentence lists so many recipes; the others are counted."""
+
+NOISE = 1e-12
+"""Costs that differ by less than this share of themselves are equal: the rest is rounding."""
+
+_DIFFERENCE = ["difference", "difference_low", "difference_high", "percent", "percent_low", "percent_high", "p"]
+_SUMMARY = ["n", "mean", "low", "high", "normalized_cost", "savings", "rank", "pairs", *_DIFFERENCE]
+SUMMARY_COLUMNS = ["data", "ratio", "recipe", *_SUMMARY, "below", "below_low", "below_high", "standing"]
+PAIRWISE_COLUMNS = ["data", "ratio", "recipe", "reference", "pairs", *_DIFFERENCE, "standing"]
+
+
+# ---- per data set and ratio -----------------------------------------------------------------------------------------
+
+
+def summarise(
+    results: pd.DataFrame, *, confidence: float = 0.95, measure: str = "cost", floor: float | None = 0.0
+) -> pd.DataFrame:
+    r"""Return one row for each data set, ratio and recipe: its cost, and how it stands against the cheapest.
+
+    Test sets of repeated splits share rows, so their costs vary too little. Every interval and p-value uses the
+    corrected variance of Nadeau and Bengio (2003) over J splits, with t of J - 1 degrees of freedom:
+
+    .. math:: \left(\frac{1}{J} + \frac{n_\mathrm{test}}{n_\mathrm{train}}\right) s^2
+
+    Parameters
+    ----------
+    results : DataFrame
+        Columns data, ratio, recipe, seed, n_train, n_test and ``measure``; one row for each finished cell.
+    confidence : float, default 0.95
+        Coverage of the intervals; ``1 - confidence`` is the level of the tests.
+    measure : str, default "cost"
+        The column to compare; less must be better.
+    floor : float or None, default 0.0
+        Intervals of a mean end here, unless a smaller one was seen in that data set and ratio (benefits). None: never.
+
+    Returns
+    -------
+    DataFrame
+        Sorted by data, ratio and rank, with the columns
+
+        - n: splits of this recipe; mean, low, high: its cost; normalized_cost, savings: means;
+        - rank: 1 for the cheapest, the same for equal costs;
+        - pairs: splits shared with the cheapest; difference, difference_low, difference_high: how much dearer than the
+          cheapest on those; percent...: the same in percent of the cheapest's mean; below...: by how many percent of
+          this recipe's mean the cheapest lies below it (both NaN where the cheapest costs nothing or less);
+        - p: two-sided, adjusted after Holm over the recipes of that data set and ratio;
+        - standing: "cheapest", "not told apart" or "clearly worse".
+
+    Notes
+    -----
+    The cheapest is chosen on the data that measure it, so its mean and its lead are optimistic. Where splits are
+    missing, it is the recipe that no other undercuts on the splits they share, among those with at least half of them.
+    """
+    checked = _checked(results, measure, confidence)
+    frames = [
+        _summary_of(block, confidence, measure, floor).assign(data=data, ratio=ratio)
+        for (data, ratio), block in _blocks(checked)
+    ]
+    return _joined(frames, SUMMARY_COLUMNS)
+
+
+def pairwise(results: pd.DataFrame, reference: str, *, confidence: float = 0.95, measure: str = "cost") -> pd.DataFrame:
+    """Return how much dearer each recipe is than ``reference``, on the splits both have.
+
+    Columns as in :func:`summarise`: pairs, difference and percent (of the reference's mean) with their intervals, p
+    (Holm), and a standing of "clearly cheaper", "not told apart" or "clearly worse". A data set and ratio without the
+    reference has no rows.
+    """
+    checked = _checked(results, measure, confidence)
+    known = sorted(checked["recipe"].unique())
+    if reference not in known:
+        raise ValueError(f"reference must be a recipe with results, got {reference!r}; there are: {', '.join(known)}")
+    frames = []
+    for (data, ratio), block in _blocks(checked):
+        if reference in set(block["recipe"]):
+            costs, overlap = _by_seed(block, measure)
+            rows = _against(costs, reference, overlap, confidence).drop(index=reference)
+            sure = rows["p"] < 1 - confidence
+            standing = np.where(rows["difference"] < 0, "clearly cheaper", "clearly worse")
+            rows["standing"] = np.where(sure, standing, "not told apart")
+            rows = rows.sort_values("difference", kind="stable").reset_index()
+            frames.append(rows.assign(data=data, ratio=ratio, reference=reference))
+    return _joined(frames, PAIRWISE_COLUMNS)
+
+
+def _blocks(frame: pd.DataFrame) -> Iterator[tuple[tuple[str, float], pd.DataFrame]]:
+    for (data, ratio), block in cast("Any", frame.groupby(["data", "ratio"])):
+        yield (str(data), float(ratio)), block
+
+
+def _checked(results: pd.DataFrame, measure: str, confidence: float) -> pd.DataFrame:
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
+    if measure in MORE_IS_BETTER:
+        raise ValueError(f"measure must be a column where less is better, such as 'cost'; got {measure!r}")
+    missing = [name for name in dict.fromkeys([*CELL, "n_train", "n_test", measure]) if name not in results.columns]
+    if missing:
+        raise ValueError(f"results lack the columns {missing}; got {list(results.columns)}")
+    if results[CELL].isna().any(axis=None):
+        raise ValueError(f"every row of results must name its {', '.join(CELL)}; some are missing")
+    _check_rows(results, results.duplicated(CELL), "twice: keep one row for each cell")
+    finite = np.isfinite(results[measure].to_numpy(dtype=float))
+    _check_rows(results, ~finite, f"with a {measure} that is no finite number: drop or repeat that cell")
+    _check_rows(results, ~((results["n_train"] > 0) & (results["n_test"] > 0)), "without n_train and n_test above 0")
+    return results.astype({"data": str, "ratio": float, "recipe": str})
+
+
+def _check_rows(results: pd.DataFrame, wrong: Any, what: str) -> None:
+    if np.any(wrong):
+        data, ratio, recipe, seed = results.loc[np.asarray(wrong), CELL].iloc[0]
+        raise ValueError(f"results hold {data}, ratio {ratio:g}, {recipe}, seed {seed} {what}")
+
+
+def _by_seed(block: pd.DataFrame, measure: str) -> tuple[pd.DataFrame, NDArray[np.float64]]:
+    """Return costs as seeds x recipes, and n_test / n_train of each seed."""
+    sizes = block.groupby("seed")["n_test"].agg(["min", "max"])
+    uneven = sizes[sizes["min"] != sizes["max"]]
+    if len(uneven):
+        low, high = uneven.iloc[0]
+        raise ValueError(
+            f"recipes of {block['data'].iloc[0]}, seed {uneven.index[0]} were tested on {low:g} and on {high:g} rows: "
+            "only recipes on the same splits can be compared; repeat the older ones"
+        )
+    costs = block.astype({measure: float}).pivot(index="seed", columns="recipe", values=measure)
+    overlap = (block["n_test"] / block["n_train"]).groupby(block["seed"]).mean()
+    return costs, overlap.loc[costs.index].to_numpy(dtype=float)
+
+
+def _summary_of(block: pd.DataFrame, confidence: float, measure: str, floor: float | None) -> pd.DataFrame:
+    costs, overlap = _by_seed(block, measure)
+    values = costs.to_numpy()
+    own = _estimate(values, np.nanmax(np.abs(values), axis=0), overlap, confidence)
+    cheapest = _cheapest(costs)
+    table = _against(costs, cheapest, overlap, confidence)
+    # NaN >= floor is never asked: nanmin leaves missing cells out
+    clips = floor is not None and bool(np.nanmin(values) >= floor)
+    table["n"], table["mean"] = own.n, own.mean
+    table["low"], table["high"] = np.maximum(own.low, floor) if clips and floor is not None else own.low, own.high
+    if clips and floor == 0:
+        table["below_high"] = table["below_high"].clip(upper=100.0)  # nothing is cheaper than free
+    for name in ("normalized_cost", "savings"):
+        table[name] = block.groupby("recipe")[name].mean() if name in block.columns else np.nan
+    table["rank"] = _rank(table, cheapest)
+    worse = (table["p"] < 1 - confidence) & (table["difference"] > 0)
+    table["standing"] = np.where(worse, "clearly worse", "not told apart")
+    table.loc[cheapest, "standing"] = "cheapest"
+    first = pd.Series(table.index != cheapest, index=table.index)
+    return table.assign(first=first).sort_values(["rank", "first"], kind="stable").reset_index()
+
+
+def _enough(splits: pd.Series[Any]) -> pd.Series[Any]:
+    """Whether a recipe has enough splits to be called the cheapest: half of them, and two where there are two."""
+    most = int(splits.max())
+    return splits.ge(max(min(2, most), most / 2))
+
+
+def _cheapest(costs: pd.DataFrame) -> str:
+    """Return the recipe that no other undercuts on the seeds they share; of equals, the first by name."""
+    candidates = costs.loc[:, _enough(costs.count())]
+    means = candidates.mean()
+    noise = NOISE * candidates.abs().max()
+    best = str(means.index[(means <= means.min() + noise).argmax()])
+    seen = {best}
+    while True:
+        # with all cells present nothing can be below the smallest mean and the loop ends at once
+        extra = candidates.sub(candidates[best], axis=0).mean()
+        extra = extra[(extra < -noise) & ~extra.index.isin(seen)]
+        if extra.empty:
+            return best
+        best = str(extra.idxmin())
+        seen.add(best)
+
+
+def _rank(table: pd.DataFrame, cheapest: str) -> NDArray[np.int64]:
+    mean = table["mean"].to_numpy(dtype=float)
+    unpaired = mean - mean[table.index.tolist().index(cheapest)]
+    lead = np.where(table["pairs"] > 0, table["difference"].to_numpy(dtype=float), unpaired)
+    noise = NOISE * np.abs(mean)
+    below = lead[None, :] < lead[:, None] - np.maximum(noise[None, :], noise[:, None])
+    return np.asarray(1 + below.sum(axis=1), dtype=np.int64)
+
+
+class _Estimate(NamedTuple):
+    n: NDArray[np.int64]
+    mean: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    p: NDArray[np.float64]
+
+
+def _estimate(
+    values: NDArray[np.float64], size: NDArray[np.float64], overlap: NDArray[np.float64], confidence: float
+) -> _Estimate:
+    """Corrected resampled t for each column of seeds x recipes (NaN: no such cell); ``size`` says what rounding is."""
+    present = ~np.isnan(values)
+    n = present.sum(axis=0)
+    some, several = np.where(n > 0, n, np.nan), np.where(n > 1, n - 1.0, np.nan)
+    mean = np.where(present, values, 0.0).sum(axis=0) / some
+    spread = np.sqrt(np.square(np.where(present, values - mean, 0.0)).sum(axis=0) / several)
+    mean, spread = (np.where(np.abs(part) <= NOISE * size, 0.0, part) for part in (mean, spread))
+    shared = np.where(present, overlap[:, None], 0.0).sum(axis=0) / some
+    error = spread * np.sqrt(1 / some + shared)
+    half = stats.t.ppf((1 + confidence) / 2, several) * error
+    with np.errstate(divide="ignore", invalid="ignore"):  # no spread: sure (p = 0), or no difference at all (p = 1)
+        statistic = np.where((error == 0) & (mean == 0), 0.0, np.abs(mean) / error)
+    p = np.asarray(2 * stats.t.sf(statistic, several))
+    return _Estimate(n, mean, mean - half, mean + half, p)
+
+
+def _against(costs: pd.DataFrame, reference: str, overlap: NDArray[np.float64], confidence: float) -> pd.DataFrame:
+    """Return the paired differences to ``reference``, one row for each recipe."""
+    values, base = costs.to_numpy(), costs[[reference]].to_numpy()
+    both = ~np.isnan(values) & ~np.isnan(base)
+    pairs = both.sum(axis=0)
+    ours, theirs = (np.where(both, part, 0.0) for part in (values, base))
+    size = np.maximum(np.abs(ours), np.abs(theirs)).max(axis=0)
+    extra = _estimate(np.where(both, values - base, np.nan), size, overlap, confidence)
+    table = pd.DataFrame({"pairs": pairs}, index=costs.columns)
+    ends = {"": extra.mean, "_low": extra.low, "_high": extra.high}
+    some = np.where(pairs > 0, pairs, np.nan)
+    ours, theirs = ours.sum(axis=0) / some, theirs.sum(axis=0) / some
+    for suffix, end in ends.items():
+        table[f"difference{suffix}"] = end
+        table[f"percent{suffix}"] = 100 * end / np.where(theirs > 0, theirs, np.nan)
+        table[f"below{suffix}"] = 100 * end / np.where((theirs > 0) & (ours > 0), ours, np.nan)
+    others = costs.columns != reference
+    table["p"] = np.nan
+    table.loc[others, "p"] = _holm(extra.p[others])
+    return table
+
+
+def _holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return p-values adjusted after Holm (1979); NaN stay NaN and are not counted."""
+    adjusted = np.full(p.shape, np.nan)
+    tested = np.flatnonzero(~np.isnan(p))
+    order = tested[np.argsort(p[tested], kind="stable")]
+    steps = p[order] * np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return adjusted
+
+
+def _joined(frames: list[pd.DataFrame], columns: list[str]) -> pd.DataFrame:
+    if not frames:
+        return pd.DataFrame(columns=columns)
+    return pd.concat(frames, ignore_index=True)[columns]
+
+
+# ---- over many data sets --------------------------------------------------------------------------------------------
+
+
+class Ranks(NamedTuple):
+    """Average ranks over blocks, and what can be told apart by them."""
+
+    table: pd.DataFrame
+    """Columns recipe, average_rank and mean (of the measure), best first."""
+    n_blocks: int
+    friedman_p: float | None
+    """Are the recipes alike in all blocks? None: not computed, see ``reason``."""
+    critical_difference: float | None
+    """Average ranks further apart than this differ (Nemenyi). None: not computed, see ``reason``."""
+    groups: tuple[tuple[str, ...], ...]
+    """Largest sets of recipes that are not told apart, best first; they may overlap. A recipe in none stands alone."""
+    left_out: tuple[str, ...]
+    """Recipes that lack a data set or ratio."""
+    reason: str
+    """Why there is no test, or empty."""
+    blocks: tuple[str, ...] = ("data",)
+
+
+def ranks(
+    results: pd.DataFrame,
+    *,
+    blocks: Sequence[str] = ("data",),
+    confidence: float = 0.95,
+    measure: str = "normalized_cost",
+) -> Ranks:
+    r"""Rank the recipes in each block, average the ranks, and test them (Friedman, then Nemenyi).
+
+    Average ranks of k recipes over N blocks differ when they are further apart than
+
+    .. math:: q_\alpha \sqrt{\frac{k (k + 1)}{6 N}}
+
+    (Demsar, 2006), provided that Friedman's test rejects that all are alike.
+
+    Parameters
+    ----------
+    results : DataFrame
+        As in :func:`summarise`.
+    blocks : ("data",) or ("data", "ratio"), default ("data",)
+        What counts as one trial. The ratios of a data set share its rows and often its nets: they are not independent,
+        hence by default a data set is one block with its mean over ratios. Blocks by ratio overstate the certainty.
+    confidence : float, default 0.95
+        ``1 - confidence`` is the level of both tests.
+    measure : str, default "normalized_cost"
+        The column to rank by; it must be comparable between ratios where these are averaged.
+    """
+    if tuple(blocks) not in {("data",), ("data", "ratio")}:
+        raise ValueError(f"blocks must be ('data',) or ('data', 'ratio'), got {tuple(blocks)!r}")
+    checked = _checked(results, measure, confidence)
+    means, left_out = _block_means(checked, measure)
+    means = means.groupby(level=list(range(len(blocks)))).mean()
+    n_blocks, k = means.shape
+    # equal but for rounding is equal
+    steps = means.div(means.abs().max(axis=1).replace(0.0, 1.0), axis=0).round(12)
+    ranked = steps.rank(axis=1)
+    table = pd.DataFrame({"average_rank": ranked.mean(), "mean": means.mean()})
+    table = table.rename_axis("recipe").reset_index().sort_values(["average_rank", "recipe"], ignore_index=True)
+    reason = _no_test(n_blocks, k, tuple(blocks), left_out)
+    if reason:
+        return Ranks(table, n_blocks, None, None, (), left_out, reason, tuple(blocks))
+    p = _friedman(ranked)
+    critical = (
+        float(stats.studentized_range.ppf(confidence, k, np.inf)) / np.sqrt(2) * np.sqrt(k * (k + 1) / 6 / n_blocks)
+    )
+    within = critical if p < 1 - confidence else np.inf
+    return Ranks(table, n_blocks, p, float(critical), _groups(table, within), left_out, "", tuple(blocks))
+
+
+def _block_means(results: pd.DataFrame, measure: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Return means over seeds by (data, ratio) of the recipes that all of them have, and the other recipes."""
+    pivots = {key: _by_seed(block, measure)[0] for key, block in _blocks(results)}
+    everywhere = [set(costs.columns[_enough(costs.count())]) for costs in pivots.values()]
+    kept = sorted(set.intersection(*everywhere)) if everywhere else []
+    left_out = tuple(sorted(set(results["recipe"]) - set(kept)))
+    rows = []
+    for costs in pivots.values():
+        shared = costs[kept].dropna()
+        rows.append((shared if len(shared) else costs[kept]).mean())
+    index = pd.MultiIndex.from_tuples(list(pivots), names=["data", "ratio"])
+    return pd.DataFrame(rows, index=index, columns=kept, dtype=float), left_out
+
+
+def _no_test(n_blocks: int, k: int, blocks: tuple[str, ...], left_out: tuple[str, ...]) -> str:
+    if n_blocks < 2:
+        return f"ranks need at least 2 {_block_word(blocks, 2)} to be tested, got {n_blocks}"
+    if k < 3:
+        lacking = f" ({_names(left_out)} {'lacks' if len(left_out) == 1 else 'lack'} some)" if left_out else ""
+        return f"ranks need at least 3 recipes measured everywhere to be tested, got {k}{lacking}"
+    return ""
+
+
+def _friedman(ranked: pd.DataFrame) -> float:
+    if (ranked.nunique(axis=1) == 1).all():
+        return 1.0  # all alike everywhere; the statistic would be 0 / 0
+    return float(stats.friedmanchisquare(*ranked.to_numpy().T).pvalue)
+
+
+def _groups(table: pd.DataFrame, within: float) -> tuple[tuple[str, ...], ...]:
+    names, average = table["recipe"].tolist(), table["average_rank"].to_numpy()
+    groups, covered = [], 0
+    for start in range(len(names)):
+        # a critical difference is exceeded or not: rounding of the averages must not decide
+        stop = int(np.searchsorted(average, average[start] + within + 1e-9, side="right"))
+        if stop > max(covered, start + 1):
+            groups.append(tuple(names[start:stop]))
+            covered = stop
+    return tuple(groups)
+
+
+def _block_word(blocks: tuple[str, ...], n: int) -> str:
+    if blocks == ("data",):
+        return "data set" if n == 1 else "data sets"
+    return "pair of data set and ratio" if n == 1 else "pairs of data set and ratio"
+
+
+# ---- in words -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What to take, and why; ``str(verdict)`` is the text."""
+
+    recommended: str | None
+    """The simplest recipe that is not clearly worse than the cheapest; None where nothing can be said."""
+    cheapest: str | None
+    """The recipe with the lowest mean cost (or average rank)."""
+    tied: tuple[str, ...]
+    """The others that cannot be told from it, cheapest first."""
+    worse: tuple[str, ...]
+    """Those that are clearly worse, cheapest first."""
+    text: str
+    """One to three sentences."""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def verdicts(
+    summary: pd.DataFrame, *, simplest_first: Sequence[str], tolerance: float = 0.0
+) -> dict[tuple[str, float], Verdict]:
+    """Return a verdict for each data set and ratio of a summary; parameters as in :func:`verdict`."""
+    return {key: verdict(block, simplest_first=simplest_first, tolerance=tolerance) for key, block in _blocks(summary)}
+
+
+def verdict(summary: pd.DataFrame, *, simplest_first: Sequence[str], tolerance: float = 0.0) -> Verdict:
+    """Say in plain words which recipe to take for one data set and ratio.
+
+    Of the recipes that are not clearly worse than the cheapest, the simplest is recommended.
+
+    Parameters
+    ----------
+    summary : DataFrame
+        Rows of one data set and ratio, from :func:`summarise`.
+    simplest_first : sequence of str
+        Recipes by simplicity; one that is not named counts as less simple than all that are.
+    tolerance : float, default 0.0
+        A recipe from which the cheapest saves at most this share (0.02: 2 %) counts as good enough, however certain.
+    """
+    blocks = summary[["data", "ratio"]].drop_duplicates()
+    if len(blocks) != 1:
+        raise ValueError(f"verdict needs a summary of one data set and ratio, got {len(blocks)}: use verdicts")
+    if not 0 <= tolerance < 1:
+        raise ValueError(f"tolerance is a share of the cost from 0 to below 1, got {tolerance!r}")
+    table = summary.sort_values(["rank", "recipe"]).set_index("recipe")
+    simplest = _Simplicity(simplest_first)
+    lead = table.loc[table["standing"] == "cheapest", "rank"].iloc[0]
+    judged = table[_enough(table["n"])]
+    cheapest = simplest.of(judged.index[judged["rank"] == lead])  # of equal costs, the simplest
+    others = judged.drop(index=cheapest)
+    beaten = (others["standing"] == "clearly worse") & ~(others["below"] <= 100 * tolerance)
+    tied, worse = tuple(others.index[~beaten]), tuple(others.index[beaten])
+    if len(table) == 1:
+        text = f"Only {cheapest} was measured: there is nothing to compare it with."
+        return Verdict(cheapest, cheapest, (), (), text)
+    if table["n"].max() == 1:
+        text = "One split only: nothing can be said about certainty; run more seeds. "
+        return Verdict(None, cheapest, tied, worse, f"{text}On it {_deed(cheapest)} cost least.")
+    # neither constant is simpler than the other
+    recommended = cheapest if cheapest in CONSTANTS else simplest.of((cheapest, *tied))
+    rows = {str(name): row for name, row in table.to_dict("index").items()}
+    words = _Words(rows, cheapest, recommended, tied, worse, tolerance)
+    return Verdict(recommended, cheapest, tied, worse, words.text())
+
+
+class _Simplicity:
+    def __init__(self, simplest_first: Sequence[str]) -> None:
+        self.places = {name: place for place, name in enumerate(simplest_first)}
+
+    def of(self, recipes: Any) -> str:
+        """Return the simplest of some recipes; among those not listed, the first by name."""
+        return str(min(recipes, key=lambda name: (self.places.get(name, len(self.places)), name)))
+
+
+@dataclass(frozen=True)
+class _Words:
+    rows: dict[str, dict[Any, Any]]
+    cheapest: str
+    recommended: str
+    tied: tuple[str, ...]
+    worse: tuple[str, ...]
+    tolerance: float
+
+    def text(self) -> str:
+        if self.recommended != self.cheapest:
+            body = self.take_the_simplest()
+        elif self.tied:
+            body = self.cheapest_and_simplest()
+        else:
+            body = self.cheapest_alone()
+        return " ".join(part for part in (body, self.gaps()) if part)
+
+    def cheapest_alone(self) -> str:
+        if not self.worse:
+            return f"{self.opening()} is the only one with enough finished splits."
+        following, *rest = self.worse
+        is_cheapest = "is cheapest," if self.cheapest in CONSTANTS else "is cheapest:"
+        body = f"{self.opening()} {is_cheapest} {self.lead_over(following)}"
+        if not rest:
+            return f"{body} {_deed(following)}."
+        return f"{body} the next, {_deed(following)}; {_are(rest)} clearly worse too."
+
+    def cheapest_and_simplest(self) -> str:
+        told = "cannot be told from it" + (f" to within {100 * self.tolerance:g} %" if self.tolerance else "")
+        if self.cheapest in CONSTANTS:
+            return f"{self.opening()} has the lowest cost; {_names(self.tied)} {told}{self.and_worse()}."
+        ties = f"the simplest of those that {told} ({_names(self.tied)})"
+        return f"{self.opening()} is cheapest, and {ties}{self.and_worse()}."
+
+    def take_the_simplest(self) -> str:
+        margin = f" by more than {100 * self.tolerance:g} %" if self.tolerance else ""
+        advice = "take the simplest"
+        if self.recommended in CONSTANTS:
+            advice = "it is not shown that predicting is worth it at these costs"
+        first = f"No method is clearly cheaper than {_deed(self.recommended)}{margin}: {advice}."
+        row = self.rows[self.recommended]
+        lead = f", {self.lead_over(self.recommended)} {_deed(self.recommended)}" if row["difference"] > 0 else ""
+        if lead and row["difference_low"] > 0 and row["standing"] != "clearly worse":
+            lead += f" (too little to be sure when {len(self.rows)} methods are compared)"
+        return f"{first} {_capital(_deed(self.cheapest))} has the lowest mean{lead}{self.and_worse()}."
+
+    def opening(self) -> str:
+        deed = _deed(self.cheapest)
+        return f"Predicting is not worth it at these costs: {deed}" if self.cheapest in CONSTANTS else deed
+
+    def and_worse(self) -> str:
+        return f"; {_are(self.worse)} clearly worse" if self.worse else ""
+
+    def lead_over(self, recipe: str) -> str:
+        """``12 % (5-19 %) below``, or in units of cost where a percentage has no meaning."""
+        row = self.rows[recipe]
+        if np.isfinite(row["below"]):
+            return f"{_span(row['below'], row['below_low'], row['below_high'], ' %')} below"
+        span = _span(row["difference"], row["difference_low"], row["difference_high"], "")
+        return f"its cost is {span} below" if self.recommended == self.cheapest else f"{span} below"
+
+    def gaps(self) -> str:
+        """Name those with too few splits to be judged, and say when a leading recipe lacks some."""
+        most = max(row["n"] for row in self.rows.values())
+        unjudged = [name for name in self.rows if name not in {self.cheapest, *self.tied, *self.worse}]
+        if unjudged:
+            return f"Too few splits to judge: {_names(unjudged)}."
+        short = [name for name in dict.fromkeys((self.recommended, self.cheapest)) if self.rows[name]["n"] < most]
+        return f"{_names(short)} finished fewer than all {most} splits." if short else ""
+
+
+def overall(over: Ranks, *, simplest_first: Sequence[str]) -> Verdict:
+    """Say in plain words which recipe to take over many data sets, from their average ranks.
+
+    A constant decision is recommended only where it ranks best: which one is right differs between data sets.
+    """
+    names = over.table["recipe"].tolist()
+    average = dict(zip(names, over.table["average_rank"].tolist(), strict=True))
+    simplest = _Simplicity(simplest_first)
+    cheapest = simplest.of([name for name in names if average[name] <= min(average.values()) + 1e-9]) if names else None
+    where = f"{over.n_blocks} {_block_word(over.blocks, over.n_blocks)}"
+    if cheapest is None or over.critical_difference is None:
+        lowest = f" Lowest average rank: {cheapest} ({average[cheapest]:.1f})." if cheapest and len(names) > 1 else ""
+        return Verdict(None, cheapest, (), (), f"No verdict over data sets: {over.reason}.{lowest}")
+    close = next((group for group in over.groups if cheapest in group), (cheapest,))
+    tied = tuple(name for name in close if name != cheapest)
+    worse = tuple(name for name in names if name not in close and name != cheapest)
+    if over.critical_difference >= len(names) - 1:
+        text = f"{where} are too few to tell {len(names)} methods apart by rank."
+        lowest = f" Lowest average rank: {cheapest} ({average[cheapest]:.1f})."
+        return Verdict(None, cheapest, tied, worse, text + lowest + _left_out(over))
+    predicting = [name for name in (cheapest, *tied) if name == cheapest or name not in CONSTANTS]
+    recommended = simplest.of(predicting)
+    and_worse = f"; {_names(worse)} {'ranks' if len(worse) == 1 else 'rank'} clearly worse" if worse else ""
+    text = _overall_words(over, average, cheapest, recommended, tied, where) + and_worse + "."
+    return Verdict(recommended, cheapest, tied, worse, text + _left_out(over))
+
+
+def _overall_words(
+    over: Ranks, average: dict[str, float], cheapest: str, recommended: str, tied: tuple[str, ...], where: str
+) -> str:
+    place = f"average rank {average[cheapest]:.1f} of {len(average)}"
+    if recommended != cheapest:
+        return (
+            f"Over {where} no method ranks clearly better than {recommended}: take the simplest. {cheapest} has "
+            f"the lowest average rank ({average[cheapest]:.1f}; {recommended}: {average[recommended]:.1f}; "
+            f"differences up to {over.critical_difference:.1f} may be chance)"
+        )
+    if tied:
+        ties = f"the simplest of those that cannot be told from it ({_names(tied)})"
+        return f"Over {where} {cheapest} ranks best ({place}), and is {ties}"
+    return f"Over {where} {cheapest} ranks clearly best ({place})"
+
+
+def _left_out(over: Ranks) -> str:
+    return f" Not measured everywhere and left out: {_names(over.left_out)}." if over.left_out else ""
+
+
+def _deed(recipe: str) -> str:
+    return CONSTANTS.get(recipe, recipe)
+
+
+def _capital(words: str) -> str:
+    """Begin a sentence; names of recipes stay as they are typed."""
+    return words[0].upper() + words[1:] if words.startswith("calling ") else words
+
+
+def _names(recipes: Sequence[str]) -> str:
+    """Join names: ``a``, ``a and b``, ``a, b and c``, ``a, b, c, d, e and 3 others``.
+
+    >>> _names(["smote", "focal", "ce"])
+    'smote, focal and ce'
+    """
+    shown = list(recipes[:NAMES_SHOWN])
+    more = len(recipes) - len(shown)
+    if more:
+        shown.append("one other" if more == 1 else f"{more} others")
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def _are(recipes: Sequence[str]) -> str:
+    return f"{_names(recipes)} {'is' if len(recipes) == 1 else 'are'}"
+
+
+def _span(value: float, low: float, high: float, unit: str) -> str:
+    """Return ``12 % (5-19 %)``; a hyphen would read as a minus beside a negative end."""
+    middle = f"{_number(value)}{unit}"
+    if not np.isfinite(low):
+        return middle
+    between = "-" if low >= 0 else " to "
+    return f"{middle} ({_number(low)}{between}{_number(high)}{unit})"
+
+
+def _number(value: float) -> str:
+    """Two digits that count, and no exponent between a hundredth and a million."""
+    if abs(value) >= 10:
+        return f"{value:,.0f}"
+    return f"{float(f'{value:.2g}') + 0.0:g}"
