@@ -1,1 +1,22 @@
 """Data sets: tables and images with their labels, groups and prices."""
+
+from adacsl.datasets.builtin import DATASETS, DataSet, describe, list_datasets, load_dataset
+from adacsl.datasets.errors import DataError, DataWarning
+from adacsl.datasets.reading import load_task
+from adacsl.datasets.tables import count_rows, read_table, stream_table
+from adacsl.datasets.task import Task
+
+__all__ = [
+    "DATASETS",
+    "DataError",
+    "DataSet",
+    "DataWarning",
+    "Task",
+    "count_rows",
+    "describe",
+    "list_datasets",
+    "load_dataset",
+    "load_task",
+    "read_table",
+    "stream_table",
+]

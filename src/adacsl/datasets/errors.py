@@ -1,0 +1,45 @@
+"""What is said when data cannot be used: expected, came, what to do; in one line."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class DataError(ValueError):
+    """Data that cannot be used as they are; the message is one line that says what to do."""
+
+
+class DataWarning(UserWarning):
+    """Data that can be used, but are not what was published under that name."""
+
+
+def listed(names: Iterable[object], most: int = 8) -> str:
+    """Return names for a message, the first ``most`` of them.
+
+    >>> listed(["age", "job", "y"], most=2)
+    'age, job, ... (3 in all)'
+    """
+    shown = [str(name) for name in names]
+    if len(shown) <= most:
+        return ", ".join(shown)
+    return f"{', '.join(shown[:most])}, ... ({len(shown)} in all)"
+
+
+def did_you_mean(name: object, names: Iterable[object]) -> str:
+    """Return a question that names the nearest of ``names``, or nothing where none is near.
+
+    >>> did_you_mean("Target", ["age", "target"])
+    "; did you mean 'target'?"
+    """
+    known = {str(known).casefold(): str(known) for known in names}
+    near = difflib.get_close_matches(str(name).casefold(), known, n=1, cutoff=0.6)
+    return f"; did you mean {known[near[0]]!r}?" if near else ""
+
+
+def one_line(error: object) -> str:
+    """Return the text of an error without line breaks."""
+    return " ".join(str(error).split()).rstrip(".")
+
+
+__all__ = ["DataError", "DataWarning", "did_you_mean", "listed", "one_line"]

@@ -1,0 +1,158 @@
+"""Pictures from class folders and from .npz archives: JPEGs one after another, MedMNIST's arrays.
+
+The compact credit-card table is such an archive too, and therefore read here.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from adacsl.datasets.content import Content, Size
+from adacsl.datasets.errors import DataError, listed, one_line
+from adacsl.estimators.images import SKIPPED_FOLDERS, Images, Progress, as_images
+from adacsl.extras import requires
+
+with requires("train"):
+    import pandas as pd
+
+CHUNK = 256
+JPEGS = {"jpeg", "offsets", "labels"}
+MEDMNIST = {"train_images", "train_labels"}
+CREDITCARD = {"V", "scale", "time", "amount_cents", "target"}
+
+
+def read_folder(path: Path, *, image_size: Size) -> Content:
+    """Read a folder with one subfolder of pictures for each of two classes; the labels are the subfolders' names."""
+    try:
+        here = sorted(entry.name for entry in path.iterdir() if entry.is_dir())
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {one_line(error)}") from error
+    classes = [name for name in here if not name.startswith(".") and name not in SKIPPED_FOLDERS]
+    if len(classes) > 2:  # said before thousands of pictures are decoded
+        raise DataError(
+            f"{path} has {len(classes)} class folders ({listed(classes)}), expected two: merge or move some first"
+        )
+    images = decoded(path, image_size=image_size)
+    if images.labels is None:
+        raise DataError(f"{path} holds pictures but no class folders: put them into one subfolder for each class")
+    return Content(images.pixels.transpose(0, 2, 3, 1), images.labels)
+
+
+def decoded(inputs: Any, *, image_size: Size, progress: Progress | None = None) -> Images:
+    """Decode pictures; what is wrong with one is said in one line."""
+    try:
+        return as_images(inputs, image_size=image_size, progress=progress)
+    except (ValueError, OSError) as error:
+        raise DataError(one_line(error)) from error
+
+
+def read_archive(path: Path, *, image_size: Size = None) -> Content:
+    """Read an .npz file of one of the three layouts; pictures keep their size unless one is given.
+
+    * ``jpeg`` (bytes of all files), ``offsets`` (N + 1), ``labels``, and optionally ``groups`` and ``names``;
+    * ``train_images``, ``train_labels`` and the same for ``val`` and ``test``, which are put together; pictures that
+      are the same byte for byte form a group, as published sets repeat some of them across their parts;
+    * ``V``, ``scale``, ``time``, ``amount_cents``, ``target``: the credit-card table.
+    """
+    arrays = _load(path)
+    if arrays.keys() >= JPEGS:
+        return _jpegs(arrays, path, image_size)
+    if arrays.keys() >= MEDMNIST:
+        return _medmnist(arrays, path, image_size)
+    if arrays.keys() >= CREDITCARD:
+        return _creditcard(arrays)
+    raise DataError(
+        f"{path} holds {listed(arrays)}; expected {', '.join(sorted(JPEGS))} (pictures) or "
+        f"{', '.join(sorted(MEDMNIST))} (MedMNIST)"
+    )
+
+
+def _load(path: Path) -> dict[str, NDArray[Any]]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, AttributeError) as error:
+        raise DataError(f"{path} is no .npz archive of arrays, or a damaged one: {one_line(error)}") from error
+
+
+def _jpegs(arrays: dict[str, NDArray[Any]], path: Path, image_size: Size) -> Content:
+    offsets, labels = arrays["offsets"].astype(np.int64), arrays["labels"].reshape(-1)
+    content, groups = arrays["jpeg"].tobytes(), arrays.get("groups")
+    n = len(offsets) - 1
+    lengths = {len(labels), n if groups is None else len(groups), n}
+    if n < 1 or lengths != {n} or (np.diff(offsets) <= 0).any() or offsets[0] != 0 or offsets[-1] != len(content):
+        raise DataError(
+            f"the arrays of {path} do not belong together: {n} pictures by offsets, {len(labels)} labels, "
+            f"{len(content)} bytes of JPEG; make the archive again"
+        )
+    names = [label.decode() if isinstance(label, bytes) else str(label) for label in arrays.get("names", ())]
+
+    def decode(i: int) -> NDArray[np.uint8]:
+        try:
+            picture = Image.open(io.BytesIO(content[offsets[i] : offsets[i + 1]]))
+            return np.asarray(picture.convert("RGB"))
+        except Exception as error:  # decoders raise OSError, SyntaxError, struct.error, ...
+            called = f" ({names[i]})" if i < len(names) else ""
+            raise DataError(f"cannot read picture {i + 1} of {path}{called}: {one_line(error)}") from error
+
+    pixels = _decode_all(decode, n, path)
+    return Content(_nhwc(pixels, image_size), labels, groups)
+
+
+def _decode_all(decode: Any, n: int, path: Path) -> NDArray[np.uint8]:
+    first = decode(0)
+    out = np.empty((n, *first.shape), dtype=np.uint8)
+
+    def fill(start: int) -> None:
+        for i in range(start, min(start + CHUNK, n)):
+            picture = decode(i)
+            if picture.shape != first.shape:
+                raise DataError(f"picture {i + 1} of {path} is {picture.shape}, the first one {first.shape}")
+            out[i] = picture
+
+    # decoding releases the interpreter lock
+    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+        list(pool.map(fill, range(0, n, CHUNK)))
+    return out
+
+
+def _medmnist(arrays: dict[str, NDArray[Any]], path: Path, image_size: Size) -> Content:
+    parts = [part for part in ("train", "val", "test") if f"{part}_images" in arrays]
+    absent = [f"{part}_labels" for part in parts if f"{part}_labels" not in arrays]
+    if absent:
+        raise DataError(f"{path} lacks {listed(absent)}")
+    images = np.concatenate([arrays[f"{part}_images"] for part in parts])
+    labels = np.concatenate([arrays[f"{part}_labels"] for part in parts])
+    if labels.ndim == 2 and labels.shape[1] != 1:
+        raise DataError(f"{path} has {labels.shape[1]} labels per picture: one is needed")
+    if len(labels) != len(images):
+        raise DataError(f"{path} has {len(images)} pictures but {len(labels)} labels")
+    rows = np.ascontiguousarray(images).reshape(len(images), -1)
+    same = rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).reshape(-1)
+    groups = np.unique(same, return_inverse=True)[1].astype(np.int64)
+    return Content(_nhwc(images, image_size), labels.reshape(-1), groups)
+
+
+def _nhwc(pixels: NDArray[np.uint8], image_size: Size) -> NDArray[np.uint8]:
+    return np.ascontiguousarray(decoded(pixels, image_size=image_size).pixels.transpose(0, 2, 3, 1))
+
+
+def _creditcard(arrays: dict[str, NDArray[Any]]) -> Content:
+    values = arrays["V"] * float(arrays["scale"])
+    frame = pd.DataFrame(values, columns=[f"V{i + 1}" for i in range(values.shape[1])])
+    frame["amount"], frame["time"] = arrays["amount_cents"] / 100.0, arrays["time"]
+    frame["target"] = arrays["target"].astype(np.int64)
+    return Content(frame, frame["target"].to_numpy(), None)
+
+
+__all__ = ["decoded", "read_archive", "read_folder"]

@@ -1,0 +1,100 @@
+"""What the errors of a data set cost: class-wide, or from columns with the price of each row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.core.costs import CostMatrix
+from adacsl.datasets.errors import DataError, did_you_mean, listed, one_line
+from adacsl.extras import requires
+
+with requires("train"):
+    import pandas as pd
+
+Costs: TypeAlias = CostMatrix | Mapping[str, Any] | Literal["balanced"] | None
+"""Costs as a user may give them: all, some by name, the inverse priors, or the data set's own."""
+
+
+def settle_costs(
+    costs: Costs,
+    y: NDArray[np.int64],
+    *,
+    fn: NDArray[np.float64] | None = None,
+    fp: NDArray[np.float64] | None = None,
+    own: CostMatrix | None = None,
+) -> CostMatrix:
+    """Return the costs of a task.
+
+    Parameters
+    ----------
+    costs : CostMatrix, mapping of fp, fn, tp and tn, "balanced" or None
+        None: the data set's ``own`` costs, or else "balanced", the inverse priors
+        (:meth:`~adacsl.CostMatrix.balanced`).
+    fn, fp : arrays of shape (n,), optional
+        Prices of each row; they replace those of ``costs``.
+    own : CostMatrix, optional
+        The costs the data set came with.
+    """
+    if fn is None and fp is None and costs is None:
+        return CostMatrix.balanced(y) if own is None else own
+    prices = _prices(costs, y, own) | _given(fn, fp)
+    for name, other in (("fp", "fn"), ("fn", "fp")):
+        if name not in prices:
+            raise DataError(
+                f"only {other} has a price: say what {name} costs too, costs={{'{name}': 1}} or {name}_column"
+            )
+    try:
+        return CostMatrix(**prices)
+    except (TypeError, ValueError) as error:
+        raise DataError(one_line(error)) from error
+
+
+def _given(fn: NDArray[np.float64] | None, fp: NDArray[np.float64] | None) -> dict[str, Any]:
+    return {name: prices for name, prices in (("fn", fn), ("fp", fp)) if prices is not None}
+
+
+def _prices(costs: Costs, y: NDArray[np.int64], own: CostMatrix | None) -> dict[str, Any]:
+    """Return prices by name, as far as they are known."""
+    if isinstance(costs, Mapping):
+        unknown = [name for name in costs if name not in ("fp", "fn", "tp", "tn")]
+        if unknown:
+            raise DataError(f"costs have the names fp, fn, tp and tn, got {listed(map(repr, unknown))}")
+        return {name: price for name, price in costs.items() if price is not None}
+    if costs is None:
+        matrix = own
+    elif isinstance(costs, CostMatrix):
+        matrix = costs
+    elif costs == "balanced":
+        matrix = CostMatrix.balanced(y)
+    else:
+        raise DataError(f"costs must be a CostMatrix, a mapping like {{'fp': 1, 'fn': 8}} or 'balanced', got {costs!r}")
+    if matrix is None:
+        return {}
+    if matrix.n_classes != 2:
+        raise DataError(f"a binary task needs costs of two classes, got {matrix.n_classes}")
+    return {"fp": matrix.fp, "fn": matrix.fn, "tp": matrix.tp, "tn": matrix.tn}
+
+
+def price_column(frame: pd.DataFrame, name: str, *, what: str) -> NDArray[np.float64]:
+    """Return a column of prices: finite numbers that are not negative, or an error that names the first bad row."""
+    if name not in frame.columns:
+        raise DataError(f"{what} has no column {name!r}{did_you_mean(name, frame.columns)} ({listed(frame.columns)})")
+    column = frame[name].reset_index(drop=True)
+    numbers = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    bad = ~np.isfinite(numbers) | (numbers < 0)
+    if bad.any():
+        first = int(bad.argmax())
+        value = column.iloc[first]
+        came = "nothing" if pd.isna(value) else repr(value.item() if isinstance(value, np.generic) else value)
+        raise DataError(
+            f"column {name!r} of {what} must hold a price of 0 or more in every row, got {came} in row {first + 1} "
+            f"({int(bad.sum())} such rows): repair or leave out these rows"
+        )
+    return numbers
+
+
+__all__ = ["Costs", "price_column", "settle_costs"]

@@ -1,0 +1,133 @@
+"""One door for all data: a table, a folder of pictures, an archive or a name becomes a task."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from adacsl.datasets.builtin import DATASETS, load_dataset
+from adacsl.datasets.content import Content, Size
+from adacsl.datasets.errors import DataError, did_you_mean, listed
+from adacsl.datasets.labels import binary_labels
+from adacsl.datasets.prices import Costs, settle_costs
+from adacsl.datasets.tables import SUFFIXES, is_table, read_table
+from adacsl.datasets.tabular import table_task
+from adacsl.datasets.task import Task
+from adacsl.extras import requires
+
+with requires("train"):
+    import pandas as pd
+
+FOLDER_SIZE = 64
+"""The side of pictures from folders, unless another is named: photographs come in many sizes."""
+
+
+def load_task(
+    data: str | os.PathLike[str],
+    *,
+    target: str | None = None,
+    positive: object = None,
+    costs: Costs = None,
+    fn_column: str | None = None,
+    fp_column: str | None = None,
+    group_column: str | None = None,
+    drop: Sequence[str] = (),
+    image_size: Size = None,
+    folder: str | os.PathLike[str] | None = None,
+    check: bool = True,
+) -> Task:
+    """Read a table, pictures or a built-in data set as a task of two classes.
+
+    Parameters
+    ----------
+    data : str or path
+        * a table: ``.csv``, ``.tsv`` (also ``.gz``), ``.parquet``, or a folder of Parquet parts;
+        * a folder of pictures with one subfolder for each of two classes;
+        * an ``.npz`` archive of pictures (:func:`~adacsl.datasets.pictures.read_archive`);
+        * the name of a built-in data set. A name comes before a file of the same name: write ``./adult`` for that.
+    target : str, optional
+        The column of the labels; may be left out where it is called ``target``.
+    positive : optional
+        The label (class folder) whose misses cost ``fn``. May be left out where labels are 0 and 1, -1 and 1, or false
+        and true. Text matches numbers: "1" means 1, 1.0 and True.
+    costs : CostMatrix, mapping, "balanced" or None
+        What errors cost: a matrix, or some prices by name (``{"fp": 1}``) where a column has the others. None: the
+        built-in data set's own costs, or else "balanced", the inverse priors.
+    fn_column, fp_column : str, optional
+        Columns with the price of each row's miss and false alarm. They stay features unless they are in ``drop``.
+    group_column : str, optional
+        Rows with equal values are never torn apart by a split; no feature.
+    drop : sequence of str
+        Columns that are no features: they give the answer away, or only name the row.
+    image_size : int or (height, width), optional
+        Resize pictures; by default those of a folder to 64 x 64, those of an archive not at all.
+    folder : path, optional
+        Where the files of built-in data sets are; by default the folder that ``ADACSL_DATA`` names.
+    check : bool
+        Compare files of built-in data sets with their published SHA-256.
+
+    Raises
+    ------
+    DataError
+        One line that says what was expected, what came and what to do.
+
+    Examples
+    --------
+    >>> task = load_task("breast-cancer")
+    >>> task.X.shape, int(task.y.sum()), task.classes, task.costs
+    ((569, 30), 212, ('benign', 'malignant'), CostMatrix(fp=1, fn=8))
+    """
+    if isinstance(data, str) and data.lower().replace("_", "-") in DATASETS:
+        if target is not None or positive is not None:
+            raise DataError(f"{data} brings its own labels: leave out target and positive")
+        return load_dataset(
+            data, folder=folder, costs=costs, fn_column=fn_column, fp_column=fp_column, group_column=group_column,
+            drop=drop, image_size=image_size, check=check,
+        )  # fmt: skip
+    path = _existing(data)
+    table_only = bool(target or fn_column or fp_column or group_column or drop)
+    content = _read(path, image_size, table_only=table_only)
+    if isinstance(content.X, pd.DataFrame):
+        return table_task(
+            content.X, name=_name(path), target=target, positive=positive, costs=costs, fn_column=fn_column,
+            fp_column=fp_column, group_column=group_column, drop=drop, source=str(path),
+        )  # fmt: skip
+    y, classes = binary_labels(content.labels, positive, what=f"the class of {path}")
+    return Task(_name(path), content.X, y, settle_costs(costs, y), content.groups, classes, str(path))
+
+
+def _read(path: Path, image_size: Size, *, table_only: bool) -> Content:
+    if is_table(path):
+        return Content(read_table(path))
+    from adacsl.datasets.pictures import read_archive, read_folder  # noqa: PLC0415  torch is slow to import
+
+    content = Content(None) if path.is_dir() else read_archive(path, image_size=image_size)
+    if table_only and not isinstance(content.X, pd.DataFrame):
+        raise DataError(f"{path} holds pictures: target, fn_column, fp_column, group_column and drop are for tables")
+    return read_folder(path, image_size=FOLDER_SIZE if image_size is None else image_size) if path.is_dir() else content
+
+
+def _existing(data: str | os.PathLike[str]) -> Path:
+    path = Path(data).expanduser()
+    if not path.exists():
+        near = did_you_mean(data, DATASETS) or f" ({listed(DATASETS, 20)})"
+        raise DataError(f"there is no file or folder {path} here, and no built-in data set of that name{near}")
+    if path.is_file() and not is_table(path) and path.suffix.lower() != ".npz":
+        raise DataError(
+            f"cannot tell what {path} is: expected a table ({', '.join(SUFFIXES)}), an .npz archive, or a folder with "
+            "one subfolder of pictures for each class"
+        )
+    return path
+
+
+def _name(path: Path) -> str:
+    """Return a short name, fit for a file name."""
+    name = path.resolve().name
+    for suffix in (*SUFFIXES, ".npz"):
+        name = name.removesuffix(suffix)
+    return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "data"
+
+
+__all__ = ["load_task"]
