@@ -67,12 +67,13 @@ def at_ratio(costs: CostMatrix, ratio: float | None) -> CostMatrix:
     >>> at_ratio(CostMatrix(fp=2, fn=8), 5.0)
     CostMatrix(fp=2, fn=10)
     """
-    if ratio is None:
-        return costs
-    factor = ratio / mean_ratio(costs)
+    return costs if ratio is None else scale_misses(costs, ratio / mean_ratio(costs))
+
+
+def scale_misses(costs: CostMatrix, factor: float) -> CostMatrix:
+    """Return the costs with the price of a miss, above that of a hit, multiplied by ``factor``."""
     if math.isclose(factor, 1.0, rel_tol=1e-5):  # ratios are written with six digits
         return costs
-    # the price of a miss above that of a hit is what the ratio speaks of
     return CostMatrix(fp=costs.fp, fn=costs.tp + (costs.fn - costs.tp) * factor, tp=costs.tp, tn=costs.tn)
 
 
@@ -207,7 +208,7 @@ def _logits(scores: Floats) -> Floats:
 def _cut(scores: NDArray[np.float32], threshold: float | None, costs: CostMatrix) -> NDArray[np.bool_]:
     if threshold is None:
         return np.asarray(costs.decide(scores.astype(np.float64))) == 1
-    return scores.astype(np.float64) > threshold
+    return np.asarray(scores.astype(np.float64) > threshold)
 
 
 def _constant(test: Scored, *, positive: bool) -> Decided:
