@@ -1,7 +1,7 @@
 """adacsl: classifiers that minimise cost, not error.
 
-Costs, thresholds, the controller and the metrics need numpy only. ``AdaCSLClassifier`` and ``load`` are imported when
-first asked for: ``import adacsl`` loads no torch.
+Costs, thresholds, the controller and the metrics need numpy only. The classifiers and ``load`` are imported when first
+asked for: ``import adacsl`` loads no torch.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -15,15 +15,22 @@ from adacsl.core.thresholds import CostCurve, Threshold, cost_curve, find_thresh
 from adacsl.extras import requires
 
 if TYPE_CHECKING:
+    from adacsl.estimators.adaptive import AdaptiveCostClassifier
     from adacsl.estimators.classifier import AdaCSLClassifier
     from adacsl.estimators.persistence import load
 
 __version__ = "0.1.0"
 
-_LAZY = {"AdaCSLClassifier": "adacsl.estimators.classifier", "load": "adacsl.estimators.persistence"}
+# where a name lives that needs a framework, and the extra that brings the framework
+_LAZY = {
+    "AdaCSLClassifier": ("adacsl.estimators.classifier", "train"),
+    "AdaptiveCostClassifier": ("adacsl.estimators.adaptive", "sklearn"),
+    "load": ("adacsl.estimators.persistence", "train"),
+}
 
 __all__ = [
     "AdaCSLClassifier",
+    "AdaptiveCostClassifier",
     "AdaptiveWeight",
     "Adjustment",
     "CostCurve",
@@ -54,8 +61,9 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'adacsl' has no attribute {name!r}")
     import importlib  # noqa: PLC0415
 
-    with requires("train"):
-        return getattr(importlib.import_module(_LAZY[name]), name)
+    module, extra = _LAZY[name]
+    with requires(extra):
+        return getattr(importlib.import_module(module), name)
 
 
 def __dir__() -> list[str]:
