@@ -1,0 +1,161 @@
+"""What a report is made from: plain values, so that anything that has scores, labels and costs can make one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.core.costs import Cost, CostMatrix
+from adacsl.extras import requires
+
+with requires("compare"):
+    import pandas as pd
+
+View: TypeAlias = tuple[str, float]
+"""One data set at one cost ratio: what the page shows at a time."""
+
+SUMMARY_COLUMNS = ("data", "ratio", "recipe", "n", "cost", "low", "high")
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """The test rows of one recipe on one data set at one ratio, of all seeds together.
+
+    Parameters
+    ----------
+    scores : array of shape (n,)
+        Probability of the positive class.
+    labels, decisions : arrays of shape (n,)
+        0 or 1: what was true, and what the recipe decided.
+    seeds : array of shape (n,)
+        Which repetition each row comes from.
+    fp, fn, tp, tn : float or array of shape (n,)
+        What the errors (and being right) cost.
+    threshold : float, optional
+        Decided positive where ``scores > threshold``; None where rows or seeds had thresholds of their own.
+    """
+
+    scores: NDArray[Any]
+    labels: NDArray[Any]
+    decisions: NDArray[Any]
+    seeds: NDArray[Any]
+    fp: Cost
+    fn: Cost
+    tp: Cost = 0.0
+    tn: Cost = 0.0
+    threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        n = len(self.scores)
+        columns = {"labels": self.labels, "decisions": self.decisions, "seeds": self.seeds}
+        wrong = {name: len(values) for name, values in columns.items() if len(values) != n}
+        if n == 0 or wrong:
+            raise ValueError(f"an outcome needs one label, decision and seed for each of its {n} scores, got {wrong}")
+        for name in ("labels", "decisions"):
+            object.__setattr__(self, name, np.asarray(columns[name]).astype(np.int64))
+        scores = np.asarray(self.scores)
+        object.__setattr__(self, "scores", scores if scores.dtype == np.float32 else scores.astype(np.float64))
+        object.__setattr__(self, "seeds", np.asarray(self.seeds))
+
+    @property
+    def n(self) -> int:
+        """How many rows."""
+        return len(self.scores)
+
+    @cached_property
+    def costs(self) -> CostMatrix:
+        """The prices as a cost matrix."""
+        return CostMatrix(fp=self.fp, fn=self.fn, tp=self.tp, tn=self.tn)
+
+    @property
+    def own_costs(self) -> bool:
+        """Whether rows have prices of their own."""
+        return self.costs.n_instances is not None
+
+
+@dataclass(frozen=True, eq=False)
+class ReportData:
+    """Everything a report shows.
+
+    Parameters
+    ----------
+    title : str
+        What was compared.
+    verdicts : mapping from (data, ratio) to str
+        The answer in plain words, and with it the views of the page in their order.
+    facts : mapping from str to str
+        Where all this comes from: rows, seeds, costs, versions, device, date, command.
+    results : DataFrame
+        One row per finished cell.
+    summary : DataFrame
+        One row per data set, ratio and recipe: n, cost, low, high, normalized_cost, savings, difference, p, standing.
+    ranks : DataFrame, optional
+        Average ranks over many data sets: recipe, rank; the critical difference in a column of that name.
+    outcomes : mapping from (data, ratio, recipe) to Outcome
+        Test rows; where they are missing, the page leaves out what needs them.
+    histories : mapping from (data, ratio, recipe, seed) to list of dict
+        By epoch: epoch, fold, lambda, threshold, val_cost, train_cost.
+    classes : (str, str)
+        What the negative and the positive class are called.
+    recommended : mapping from (data, ratio) to str
+        The recipe to take.
+    unit : str
+        What costs are counted in, such as EUR.
+    titles : mapping from str to str
+        One line about each recipe.
+    """
+
+    title: str
+    verdicts: Mapping[View, str]
+    facts: Mapping[str, str]
+    results: pd.DataFrame
+    summary: pd.DataFrame
+    ranks: pd.DataFrame | None = None
+    outcomes: Mapping[tuple[str, float, str], Outcome] = field(default_factory=dict)
+    histories: Mapping[tuple[str, float, str, int], Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    classes: tuple[str, str] = ("negative", "positive")
+    recommended: Mapping[View, str] = field(default_factory=dict)
+    unit: str = ""
+    titles: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        missing = [name for name in SUMMARY_COLUMNS if name not in self.summary.columns]
+        if missing:
+            raise ValueError(f"the summary of a report needs the columns {missing}, got {list(self.summary.columns)}")
+        if not self.verdicts:
+            raise ValueError("a report needs at least one verdict: {(data, ratio): text}")
+        unknown = [view for view in self.verdicts if self.summary_of(view).empty]
+        if unknown:
+            raise ValueError(f"the summary has no rows for {unknown[0]}, which a verdict speaks of")
+
+    @property
+    def views(self) -> list[View]:
+        """Data sets and ratios in the order of the verdicts."""
+        return list(self.verdicts)
+
+    def summary_of(self, view: View) -> pd.DataFrame:
+        """Return the summary rows of a view, cheapest first."""
+        rows = self.summary[(self.summary["data"] == view[0]) & (self.summary["ratio"] == view[1])]
+        return rows.sort_values("cost", kind="stable", ignore_index=True)
+
+    def results_of(self, data: str) -> pd.DataFrame:
+        """Return the cells of a data set, of all ratios."""
+        return self.results[self.results["data"] == data] if "data" in self.results.columns else self.results
+
+    def outcomes_of(self, view: View) -> dict[str, Outcome]:
+        """Return the outcomes of a view by recipe, cheapest first."""
+        names = self.summary_of(view)["recipe"]
+        return {name: self.outcomes[(*view, name)] for name in names if (*view, name) in self.outcomes}
+
+    def histories_of(self, view: View) -> dict[tuple[str, int], Sequence[Mapping[str, Any]]]:
+        """Return the histories of a view by recipe and seed."""
+        return {(key[2], key[3]): steps for key, steps in self.histories.items() if key[:2] == view and steps}
+
+    def recommended_of(self, view: View) -> str:
+        """Return the recommended recipe, by default the cheapest."""
+        return self.recommended.get(view) or str(self.summary_of(view)["recipe"].iloc[0])

@@ -1,0 +1,451 @@
+"""Plotly figures of the frames, in one quiet house style for light and dark surroundings."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from adacsl.extras import requires
+
+with requires("compare"):
+    import pandas as pd
+    import plotly.graph_objects as go
+    from plotly.subplots import make_subplots
+
+Theme = Literal["light", "dark"]
+
+LINE_END = "line-end"
+"""The name of labels at the ends of lines: a narrow page takes them off and shows a legend instead."""
+
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+
+
+class Palette(NamedTuple):
+    """The colours of a theme, by role; as text on ``paper`` all but ``grid`` and ``quiet`` pass WCAG AA."""
+
+    paper: str
+    ink: str
+    muted: str
+    grid: str
+    quiet: str
+    first: str
+    second: str
+    third: str
+    fourth: str
+
+    @property
+    def lines(self) -> tuple[str, str, str, str]:
+        """Colours of lines in order; told apart with any kind of colour vision (after Okabe and Ito)."""
+        return self.first, self.second, self.third, self.fourth
+
+
+PALETTES: dict[str, Palette] = {
+    "light": Palette(
+        "#ffffff", "#1d2733", "#5b6876", "#e3e8ed", "#b4bec8", "#0b62b0", "#b04a00", "#00735c", "#96458a"
+    ),
+    "dark": Palette(
+        "#151a20", "#e7ebef", "#9dabb9", "#2a323b", "#4f5b67", "#66b5ff", "#ff9d52", "#3fcf9f", "#e090d2"
+    ),
+}
+
+
+def house_template(theme: Theme = "light") -> go.layout.Template:
+    """Return the plotly template of a theme."""
+    colors = PALETTES[theme]
+    axis = {
+        "gridcolor": colors.grid, "linecolor": colors.grid, "zeroline": False, "ticks": "", "automargin": True,
+        "title": {"font": {"size": 13, "color": colors.muted}, "standoff": 10}, "tickfont": {"color": colors.muted},
+    }  # fmt: skip
+    return go.layout.Template(
+        layout={
+            "font": {"family": FONT, "size": 13, "color": colors.ink},
+            "title": {"font": {"size": 16}, "x": 0, "xref": "paper", "xanchor": "left"},
+            "paper_bgcolor": colors.paper, "plot_bgcolor": colors.paper, "colorway": list(colors.lines),
+            "xaxis": axis, "yaxis": axis, "hovermode": "closest",
+            "hoverlabel": {"font": {"family": FONT, "color": colors.ink}, "bgcolor": colors.paper,
+                           "bordercolor": colors.muted},
+            "legend": {"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"},
+            "margin": {"l": 8, "r": 16, "t": 56, "b": 48}, "dragmode": False,
+        }
+    )  # fmt: skip
+
+
+def cost_figure(
+    summary: pd.DataFrame, *, recommended: str | None = None, unit: str = "", theme: Theme = "light"
+) -> go.Figure:
+    """Draw the mean cost of each recipe with its interval, cheapest on top."""
+    colors = PALETTES[theme]
+    rows = summary.sort_values("cost", kind="stable")
+    standing = rows["standing"] if "standing" in rows.columns else pd.Series("", index=rows.index)
+    kinds = np.where(rows["recipe"] == recommended, "recommended", standing.to_numpy())
+    looks = {
+        "recommended": ("recommended", colors.first, "diamond", 13),
+        "cheapest": ("cheapest", colors.third, "circle", 11),
+        "not told apart": ("not told apart from the cheapest", colors.ink, "circle", 9),
+        "clearly worse": ("clearly dearer", colors.muted, "circle-open", 9),
+        "": ("mean", colors.ink, "circle", 9),
+    }
+    figure = _figure(theme, _titled("Cost per case", unit), height=96 + 30 * len(rows))
+    for kind, (label, color, symbol, size) in looks.items():
+        part = rows[kinds == kind]
+        if part.empty:
+            continue
+        figure.add_scatter(
+            x=part["cost"], y=_plain(part["recipe"]), mode="markers", name=label,
+            marker={"color": color, "symbol": symbol, "size": size, "line": {"color": color, "width": 1.6}},
+            error_x={"type": "data", "symmetric": False, "array": part["high"] - part["cost"],
+                     "arrayminus": part["cost"] - part["low"], "color": color, "thickness": 1.6, "width": 0},
+            customdata=np.stack((part["low"], part["high"]), axis=1),
+            hovertemplate="%{y}<br>%{x:.4g} (%{customdata[0]:.4g} to %{customdata[1]:.4g})<extra></extra>",
+        )  # fmt: skip
+    figure.update_xaxes(title_text=_with_unit("mean cost per test row, with 95 % interval", unit), rangemode="tozero")
+    order = _plain(rows["recipe"])
+    figure.update_yaxes(
+        type="category", categoryorder="array", categoryarray=order, range=[len(order) - 0.4, -0.6], showgrid=False,
+        tickfont={"color": colors.ink},
+    )  # fmt: skip
+    return figure
+
+
+def ratio_figure(
+    ran: pd.DataFrame,
+    redecided: pd.DataFrame | None = None,
+    *,
+    highlight: Sequence[str] = (),
+    theme: Theme = "light",
+) -> go.Figure:
+    """Draw the normalised cost against the cost ratio: what ran as points, the same scores decided anew as lines."""
+    figure = _figure(theme, "Cost against cost ratio", height=420)
+    frames = {"ran": ran, "anew": redecided if redecided is not None else ran.iloc[:0]}
+    names = _ordered(pd.concat([frame["recipe"] for frame in frames.values()]), highlight)
+    colors = _colors(names, highlight, theme)
+    ends = []
+    for name in names:
+        anew, points = (frames[key][frames[key]["recipe"] == name].sort_values("ratio") for key in ("anew", "ran"))
+        look = {"color": colors[name], "width": 2.2 if name in highlight else 1}
+        line = anew if len(anew) else points
+        if len(line) > 1:
+            figure.add_scatter(
+                x=line["ratio"], y=line["normalized_cost"], mode="lines", name=_plain_one(name), line=look,
+                legendgroup=name, showlegend=name in highlight,
+                hovertemplate=_hover("ratio", "normalised cost"),
+            )  # fmt: skip
+        figure.add_scatter(
+            x=points["ratio"], y=points["normalized_cost"], mode="markers", name=_plain_one(name), legendgroup=name,
+            marker={"color": colors[name], "size": 8 if name in highlight else 5},
+            showlegend=name in highlight and len(line) <= 1, hovertemplate=_hover("ratio", "normalised cost"),
+        )  # fmt: skip
+        if name in highlight and len(line):
+            ends.append((name, float(line["ratio"].iloc[-1]), float(line["normalized_cost"].iloc[-1]), colors[name]))
+    values = np.concatenate([frame["normalized_cost"].to_numpy(dtype=float) for frame in frames.values()])
+    top = _top(values, least=1.05, most=1.6)
+    figure.add_hline(y=1, line={"color": PALETTES[theme].muted, "width": 1, "dash": "dot"})
+    figure.add_annotation(
+        text="best constant decision", x=0, xref="x domain", y=1, xanchor="left", yanchor="bottom", showarrow=False,
+        font={"size": 12, "color": PALETTES[theme].muted},
+    )  # fmt: skip
+    figure.update_xaxes(
+        type="log", title_text="how many false positives one false negative is worth", tickformat="~g",
+        dtick="D2" if _decades(frames) < 2.5 else None,
+    )  # fmt: skip
+    figure.update_yaxes(title_text="normalised cost", range=[0, top])
+    return _with_line_ends(figure, ends, (0.0, top), log_x=True)
+
+
+def threshold_figure(
+    curve: pd.DataFrame, points: pd.DataFrame, *, unit: str = "", theme: Theme = "light"
+) -> go.Figure:
+    """Draw the cost of every threshold, with the chosen, the cheapest and the Bayes threshold marked."""
+    colors = PALETTES[theme]
+    figure = _figure(theme, "Cost of every threshold", height=400)
+    figure.add_scatter(
+        x=[*curve["threshold"], 1.0], y=[*curve["cost"], curve["cost"].iloc[-1]], mode="lines", name="cost",
+        line={"color": colors.muted, "width": 2, "shape": "hv"},
+        hovertemplate="threshold %{x:.4f}<br>cost %{y:.4g}<extra></extra>",
+    )  # fmt: skip
+    looks = {
+        "chosen": ("diamond", colors.first, "chosen"),
+        "cheapest": ("circle", colors.third, "cheapest afterwards"),
+        "Bayes": ("line-ns-open", colors.fourth, "Bayes"),
+    }
+    for point, (symbol, color, label) in looks.items():
+        row = points[points["point"] == point]
+        figure.add_scatter(
+            x=row["threshold"], y=row["cost"], mode="markers", name=label,
+            marker={"symbol": symbol, "size": 13, "color": color, "line": {"color": color, "width": 2.5}},
+            hovertemplate=f"{label}: threshold %{{x:.4f}}<br>cost %{{y:.4g}}<extra></extra>",
+        )  # fmt: skip
+    top = _top(curve["cost"].to_numpy(), least=0.0, most=float(points["cost"].min()) * 6 or 1.0)
+    figure.update_xaxes(title_text="threshold: positive where the score is above it", range=[-0.01, 1.01])
+    figure.update_yaxes(title_text=_with_unit("cost per test row", unit), range=[0, top])
+    return figure.update_layout(showlegend=True)
+
+
+def lambda_figure(epochs: pd.DataFrame, *, highlight: Sequence[str] = (), theme: Theme = "light") -> go.Figure:
+    """Draw T_actual and lambda by epoch (the paper's Figure 1a): means over seeds and folds, with their range."""
+    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.08)
+    _dress(figure, theme, "How the loss adapted itself", height=480)
+    known = epochs.dropna(subset=[name for name in ("lambda", "threshold") if name in epochs.columns])
+    if "lambda" not in known.columns:
+        known = known.iloc[:0]
+    names = _ordered(known["recipe"], highlight)[:4]
+    colors = dict(zip(names, PALETTES[theme].lines, strict=False))
+    for name in names:
+        part = known[known["recipe"] == name].sort_values("epoch")
+        for row, column in ((1, "threshold"), (2, "lambda")):
+            _band(figure, part, column, colors[name], row=row)
+            figure.add_scatter(
+                x=part["epoch"], y=part[column], mode="lines", name=_plain_one(name), line={"color": colors[name]},
+                legendgroup=name, showlegend=row == 1, row=row, col=1,
+                hovertemplate=_hover("epoch", column),
+            )  # fmt: skip
+    figure.add_hline(y=0.5, row=1, col=1, line={"color": PALETTES[theme].muted, "width": 1, "dash": "dot"})
+    figure.add_hline(y=1.0, row=2, col=1, line={"color": PALETTES[theme].muted, "width": 1, "dash": "dot"})
+    figure.update_yaxes(title_text="cheapest threshold", range=[0, 1], row=1, col=1)
+    figure.update_yaxes(title_text="lambda", row=2, col=1)
+    figure.update_xaxes(title_text="epoch", row=2, col=1)
+    return figure.update_layout(showlegend=True)
+
+
+def history_figure(
+    epochs: pd.DataFrame, *, highlight: Sequence[str] = (), unit: str = "", theme: Theme = "light"
+) -> go.Figure:
+    """Draw training and validation cost by epoch (the paper's Figure 1b)."""
+    figure = _figure(theme, "Cost while training", height=400)
+    names = _ordered(epochs["recipe"], highlight)
+    names = [name for name in names if name in highlight][:3] or names[:2]
+    colors = dict(zip(names, PALETTES[theme].lines, strict=False))
+    for name in names:
+        part = epochs[epochs["recipe"] == name].sort_values("epoch")
+        for column, label, dash in (("val_cost", "validation", "solid"), ("train_cost", "training", "dot")):
+            if column not in part.columns or part[column].isna().all():
+                continue
+            _band(figure, part, column, colors[name])
+            figure.add_scatter(
+                x=part["epoch"], y=part[column], mode="lines", name=f"{_plain_one(name)}, {label}",
+                line={"color": colors[name], "dash": dash, "width": 2.2},
+                hovertemplate=_hover("epoch", "cost"),
+            )  # fmt: skip
+    figure.update_xaxes(title_text="epoch")
+    figure.update_yaxes(title_text=_with_unit("cost per row", unit), rangemode="tozero")
+    return figure.update_layout(showlegend=True)
+
+
+def calibration_figure(table: pd.DataFrame, *, highlight: Sequence[str] = (), theme: Theme = "light") -> go.Figure:
+    """Draw the share of positives against the mean score of bins: on the diagonal scores are probabilities."""
+    figure = _figure(theme, "Can the probabilities be trusted?", height=440)
+    names = _ordered(table["recipe"], highlight)
+    colors = _colors(names, highlight, theme)
+    figure.add_scatter(
+        x=[0, 1], y=[0, 1], mode="lines", hoverinfo="skip", showlegend=False,
+        line={"color": PALETTES[theme].muted, "width": 1, "dash": "dot"},
+    )  # fmt: skip
+    for name in reversed(names):
+        part = table[table["recipe"] == name]
+        big = name in highlight
+        figure.add_scatter(
+            x=part["mean_score"], y=part["positive_share"], mode="lines+markers" if big else "lines",
+            name=_plain_one(name), showlegend=big, customdata=part["n"],
+            line={"color": colors[name], "width": 2.2 if big else 1},
+            marker={"size": 5 + 11 * np.sqrt(part["n"] / part["n"].max()), "opacity": 0.85},
+            hovertemplate=_hover("mean score", "share of positives", "<br>%{customdata} rows"),
+        )  # fmt: skip
+    figure.update_xaxes(title_text="mean score of the rows in a bin", range=[-0.02, 1.04])
+    figure.update_yaxes(title_text="share that was positive", range=[-0.02, 1.04])
+    return figure.update_layout(showlegend=True, legend_traceorder="reversed")
+
+
+def brier_figure(table: pd.DataFrame, *, highlight: Sequence[str] = (), theme: Theme = "light") -> go.Figure:
+    """Draw the loss of trusting the scores over all cost ratios; the area under a line is its Brier score."""
+    figure = _figure(theme, "Loss over all cost ratios", height=420)
+    _curves(figure, table, "proportion", "loss", highlight, theme)
+    at = np.unique(table["proportion"].to_numpy(dtype=float))
+    share = float(table["positive_share"].iloc[0]) if len(table) else 0.0
+    figure.add_scatter(
+        x=at, y=2 * np.minimum(at * (1 - share), (1 - at) * share), mode="lines", name="best constant decision",
+        line={"color": PALETTES[theme].muted, "width": 1, "dash": "dot"}, hoverinfo="skip", showlegend=False,
+    )  # fmt: skip
+    figure.update_xaxes(title_text="cost proportion c = fp / (fp + fn), which is also the Bayes threshold", range=[0, 1])
+    figure.update_yaxes(title_text="loss, prices scaled to fp + fn = 2", range=[0, _top(table["loss"].to_numpy(), 0, 1)])
+    return figure
+
+
+def decision_figure(table: pd.DataFrame, *, highlight: Sequence[str] = (), theme: Theme = "light") -> go.Figure:
+    """Draw the net benefit of acting at each threshold, against acting on all and on none."""
+    figure = _figure(theme, "Net benefit", height=420)
+    colors = PALETTES[theme]
+    if len(table):
+        one = table[table["recipe"] == table["recipe"].iloc[0]]
+        figure.add_scatter(
+            x=one["threshold"], y=one["treat_all"], mode="lines", name="act on all", hoverinfo="skip",
+            line={"color": colors.muted, "width": 1.2, "dash": "dash"}, showlegend=False,
+        )  # fmt: skip
+    figure.add_hline(y=0, line={"color": colors.muted, "width": 1, "dash": "dot"})
+    _curves(figure, table, "threshold", "net_benefit", highlight, theme)
+    top = _top(table["net_benefit"].to_numpy(), 0.0, 1.0)
+    figure.update_xaxes(title_text="threshold at which one would act", range=[0, 1])
+    figure.update_yaxes(title_text="net benefit per row", range=[-0.25 * top, top])
+    return figure
+
+
+def optimism_figure(table: pd.DataFrame, *, unit: str = "", theme: Theme = "light") -> go.Figure:
+    """Draw validation cost and test cost of each recipe: how much the choice of epoch and threshold flattered."""
+    colors = PALETTES[theme]
+    names = _plain(table["recipe"])
+    figure = _figure(theme, "Promised and paid", height=110 + 28 * len(table))
+    for name, low, high in zip(names, table["validation_cost"], table["cost"], strict=True):
+        figure.add_scatter(
+            x=[low, high], y=[name, name], mode="lines", line={"color": colors.quiet, "width": 2}, hoverinfo="skip",
+            showlegend=False,
+        )  # fmt: skip
+    for column, label, symbol, color in (
+        ("validation_cost", "validation", "circle-open", colors.second),
+        ("cost", "test", "circle", colors.first),
+    ):
+        figure.add_scatter(
+            x=table[column], y=names, mode="markers", name=label,
+            marker={"color": color, "size": 10, "symbol": symbol, "line": {"color": color, "width": 2}},
+            hovertemplate=f"%{{y}}<br>{label} %{{x:.4g}}<extra></extra>",
+        )  # fmt: skip
+    figure.update_xaxes(title_text=_with_unit("mean cost per row", unit), rangemode="tozero")
+    figure.update_yaxes(
+        type="category", categoryorder="array", categoryarray=names, range=[len(names) - 0.4, -0.6], showgrid=False,
+        tickfont={"color": colors.ink},
+    )  # fmt: skip
+    return figure
+
+
+def rank_figure(ranks: pd.DataFrame, *, recommended: str | None = None, theme: Theme = "light") -> go.Figure:
+    """Draw average ranks; recipes inside the shaded critical difference are not told apart from the first."""
+    colors = PALETTES[theme]
+    rows = ranks.sort_values("rank", kind="stable")
+    names = _plain(rows["recipe"])
+    figure = _figure(theme, "Average rank over all data", height=96 + 30 * len(rows))
+    gap = critical_difference(ranks)
+    if gap is not None and len(rows):
+        first = float(rows["rank"].iloc[0])
+        figure.add_vrect(x0=first, x1=first + gap, fillcolor=colors.grid, line_width=0, layer="below", opacity=0.7)
+        figure.add_annotation(
+            text=f"critical difference {gap:.2f}", x=first, xanchor="left", y=1, yref="paper", yanchor="bottom",
+            showarrow=False, font={"size": 12, "color": colors.muted},
+        )  # fmt: skip
+    told = rows["rank"] <= (rows["rank"].min() + (gap or 0.0))
+    figure.add_scatter(
+        x=rows["rank"], y=names, mode="markers", showlegend=False,
+        marker={"size": 11, "color": [colors.first if near else colors.muted for near in told],
+                "symbol": ["circle" if near else "circle-open" for near in told], "line": {"width": 1.6}},
+        hovertemplate="%{y}<br>average rank %{x:.2f}<extra></extra>",
+    )  # fmt: skip
+    figure.update_xaxes(title_text="average rank (1 = cheapest on every data set)")
+    figure.update_yaxes(
+        type="category", categoryorder="array", categoryarray=names, range=[len(names) - 0.4, -0.6], showgrid=False,
+        tickfont={"color": colors.ink},
+    )  # fmt: skip
+    return figure
+
+
+def critical_difference(ranks: pd.DataFrame) -> float | None:
+    """Return the critical difference that came with average ranks: in a column, or in ``attrs``."""
+    if "critical_difference" in ranks.columns and len(ranks):
+        return float(ranks["critical_difference"].iloc[0])
+    found = ranks.attrs.get("critical_difference")
+    return None if found is None else float(found)
+
+
+# the parts the pictures share
+
+
+def _figure(theme: Theme, title: str, *, height: int) -> go.Figure:
+    return _dress(go.Figure(), theme, title, height=height)
+
+
+def _dress(figure: go.Figure, theme: Theme, title: str, *, height: int) -> go.Figure:
+    return figure.update_layout(template=house_template(theme), title_text=title, height=height)
+
+
+def _curves(
+    figure: go.Figure, table: pd.DataFrame, x: str, y: str, highlight: Sequence[str], theme: Theme
+) -> go.Figure:
+    names = _ordered(table["recipe"], highlight)
+    colors = _colors(names, highlight, theme)
+    for name in reversed(names):
+        part, big = table[table["recipe"] == name], name in highlight
+        figure.add_scatter(
+            x=part[x], y=part[y], mode="lines", name=_plain_one(name), showlegend=big,
+            line={"color": colors[name], "width": 2.2 if big else 1},
+            hovertemplate=_hover(x.replace("_", " "), y.replace("_", " ")),
+        )  # fmt: skip
+    return figure.update_layout(showlegend=True, legend_traceorder="reversed")
+
+
+def _band(figure: go.Figure, part: pd.DataFrame, column: str, color: str, *, row: int | None = None) -> None:
+    """Shade from the lowest to the highest value of seeds and folds."""
+    x = part["epoch"].to_numpy()
+    y = np.concatenate((part[f"{column}_low"].to_numpy(), part[f"{column}_high"].to_numpy()[::-1]))
+    place = {} if row is None else {"row": row, "col": 1}
+    figure.add_scatter(
+        x=np.concatenate((x, x[::-1])), y=y, fill="toself", fillcolor=color, opacity=0.13, line={"width": 0},
+        mode="lines", hoverinfo="skip", showlegend=False, **place,
+    )  # fmt: skip
+
+
+def _ordered(names: pd.Series[Any], highlight: Sequence[str]) -> list[str]:
+    present = list(dict.fromkeys(names))
+    return [name for name in highlight if name in present] + [name for name in present if name not in highlight]
+
+
+def _colors(names: Sequence[str], highlight: Sequence[str], theme: Theme) -> dict[str, str]:
+    bright = dict(zip(highlight, PALETTES[theme].lines, strict=False))
+    return {name: bright.get(name, PALETTES[theme].quiet) for name in names}
+
+
+def _with_line_ends(
+    figure: go.Figure, ends: list[tuple[str, float, float, str]], span: tuple[float, float], *, log_x: bool
+) -> go.Figure:
+    """Write each line's name at its end, moved apart where lines meet."""
+    step = (span[1] - span[0]) * 0.06
+    last = -np.inf
+    for name, x, y, color in sorted(ends, key=lambda end: end[2]):
+        last = max(min(y, span[1]), last + step)
+        figure.add_annotation(
+            name=LINE_END, text=_plain_one(name), x=float(np.log10(x)) if log_x else x, y=last, xanchor="left",
+            xshift=8, showarrow=False, font={"color": color, "size": 12},
+        )  # fmt: skip
+    right = 16 + 8 * max((len(end[0]) for end in ends), default=0)
+    return figure.update_layout(margin_r=min(right, 150), showlegend=False)
+
+
+def _decades(frames: dict[str, pd.DataFrame]) -> float:
+    ratios = np.concatenate([frame["ratio"].to_numpy(dtype=float) for frame in frames.values()])
+    return float(np.log10(ratios.max() / ratios.min())) if len(ratios) else 0.0
+
+
+def _top(values: Any, least: float, most: float) -> float:
+    finite = np.asarray(values, dtype=float)
+    finite = finite[np.isfinite(finite)]
+    return max(least, min(most, float(finite.max()) * 1.08)) if finite.size else max(least, 1.0)
+
+
+def _hover(x: str, y: str, tail: str = "") -> str:
+    # names come in through a field: a %{ in a name would be read as one
+    return f"%{{fullData.name}}<br>{x} %{{x:.4g}}<br>{y} %{{y:.4g}}{tail}<extra></extra>"
+
+
+def _titled(text: str, unit: str) -> str:
+    return f"{text}, {_plain_one(unit)}" if unit else text
+
+
+def _with_unit(text: str, unit: str) -> str:
+    return f"{text} [{_plain_one(unit)}]" if unit else text
+
+
+def _plain(names: Any) -> list[str]:
+    return [_plain_one(name) for name in names]
+
+
+def _plain_one(text: str) -> str:
+    """Return a name as plotly shows it letter by letter: it reads some HTML in texts."""
+    return html.escape(str(text), quote=False)

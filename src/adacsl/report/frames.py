@@ -1,0 +1,238 @@
+"""The numbers of every picture, as frames: information first, pictures of it elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.core.costs import CostMatrix, as_host
+from adacsl.core.curves import brier_curve, calibration_error, decision_curve, optimal_cost_curve
+from adacsl.core.partitions import EqualWidth
+from adacsl.core.thresholds import cost_curve, find_threshold, subgroup_thresholds
+from adacsl.extras import requires
+from adacsl.report.data import Outcome
+
+with requires("compare"):
+    import pandas as pd
+
+EDGE = 1e-6
+"""How near 0 or 1 a target may come: the tie rule of the core wants it strictly between them."""
+
+
+def with_ratio(outcome: Outcome, ratio: float) -> CostMatrix:
+    """Return the costs with another ratio of the two errors: fn moves, fp stays.
+
+    With prices of each row ``ratio`` is the factor by which a miss gets dearer (1: as it was).
+    """
+    costs = outcome.costs
+    scale = costs.fn - costs.tp if outcome.own_costs else costs.fp - costs.tn
+    return CostMatrix(fp=costs.fp, fn=costs.tp + ratio * scale, tp=costs.tp, tn=costs.tn)
+
+
+def threshold_curve(outcome: Outcome) -> pd.DataFrame:
+    """Return what every threshold costs: threshold, cost (per row), total_cost, and its two avoidable parts."""
+    curve = cost_curve(outcome.scores, outcome.labels, outcome.costs)
+    return pd.DataFrame(
+        {
+            "threshold": np.asarray(curve.thresholds, dtype=float).clip(0.0),
+            "cost": curve.costs / outcome.n,
+            "total_cost": curve.costs,
+            "missed": curve.false_negatives / outcome.n,
+            "alarmed": curve.false_positives / outcome.n,
+        }
+    )
+
+
+def threshold_points(outcome: Outcome) -> pd.DataFrame:
+    """Return the thresholds worth a mark on the curve: the chosen one, the cheapest afterwards, and Bayes'."""
+    points = []
+    if outcome.threshold is not None:
+        points.append(("chosen", float(outcome.threshold), _cost_at(outcome, outcome.threshold)))
+    best = find_threshold(outcome.scores, outcome.labels, outcome.costs)
+    points.append(("cheapest", max(best.value, 0.0), best.cost))
+    if not outcome.own_costs:
+        bayes = float(outcome.costs.threshold)
+        points.append(("Bayes", bayes, _cost_at(outcome, bayes)))
+    frame = pd.DataFrame(points, columns=["point", "threshold", "total_cost"])
+    frame["cost"] = frame["total_cost"] / outcome.n
+    return frame
+
+
+def thinned(curve: pd.DataFrame, points: int = 400) -> pd.DataFrame:
+    """Return at most about ``points`` rows of a curve, ends and minimum among them: as many as a screen can show."""
+    if len(curve) <= points:
+        return curve
+    at = np.linspace(0.0, 1.0, points // 2)
+    along = np.searchsorted(curve["threshold"].to_numpy(), at, side="right") - 1
+    evenly = np.linspace(0, len(curve) - 1, points // 2).round().astype(int)
+    keep = np.unique(np.concatenate((along.clip(0), evenly, [int(curve["cost"].to_numpy().argmin())])))
+    return curve.iloc[keep].reset_index(drop=True)
+
+
+def subgroup_table(outcome: Outcome, *, bins: int = 10) -> pd.DataFrame:
+    """Return the paper's Table 1: rows of similar score, and the threshold that is cheapest for each such subgroup.
+
+    Among equally cheap thresholds T_m is the one nearest the chosen (else the Bayes) threshold: where T_m equals it,
+    nothing is lost in that subgroup. ``cost`` is what the recipe's decisions cost there, ``cheapest_cost`` what T_m does.
+    """
+    partition = EqualWidth(bins)
+    numbers = np.asarray(partition(outcome.scores))
+    edges = np.arange(bins + 1) / bins
+    best, _ = subgroup_thresholds(
+        outcome.scores, outcome.labels, outcome.costs, numbers, target=_target(outcome)
+    )
+    present = np.unique(numbers)
+    paid = as_host(outcome.costs.incurred(outcome.labels, outcome.decisions))
+    return pd.DataFrame(
+        {
+            "low": edges[present],
+            "high": edges[present + 1],
+            "n": np.bincount(numbers, minlength=bins)[present],
+            "positives": np.bincount(numbers, weights=outcome.labels, minlength=bins)[present].astype(int),
+            "threshold": [found.value for found in best],
+            "cheapest_cost": [found.cost for found in best],
+            "cost": np.bincount(numbers, weights=paid, minlength=bins)[present],
+        }
+    )
+
+
+def confusion_table(outcome: Outcome) -> pd.DataFrame:
+    """Return the confusion matrix in rows and in money: outcome, actual, decided, count, price (mean), total_cost."""
+    paid = as_host(outcome.costs.incurred(outcome.labels, outcome.decisions))
+    rows = []
+    for name, actual, decided in (("tp", 1, 1), ("fn", 1, 0), ("fp", 0, 1), ("tn", 0, 0)):
+        here = (outcome.labels == actual) & (outcome.decisions == decided)
+        count, total = int(here.sum()), float(paid[here].sum())
+        price = float(np.mean(as_host(getattr(outcome.costs, name)))) if count == 0 else total / count
+        rows.append((name, actual, decided, count, price, total))
+    return pd.DataFrame(rows, columns=["outcome", "actual", "decided", "count", "price", "total_cost"])
+
+
+def calibration_table(outcomes: Mapping[str, Outcome], *, bins: int = 10) -> pd.DataFrame:
+    """Return, in bins of similar score, the mean score and the share of positives: equal where scores can be trusted.
+
+    ``error`` is the expected calibration error of the recipe, the same in all its rows.
+    """
+    parts = []
+    for name, outcome in outcomes.items():
+        found = calibration_error(outcome.scores, outcome.labels, partition=EqualWidth(bins))
+        columns = {"mean_score": found.mean_score, "positive_share": found.positive_share, "n": found.sizes}
+        parts.append(pd.DataFrame({"recipe": name, **columns, "error": found.error}))
+    return _stacked(parts, ["recipe", "mean_score", "positive_share", "n", "error"])
+
+
+def brier_table(outcomes: Mapping[str, Outcome], *, points: int = 101) -> pd.DataFrame:
+    """Return the Brier curve at evenly spaced cost proportions: recipe, proportion, loss, best_loss, area, positive_share.
+
+    ``best_loss`` is what the best threshold would have reached: the gap is what better calibration could save. ``area``
+    is the Brier score.
+    """
+    at = np.linspace(0.0, 1.0, points)
+    parts = []
+    for name, outcome in outcomes.items():
+        curve, best = brier_curve(outcome.scores, outcome.labels), optimal_cost_curve(outcome.scores, outcome.labels)
+        columns = {"proportion": at, "loss": _on_steps(curve.x, curve.y, at), "best_loss": np.interp(at, best.x, best.y)}
+        share = float(outcome.labels.mean())
+        parts.append(pd.DataFrame({"recipe": name, **columns, "area": curve.area, "positive_share": share}))
+    return _stacked(parts, ["recipe", "proportion", "loss", "best_loss", "area", "positive_share"])
+
+
+def decision_table(outcomes: Mapping[str, Outcome]) -> pd.DataFrame:
+    """Return the net benefit at thresholds 0.01 .. 0.99: recipe, threshold, net_benefit, treat_all."""
+    parts = []
+    for name, outcome in outcomes.items():
+        curve = decision_curve(outcome.scores, outcome.labels)
+        columns = {"threshold": curve.thresholds, "net_benefit": curve.net_benefit, "treat_all": curve.treat_all}
+        parts.append(pd.DataFrame({"recipe": name, **columns}))
+    return _stacked(parts, ["recipe", "threshold", "net_benefit", "treat_all"])
+
+
+def ratio_table(results: pd.DataFrame) -> pd.DataFrame:
+    """Return what each recipe cost at each ratio that ran: recipe, ratio, n, cost, normalized_cost (means of cells)."""
+    if results.empty:
+        return pd.DataFrame(columns=["recipe", "ratio", "n", "cost", "normalized_cost"])
+    if "normalized_cost" not in results.columns:
+        results = results.assign(normalized_cost=np.nan)
+    groups = results.groupby(["recipe", "ratio"], sort=False)
+    frame = groups.agg(n=("cost", "size"), cost=("cost", "mean"), normalized_cost=("normalized_cost", "mean"))
+    return frame.reset_index()
+
+
+def redecided_table(outcomes: Mapping[str, Outcome], ratios: Iterable[float]) -> pd.DataFrame:
+    """Return what the same probabilities cost when they are decided anew for other ratios: no new training.
+
+    Every row is decided at the Bayes threshold of the ratio (for prices of each row: of the factor on its misses).
+    """
+    rows = []
+    for name, outcome in outcomes.items():
+        for ratio in ratios:
+            costs = with_ratio(outcome, float(ratio))
+            decisions = costs.decide(outcome.scores)
+            mean = costs.mean(outcome.labels, decisions)
+            rows.append((name, float(ratio), mean, _normalized(costs, outcome.labels, decisions)))
+    return pd.DataFrame(rows, columns=["recipe", "ratio", "cost", "normalized_cost"])
+
+
+def epoch_table(histories: Mapping[tuple[str, int], Sequence[Mapping[str, Any]]]) -> pd.DataFrame:
+    """Return each recipe's lambda, T_actual and costs by epoch: means over seeds and folds, with lowest and highest."""
+    steps = [{**step, "recipe": recipe, "seed": seed} for (recipe, seed), steps in histories.items() for step in steps]
+    names = [name for name in ("lambda", "threshold", "val_cost", "train_cost") if any(name in s for s in steps)]
+    if not steps or not names:
+        return pd.DataFrame(columns=["recipe", "epoch", "n"])
+    frame = pd.DataFrame(steps)
+    frame[names] = frame[names].astype(float)
+    parts = {"n": ("seed", "size")}
+    for name in names:
+        parts |= {name: (name, "mean"), f"{name}_low": (name, "min"), f"{name}_high": (name, "max")}
+    return frame.groupby(["recipe", "epoch"], sort=False).agg(**parts).reset_index()
+
+
+def optimism_table(results: pd.DataFrame) -> pd.DataFrame:
+    """Return how much dearer the test rows were than the validation rows that epoch and threshold were chosen on.
+
+    Columns: recipe, n, validation_cost, cost, gap (cost - validation_cost), gap_share (of the test cost).
+    """
+    columns = ["recipe", "n", "validation_cost", "cost", "gap", "gap_share"]
+    if "validation_cost" not in results.columns:
+        return pd.DataFrame(columns=columns)
+    known = results.dropna(subset=["validation_cost"])
+    if known.empty:
+        return pd.DataFrame(columns=columns)
+    groups = known.groupby("recipe", sort=False)
+    frame = groups.agg(n=("cost", "size"), validation_cost=("validation_cost", "mean"), cost=("cost", "mean"))
+    frame["gap"] = frame["cost"] - frame["validation_cost"]
+    frame["gap_share"] = frame["gap"] / frame["cost"].where(frame["cost"] != 0)
+    return frame.reset_index().sort_values("cost", kind="stable", ignore_index=True)[columns]
+
+
+def _cost_at(outcome: Outcome, threshold: float) -> float:
+    # in float64, as the page does it: numpy would round the threshold to the scores' own float32
+    return outcome.costs.total(outcome.labels, (outcome.scores.astype(float) > threshold).astype(int))
+
+
+def _target(outcome: Outcome) -> float:
+    target = outcome.threshold if outcome.threshold is not None else float(outcome.costs.averaged().threshold)
+    return min(max(float(target), EDGE), 1.0 - EDGE)
+
+
+def _normalized(costs: CostMatrix, labels: NDArray[Any], decisions: NDArray[Any]) -> float:
+    try:
+        return costs.normalized(labels, decisions)
+    except ValueError:  # one class only: nothing to compare with
+        return float("nan")
+
+
+def _on_steps(x: NDArray[Any], y: NDArray[Any], at: NDArray[Any]) -> NDArray[Any]:
+    """Read a curve of straight pieces that jumps between them (x holds each border twice) at some points."""
+    left, right, start, end = x[0::2], x[1::2], y[0::2], y[1::2]
+    piece = np.searchsorted(left, at, side="right") - 1
+    width = right[piece] - left[piece]
+    along = np.divide(at - left[piece], width, out=np.zeros_like(at), where=width > 0)
+    return np.asarray(start[piece] + along * (end[piece] - start[piece]))
+
+
+def _stacked(parts: list[pd.DataFrame], columns: list[str]) -> pd.DataFrame:
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)

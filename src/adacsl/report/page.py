@@ -1,0 +1,318 @@
+"""A comparison as one HTML file that needs nothing else: verdict, pictures, tables, and sliders that recompute."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import math
+import os
+import re
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import adacsl
+from adacsl.extras import requires
+from adacsl.report import cards
+from adacsl.report.data import Outcome, ReportData, View
+from adacsl.report.figures import PALETTES, house_template, threshold_figure
+from adacsl.report.frames import thinned, threshold_curve, threshold_points
+from adacsl.report.numbers import show
+
+with requires("compare"):
+    import jinja2
+    import plotly.offline
+    from markupsafe import Markup
+
+EMBEDDED_ROWS = 20_000
+"""At most so many test rows of one method are put into the page."""
+
+PAGE_BYTES = 5_900_000
+"""The whole page stays below this: with many data sets, fewer rows of each are embedded."""
+
+FEWEST_ROWS = 200
+
+RULES = (
+    ("yours", "your threshold"),
+    ("cheapest", "cheapest with hindsight"),
+    ("trusted", "Bayes threshold"),
+    ("decided", "as the method decided"),
+)
+
+
+def write_report(data: ReportData, path: str | os.PathLike[str]) -> Path:
+    """Write the page and return its path; an old page is replaced whole or not at all."""
+    target = Path(path)
+    if target.is_dir():
+        raise IsADirectoryError(f"cannot write the report: {target} is a folder; name a file such as report.html")
+    text = render_report(data)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _replace(target, text.encode())
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise type(error)(f"cannot write the report {target}: {reason}; free space or choose another place") from None
+    return target
+
+
+def render_report(data: ReportData) -> str:
+    """Return the page as text."""
+    figures: dict[str, Any] = {}
+    views = [_view(data, view, number, figures) for number, view in enumerate(data.views)]
+    ranks = cards.rank_card(data, figures)
+    payload = {
+        "unit": data.unit,
+        "classes": list(data.classes),
+        "start": _start(data),
+        "colors": list(zip(PALETTES["light"], PALETTES["dark"], strict=True)),
+        "themes": {theme: house_template(theme).to_plotly_json() for theme in PALETTES},
+        "figures": {name: _figure_spec(figure) for name, figure in figures.items()},
+        "views": [
+            {"data": view["data"], "ratio": view["ratio"], "recommended": view["recommended"], "threshold": view["curve"]}
+            for view in views
+        ],
+    }
+    script = _template_text("costs.js") + "\n" + _template_text("page.js")
+    packed, source_hash = _packed_plotly()
+    page = {
+        "title": data.title,
+        "views": views,
+        "ranks": ranks,
+        "facts": data.facts,
+        "classes": data.classes,
+        "rules": RULES,
+        "live_matrix": cards.empty_matrix(data.classes),
+        "version": adacsl.__version__,
+        "policy": _policy(_sha256(script), source_hash),
+        "style": Markup(_template_text("page.css")),  # noqa: S704 - our own file
+        "script": Markup(script),  # noqa: S704 - our own files
+        "plotly": Markup(packed),  # noqa: S704 - base64
+    }
+    template = _environment().get_template("report.html.j2")
+    bare = template.render(payload=_embedded(payload), **page)
+    samples, arrays = _samples(data, PAGE_BYTES - len(bare.encode()))
+    for view, found in zip(payload["views"], samples, strict=True):
+        view["samples"] = found
+    return template.render(payload=_embedded({**payload, "arrays": arrays}), **page)
+
+
+def _view(data: ReportData, view: View, number: int, figures: dict[str, Any]) -> dict[str, Any]:
+    """Return what the template says about one data set at one ratio, and add its pictures to ``figures``."""
+    key = f"view-{number}"
+    recommended = data.recommended_of(view)
+    outcomes = data.outcomes_of(view)
+    curve = f"{key}-threshold"
+    if outcomes:
+        shown = outcomes.get(recommended) or next(iter(outcomes.values()))
+        figures[curve] = threshold_figure(thinned(threshold_curve(shown), 2), threshold_points(shown), unit=data.unit)
+    return {
+        "id": key,
+        "data": view[0],
+        "ratio": f"{view[1]:g}",
+        "label": _label(data, view),
+        "verdict": data.verdicts[view],
+        "recommended": recommended,
+        "curve": curve,
+        "explorable": bool(outcomes),
+        "tiles": cards.tiles(data, view),
+        "parts": cards.parts(data, view, key, figures),
+    }
+
+
+def _label(data: ReportData, view: View) -> str:
+    outcomes = data.outcomes_of(view)
+    mean = " on average" if any(outcome.own_costs for outcome in outcomes.values()) else ""
+    return f"{view[0]}: a missed “{data.classes[1]}” costs {show(view[1])} times a false alarm{mean}"
+
+
+def _start(data: ReportData) -> int:
+    """Return the view to begin with: the middle ratio of the first data set."""
+    first = [number for number, view in enumerate(data.views) if view[0] == data.views[0][0]]
+    return first[len(first) // 2]
+
+
+# scores for the sliders
+
+
+class _Store:
+    """Arrays by content: what several methods and ratios share is written once."""
+
+    def __init__(self) -> None:
+        self.arrays: list[dict[str, Any]] = []
+        self._places: dict[tuple[str, bytes], int] = {}
+
+    def put(self, kind: str, values: NDArray[Any]) -> int:
+        """Return the number of the array, writing it if it is new."""
+        raw = (np.packbits(values) if kind == "bits" else values.astype(f"<{kind}")).tobytes()
+        place = self._places.setdefault((kind, raw), len(self.arrays))
+        if place == len(self.arrays):
+            text = base64.b64encode(raw).decode()
+            self.arrays.append({"kind": kind, "data": text} | ({"n": len(values)} if kind == "bits" else {}))
+        return place
+
+    @property
+    def size(self) -> int:
+        """How many characters the arrays take."""
+        return sum(len(entry["data"]) + 40 for entry in self.arrays)
+
+
+def _samples(data: ReportData, room: int) -> tuple[list[list[dict[str, Any]]], list[dict[str, Any]]]:
+    """Pack the test rows of all methods into about ``room`` characters, thinning out where they do not fit."""
+    limit = EMBEDDED_ROWS
+    while True:
+        store = _Store()
+        found = [
+            [_sample(data, name, outcome, limit, store) for name, outcome in data.outcomes_of(view).items()]
+            for view in data.views
+        ]
+        size = store.size + sum(len(json.dumps(sample)) for view in found for sample in view)
+        if size <= room or limit <= FEWEST_ROWS:
+            return found, store.arrays
+        limit = max(FEWEST_ROWS, int(limit * min(0.8, room / size if room > 0 else 0.0)))
+
+
+def _sample(data: ReportData, name: str, outcome: Outcome, limit: int, store: _Store) -> dict[str, Any]:
+    rows, weights = drawn_rows(outcome.labels, limit)
+    kind = "f4" if outcome.scores.dtype == np.float32 else "f8"
+    costs = {
+        key: price if isinstance(price, float) else {"array": store.put("f8", np.asarray(price)[rows])}
+        for key, price in ((key, getattr(outcome.costs, key)) for key in ("fp", "fn", "tp", "tn"))
+    }
+    title = data.titles.get(name, "")
+    return {
+        "name": name,
+        "label": f"{name}: {title}" if title else name,
+        "kind": kind,
+        "scores": store.put(kind, outcome.scores[rows]),
+        "labels": store.put("bits", outcome.labels[rows]),
+        "decisions": store.put("bits", outcome.decisions[rows]),
+        "costs": costs,
+        "ownCosts": outcome.own_costs,
+        "ratio": 1.0 if outcome.own_costs else float(outcome.costs.ratio),
+        "threshold": None if outcome.threshold is None else float(outcome.threshold),
+        "weights": weights,
+        "all": outcome.n,
+    }
+
+
+def drawn_rows(labels: NDArray[Any], limit: int) -> tuple[NDArray[np.int64], tuple[float, float]]:
+    """Draw at most ``limit`` rows by class, and say how many rows each drawn negative and positive stands for.
+
+    The rarer class keeps up to half of the places, so that few positives among many negatives are not lost. The same
+    labels always give the same rows.
+    """
+    n = len(labels)
+    if n <= limit:
+        return np.arange(n), (1.0, 1.0)
+    classes = [np.flatnonzero(labels == 0), np.flatnonzero(labels == 1)]
+    rare = min(min(len(rows) for rows in classes), limit // 2)
+    sizes = [rare if len(rows) == min(map(len, classes)) else min(len(rows), limit - rare) for rows in classes]
+    rng = np.random.default_rng(n)
+    picked = [rng.choice(rows, size, replace=False) for rows, size in zip(classes, sizes, strict=True)]
+    weights = [len(rows) / size if size else 1.0 for rows, size in zip(classes, sizes, strict=True)]
+    return np.sort(np.concatenate(picked)), (weights[0], weights[1])
+
+
+# text that may stand in a page
+
+
+def _embedded(payload: Mapping[str, Any]) -> Markup:
+    """Return JSON that no HTML parser can leave: only letters and digits a script element may hold."""
+    text = json.dumps(_plain(payload), allow_nan=False, separators=(",", ":"))  # ASCII: U+2028 and U+2029 are escaped
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return Markup(text)  # noqa: S704 - escaped above
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, str | bool | int) or value is None:
+        return value
+    if isinstance(value, float | np.floating):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, np.integer):
+        return int(value)
+    return [_plain(part) for part in value]
+
+
+def _figure_spec(figure: Any) -> dict[str, Any]:
+    """Return a figure without title and template, its numbers rounded to what a screen can show."""
+    spec = figure.to_plotly_json()
+    layout = {key: value for key, value in spec["layout"].items() if key not in ("template", "title")}
+    return {"data": [_rounded(trace) for trace in spec["data"]], "layout": _rounded(layout)}
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _rounded(part) for key, part in value.items()}
+    if isinstance(value, str) or value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float | np.floating):
+        return float(f"{value:.6g}") if math.isfinite(value) else None
+    if isinstance(value, np.ndarray | Sequence):
+        return [_rounded(part) for part in (value.tolist() if isinstance(value, np.ndarray) else value)]
+    return value
+
+
+def _policy(*hashes: str) -> str:
+    """Nothing may be loaded or sent; only our own two scripts run."""
+    scripts = " ".join(f"'sha256-{value}'" for value in hashes)
+    return (
+        f"default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _sha256(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+@cache
+def _packed_plotly() -> tuple[str, str]:
+    """Return plotly.js, packed to two fifths of its size, and the hash that lets it run."""
+    source = plotly.offline.get_plotlyjs()
+    return base64.b64encode(gzip.compress(source.encode(), 9, mtime=0)).decode(), _sha256(source)
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    loader = jinja2.PackageLoader("adacsl.report", "templates")
+    return jinja2.Environment(
+        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+
+
+def _template_text(name: str) -> str:
+    return (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8")
+
+
+def _replace(target: Path, content: bytes) -> None:
+    """Complete a new file beside the old one, then rename it."""
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).chmod(0o666 & ~_umask())
+        Path(name).replace(target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+__all__ = ["EMBEDDED_ROWS", "drawn_rows", "render_report", "write_report"]

@@ -1,0 +1,371 @@
+// The page: which view is shown, its pictures, and the explorer.
+"use strict";
+
+(() => {
+  const $ = (selector, root = document) => root.querySelector(selector);
+  const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
+  const report = JSON.parse($("#report-data").textContent);
+  const darkness = matchMedia("(prefers-color-scheme: dark)");
+  const calm = matchMedia("(prefers-reduced-motion: reduce)");
+  const NARROW = 560;
+  const PRINT_WIDTH = 660;
+  let printing = false;
+  let current = 0;
+
+  document.documentElement.classList.add("js");
+
+  // numbers as people read them; the exact one stays in data-value
+
+  function show(value) {
+    if (value === null || !Number.isFinite(value)) return "–";
+    if (value === 0) return "0";
+    const size = Math.abs(value);
+    const text =
+      size >= 999.5
+        ? size.toLocaleString("en", { maximumFractionDigits: 0 })
+        : size < 1e-4
+          ? size.toExponential(2)
+          : String(Number(size.toPrecision(4)));
+    return (value < 0 ? "−" : "") + text;
+  }
+  const withUnit = (text) => (report.unit && text !== "–" ? `${text} ${report.unit}` : text);
+  const percent = (value) => (Number.isFinite(value) ? `${show(Math.round(value * 1000) / 10)} %` : "–");
+
+  function put(element, text, value) {
+    element.textContent = text;
+    if (value !== undefined) element.dataset.value = String(value);
+  }
+
+  // pictures
+
+  const plotly = (async () => {
+    const packed = adacsl.bytes($("#plotly-js").textContent.trim());
+    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const script = document.createElement("script");
+    script.textContent = await new Response(stream).text();
+    document.head.append(script);
+    if (!window.Plotly) throw new Error("plotly did not start");
+    return window.Plotly;
+  })();
+  plotly.catch(() => document.documentElement.classList.add("no-plots"));
+
+  const isDark = () => darkness.matches && !printing;
+
+  function themed(figure) {
+    let text = JSON.stringify(figure);
+    if (isDark()) for (const [light, dark] of report.colors) text = text.replaceAll(light, dark);
+    const spec = JSON.parse(text);
+    spec.layout.template = report.themes[isDark() ? "dark" : "light"];
+    return spec;
+  }
+
+  function fitted(spec, width) {
+    const { layout } = spec;
+    layout.width = width;
+    if (width < NARROW) {
+      const ends = (layout.annotations || []).filter((note) => note.name === "line-end");
+      if (ends.length) {
+        layout.annotations = layout.annotations.filter((note) => note.name !== "line-end");
+        layout.showlegend = true;
+        layout.margin = { ...layout.margin, r: 12 };
+      }
+      layout.font = { ...layout.font, size: 12 };
+    }
+    // a legend above the plot grows upwards: leave it room for its lines
+    if (layout.showlegend !== false) {
+      const names = spec.data.filter((trace) => trace.showlegend !== false && trace.name).map((trace) => trace.name);
+      const longest = Math.max(0, ...names.map((name) => name.length)) * 7.2 + 44;
+      const lines = Math.ceil(names.length / Math.max(1, Math.floor((width - 40) / longest)));
+      const extra = names.length > 1 ? lines * 20 + 14 : 14;
+      layout.height += extra;
+      layout.margin = { ...layout.margin, t: extra };
+    }
+    return spec;
+  }
+
+  async function draw(place) {
+    const Plotly = await plotly;
+    const figure = place.id === "explorer-plot" ? explorerFigure() : report.figures[place.dataset.figure];
+    if (!figure || place.closest("[hidden]")) return;
+    const width = printing ? Math.min(PRINT_WIDTH, place.clientWidth || PRINT_WIDTH) : place.clientWidth;
+    const { data, layout } = fitted(themed(figure), width);
+    Plotly.react(place, data, layout, { displayModeBar: false, responsive: false, scrollZoom: false, doubleClick: false });
+    place.dataset.drawn = isDark() ? "dark" : "light";
+  }
+
+  const places = () => $$(".plot", $("main")).filter((place) => !place.closest("[hidden]"));
+  const drawAll = () => Promise.all(places().map(draw));
+
+  // views
+
+  function showView(index) {
+    current = index;
+    $$(".view").forEach((view, i) => (view.hidden = i !== index));
+    const slot = $(".explorer-slot", $$(".view")[index]);
+    const explorer = $("#explorer");
+    explorer.hidden = !report.views[index].samples.length;
+    slot.append(explorer);
+    if (!explorer.hidden) startExplorer();
+    drawAll();
+  }
+
+  function selectViews() {
+    const [data, ratio] = [$("#choose-data"), $("#choose-ratio")];
+    if (!data) return;
+    const fill = () => {
+      const found = report.views.map((view, index) => ({ ...view, index })).filter((view) => view.data === data.value);
+      const before = ratio.selectedOptions[0]?.textContent;
+      ratio.replaceChildren(...found.map((view) => new Option(view.ratio, view.index)));
+      const same = [...ratio.options].find((option) => option.textContent === before);
+      if (same) same.selected = true;
+    };
+    data.replaceChildren(...[...new Set(report.views.map((view) => view.data))].map((name) => new Option(name, name)));
+    fill();
+    ratio.value = String(report.start);
+    data.addEventListener("change", () => (fill(), showView(Number(ratio.value))));
+    ratio.addEventListener("change", () => showView(Number(ratio.value)));
+    for (const link of $$("[data-view]"))
+      link.addEventListener("click", () => {
+        const view = report.views[Number(link.dataset.view)];
+        data.value = view.data;
+        fill();
+        ratio.value = link.dataset.view;
+        showView(Number(link.dataset.view));
+      });
+  }
+
+  // the explorer
+
+  const unpacked = new Map();
+  const prepared = new Map();
+
+  function array(number) {
+    if (!unpacked.has(number)) {
+      const packed = report.arrays[number];
+      let values;
+      if (packed.kind === "bits") {
+        const raw = adacsl.bytes(packed.data);
+        values = Uint8Array.from({ length: packed.n }, (_, i) => (raw[i >> 3] >> (7 - (i & 7))) & 1);
+      } else values = adacsl.decode(packed);
+      unpacked.set(number, values);
+    }
+    return unpacked.get(number);
+  }
+
+  function sampleOf(view, index) {
+    const key = `${view}/${index}`;
+    if (!prepared.has(key)) {
+      const packed = report.views[view].samples[index];
+      const price = (value) => (typeof value === "number" ? value : array(value.array));
+      const costs = Object.fromEntries(Object.entries(packed.costs).map(([name, value]) => [name, price(value)]));
+      const columns = { scores: array(packed.scores), labels: array(packed.labels), decisions: array(packed.decisions) };
+      prepared.set(key, adacsl.prepare({ ...packed, ...columns, costs }));
+    }
+    return prepared.get(key);
+  }
+
+  const state = { sample: 0, ratio: 1, threshold: 0.5, now: null };
+  const fields = () => ({
+    method: $("#method"),
+    ratio: $("#ratio"),
+    ratioText: $("#ratio-text"),
+    threshold: $("#threshold"),
+    thresholdText: $("#threshold-text"),
+  });
+
+  function startExplorer() {
+    const view = report.views[current];
+    const { method, ratio } = fields();
+    method.replaceChildren(...view.samples.map((sample, i) => new Option(sample.label, i)));
+    state.sample = Math.max(0, view.samples.findIndex((sample) => sample.name === view.recommended));
+    method.value = String(state.sample);
+    const { ownCosts } = view.samples[state.sample];
+    $("#ratio-label").textContent = ownCosts
+      ? "Cost of a miss, times"
+      : "Cost ratio: how many false alarms one miss is worth";
+    const [low, high] = ratioRange(view.samples[state.sample].ratio);
+    ratio.min = Math.log10(low).toFixed(2);
+    ratio.max = Math.log10(high).toFixed(2);
+    chooseSample();
+  }
+
+  function ratioRange(ratio) {
+    return [Math.min(0.1, ratio / 10), Math.max(100, ratio * 10)];
+  }
+
+  function chooseSample() {
+    const sample = sampleOf(current, state.sample);
+    state.ratio = sample.ratio;
+    state.threshold = sample.threshold;
+    update();
+  }
+
+  function update() {
+    const sample = sampleOf(current, state.sample);
+    state.now = adacsl.explore(sample, state.ratio, state.threshold);
+    state.threshold = state.now.threshold;
+    fillFields(sample);
+    fillRules(sample);
+    fillMatrix();
+    say(sample);
+    schedulePlot();
+  }
+
+  function fillFields(sample) {
+    const { ratio, ratioText, threshold, thresholdText } = fields();
+    ratio.value = String(Math.log10(state.ratio));
+    ratio.setAttribute("aria-valuetext", sample.ownCosts ? `times ${show(state.ratio)}` : `${show(state.ratio)} to 1`);
+    threshold.value = String(state.threshold);
+    threshold.setAttribute("aria-valuetext", show(state.threshold));
+    for (const [field, value] of [[ratioText, state.ratio], [thresholdText, Math.max(state.threshold, 0)]]) {
+      if (document.activeElement !== field) field.value = String(Number(value.toPrecision(4)));
+      field.removeAttribute("aria-invalid");
+    }
+  }
+
+  function fillRules(sample) {
+    const { now } = state;
+    const thresholds = {
+      yours: now.threshold,
+      cheapest: now.cheapest.value,
+      trusted: now.bayes,
+      decided: sample.threshold,
+    };
+    const results = { yours: now.chosen, cheapest: now.best, trusted: now.trusted, decided: now.decided };
+    for (const [rule, result] of Object.entries(results)) {
+      const row = $(`[data-rule="${rule}"]`);
+      const cell = (name) => $(`[data-field="${name}"]`, row);
+      const at = thresholds[rule];
+      put(cell("threshold"), at === null ? "own of each row" : show(Math.max(at, 0)), at);
+      put(cell("mean"), withUnit(show(result.mean)), result.mean);
+      put(cell("total"), withUnit(show(result.total)), result.total);
+      put(cell("normalized"), show(result.normalized), result.normalized);
+      put(cell("savings"), percent(result.savings), result.savings);
+    }
+    const decided = $('[data-rule="decided"] th');
+    decided.textContent = `${sample.name} as it decided`;
+    const note = $("#sample-note");
+    note.hidden = sample.n === sample.all;
+    note.textContent =
+      `Estimated from ${show(sample.n)} of ${show(sample.all)} test rows, drawn separately from each class and ` +
+      "weighted back, so that the page stays small. The tables above use all rows.";
+  }
+
+  function fillMatrix() {
+    const { counts, money } = state.now.chosen;
+    const dearest = Math.max(...Object.values(money).map(Math.abs));
+    for (const name of ["tp", "fn", "fp", "tn"]) {
+      const cell = $(`[data-cell="${name}"]`);
+      cell.dataset.count = String(counts[name]);
+      cell.dataset.money = String(money[name]);
+      $(".money", cell).textContent = withUnit(show(money[name]));
+      $(".count", cell).textContent = `${Math.round(counts[name]).toLocaleString("en")} rows`;
+      cell.style.setProperty("--share", dearest ? String(Math.abs(money[name]) / dearest) : "0");
+    }
+  }
+
+  let saying = 0;
+  function say(sample) {
+    const { chosen, cheapest, best, threshold } = state.now;
+    const saved = chosen.total - best.total;
+    const text =
+      `Deciding “${report.classes[1]}” above ${show(Math.max(threshold, 0))} costs ${withUnit(show(chosen.mean))} per row` +
+      (Number.isFinite(chosen.savings) ? `, ${percent(Math.abs(chosen.savings))} ${chosen.savings < 0 ? "more" : "less"} ` +
+        "than the best constant decision. " : ". ") +
+      (saved > Math.abs(best.total) * 1e-9
+        ? `With hindsight ${show(Math.max(cheapest.value, 0))} would have been cheapest: ${withUnit(show(best.mean))} per row.`
+        : "No threshold is cheaper on these rows.");
+    // a screen reader should hear where the slider stops, not every step
+    clearTimeout(saying);
+    saying = setTimeout(() => ($("#explorer-summary").textContent = text), 200);
+  }
+
+  let scheduled = false;
+  function schedulePlot() {
+    if (scheduled) return;
+    scheduled = true;
+    requestAnimationFrame(() => {
+      scheduled = false;
+      draw($("#explorer-plot"));
+    });
+  }
+
+  function explorerFigure() {
+    const { now } = state;
+    const sample = sampleOf(current, state.sample);
+    const { rising } = sample;
+    const rows = sample.labels.reduce((sum, label) => sum + sample.weights[label], 0);
+    const places = [];
+    for (let k = 0; k <= sample.n; k++) if (adacsl.isCut(rising, k)) places.push(k);
+    const step = Math.max(1, Math.floor(places.length / 700));
+    const kept = places.filter((_, j) => j % step === 0 || j === places.length - 1);
+    const x = kept.map((k) => (k === 0 ? 0 : rising[k - 1]));
+    const y = kept.map((k) => (now.curve.total[k] + now.curve.base) / rows);
+    const figure = structuredClone(report.figures[report.views[current].threshold]);
+    const [line, chosen, cheapest, bayes] = figure.data;
+    Object.assign(line, { x: [...x, 1], y: [...y, y.at(-1)] });
+    Object.assign(chosen, { x: [now.threshold], y: [now.chosen.mean], name: "your threshold" });
+    Object.assign(cheapest, { x: [now.cheapest.value], y: [now.best.mean] });
+    Object.assign(bayes, now.bayes === null ? { x: [], y: [] } : { x: [now.bayes], y: [now.trusted.mean] });
+    const top = Math.max(...y);
+    const low = Math.min(0, ...y);
+    figure.layout.yaxis.range = [low * 1.05, Math.max(Math.min(top * 1.08, now.best.mean * 6 || top), now.chosen.mean * 1.1) || 1];
+    return figure;
+  }
+
+  function number(field, isGood, use) {
+    field.addEventListener("input", () => {
+      const value = Number(field.value);
+      if (field.value.trim() === "" || !isGood(value)) field.setAttribute("aria-invalid", "true");
+      else use(value);
+    });
+    field.addEventListener("change", () => {
+      if (!field.hasAttribute("aria-invalid")) return;
+      field.blur();
+      update();
+    });
+  }
+
+  function wireExplorer() {
+    const { method, ratio, ratioText, threshold, thresholdText } = fields();
+    const set = (changes) => (Object.assign(state, changes), update());
+    method.addEventListener("change", () => ((state.sample = Number(method.value)), chooseSample()));
+    ratio.addEventListener("input", () => set({ ratio: Number((10 ** Number(ratio.value)).toPrecision(3)) }));
+    threshold.addEventListener("input", () => set({ threshold: Number(threshold.value) }));
+    number(ratioText, (value) => value > 0 && Number.isFinite(value), (value) => set({ ratio: value }));
+    number(thresholdText, (value) => value >= 0 && value <= 1, (value) => set({ threshold: value }));
+    $("#use-cheapest").addEventListener("click", () => set({ threshold: state.now.cheapest.value }));
+    $("#reset").addEventListener("click", chooseSample);
+  }
+
+  // surroundings
+
+  let resizing = 0;
+  addEventListener("resize", () => {
+    if (printing) return;
+    clearTimeout(resizing);
+    resizing = setTimeout(drawAll, 120);
+  });
+  darkness.addEventListener("change", drawAll);
+  function print(now) {
+    printing = now;
+    drawAll();
+  }
+  matchMedia("print").addEventListener("change", (event) => print(event.matches));
+  addEventListener("beforeprint", () => print(true));
+  addEventListener("afterprint", () => print(false));
+  for (const link of $$('a[href^="#"]'))
+    link.addEventListener("click", (event) => {
+      const goal = document.getElementById(link.hash.slice(1));
+      if (!goal) return;
+      event.preventDefault();
+      goal.scrollIntoView({ behavior: calm.matches ? "auto" : "smooth" });
+      goal.focus({ preventScroll: true });
+    });
+
+  wireExplorer();
+  selectViews();
+  showView(report.start);
+  plotly.then(drawAll).then(() => (document.documentElement.dataset.ready = "true"));
+  window.adacslReport = { report, state, sampleOf, explore: adacsl.explore };
+})();
