@@ -121,7 +121,7 @@ def _fit_predict(
     model = _boosting(seed) if recipe.learner == "boosting" else clone(recipe.learner)
     if "random_state" in model.get_params() and model.get_params()["random_state"] is None:
         model.set_params(random_state=seed)
-    options = {} if weight is None else {"sample_weight": weight[train]}
+    options = {} if weight is None else {"sample_weight": weight[train] / weight[train].mean()}
     return _predict(model.fit(_rows(features, train), y[train], **options), _rows(features, test))
 
 
@@ -130,10 +130,9 @@ def _predict(model: Any, x: Any) -> NDArray[np.float64]:
 
 
 def _weights(costs: CostMatrix, y: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return what an error on each row costs, mean 1: then 0.5 is the threshold."""
+    """Return what an error on each row costs: weighted so, 0.5 is the threshold."""
     reduced = costs.reduced()
-    stake = np.where(y == 1, np.asarray(reduced.fn), np.asarray(reduced.fp)).astype(np.float64)
-    return np.asarray(stake / stake.mean())
+    return np.where(y == 1, np.asarray(reduced.fn), np.asarray(reduced.fp)).astype(np.float64)
 
 
 def _corrected(scores: NDArray[np.float64], shift: float) -> NDArray[np.float64]:
@@ -160,8 +159,8 @@ def _column(column: pd.Series[Any], rest: NDArray[np.int64]) -> Any:
         return column.astype(float)
     # levels known from rows that are not test; a new one is a missing value
     text = column.astype("object").where(column.notna(), None).map(lambda value: None if value is None else str(value))
-    levels = text.iloc[rest].value_counts().index[:MAX_LEVELS]
-    return pd.Series(pd.Categorical(text, categories=sorted(levels)), index=column.index)
+    levels = sorted(text.iloc[rest].value_counts().index[:MAX_LEVELS])
+    return pd.Series(pd.Categorical(text.where(text.isin(levels), None), categories=levels), index=column.index)
 
 
 def _rows(features: Any, rows: NDArray[np.int64]) -> Any:

@@ -1,0 +1,265 @@
+"""The nets of a comparison: losses against torch, no leaks, one training for many uses."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch.nn import functional as F
+
+from adacsl import CostMatrix, EqualWidth, Whole
+from adacsl.datasets.task import Task
+from adacsl.estimators.training import Data, Member, MemberTraining, Settings, run_training
+from adacsl.experiments import nets
+from adacsl.experiments.cells import Cell
+from adacsl.experiments.deciding import Use
+from adacsl.experiments.nets import Training, run_nets, smote_batch, smote_rows
+from adacsl.experiments.protocol import Protocol, make_split
+from adacsl.experiments.recipes import RECIPES
+from adacsl.torch.functional import weighted_focal_loss
+from adacsl.torch.tablenet import TableNet
+
+QUICK = Protocol(epochs=3, batch_size=32, device="cpu")
+
+
+def made_task(n=300, seed=0, *, rows=False):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 4))
+    y = (x[:, 0] + x[:, 1] + rng.normal(size=n) > 1.3).astype(np.int64)
+    frame = pd.DataFrame(x, columns=list("abcd")).assign(kind=rng.choice(["u", "v"], n))
+    costs = CostMatrix(fp=1.0, fn=rng.uniform(1, 20, n)) if rows else CostMatrix(fp=1, fn=8)
+    return Task("made", frame, y, costs)
+
+
+def made_pictures(n=48):
+    rng = np.random.default_rng(0)
+    y = (np.arange(n) % 4 == 0).astype(np.int64)
+    x = rng.integers(0, 160, (n, 16, 16, 3)).astype(np.uint8)
+    x[y == 1, :8] += 90
+    return Task("pictures", x, y, CostMatrix(fp=1, fn=4))
+
+
+def plan_of(*names, ratios=(8.0,), data="made", seed=0):
+    plan = {}
+    for name in names:
+        for ratio in ratios:
+            recipe = RECIPES[name]
+            plan.setdefault(Training.of(recipe, ratio), []).append(Use(Cell(data, ratio, name, seed), recipe.decide))
+    return plan
+
+
+NET_RECIPES = [name for name, recipe in RECIPES.items() if recipe.learner == "net"]
+
+
+def test_one_cross_entropy_training_serves_all_ratios_and_thresholds():
+    plan = plan_of("ce", "ce-bayes", "ce-tuned", "ce-calibrated", ratios=(2.0, 8.0, 30.0))
+    assert len(plan) == 1
+    assert len(plan_of("adacsl", "wce", ratios=(2.0, 8.0))) == 4
+    assert len(plan_of("smote", "oversample", "undersample", ratios=(2.0, 8.0))) == 3
+
+
+def test_every_net_recipe_comes_to_an_end_in_one_batch(monkeypatch):
+    calls = []
+    monkeypatch.setattr(
+        nets, "run_training", lambda module, settings: (calls.append(module), run_training(module, settings))
+    )
+    task = made_task()
+    split = make_split(task, QUICK, 0)
+    done = list(run_nets(task, split, 0, plan_of(*NET_RECIPES), QUICK))
+    assert {one.use.cell.recipe for one in done} == set(NET_RECIPES)
+    assert len(calls) == 1
+    for one in done:
+        assert one.decided.scores.shape == split.test.shape
+        assert np.isfinite(one.decided.scores).all()
+        folds = 5 if one.use.cell.recipe == "adacsl-cv" else 1
+        assert len(one.history) == 3 * folds
+        assert {"epoch", "fold", "val_cost", "train_cost"} <= set(one.history[0])
+        assert ("lambda" in one.extra) == one.use.cell.recipe.startswith("adacsl")
+
+
+@pytest.mark.parametrize("rows", [False, True])
+def test_test_labels_change_no_score(rows):
+    task = made_task(rows=rows)
+    split = make_split(task, QUICK, 0)
+    flipped = task.y.copy()
+    flipped[split.test] = 1 - flipped[split.test]
+    other = Task(task.name, task.X, flipped, task.costs)
+    for one, two in zip(*(run_nets(t, split, 0, plan_of(*NET_RECIPES), QUICK) for t in (task, other)), strict=True):
+        assert np.array_equal(one.decided.scores, two.decided.scores), one.use.cell.recipe
+        assert np.array_equal(one.decided.decisions, two.decided.decisions)
+
+
+def test_the_kept_epoch_is_the_cheapest_on_validation_rows():
+    task = made_task()
+    split = make_split(task, QUICK, 0)
+    for one in run_nets(task, split, 0, plan_of("ce", "ce-bayes", "ce-tuned", "wce", "adacsl"), QUICK):
+        costs = [row["val_cost"] for row in one.history]
+        assert one.extra["epoch"] == int(np.argmin(costs))
+        # computed epoch by epoch from logits on the device; here from the probabilities that are kept
+        assert one.decided.validation_cost == pytest.approx(min(costs), abs=1e-9), one.use.cell.recipe
+
+
+def test_an_adaptive_net_is_the_one_of_the_classifier():
+    """The engine of the comparison and that of AdaCSLClassifier steer the same net in the same way."""
+    task = made_task()
+    split = make_split(task, QUICK, 0)
+    (one,) = run_nets(task, split, 0, plan_of("adacsl"), QUICK)
+    data = nets._prepare(task, split, 0, smote=False)
+    settings = nets._settings(task, split, QUICK, 0)
+    training = Training.of(RECIPES["adacsl"], 8.0)
+    controller = nets._controller(training, task.costs, False)
+    net = TableNet(data.x.shape[1], 1, numeric=data.numeric, seeds=[0])
+    member = Member(split.train, split.validation, controller)
+    module = MemberTraining(net, Data(data.x, torch.from_numpy(data.y)), [member], settings, None)
+    run_training(module, settings)
+    assert [row["val_cost"] for row in module.history] == pytest.approx([row["val_cost"] for row in one.history])
+    assert [row["threshold"] for row in module.history] == pytest.approx([row["threshold"] for row in one.history])
+    # the classifier writes lambda after the step, the comparison the one an epoch was trained with
+    assert [1.0, *(row["lambda"] for row in module.history[:-1])] == pytest.approx([r["lambda"] for r in one.history])
+
+
+def watched(*names, ratio=8.0, images=False):
+    """A training that has not begun, its data on the device."""
+    task = made_pictures() if images else made_task()
+    split = make_split(task, QUICK, 0)
+    data = nets._prepare(task, split, 0, smote=True)
+    trainings = [Training.of(RECIPES[name], ratio) for name in names]
+    members = [net for t in trainings for net in nets._nets_of(t, task, split, 0, data)]
+    watches = []
+    for number, (name, training) in enumerate(zip(names, trainings, strict=True)):
+        use = Use(Cell(task.name, ratio, name, 0), RECIPES[name].decide)
+        (watch,) = nets._watch_all(use, training, [members[number]], task, split)
+        watch.column = number
+        watches.append(watch)
+    net = TableNet(data.x.shape[1], len(members), numeric=data.numeric, dropout=0.0)
+    return nets._WatchedTraining(net, data, members, watches, Settings(3, 32, 1e-3), None)
+
+
+def test_losses_are_torchs_and_our_own():
+    module = watched("ce", "wce", "focal", "logit-adjusted")
+    module._move_data()
+    batch = module._train_rows[:50]
+    found = module._loss(batch)
+    logits, y = module._logits(batch)[:, :, 0], module._data.y[batch]
+    threshold = 1 / 9
+    expected = (
+        F.binary_cross_entropy_with_logits(logits[:, 0], y[:, 0])
+        + F.binary_cross_entropy_with_logits(logits[:, 1], y[:, 1], weight=y[:, 1] + (1 - y[:, 1]) / 8)
+        + weighted_focal_loss(logits[:, 2], y[:, 2], 1 / 8, gamma=2.0)
+        + F.binary_cross_entropy_with_logits(logits[:, 3] + math.log(threshold / (1 - threshold)), y[:, 3])
+    )
+    torch.testing.assert_close(found, expected)
+
+
+def test_balanced_members_see_both_classes_equally_often():
+    module = watched("ce", "oversample", "undersample", "smote")
+    module._move_data()
+    module.trainer = type("T", (), {"current_epoch": 0})()
+    loader = module.train_dataloader()
+    passes = [torch.cat([batch for block in loader for batch in block]) for _ in range(2)]
+    y = module._data.y.numpy()
+    n = len(module._train_rows)
+    shares = [y[passes[0][:, column]].mean() for column in range(4)]
+    assert shares[0] == pytest.approx(y[module._train_rows[:, 0]].mean())
+    assert shares[1:] == pytest.approx([0.5] * 3, abs=1 / n)
+    # the undersampled one knows few negatives, the oversampled one all positives, SMOTE's also made ones
+    negatives = {int(row) for row in passes[0][:, 2] if y[row] == 0}
+    train = set(module._train_rows[:, 0].tolist())
+    positives = {row for row in train if y[row] == 1}
+    assert len(negatives) <= len(positives)
+    assert positives <= set(passes[0][:, 1].tolist())
+    assert max(passes[0][:, 3].tolist()) >= 300
+    assert set(passes[0][:, 1].tolist()) <= train
+
+
+def test_balanced_rows_are_drawn_anew_in_each_epoch():
+    module = watched("oversample")
+    module._move_data()
+    module.trainer = type("T", (), {"current_epoch": 0})()
+    loader = module.train_dataloader()
+    first = sorted(torch.cat([b for block in loader for b in block])[:, 0].tolist())
+    module.trainer.current_epoch = 1
+    assert sorted(torch.cat([b for block in loader for b in block])[:, 0].tolist()) != first
+
+
+def test_smote_rows_lie_between_positives():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 2)).astype(np.float32)
+    y = (np.arange(60) < 12).astype(np.int64)
+    made = smote_rows(x, y, 0)
+    assert len(made) == 36
+    own = x[:12]
+    for row in made:
+        gaps = [
+            np.abs((b - a) * ((row - a) @ (b - a) / ((b - a) @ (b - a))) - (row - a)).max()
+            for a in own
+            for b in own
+            if not np.array_equal(a, b)
+        ]
+        assert min(gaps) < 1e-5
+
+
+@pytest.mark.parametrize("positives", [0, 1, 30, 59])
+def test_smote_makes_nothing_where_nothing_is_missing_or_to_mix(positives):
+    x = np.zeros((60, 2), dtype=np.float32)
+    assert len(smote_rows(x, (np.arange(60) < positives).astype(np.int64), 0)) == 0
+
+
+def test_smote_fills_up_a_batch_of_images_with_mixtures():
+    torch.manual_seed(0)
+    x, y = torch.rand(20, 3, 4, 4), torch.tensor([1.0] * 4 + [0.0] * 16)
+    more, labels = smote_batch(x, y)
+    assert labels.sum() * 2 == len(labels) == len(more)
+    assert torch.equal(more[:20], x)
+    low, high = x[:4].amin(0), x[:4].amax(0)
+    assert bool(((more[20:] >= low) & (more[20:] <= high)).all())
+    assert smote_batch(x, torch.tensor([1.0] + [0.0] * 19))[0] is x
+
+
+def test_images_train_one_net_at_a_time():
+    task = made_pictures()
+    quick = Protocol(epochs=1, batch_size=16, device="cpu", rotate=True)
+    split = make_split(task, quick, 0)
+    done = list(
+        run_nets(
+            task,
+            split,
+            0,
+            plan_of("ce-bayes", "ce-tuned", "smote", "oversample", "adacsl", data="pictures", ratios=(4.0,)),
+            quick,
+        )
+    )
+    assert len(done) == 5
+    assert all(np.isfinite(one.decided.scores).all() for one in done)
+
+
+def test_cross_fitting_images_averages_nets_that_adapt_on_their_own():
+    task = made_pictures()
+    quick = Protocol(epochs=1, batch_size=16, device="cpu")
+    split = make_split(task, quick, 0)
+    training = Training(None, "weighted", Whole(), 2, 4.0)
+    (one,) = run_nets(task, split, 0, {training: [Use(Cell("pictures", 4.0, "two", 0), "bayes")]}, quick)
+    assert {row["fold"] for row in one.history} == {0, 1}
+
+
+def test_folds_of_a_table_share_a_controller_and_images_do_not():
+    task = made_task()
+    split = make_split(task, QUICK, 0)
+    data = nets._prepare(task, split, 0, smote=False)
+    training = Training.of(RECIPES["adacsl-cv"], 8.0)
+    folds = nets._nets_of(training, task, split, 0, data)
+    assert len({id(net.member.controller) for net in folds}) == 1
+    held_out = np.sort(np.concatenate([net.member.validation for net in folds]))
+    assert np.array_equal(held_out, np.sort(np.concatenate((split.train, split.validation))))
+    assert nets._controller(Training.of(RECIPES["adacsl-bins"], 8.0), task.costs, True).partition == EqualWidth(10)
+
+
+def test_row_costs_steer_with_each_ratios_own_prices():
+    task = made_task(rows=True)
+    split = make_split(task, QUICK, 0)
+    data = nets._prepare(task, split, 0, smote=False)
+    for ratio in (2.0, 40.0):
+        (net,) = nets._nets_of(Training.of(RECIPES["adacsl"], ratio), task, split, 0, data)
+        assert float(net.row_costs.averaged().ratio) == pytest.approx(ratio)
+        assert float(net.member.controller.costs.ratio) == pytest.approx(ratio)
