@@ -17,6 +17,9 @@ class Cell(NamedTuple):
     recipe: str
     seed: int
 
+    def __str__(self) -> str:
+        return f"{self.data}, ratio {self.ratio:g}, {self.recipe}, seed {self.seed}"
+
 
 @dataclass(frozen=True)
 class CellResult:

@@ -1,0 +1,204 @@
+"""Jobs on the cores of this machine: joblib's worker processes, each in a pool of its own.
+
+A worker that dies breaks its pool. With a pool for each, the others go on, and it is known which job was its last.
+"""
+
+from __future__ import annotations
+
+import functools
+import mmap
+import os
+import pickle
+import re
+import shutil
+import signal
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from adacsl.experiments.cells import Cell
+from adacsl.experiments.documents import StoreError, as_store_error
+from adacsl.experiments.pools import Report, Ticket, Work, outcomes
+from adacsl.experiments.store import Failure, Store
+from adacsl.extras import requires
+
+with requires("compare"):
+    import cloudpickle
+    import joblib
+    from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor
+
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+ALIGNMENT = 64
+HEARTBEAT = 0.1
+"""Seconds between two looks of a worker whether the run still lives."""
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return int(joblib.cpu_count())
+
+
+class Answer(NamedTuple):
+    """What a worker sends back; the results themselves are on the disk already."""
+
+    saved: dict[Cell, dict[str, float]]
+    failure: Failure | None
+
+
+class JoblibPool:
+    """Worker processes that write their results themselves.
+
+    Parameters
+    ----------
+    work, shared
+        Written once, to the run folder; workers map large arrays from there into memory instead of copying them.
+    workers : int
+        How many processes; each gets its share of the cores for its threads.
+    """
+
+    def __init__(self, work: Work, shared: Any, store: Store, *, workers: int) -> None:
+        self._store = store
+        self._workers = workers
+        self._parcel = store.folder / f".shared-{uuid.uuid4().hex}.draft"
+        self._idle: list[ProcessPoolExecutor] = []
+        self._busy: dict[Future[Answer], tuple[ProcessPoolExecutor, Ticket]] = {}
+        try:
+            with as_store_error(self._parcel):
+                _pack(self._parcel, (work, shared))
+        except BaseException:
+            shutil.rmtree(self._parcel, ignore_errors=True)
+            raise
+
+    def has_room(self) -> bool:
+        """Tell whether a worker is free."""
+        return len(self._busy) < self._workers
+
+    def submit(self, ticket: Ticket) -> None:
+        """Give a ticket to a free worker, or to a new one."""
+        executor = self._idle.pop() if self._idle else self._start()
+        future = executor.submit(_do, str(self._store.folder), str(self._parcel), ticket.payload, ticket.cells)
+        self._busy[future] = executor, ticket
+
+    def wait(self) -> Iterator[Report]:
+        """Wait until a worker is through, or dead."""
+        for future in wait(self._busy, return_when=FIRST_COMPLETED).done:
+            executor, ticket = self._busy.pop(future)
+            error = future.exception()
+            if isinstance(error, StoreError):
+                raise error
+            if isinstance(error, BrokenProcessPool):
+                executor.shutdown(wait=True, kill_workers=True)
+                yield Report(ticket, self._saved(ticket), _obituary(error))
+                continue
+            self._idle.append(executor)
+            if error is not None:  # the job could not even be sent
+                yield Report(ticket, self._saved(ticket), Failure.of(error))
+                continue
+            yield Report(ticket, *future.result())
+
+    def close(self, *, kill: bool) -> None:
+        """End the workers."""
+        executors = [*self._idle, *(executor for executor, _ in self._busy.values())]
+        for executor in executors:  # all at once, then one by one
+            executor.shutdown(wait=False, kill_workers=kill)
+        for executor in executors:
+            executor.shutdown(wait=True, kill_workers=kill)
+        self._idle, self._busy = [], {}
+        shutil.rmtree(self._parcel, ignore_errors=True)
+
+    def _start(self) -> ProcessPoolExecutor:
+        share = cores() // self._workers
+        return ProcessPoolExecutor(
+            max_workers=1,
+            initializer=_begin,
+            initargs=(os.getpid(), str(self._store.folder)),
+            env={name: str(_threads(name, share)) for name in THREAD_VARIABLES},
+        )
+
+    def _saved(self, ticket: Ticket) -> dict[Cell, dict[str, float]]:
+        return {cell: self._store.read(cell).metrics for cell in ticket.cells if self._store.has(cell)}
+
+
+def _threads(name: str, share: int) -> int:
+    """Return how many threads a worker may have: its share of the cores, less where the user said so."""
+    asked = os.environ.get(name, "")
+    return max(1, min(share, int(asked)) if asked.isdigit() else share)
+
+
+def _obituary(error: BaseException) -> Failure:
+    text = " ".join(str(error).split())
+    codes = re.search(r"exit codes of the workers are \{(.+?)\}", text)
+    if codes is None:
+        return Failure("WorkerDied", f"the worker process died: {text[:300]}")
+    return Failure("WorkerDied", f"the worker process died with exit code {codes[1]} (out of memory?)")
+
+
+# in the worker
+
+
+def _begin(parent: int, folder: str) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends the workers
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    _attached(folder)
+
+
+def _end_with(parent: int) -> None:
+    """End this process when the run is gone: nobody would hear of its results, and the next run waits for it."""
+    while os.getppid() == parent:
+        time.sleep(HEARTBEAT)
+    os._exit(1)
+
+
+@functools.cache
+def _attached(folder: str) -> Store:
+    return Store.attach(folder)
+
+
+@functools.cache
+def _unpacked(parcel: str) -> tuple[Work, Any]:
+    content: tuple[Work, Any] = _unpack(Path(parcel))
+    return content
+
+
+def _do(folder: str, parcel: str, payload: Any, cells: tuple[Cell, ...]) -> Answer:
+    store, (work, shared) = _attached(folder), _unpacked(parcel)
+    saved: dict[Cell, dict[str, float]] = {}
+    for outcome in outcomes(work, shared, payload, cells, save=store.write):
+        if isinstance(outcome, Failure):
+            return Answer(saved, outcome)
+        saved[outcome.cell] = outcome.metrics
+    return Answer(saved, None)
+
+
+# parcels: a pickle whose large buffers lie in a file beside it, to be mapped
+
+
+def _pack(folder: Path, content: Any) -> None:
+    buffers: list[pickle.PickleBuffer] = []
+    head = cloudpickle.dumps(content, protocol=5, buffer_callback=buffers.append)
+    folder.mkdir()
+    places = []
+    with (folder / "buffers").open("xb") as file:
+        for buffer in buffers:
+            file.seek(-file.tell() % ALIGNMENT, os.SEEK_CUR)
+            with buffer.raw() as raw:
+                places.append((file.tell(), raw.nbytes))
+                file.write(raw)
+    (folder / "objects").write_bytes(pickle.dumps((head, places)))
+
+
+def _unpack(folder: Path) -> Any:
+    # written by our parent, for us
+    head, places = pickle.loads((folder / "objects").read_bytes())  # noqa: S301
+    with (folder / "buffers").open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        # copy on write: workers share the pages until one of them changes its own copy
+        mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)) if size else memoryview(b"")
+    return pickle.loads(head, buffers=[mapped[start : start + length] for start, length in places])  # noqa: S301
+
+
+__all__ = ["JoblibPool"]

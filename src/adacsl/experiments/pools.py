@@ -1,0 +1,124 @@
+"""What a worker does: one job, several cells; a job that breaks says so instead of breaking the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from adacsl.experiments.cells import Cell, CellResult
+from adacsl.experiments.documents import StoreError
+from adacsl.experiments.provenance import now, stamped
+from adacsl.experiments.store import Failure, Store
+
+Work: TypeAlias = Callable[[Any, Any, tuple[Cell, ...]], Iterator[CellResult]]
+"""``work(shared, payload, cells)`` yields the result of each of these cells, in any order."""
+
+
+class Job(NamedTuple):
+    """Cells that one training serves."""
+
+    cells: tuple[Cell, ...]
+    payload: Any = None  # small; the data travel as ``shared``
+
+
+@dataclass(eq=False)
+class Ticket:
+    """A job in the queue: the cells it still owes, and how often it has broken."""
+
+    cells: tuple[Cell, ...]
+    payload: Any
+    errors: int = 0  # it raised, or its worker died
+    losses: int = 0  # its machine went away, which says nothing about the job
+    failure: Failure | None = None  # of the present attempt
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a pool has to say about a ticket."""
+
+    ticket: Ticket
+    saved: dict[Cell, dict[str, float]] = field(default_factory=dict)  # cells now in the store, with their metrics
+    failure: Failure | None = None
+    over: bool = True  # nothing more will come
+    lost: bool = False  # the machine went away
+
+
+class Pool(Protocol):
+    """Where jobs run."""
+
+    def has_room(self) -> bool:
+        """Tell whether one more ticket is welcome."""
+
+    def submit(self, ticket: Ticket) -> None:
+        """Take a ticket."""
+
+    def wait(self) -> Iterator[Report]:
+        """Wait until something has happened, and tell it."""
+
+    def close(self, *, kill: bool) -> None:
+        """End the workers; ``kill`` does not wait for what they do."""
+
+
+def outcomes(
+    work: Work,
+    shared: Any,
+    payload: Any,
+    cells: tuple[Cell, ...],
+    *,
+    save: Callable[[CellResult], object] | None = None,
+) -> Iterator[CellResult | Failure]:
+    """Do a job: yield its results, saved, as they come, and at the end a failure if there was one.
+
+    Only a StoreError is raised: a full disk is not the job's fault and ends the run.
+    """
+    started, owed = now(), set(cells)
+    try:
+        for plain in work(shared, payload, cells):
+            if plain.cell not in cells:
+                raise RuntimeError(f"the work yielded a result it was not asked for: {plain.cell}")
+            result = stamped(plain, started=started)
+            if save is not None:
+                save(result)
+            owed.discard(result.cell)
+            yield result
+        if owed:
+            raise RuntimeError(f"the work ended without a result for {len(owed)} of its cells, such as {min(owed)}")
+    except StoreError:
+        raise
+    except (Exception, SystemExit) as error:
+        yield Failure.of(error)
+
+
+@dataclass(eq=False)
+class InProcess:
+    """No pool at all: jobs run here, one after another."""
+
+    work: Work
+    shared: Any
+    store: Store
+    waiting: list[Ticket] = field(default_factory=list)
+
+    def has_room(self) -> bool:
+        """Tell whether nothing waits."""
+        return not self.waiting
+
+    def submit(self, ticket: Ticket) -> None:
+        """Take a ticket."""
+        self.waiting.append(ticket)
+
+    def wait(self) -> Iterator[Report]:
+        """Do the job; each cell is told at once."""
+        ticket, failure = self.waiting.pop(), None
+        for outcome in outcomes(self.work, self.shared, ticket.payload, ticket.cells, save=self.store.write):
+            if isinstance(outcome, Failure):
+                failure = outcome
+            else:
+                yield Report(ticket, {outcome.cell: outcome.metrics}, over=False)
+        yield Report(ticket, failure=failure)
+
+    def close(self, *, kill: bool) -> None:
+        """Do nothing: there are no workers."""
+
+
+__all__ = ["InProcess", "Job", "Pool", "Report", "Ticket", "Work", "outcomes"]

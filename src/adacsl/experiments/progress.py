@@ -1,0 +1,160 @@
+"""How far a run is: a bar in a terminal, a few lines elsewhere; always on stderr."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections import defaultdict
+from types import TracebackType
+from typing import Self
+
+from adacsl.experiments.cells import Cell
+from adacsl.experiments.runner import Event
+from adacsl.extras import requires
+
+with requires("compare"):
+    from rich import progress
+    from rich.console import Console
+    from rich.text import Text
+
+STEPS = 10
+"""Without a terminal a line is written each time one more of so many parts is done."""
+
+
+class Progress:
+    """Shows the events of a run: ``with Progress(total) as bar: run(..., on_event=bar)``.
+
+    Parameters
+    ----------
+    total : int
+        How many cells there are.
+    quiet : bool, default False
+        Show nothing at all.
+    console : rich.console.Console, optional
+        Where to write; default: stderr.
+    """
+
+    def __init__(self, total: int, *, quiet: bool = False, console: Console | None = None) -> None:
+        self._console = console or Console(stderr=True, quiet=quiet)
+        self._quiet = quiet
+        self._leader = Leader()
+        self._total, self._kept, self._failed = total, 0, 0
+        self._part = 0
+        self._begin = time.monotonic()
+        self._bar = progress.Progress(
+            progress.TextColumn("{task.description}"),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            progress.TextColumn("cells"),
+            progress.TimeRemainingColumn(),
+            _LeaderColumn(self._leader),
+            console=self._console,
+            disable=quiet or not self._console.is_terminal,
+        )
+        self._task = self._bar.add_task("comparing", total=total)
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def __call__(self, event: Event) -> None:
+        """Show an event."""
+        if event.kind == "start":
+            self._start(event)
+        elif event.kind in ("kept", "done"):
+            self._leader.add(event.cells[0], event.cost)
+        elif event.kind == "failed":
+            self._failed += 0 if event.again else len(event.cells)
+            self._say(_failure_line(event))
+        elif event.kind == "corrupt":
+            self._say(event.message)
+        self._bar.update(self._task, completed=event.done, total=event.total)
+        if event.kind in ("done", "end"):
+            self._step(event)
+
+    def _start(self, event: Event) -> None:
+        self._total, self._kept, self._begin = event.total, event.done, time.monotonic()
+        self._part = event.done * STEPS // max(event.total, 1)
+        # what earlier runs did took no time now
+        self._bar.reset(self._task, total=event.total, completed=event.done)
+        if event.done:
+            self._say(f"{event.done} of {event.total} cells are done already")
+
+    def _step(self, event: Event) -> None:
+        """Write a line now and then where there is no terminal for a bar."""
+        part = event.done * STEPS // max(event.total, 1)
+        if self._console.is_terminal or part <= self._part:
+            return
+        self._part = part
+        words = [f"{event.done} / {event.total} cells"]
+        if event.done < event.total:
+            spent = time.monotonic() - self._begin
+            left = spent / max(event.done - self._kept, 1) * (event.total - event.done)
+            words.append(f"{_duration(left)} left")
+        self._say(", ".join([*words, *filter(None, [str(self._leader)])]))
+
+    def _say(self, line: str) -> None:
+        if not self._quiet:
+            self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+class Leader:
+    """The recipe with the lowest mean normalised cost so far.
+
+    Recipes are compared where all have been measured: the means of easy and of hard splits would say nothing.
+    """
+
+    def __init__(self) -> None:
+        self._costs: dict[str, dict[tuple[str, float, int], float]] = defaultdict(dict)
+
+    def add(self, cell: Cell, cost: float | None) -> None:
+        """Note the cost of a cell."""
+        if cost is not None and math.isfinite(cost):
+            self._costs[cell.recipe][cell.data, cell.ratio, cell.seed] = cost
+
+    def find(self) -> tuple[str, float] | None:
+        """Return the recipe and its mean cost, or None while nothing can be compared."""
+        if not self._costs:
+            return None
+        common = set.intersection(*(set(costs) for costs in self._costs.values()))
+        if not common:
+            return None
+        means = {name: statistics.fmean(costs[place] for place in common) for name, costs in self._costs.items()}
+        best = min(means, key=lambda name: means[name])
+        return best, means[best]
+
+    def __str__(self) -> str:
+        found = self.find()
+        return "" if found is None else f"cheapest so far: {found[0]} {found[1]:.3f}"
+
+
+class _LeaderColumn(progress.ProgressColumn):
+    def __init__(self, leader: Leader) -> None:
+        self._leader = leader
+        super().__init__()
+
+    def render(self, task: progress.Task) -> Text:
+        return Text(str(self._leader))
+
+
+def _failure_line(event: Event) -> str:
+    more = f" and {len(event.cells) - 1} more" if len(event.cells) > 1 else ""
+    message = " ".join(event.message.split())
+    message = message if len(message) <= 200 else f"{message[:197]}..."
+    return f"{'failed, tried again' if event.again else 'failed'}: {event.cells[0]}{more}: {message}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+__all__ = ["Leader", "Progress"]

@@ -1,0 +1,169 @@
+"""Jobs on a cluster: Ray starts them where there is room; results stream back and are written here."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from adacsl.experiments.cells import CellResult
+from adacsl.experiments.pools import Report, Ticket, Work, outcomes
+from adacsl.experiments.store import Failure, Store
+from adacsl.extras import requires
+
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no calls to the outside
+# Ray prints deaths to stdout, which belongs to the results; the runner tells them itself
+os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "(?i)(worker|node).*(died|dead|killed)")
+
+with requires("ray"):
+    import ray
+    from ray import exceptions
+
+QUEUE = 1000
+"""How many jobs wait in the cluster at most: enough to let an autoscaler see what is needed."""
+LOST = (
+    exceptions.NodeDiedError,
+    exceptions.LocalRayletDiedError,
+    exceptions.ObjectLostError,
+    exceptions.OutOfMemoryError,  # Ray ends some job when memory runs out, not the one that took it
+)
+
+
+class RayPool:
+    """Jobs as Ray tasks that yield one result after another.
+
+    Parameters
+    ----------
+    work, shared
+        ``shared`` is put into Ray's object store once, and sent to each machine once.
+    workers : int, optional
+        How many jobs at a time; default: as many as the cluster has room for.
+    address : str, optional
+        ``"auto"`` or ``host:port`` of a running cluster; default: a local one, for this run only.
+    gpus : float
+        GPUs of each job; 0.25 lets four jobs share one.
+
+    Notes
+    -----
+    Ray's own retries are off: they would repeat a job from its start, while the runner sends it again with only the
+    cells that are still missing.
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        shared: Any,
+        store: Store,
+        *,
+        workers: int | None = None,
+        address: str | None = None,
+        gpus: float = 0.0,
+    ) -> None:
+        self._store = store
+        self._limit = workers or QUEUE
+        self._ours = _connect(address, workers=workers, gpus=gpus)
+        self._running: dict[Any, Ticket] = {}
+        self._task: Any = ray.remote(num_returns="streaming", num_cpus=1, num_gpus=gpus, max_retries=0)(outcomes)
+        self._work, self._shared = ray.put(work), ray.put(shared)
+
+    def has_room(self) -> bool:
+        """Tell whether the cluster should hear of one more job."""
+        return len(self._running) < self._limit
+
+    def submit(self, ticket: Ticket) -> None:
+        """Send a ticket to the cluster."""
+        stream = self._task.remote(self._work, self._shared, ticket.payload, ticket.cells)
+        self._running[stream] = ticket
+
+    def wait(self) -> Iterator[Report]:
+        """Wait for the next result of any job."""
+        ready, _ = ray.wait(list(self._running), num_returns=1)
+        for stream in ready:
+            yield self._next(stream)
+
+    def _next(self, stream: Any) -> Report:
+        ticket = self._running[stream]
+        try:
+            outcome = ray.get(next(stream))
+        except StopIteration:
+            del self._running[stream]
+            return Report(ticket)
+        except exceptions.RayError as error:
+            del self._running[stream]
+            return Report(ticket, failure=_describe(error), lost=isinstance(error, LOST))
+        if isinstance(outcome, Failure):
+            return Report(ticket, failure=outcome, over=False)
+        return self._save(ticket, outcome)
+
+    def _save(self, ticket: Ticket, result: CellResult) -> Report:
+        try:
+            self._store.write(result)
+        except (TypeError, ValueError) as error:  # JSON cannot hold it: the job's fault
+            return Report(ticket, failure=Failure.of(error), over=False)
+        return Report(ticket, {result.cell: result.metrics}, over=False)
+
+    def close(self, *, kill: bool) -> None:
+        """End the tasks, and the cluster if it is ours."""
+        if kill:
+            for stream in self._running:
+                with contextlib.suppress(exceptions.RayError):
+                    ray.cancel(stream, force=True)
+        self._running = {}
+        if self._ours:
+            ray.shutdown()
+
+
+def _connect(address: str | None, *, workers: int | None, gpus: float) -> bool:
+    """Join or start a cluster; tell whether it is ours to shut down."""
+    if ray.is_initialized():  # by the caller, who shuts it down
+        return False
+    if address is not None and address.startswith("ray://"):
+        raise ValueError(
+            f"{address!r} is an address of Ray Client, which cannot stream results: run on a machine of the cluster "
+            "with --address auto, or give host:port of its head"
+        )
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    try:
+        if address is None:
+            ray.init(num_cpus=workers, include_dashboard=False, **quiet)
+        else:
+            ray.init(address=address, **quiet)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ConnectionError(
+            f"no Ray cluster at {address or 'this machine'!r} ({reason}): start one with  ray start --head , "
+            "or leave --address out"
+        ) from error
+    try:
+        _check_gpus(gpus, local=address is None)
+    except ValueError:
+        ray.shutdown()
+        raise
+    return True
+
+
+def _check_gpus(gpus: float, *, local: bool) -> None:
+    """Refuse to wait for ever."""
+    nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+    most = max((node["Resources"].get("GPU", 0) for node in nodes if node["Alive"]), default=0)
+    if gpus <= most:
+        return
+    if local:
+        raise ValueError(f"each job wants {gpus:g} GPUs, but this machine offers {most:g}: give fewer --gpus")
+    warnings.warn(
+        f"each job wants {gpus:g} GPUs, but no machine of the cluster offers more than {most:g} now: jobs wait "
+        "until one joins",
+        stacklevel=5,
+    )
+
+
+def _describe(error: exceptions.RayError) -> Failure:
+    died = isinstance(error, (exceptions.WorkerCrashedError, *LOST))
+    text = " ".join(str(error).split())[:300]
+    return Failure("WorkerDied", f"the worker died: {text}") if died else Failure.of(error)
+
+
+__all__ = ["RayPool"]

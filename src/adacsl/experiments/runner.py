@@ -1,0 +1,230 @@
+"""Runs the cells of a comparison that are missing, on one machine or many, and loses none that is finished."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, NamedTuple
+
+from adacsl.experiments.cells import Cell
+from adacsl.experiments.pools import InProcess, Job, Pool, Report, Ticket, Work
+from adacsl.experiments.store import Failure, Scan, Store
+
+LOSSES = 5
+"""How often a job is sent again because its machine went away: that says nothing about the job."""
+
+
+class Tally(NamedTuple):
+    """How a run ended."""
+
+    done: int  # cells of these jobs that have a result, earlier runs included
+    failed: int
+    seconds: float
+    ran: int = 0  # cells that this run finished
+
+
+class Event(NamedTuple):
+    """What a run tells while it goes on."""
+
+    kind: Literal["start", "kept", "done", "failed", "corrupt", "end"]
+    done: int  # cells that have a result so far, earlier runs included
+    total: int
+    cells: tuple[Cell, ...] = ()
+    cost: float | None = None  # normalised; of the one cell that is done
+    message: str = ""
+    again: bool = False  # what failed is tried once more
+
+
+class RunInterrupted(KeyboardInterrupt):
+    """Ctrl-C: the workers have ended and what was finished is stored."""
+
+    def __init__(self, done: int, total: int) -> None:
+        super().__init__(f"interrupted: {done} of {total} cells are done; start it again to go on from there")
+        self.done, self.total = done, total
+
+
+def run(
+    jobs: Iterable[Job],
+    work: Work,
+    store: Store,
+    *,
+    shared: Any = None,
+    engine: str = "joblib",
+    workers: int | None = None,
+    address: str | None = None,
+    gpus: float = 0.0,
+    retries: int = 1,
+    on_event: Callable[[Event], object] | None = None,
+) -> Tally:
+    """Run the cells that the store lacks; every result is written as soon as it is there.
+
+    Parameters
+    ----------
+    jobs : iterable of Job
+        Each gets those of its cells that are missing; one that misses none is not run.
+    work : function
+        ``work(shared, payload, cells)`` yields a CellResult for each of ``cells``. It must be importable in a worker.
+    store : Store
+        Opened for writing.
+    shared : object, optional
+        The data, for all jobs; sent once. Its arrays may be read-only in a worker.
+    engine : "joblib" or "ray"
+        Processes on this machine, or tasks on a Ray cluster (needs ``adacsl[ray]``).
+    workers : int, optional
+        Jobs at a time; default: the cores of this machine, or what the cluster has room for. With joblib, 1 means in
+        this process.
+    address : str, optional
+        Of a Ray cluster: ``"auto"`` or ``host:port``. Default: a local one for this run.
+    gpus : float, default 0
+        GPUs that each job needs on a Ray cluster; 0.25 lets four share one.
+    retries : int, default 1
+        How often the cells that a job still owes are tried again in this run when it raises or its worker dies.
+        Afterwards they are failed, which the next run tries again.
+    on_event : callable, optional
+        Gets an Event for everything that happens; :class:`adacsl.experiments.progress.Progress` is one.
+
+    Raises
+    ------
+    RunInterrupted
+        A KeyboardInterrupt that says how many cells are done.
+    StoreError
+        Results cannot be written (full disk): the run ends, what was finished stays.
+    """
+    begin = time.monotonic()
+    tickets = _check_jobs(jobs)
+    _check_settings(engine, workers=workers, address=address, gpus=gpus, retries=retries)
+    scan = store.scan()
+    course = _Course(tickets, store, scan, retries=retries, tell=on_event or (lambda event: None))
+    if course.queue:
+
+        def open_pool() -> Pool:
+            return _open_pool(
+                engine, work, shared, store, workers=workers, address=address, gpus=gpus, jobs=len(course.queue)
+            )
+
+        _drive(course, open_pool)
+    course.say("end")
+    return Tally(len(course.done), len(course.failed), time.monotonic() - begin, course.ran)
+
+
+class _Course:
+    """The state of a run: what waits, what is done, what has failed."""
+
+    def __init__(
+        self, tickets: list[Ticket], store: Store, scan: Scan, *, retries: int, tell: Callable[[Event], object]
+    ) -> None:
+        self.store, self.retries, self.tell = store, retries, tell
+        wanted = {cell for ticket in tickets for cell in ticket.cells}
+        self.total, self.ran = len(wanted), 0
+        self.done = wanted & scan.done
+        self.failed: set[Cell] = set()
+        self.queue: deque[Ticket] = deque()
+        self.running = 0
+        for ticket in tickets:
+            if missing := tuple(cell for cell in ticket.cells if cell not in scan.done):
+                ticket.cells = missing
+                self.queue.append(ticket)
+        self.say("start")
+        for path in scan.corrupt:
+            self.say("corrupt", message=f"{path} was damaged: it is kept there, and its cell runs again")
+        for cell in sorted(self.done):
+            self.say("kept", (cell,), cost=scan.costs[cell])
+
+    def say(self, kind: Any, cells: tuple[Cell, ...] = (), **more: Any) -> None:
+        self.tell(Event(kind, len(self.done), self.total, cells, **more))
+
+    def take(self, report: Report) -> None:
+        """Note what a pool reports; a job that owes cells is recorded, and queued again if it may."""
+        ticket = report.ticket
+        for cell, metrics in report.saved.items():
+            if cell not in self.done:
+                self.done.add(cell)
+                self.ran += 1
+                self.say("done", (cell,), cost=metrics.get("normalized_cost"))
+        ticket.failure = report.failure or ticket.failure
+        if not report.over:
+            return
+        self.running -= 1
+        owed = tuple(cell for cell in ticket.cells if cell not in self.done)
+        if owed:
+            self._fail(ticket, owed, lost=report.lost)
+
+    def _fail(self, ticket: Ticket, owed: tuple[Cell, ...], *, lost: bool) -> None:
+        failure = ticket.failure or Failure("RuntimeError", "the job ended without saying why")
+        ticket.losses += lost
+        ticket.errors += not lost
+        again = ticket.errors <= self.retries and ticket.losses <= LOSSES
+        for cell in owed:
+            self.store.fail(cell, failure)
+        message = f"{failure.type}: {failure.message}"
+        self.say("failed", owed, message=message, again=again)
+        if again:
+            ticket.cells, ticket.failure = owed, None
+            self.queue.append(ticket)
+        else:
+            self.failed.update(owed)
+
+
+def _drive(course: _Course, open_pool: Callable[[], Pool]) -> None:
+    pool, finished = None, False
+    try:
+        pool = open_pool()
+        while course.queue or course.running:
+            while course.queue and pool.has_room():
+                pool.submit(course.queue.popleft())
+                course.running += 1
+            for report in pool.wait():
+                course.take(report)
+        finished = True
+    except KeyboardInterrupt:
+        raise RunInterrupted(len(course.done), course.total) from None
+    finally:
+        if pool is not None:
+            pool.close(kill=not finished)
+
+
+def _open_pool(
+    engine: str,
+    work: Work,
+    shared: Any,
+    store: Store,
+    *,
+    workers: int | None,
+    address: str | None,
+    gpus: float,
+    jobs: int,
+) -> Pool:
+    if engine == "ray":
+        from adacsl.experiments.ray_pool import RayPool  # noqa: PLC0415  - Ray only for those who ask for it
+
+        return RayPool(work, shared, store, workers=workers, address=address, gpus=gpus)
+    from adacsl.experiments import joblib_pool  # noqa: PLC0415
+
+    # one job alone needs no process of its own, unless the user asked for more than one worker
+    workers = min(jobs, joblib_pool.cores()) if workers is None else min(workers, max(jobs, 2))
+    if workers == 1:
+        return InProcess(work, shared, store)
+    return joblib_pool.JoblibPool(work, shared, store, workers=workers)
+
+
+def _check_jobs(jobs: Iterable[Job]) -> list[Ticket]:
+    tickets = [Ticket(tuple(job.cells), job.payload) for job in jobs]
+    twice = [cell for cell, count in Counter(cell for t in tickets for cell in t.cells).items() if count > 1]
+    if twice:
+        raise ValueError(f"every cell must belong to one job, but {len(twice)} belong to several, such as {twice[0]}")
+    return tickets
+
+
+def _check_settings(engine: str, *, workers: int | None, address: str | None, gpus: float, retries: int) -> None:
+    if engine not in ("joblib", "ray"):
+        raise ValueError(f"engine must be 'joblib' (this machine) or 'ray' (a cluster), got {engine!r}")
+    if engine == "joblib" and (address is not None or gpus):
+        raise ValueError("address and gpus are for engine='ray'; the workers of joblib see all GPUs of this machine")
+    if workers is not None and workers < 1:
+        raise ValueError(f"workers must be at least 1, got {workers}")
+    if retries < 0 or gpus < 0:
+        raise ValueError(f"retries and gpus must not be negative, got {retries} and {gpus:g}")
+
+
+__all__ = ["Event", "Job", "RunInterrupted", "Tally", "Work", "run"]
