@@ -5,48 +5,33 @@ from __future__ import annotations
 import copy
 import inspect
 import math
-import warnings
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from adacsl.core.control import AdaptiveWeight, Adjustment, Update
 from adacsl.core.costs import CostMatrix
-from adacsl.core.intervals import Interval, cost_interval
 from adacsl.core.partitions import Partition
-from adacsl.core.thresholds import find_threshold
+from adacsl.estimators.binary import CostClassifier, Rows, as_costs
 from adacsl.extras import requires
 from adacsl.integrations.measuring import check_settings, measure
-from adacsl.integrations.sklearn import PLAIN_LABELS, row_costs
 
 with requires("sklearn"):
     import sklearn
-    from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+    from sklearn.base import MetaEstimatorMixin, clone
     from sklearn.pipeline import Pipeline
     from sklearn.utils import _safe_indexing, check_random_state, get_tags
     from sklearn.utils.metaestimators import available_if
-    from sklearn.utils.multiclass import check_classification_targets, type_of_target
-    from sklearn.utils.validation import (
-        _check_sample_weight,
-        assert_all_finite,
-        check_consistent_length,
-        check_is_fitted,
-        column_or_1d,
-        has_fit_parameter,
-        validate_data,
-    )
-
-    from adacsl.estimators.splits import cross_splits, one_split
+    from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
 Array = Any
 Numbers = np.ndarray[Any, Any]
 
-CHOICES = {"decide": ("target", "tuned"), "training": ("auto", "passes", "refits")}
+TRAINING = ("auto", "passes", "refits")
 ITERATIVE = ("max_iter", "max_epochs", "n_iter", "epochs")
 """An estimator with one of these settings learns in passes; others with ``partial_fit`` (naive Bayes) add up counts."""
 ROUNDS = {"passes": 30, "refits": 6}
-THRESHOLD_LIMITS = (1e-7, 1.0 - 1e-7)
 LOGIT_LIMITS = (1e-15, 1.0 - 1e-15)
 
 
@@ -54,7 +39,7 @@ def _gives_probabilities(self: AdaptiveCostClassifier) -> bool:
     return hasattr(self.estimators_[0] if hasattr(self, "estimators_") else self.estimator, "predict_proba")
 
 
-class AdaptiveCostClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class AdaptiveCostClassifier(MetaEstimatorMixin, CostClassifier):
     """Make any scikit-learn classifier minimise cost: its sample weights follow the validation cost (AdaCSL).
 
     Each round trains with the negatives weighted by the controller, measures held-out rows and corrects the weight;
@@ -71,15 +56,19 @@ class AdaptiveCostClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     positive : label, optional
         The class ``fn`` speaks of. 0/1, -1/1 and False/True need no naming; for other labels the last in sorted order
         is taken, with a warning.
-    target : float, default 0.5
-        The raw threshold T' the classifier is trained to decide at.
+    target : float, "bayes" or "middle", default 0.5
+        The raw threshold T' the classifier is trained to decide at. "bayes": T' = T; "middle": the geometric middle of
+        the odds of T and 0.5.
     cv : None, int or splitter, default None
         Cross-fitting: one model per fold, one controller for all, stepped on all out-of-fold scores; the models'
         logits are averaged.
-    validation : float, default 0.2
-        Without ``cv``: the share of the rows that adapts and selects.
-    decide : {"target", "tuned"}
-        Decide at T', or at the cheapest threshold of the held-out scores.
+    validation : float or (X, y), default 0.2
+        Without ``cv``: the share of the rows, or data of its own, that adapts, selects and tunes.
+    decide : {"target", "tuned", "bayes"}
+        Decide at T'; at the cheapest threshold of the held-out scores; or undo the whole weighting, lambda included,
+        and decide at the Bayes threshold.
+    select : {"best", "last"}
+        Keep the cheapest round, or the last.
     training : {"auto", "passes", "refits"}
         What a round is: one more pass of ``partial_fit`` over the training rows, or a whole ``fit`` (with
         ``warm_start`` where a linear model or a net offers it). "auto": passes for iterative estimators whose
@@ -139,10 +128,11 @@ class AdaptiveCostClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         costs: CostMatrix | None = None,
         *,
         positive: Any = None,
-        target: float = 0.5,
+        target: float | str = 0.5,
         cv: Any = None,
-        validation: float = 0.2,
+        validation: Any = 0.2,
         decide: str = "target",
+        select: str = "best",
         training: str = "auto",
         rounds: int | str = "auto",
         patience: int | None = 10,
@@ -161,6 +151,7 @@ class AdaptiveCostClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         self.cv = cv
         self.validation = validation
         self.decide = decide
+        self.select = select
         self.training = training
         self.rounds = rounds
         self.patience = patience
@@ -203,115 +194,35 @@ class AdaptiveCostClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """
         self._check_settings()
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        given = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs)
-        rows = self._read_rows(X, y, sample_weight, groups, given)
+        validate_data(self, X, reset=True, skip_check_array=True)
+        rows = self._collect_rows(X, y, sample_weight, groups, as_costs(fp, fn, tp, tn, self.costs))
+        folds = self._splits(rows, seed)
         self.costs_ = self._class_costs(rows)
-        folds = self._folds(rows, seed)
+        self.target_ = self._targets()[0]
         training = self._kind_of_training()
         self.controller_ = AdaptiveWeight(
-            self.costs_, target=self.target, partition=self.partition, update=self.update,
+            self.costs_, target=self.target_, partition=self.partition, update=self.update,
             damping=self.damping, bounds=self.bounds,
         )  # fmt: skip
         learners = [_Learner(self._fresh(seed + number), training, self.weight_name) for number in range(len(folds))]
-        measured = self._train(rows, folds, learners)
-        self._finish(rows, folds, measured, seed)
+        self._train(rows, folds, learners, seed)
         return self
 
     def _check_settings(self) -> None:
-        for name, known in CHOICES.items():
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {getattr(self, name)!r}")
+        self._check_common_settings()
         check_settings(None, self.every)
-        if self.costs is not None and not isinstance(self.costs, CostMatrix):
-            raise TypeError(f"costs must be a CostMatrix such as CostMatrix(fp=1, fn=8), got {self.costs!r}")
-        if self.costs is not None and (self.costs.n_classes != 2 or self.costs.n_instances is not None):
-            raise ValueError(
-                f"costs must hold one price per outcome of two classes, got {self.costs!r}; "
-                "give costs of each row to fit and predict: fit(X, y, fn=amounts)"
-            )
+        if self.training not in TRAINING:
+            raise ValueError(f"training must be one of {', '.join(map(repr, TRAINING))}, got {self.training!r}")
+        if self.target == "auto":
+            raise ValueError("target must be a number, 'bayes' or 'middle', got 'auto'; search over target instead")
         if self.rounds != "auto" and (not isinstance(self.rounds, Integral) or self.rounds < 1):
             raise ValueError(f"rounds must be 'auto' or a whole number of at least 1, got {self.rounds!r}")
         if self.patience is not None and (not isinstance(self.patience, Integral) or self.patience < 1):
             raise ValueError(f"patience must be None or a whole number of at least 1, got {self.patience!r}")
 
-    def _read_rows(
-        self,
-        X: Any,  # noqa: N803
-        y: Any,
-        sample_weight: Array | None,
-        groups: Array | None,
-        costs: CostMatrix | None,
-    ) -> _Rows:
-        if y is None:
-            raise ValueError(f"this {type(self).__name__} estimator requires y to be passed, but the target y is None")
-        validate_data(self, X, reset=True, skip_check_array=True)
-        labels = self._encode_labels(y)
-        check_consistent_length(X, labels)
-        weight = None if sample_weight is None else _check_sample_weight(sample_weight, labels, dtype=np.float64)
-        groups = None if groups is None else column_or_1d(groups)
-        check_consistent_length(labels, groups)
-        if costs is not None and costs.n_instances not in (None, len(labels)):
-            raise ValueError(
-                f"costs of each row must be as many as rows: got {costs.n_instances} for {len(labels)} rows"
-            )
-        rows = _Rows(X, labels, weight, groups, costs)
-        present = np.unique(labels[rows.counting])
-        if len(present) < 2:
-            raise ValueError(
-                f"the training data hold one class only ({self.classes_[int(present[0])]!r}); "
-                "a classifier needs samples of both classes"
-            )
-        return rows
-
-    def _encode_labels(self, y: Any) -> Numbers:
-        y = column_or_1d(y, warn=True)
-        assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
-        self.classes_, numbers = np.unique(y, return_inverse=True)
-        if len(self.classes_) > 2:
-            raise ValueError(
-                f"Only binary classification is supported. The type of the target is {type_of_target(y)}: "
-                f"{len(self.classes_)} classes came"
-            )
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs two classes, but y holds one class only: {self.classes_[0]!r}"
-            )
-        self.positive_ = self._positive_class()
-        return np.asarray(numbers if self.positive_ == self.classes_[1] else 1 - numbers)
-
-    def _positive_class(self) -> Any:
-        if self.positive is not None:
-            if self.positive not in self.classes_.tolist():
-                raise ValueError(
-                    f"positive={self.positive!r} is no label of y; the labels are {self.classes_.tolist()}"
-                )
-            return self.positive
-        if set(self.classes_.tolist()) not in PLAIN_LABELS:
-            warnings.warn(
-                f"the positive class was not named: taking {self.classes_[1]!r} (the other is {self.classes_[0]!r}); "
-                "say positive=... to choose",
-                stacklevel=5,
-            )
-        return self.classes_[1]
-
-    def _class_costs(self, rows: _Rows) -> CostMatrix:
-        if rows.costs is not None:
-            return rows.costs.averaged()
-        return CostMatrix.balanced(rows.y) if self.costs is None else self.costs
-
-    def _folds(self, rows: _Rows, seed: int) -> list[tuple[Numbers, Numbers]]:
-        keep = rows.counting
-        if self.cv is not None and not isinstance(self.cv, int):
-            # a splitter of the user's speaks of all rows
-            folds = cross_splits(rows.y, rows.groups, self.cv, seed)
-            return [(np.intersect1d(train, keep), np.intersect1d(test, keep)) for train, test in folds]
-        groups = None if rows.groups is None else rows.groups[keep]
-        if self.cv is None:
-            folds = one_split(rows.y[keep], groups, float(self.validation), seed)
-        else:
-            folds = cross_splits(rows.y[keep], groups, self.cv, seed)
-        return [(keep[train], keep[test]) for train, test in folds]
+    def _more_rows(self, X: Any) -> Any:  # noqa: N803
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return X
 
     def _kind_of_training(self) -> str:
         has_passes = hasattr(self.estimator, "partial_fit") and _takes(self.estimator.partial_fit, "sample_weight")
@@ -336,95 +247,73 @@ class AdaptiveCostClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         fresh = clone(self.estimator)
         if self.random_state is not None:
             settings = fresh.get_params(deep=True)
-            open_ = {
-                name: seed for name, value in settings.items() if name.endswith("random_state") and value is None
-            }
+            open_ = {name: seed for name, value in settings.items() if name.endswith("random_state") and value is None}
             fresh.set_params(**open_)
         return fresh
 
-    def _train(self, rows: _Rows, folds: list[tuple[Numbers, Numbers]], learners: list[_Learner]) -> list[Numbers]:
-        """Run the rounds; return the held-out scores of each, and keep the models of the cheapest."""
+    def _train(self, rows: Rows, folds: list[tuple[Numbers, Numbers]], learners: list[_Learner], seed: int) -> None:
+        """Run the rounds; keep the models of the cheapest."""
         held_out = np.concatenate([test for _, test in folds])
+        costs = None if rows.costs is None else rows.costs.rows(held_out)
+        sample_weight = None if rows.weight is None else rows.weight[held_out]
         training = learners[0].training
         self.round_costs_: list[float] = []
         scores: list[Numbers] = []
         for number in range(ROUNDS[training] if self.rounds == "auto" else int(self.rounds)):
             weight = self.controller_.weight
             for learner, (train, _) in zip(learners, folds, strict=True):
-                learner.learn(*rows.training_set(train, weight))
+                learner.learn(*_training_set(rows, train, weight))
             found = [
-                raw_scores(learner.estimator, _safe_indexing(rows.x, test))
+                raw_scores(learner.estimator, _features(rows, test))
                 for learner, (_, test) in zip(learners, folds, strict=True)
             ]
-            scores.append(np.concatenate(found))
             adapt = (number + 1) % self.every == 0
-            measured = measure(self.controller_, scores[-1], rows.y[held_out], adapt=adapt, **rows.prices(held_out))
-            self._judge(learners, measured.cost, rows, held_out, scores[-1])
+            measure(
+                self.controller_, np.concatenate(found), rows.y[held_out],
+                adapt=adapt, costs=costs, sample_weight=sample_weight,
+            )  # fmt: skip
+            shift = math.log(weight) if self.decide == "bayes" else 0.0
+            scores.append(_of_all_rows(_moved(np.concatenate(found), shift), held_out, len(rows.y)))
+            self._keep_if_cheapest(learners, self._judge(self.target_, scores[-1], rows).cost, shift)
             if self._settled(number, training, weight):
                 break
         self.history_: tuple[Adjustment, ...] = self.controller_.history
-        return scores
+        self.threshold_ = self._judge(self.target_, scores[self.best_round_], rows).threshold
+        self.oof_scores_ = self._honest_scores(rows, scores, seed)
+        self._estimate(self.oof_scores_, rows)
 
-    def _judge(
-        self, learners: list[_Learner], cost: float, rows: _Rows, held_out: Numbers, scores: Numbers
-    ) -> None:
-        """Note what the round costs; take its models if it is the cheapest so far."""
-        if self.decide == "tuned":
-            cost = self._cost_of(scores, self._threshold_of(scores, rows, held_out), rows, held_out)
+    def _keep_if_cheapest(self, learners: list[_Learner], cost: float, shift: float) -> None:
+        """Note what the round costs; take its models if it is the cheapest so far (or if the last round counts)."""
         self.round_costs_.append(cost)
-        if cost < min(self.round_costs_[:-1], default=math.inf):
+        if self.select == "last" or cost < min(self.round_costs_[:-1], default=math.inf):
             self.best_round_ = len(self.round_costs_) - 1
             self.estimators_ = [learner.keep() for learner in learners]
+            self.shift_ = shift
 
     def _settled(self, number: int, training: str, weight: float) -> bool:
-        if self.patience is not None and number - self.best_round_ >= self.patience:
+        best = int(np.argmin(self.round_costs_))
+        if self.patience is not None and number - best >= self.patience:
             return True
         # the same weight would give the same model again
         adapted = (number + 1) % self.every == 0
         return training == "refits" and adapted and abs(self.controller_.weight / weight - 1.0) < 1e-3
 
-    def _threshold_of(self, scores: Numbers, rows: _Rows, held_out: Numbers) -> float:
-        if self.decide == "target":
-            return float(self.target)
-        prices = rows.prices(held_out)
-        best = find_threshold(
-            scores, rows.y[held_out], prices["costs"] or self.costs_,
-            target=self.target, sample_weight=prices["sample_weight"],
-        )  # fmt: skip
-        return float(np.clip(best.value, *THRESHOLD_LIMITS))
-
-    def _cost_of(self, scores: Numbers, threshold: float, rows: _Rows, held_out: Numbers) -> float:
-        prices = rows.prices(held_out)
-        costs = prices["costs"] or self.costs_
-        decided = costs.decide(self._corrected(scores, threshold))
-        return costs.mean(rows.y[held_out], decided, sample_weight=prices["sample_weight"])
-
-    def _finish(self, rows: _Rows, folds: list[tuple[Numbers, Numbers]], scores: list[Numbers], seed: int) -> None:
-        held_out = np.concatenate([test for _, test in folds])
-        self.threshold_ = self._threshold_of(scores[self.best_round_], rows, held_out)
-        chosen = self._honest_scores(rows, held_out, scores, seed)
-        total, count = np.zeros(len(rows.y)), np.zeros(len(rows.y))
-        np.add.at(total, held_out, chosen)
-        np.add.at(count, held_out, 1)
-        with np.errstate(invalid="ignore"):
-            self.oof_scores_ = total / count
-        seen = np.flatnonzero(count)
-        costs = self.costs_ if rows.costs is None else rows.costs.rows(seen)
-        decided = costs.decide(self._corrected(self.oof_scores_[seen], self.threshold_))
-        groups = None if rows.groups is None else rows.groups[seen]
-        self.estimated_cost_: Interval = cost_interval(costs, rows.y[seen], decided, groups=groups)
-
-    def _honest_scores(self, rows: _Rows, held_out: Numbers, scores: list[Numbers], seed: int) -> Numbers:
+    def _honest_scores(self, rows: Rows, scores: list[Numbers], seed: int) -> Numbers:
         """Return each row's score from the round that the other half of the rows found cheapest."""
-        units = held_out if rows.groups is None else np.unique(rows.groups[held_out], return_inverse=True)[1]
-        kinds = np.unique(units)
-        first = np.isin(units, np.random.default_rng(seed).permutation(kinds)[: len(kinds) // 2])
         chosen = np.array(scores[self.best_round_])
-        if len(scores) == 1 or first.all() or not first.any():
+        if self.select == "last" or len(scores) == 1:
+            return chosen
+        units = np.arange(len(rows.y)) if rows.groups is None else np.unique(rows.groups, return_inverse=True)[1]
+        kinds = np.unique(units[~np.isnan(chosen)])
+        first = np.isin(units, np.random.default_rng(seed).permutation(kinds)[: len(kinds) // 2])
+        if not first.any():
             return chosen
         for half in (first, ~first):
-            costs = [self._cost_of(s[~half], self.threshold_, rows, held_out[~half]) for s in scores]
-            chosen[half] = scores[int(np.argmin(costs))][half]
+            judged = [self._judge(self.target_, np.where(half, np.nan, s), rows) for s in scores]
+            best = min(range(len(scores)), key=lambda number: judged[number].cost)  # noqa: B023  used at once
+            # a tuned threshold is the other half's too: on the scale of threshold_ it is a shift of the logits
+            shift = float(_logit(np.float64(self.threshold_)) - _logit(np.float64(judged[best].threshold)))
+            chosen[half] = _moved(scores[best][half], shift)
         return chosen
 
     # predicting
@@ -435,89 +324,18 @@ class AdaptiveCostClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         validate_data(self, X, reset=False, skip_check_array=True)
         found = [raw_scores(model, X) for model in self.estimators_]
         if len(found) == 1:
-            return found[0]
-        inside = np.clip(np.stack(found), *LOGIT_LIMITS)
-        return _sigmoid(np.mean(np.log(inside / (1.0 - inside)), axis=0))
+            return _moved(found[0], self.shift_)
+        return _sigmoid(np.mean([_logit(scores) for scores in found], axis=0) + self.shift_)
 
     @available_if(_gives_probabilities)
     def predict_proba(self, X: Any) -> Numbers:  # noqa: N803
         """Return probabilities, corrected for the cost weighting; columns in the order of ``classes_``."""
-        positive = self._corrected(self.decision_scores(X), self.threshold_)
-        columns = (1.0 - positive, positive)
-        return np.stack(columns if self.positive_ == self.classes_[1] else columns[::-1], axis=1)
-
-    def predict(
-        self,
-        X: Any,  # noqa: N803
-        *,
-        fp: Array | None = None,
-        fn: Array | None = None,
-        tp: Array | None = None,
-        tn: Array | None = None,
-    ) -> Numbers:
-        """Return the cheapest label of each row; with costs of each row, by each row's own Bayes threshold."""
-        proba = self._corrected(self.decision_scores(X), self.threshold_)
-        costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs_) or self.costs_
-        positive = costs.decide(proba) == 1
-        return np.where(positive == (self.positive_ == self.classes_[1]), self.classes_[1], self.classes_[0])
-
-    def score(
-        self,
-        X: Any,  # noqa: N803
-        y: Any,
-        sample_weight: Array | None = None,
-        *,
-        fp: Array | None = None,
-        fn: Array | None = None,
-        tp: Array | None = None,
-        tn: Array | None = None,
-    ) -> float:
-        """Return minus the mean cost, so that a search for the best score finds the cheapest model."""
-        labels = column_or_1d(y)
-        unknown = set(np.unique(labels).tolist()) - set(self.classes_.tolist())
-        if unknown:
-            raise ValueError(f"y holds labels that were not in training: {sorted(unknown, key=str)}")
-        costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs_) or self.costs_
-        decided = self.predict(X, fp=fp, fn=fn, tp=tp, tn=tn) == self.positive_
-        return -costs.mean(labels == self.positive_, decided, sample_weight=sample_weight)
-
-    def _corrected(self, scores: Numbers, threshold: float) -> Numbers:
-        """Map raw scores to probabilities so that the deciding threshold becomes the Bayes threshold."""
-        return np.asarray(AdaptiveWeight(self.costs_, target=threshold).correct(scores))
+        return super().predict_proba(X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
         tags.input_tags = copy.deepcopy(get_tags(self.estimator).input_tags)
         return tags
-
-
-class _Rows(NamedTuple):
-    """Checked training data: 0/1 labels, and what goes with each row."""
-
-    x: Any
-    y: Numbers
-    weight: Numbers | None
-    groups: Numbers | None
-    costs: CostMatrix | None
-
-    @property
-    def counting(self) -> Numbers:
-        """The rows that count: those of weight zero must not even stand in a split."""
-        return np.arange(len(self.y)) if self.weight is None else np.flatnonzero(self.weight > 0)
-
-    def training_set(self, rows: Numbers, negative_weight: float) -> tuple[Any, Numbers, Numbers]:
-        """Return features, labels and weights; the mean weight stays, so that regularisation keeps its strength."""
-        own = np.ones(len(rows)) if self.weight is None else self.weight[rows]
-        weight = own * np.where(self.y[rows] == 1, 1.0, negative_weight)
-        return _safe_indexing(self.x, rows), self.y[rows], weight * (own.sum() / weight.sum())
-
-    def prices(self, rows: Numbers) -> dict[str, Any]:
-        """Return what a measurement needs to know of these rows."""
-        return {
-            "costs": None if self.costs is None else self.costs.rows(rows),
-            "sample_weight": None if self.weight is None else self.weight[rows],
-        }
 
 
 class _Learner:
@@ -584,8 +402,39 @@ def _request_weights(pipeline: Any) -> str:
     return "sample_weight"
 
 
+def _features(rows: Rows, which: Numbers) -> Any:
+    """Return some rows' features; those of validation data given apart are numbered behind the others."""
+    if rows.validation is not None and len(which) and which[0] >= rows.validation[0]:
+        return _safe_indexing(rows.extra, which - rows.validation[0])
+    return _safe_indexing(rows.x, which)
+
+
+def _training_set(rows: Rows, which: Numbers, negative_weight: float) -> tuple[Any, Numbers, Numbers]:
+    """Return features, labels and weights; the mean weight stays, so that regularisation keeps its strength."""
+    own = np.ones(len(which)) if rows.weight is None else rows.weight[which]
+    weight = own * np.where(rows.y[which] == 1, 1.0, negative_weight)
+    return _features(rows, which), rows.y[which], weight * (own.sum() / weight.sum())
+
+
+def _of_all_rows(scores: Numbers, which: Numbers, n: int) -> Numbers:
+    """Return one score per row: NaN for rows that only trained, the mean where a splitter tests a row twice."""
+    total, count = np.zeros(n), np.zeros(n)
+    np.add.at(total, which, scores)
+    np.add.at(count, which, 1)
+    return np.divide(total, count, out=np.full(n, np.nan), where=count > 0)
+
+
 def _takes(function: Any, parameter: str) -> bool:
     return parameter in inspect.signature(function).parameters
+
+
+def _moved(scores: Numbers, shift: float) -> Numbers:
+    return scores if shift == 0.0 else _sigmoid(_logit(scores) + shift)
+
+
+def _logit(scores: Numbers) -> Numbers:
+    inside = np.clip(scores, *LOGIT_LIMITS)
+    return np.log(inside / (1.0 - inside))
 
 
 def _sigmoid(logits: Numbers) -> Numbers:
