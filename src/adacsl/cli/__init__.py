@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 
-def main() -> None:
-    """Run the command line."""
-    from adacsl.cli.app import run  # noqa: PLC0415  nothing heavy before an option is read
 
-    run()
+def main() -> int:
+    """Run the command line and return its exit code."""
+    try:
+        from adacsl.cli.app import run  # noqa: PLC0415  nothing heavy before an option is read
+    except ImportError as error:
+        sys.stderr.write(f"error: the command adacsl needs {error.name!r}: run  pip install 'adacsl[cli]'\n")
+        return 2
+    return run()

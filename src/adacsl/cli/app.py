@@ -1,0 +1,184 @@
+"""The frame of the command line: commands, errors as one line, exit codes.
+
+0: done. 1: done, but the result is bad news (cells failed, the cost is above a limit). 2: the input is wrong.
+70: a fault of adacsl. 130: stopped by Ctrl-C. 141: nobody reads the output any more.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, NoReturn
+
+from adacsl import __version__
+from adacsl.extras import requires
+
+with requires("cli"):
+    import rich  # noqa: F401  cyclopts shows its help with it
+    from cyclopts import App, CycloptsError
+
+from adacsl.cli.commands.compare import compare
+from adacsl.cli.commands.data import data
+from adacsl.cli.commands.evaluate import evaluate
+from adacsl.cli.commands.export import export
+from adacsl.cli.commands.predict import predict
+from adacsl.cli.commands.report import report
+from adacsl.cli.commands.threshold import threshold
+from adacsl.cli.commands.train import train
+from adacsl.cli.screen import PLAIN, Answer, Stopped, one_line
+
+BAD_INPUT, FAULT, INTERRUPTED, TERMINATED, NO_READER = 2, 70, 130, 143, 141
+
+USER_ERRORS = (ValueError, TypeError, OSError, ImportError, MemoryError, CycloptsError)
+KNOWN_SOURCES = ("adacsl.", "pyarrow.")
+"""Errors defined in these modules speak of the user's input, whatever they inherit from."""
+
+EXAMPLES: dict[Callable[..., Answer], tuple[str, ...]] = {
+    compare: (
+        "adacsl compare",
+        "adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --out runs/loans",
+        "adacsl compare cards.parquet --target fraud --fn-column amount --fp 5 --methods ce-bayes,gbm-bayes,adacsl-cv",
+        "adacsl compare photos/ --positive melanoma --fn 8 --fp 1 --ratios 4,8,16 --engine ray --gpus 0.25",
+    ),
+    train: (
+        "adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --out model/",
+        "adacsl train photos/ --positive melanoma --fn 8 --fp 1 --weights resnet18.safetensors --out model/",
+    ),
+    predict: (
+        "adacsl predict model/ new.parquet --out predictions.parquet",
+        "adacsl predict model/ new.csv --fn-column amount --keep id --out predictions.csv",
+    ),
+    evaluate: (
+        "adacsl evaluate model/ test.csv --target default",
+        "adacsl evaluate model/ test.csv --at-most 0.3 --json",
+    ),
+    threshold: (
+        "adacsl threshold scores.csv --fn 8 --fp 1",
+        "adacsl threshold scores.parquet --score-column p --label-column fraud --fn-column amount --fp 5 "
+        "--curve curve.csv",
+    ),
+    report: ("adacsl report runs/loans --out report.html",),
+    export: ("adacsl export model/ --onnx model.onnx --sample rows.csv",),
+    data: ("adacsl data", "adacsl data breast-cancer"),
+}
+
+
+def build() -> App:
+    """Return the application with all its commands."""
+    app = App(
+        name="adacsl",
+        help="Classifiers that minimise cost, not error: which method is cheapest on your data, and how sure is that?",
+        version=__version__,
+        help_format="markdown",
+        help_epilogue="Start with `adacsl compare`; `adacsl COMMAND --help` shows examples.",
+    )
+    for order, (command, examples) in enumerate(EXAMPLES.items()):
+        shown = "Examples:\n\n" + "\n".join(f"    {line}" for line in examples)
+        app.command(command, help_epilogue=shown, sort_key=order)
+    app.register_install_completion_command(help_epilogue="")
+    return app
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; every error becomes one line on stderr."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in words or os.environ.get("ADACSL_DEBUG", "") not in ("", "0")
+    try:
+        with _warnings_as_notes(quiet="--quiet" in words), _ended_by_sigterm():
+            code = _dispatch(words)
+            sys.stdout.flush()
+            return code
+    except BrokenPipeError:
+        _forget_output()
+        return NO_READER
+    except Exception as error:
+        if debug:
+            traceback.print_exc()
+        return _complain(error)
+    except KeyboardInterrupt:
+        return _complain(Stopped("start the command again"))
+
+
+def _dispatch(words: list[str]) -> int:
+    command, bound, _ = build().parse_args(words, exit_on_error=False, print_error=False)
+    answer: Any = command(*bound.args, **bound.kwargs)
+    if isinstance(answer, Answer):
+        bound.arguments.get("screen", PLAIN).answer(answer)
+        return answer.code
+    return 0  # help, version, completion
+
+
+def _complain(error: Exception) -> int:
+    """Print one line about an error and return the exit code that belongs to it."""
+    if isinstance(error, Stopped):
+        line, code = f"stopped: {one_line(error)}", INTERRUPTED
+    elif isinstance(error, USER_ERRORS) or type(error).__module__.startswith(KNOWN_SOURCES):
+        line, code = f"error: {_describe(error)}", BAD_INPUT
+    elif type(error).__name__ == "OutOfMemoryError":
+        line, code = "error: the GPU ran out of memory: try --device cpu, or smaller images", BAD_INPUT
+    else:
+        what = one_line(f"{type(error).__name__}: {error}")
+        line = f"error: a fault in adacsl ({what}): please report it with what the same command prints with --debug"
+        code = FAULT
+    with suppress(OSError):  # stderr may be closed: the exit code still tells
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()
+    return code
+
+
+def _describe(error: Exception) -> str:
+    if isinstance(error, MemoryError):
+        return f"not enough memory {one_line(error)}".strip()
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return one_line(f"{os.fsdecode(error.filename)}: {error.strerror}")
+    return one_line(error) or type(error).__name__
+
+
+@contextmanager
+def _warnings_as_notes(*, quiet: bool) -> Iterator[None]:
+    """Show what the library warns of as one line each, once; other people's deprecations concern nobody here."""
+    seen: set[str] = set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        text = one_line(message)
+        if not quiet and text not in seen:
+            seen.add(text)
+            sys.stderr.write(f"note: {text}\n")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = show
+        yield
+
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Let a polite kill clean up as Ctrl-C does."""
+
+    def end(*_: object) -> NoReturn:
+        raise SystemExit(TERMINATED)
+
+    try:
+        before = signal.signal(signal.SIGTERM, end)
+    except ValueError:  # only the main thread of a program has a say in its signals
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _forget_output() -> None:
+    """Let the interpreter flush into nowhere at its end: `adacsl data | head -1` is no error."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+__all__ = ["build", "run"]

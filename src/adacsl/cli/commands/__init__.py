@@ -1,0 +1,1 @@
+"""The commands, one module each; what is heavy is imported when a command runs."""

@@ -1,0 +1,192 @@
+"""``adacsl compare``: all methods under one protocol, and which to take."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from adacsl.cli.drafts import check_writable
+from adacsl.cli.options import ANY, FREE, Prices, Source, Words, split_words
+from adacsl.cli.screen import PLAIN, Answer, Screen, one_line, stoppable
+from adacsl.extras import requires
+
+if TYPE_CHECKING:
+    from adacsl.datasets.task import Task
+    from adacsl.experiments.comparison import Comparison
+
+DEFAULT_DATA = "breast-cancer"
+NAMED = 5
+"""So many failed cells are named, the others counted."""
+
+
+def compare(  # noqa: PLR0913  a command lists its options
+    *data: Annotated[str, Parameter(help="CSV or Parquet file, folder of pictures, or names (adacsl data)")],
+    source: Source = ANY,
+    prices: Prices = FREE,
+    methods: Words = (),
+    ratios: Words = (),
+    seeds: int = 5,
+    out: Path | None = None,
+    engine: Literal["joblib", "ray"] = "joblib",
+    address: str | None = None,
+    workers: int | None = None,
+    gpus: float = 0.0,
+    device: str = "auto",
+    epochs: int | None = None,
+    weights: Path | None = None,
+    screen: Screen = PLAIN,
+) -> Answer:
+    """Find out which method is cheapest on your data, and how sure that is.
+
+    Runs cost-sensitive methods on the same repeated splits and ends with a table, a verdict and an HTML report. Every
+    result is kept as soon as it is there: the same command, started again, runs only what is missing.
+
+    Parameters
+    ----------
+    data
+        CSV or Parquet file, folder with one subfolder of pictures per class, .npz archive, or names of built-in data
+        sets (`adacsl data`). Default: breast-cancer.
+    methods
+        Names with commas between them; default: all that fit the data.
+    ratios
+        Prices of a miss in false alarms to compare at, such as 4,8,16, or multiples of the data's own, such as 1x,3x.
+    seeds
+        How many random splits.
+    out
+        Folder for results and report; default: runs/NAME, one for each data and costs.
+    engine
+        joblib: processes on this machine. ray: a cluster.
+    address
+        Of the Ray cluster.
+    workers
+        How many jobs at once; default: one per core, or one where nets train on a GPU.
+    gpus
+        GPUs that a job asks Ray for, such as 0.25.
+    device
+        Where nets train: auto, cpu, cuda, cuda:1 or mps.
+    epochs
+        How often nets go through the rows; default: by the number of rows.
+    weights
+        Local weights (.safetensors, .pth) of the picture net's backbone.
+    """
+    if address is not None and engine != "ray":
+        raise ValueError("--address is for --engine ray")
+    if seeds < 1:
+        raise ValueError(f"--seeds must be at least 1, got {seeds}")
+    if workers is not None and workers < 1:
+        raise ValueError(f"--workers must be at least 1, got {workers}")
+    tasks = [source.load(name, prices) for name in data or (DEFAULT_DATA,)]
+    folder = _default_folder(tasks) if out is None else out
+    _check_run_folder(folder)
+    protocol: dict[str, Any] = {"device": device, "weights": None if weights is None else str(weights)}
+    if epochs is not None:
+        protocol["epochs"] = epochs
+    with requires("compare"):
+        from adacsl.experiments.comparison import compare_tasks  # noqa: PLC0415  torch
+    with stoppable(f"what is finished is kept in {folder}; the same command goes on from there"):
+        found = _came_to_an_end(
+            compare_tasks, tasks, methods=split_words(methods) or None, ratios=split_words(ratios) or None, seeds=seeds,
+            folder=folder, engine=engine, workers=workers, address=address, gpus=gpus, progress=not screen.quiet,
+            **protocol,
+        )  # fmt: skip
+        page = found.report(folder / "report.html")
+    return _answer(found, folder, page)
+
+
+class NoResultError(ValueError):
+    """Every cell failed."""
+
+
+def read_run(folder: Path) -> Comparison:
+    """Read a comparison from its folder."""
+    with requires("compare"):
+        from adacsl.experiments.comparison import load_comparison  # noqa: PLC0415  torch
+    found: Comparison = _came_to_an_end(load_comparison, folder)
+    return found
+
+
+def _came_to_an_end(work: Any, *args: Any, **options: Any) -> Any:
+    try:
+        return work(*args, **options)
+    except RuntimeError as error:
+        if "no method came to an end" not in str(error):
+            raise
+        raise NoResultError(str(error)) from error
+
+
+def failed_cells(found: Comparison) -> list[dict[str, Any]]:
+    """Return the cells without a result, with their errors."""
+    return [
+        {"data": row["data"], "ratio": row["ratio"], "recipe": row["recipe"], "seed": row["seed"],
+         "error": f"{row['type']}: {row['message']}"}
+        for row in found.failures.to_dict("records")
+    ]  # fmt: skip
+
+
+def _default_folder(tasks: list[Task]) -> Path:
+    """Return a folder of its own for these data and costs, the same each time."""
+    digest = hashlib.sha256("".join(task.digest for task in tasks).encode()).hexdigest()
+    return Path("runs") / f"{'+'.join(task.name for task in tasks)[:80]}-{digest[:6]}"
+
+
+def _check_run_folder(folder: Path) -> None:
+    above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not above.is_dir():
+        raise NotADirectoryError(f"{above} is a file: give a folder for the results, --out runs/NAME")
+    check_writable(above)
+
+
+def _answer(found: Comparison, folder: Path, page: Path) -> Answer:
+    failed = failed_cells(found)
+    document = {
+        "best": found.best,
+        "verdict": found.verdict,
+        "verdicts": [
+            {"data": data, "ratio": ratio, "recommended": verdict.recommended, "text": str(verdict)}
+            for (data, ratio), verdict in found.verdicts.items()
+        ],
+        "table": found.table.to_dict("records"),
+        "folder": folder,
+        "report": page,
+        "failed": failed,
+    }
+    shown: list[Any] = []
+    for (name, ratio), block in found.table.groupby(["data", "ratio"], sort=False):
+        shown += [f"{name}, a miss costs {ratio:g} false alarms", _table(block), ""]
+    shown.append(found.verdict)
+    if failed:
+        shown += ["", *_failures(failed)]
+    shown += ["", f"report: {page}"]
+    return Answer(document, tuple(shown), code=1 if failed else 0)
+
+
+def _table(block: Any) -> Any:
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table("method", box=None, pad_edge=False)
+    for heading in ("cost per row", "95 % interval", "normalised", "savings", "above the cheapest"):
+        table.add_column(heading, justify="right")
+    table.add_column("")
+    for row in block.to_dict("records"):
+        dearer = "" if row["standing"] == "cheapest" or row["percent"] != row["percent"] else f"{row['percent']:+.1f} %"
+        table.add_row(
+            Text(str(row["recipe"])), f"{row['mean']:.4g}", f"[{row['low']:.4g}, {row['high']:.4g}]",
+            f"{row['normalized_cost']:.3f}", f"{row['savings']:.1%}", dearer, str(row["standing"]),
+        )  # fmt: skip
+    return table
+
+
+def _failures(failed: list[dict[str, Any]]) -> list[str]:
+    lines = [f"{len(failed)} cells failed; the same command tries them again:"]
+    lines += [
+        f"  {cell['data']}, ratio {cell['ratio']:g}, {cell['recipe']}, seed {cell['seed']}: {one_line(cell['error'])}"
+        for cell in failed[:NAMED]
+    ]
+    return [*lines, f"  ... and {len(failed) - NAMED} more"] if len(failed) > NAMED else lines
+
+
+__all__ = ["NoResultError", "compare", "failed_cells", "read_run"]

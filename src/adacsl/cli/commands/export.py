@@ -1,0 +1,87 @@
+"""``adacsl export``: a model for other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from adacsl.cli.drafts import check_file
+from adacsl.cli.models import load_model
+from adacsl.cli.screen import PLAIN, Answer, Screen
+
+if TYPE_CHECKING:
+    from adacsl.estimators.classifier import AdaCSLClassifier
+
+SAMPLE = 64
+
+
+def export(model: Path, *, onnx: Path, sample: str | None = None, screen: Screen = PLAIN) -> Answer:
+    """Write a model as ONNX, with the outputs score, probability and decision.
+
+    The graph is run on some rows before it is put in place and must agree with the model.
+
+    Parameters
+    ----------
+    model
+        Folder that `adacsl train` wrote.
+    onnx
+        The file to write.
+    sample
+        Some rows to check the graph with; default: rows made up from what the model knows of its columns.
+    """
+    check_file(onnx)
+    classifier = load_model(model, device="cpu").classifier
+    rows = _made_up(classifier) if sample is None else _read(classifier, sample)
+    written = classifier.export_onnx(onnx, rows)
+    size = written.stat().st_size
+    takes = _takes(classifier)
+    return Answer(
+        {"onnx": written, "bytes": size, "inputs": takes, "outputs": ["score", "probability", "decision"]},
+        (f"{written}: {size / 1e6:.1f} MB, takes {takes}, gives score, probability and decision",),
+    )
+
+
+def _takes(classifier: AdaCSLClassifier) -> str:
+    from adacsl.estimators.export import only_numbers  # noqa: PLC0415  onnx
+
+    if classifier.images_:
+        return "images (bytes, N x H x W x C)"
+    return "raw numbers" if only_numbers(classifier.encoder_) else "encoded features"
+
+
+def _read(classifier: AdaCSLClassifier, sample: str) -> Any:
+    from adacsl.cli.rows import open_rows  # noqa: PLC0415
+
+    return next(open_rows(classifier, sample, rows=SAMPLE).pieces).X
+
+
+def _made_up(classifier: AdaCSLClassifier) -> Any:
+    """Return rows that could have been in the training data, as far as the model tells."""
+    rng = np.random.default_rng(0)
+    if classifier.images_:
+        return rng.integers(0, 256, (4, *classifier.image_shape_), dtype=np.uint8)
+    import pandas as pd  # noqa: PLC0415
+
+    rules = classifier.encoder_.to_dict()["columns"]
+    names = getattr(classifier, "feature_names_in_", [f"x{i}" for i in range(len(rules))])
+    table = pd.DataFrame({name: _column(rule, rng) for name, rule in zip(names, rules, strict=True)})
+    return table if hasattr(classifier, "feature_names_in_") else table.to_numpy()
+
+
+def _column(rule: dict[str, Any] | None, rng: np.random.Generator) -> Any:
+    if rule is None:
+        return np.zeros(SAMPLE)
+    if rule["kind"] == "category":
+        return rng.choice(np.asarray([*rule["levels"], "?"], dtype=object), SAMPLE)
+    scales = list(rule["scales"].values())
+    knots = next((scale["knots"] for scale in scales if scale["knots"]), None)
+    if rule["kind"] == "date":
+        return (rule["fill"] + rng.integers(-(10**7), 10**7, SAMPLE)).astype("datetime64[s]")
+    if knots:
+        return rng.uniform(knots[0], knots[-1], SAMPLE)
+    return scales[0]["center"] + scales[0]["width"] * rng.normal(size=SAMPLE)
+
+
+__all__ = ["export"]

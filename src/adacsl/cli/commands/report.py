@@ -1,0 +1,37 @@
+"""``adacsl report``: the page of a comparison, once more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from adacsl.cli.drafts import check_file
+from adacsl.cli.screen import PLAIN, Answer, Screen
+
+
+def report(run: Path, *, out: Path | None = None, screen: Screen = PLAIN) -> Answer:
+    """Write the HTML page of a comparison, finished or not.
+
+    Parameters
+    ----------
+    run
+        Folder of the comparison (`adacsl compare --out`).
+    out
+        The page; default: report.html in that folder.
+    """
+    if not run.is_dir():
+        raise FileNotFoundError(f"there is no folder {run}: give the one that  adacsl compare --out  wrote")
+    path = run / "report.html" if out is None else out
+    check_file(path)
+    from adacsl.cli.commands.compare import failed_cells, read_run  # noqa: PLC0415
+
+    found = read_run(run)
+    page = found.report(path)
+    failed = failed_cells(found)
+    return Answer(
+        {"report": page, "verdict": found.verdict, "best": found.best, "failed": failed},
+        (found.verdict, f"report: {page}"),
+        code=1 if failed else 0,
+    )
+
+
+__all__ = ["report"]

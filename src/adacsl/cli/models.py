@@ -1,0 +1,118 @@
+"""A model folder as the command line leaves it: the classifier, and what was said when it was trained."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from adacsl.cli.drafts import check_writable, draft_of
+from adacsl.cli.options import FREE, Prices
+
+if TYPE_CHECKING:
+    from adacsl.core.costs import CostMatrix
+    from adacsl.datasets.task import Task
+    from adacsl.estimators.classifier import AdaCSLClassifier
+
+NOTES = "training.json"
+"""Kept beside the model, so that prediction and evaluation need not be told everything again."""
+
+
+class Trained(NamedTuple):
+    """A classifier, the column its labels came from, and the prices it was trained with."""
+
+    classifier: AdaCSLClassifier
+    target: str | None = None
+    prices: Prices = FREE
+
+
+def check_model_folder(folder: Path, *, force: bool) -> None:
+    """Refuse, before hours of training, a place where no model can be kept in the end."""
+    from adacsl.estimators.artefacts import is_artefact  # noqa: PLC0415  torch
+
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"{folder} is a file: give a folder for the model, --out model/")
+    if folder.is_dir() and any(folder.iterdir()) and not is_artefact(folder) and not force:
+        raise FileExistsError(
+            f"{folder} holds other files and no model: give a new folder, or --force to put the model beside them"
+        )
+    above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not above.is_dir():
+        raise NotADirectoryError(f"{above} is a file: {folder} cannot be made below it")
+    check_writable(above)
+
+
+def save_model(classifier: AdaCSLClassifier, folder: Path, notes: dict[str, Any], *, force: bool) -> Path:
+    """Write the model, all of it or nothing, and what was said when it was trained."""
+    from adacsl.estimators.artefacts import is_artefact  # noqa: PLC0415
+
+    if force and folder.is_dir() and not is_artefact(folder):
+        # the model folder takes nobody else's files: complete it elsewhere, then bring it in, its head last
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".adacsl-") as scratch:
+            made = classifier.save(Path(scratch) / "model")
+            for path in sorted(made.iterdir(), key=lambda path: path.suffix == ".json"):
+                shutil.move(path, folder / path.name)
+    else:
+        classifier.save(folder)
+    with draft_of(folder / NOTES) as draft:
+        draft.write_text(json.dumps(notes, indent=1) + "\n", encoding="utf-8")
+    return folder
+
+
+def training_notes(target: str | None, prices: Prices, task: Task) -> dict[str, Any]:
+    """Return what a later command may want to know."""
+    return {"target": target, "prices": dataclasses.asdict(prices), "data": task.source, "rows": len(task.y)}
+
+
+def load_model(folder: Path, *, device: str = "auto") -> Trained:
+    """Read a model and what was said when it was trained; models saved in Python have no such notes."""
+    from adacsl.estimators.persistence import load  # noqa: PLC0415  torch
+    from adacsl.extras import requires  # noqa: PLC0415
+
+    with requires("train"):
+        classifier = load(folder, device=device)
+    try:
+        notes = json.loads((folder / NOTES).read_text(encoding="utf-8"))
+        return Trained(classifier, notes["target"], Prices(**notes["prices"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return Trained(classifier)
+
+
+def plain_labels(classes: tuple[str, str]) -> list[Any]:
+    """Return the labels of the negative and the positive class: whole numbers as such, others as text."""
+    try:
+        numbers = [int(name) for name in classes]
+    except ValueError:
+        return list(classes)
+    return numbers if [str(number) for number in numbers] == list(classes) else list(classes)
+
+
+def costs_of_rows(own: CostMatrix, prices: dict[str, Any], n: int) -> CostMatrix:
+    """Return the costs of n rows: what ``prices`` (numbers or columns) names, and the model's ``own`` for the rest."""
+    import numpy as np  # noqa: PLC0415
+
+    from adacsl.core.costs import CostMatrix  # noqa: PLC0415
+
+    if not prices:
+        return own
+    merged = {name: prices.get(name, getattr(own, name)) for name in ("fp", "fn", "tp", "tn")}
+    # some rows alone may have free errors only: one more row, taken away again, stands for the others
+    columns = {
+        name: np.append(value, 1.0 if name in ("fp", "fn") else 0.0) if np.ndim(value) else value
+        for name, value in merged.items()
+    }
+    return CostMatrix(**columns).rows(slice(0, n))
+
+
+__all__ = [
+    "Trained",
+    "check_model_folder",
+    "costs_of_rows",
+    "load_model",
+    "plain_labels",
+    "save_model",
+    "training_notes",
+]

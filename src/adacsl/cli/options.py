@@ -1,0 +1,125 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Group, Parameter
+
+if TYPE_CHECKING:
+    from adacsl.datasets.task import Task
+
+Words = Annotated[tuple[str, ...], Parameter(negative=())]
+"""May be given several times, or once with commas."""
+
+
+@Parameter(name="*", group=Group("Costs", sort_key=10))
+@dataclass(frozen=True)
+class Prices:
+    """What the outcomes cost, as said on the command line."""
+
+    fn: float | None = None
+    """Price of a false negative: a missed positive."""
+
+    fp: float | None = None
+    """Price of a false positive: a false alarm."""
+
+    tp: float | None = None
+    """Price of a true positive; default 0."""
+
+    tn: float | None = None
+    """Price of a true negative; default 0."""
+
+    fn_column: str | None = None
+    """Column with the price of a miss of each row, instead of --fn."""
+
+    fp_column: str | None = None
+    """Column with the price of a false alarm of each row, instead of --fp."""
+
+    def __post_init__(self) -> None:
+        for name in ("fn", "fp"):
+            if getattr(self, name) is not None and getattr(self, f"{name}_column") is not None:
+                raise ValueError(
+                    f"--{name} and --{name}-column exclude each other: give one price or a column of prices"
+                )
+
+    @property
+    def given(self) -> bool:
+        """Whether anything was said about costs."""
+        return self != FREE
+
+    def check(self, *, required: bool = False) -> Prices:
+        """Return itself if what a miss and a false alarm cost is said, or nothing is."""
+        missing = [
+            name for name in ("fn", "fp") if getattr(self, name) is None and getattr(self, f"{name}_column") is None
+        ]
+        if missing and (required or self.given):
+            what = " and ".join(f"--{name} {8 if name == 'fn' else 1} (or --{name}-column NAME)" for name in missing)
+            raise ValueError(f"say what errors cost: {what} {'are' if len(missing) > 1 else 'is'} missing")
+        return self
+
+    @property
+    def known(self) -> dict[str, float] | None:
+        """The class-wide prices by name, None where nothing was said."""
+        prices = {name: getattr(self, name) for name in ("fn", "fp", "tp", "tn")}
+        return {name: price for name, price in prices.items() if price is not None} if self.given else None
+
+
+FREE = Prices()
+
+
+@Parameter(name="*", group=Group("Data", sort_key=20))
+@dataclass(frozen=True)
+class Source:
+    """What the parts of the data mean, as said on the command line."""
+
+    target: str | None = None
+    """Column of the labels; may be left out where it is called target."""
+
+    positive: str | None = None
+    """Label of the positive class, whose misses cost --fn; 0/1, -1/1 and false/true need no naming."""
+
+    group_column: str | None = None
+    """Rows with the same value (patient, customer) are never torn apart by a split."""
+
+    drop: Words = ()
+    """Columns that are no features: they give the answer away, or only name the row."""
+
+    image_size: int | None = None
+    """Side to which pictures are resized; default 64 for folders."""
+
+    folder: Path | None = None
+    """Where the files of built-in data sets are; default: the folder that ADACSL_DATA names."""
+
+    def load(self, data: str, prices: Prices) -> Task:
+        """Read the data and their costs."""
+        from adacsl.datasets.reading import load_task  # noqa: PLC0415  pandas
+
+        return load_task(
+            data, target=self.target, positive=self.positive, costs=prices.check().known,
+            fn_column=prices.fn_column, fp_column=prices.fp_column, group_column=self.group_column,
+            drop=split_words(self.drop), image_size=self.image_size, folder=self.folder,
+        )  # fmt: skip
+
+
+ANY = Source()
+
+
+def split_words(words: Iterable[str] | None) -> list[str]:
+    """Return words that came one by one or with commas between them.
+
+    >>> split_words(["ce,adacsl", "smote"])
+    ['ce', 'adacsl', 'smote']
+    """
+    return [word.strip() for part in words or () for word in part.split(",") if word.strip()]
+
+
+def interval_text(interval: Any) -> str:
+    """Return an interval for a table."""
+    return f"[{interval.low:.4g}, {interval.high:.4g}]"
+
+
+__all__ = ["ANY", "FREE", "Prices", "Source", "Words", "interval_text", "split_words"]

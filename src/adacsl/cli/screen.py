@@ -1,0 +1,132 @@
+"""What a command shows: one answer on stdout; progress and notes on stderr."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Protocol
+
+import numpy as np
+from cyclopts import Group, Parameter
+
+
+class Advance(Protocol):
+    """Moves a progress bar: so many done, and a word about how it goes."""
+
+    def __call__(self, done: float, *, note: str = "", total: float | None = None) -> None:
+        """Show the new state."""
+
+
+class Stopped(Exception):  # noqa: N818  no error: the user asked for it
+    """Ctrl-C, with a word on how to go on."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command ends with.
+
+    Parameters
+    ----------
+    document : dict
+        The result as JSON values (numpy numbers, paths and NaN are turned into such).
+    shown : sequence
+        The same for people: lines of plain text and rich tables.
+    code : int
+        Exit code: 1 where the command ran but its result is bad news.
+    """
+
+    document: dict[str, Any]
+    shown: tuple[Any, ...] = ()
+    code: int = 0
+
+
+@Parameter(name="*", group=Group("Output", sort_key=90))
+@dataclass(frozen=True)
+class Screen:
+    """The options every command has."""
+
+    json: Annotated[bool, Parameter(negative=(), show_default=False)] = False
+    """Print one JSON object instead of text."""
+
+    quiet: Annotated[bool, Parameter(negative=(), show_default=False)] = False
+    """No progress and no notes."""
+
+    debug: Annotated[bool, Parameter(negative=(), show_default=False)] = False
+    """Show the traceback of an error (also: ADACSL_DEBUG=1)."""
+
+    def note(self, text: str) -> None:
+        """Tell the user something that is no error."""
+        if not self.quiet:
+            sys.stderr.write(f"note: {one_line(text)}\n")
+
+    def answer(self, answer: Answer) -> None:
+        """Print the one thing that belongs on stdout."""
+        if self.json:
+            sys.stdout.write(json.dumps(plain(answer.document), ensure_ascii=False, allow_nan=False) + "\n")
+            return
+        from rich.console import Console  # noqa: PLC0415  a help text needs none of this
+
+        console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+        for item in answer.shown:
+            console.print(item)
+
+    @contextmanager
+    def progress(self, title: str, *, total: float | None = None, unit: str = "rows") -> Iterator[Advance]:
+        """Show a progress bar on stderr, where that is a terminal."""
+        from rich.console import Console  # noqa: PLC0415
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+        console = Console(stderr=True, highlight=False)
+        columns = (
+            TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TextColumn(unit),
+            TextColumn("{task.fields[note]}", markup=False), TimeRemainingColumn(),
+        )  # fmt: skip
+        hidden = self.quiet or not console.is_terminal
+        with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
+            task = bar.add_task(title, total=total, note="")
+
+            def advance(done: float, *, note: str = "", total: float | None = None) -> None:
+                bar.update(task, completed=done, note=note, total=total)
+
+            yield advance
+
+
+@contextmanager
+def stoppable(advice: str | Callable[[], str]) -> Iterator[None]:
+    """Turn Ctrl-C into a line that says what is left and how to go on."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit) as error:
+        # Lightning answers Ctrl-C by itself, and ends the program
+        if isinstance(error, SystemExit) and not isinstance(error.__context__, KeyboardInterrupt):
+            raise
+        raise Stopped(advice if isinstance(advice, str) else advice()) from None
+
+
+PLAIN = Screen()
+
+
+def one_line(text: object) -> str:
+    """Return a text without line breaks."""
+    return " ".join(str(text).split())
+
+
+def plain(value: Any) -> Any:
+    """Return JSON values: NaN and infinities, which JSON lacks, become null."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return str(value) if isinstance(value, Path) else value
+
+
+__all__ = ["PLAIN", "Advance", "Answer", "Screen", "Stopped", "one_line", "plain", "stoppable"]
