@@ -5,6 +5,7 @@ All functions read the results frame (one row for each finished cell) or a summa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
@@ -316,12 +317,13 @@ def ranks(
     confidence : float, default 0.95
         ``1 - confidence`` is the level of both tests.
     measure : str, default "normalized_cost"
-        The column to rank by; it must be comparable between ratios where these are averaged.
+        The column to rank by; it must be comparable between ratios where these are averaged. Cells without it (a
+        normalised cost is undefined where a constant decision is free) are left out.
     """
     if tuple(blocks) not in {("data",), ("data", "ratio")}:
         raise ValueError(f"blocks must be ('data',) or ('data', 'ratio'), got {tuple(blocks)!r}")
-    checked = _checked(results, measure, confidence)
-    means, left_out = _block_means(checked, measure)
+    defined = results[results[measure].notna()] if measure in results.columns else results
+    means, left_out = _block_means(_checked(defined, measure, confidence), measure)
     means = means.groupby(level=list(range(len(blocks)))).mean()
     n_blocks, k = means.shape
     # equal but for rounding is equal
@@ -333,11 +335,10 @@ def ranks(
     if reason:
         return Ranks(table, n_blocks, None, None, (), left_out, reason, tuple(blocks))
     p = _friedman(ranked)
-    critical = (
-        float(stats.studentized_range.ppf(confidence, k, np.inf)) / np.sqrt(2) * np.sqrt(k * (k + 1) / 6 / n_blocks)
-    )
-    within = critical if p < 1 - confidence else np.inf
-    return Ranks(table, n_blocks, p, float(critical), _groups(table, within), left_out, "", tuple(blocks))
+    q = float(stats.studentized_range.ppf(confidence, k, np.inf)) / math.sqrt(2)
+    critical = q * math.sqrt(k * (k + 1) / (6 * n_blocks))
+    within = critical if p < 1 - confidence else math.inf
+    return Ranks(table, n_blocks, p, critical, _groups(table, within), left_out, "", tuple(blocks))
 
 
 def _block_means(results: pd.DataFrame, measure: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
