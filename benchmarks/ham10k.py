@@ -145,7 +145,9 @@ def device_name() -> str:
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     # the settings were chosen on splits 0 and 1
-    parser.add_argument("--splits", type=int, nargs="+", default=[10, 11, 12], help="numbers (seeds) of the splits")
+    parser.add_argument(
+        "--splits", type=int, nargs="+", default=[10, 11, 12, 13, 14, 15], help="numbers (seeds) of the splits"
+    )
     parser.add_argument("--k", type=float, nargs="+", default=[1, 3, 5])
     parser.add_argument("--modes", nargs="+", choices=["single", "cv=5"], default=["single", "cv=5"])
     parser.add_argument("--by-group", action="store_true", help="split by lesion instead of by image")

@@ -232,7 +232,7 @@ def all_bars(studies: dict[str, dict[str, Any]], runs: dict[str, dict[str, Any]]
     })  # fmt: skip
     for name, run in runs.items():
         bars += [
-            {"kind": "time", "what": f"{sentence(run['title'])}: {row['name']} against {row['against']}",
+            {"kind": "time", "what": f"{sentence(run['title'])}: {row['name']} against {row['against']}, {place(run)}",
              "value": row["ratio"], "bar": row["bar"], "splits": None, "needed": None}
             for row in run["results"]
             if name.endswith(("_epoch_time", "_crossfit_time")) and row["bar"] is not None

@@ -120,3 +120,16 @@ def test_costs_of_zero_throughout_give_no_ratio(checkout):
     page, _ = run(checkout)
     assert "| a | - |" in page
     assert "not defined: a method costs 0 on some table" in page
+
+
+def test_time_bars_name_the_machine(checkout):
+    part = {"median_s": 2.0, "q1_s": 1.9, "q3_s": 2.1, "min_s": 1.8, "repeats": 3}
+    row = {"name": "ours", "against": "theirs", "ours": part, "theirs": part, "ratio": 1.0, "ratio_of_minimums": 1.0}
+    run_ = {"title": "A fit", "date": "2031-01-02", "command": "python made_up.py", "versions": {}, "note": "a note",
+            "load_average_1min": 0.1}  # fmt: skip
+    for name, device, bar in (("cpu", "a CPU", 2.5), ("gpu", "a GPU", 0.5)):
+        made = run_ | {"device": device, "results": [row | {"bar": bar, "met": bar >= 1.0}]}
+        (checkout / f"benchmarks/results/{name}_crossfit_time.json").write_text(json.dumps(made))
+    page, _ = run(checkout)
+    assert "| A fit: ours against theirs, a CPU | 1.000 | 2.5 | met |" in page
+    assert "| A fit: ours against theirs, a GPU | 1.000 | 0.5 | **missed** |" in page
