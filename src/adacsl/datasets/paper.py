@@ -126,7 +126,7 @@ def ham10000_folder(folder: PathLike, *, image_size: Size = 64, progress: Progre
         )
     if len(files) > len(ids):
         extra = sorted(set(files) - set(ids))
-        _warn(f"{root} holds {len(extra)} pictures without metadata ({listed(extra, 3)}), which are left out")
+        _warn(f"{root} holds {len(extra)} pictures without metadata ({listed(extra, 3)}), which are left out", above=2)
     y = (metadata["dx"].astype(str) == "mel").to_numpy(np.int64)
     groups = metadata["lesion_id"].astype(str).to_numpy()
     return _task(HAM10K, [files[name] for name in ids], y, groups, image_size, progress)
@@ -247,12 +247,13 @@ def _task(
     progress: Progress | None,
 ) -> Task:
     """Check the counts, decode the pictures, and return the task with the paper's balanced costs."""
-    binary_labels(y, what=f"the class of {known.name}")
+    binary_labels(y, what=known.name)
     found = (int((y == 0).sum()), int((y == 1).sum()))
     if found not in known.counts.values():
         stated = " or ".join(f"{_both(counts, known)} ({where})" for where, counts in known.counts.items())
         _warn(
-            f"{known.name}: expected {stated}, found {_both(found, known)}; results will not compare with the paper's"
+            f"{known.name}: expected {stated}, found {_both(found, known)}; results will not compare with the paper's",
+            above=3,
         )
     pixels = decoded(files, image_size=image_size, progress=progress).pixels.transpose(0, 2, 3, 1)
     name = known.name.lower()
@@ -263,9 +264,9 @@ def _both(counts: tuple[int, int], known: Published) -> str:
     return f"{counts[0]:,} {known.classes[0]} and {counts[1]:,} {known.classes[1]}"
 
 
-def _warn(message: str) -> None:
-    # the caller of the loader is told, whatever called this
-    warnings.warn(message, DataWarning, stacklevel=4)
+def _warn(message: str, *, above: int) -> None:
+    """Warn whoever called the loader, which is so many calls above."""
+    warnings.warn(message, DataWarning, stacklevel=above + 1)
 
 
 def _folder(folder: PathLike, known: Published) -> Path:
@@ -329,7 +330,7 @@ def _metadata(root: Path) -> Any:
 
 def _ham10000_files(root: Path) -> dict[str, Path]:
     """Return the pictures by name; Kaggle's archive has some folders twice, which differ in case only."""
-    places = [entry for entry in _folders(root) if entry.name.lower().startswith(("ham10000_images", "images"))]
+    places = [entry for entry in _folders(root) if re.match(r"ham10000_images|images$", entry.name.lower())]
     return {picture.stem: picture for place in reversed([*places, root]) for picture in _pictures(place)}
 
 

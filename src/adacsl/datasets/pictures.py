@@ -79,7 +79,7 @@ def read_archive(path: Path, *, image_size: Size = None) -> Content:
 
 def _load(path: Path) -> dict[str, NDArray[Any]]:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, AttributeError) as error:
         raise DataError(f"{path} is no .npz archive of arrays, or a damaged one: {one_line(error)}") from error

@@ -74,8 +74,8 @@ def _prices(costs: Costs, y: NDArray[np.int64], own: CostMatrix | None) -> dict[
         raise DataError(f"costs must be a CostMatrix, a mapping like {{'fp': 1, 'fn': 8}} or 'balanced', got {costs!r}")
     if matrix is None:
         return {}
-    if matrix.n_classes != 2:
-        raise DataError(f"a binary task needs costs of two classes, got {matrix.n_classes}")
+    if matrix.n_classes != 2 or matrix.n_instances not in (None, len(y)):
+        raise DataError(f"{len(y)} rows of two classes need costs of two classes, for all rows or each, got {matrix!r}")
     return {"fp": matrix.fp, "fn": matrix.fn, "tp": matrix.tp, "tn": matrix.tn}
 
 

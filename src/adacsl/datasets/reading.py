@@ -94,7 +94,7 @@ def load_task(
             content.X, name=_name(path), target=target, positive=positive, costs=costs, fn_column=fn_column,
             fp_column=fp_column, group_column=group_column, drop=drop, source=str(path),
         )  # fmt: skip
-    y, classes = binary_labels(content.labels, positive, what=f"the class of {path}")
+    y, classes = binary_labels(content.labels, positive, what=str(path))
     return Task(_name(path), content.X, y, settle_costs(costs, y), content.groups, classes, str(path))
 
 

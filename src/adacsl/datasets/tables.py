@@ -28,6 +28,7 @@ SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 PARQUET = (".parquet", ".pq")
 SUFFIXES = (*SEPARATORS, *PARQUET)
 ROWS = 65_536
+READ_BYTES = 65_536
 
 
 def read_table(path: str | os.PathLike[str], *, columns: Sequence[str] | None = None) -> pd.DataFrame:
@@ -185,7 +186,7 @@ def _read_text(path: Path, columns: Sequence[str] | None) -> pd.DataFrame:
     wanted = _wanted(_header(path), columns, path)
     with _reading(path), warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)
-        frame: pd.DataFrame = pd.read_csv(path, low_memory=False, float_precision="round_trip", **_options(path))
+        frame: pd.DataFrame = pd.read_csv(path, low_memory=False, **_options(path))
         truths = [str(name) for name in frame.columns if _holds_truths(frame[name])]
         if truths:
             text = pd.read_csv(path, dtype=str, usecols=truths, **_options(path))
@@ -223,7 +224,8 @@ def _parquet_file(path: Path) -> Any:
         import pyarrow as pa  # noqa: PLC0415  text tables need no pyarrow
         from pyarrow.parquet import ParquetFile  # noqa: PLC0415
     try:
-        return ParquetFile(path)
+        # by default a whole file is fetched at once; this way a piece of each column is in memory at a time
+        return ParquetFile(path, pre_buffer=False, buffer_size=READ_BYTES)
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{path} is no Parquet file, or a damaged one: {one_line(error)}; write it again") from error
 

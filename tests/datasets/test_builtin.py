@@ -1,0 +1,161 @@
+"""Data sets with a name."""
+
+import gzip
+import hashlib
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_breast_cancer
+
+from adacsl import CostMatrix
+from adacsl.datasets import DATASETS, DataError, builtin, describe, list_datasets, load_dataset, load_task
+
+SHARED = Path(__file__).parents[2].parent / "shared" / "data"
+
+
+@pytest.fixture
+def real() -> Path:
+    folder = Path(os.environ.get("ADACSL_DATA") or SHARED)
+    if not (folder / "german_credit.csv.gz").is_file():
+        pytest.skip("the data sets are not here: name their folder in ADACSL_DATA")
+    return folder
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch):
+    """A folder with a made german_credit.csv.gz, whose digest the registry knows."""
+    path = tmp_path / "german_credit.csv.gz"
+    rows = "".join(f"A{i % 3},{i},{i % 4 == 0:d}\n" for i in range(20))
+    path.write_bytes(gzip.compress(f"status,amount,target\n{rows}".encode()))
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    known = replace(DATASETS["german-credit"], sha256=digest)
+    monkeypatch.setitem(builtin.DATASETS, "german-credit", known)
+    return tmp_path
+
+
+def test_the_embedded_data_are_scikit_learns():
+    task = load_task("breast-cancer")
+    X, benign = load_breast_cancer(return_X_y=True, as_frame=True)
+    pd.testing.assert_frame_equal(task.X, X)
+    np.testing.assert_array_equal(task.y, 1 - benign)
+    assert task.costs == CostMatrix(fp=1, fn=8)
+    assert task.classes == ("benign", "malignant")
+    assert task.name == "breast-cancer"
+
+
+def test_costs_may_be_others(made):
+    assert load_task("breast-cancer", costs={"fp": 2, "fn": 3}).costs == CostMatrix(fp=2, fn=3)
+    y = load_task("breast-cancer").y
+    assert load_task("breast-cancer", costs="balanced").costs == CostMatrix.balanced(y)
+    task = load_dataset("german-credit", folder=made, fn_column="amount", drop=["status"])
+    assert task.costs.fn.tolist() == list(range(20))
+    assert task.costs.fp == 1  # the data set's own
+    assert list(task.X.columns) == ["amount"]
+
+
+def test_files_are_found_by_argument_or_environment(made, monkeypatch, tmp_path):
+    monkeypatch.delenv("ADACSL_DATA", raising=False)
+    assert load_task("german-credit", folder=made).costs == CostMatrix(fp=1, fn=5)
+    monkeypatch.setenv("ADACSL_DATA", str(made))
+    assert load_task("German_Credit").y.sum() == 5
+    monkeypatch.setenv("ADACSL_DATA", str(tmp_path / "elsewhere"))
+    assert load_task("german-credit", folder=made).y.sum() == 5  # the argument comes first
+
+
+def test_absent_data_say_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.delenv("ADACSL_DATA", raising=False)
+    with pytest.raises(DataError, match=r"adult is not part of adacsl: put adult\.csv\.gz into .* ADACSL_DATA=.*UCI"):
+        load_task("adult")
+    with pytest.raises(DataError, match=r"there is no adult\.csv\.gz in .*: put it there.*UCI Adult"):
+        load_task("adult", folder=tmp_path)
+    with pytest.raises(DataError, match="no built-in data set 'adlt'; did you mean 'adult'"):
+        load_dataset("adlt")
+    with pytest.raises(DataError, match="no built-in data set 'zzz' \\(breast-cancer"):
+        describe("zzz")
+
+
+def test_another_file_of_the_same_name_is_refused(made):
+    path = made / "german_credit.csv.gz"
+    path.write_bytes(gzip.compress(b"x,target\n1,0\n2,1\n"))
+    with pytest.raises(
+        DataError, match=r"german_credit\.csv\.gz is not the file adacsl knows as german-credit.*check=F"
+    ):
+        load_task("german-credit", folder=made)
+    assert load_task("german-credit", folder=made, check=False).y.tolist() == [0, 1]
+    path.write_bytes(b"")
+    with pytest.raises(DataError, match="is empty"):
+        load_task("german-credit", folder=made, check=False)
+
+
+def test_pictures_have_no_columns(tmp_path):
+    with pytest.raises(DataError, match="ham10000 holds pictures: fn_column"):
+        load_task("ham10000", folder=tmp_path, fn_column="age")
+
+
+def test_the_list_says_what_is_here(made):
+    found = {entry.dataset.name: entry for entry in list_datasets(made)}
+    assert list(found) == list(DATASETS)
+    assert found["breast-cancer"].present
+    assert found["german-credit"].path == made / "german_credit.csv.gz"
+    assert not found["adult"].present
+    assert re.search(r"put adult\.csv\.gz into .*: UCI Adult", found["adult"].where)
+
+
+def test_the_list_without_a_folder_names_the_variable(monkeypatch):
+    monkeypatch.delenv("ADACSL_DATA", raising=False)
+    found = {entry.dataset.name: entry for entry in list_datasets()}
+    assert [name for name, entry in found.items() if entry.present] == ["breast-cancer"]
+    assert "ADACSL_DATA" in found["adult"].where
+
+
+def test_descriptions_are_plain_values():
+    told = describe("churn_tv")
+    assert (told["rows"], told["positives"], told["positive"]) == (9379, 449, "left")
+    assert told["left_out"] == ["id", "C_FP", "C_FN", "C_TP", "C_TN"]
+    assert all(isinstance(value, str | int | list | None) for value in told.values())
+
+
+def test_the_registry_is_complete():
+    for known in DATASETS.values():
+        assert known.title
+        assert known.source
+        assert known.licence
+        assert 0 < known.positives < known.rows
+        assert (known.file is None) == (known.sha256 is None)
+        assert known.sha256 is None or re.fullmatch("[0-9a-f]{64}", known.sha256)
+        assert re.fullmatch("[a-z0-9-]+", known.name)
+
+
+GIVE_AWAYS = {"target", "class3", "original_split", "duration", "ID", "id", "customerID", "Z_CostContact", "Z_Revenue"}
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", DATASETS)
+def test_real_files_are_what_the_registry_says(real, name):
+    known, task = DATASETS[name], load_task(name, folder=real)
+    assert (len(task.y), int(task.y.sum())) == (known.rows, known.positives)
+    assert task.classes == known.classes
+    assert task.images == (known.kind == "images")
+    if known.kind == "table":
+        assert not GIVE_AWAYS & set(task.X.columns)
+        assert not any(column.startswith("C_") for column in task.X.columns)
+    elif name != "pneumoniamnist":
+        assert task.X.shape[1:] == (64, 64, 3)
+        kinds = pd.Series(task.y).groupby(task.groups).nunique()
+        assert kinds.max() == 1  # a lesion, a run of pictures of one plant: one label
+
+
+@pytest.mark.data
+def test_real_prices_are_those_of_the_rows(real):
+    raw = pd.read_csv(real / "churn_tv_subscriptions.csv.gz")
+    costs = load_task("churn-tv", folder=real).costs
+    for name in ("fp", "fn", "tp", "tn"):
+        np.testing.assert_array_equal(getattr(costs, name), raw[f"C_{name.upper()}"])
+    frauds = load_task("creditcard-fraud", folder=real)
+    np.testing.assert_array_equal(frauds.costs.fn, frauds.X["amount"])
+    assert frauds.costs.fn[frauds.y == 1].sum() == pytest.approx(60_127.97)

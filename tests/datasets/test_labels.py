@@ -1,0 +1,84 @@
+"""Labels as 0 and 1."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adacsl.datasets import DataError
+from adacsl.datasets.labels import binary_labels, same_label
+
+
+@pytest.mark.parametrize(
+    ("values", "classes"),
+    [
+        ([0, 1, 1], ("0", "1")),
+        ([0.0, 1.0, 1.0], ("0", "1")),
+        ([-1, 1, 1], ("-1", "1")),
+        ([False, True, True], ("False", "True")),
+        (["false", "true", "true"], ("false", "true")),
+        (["0", "1", "1"], ("0", "1")),
+        (np.asarray([0, 1, 1], dtype=np.uint8), ("0", "1")),
+    ],
+)
+def test_custom_names_the_positive_class(values, classes):
+    labels = binary_labels(values)
+    assert labels.y.tolist() == [0, 1, 1]
+    assert labels.y.dtype == np.int64
+    assert labels.classes == classes
+
+
+@pytest.mark.parametrize(
+    ("values", "positive", "y"),
+    [
+        ([1, 2, 2], "1", [1, 0, 0]),
+        ([1.0, 2.0, 2.0], "1", [1, 0, 0]),
+        ([1, 2, 2], 2.0, [0, 1, 1]),
+        ([True, False, False], "true", [1, 0, 0]),
+        ([True, False, False], "1", [1, 0, 0]),
+        ([True, False, False], False, [0, 1, 1]),
+        (["yes", "no", "no"], "no", [0, 1, 1]),
+        ([" yes", "no", "no"], "yes", [1, 0, 0]),
+        ([0, 1, 1], 0, [1, 0, 0]),
+        (["01", "1", "1"], "1", [0, 1, 1]),  # both are the number 1: the exact text wins
+        (pd.Series(["b", "a", "a"], dtype="category"), "a", [0, 1, 1]),
+    ],
+)
+def test_the_positive_class_is_named(values, positive, y):
+    assert binary_labels(values, positive).y.tolist() == y
+
+
+@given(st.lists(st.sampled_from(["sick", "well"]), min_size=2).filter(lambda v: len(set(v)) == 2))
+def test_labels_follow_their_name(values):
+    assert binary_labels(values, "sick").y.tolist() == [int(value == "sick") for value in values]
+    assert binary_labels(values, "sick").classes == ("well", "sick")
+
+
+@pytest.mark.parametrize(
+    ("values", "positive", "message"),
+    [
+        (["yes", "no"], "Yes", "has no class 'Yes'; did you mean 'yes'.*yes: 1, no: 1"),
+        (["yes", "no", "no"], "5", "has no class '5' \\(it has no: 2, yes: 1\\)"),
+        (["yes", "no", "no"], None, "which class of y is positive .*positive='yes' or positive='no'"),
+        ([1, 2, 2], None, "positive='1' or positive='2'"),
+        (["a", "b", "c", "a"], "a", "y has 3 classes \\(a: 2, b: 1, c: 1\\), expected two: merge or drop"),
+        (np.arange(100) / 7, None, "has 100 classes .*\\(100 in all\\)"),
+        ([1, 1, 1], None, "one class only \\(1: 3\\): both are needed"),
+        ([0, np.nan, 1, np.nan], None, "y is missing in 2 of 4 rows, first in row 2"),
+        (["a", " ", "b"], "a", "missing in 1 of 3 rows, first in row 2"),
+        ([None, None], None, "missing in 2 of 2 rows, first in row 1"),
+        ([], None, "has no rows"),
+        (["1.0", "01"], "1", "has no class '1'"),  # both would fit
+    ],
+)
+def test_bad_labels_are_explained(values, positive, message):
+    with pytest.raises(DataError, match=message):
+        binary_labels(values, positive, what="y")
+
+
+def test_text_matches_numbers_only_by_value():
+    assert same_label("10", "1e1")
+    assert not same_label("10", "1")
+    assert not same_label("nan", float("inf"))
+    assert not same_label("yes", 1)
