@@ -16,6 +16,7 @@ from adacsl.extras import requires
 
 if TYPE_CHECKING:
     from adacsl.estimators.adaptive import AdaptiveCostClassifier
+    from adacsl.estimators.boosting import AdaCSLBoostingClassifier
     from adacsl.estimators.classifier import AdaCSLClassifier
     from adacsl.estimators.persistence import load
 
@@ -23,12 +24,14 @@ __version__ = "0.1.0"
 
 # where a name lives that needs a framework, and the extra that brings the framework
 _LAZY = {
+    "AdaCSLBoostingClassifier": ("adacsl.estimators.boosting", "boosting"),
     "AdaCSLClassifier": ("adacsl.estimators.classifier", "train"),
     "AdaptiveCostClassifier": ("adacsl.estimators.adaptive", "sklearn"),
     "load": ("adacsl.estimators.persistence", "train"),
 }
 
 __all__ = [
+    "AdaCSLBoostingClassifier",
     "AdaCSLClassifier",
     "AdaptiveCostClassifier",
     "AdaptiveWeight",

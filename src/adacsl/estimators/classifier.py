@@ -6,9 +6,8 @@ import hashlib
 import json
 import math
 import os
-import warnings
 from collections.abc import Callable, Sequence
-from numbers import Integral, Real
+from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,12 +15,8 @@ import numpy as np
 
 from adacsl.core.control import AdaptiveWeight
 from adacsl.core.costs import CostMatrix
-from adacsl.core.curves import calibration_error
-from adacsl.core.intervals import Interval, cost_interval
-from adacsl.core.partitions import Partition, Quantile
-from adacsl.core.thresholds import find_threshold
+from adacsl.core.partitions import Partition
 from adacsl.estimators.images import Images, as_images, is_images
-from adacsl.estimators.splits import cross_splits, one_split
 from adacsl.estimators.tables import TableEncoder
 from adacsl.estimators.training import (
     Data,
@@ -38,28 +33,18 @@ from adacsl.torch.augment import Augment, ChannelsFirst, FlipAverage
 from adacsl.torch.resnet import Normalise, load_backbone, named_network
 from adacsl.torch.tablenet import TableNet
 
+# isort: split
+# after the modules that import torch: where it is missing, that is found before scikit-learn is loaded
+from adacsl.estimators.binary import Array, CostClassifier, Rows, as_costs, take
+
 with requires("train"):
     import pandas as pd
     import torch
-    from sklearn.base import BaseEstimator, ClassifierMixin
     from sklearn.utils import check_random_state
-    from sklearn.utils.multiclass import check_classification_targets, type_of_target
-    from sklearn.utils.validation import (
-        _check_sample_weight,
-        assert_all_finite,
-        check_consistent_length,
-        check_is_fitted,
-        column_or_1d,
-        validate_data,
-    )
+    from sklearn.utils.validation import check_is_fitted
     from torch import Tensor, nn
 
-Array = Any
-
-TARGETS = ("bayes", "middle", "auto")
-PLAIN_LABELS = ({0, 1}, {-1, 1}, {False, True})
 HISTORY = ("epoch", "fold", "target", "lambda", "weight", "threshold", "val_cost", "train_loss")
-THRESHOLD_LIMITS = (1e-7, 1.0 - 1e-7)
 
 
 class Defaults(NamedTuple):
@@ -73,7 +58,7 @@ class Defaults(NamedTuple):
     optimizer: str
 
 
-class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
+class AdaCSLClassifier(CostClassifier):
     """A classifier that minimises cost, for tables and images, steered by validation data (AdaCSL).
 
     Parameters
@@ -267,7 +252,8 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
         self._check_settings()
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(2**31 - 1))
-        rows = self._read_training_rows(X, y, sample_weight, groups, _as_costs(fp, fn, tp, tn, self.costs))
+        X, y = self._read(X, y)  # noqa: N806
+        rows = self._collect_rows(X, y, sample_weight, groups, as_costs(fp, fn, tp, tn, self.costs))
         folds = self._splits(rows, seed)
         self.costs_ = self._class_costs(rows)
         targets = self._targets()
@@ -279,19 +265,9 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _check_settings(self) -> None:
-        choices = {"decide": ("target", "tuned", "bayes"), "select": ("best", "last"), "views": (1, 4)}
-        for name, known in choices.items():
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {getattr(self, name)!r}")
-        if self.costs is not None and not isinstance(self.costs, CostMatrix):
-            raise TypeError(f"costs must be a CostMatrix such as CostMatrix(fp=1, fn=8), got {self.costs!r}")
-        if self.costs is not None and (self.costs.n_classes != 2 or self.costs.n_instances is not None):
-            raise ValueError(
-                f"costs must hold one price per outcome of two classes, got {self.costs!r}; "
-                "give costs of each row to fit and predict: fit(X, y, fn=amounts)"
-            )
-        if self.cv is None and self.validation is None:
-            raise ValueError("validation must be a fraction between 0 and 1 or a pair (X, y), got None; or give cv=5")
+        self._check_common_settings()
+        if self.views not in (1, 4):
+            raise ValueError(f"views must be one of 1, 4, got {self.views!r}")
         self._check_trainer()
         if self.random_state is None and (self.resume is not None or _several_processes(self.trainer)):
             what = "resume" if self.resume is not None else "training in several processes"
@@ -307,14 +283,8 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
                 "use 'ddp', which runs the script in every process"
             )
 
-    def _read_training_rows(
-        self,
-        X: Any,  # noqa: N803
-        y: Any,
-        sample_weight: Array | None,
-        groups: Array | None,
-        costs: CostMatrix | None,
-    ) -> _Rows:
+    def _read(self, X: Any, y: Any) -> tuple[Any, Any]:  # noqa: N803
+        """Return a checked table or an array of images, and the labels, which folders and Datasets bring along."""
         self.images_ = is_images(X)
         if self.images_:
             images = self._read_images(X, None)
@@ -323,122 +293,12 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
             self.n_features_in_ = math.prod(self.image_shape_)
         else:
             X = self._check_table(X, reset=True)  # noqa: N806
-        if y is None:
-            raise ValueError(f"this {type(self).__name__} estimator requires y to be passed, but the target y is None")
-        y = self._encode_labels(y)
-        check_consistent_length(X, y)
-        weight = None if sample_weight is None else _check_sample_weight(sample_weight, y, dtype=np.float64)
-        groups = None if groups is None else column_or_1d(groups)
-        check_consistent_length(X, y, groups)
-        if costs is not None and costs.n_instances not in (None, len(y)):
-            raise ValueError(f"costs of each row must be as many as rows: got {costs.n_instances} for {len(y)} rows")
-        rows = _Rows(X, y, weight, groups, costs)
-        if self.validation is not None and not isinstance(self.validation, Real) and self.cv is None:
-            rows = self._append_validation(rows)
-        present = np.unique(rows.y[rows.counting])
-        if len(present) < 2:
-            raise ValueError(
-                f"the training data hold one class only ({self.classes_[int(present[0])]!r}); "
-                "a classifier needs samples of both classes"
-            )
-        return rows
+        return X, y
 
     def _read_images(self, X: Any, size: tuple[int, int] | None) -> Images:  # noqa: N803
         """Read images; arrays keep their size unless ``size`` says otherwise, files are resized to ``image_size``."""
         arrays = hasattr(X, "ndim")
         return as_images(X, image_size=size if arrays or size is not None else self.image_size)
-
-    def _check_table(self, X: Any, *, reset: bool) -> Any:  # noqa: N803
-        if hasattr(X, "columns") or hasattr(X, "schema") or hasattr(X, "column_names"):
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            return X
-        if isinstance(X, list) and X and not np.isscalar(X[0]) and isinstance(np.asarray(X, dtype=object).flat[0], str):
-            X = np.asarray(X, dtype=object)  # noqa: N806
-        return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan", ensure_min_features=1)
-
-    def _encode_labels(self, y: Any) -> np.ndarray[Any, Any]:
-        y = column_or_1d(y, warn=True)
-        assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
-        self.classes_, numbers = np.unique(y, return_inverse=True)
-        if len(self.classes_) > 2:
-            raise ValueError(
-                f"Only binary classification is supported. The type of the target is {type_of_target(y)}: "
-                f"{len(self.classes_)} classes came"
-            )
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"{type(self).__name__} needs two classes, but y holds one class only: {self.classes_[0]!r}"
-            )
-        self.positive_ = self._positive_class()
-        return np.asarray(numbers if self.positive_ == self.classes_[1] else 1 - numbers)
-
-    def _positive_class(self) -> Any:
-        if self.positive is not None:
-            if self.positive not in self.classes_.tolist():
-                raise ValueError(
-                    f"positive={self.positive!r} is no label of y; the labels are {self.classes_.tolist()}"
-                )
-            return self.positive
-        if set(self.classes_.tolist()) not in PLAIN_LABELS:
-            warnings.warn(
-                f"the positive class was not named: taking {self.classes_[1]!r} (the other is {self.classes_[0]!r}); "
-                "say positive=... to choose",
-                stacklevel=5,
-            )
-        return self.classes_[1]
-
-    def _append_validation(self, rows: _Rows) -> _Rows:
-        if rows.costs is not None or rows.weight is not None:
-            raise ValueError("validation data of their own cannot be combined with sample_weight or costs of each row")
-        try:
-            other, labels = self.validation
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"validation must be a fraction between 0 and 1 or a pair (X, y), got {type(self.validation).__name__}"
-            ) from None
-        labels = column_or_1d(labels)
-        unknown = set(np.unique(labels).tolist()) - set(self.classes_.tolist())
-        if unknown:
-            raise ValueError(f"the validation labels {sorted(unknown, key=str)} do not occur in y")
-        added = np.asarray(labels == self.positive_, dtype=rows.y.dtype)
-        other = self._more_images(other) if self.images_ else self._check_table(other, reset=False)
-        own = np.arange(len(added)) + len(rows.y)
-        return rows._replace(x=rows.x, extra=other, y=np.concatenate((rows.y, added)), validation=own, groups=None)
-
-    def _splits(self, rows: _Rows, seed: int) -> list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
-        keep = rows.counting
-        if rows.validation is not None:
-            return [(np.arange(len(rows.y) - len(rows.validation)), rows.validation)]
-        if self.cv is not None and not isinstance(self.cv, int):
-            # a splitter of the user's speaks of all rows
-            folds = cross_splits(rows.y, rows.groups, self.cv, seed)
-            return [(np.intersect1d(train, keep), np.intersect1d(test, keep)) for train, test in folds]
-        groups = None if rows.groups is None else rows.groups[keep]
-        if self.cv is None:
-            folds = one_split(rows.y[keep], groups, float(self.validation), seed)
-        else:
-            folds = cross_splits(rows.y[keep], groups, self.cv, seed)
-        return [(keep[train], keep[test]) for train, test in folds]
-
-    def _class_costs(self, rows: _Rows) -> CostMatrix:
-        if rows.costs is not None:
-            return rows.costs.averaged()
-        return CostMatrix.balanced(rows.y) if self.costs is None else self.costs
-
-    def _targets(self) -> list[float]:
-        bayes = float(self.costs_.threshold)
-        middle = math.sqrt(bayes / (1.0 - bayes))
-        named = {"bayes": bayes, "middle": middle / (1.0 + middle)}
-        if self.target == "auto":
-            return [0.5, named["middle"], bayes]
-        if isinstance(self.target, str):
-            if self.target not in named:
-                raise ValueError(
-                    f"target must be a number or one of {', '.join(map(repr, TARGETS))}, got {self.target!r}"
-                )
-            return [named[self.target]]
-        return [float(self.target)]
 
     def _members(self, targets: Sequence[float], folds: Sequence[tuple[Any, Any]]) -> list[Member]:
         """Return one member per target and fold; folds that train together share a controller."""
@@ -464,19 +324,19 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
             damping=damping if isinstance(self.damping, str) and self.damping == "auto" else self.damping,  # type: ignore[arg-type]
         )  # fmt: skip
 
-    def _encode_training_rows(self, rows: _Rows, folds: Sequence[Any]) -> Tensor:
+    def _encode_training_rows(self, rows: Rows, folds: Sequence[Any]) -> Tensor:
         if self.images_:
             return torch.from_numpy(rows.x if rows.extra is None else np.concatenate((rows.x, rows.extra)))
         # scales and categories come from rows that some net trains on
         learned = np.unique(np.concatenate([train for train, _ in folds]))
         everything = len(learned) == len(rows.y)
-        self.encoder_ = TableEncoder().fit(rows.x if everything else _take(rows.x, learned))
+        self.encoder_ = TableEncoder().fit(rows.x if everything else take(rows.x, learned))
         encoded = self.encoder_.transform(rows.x)
         if rows.extra is not None:
             encoded = np.concatenate((encoded, self.encoder_.transform(rows.extra)))
         return torch.from_numpy(encoded)
 
-    def _settings(self, rows: _Rows, folds: Sequence[Any], seed: int) -> Settings:
+    def _settings(self, rows: Rows, folds: Sequence[Any], seed: int) -> Settings:
         defaults = defaults_for(len(folds[0][0]), images=self.images_)
         chosen = {
             name: getattr(defaults, name) if isinstance(getattr(self, name), str) and getattr(self, name) == "auto"
@@ -494,7 +354,7 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
 
     # training
 
-    def _train(self, x: Tensor, rows: _Rows, members: list[Member], settings: Settings) -> list[Trained]:
+    def _train(self, x: Tensor, rows: Rows, members: list[Member], settings: Settings) -> list[Trained]:
         """Train all members: together where the net can hold many, else one after another."""
         weight = None if rows.weight is None else torch.from_numpy(rows.weight)
         data = Data(x, torch.from_numpy(rows.y.astype(np.float32)), weight, rows.costs)
@@ -549,7 +409,7 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
         return folder
 
     def _finish(
-        self, trained: list[Trained], rows: _Rows, members: list[Member], targets: list[float], folds: int
+        self, trained: list[Trained], rows: Rows, members: list[Member], targets: list[float], folds: int
     ) -> None:
         logits = torch.cat([t.logits for t in trained], dim=1)
         if self.decide == "bayes":
@@ -572,24 +432,13 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
         self._keep_nets(trained, kept)
         self._estimate(chosen.scores, rows)
 
-    def _candidate(
-        self, target: float, logits: Tensor, weights: list[float], rows: _Rows, members: range
-    ) -> _Candidate:
+    def _candidate(self, target: float, logits: Tensor, weights: list[float], rows: Rows, members: range) -> _Candidate:
         """Judge one target by the scores of rows its nets did not train on."""
-        bayes = float(self.costs_.threshold)
         shifts = [math.log(weights[m]) if self.decide == "bayes" else 0.0 for m in members]
         mean = torch.nanmean(logits[:, list(members)], dim=1)
         scores = torch.sigmoid(mean.double()).numpy()
-        seen = ~np.isnan(scores)
-        costs = self.costs_ if rows.costs is None else rows.costs.rows(seen)
-        weight = None if rows.weight is None else rows.weight[seen]
-        threshold = {"target": target, "bayes": bayes}.get(self.decide)
-        if threshold is None:
-            threshold = find_threshold(scores[seen], rows.y[seen], costs, target=target, sample_weight=weight).value
-        threshold = float(np.clip(threshold, *THRESHOLD_LIMITS))
-        decided = costs.decide(self._corrected(scores[seen], threshold))
-        cost = costs.mean(rows.y[seen], decided, sample_weight=weight)
-        return _Candidate(threshold, shifts, scores, cost)
+        judged = self._judge(target, scores, rows)
+        return _Candidate(judged.threshold, shifts, scores, judged.cost)
 
     def _keep_nets(self, trained: list[Trained], kept: list[int]) -> None:
         if len(trained) == 1 and isinstance(trained[0].net, TableNet):
@@ -597,14 +446,6 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
         else:
             self.net_ = nn.ModuleList(trained[m].net for m in kept)
         self.net_.requires_grad_(False).eval()
-
-    def _estimate(self, scores: np.ndarray[Any, Any], rows: _Rows) -> None:
-        seen = ~np.isnan(scores)
-        costs = self.costs_ if rows.costs is None else rows.costs.rows(seen)
-        proba = self._corrected(scores[seen], self.threshold_)
-        groups = None if rows.groups is None else rows.groups[seen]
-        self.estimated_cost_: Interval = cost_interval(costs, rows.y[seen], costs.decide(proba), groups=groups)
-        self.calibration_error_ = calibration_error(proba, rows.y[seen], partition=Quantile(15)).error
 
     # predicting
 
@@ -626,50 +467,6 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
         self.net_.to("cpu")
         mean = (logits + torch.tensor(self.shifts_)).mean(1)
         return torch.sigmoid(mean.double()).numpy()
-
-    def predict_proba(self, X: Any) -> np.ndarray[Any, Any]:  # noqa: N803
-        """Return probabilities, corrected for the cost weighting; columns in the order of ``classes_``."""
-        positive = self._corrected(self.decision_scores(X), self.threshold_)
-        columns = (1.0 - positive, positive)
-        return np.stack(columns if self.positive_ == self.classes_[1] else columns[::-1], axis=1)
-
-    def predict(
-        self,
-        X: Any,  # noqa: N803
-        *,
-        fp: Array | None = None,
-        fn: Array | None = None,
-        tp: Array | None = None,
-        tn: Array | None = None,
-    ) -> np.ndarray[Any, Any]:
-        """Return the cheapest label of each row; with costs of each row, by each row's own Bayes threshold."""
-        proba = self._corrected(self.decision_scores(X), self.threshold_)
-        costs = _as_costs(fp, fn, tp, tn, self.costs_) or self.costs_
-        positive = costs.decide(proba) == 1
-        negative = self.classes_[0] if self.positive_ == self.classes_[1] else self.classes_[1]
-        return np.where(
-            positive, np.asarray(self.positive_, self.classes_.dtype), np.asarray(negative, self.classes_.dtype)
-        )
-
-    def score(
-        self,
-        X: Any,  # noqa: N803
-        y: Any,
-        sample_weight: Array | None = None,
-        *,
-        fp: Array | None = None,
-        fn: Array | None = None,
-        tp: Array | None = None,
-        tn: Array | None = None,
-    ) -> float:
-        """Return minus the mean cost, so that a search for the best score finds the cheapest model."""
-        labels = column_or_1d(y)
-        unknown = set(np.unique(labels).tolist()) - set(self.classes_.tolist())
-        if unknown:
-            raise ValueError(f"y holds labels that were not in training: {sorted(unknown, key=str)}")
-        costs = _as_costs(fp, fn, tp, tn, self.costs_) or self.costs_
-        decided = self.predict(X, fp=fp, fn=fn, tp=tp, tn=tn) == self.positive_
-        return -costs.mean(labels == self.positive_, decided, sample_weight=sample_weight)
 
     # keeping
 
@@ -700,6 +497,9 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
             return torch.from_numpy(self._more_images(X))
         return torch.from_numpy(self.encoder_.transform(self._check_table(X, reset=False)))
 
+    def _more_rows(self, X: Any) -> Any:  # noqa: N803
+        return self._more_images(X) if self.images_ else super()._more_rows(X)
+
     def _more_images(self, X: Any) -> np.ndarray[Any, Any]:  # noqa: N803
         """Return images like those of the training: their size, their channels."""
         height, width, channels = self.image_shape_
@@ -707,35 +507,6 @@ class AdaCSLClassifier(ClassifierMixin, BaseEstimator):
         if pixels.shape[3] != channels:
             raise ValueError(f"the model was trained on images of {channels} channels, got {pixels.shape[3]}")
         return pixels
-
-    def _corrected(self, scores: np.ndarray[Any, Any], threshold: float) -> np.ndarray[Any, Any]:
-        """Map raw scores to probabilities so that the deciding threshold becomes the Bayes threshold."""
-        return np.asarray(AdaptiveWeight(self.costs_, target=threshold).correct(scores))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags
-
-
-class _Rows(NamedTuple):
-    """Checked training data: 0/1 labels, and what goes with each row."""
-
-    x: Any
-    y: np.ndarray[Any, Any]
-    weight: np.ndarray[Any, Any] | None
-    groups: np.ndarray[Any, Any] | None
-    costs: CostMatrix | None
-    extra: Any = None  # validation rows given apart, which follow those of x
-    validation: np.ndarray[Any, Any] | None = None
-
-    @property
-    def counting(self) -> np.ndarray[Any, Any]:
-        """The rows that count: those of weight zero must not even stand in a split."""
-        return np.arange(len(self.y)) if self.weight is None else np.flatnonzero(self.weight > 0)
 
 
 class _Candidate(NamedTuple):
@@ -755,19 +526,6 @@ def defaults_for(n: int, *, images: bool) -> Defaults:
     return Defaults(epochs, batch, lr=2e-3, weight_decay=0.1, patience=max(10, epochs // 3), optimizer="adamw")
 
 
-def _as_costs(fp: Any, fn: Any, tp: Any, tn: Any, default: CostMatrix | None) -> CostMatrix | None:
-    """Return the costs of single rows, what was not given filled in from the class-wide ones; None if none was."""
-    given = {"fp": fp, "fn": fn, "tp": tp, "tn": tn}
-    if all(value is None for value in given.values()):
-        return None
-    known = {} if default is None else {name: getattr(default, name) for name in given}
-    merged = {name: known.get(name) if value is None else np.asarray(value) for name, value in given.items()}
-    missing = [name for name in ("fp", "fn") if merged[name] is None]
-    if missing:
-        raise ValueError(f"costs of each row need {' and '.join(missing)} too: give them, or costs=CostMatrix(...)")
-    return CostMatrix(**{name: value for name, value in merged.items() if value is not None})
-
-
 def _build(module: Any, *args: Any) -> nn.Module:
     """Return a fresh net from a module (copied, with its weights) or a factory."""
     import copy  # noqa: PLC0415
@@ -781,14 +539,6 @@ def _build(module: Any, *args: Any) -> nn.Module:
 def _channels_last(pixels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return N x H x W x C: rows of such an array are channels-last batches, the layout GPUs like best."""
     return np.ascontiguousarray(pixels.transpose(0, 2, 3, 1))
-
-
-def _take(x: Any, rows: np.ndarray[Any, Any]) -> Any:
-    if isinstance(x, np.ndarray):
-        return x[rows]
-    import narwhals as nw  # noqa: PLC0415
-
-    return nw.from_native(x, eager_only=True)[rows.tolist()].to_native()
 
 
 def _several_processes(trainer: dict[str, Any] | None) -> bool:

@@ -13,13 +13,17 @@ from torch import nn
 from adacsl.core.costs import CostMatrix
 from adacsl.core.intervals import Interval
 from adacsl.estimators.artefacts import ArtefactError, read_artefact, write_artefact
+from adacsl.estimators.boosting import AdaCSLBoostingClassifier, load_engine
 from adacsl.estimators.classifier import AdaCSLClassifier
+from adacsl.estimators.columns import ColumnEncoder
 from adacsl.estimators.tables import TableEncoder
 from adacsl.estimators.training import choose_device
 from adacsl.torch.tablenet import TableNet
 
 KIND = "AdaCSLClassifier"
+BOOSTING = "AdaCSLBoostingClassifier"
 NET = "net."
+BOOSTER = "booster."
 OUT_OF_FOLD = "oof_scores"
 
 
@@ -30,8 +34,22 @@ def save_classifier(clf: AdaCSLClassifier, folder: str | Path) -> Path:
     return write_artefact(Path(folder), tensors, _describe(clf))
 
 
-def load(folder: str | Path, *, module: Any = None, device: str = "auto") -> AdaCSLClassifier:
-    """Read a classifier that :meth:`AdaCSLClassifier.save` wrote.
+def save_boosting_classifier(clf: AdaCSLBoostingClassifier, folder: str | Path) -> Path:
+    """Write a fitted classifier; see :meth:`AdaCSLBoostingClassifier.save`."""
+    engine = load_engine(clf.engine)
+    tensors: dict[str, Any] = {
+        f"{BOOSTER}{i}": np.frombuffer(engine.to_bytes(model, rounds), dtype=np.uint8)
+        for i, (model, rounds) in enumerate(zip(clf.boosters_, clf.rounds_, strict=True))
+    }
+    tensors[OUT_OF_FOLD] = np.ascontiguousarray(clf.oof_scores_)
+    document = _describe_common(clf, BOOSTING) | {"encoder": clf.encoder_.to_dict(), "rounds": list(clf.rounds_)}
+    return write_artefact(Path(folder), tensors, document)
+
+
+def load(
+    folder: str | Path, *, module: Any = None, device: str = "auto"
+) -> AdaCSLClassifier | AdaCSLBoostingClassifier:
+    """Read a classifier that its ``save`` wrote.
 
     Parameters
     ----------
@@ -44,9 +62,12 @@ def load(folder: str | Path, *, module: Any = None, device: str = "auto") -> Ada
     """
     choose_device(device)  # says so where it is absent
     tensors, document = read_artefact(Path(folder))
-    if document.get("kind") != KIND:
-        raise ArtefactError(f"{folder} holds {document.get('kind')!r}, not a classifier of adacsl")
+    kind = document.get("kind")
+    if kind not in (KIND, BOOSTING):
+        raise ArtefactError(f"{folder} holds {kind!r}, not a classifier of adacsl")
     try:
+        if kind == BOOSTING:
+            return _rebuild_boosting(tensors, document)
         return _rebuild(tensors, document, module, device)
     except ArtefactError:
         raise
@@ -55,27 +76,32 @@ def load(folder: str | Path, *, module: Any = None, device: str = "auto") -> Ada
 
 
 def _describe(clf: AdaCSLClassifier) -> dict[str, Any]:
+    return _describe_common(clf, KIND) | {
+        "encoder": None if clf.images_ else clf.encoder_.to_dict(),
+        "image_shape": list(clf.image_shape_) if clf.images_ else None,
+        "net": _describe_net(clf),
+        "shifts": list(clf.shifts_),
+    }
+
+
+def _describe_common(clf: Any, kind: str) -> dict[str, Any]:
     params = {k: v for k, v in clf.get_params().items() if isinstance(v, bool | int | float | str)}
     for name in ("device", "resume", "weights", "verbose"):
         params.pop(name, None)
     return {
-        "kind": KIND,
+        "kind": kind,
         "params": params,
         "costs": clf.costs_.to_dict(),
         "classes": {"dtype": clf.classes_.dtype.str, "values": clf.classes_.tolist()},
         "positive": int(np.flatnonzero(clf.classes_ == clf.positive_)[0]),
         "target": clf.target_,
         "threshold": clf.threshold_,
-        "shifts": list(clf.shifts_),
         "target_costs": list(clf.target_costs_.items()),
         "estimated_cost": list(clf.estimated_cost_),
         "calibration_error": clf.calibration_error_,
         "history": clf.history_.to_dict(orient="list"),
         "n_features_in": clf.n_features_in_,
         "feature_names_in": getattr(clf, "feature_names_in_", np.asarray([])).tolist(),
-        "encoder": None if clf.images_ else clf.encoder_.to_dict(),
-        "image_shape": list(clf.image_shape_) if clf.images_ else None,
-        "net": _describe_net(clf),
     }
 
 
@@ -93,11 +119,34 @@ def _describe_net(clf: AdaCSLClassifier) -> dict[str, Any]:
 def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, device: str) -> AdaCSLClassifier:
     costs = CostMatrix.from_dict(document["costs"])
     clf = AdaCSLClassifier(costs, **(document["params"] | {"device": device}))
-    clf.costs_ = costs
+    _restore_common(clf, document, tensors)
+    clf.shifts_ = [float(s) for s in document["shifts"]]
+    clf.images_ = document["encoder"] is None
+    if clf.images_:
+        clf.image_shape_ = tuple(document["image_shape"])
+    else:
+        clf.encoder_ = TableEncoder.from_dict(document["encoder"])
+    clf.net_ = _rebuild_net(clf, document["net"], module)
+    _fill(clf.net_, {k.removeprefix(NET): v for k, v in tensors.items() if k.startswith(NET)})
+    clf.net_.requires_grad_(False).eval()
+    return clf
+
+
+def _rebuild_boosting(tensors: dict[str, Any], document: dict[str, Any]) -> AdaCSLBoostingClassifier:
+    clf = AdaCSLBoostingClassifier(CostMatrix.from_dict(document["costs"]), **document["params"])
+    _restore_common(clf, document, tensors)
+    clf.encoder_ = ColumnEncoder.from_dict(document["encoder"])
+    clf.rounds_ = [int(rounds) for rounds in document["rounds"]]
+    engine = load_engine(clf.engine)
+    clf.boosters_ = [engine.from_bytes(tensors[f"{BOOSTER}{i}"].numpy().tobytes()) for i in range(len(clf.rounds_))]
+    return clf
+
+
+def _restore_common(clf: Any, document: dict[str, Any], tensors: dict[str, Any]) -> None:
+    clf.costs_ = CostMatrix.from_dict(document["costs"])
     clf.classes_ = np.asarray(document["classes"]["values"], dtype=np.dtype(document["classes"]["dtype"]))
     clf.positive_ = clf.classes_[document["positive"]]
     clf.target_, clf.threshold_ = float(document["target"]), float(document["threshold"])
-    clf.shifts_ = [float(s) for s in document["shifts"]]
     clf.target_costs_ = {float(t): float(c) for t, c in document["target_costs"]}
     clf.estimated_cost_ = Interval(*document["estimated_cost"])
     clf.calibration_error_ = float(document["calibration_error"])
@@ -105,16 +154,7 @@ def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, dev
     clf.n_features_in_ = int(document["n_features_in"])
     if document["feature_names_in"]:
         clf.feature_names_in_ = np.asarray(document["feature_names_in"], dtype=object)
-    clf.images_ = document["encoder"] is None
-    if clf.images_:
-        clf.image_shape_ = tuple(document["image_shape"])
-    else:
-        clf.encoder_ = TableEncoder.from_dict(document["encoder"])
     clf.oof_scores_ = tensors[OUT_OF_FOLD].numpy()
-    clf.net_ = _rebuild_net(clf, document["net"], module)
-    _fill(clf.net_, {k.removeprefix(NET): v for k, v in tensors.items() if k.startswith(NET)})
-    clf.net_.requires_grad_(False).eval()
-    return clf
 
 
 def _fill(net: nn.Module, state: dict[str, Any]) -> None:

@@ -1,0 +1,149 @@
+"""What the boosting integrations share: measure validation margins after a round, step the controller, remember."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.core.control import AdaptiveWeight, Adjustment
+from adacsl.core.costs import CostMatrix
+
+Vector = NDArray[Any]
+
+
+class Round(NamedTuple):
+    """One line of the history: what was measured after a round, and the weight the next round trains with."""
+
+    round: int
+    lambda_: float
+    weight: float
+    threshold: float
+    val_cost: float
+
+
+class Feedback:
+    """The controller's side of a boosting run: one :meth:`look` per round, whatever the library.
+
+    Parameters
+    ----------
+    controller : AdaptiveWeight
+        What to steer with.
+    every : int, default 1
+        Adapt after every so many rounds; the cost is measured after each.
+    patience : int, optional
+        :attr:`exhausted` after so many rounds without a cheaper one.
+    """
+
+    def __init__(self, controller: AdaptiveWeight, every: int = 1, *, patience: int | None = None) -> None:
+        if not isinstance(controller, AdaptiveWeight):
+            raise TypeError(
+                f"controller must be an AdaptiveWeight such as AdaptiveWeight(CostMatrix(fp=1, fn=8)), "
+                f"got {controller!r}"
+            )
+        for name, value in (("every", every), ("patience", patience)):
+            if not (name == "patience" and value is None) and not (
+                isinstance(value, int) and not isinstance(value, bool) and value >= 1
+            ):
+                raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+        self.controller = controller
+        self.every = every
+        self.patience = patience
+        self.history: list[Round] = []
+
+    @property
+    def best_round(self) -> int:
+        """The first of the cheapest rounds so far, counted from 0."""
+        if not self.history:
+            raise RuntimeError("no round has been measured yet")
+        return min(range(len(self.history)), key=lambda i: self.history[i].val_cost)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the patience has ended."""
+        return self.patience is not None and len(self.history) - 1 - self.best_round >= self.patience
+
+    def look(
+        self, margins: Vector, labels: Vector, *, costs: CostMatrix | None = None, sample_weight: Vector | None = None
+    ) -> Adjustment:
+        """Measure the whole validation set after a round; every so often step the controller."""
+        scores = sigmoid(margins)
+        stepping = (len(self.history) + 1) % self.every == 0
+        # in between it is measured by a copy, which is thrown away: the same numbers, and lambda stays
+        controller = self.controller if stepping else copy.copy(self.controller)
+        if not stepping:
+            controller.reset()
+        step = controller.step(scores, labels, costs=costs, sample_weight=sample_weight)
+        threshold = float(np.dot(step.thresholds, step.sizes) / np.sum(step.sizes))
+        self.history.append(
+            Round(len(self.history), self.controller.lambda_, self.controller.weight, threshold, step.cost)
+        )
+        return step
+
+    def row_weights(self, labels: Vector, sample_weight: Vector | None = None) -> Vector:
+        """Return the weight of each training row: 1 for positives, the controller's for negatives (eq. 9)."""
+        weight = np.where(np.asarray(labels) == 1, 1.0, self.controller.weight)
+        return weight if sample_weight is None else weight * sample_weight
+
+    def derivatives(
+        self, margins: Vector, labels: Vector, sample_weight: Vector | None = None
+    ) -> tuple[Vector, Vector]:
+        """Return gradient and hessian of the weighted cross-entropy by the margins, for libraries that ask for them."""
+        scores, weight = sigmoid(margins), self.row_weights(labels, sample_weight)
+        return (scores - labels) * weight, np.maximum(scores * (1.0 - scores), 1e-16) * weight
+
+    def start(self, labels: Vector, sample_weight: Vector | None = None) -> float:
+        """Return the margin of the best constant score under the weighted loss, where boosting starts."""
+        weight = self.row_weights(labels, sample_weight)
+        positive = float(weight[np.asarray(labels) == 1].sum())
+        share = min(max(positive / float(weight.sum()), 1e-15), 1.0 - 1e-15)
+        return float(np.log(share / (1.0 - share)))
+
+
+class Matrix(NamedTuple):
+    """Rows for a booster: numbers with NaN where they are missing; ``categories`` are columns of whole codes."""
+
+    x: NDArray[np.float64]
+    y: Vector
+    weight: Vector | None = None
+    categories: tuple[int, ...] = ()
+
+
+class Plan(NamedTuple):
+    """How to boost; ``params`` are the library's own and win over the rest."""
+
+    rounds: int
+    lr: float
+    seed: int
+    params: dict[str, Any]
+    verbose: bool = False
+
+
+class Boosted(NamedTuple):
+    """What a run leaves: the model with all its rounds, the validation margins after each (rounds x rows), history."""
+
+    model: Any
+    margins: NDArray[np.float32]
+    history: list[Round]
+
+
+class Engine(NamedTuple):
+    """A boosting library as four functions."""
+
+    boost: Callable[..., Boosted]
+    margins: Callable[[Any, Matrix], NDArray[np.float64]]
+    to_bytes: Callable[[Any, int], bytes]
+    from_bytes: Callable[[bytes], Any]
+
+
+def sigmoid(margins: Vector) -> NDArray[np.float64]:
+    """Return scores from margins, in float64 and without overflow."""
+    margins = np.asarray(margins, dtype=np.float64)
+    small = np.exp(-np.abs(margins))
+    return np.where(margins >= 0, 1.0, small) / (1.0 + small)
+
+
+__all__ = ["Boosted", "Engine", "Feedback", "Matrix", "Plan", "Round", "sigmoid"]

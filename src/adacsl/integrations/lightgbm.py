@@ -1,0 +1,186 @@
+"""AdaCSL in LightGBM: an objective that reads the controller's weight, and a callback that steps it.
+
+.. code-block:: python
+
+    cost = AdaptiveCost(AdaptiveWeight(CostMatrix(fp=1, fn=8)))
+    lgb.train({"objective": cost.objective}, train, 200, valid_sets=[validation], callbacks=[cost])
+
+LightGBM looks at a Dataset's weights when training starts; what ``set_weight`` says between rounds is ignored without a
+word (unless there were weights before), hence an objective of our own. It starts where the native one does, at the best
+constant score, and with a weight of 1 it grows the native one's trees.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.core.control import AdaptiveWeight
+from adacsl.core.costs import CostMatrix
+from adacsl.extras import requires
+from adacsl.integrations.boosting import Boosted, Engine, Feedback, Matrix, Plan, Round, sigmoid
+
+with requires("lightgbm"):
+    import lightgbm as lgb
+
+
+class AdaptiveCost:
+    """Step the controller after boosting rounds; its :attr:`objective` weighs the negatives accordingly.
+
+    ``booster.predict`` gives margins, as with every objective of one's own: ``sigmoid(margin)`` are the raw scores, to
+    be compared with T', and ``controller.correct`` makes them probabilities.
+
+    Parameters
+    ----------
+    controller : AdaptiveWeight
+        What to steer with.
+    every : int, default 1
+        Adapt after every so many rounds; the cost is measured after each.
+    costs : CostMatrix, optional
+        Costs of each row of the first validation set, where they differ.
+    patience : int, optional
+        Stop after so many rounds without a cheaper one; ``booster.best_iteration`` is then the cheapest.
+    """
+
+    order = 5  # before LightGBM's own logging and early stopping
+    before_iteration = False
+
+    def __init__(
+        self,
+        controller: AdaptiveWeight,
+        every: int = 1,
+        *,
+        costs: CostMatrix | None = None,
+        patience: int | None = None,
+    ) -> None:
+        self.feedback = Feedback(controller, every, patience=patience)
+        self.costs = costs
+        self.margins: list[NDArray[np.float64]] = []
+        self._start: float | None = None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> AdaptiveCost:
+        # LightGBM copies its parameters, but objective and callback must share one controller
+        return self
+
+    @property
+    def controller(self) -> AdaptiveWeight:
+        """The controller."""
+        return self.feedback.controller
+
+    @property
+    def history(self) -> list[Round]:
+        """One line per round."""
+        return self.feedback.history
+
+    @property
+    def best_round(self) -> int:
+        """The cheapest round, counted from 0: ``booster.predict(X, num_iteration=best_round + 1)``."""
+        return self.feedback.best_round
+
+    def objective(self, margins: Any, train: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return gradient and hessian, for ``params["objective"]`` of ``lightgbm.train``."""
+        started = train.get_init_score() is not None
+        return self._derivatives(margins, train.get_label(), train.get_weight(), started=started)
+
+    def sklearn_objective(self, labels: Any, margins: Any, weight: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return gradient and hessian, for ``LGBMClassifier(objective=...)``."""
+        return self._derivatives(margins, labels, weight, started=False)
+
+    def metric(self, margins: Any, data: Any) -> tuple[str, float, bool]:
+        """Return the cost at T', for ``feval`` of ``lightgbm.train``: LightGBM then logs and stops early on it."""
+        decided = sigmoid(np.asarray(margins) + (self._start or 0.0)) > self.controller.target
+        return "cost", self.controller.costs.mean(data.get_label(), decided, sample_weight=data.get_weight()), False
+
+    def __call__(self, env: Any) -> None:
+        """Measure and adapt after a round."""
+        if self._start is None:
+            raise RuntimeError(
+                "AdaptiveCost is a callback and an objective: give params={'objective': cost.objective} too "
+                "(LGBMClassifier: objective=cost.sklearn_objective)"
+            )
+        if env.iteration == env.begin_iteration:
+            _add_to_last_tree(env.model, self._start)
+        seen = _validation_margins(env.model)
+        if not seen:
+            raise RuntimeError("there is nothing to adapt to: give valid_sets=[validation] (LGBMClassifier: eval_set)")
+        margins, data = seen[0]
+        self.margins.append(margins + self._start)
+        self.feedback.look(self.margins[-1], data.get_label(), costs=self.costs, sample_weight=data.get_weight())
+        if self.feedback.exhausted:
+            raise lgb.EarlyStopException(self.best_round, [])
+
+    def _derivatives(
+        self, margins: Any, labels: Any, weight: Any, *, started: bool
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        if self._start is None:
+            self._start = 0.0 if started else self.feedback.start(labels, weight)
+        return self.feedback.derivatives(np.asarray(margins) + self._start, labels, weight)
+
+
+def _validation_margins(model: Any) -> list[tuple[NDArray[np.float64], Any]]:
+    """Return margins and data of each validation set: what LightGBM keeps of them is shown to metrics only."""
+    seen: list[tuple[NDArray[np.float64], Any]] = []
+
+    def look(margins: NDArray[np.float64], data: Any) -> tuple[str, float, bool]:
+        seen.append((np.array(margins), data))
+        return "cost", 0.0, False
+
+    model.eval_valid(feval=look)
+    return seen
+
+
+def _add_to_last_tree(model: Any, amount: float) -> None:
+    """Put the start into the leaves of the first tree, where the native objective keeps it."""
+    tree = model.num_trees() - 1
+    leaves = model.dump_model(start_iteration=tree, num_iteration=1)["tree_info"][0]["num_leaves"]
+    for leaf in range(leaves):
+        model.set_leaf_output(tree, leaf, model.get_leaf_output(tree, leaf) + amount)
+
+
+# what AdaCSLBoostingClassifier calls
+
+
+def boost(
+    train: Matrix, validation: Matrix, controller: AdaptiveWeight, plan: Plan, *,
+    every: int = 1, patience: int | None = None, costs: CostMatrix | None = None,
+) -> Boosted:  # fmt: skip
+    """Boost with objective and callback."""
+    cost = AdaptiveCost(controller, every, costs=costs, patience=patience)
+    params = {
+        "objective": cost.objective, "learning_rate": plan.lr, "seed": plan.seed, "deterministic": True,
+        "force_col_wise": True, "verbosity": 1 if plan.verbose else -1,
+    }  # fmt: skip
+    own = _dataset(train, plan)
+    other = lgb.Dataset(validation.x, validation.y, weight=validation.weight, reference=own)
+    callbacks: list[Any] = [cost, *([lgb.log_evaluation(10)] if plan.verbose else [])]
+    feval = cost.metric if plan.verbose else None
+    model = lgb.train(params | plan.params, own, plan.rounds, valid_sets=[other], feval=feval, callbacks=callbacks)
+    return Boosted(model, np.asarray(cost.margins, dtype=np.float32), cost.history)
+
+
+def margins(model: Any, data: Matrix) -> NDArray[np.float64]:
+    """Return margins of rows."""
+    return np.asarray(model.predict(data.x, raw_score=True), dtype=np.float64)
+
+
+def to_bytes(model: Any, rounds: int) -> bytes:
+    """Return the first rounds of a model as LightGBM's text."""
+    return str(model.model_to_string(num_iteration=rounds)).encode()
+
+
+def from_bytes(content: bytes) -> Any:
+    """Read what :func:`to_bytes` wrote."""
+    return lgb.Booster(model_str=content.decode())
+
+
+def _dataset(data: Matrix, plan: Plan) -> Any:
+    quiet = {"verbosity": 1 if plan.verbose else -1}
+    categories = list(data.categories) or "auto"
+    return lgb.Dataset(data.x, data.y, weight=data.weight, categorical_feature=categories, params=quiet)
+
+
+ENGINE = Engine(boost, margins, to_bytes, from_bytes)
+
+__all__ = ["AdaptiveCost"]

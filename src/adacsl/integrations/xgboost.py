@@ -1,0 +1,187 @@
+"""AdaCSL in XGBoost: one callback; the native objective is kept.
+
+.. code-block:: python
+
+    cost = AdaptiveCost(AdaptiveWeight(CostMatrix(fp=1, fn=8)), train=dtrain, validation=dval)
+    xgb.train({"objective": "binary:logistic"}, dtrain, 200, callbacks=[cost])
+
+XGBoost reads a DMatrix's weights anew in every round, so the callback changes them in place.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.core.control import AdaptiveWeight
+from adacsl.core.costs import CostMatrix
+from adacsl.extras import requires
+from adacsl.integrations.boosting import Boosted, Engine, Feedback, Matrix, Plan, Round
+
+with requires("xgboost"):
+    import xgboost as xgb
+
+OBJECTIVES = ("binary:logistic", "binary:logitraw")
+
+
+class AdaptiveCost(xgb.callback.TrainingCallback):
+    """Step the controller between boosting rounds and re-weight the negatives of the training matrix.
+
+    The cost of the validation decisions is added to the evaluation log as ``<name>-cost``, so that
+    ``xgb.callback.EarlyStopping(50, metric_name="cost", data_name=name)`` behind this callback works on it.
+
+    Parameters
+    ----------
+    controller : AdaptiveWeight
+        What to steer with.
+    every : int, default 1
+        Adapt after every so many rounds; the cost is measured after each.
+    train, validation : DMatrix
+        The very matrix given to ``xgb.train``, whose weights are changed in place (weights it has are sample weights,
+        multiplied; they are put back when training ends), and the rows to measure on. Each with its labels.
+    costs : CostMatrix, optional
+        Costs of each validation row, where they differ.
+    patience : int, optional
+        Stop after so many rounds without a cheaper one; ``best_round`` names the cheapest.
+    name : str, default "validation"
+        Under which the cost is logged.
+    """
+
+    def __init__(
+        self,
+        controller: AdaptiveWeight,
+        every: int = 1,
+        *,
+        train: xgb.DMatrix | None = None,
+        validation: xgb.DMatrix | None = None,
+        costs: CostMatrix | None = None,
+        patience: int | None = None,
+        name: str = "validation",
+    ) -> None:
+        super().__init__()
+        self.feedback = Feedback(controller, every, patience=patience)
+        self.train, self.validation, self.costs, self.name = train, validation, costs, name
+        self.margins: list[NDArray[np.float32]] = []
+
+    @property
+    def controller(self) -> AdaptiveWeight:
+        """The controller."""
+        return self.feedback.controller
+
+    @property
+    def history(self) -> list[Round]:
+        """One line per round."""
+        return self.feedback.history
+
+    @property
+    def best_round(self) -> int:
+        """The cheapest round, counted from 0: ``booster[: best_round + 1]`` is the model up to it."""
+        return self.feedback.best_round
+
+    def before_training(self, model: Any) -> Any:
+        """Set the first weights."""
+        for name, matrix in (("train", self.train), ("validation", self.validation)):
+            if not isinstance(matrix, xgb.DMatrix):
+                raise TypeError(
+                    f"AdaptiveCost needs {name}=DMatrix, as given to xgb.train, got {matrix!r}; XGBClassifier keeps "
+                    "its matrices to itself: use adacsl.AdaCSLBoostingClassifier(engine='xgboost') in its place"
+                )
+        _check_objective(model)
+        self._labels = _labels(self.train)
+        self._validation_labels = _labels(self.validation)
+        self._own = _weights(self.train)
+        self._validation_weight = _weights(self.validation)
+        self._put_weights()
+        return model
+
+    def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
+        """Measure, adapt, log; True ends the training."""
+        margins = model.predict(self.validation, output_margin=True)
+        self.margins.append(margins)
+        before = self.controller.weight
+        step = self.feedback.look(
+            margins, self._validation_labels, costs=self.costs, sample_weight=self._validation_weight
+        )
+        evals_log.setdefault(self.name, {}).setdefault("cost", []).append(step.cost)
+        if self.controller.weight != before:
+            self._put_weights()
+        return self.feedback.exhausted
+
+    def after_training(self, model: Any) -> Any:
+        """Give the matrix its own weights back."""
+        assert self.train is not None  # noqa: S101  checked before training
+        self.train.set_weight(np.ones(len(self._labels)) if self._own is None else self._own)
+        return model
+
+    def _put_weights(self) -> None:
+        assert self.train is not None  # noqa: S101
+        self.train.set_weight(self.feedback.row_weights(self._labels, self._own))
+
+
+def _check_objective(model: Any) -> None:
+    import json  # noqa: PLC0415
+
+    name = json.loads(model.save_config())["learner"]["objective"]["name"]
+    if name not in OBJECTIVES:
+        raise ValueError(f"the objective must be one of {', '.join(map(repr, OBJECTIVES))}, got {name!r}")
+
+
+def _labels(matrix: Any) -> NDArray[np.float32]:
+    labels: NDArray[np.float32] = matrix.get_label()
+    if labels.size != matrix.num_row():
+        raise ValueError(f"the matrix has {matrix.num_row()} rows and {labels.size} labels: give DMatrix(X, label=y)")
+    return labels
+
+
+def _weights(matrix: Any) -> NDArray[np.float32] | None:
+    weights: NDArray[np.float32] = matrix.get_weight()
+    return weights if weights.size else None
+
+
+# what AdaCSLBoostingClassifier calls
+
+
+def boost(
+    train: Matrix, validation: Matrix, controller: AdaptiveWeight, plan: Plan, *,
+    every: int = 1, patience: int | None = None, costs: CostMatrix | None = None,
+) -> Boosted:  # fmt: skip
+    """Boost with the callback."""
+    own, other = _matrix(train), _matrix(validation)
+    cost = AdaptiveCost(controller, every, train=own, validation=other, costs=costs, patience=patience)
+    params = {"objective": "binary:logistic", "eta": plan.lr, "seed": plan.seed, "verbosity": int(plan.verbose)}
+    callbacks: list[Any] = [cost, *([xgb.callback.EvaluationMonitor(period=10)] if plan.verbose else [])]
+    # among the evals the validation matrix's margins are cached: each round adds one tree
+    model = xgb.train(
+        params | {"disable_default_eval_metric": True} | plan.params, own, plan.rounds,
+        evals=[(other, "validation")], callbacks=callbacks, verbose_eval=False,
+    )  # fmt: skip
+    return Boosted(model, np.asarray(cost.margins, dtype=np.float32), cost.history)
+
+
+def margins(model: Any, data: Matrix) -> NDArray[np.float64]:
+    """Return margins of rows."""
+    return np.asarray(model.predict(_matrix(data), output_margin=True), dtype=np.float64)
+
+
+def to_bytes(model: Any, rounds: int) -> bytes:
+    """Return the first rounds of a model as UBJSON."""
+    return bytes(model[:rounds].save_raw("ubj"))
+
+
+def from_bytes(content: bytes) -> Any:
+    """Read what :func:`to_bytes` wrote."""
+    model = xgb.Booster()
+    model.load_model(bytearray(content))
+    return model
+
+
+def _matrix(data: Matrix) -> Any:
+    types = ["c" if i in data.categories else "q" for i in range(data.x.shape[1])]
+    return xgb.DMatrix(data.x, data.y, weight=data.weight, feature_types=types, enable_categorical=True)
+
+
+ENGINE = Engine(boost, margins, to_bytes, from_bytes)
+
+__all__ = ["AdaptiveCost"]
