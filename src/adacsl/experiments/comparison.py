@@ -260,7 +260,7 @@ class Comparison:
     def _repr_html_(self) -> str:
         """Show the verdict and the table in a notebook."""
         columns = ["data", "ratio", "recipe", "n", "mean", "low", "high", "normalized_cost", "savings", "standing"]
-        table = self.table[columns].style.format(precision=3).hide(axis="index").to_html()
+        table = self.table[columns].to_html(index=False, float_format="{:.3f}".format)
         lines = "<br>".join(html.escape(line) for line in self.verdict.splitlines())
         return f"<p><strong>{lines}</strong></p>{table}"
 
