@@ -4,6 +4,8 @@ import gzip
 import hashlib
 import os
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -159,3 +161,19 @@ def test_real_prices_are_those_of_the_rows(real):
     frauds = load_task("creditcard-fraud", folder=real)
     np.testing.assert_array_equal(frauds.costs.fn, frauds.X["amount"])
     assert frauds.costs.fn[frauds.y == 1].sum() == pytest.approx(60_127.97)
+
+
+def test_lists_and_tables_need_no_torch():
+    code = (
+        "import sys, adacsl.datasets as d; d.list_datasets(); d.load_task('breast-cancer'); "
+        "assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def test_the_page_lists_what_the_registry_holds():
+    page = (Path(__file__).parents[2] / "docs" / "compare" / "data.md").read_text(encoding="utf-8")
+    for known in DATASETS.values():
+        file = f"`{known.file}`" if known.file else "with scikit-learn"
+        row = (known.title, f"{known.rows:,}", f"{known.positives:,} {known.positive_means}", known.prices, file)
+        assert f"| `{known.name}` | {' | '.join(row)} |" in page

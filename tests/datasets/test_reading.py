@@ -101,7 +101,7 @@ def test_bad_costs_are_explained(costs, message):
         ({"target": "customer"}, "has 4 classes"),
         ({"target": "C_FN"}, "one class only"),
         ({"target": "channel", "positive": "web"}, "'channel' of my-shop is missing in 1 of 6 rows, first in row 4"),
-        ({"target": "fraud", "positive": "yes", "drop": ["chek"]}, "no column 'chek'; did you mean 'check'"),
+        ({"target": "fraud", "positive": "yes", "drop": ["checks"]}, "no column 'checks'; did you mean 'check'"),
         ({"target": "fraud", "positive": "yes", "group_column": "client"}, "no column 'client'"),
         ({"target": "fraud", "positive": "yes", "group_column": "channel"}, "missing in 1 rows, first in row 4"),
         ({"target": "fraud", "positive": "yes", "fn_column": "amount"}, "only fn has a price"),
