@@ -34,7 +34,7 @@ SUMMARY_COLUMNS = ["data", "ratio", "recipe", *_SUMMARY, "below", "below_low", "
 PAIRWISE_COLUMNS = ["data", "ratio", "recipe", "reference", "pairs", *_DIFFERENCE, "standing"]
 
 
-# ---- per data set and ratio -----------------------------------------------------------------------------------------
+# per data set and ratio
 
 
 def summarise(
@@ -77,11 +77,12 @@ def summarise(
     missing, it is the recipe that no other undercuts on the splits they share, among those with at least half of them.
     """
     checked = _checked(results, measure, confidence)
-    frames = [
-        _summary_of(block, confidence, measure, floor).assign(data=data, ratio=ratio)
-        for (data, ratio), block in _blocks(checked)
-    ]
-    return _joined(frames, SUMMARY_COLUMNS)
+    frames = [_summary_of(block, confidence, floor) for block in _blocks(checked, measure)]
+    if not frames:
+        return pd.DataFrame(columns=SUMMARY_COLUMNS)
+    means = checked.reindex(columns=[*CELL, "normalized_cost", "savings"]).groupby(CELL[:3])
+    table = pd.concat(frames, ignore_index=True).join(means[["normalized_cost", "savings"]].mean(), on=CELL[:3])
+    return table.reindex(columns=SUMMARY_COLUMNS)
 
 
 def pairwise(results: pd.DataFrame, reference: str, *, confidence: float = 0.95, measure: str = "cost") -> pd.DataFrame:
@@ -96,21 +97,42 @@ def pairwise(results: pd.DataFrame, reference: str, *, confidence: float = 0.95,
     if reference not in known:
         raise ValueError(f"reference must be a recipe with results, got {reference!r}; there are: {', '.join(known)}")
     frames = []
-    for (data, ratio), block in _blocks(checked):
-        if reference in set(block["recipe"]):
-            costs, overlap = _by_seed(block, measure)
-            rows = _against(costs, reference, overlap, confidence).drop(index=reference)
-            sure = rows["p"] < 1 - confidence
+    for block in _blocks(checked, measure):
+        if reference in block.recipes:
+            rows = pd.DataFrame(_against(block, block.recipes.index(reference), confidence))
             standing = np.where(rows["difference"] < 0, "clearly cheaper", "clearly worse")
-            rows["standing"] = np.where(sure, standing, "not told apart")
-            rows = rows.sort_values("difference", kind="stable").reset_index()
-            frames.append(rows.assign(data=data, ratio=ratio, reference=reference))
-    return _joined(frames, PAIRWISE_COLUMNS)
+            rows["standing"] = np.where(rows["p"] < 1 - confidence, standing, "not told apart")
+            rows = rows[rows["recipe"] != reference].sort_values("difference", kind="stable")
+            frames.append(rows.assign(reference=reference))
+    return pd.concat(frames, ignore_index=True).reindex(columns=PAIRWISE_COLUMNS)
 
 
-def _blocks(frame: pd.DataFrame) -> Iterator[tuple[tuple[str, float], pd.DataFrame]]:
-    for (data, ratio), block in cast("Any", frame.groupby(["data", "ratio"])):
-        yield (str(data), float(ratio)), block
+class _Block(NamedTuple):
+    """The costs of one data set and ratio."""
+
+    data: str
+    ratio: float
+    recipes: list[str]
+    costs: NDArray[np.float64]  # seeds x recipes, NaN where there is no such cell
+    overlap: NDArray[np.float64]  # n_test / n_train of each seed
+
+
+def _blocks(results: pd.DataFrame, measure: str) -> Iterator[_Block]:
+    for (data, ratio), frame in cast("Any", results.groupby(["data", "ratio"])):
+        recipes, column = np.unique(frame["recipe"].to_numpy(dtype=str), return_inverse=True)
+        seeds, row = np.unique(frame["seed"].to_numpy(), return_inverse=True)
+        costs, tested, overlap = (np.full((len(seeds), len(recipes)), np.nan) for _ in range(3))
+        costs[row, column] = frame[measure]
+        tested[row, column] = frame["n_test"]
+        overlap[row, column] = frame["n_test"] / frame["n_train"]
+        low, high = np.nanmin(tested, axis=1), np.nanmax(tested, axis=1)
+        if (low != high).any():
+            at = int(np.argmax(low != high))
+            raise ValueError(
+                f"recipes of {data}, seed {seeds[at]} were tested on {low[at]:g} and on {high[at]:g} rows: "
+                "only recipes on the same splits can be compared; repeat the older ones"
+            )
+        yield _Block(data, ratio, recipes.tolist(), costs, np.nanmean(overlap, axis=1))
 
 
 def _checked(results: pd.DataFrame, measure: str, confidence: float) -> pd.DataFrame:
@@ -136,73 +158,60 @@ def _check_rows(results: pd.DataFrame, wrong: Any, what: str) -> None:
         raise ValueError(f"results hold {data}, ratio {ratio:g}, {recipe}, seed {seed} {what}")
 
 
-def _by_seed(block: pd.DataFrame, measure: str) -> tuple[pd.DataFrame, NDArray[np.float64]]:
-    """Return costs as seeds x recipes, and n_test / n_train of each seed."""
-    sizes = block.groupby("seed")["n_test"].agg(["min", "max"])
-    uneven = sizes[sizes["min"] != sizes["max"]]
-    if len(uneven):
-        low, high = uneven.iloc[0]
-        raise ValueError(
-            f"recipes of {block['data'].iloc[0]}, seed {uneven.index[0]} were tested on {low:g} and on {high:g} rows: "
-            "only recipes on the same splits can be compared; repeat the older ones"
-        )
-    costs = block.astype({measure: float}).pivot(index="seed", columns="recipe", values=measure)
-    overlap = (block["n_test"] / block["n_train"]).groupby(block["seed"]).mean()
-    return costs, overlap.loc[costs.index].to_numpy(dtype=float)
-
-
-def _summary_of(block: pd.DataFrame, confidence: float, measure: str, floor: float | None) -> pd.DataFrame:
-    costs, overlap = _by_seed(block, measure)
-    values = costs.to_numpy()
-    own = _estimate(values, np.nanmax(np.abs(values), axis=0), overlap, confidence)
-    cheapest = _cheapest(costs)
-    table = _against(costs, cheapest, overlap, confidence)
-    # NaN >= floor is never asked: nanmin leaves missing cells out
-    clips = floor is not None and bool(np.nanmin(values) >= floor)
-    table["n"], table["mean"] = own.n, own.mean
-    table["low"], table["high"] = np.maximum(own.low, floor) if clips and floor is not None else own.low, own.high
-    if clips and floor == 0:
-        table["below_high"] = table["below_high"].clip(upper=100.0)  # nothing is cheaper than free
-    for name in ("normalized_cost", "savings"):
-        table[name] = block.groupby("recipe")[name].mean() if name in block.columns else np.nan
-    table["rank"] = _rank(table, cheapest)
+def _summary_of(block: _Block, confidence: float, floor: float | None) -> pd.DataFrame:
+    own = _estimate(block.costs, np.nanmax(np.abs(block.costs), axis=0), block.overlap, confidence)
+    best = _cheapest(block.costs)
+    table = _against(block, best, confidence)
+    low = own.low
+    if floor is not None and np.nanmin(block.costs) >= floor:
+        low = np.maximum(low, floor)
+        if floor == 0:
+            table["below_high"] = np.minimum(table["below_high"], 100.0)  # nothing is cheaper than free
     worse = (table["p"] < 1 - confidence) & (table["difference"] > 0)
-    table["standing"] = np.where(worse, "clearly worse", "not told apart")
-    table.loc[cheapest, "standing"] = "cheapest"
-    first = pd.Series(table.index != cheapest, index=table.index)
-    return table.assign(first=first).sort_values(["rank", "first"], kind="stable").reset_index()
+    standing = np.where(worse, "clearly worse", "not told apart").astype(object)
+    standing[best] = "cheapest"
+    rank = _rank(table, own.mean, best)
+    table |= {"n": own.n, "mean": own.mean, "low": low, "high": own.high, "rank": rank, "standing": standing}
+    # of equal costs the one called cheapest comes first, the others by name
+    order = np.lexsort((np.arange(len(rank)) != best, rank))
+    return pd.DataFrame(table).iloc[order]
 
 
-def _enough(splits: pd.Series[Any]) -> pd.Series[Any]:
+def _enough(splits: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Whether a recipe has enough splits to be called the cheapest: half of them, and two where there are two."""
     most = int(splits.max())
-    return splits.ge(max(min(2, most), most / 2))
+    return np.asarray(splits >= max(min(2, most), most / 2))
 
 
-def _cheapest(costs: pd.DataFrame) -> str:
-    """Return the recipe that no other undercuts on the seeds they share; of equals, the first by name."""
-    candidates = costs.loc[:, _enough(costs.count())]
-    means = candidates.mean()
-    noise = NOISE * candidates.abs().max()
-    best = str(means.index[(means <= means.min() + noise).argmax()])
+def _cheapest(costs: NDArray[np.float64]) -> int:
+    """Return the recipe that no other undercuts on the seeds they share; of equals, the first."""
+    candidates = np.flatnonzero(_enough((~np.isnan(costs)).sum(axis=0)))
+    costs = costs[:, candidates]
+    noise = NOISE * np.nanmax(np.abs(costs), axis=0)
+    means = np.nanmean(costs, axis=0)
+    best = int(np.argmax(means <= means.min() + noise))
     seen = {best}
     while True:
         # with all cells present nothing can be below the smallest mean and the loop ends at once
-        extra = candidates.sub(candidates[best], axis=0).mean()
-        extra = extra[(extra < -noise) & ~extra.index.isin(seen)]
-        if extra.empty:
-            return best
-        best = str(extra.idxmin())
+        extra = _mean(costs - costs[:, [best]])
+        below = [i for i in np.flatnonzero(extra < -noise).tolist() if i not in seen]
+        if not below:
+            return int(candidates[best])
+        best = min(below, key=lambda i: (extra[i], i))
         seen.add(best)
 
 
-def _rank(table: pd.DataFrame, cheapest: str) -> NDArray[np.int64]:
-    mean = table["mean"].to_numpy(dtype=float)
-    unpaired = mean - mean[table.index.tolist().index(cheapest)]
-    lead = np.where(table["pairs"] > 0, table["difference"].to_numpy(dtype=float), unpaired)
+def _rank(table: dict[str, Any], mean: NDArray[np.float64], best: int) -> NDArray[np.int64]:
+    lead = np.where(table["pairs"] > 0, table["difference"], mean - mean[best])
     noise = NOISE * np.abs(mean)
     below = lead[None, :] < lead[:, None] - np.maximum(noise[None, :], noise[:, None])
     return np.asarray(1 + below.sum(axis=1), dtype=np.int64)
+
+
+def _mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Means of the columns over what is there; NaN where nothing is."""
+    n = (~np.isnan(values)).sum(axis=0)
+    return np.asarray(np.nansum(values, axis=0) / np.where(n > 0, n, np.nan))
 
 
 class _Estimate(NamedTuple):
@@ -217,14 +226,12 @@ def _estimate(
     values: NDArray[np.float64], size: NDArray[np.float64], overlap: NDArray[np.float64], confidence: float
 ) -> _Estimate:
     """Corrected resampled t for each column of seeds x recipes (NaN: no such cell); ``size`` says what rounding is."""
-    present = ~np.isnan(values)
-    n = present.sum(axis=0)
+    n = (~np.isnan(values)).sum(axis=0)
     some, several = np.where(n > 0, n, np.nan), np.where(n > 1, n - 1.0, np.nan)
-    mean = np.where(present, values, 0.0).sum(axis=0) / some
-    spread = np.sqrt(np.square(np.where(present, values - mean, 0.0)).sum(axis=0) / several)
+    mean = _mean(values)
+    spread = np.sqrt(np.nansum(np.square(values - mean), axis=0) / several)
     mean, spread = (np.where(np.abs(part) <= NOISE * size, 0.0, part) for part in (mean, spread))
-    shared = np.where(present, overlap[:, None], 0.0).sum(axis=0) / some
-    error = spread * np.sqrt(1 / some + shared)
+    error = spread * np.sqrt(1 / some + _mean(np.where(np.isnan(values), np.nan, overlap[:, None])))
     half = stats.t.ppf((1 + confidence) / 2, several) * error
     with np.errstate(divide="ignore", invalid="ignore"):  # no spread: sure (p = 0), or no difference at all (p = 1)
         statistic = np.where((error == 0) & (mean == 0), 0.0, np.abs(mean) / error)
@@ -232,25 +239,21 @@ def _estimate(
     return _Estimate(n, mean, mean - half, mean + half, p)
 
 
-def _against(costs: pd.DataFrame, reference: str, overlap: NDArray[np.float64], confidence: float) -> pd.DataFrame:
-    """Return the paired differences to ``reference``, one row for each recipe."""
-    values, base = costs.to_numpy(), costs[[reference]].to_numpy()
-    both = ~np.isnan(values) & ~np.isnan(base)
-    pairs = both.sum(axis=0)
-    ours, theirs = (np.where(both, part, 0.0) for part in (values, base))
-    size = np.maximum(np.abs(ours), np.abs(theirs)).max(axis=0)
-    extra = _estimate(np.where(both, values - base, np.nan), size, overlap, confidence)
-    table = pd.DataFrame({"pairs": pairs}, index=costs.columns)
-    ends = {"": extra.mean, "_low": extra.low, "_high": extra.high}
-    some = np.where(pairs > 0, pairs, np.nan)
-    ours, theirs = ours.sum(axis=0) / some, theirs.sum(axis=0) / some
-    for suffix, end in ends.items():
+def _against(block: _Block, reference: int, confidence: float) -> dict[str, Any]:
+    """Return the paired differences to one recipe, as columns with a row for each recipe."""
+    base = block.costs[:, [reference]]
+    difference = block.costs - base
+    ours, theirs = (np.where(np.isnan(difference), np.nan, part) for part in (block.costs, base))
+    size = np.fmax(np.abs(ours), np.abs(theirs)).max(axis=0, initial=0.0, where=~np.isnan(difference))
+    extra = _estimate(difference, size, block.overlap, confidence)
+    ours, theirs = _mean(ours), _mean(theirs)
+    others = np.arange(len(block.recipes)) != reference
+    table: dict[str, Any] = {"data": block.data, "ratio": block.ratio, "recipe": block.recipes, "pairs": extra.n}
+    table["p"] = _holm(np.where(others, extra.p, np.nan))
+    for suffix, end in {"": extra.mean, "_low": extra.low, "_high": extra.high}.items():
         table[f"difference{suffix}"] = end
         table[f"percent{suffix}"] = 100 * end / np.where(theirs > 0, theirs, np.nan)
         table[f"below{suffix}"] = 100 * end / np.where((theirs > 0) & (ours > 0), ours, np.nan)
-    others = costs.columns != reference
-    table["p"] = np.nan
-    table.loc[others, "p"] = _holm(extra.p[others])
     return table
 
 
@@ -264,13 +267,7 @@ def _holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
     return adjusted
 
 
-def _joined(frames: list[pd.DataFrame], columns: list[str]) -> pd.DataFrame:
-    if not frames:
-        return pd.DataFrame(columns=columns)
-    return pd.concat(frames, ignore_index=True)[columns]
-
-
-# ---- over many data sets --------------------------------------------------------------------------------------------
+# over many data sets
 
 
 class Ranks(NamedTuple):
@@ -343,16 +340,23 @@ def ranks(
 
 def _block_means(results: pd.DataFrame, measure: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Return means over seeds by (data, ratio) of the recipes that all of them have, and the other recipes."""
-    pivots = {key: _by_seed(block, measure)[0] for key, block in _blocks(results)}
-    everywhere = [set(costs.columns[_enough(costs.count())]) for costs in pivots.values()]
-    kept = sorted(set.intersection(*everywhere)) if everywhere else []
-    left_out = tuple(sorted(set(results["recipe"]) - set(kept)))
+    blocks = list(_blocks(results, measure))
+    known = sorted(set(results["recipe"]))
+    present = {name: sum(name in _well_measured(block) for block in blocks) for name in known}
+    kept = [name for name in known if present[name] == len(blocks)]
     rows = []
-    for costs in pivots.values():
-        shared = costs[kept].dropna()
-        rows.append((shared if len(shared) else costs[kept]).mean())
-    index = pd.MultiIndex.from_tuples(list(pivots), names=["data", "ratio"])
+    for block in blocks:
+        costs = block.costs[:, [block.recipes.index(name) for name in kept]]
+        shared = costs[~np.isnan(costs).any(axis=1)]
+        rows.append(_mean(shared if len(shared) else costs))
+    index = pd.MultiIndex.from_arrays([[b.data for b in blocks], [b.ratio for b in blocks]], names=["data", "ratio"])
+    left_out = tuple(name for name in known if name not in kept)
     return pd.DataFrame(rows, index=index, columns=kept, dtype=float), left_out
+
+
+def _well_measured(block: _Block) -> list[str]:
+    enough = _enough((~np.isnan(block.costs)).sum(axis=0))
+    return [name for name, good in zip(block.recipes, enough, strict=True) if good]
 
 
 def _no_test(n_blocks: int, k: int, blocks: tuple[str, ...], left_out: tuple[str, ...]) -> str:
@@ -388,7 +392,7 @@ def _block_word(blocks: tuple[str, ...], n: int) -> str:
     return "pair of data set and ratio" if n == 1 else "pairs of data set and ratio"
 
 
-# ---- in words -------------------------------------------------------------------------------------------------------
+# in words
 
 
 @dataclass(frozen=True)
@@ -414,7 +418,10 @@ def verdicts(
     summary: pd.DataFrame, *, simplest_first: Sequence[str], tolerance: float = 0.0
 ) -> dict[tuple[str, float], Verdict]:
     """Return a verdict for each data set and ratio of a summary; parameters as in :func:`verdict`."""
-    return {key: verdict(block, simplest_first=simplest_first, tolerance=tolerance) for key, block in _blocks(summary)}
+    return {
+        (str(data), float(ratio)): verdict(block, simplest_first=simplest_first, tolerance=tolerance)
+        for (data, ratio), block in cast("Any", summary.groupby(["data", "ratio"]))
+    }
 
 
 def verdict(summary: pd.DataFrame, *, simplest_first: Sequence[str], tolerance: float = 0.0) -> Verdict:
@@ -439,7 +446,7 @@ def verdict(summary: pd.DataFrame, *, simplest_first: Sequence[str], tolerance: 
     table = summary.sort_values(["rank", "recipe"]).set_index("recipe")
     simplest = _Simplicity(simplest_first)
     lead = table.loc[table["standing"] == "cheapest", "rank"].iloc[0]
-    judged = table[_enough(table["n"])]
+    judged = table[_enough(table["n"].to_numpy(dtype=int))]
     cheapest = simplest.of(judged.index[judged["rank"] == lead])  # of equal costs, the simplest
     others = judged.drop(index=cheapest)
     beaten = (others["standing"] == "clearly worse") & ~(others["below"] <= 100 * tolerance)
