@@ -1,0 +1,300 @@
+"""AdaCSL in Keras 3: a loss and a callback, for the torch and JAX backends.
+
+.. code-block:: python
+
+    model.compile("adam", loss=AdaptiveCrossEntropy(CostMatrix(fp=1, fn=8)))                   # 1
+    model.fit(x, y, callbacks=[AdaptiveCost(validation_data=(x_val, y_val))])                  # 2
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adacsl.core.control import AdaptiveWeight
+from adacsl.core.costs import CostMatrix
+from adacsl.core.partitions import EqualWidth, Quantile, Whole
+from adacsl.extras import requires
+from adacsl.integrations.measuring import check_settings, measure
+
+with requires("keras"):
+    try:
+        import keras
+    except ImportError as error:
+        if error.name == "keras":
+            raise
+        raise ImportError(
+            f"Keras is set to a backend that is not installed ({error.name}): install it, or set the environment "
+            "variable KERAS_BACKEND to torch or jax",
+            name="keras",
+        ) from None
+    from keras import ops
+
+Array = Any
+
+SETTINGS = ("target", "update", "damping", "bounds", "tolerance", "search", "ties")
+PARTITIONS = {kind.__name__: kind for kind in (Whole, EqualWidth, Quantile)}
+
+
+@keras.saving.register_keras_serializable("adacsl")
+class AdaptiveCrossEntropy(keras.losses.Loss):  # type: ignore[misc]
+    """Cross-entropy that follows the validation cost, for heads with one or two outputs.
+
+    A saved model holds the controller's settings and state: ``keras.saving.load_model`` gives a model that goes on.
+
+    Parameters
+    ----------
+    costs : CostMatrix or AdaptiveWeight
+        Prices, or a controller of your own.
+    from_logits : bool, default True
+        Whether the model gives logits; say False for a sigmoid or softmax as last activation.
+    reduction, name, dtype
+        As of every Keras loss.
+    **settings
+        Passed to :class:`~adacsl.AdaptiveWeight`: ``target``, ``partition``, ``damping``, ...
+    """
+
+    def __init__(
+        self,
+        costs: CostMatrix | AdaptiveWeight,
+        *,
+        from_logits: bool = True,
+        reduction: str = "sum_over_batch_size",
+        name: str = "adaptive_cross_entropy",
+        dtype: Any = None,
+        **settings: Any,
+    ) -> None:
+        super().__init__(name=name, reduction=reduction, dtype=dtype)
+        if isinstance(costs, AdaptiveWeight) and settings:
+            raise TypeError(f"the controller brings its own settings: {', '.join(settings)} cannot be given too")
+        self.controller = costs if isinstance(costs, AdaptiveWeight) else AdaptiveWeight(costs, **settings)
+        self.from_logits = from_logits
+        self.negative_weight = keras.Variable(
+            self.controller.weight, trainable=False, dtype="float32", autocast=False, name="negative_weight"
+        )
+
+    def call(self, y_true: Array, y_pred: Array) -> Array:
+        """Return the loss of each sample."""
+        z = self._logits(y_pred)
+        y = ops.reshape(ops.cast(y_true, z.dtype), (-1,))
+        if y.shape[0] != z.shape[0]:
+            raise ValueError(
+                f"one label, 0 or 1, is needed for each of the {z.shape[0]} predictions, got labels of shape "
+                f"{tuple(y_true.shape)}; give class numbers, not one-hot rows"
+            )
+        weight = ops.cast(self.negative_weight, z.dtype)
+        return y * ops.softplus(-z) + weight * (1.0 - y) * ops.softplus(z)
+
+    def scores(self, y_pred: Array) -> np.ndarray[Any, Any]:
+        """Return the probabilities of the positive class that predictions stand for, in numpy."""
+        raw = np.asarray(y_pred, dtype=np.float64)
+        columns = raw.reshape(len(raw), -1)
+        if not self.from_logits:
+            return columns[:, -1]
+        z = columns[:, 0] if columns.shape[1] == 1 else columns[:, 1] - columns[:, 0]
+        return np.asarray(0.5 * (1.0 + np.tanh(0.5 * z)))
+
+    def refresh(self) -> None:
+        """Copy the controller's weight into the variable: compiled steps see it at once."""
+        self.negative_weight.assign(self.controller.weight)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return settings and state of the controller, as plain JSON values."""
+        controller = self.controller
+        kind = type(controller.partition).__name__
+        if kind not in PARTITIONS:
+            raise ValueError(
+                f"a partition of your own ({kind}) cannot be saved with the model; "
+                "save the weights, or load with compile=False"
+            )
+        return super().get_config() | {
+            "costs": controller.costs.to_json(),
+            "from_logits": self.from_logits,
+            "settings": json.dumps({name: getattr(controller, name) for name in SETTINGS}),
+            "partition": {"kind": kind, "bins": getattr(controller.partition, "bins", None)},
+            "state": json.dumps(controller.state_dict()),
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> AdaptiveCrossEntropy:
+        """Read what :meth:`get_config` wrote."""
+        config = dict(config)
+        settings, state = json.loads(config.pop("settings")), json.loads(config.pop("state"))
+        kind, bins = config["partition"]["kind"], config.pop("partition")["bins"]
+        settings["partition"] = PARTITIONS[kind]() if bins is None else PARTITIONS[kind](bins)
+        settings["bounds"] = tuple(settings["bounds"])
+        candidates = state["settings"]["candidates"]
+        controller = AdaptiveWeight(CostMatrix.from_json(config.pop("costs")), candidates=candidates, **settings)
+        controller.load_state_dict(state)
+        return cls(controller, **config)
+
+    def _logits(self, y_pred: Array) -> Array:
+        outputs = ops.reshape(y_pred, (y_pred.shape[0], -1))
+        if outputs.shape[1] not in (1, 2):
+            raise ValueError(f"the model must have one or two outputs, got predictions of shape {tuple(y_pred.shape)}")
+        if not self.from_logits:
+            tiny = keras.config.epsilon()
+            inside = ops.clip(outputs, tiny, 1.0 - tiny)
+            rest = 1.0 - inside if outputs.shape[1] == 1 else inside[:, :1]
+            return (ops.log(inside[:, -1:]) - ops.log(rest))[:, 0]
+        return outputs[:, 0] if outputs.shape[1] == 1 else outputs[:, 1] - outputs[:, 0]
+
+
+class AdaptiveCost(keras.callbacks.Callback):  # type: ignore[misc]
+    """Step the controller after every epoch and hand its weight to the model's loss.
+
+    Adds ``val_cost``, ``lambda`` and ``threshold`` to the logs: put it before other callbacks, such as
+    ``EarlyStopping(monitor="val_cost", mode="min")``.
+
+    Parameters
+    ----------
+    controller : AdaptiveWeight, optional
+        Default: the loss's own.
+    every : int, default 1
+        Adapt after every so many epochs; ``val_cost`` is logged after each.
+    validation_data : (x, y), (x, y, sample_weight), or batches of these
+        What is measured. Keras shows callbacks no validation predictions, so they are made here; ``fit`` needs
+        ``validation_data`` of its own only for ``val_loss`` and other metrics.
+    batch_size : int, optional
+        For the predictions.
+    resume : path, optional
+        A JSON file that keeps the state after each epoch, for ``BackupAndRestore`` and ``fit(initial_epoch=...)``: it
+        is read where a training starts at a later epoch. Saved models need none: their loss has the state.
+    """
+
+    def __init__(
+        self,
+        controller: AdaptiveWeight | None = None,
+        every: int = 1,
+        *,
+        validation_data: Any,
+        batch_size: int | None = None,
+        resume: str | Path | None = None,
+    ) -> None:
+        super().__init__()
+        check_settings(controller, every)
+        self.controller = controller
+        self.every = every
+        self.validation_data = validation_data
+        self.batch_size = batch_size
+        self.resume = None if resume is None else Path(resume)
+        self._loss: AdaptiveCrossEntropy
+        self._starts = True
+
+    def set_model(self, model: Any) -> None:
+        """Find the loss; let compiled steps of JAX see its weight."""
+        super().set_model(model)
+        self._loss = find_adaptive_loss(model)
+        if self.controller is None:
+            self.controller = self._loss.controller
+        self._loss.controller = self.controller
+        self._loss.refresh()
+        if keras.backend.backend() == "jax":
+            _show_to_compiled_steps(model, self._loss.negative_weight)
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Note that the first epoch is to come."""
+        self._starts = True
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Where a training starts at a later epoch, go on from there."""
+        if self._starts and epoch > 0 and self.resume is not None and self.resume.exists():
+            state = json.loads(self.resume.read_text())
+            # the file may be an epoch ahead of the weights, if the run was stopped between the two
+            state["history"] = state["history"][: epoch // self.every]
+            state["lambda"] = state["history"][-1]["lambda_"] if state["history"] else 1.0
+            self._loss.controller.load_state_dict(state)
+            self._loss.refresh()
+        self._starts = False
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Measure, adapt and log."""
+        scores, labels, weight = self._predictions()
+        adapt = (epoch + 1) % self.every == 0
+        measured = measure(self._loss.controller, scores, labels, adapt=adapt, sample_weight=weight)
+        self._loss.refresh()
+        if logs is not None:
+            logs.update({"val_cost": measured.cost, "lambda": measured.lambda_, "threshold": measured.threshold})
+        if self.resume is not None:
+            draft = self.resume.with_name(f".{self.resume.name}-{os.getpid()}")
+            draft.write_text(json.dumps(self._loss.controller.state_dict()))
+            draft.replace(self.resume)
+
+    def _predictions(self) -> tuple[Array, Array, Array | None]:
+        if isinstance(self.validation_data, tuple):
+            x, y, *weight = self.validation_data
+            predicted = self.model.predict(x, batch_size=self.batch_size, verbose=0)
+            return self._loss.scores(predicted), _flat(y), _flat(weight[0]) if weight else None
+        parts = [
+            (self._loss.scores(self.model.predict_on_batch(x)), _flat(y), *map(_flat, weight))
+            for x, y, *weight in _batches(self.validation_data)
+        ]
+        scores, labels, *weights = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return scores, labels, weights[0] if weights else None
+
+
+class _CarriedWeight(keras.metrics.Metric):  # type: ignore[misc]
+    """Carries the loss's weight among the variables that Keras hands to the compiled steps of JAX.
+
+    JAX would take any other variable for a constant, and lambda would have no effect after the first step.
+    """
+
+    def __init__(self, weight: Any) -> None:
+        super().__init__(name="negative_weight")
+        self.weight = weight
+
+    def update_state(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def reset_state(self) -> None:
+        pass
+
+    def result(self) -> dict[str, Any]:
+        return {}  # nothing to show
+
+
+def find_adaptive_loss(model: Any) -> AdaptiveCrossEntropy:
+    """Return the one adaptive loss a model was compiled with, or raise with what was found instead."""
+    compiled = getattr(model, "loss", None)
+    losses = keras.tree.flatten(compiled)
+    found = [loss for loss in losses if isinstance(loss, AdaptiveCrossEntropy)]
+    if len(found) != 1 or len(losses) != 1:
+        raise LookupError(
+            f"the model must be compiled with one AdaptiveCrossEntropy of adacsl.integrations.keras, found "
+            f"{', '.join(getattr(loss, 'name', None) or str(loss) for loss in losses) or 'none'}"
+        )
+    last = model.layers[-1] if model.layers else None
+    activation = getattr(getattr(last, "activation", None), "__name__", "")
+    if found[0].from_logits and activation in ("sigmoid", "softmax"):
+        raise ValueError(
+            f"the model ends with a {activation}, but the loss expects logits: "
+            "say AdaptiveCrossEntropy(..., from_logits=False), or leave the activation out"
+        )
+    return found[0]
+
+
+def _show_to_compiled_steps(model: Any, weight: Any) -> None:
+    carriers = [metric for metric in model._metrics if isinstance(metric, _CarriedWeight)]
+    for carrier in carriers:
+        if carrier.weight is not weight:  # of a loss the model had before
+            model._metrics.remove(carrier)
+    if not any(carrier.weight is weight for carrier in carriers):
+        model._metrics.append(_CarriedWeight(weight))
+
+
+def _batches(data: Any) -> Iterator[Any]:
+    if hasattr(data, "__getitem__") and hasattr(data, "__len__"):  # PyDataset
+        return (data[number] for number in range(len(data)))
+    return iter(data)
+
+
+def _flat(values: Any) -> np.ndarray[Any, Any]:
+    return np.asarray(ops.convert_to_numpy(values)).reshape(-1)
+
+
+__all__ = ["AdaptiveCost", "AdaptiveCrossEntropy", "find_adaptive_loss"]

@@ -1,0 +1,128 @@
+"""AdaCSL in skorch: a criterion and a callback.
+
+.. code-block:: python
+
+    NeuralNetBinaryClassifier(
+        net,
+        criterion=AdaptiveCrossEntropy, criterion__costs=CostMatrix(fp=1, fn=8),    # 1
+        callbacks=[AdaptiveCost()],                                                 # 2
+    )
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from adacsl.core.control import AdaptiveWeight
+from adacsl.extras import requires
+from adacsl.integrations.measuring import check_settings, measure
+
+with requires("skorch"):
+    import torch
+    from skorch.callbacks import Callback
+    from skorch.dataset import unpack_data
+    from torch import Tensor, nn
+
+    from adacsl.torch import losses
+    from adacsl.torch.functional import positive_logit
+    from adacsl.torch.losses import AdaptiveLoss
+
+
+class AdaptiveCrossEntropy(losses.AdaptiveCrossEntropy, nn.BCEWithLogitsLoss):
+    """The adaptive loss for nets with one output: ``NeuralNetBinaryClassifier``.
+
+    :class:`adacsl.torch.AdaptiveCrossEntropy`, and a ``BCEWithLogitsLoss`` by type: that is how skorch knows that
+    ``predict_proba`` needs a sigmoid. Its parameters are skorch's ``criterion__costs``, ``criterion__target``, ...
+    """
+
+
+class AdaptiveSoftmaxCrossEntropy(losses.AdaptiveCrossEntropy, nn.CrossEntropyLoss):
+    """The adaptive loss for nets with two outputs: ``NeuralNetClassifier``, whose ``predict_proba`` is a softmax."""
+
+
+class AdaptiveCost(Callback):  # type: ignore[misc]  # skorch ships no types
+    """Step the controller after every epoch's validation and hand its weight to the criterion.
+
+    The history gets ``valid_cost``, ``valid_cost_best``, ``lambda`` and ``threshold``: put the callback before
+    ``EarlyStopping(monitor="valid_cost")`` and ``Checkpoint(monitor="valid_cost_best")``. A checkpoint's criterion
+    holds the controller's state.
+
+    Parameters
+    ----------
+    controller : AdaptiveWeight, optional
+        Default: the criterion's own, which is new in every ``fit``. One given here is copied, and starts anew too.
+    every : int, default 1
+        Adapt after every so many epochs; ``valid_cost`` is recorded after each.
+    """
+
+    def __init__(self, controller: AdaptiveWeight | None = None, every: int = 1) -> None:
+        self.controller = controller
+        self.every = every
+
+    def initialize(self) -> AdaptiveCost:
+        """Start anew, as the net does."""
+        check_settings(self.controller, self.every)
+        self.controller_ = copy.deepcopy(self.controller)
+        if self.controller_ is not None:
+            self.controller_.reset()
+        self.seen_: list[tuple[Tensor, Tensor]] = []
+        return self
+
+    def on_train_begin(self, net: Any, X: Any = None, y: Any = None, **kwargs: Any) -> None:  # noqa: N803
+        """Give the criterion the controller; go on where a loaded criterion has been."""
+        loss = _adaptive_loss(net)
+        if self.controller_ is None or self.controller_ is loss.controller:
+            return
+        if loss.controller.history and not self.controller_.history:
+            self.controller_.load_state_dict(loss.controller.state_dict())
+        loss.controller = self.controller_
+        loss.refresh()
+
+    def on_epoch_begin(self, net: Any, dataset_train: Any = None, dataset_valid: Any = None, **kwargs: Any) -> None:
+        """Forget the last epoch's scores."""
+        self.seen_ = []
+
+    def on_batch_end(self, net: Any, batch: Any = None, training: bool | None = None, **kwargs: Any) -> None:
+        """Collect the scores of validation batches."""
+        if training:
+            return
+        predicted = kwargs["y_pred"]
+        logits = predicted[0] if isinstance(predicted, tuple) else predicted
+        _, labels = unpack_data(batch)
+        self.seen_.append((positive_logit(logits.detach().float()), labels.detach().reshape(-1)))
+
+    def on_epoch_end(self, net: Any, dataset_train: Any = None, dataset_valid: Any = None, **kwargs: Any) -> None:
+        """Measure, adapt and record."""
+        if not self.seen_:
+            raise RuntimeError(
+                "AdaptiveCost needs validation data, but the net has none: "
+                "set train_split, for instance ValidSplit(5, stratified=True)"
+            )
+        logits, labels = (torch.cat(column) for column in zip(*self.seen_, strict=True))
+        self.seen_ = []
+        loss = _adaptive_loss(net)
+        epoch = len(net.history)
+        measured = measure(loss.controller, torch.sigmoid(logits), labels, adapt=epoch % self.every == 0)
+        loss.refresh()
+        earlier = [row["valid_cost"] for row in net.history if "valid_cost" in row]
+        net.history.record("valid_cost", measured.cost)
+        net.history.record("valid_cost_best", measured.cost < min(earlier, default=float("inf")))
+        net.history.record("lambda", measured.lambda_)
+        net.history.record("threshold", measured.threshold)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"seen_": []}
+
+
+def _adaptive_loss(net: Any) -> AdaptiveLoss:
+    criterion = getattr(net.criterion_, "_orig_mod", net.criterion_)  # what torch.compile has wrapped
+    if isinstance(criterion, AdaptiveLoss):
+        return criterion
+    raise LookupError(
+        f"the criterion is {type(criterion).__name__}, which nothing can steer; say criterion=AdaptiveCrossEntropy "
+        "(two outputs: AdaptiveSoftmaxCrossEntropy) of adacsl.integrations.skorch and criterion__costs=CostMatrix(...)"
+    )
+
+
+__all__ = ["AdaptiveCost", "AdaptiveCrossEntropy", "AdaptiveSoftmaxCrossEntropy"]
