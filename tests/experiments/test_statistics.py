@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from adacsl.experiments.statistics import (
+    CONSTANTS,
     PAIRWISE_COLUMNS,
     SUMMARY_COLUMNS,
     Ranks,
@@ -617,6 +618,24 @@ def test_a_winning_constant_says_that_predicting_does_not_pay():
         "Predicting is not worth it at these costs: calling everything positive has the lowest cost; "
         "ce-bayes and always-negative cannot be told from it."
     )
+
+
+def test_constants_alone_say_nothing_about_predicting():
+    assert said({"always-positive": near(0.1), "always-negative": near(0.2)}).text == (
+        "Calling everything positive is cheapest: 50 % (50-50 %) below calling everything negative."
+    )
+    assert said({"always-positive": near(0.1), "always-negative": near(0.1, 1)}).text == (
+        "Calling everything negative has the lowest cost; always-positive cannot be told from it."
+    )
+    assert said({"always-positive": near(0.1), "ce": [0.2]}).text == (
+        "Calling everything positive is the only one with enough finished splits. Too few splits to judge: ce."
+    )
+
+
+def test_constants_are_the_recipes_of_that_name():
+    from adacsl.experiments.recipes import RECIPES
+
+    assert list(RECIPES)[:2] == list(CONSTANTS)
 
 
 def test_a_constant_among_the_tied():

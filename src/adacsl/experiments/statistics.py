@@ -493,10 +493,10 @@ class _Words:
 
     def cheapest_alone(self) -> str:
         if not self.worse:
-            return f"{self.opening()} is the only one with enough finished splits."
+            return f"{_capital(_deed(self.cheapest))} is the only one with enough finished splits."
         following, *rest = self.worse
-        is_cheapest = "is cheapest," if self.cheapest in CONSTANTS else "is cheapest:"
-        body = f"{self.opening()} {is_cheapest} {self.lead_over(following)}"
+        opening = self.opening()
+        body = f"{opening} is cheapest{',' if ':' in opening else ':'} {self.lead_over(following)}"
         if not rest:
             return f"{body} {_deed(following)}."
         return f"{body} the next, {_deed(following)}; {_are(rest)} clearly worse too."
@@ -518,11 +518,13 @@ class _Words:
         lead = f", {self.lead_over(self.recommended)} {_deed(self.recommended)}" if row["difference"] > 0 else ""
         if lead and row["difference_low"] > 0 and row["standing"] != "clearly worse":
             lead += f" (too little to be sure when {len(self.rows)} methods are compared)"
-        return f"{first} {_capital(_deed(self.cheapest))} has the lowest mean{lead}{self.and_worse()}."
+        return f"{first} {self.cheapest} has the lowest mean{lead}{self.and_worse()}."
 
     def opening(self) -> str:
         deed = _deed(self.cheapest)
-        return f"Predicting is not worth it at these costs: {deed}" if self.cheapest in CONSTANTS else deed
+        if self.cheapest in CONSTANTS and not CONSTANTS.keys() >= {*self.tied, *self.worse}:
+            return f"Predicting is not worth it at these costs: {deed}"
+        return _capital(deed)
 
     def and_worse(self) -> str:
         return f"; {_are(self.worse)} clearly worse" if self.worse else ""
@@ -628,7 +630,7 @@ def _span(value: float, low: float, high: float, unit: str) -> str:
 
 
 def _number(value: float) -> str:
-    """Two digits that count, and no exponent between a hundredth and a million."""
+    """Two digits that count; whole numbers from 10 on."""
     if abs(value) >= 10:
         return f"{value:,.0f}"
     return f"{float(f'{value:.2g}') + 0.0:g}"
