@@ -39,8 +39,7 @@ class Progress:
         self._console = console or Console(stderr=True, quiet=quiet)
         self._quiet = quiet
         self._leader = Leader()
-        self._total, self._kept, self._failed = total, 0, 0
-        self._part = 0
+        self._kept, self._part = 0, 0
         self._begin = time.monotonic()
         self._bar = progress.Progress(
             progress.TextColumn("{task.description}"),
@@ -70,7 +69,6 @@ class Progress:
         elif event.kind in ("kept", "done"):
             self._leader.add(event.cells[0], event.cost)
         elif event.kind == "failed":
-            self._failed += 0 if event.again else len(event.cells)
             self._say(_failure_line(event))
         elif event.kind == "corrupt":
             self._say(event.message)
@@ -79,7 +77,7 @@ class Progress:
             self._step(event)
 
     def _start(self, event: Event) -> None:
-        self._total, self._kept, self._begin = event.total, event.done, time.monotonic()
+        self._kept, self._begin = event.done, time.monotonic()
         self._part = event.done * STEPS // max(event.total, 1)
         # what earlier runs did took no time now
         self._bar.reset(self._task, total=event.total, completed=event.done)

@@ -66,7 +66,10 @@ class Failure(NamedTuple):
     @classmethod
     def of(cls, error: BaseException) -> Failure:
         """Describe an exception."""
-        return cls(type(error).__name__, str(error), "".join(traceback.format_exception(error))[-20_000:])
+        trace = "".join(traceback.format_exception(error))[-20_000:]
+        # file names in messages may hold letters that no encoding takes
+        message, trace = (text.encode("utf-8", "backslashreplace").decode() for text in (str(error), trace))
+        return cls(type(error).__name__, message, trace)
 
 
 class Scan(NamedTuple):

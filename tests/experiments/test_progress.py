@@ -1,0 +1,154 @@
+"""Progress: a bar in a terminal, lines elsewhere, nothing on stdout."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from adacsl.experiments import progress as module
+from adacsl.experiments.cells import Cell
+from adacsl.experiments.progress import Leader, Progress
+from adacsl.experiments.runner import Event
+
+
+def cell(recipe="ce", seed=0, data="toy", ratio=8.0):
+    return Cell(data, ratio, recipe, seed)
+
+
+def console(terminal=False):
+    return Console(file=io.StringIO(), force_terminal=terminal, width=150, color_system=None)
+
+
+def written(out):
+    return out.file.getvalue()
+
+
+# the cheapest so far
+
+
+def test_the_leader_has_the_lowest_mean_where_all_were_measured():
+    leader = Leader()
+    assert leader.find() is None
+    assert str(leader) == ""
+    leader.add(cell("ce", 0), 0.4)
+    leader.add(cell("ce", 1), 0.1)  # an easy split, which the other has not seen
+    leader.add(cell("adacsl", 0), 0.3)
+    assert leader.find() == ("adacsl", 0.3)
+    leader.add(cell("adacsl", 1), 0.5)
+    assert leader.find() == ("ce", 0.25)
+    assert str(leader) == "cheapest so far: ce 0.250"
+
+
+def test_the_leader_waits_for_a_common_split_and_ignores_what_is_no_number():
+    leader = Leader()
+    leader.add(cell("ce", 0), 0.4)
+    leader.add(cell("wce", 1), 0.3)
+    assert leader.find() is None
+    leader.add(cell("wce", 0), float("nan"))
+    leader.add(cell("wce", 0), None)
+    assert leader.find() is None
+    leader.add(cell("wce", 0), 0.3)
+    assert leader.find() == ("wce", 0.3)
+
+
+# without a terminal
+
+
+def test_lines_are_few_and_say_how_far_it_is(monkeypatch):
+    clock = iter(range(10_000))
+    monkeypatch.setattr(module.time, "monotonic", lambda: float(next(clock)))
+    out = console()
+    with Progress(200, console=out) as bar:
+        bar(Event("start", 0, 200))
+        for done in range(1, 201):
+            bar(Event("done", done, 200, (cell(seed=done),), cost=0.142))
+        bar(Event("end", 200, 200))
+    lines = written(out).splitlines()
+    assert len(lines) == 10
+    assert lines[0].startswith("20 / 200 cells, ")
+    assert lines[0].endswith(" left, cheapest so far: ce 0.142")
+    assert lines[-1] == "200 / 200 cells, cheapest so far: ce 0.142"
+
+
+def test_a_resumed_run_says_what_is_there_and_counts_from_it():
+    out = console()
+    with Progress(10, console=out) as bar:
+        bar(Event("start", 9, 10))
+        for seed in range(9):
+            bar(Event("kept", 9, 10, (cell(seed=seed),), cost=0.5))
+        bar(Event("corrupt", 9, 10, message="x.json was damaged: it is kept there, and its cell runs again"))
+        bar(Event("done", 10, 10, (cell(seed=9),), cost=0.5))
+        bar(Event("end", 10, 10))
+    assert written(out).splitlines() == [
+        "9 of 10 cells are done already",
+        "x.json was damaged: it is kept there, and its cell runs again",
+        "10 / 10 cells, cheapest so far: ce 0.500",
+    ]
+
+
+def test_a_failure_is_one_line_whatever_it_says():
+    out = console()
+    with Progress(4, console=out) as bar:
+        bar(Event("start", 0, 4))
+        bar(Event("failed", 0, 4, (cell(), cell("[red]wce")), message="ValueError: no\n  [bold]luck", again=True))
+        bar(Event("failed", 0, 4, (cell("[red]wce"),), message="ValueError: " + "long " * 99))
+        bar(Event("end", 0, 4))
+    first, second = written(out).splitlines()
+    assert first == "failed, tried again: toy, ratio 8, ce, seed 0 and 1 more: ValueError: no [bold]luck"
+    assert second.startswith("failed: toy, ratio 8, [red]wce, seed 0: ValueError: long long")
+    assert second.endswith("...")
+    assert len(second) < 260
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0 s"), (59.4, "59 s"), (61, "1 min"), (3540, "59 min"), (3661, "1 h 01 min")]
+)
+def test_durations_are_short(seconds, text):
+    assert module._duration(seconds) == text
+
+
+# in a terminal
+
+
+def test_the_bar_shows_cells_and_the_cheapest():
+    out = console(terminal=True)
+    with Progress(4, console=out) as bar:
+        bar(Event("start", 1, 4))
+        bar(Event("kept", 1, 4, (cell("[b]ce", 0),), cost=0.25))
+        bar(Event("done", 2, 4, (cell("[b]ce", 1),), cost=0.75))
+        bar(Event("failed", 2, 4, (cell("wce"),), message="ValueError: x"))
+        bar(Event("end", 2, 4))
+    text = written(out)
+    assert "2/4" in text
+    assert "cheapest so far: [b]ce 0.500" in text
+    assert text.count("failed: toy, ratio 8, wce, seed 0: ValueError: x") == 1
+    assert "2 / 4 cells" not in text
+
+
+# where it writes
+
+
+def play(bar):
+    bar(Event("start", 0, 1))
+    bar(Event("failed", 0, 1, (cell(),), message="E: x", again=True))
+    bar(Event("done", 1, 1, (cell(),), cost=0.5))
+    bar(Event("end", 1, 1))
+
+
+def test_nothing_goes_to_stdout(capfd):
+    with Progress(1) as bar:
+        play(bar)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert len(err.splitlines()) == 2
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_quiet_is_quiet(capfd, terminal):
+    out = console(terminal)
+    with Progress(1, quiet=True, console=out) as bar:
+        play(bar)
+    with Progress(1, quiet=True) as bar:
+        play(bar)
+    assert written(out) == ""
+    assert capfd.readouterr() == ("", "")
