@@ -27,9 +27,8 @@ from adacsl.experiments.runner import run
 from adacsl.experiments.statistics import Ranks, Verdict, overall, ranks, summarise, verdicts
 from adacsl.experiments.store import Store, StoredSplit
 from adacsl.extras import requires
-from adacsl.report import figures, frames
+from adacsl.report import frames
 from adacsl.report.data import Outcome, ReportData
-from adacsl.report.page import write_report
 
 with requires("compare"):
     import pandas as pd
@@ -141,34 +140,48 @@ class Comparison:
 
     def plot_costs(self, *, data: str | None = None, ratio: float | None = None) -> Any:
         """Draw each method's cost with its interval, cheapest first."""
+        from adacsl.report import figures  # noqa: PLC0415  plotly only for those who look
+
         view = self._view(data, ratio)
         return figures.cost_figure(_summary_for_report(self._block(view)), recommended=self._recommended(view))
 
     def plot_ratios(self, *, data: str | None = None) -> Any:
         """Draw the normalised cost of each method against the cost ratio."""
+        from adacsl.report import figures  # noqa: PLC0415  plotly only for those who look
+
         name = self._view(data, None)[0]
         own = self.results[self.results["data"] == name]
         return figures.ratio_figure(frames.ratio_table(own))
 
     def plot_threshold(self, recipe: str | None = None, *, data: str | None = None, ratio: float | None = None) -> Any:
         """Draw the cost of every threshold, the chosen and the cheapest one."""
+        from adacsl.report import figures  # noqa: PLC0415  plotly only for those who look
+
         outcome = self.outcome(self._named(recipe, data, ratio), data=data, ratio=ratio)
         return figures.threshold_figure(frames.threshold_curve(outcome), frames.threshold_points(outcome))
 
     def plot_lambda(self, *, data: str | None = None, ratio: float | None = None) -> Any:
         """Draw lambda and T_actual by epoch for the methods that adapt (the paper's Figure 1a)."""
+        from adacsl.report import figures  # noqa: PLC0415  plotly only for those who look
+
         return figures.lambda_figure(frames.epoch_table(self._histories(self._view(data, ratio))))
 
     def plot_history(self, *, data: str | None = None, ratio: float | None = None) -> Any:
         """Draw training and validation cost by epoch (the paper's Figure 1b)."""
+        from adacsl.report import figures  # noqa: PLC0415  plotly only for those who look
+
         return figures.history_figure(frames.epoch_table(self._histories(self._view(data, ratio))))
 
     def plot_calibration(self, *recipes: str, data: str | None = None, ratio: float | None = None) -> Any:
         """Draw how often what was predicted came true."""
+        from adacsl.report import figures  # noqa: PLC0415  plotly only for those who look
+
         return figures.calibration_figure(frames.calibration_table(self._outcomes(recipes, data, ratio)))
 
     def plot_ranks(self) -> Any:
         """Draw average ranks over the data sets with the critical difference."""
+        from adacsl.report import figures  # noqa: PLC0415  plotly only for those who look
+
         table = self._rank_table()
         if table is None:
             raise ValueError(f"there are no ranks to draw: {self.ranks.reason or 'one data set only'}")
@@ -206,6 +219,8 @@ class Comparison:
 
     def report(self, path: str | Path) -> Path:
         """Write one HTML page that opens anywhere, offline; return its path."""
+        from adacsl.report.page import write_report  # noqa: PLC0415  plotly only for those who look
+
         return write_report(self.report_data(), path)
 
     def report_data(self) -> ReportData:
