@@ -232,6 +232,7 @@ class AdaCSLBoostingClassifier(CostClassifier):
                 update=self.update,  # type: ignore[arg-type]
                 bounds=self.bounds if self.adapt else (1.0, 1.0),
             )  # fmt: skip
+            _check_varies(matrix.x[train])
             costs = None if rows.costs is None else rows.costs.rows(validation)
             boosted = engine.boost(
                 _part(matrix, train), _part(matrix, validation), controller, plan,
@@ -333,6 +334,15 @@ def _stakes(rows: Rows, validation: NDArray[Any], costs: CostMatrix) -> NDArray[
     y = rows.y[validation]
     stakes = np.asarray(costs.incurred(y, np.ones_like(y))) - np.asarray(costs.incurred(y, np.zeros_like(y)))
     return stakes if rows.weight is None else stakes * rows.weight[validation]
+
+
+def _check_varies(x: NDArray[Any]) -> None:
+    """Refuse rows that are all alike: boosters have nothing to split on, and say so in ways of their own."""
+    if not np.any((x != x[:1]) & ~(np.isnan(x) & np.isnan(x[:1]))):
+        raise ValueError(
+            f"every column is constant in the {len(x)} training rows: there is nothing to learn from; "
+            "give columns that differ, or more rows"
+        )
 
 
 def _part(matrix: Matrix, rows: NDArray[Any]) -> Matrix:

@@ -151,7 +151,7 @@ def margins(model: Any, data: Matrix) -> NDArray[np.float64]:
 def to_bytes(model: Any, rounds: int) -> bytes:
     """Return the first rounds of a model in CatBoost's own format."""
     model = model.copy()
-    model.shrink(rounds)
+    model.shrink(min(rounds, model.tree_count_))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.cbm"
         model.save_model(str(path))

@@ -104,7 +104,9 @@ class AdaptiveCost:
             _add_to_last_tree(env.model, self._start)
         seen = _validation_margins(env.model)
         if not seen:
-            raise RuntimeError("there is nothing to adapt to: give valid_sets=[validation] (LGBMClassifier: eval_set)")
+            raise RuntimeError(
+                "there is nothing to adapt to: give valid_sets=[validation] (LGBMClassifier: eval_X and eval_y)"
+            )
         margins, data = seen[0]
         self.margins.append(margins + self._start)
         self.feedback.look(self.margins[-1], data.get_label(), costs=self.costs, sample_weight=data.get_weight())
@@ -150,9 +152,14 @@ def boost(
     cost = AdaptiveCost(controller, every, costs=costs, patience=patience)
     params = {
         "objective": cost.objective, "learning_rate": plan.lr, "seed": plan.seed, "deterministic": True,
-        "force_col_wise": True, "verbosity": 1 if plan.verbose else -1,
+        "verbosity": 1 if plan.verbose else -1,
+        # LightGBM's 20 rows per leaf leave nothing to split on small tables
+        "min_data_in_leaf": min(20, max(1, len(train.y) // 10)), "feature_pre_filter": False,
     }  # fmt: skip
-    own = _dataset(train, plan)
+    own = lgb.Dataset(
+        train.x, train.y, weight=train.weight, categorical_feature=list(train.categories) or "auto",
+        params={key: params[key] for key in ("verbosity", "feature_pre_filter")},
+    )  # fmt: skip
     other = lgb.Dataset(validation.x, validation.y, weight=validation.weight, reference=own)
     callbacks: list[Any] = [cost, *([lgb.log_evaluation(10)] if plan.verbose else [])]
     feval = cost.metric if plan.verbose else None
@@ -173,12 +180,6 @@ def to_bytes(model: Any, rounds: int) -> bytes:
 def from_bytes(content: bytes) -> Any:
     """Read what :func:`to_bytes` wrote."""
     return lgb.Booster(model_str=content.decode())
-
-
-def _dataset(data: Matrix, plan: Plan) -> Any:
-    quiet = {"verbosity": 1 if plan.verbose else -1}
-    categories = list(data.categories) or "auto"
-    return lgb.Dataset(data.x, data.y, weight=data.weight, categorical_feature=categories, params=quiet)
 
 
 ENGINE = Engine(boost, margins, to_bytes, from_bytes)

@@ -30,7 +30,7 @@ class AdaptiveCost(xgb.callback.TrainingCallback):
     """Step the controller between boosting rounds and re-weight the negatives of the training matrix.
 
     The cost of the validation decisions is added to the evaluation log as ``<name>-cost``, so that
-    ``xgb.callback.EarlyStopping(50, metric_name="cost", data_name=name)`` behind this callback works on it.
+    ``xgb.callback.EarlyStopping(rounds=50, metric_name="cost", data_name=name)`` behind this callback works on it.
 
     Parameters
     ----------
