@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import traceback
@@ -37,6 +38,11 @@ BAD_INPUT, FAULT, INTERRUPTED, TERMINATED, NO_READER = 2, 70, 130, 143, 141
 USER_ERRORS = (ValueError, TypeError, OSError, ImportError, MemoryError, CycloptsError)
 KNOWN_SOURCES = ("adacsl.", "pyarrow.")
 """Errors defined in these modules speak of the user's input, whatever they inherit from."""
+
+OPTIONS = re.compile(
+    r"(?<![\w-])(target|positive|folder|device|epochs|weights|seeds|image_size|group_column|fn_column|fp_column)(=)"
+    r"|(?<![\w-])(image_size|group_column|fn_column|fp_column)\b"
+)
 
 EXAMPLES: dict[Callable[..., Answer], tuple[str, ...]] = {
     compare: (
@@ -136,7 +142,12 @@ def _describe(error: Exception) -> str:
         return f"not enough memory {one_line(error)}".strip()
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return one_line(f"{os.fsdecode(error.filename)}: {error.strerror}")
-    return one_line(error) or type(error).__name__
+    return _as_options(one_line(error)) or type(error).__name__
+
+
+def _as_options(text: str) -> str:
+    """Spell what the library calls its arguments as options: ``target=...`` is ``--target ...`` here."""
+    return OPTIONS.sub(lambda found: f"--{(found[1] or found[3]).replace('_', '-')}{' ' if found[2] else ''}", text)
 
 
 @contextmanager

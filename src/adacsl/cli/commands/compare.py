@@ -155,7 +155,7 @@ def _answer(found: Comparison, folder: Path, page: Path) -> Answer:
     }
     shown: list[Any] = []
     for (name, ratio), block in found.table.groupby(["data", "ratio"], sort=False):
-        shown += [f"{name}, a miss costs {ratio:g} false alarms", _table(block), ""]
+        shown += [f"{name}, a miss costs {ratio:g} false alarms; cost per row", "", _table(block), ""]
     shown.append(found.verdict)
     if failed:
         shown += ["", *_failures(failed)]
@@ -168,14 +168,14 @@ def _table(block: Any) -> Any:
     from rich.text import Text  # noqa: PLC0415
 
     table = Table("method", box=None, pad_edge=False)
-    for heading in ("cost per row", "95 % interval", "normalised", "savings", "above the cheapest"):
-        table.add_column(heading, justify="right")
+    for heading in ("cost", "95 % interval", "normal.", "dearer"):
+        table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("")
     for row in block.to_dict("records"):
         dearer = "" if row["standing"] == "cheapest" or row["percent"] != row["percent"] else f"{row['percent']:+.1f} %"
         table.add_row(
             Text(str(row["recipe"])), f"{row['mean']:.4g}", f"[{row['low']:.4g}, {row['high']:.4g}]",
-            f"{row['normalized_cost']:.3f}", f"{row['savings']:.1%}", dearer, str(row["standing"]),
+            f"{row['normalized_cost']:.3f}", dearer, str(row["standing"]),
         )  # fmt: skip
     return table
 

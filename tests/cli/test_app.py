@@ -1,0 +1,231 @@
+"""The frame: help, errors as one line, exit codes, notes."""
+
+import os
+import signal
+import subprocess
+import sys
+import warnings
+
+import pytest
+
+from adacsl import __version__
+from adacsl.cli import app
+from adacsl.cli.screen import Answer, Screen, stoppable
+
+COMMANDS = ("compare", "train", "predict", "evaluate", "threshold", "report", "export", "data")
+PROGRAM = [sys.executable, "-m", "adacsl.cli"]
+
+
+def make_command(monkeypatch, work):
+    """Put a command ``try`` in the place of all others."""
+
+    def command(*, screen: Screen = Screen()) -> Answer:  # noqa: B008
+        """Try."""
+        return work() or Answer({"done": True}, ("done",))
+
+    monkeypatch.setattr(app, "EXAMPLES", {command: ("adacsl command",)})
+
+
+def test_help_names_every_command(adacsl):
+    said = adacsl("--help")
+    assert said.code == 0
+    assert all(command in said.out for command in COMMANDS)
+    assert said.err == ""
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_a_command_shows_examples_and_the_common_options(adacsl, command):
+    said = adacsl(command, "--help")
+    assert said.code == 0
+    assert f"adacsl {command}" in said.out.split("Examples:")[1]
+    assert all(option in said.out for option in ("--json", "--quiet", "--debug"))
+
+
+def test_version(adacsl):
+    assert adacsl("--version").out.strip() == __version__
+
+
+def test_help_is_light_and_quick():
+    code = (
+        "import sys, time; start = time.process_time(); from adacsl.cli.app import run; run(['--help']);"
+        "heavy = {'torch', 'pandas', 'sklearn', 'lightning', 'pyarrow', 'scipy', 'plotly'} & set(sys.modules);"
+        "print(sorted(heavy), time.process_time() - start, file=sys.stderr)"
+    )
+    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(3)]
+    last = [run.stderr.strip().rsplit(" ", 1) for run in runs]
+    assert {heavy for heavy, _ in last} == {"[]"}
+    assert min(float(seconds) for _, seconds in last) < 0.5
+
+
+@pytest.mark.parametrize("package", ["cyclopts", "rich"])
+def test_missing_extra_is_one_line(package):
+    code = f"import sys; sys.modules[{package!r}] = None; from adacsl.cli import main; sys.exit(main())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == f"error: the command adacsl needs {package!r}: run  pip install 'adacsl[cli]'\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "match"),
+    [
+        (["thresold"], 'Did you mean "threshold"'),
+        (["threshold"], "--scores requires an argument"),
+        (["threshold", "x.csv", "--fn", "much"], 'unable to convert "much" into float'),
+        (["threshold", "x.csv", "--fnn", "8"], "Did you mean --fn"),
+        (["compare", "--engine", "dask"], "engine"),
+    ],
+)
+def test_wrong_words_are_one_line(refused, words, match):
+    assert match in refused(*words)
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (ValueError("two\n  lines"), "error: two lines"),
+        (TypeError("costs must be a CostMatrix"), "error: costs must be a CostMatrix"),
+        (FileNotFoundError(2, "No such file or directory", "x.csv"), "error: x.csv: No such file or directory"),
+        (ImportError("this part of adacsl needs 'onnx': run  pip install 'adacsl[onnx]'"), "adacsl[onnx]"),
+        (MemoryError(), "error: not enough memory"),
+        (ValueError("say target=... or fn_column, not fn=0"), "error: say --target ... or --fn-column, not fn=0"),
+        (ValueError(), "error: ValueError"),
+    ],
+)
+def test_errors_of_the_user_are_one_line(monkeypatch, refused, error, line):
+    def work():
+        raise error
+
+    make_command(monkeypatch, work)
+    assert line in refused("command")
+
+
+def test_errors_of_our_own_kinds_are_the_users(monkeypatch, refused):
+    from adacsl.experiments.documents import StoreError
+
+    def work():
+        raise StoreError("the folder belongs to other data")
+
+    make_command(monkeypatch, work)
+    assert refused("command") == "error: the folder belongs to other data"
+
+
+def test_a_fault_of_ours_asks_for_a_report(monkeypatch, refused):
+    make_command(monkeypatch, lambda: {}["nothing"])
+    line = refused("command", code=70)
+    assert "a fault in adacsl (KeyError: 'nothing')" in line
+    assert "--debug" in line
+
+
+def test_debug_shows_the_traceback(monkeypatch, adacsl):
+    make_command(monkeypatch, lambda: {}["nothing"])
+    assert "Traceback" in adacsl("command", "--debug").err
+    monkeypatch.setenv("ADACSL_DEBUG", "1")
+    assert "Traceback" in adacsl("command").err
+    monkeypatch.setenv("ADACSL_DEBUG", "0")
+    assert "Traceback" not in adacsl("command").err
+
+
+def test_ctrl_c_says_how_to_go_on(monkeypatch, adacsl):
+    def work():
+        with stoppable("what is finished is kept"):
+            raise KeyboardInterrupt
+
+    make_command(monkeypatch, work)
+    said = adacsl("command")
+    assert (said.code, said.out, said.err) == (130, "", "stopped: what is finished is kept\n")
+
+
+def test_ctrl_c_anywhere_is_no_traceback(monkeypatch, adacsl):
+    def work():
+        raise KeyboardInterrupt
+
+    make_command(monkeypatch, work)
+    said = adacsl("command")
+    assert (said.code, said.err) == (130, "stopped: start the command again\n")
+
+
+def test_lightnings_answer_to_ctrl_c_is_a_stop_too():
+    from adacsl.cli.screen import Stopped
+
+    def interrupted():
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            sys.exit(1)
+
+    with pytest.raises(Stopped, match="go on"), stoppable("go on"):
+        interrupted()
+    with pytest.raises(SystemExit), stoppable("go on"):
+        sys.exit(1)
+
+
+def test_sigterm_unwinds_and_its_handler_is_given_back(monkeypatch):
+    before = signal.getsignal(signal.SIGTERM)
+    cleaned = []
+
+    def work():
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            signal.pause()
+        finally:
+            cleaned.append(True)
+
+    make_command(monkeypatch, work)
+    with pytest.raises(SystemExit) as ended:
+        app.run(["command"])
+    assert ended.value.code == 143
+    assert cleaned
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_warnings_become_notes_once(monkeypatch, adacsl):
+    def work():
+        for _ in range(2):
+            warnings.warn("no GPU is available:\nusing the CPU", stacklevel=1)
+        warnings.warn("soon", DeprecationWarning, stacklevel=1)
+
+    make_command(monkeypatch, work)
+    said = adacsl("command", "--json")
+    assert said.err == "note: no GPU is available: using the CPU\n"
+    assert said.json == {"done": True}
+    assert adacsl("command", "--quiet").err == ""
+
+
+def test_reader_that_leaves_early_is_no_error():
+    program = subprocess.Popen(
+        [*PROGRAM, "data", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=()
+    )
+    program.stdout.close()
+    assert program.stderr.read() == b""
+    assert program.wait() == 141
+    program.stderr.close()
+
+
+def test_completion_is_installed(tmp_path):
+    script = tmp_path / "adacsl.sh"
+    words = ["--install-completion", "--shell", "bash", "--output", str(script)]
+    home = os.environ | {"HOME": str(tmp_path)}
+    subprocess.run([*PROGRAM, *words], check=True, capture_output=True, env=home)
+    assert all(command in script.read_text() for command in COMMANDS)
+
+
+def test_json_has_no_nan(monkeypatch, adacsl, tmp_path):
+    import numpy as np
+
+    answer = Answer({"a": float("nan"), "b": np.float32(0.5), "c": (np.int64(1), tmp_path), "d": np.arange(2.0)})
+    make_command(monkeypatch, lambda: answer)
+    assert adacsl("command", "--json").json == {"a": None, "b": 0.5, "c": [1, str(tmp_path)], "d": [0.0, 1.0]}
+
+
+def test_progress_goes_to_stderr(monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "120")
+    with Screen().progress("reading", total=10) as advance:
+        advance(5, note="cost 0.25")
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "reading" in err
+    assert "cost 0.25" in err
+    with Screen(quiet=True).progress("reading", total=10) as advance:
+        advance(5)
+    assert capsys.readouterr().err == ""
