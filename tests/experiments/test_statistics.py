@@ -194,6 +194,9 @@ def test_one_lucky_split_does_not_make_a_recipe_cheapest():
     assert table.loc["a", "standing"] == "cheapest"
     assert table.loc["lucky", "standing"] == "not told apart"
     assert table.loc["lucky", "difference"] < 0
+    twice = by_recipe(summarise(made({"a": A, "lucky": [A[0] - 0.1, A[1] - 0.1, None, None, None]})))
+    assert twice.loc["lucky", "p"] == 0  # surely different, but not worse
+    assert twice.loc["lucky", "standing"] == "not told apart"
 
 
 def test_recipes_without_a_common_split_are_not_told_apart():
@@ -464,6 +467,17 @@ def test_a_recipe_far_from_all_is_in_no_group():
     found = ranks(over_tasks(matrix))
     assert found.groups == (("r1", "r2"),)
     assert overall(found, simplest_first=["r2", "r1", "r0"]).recommended == "r0"
+
+
+def test_without_friedmans_consent_nobody_is_told_apart():
+    """First and last are further apart than the critical difference, all others are mixed."""
+    middle = [[1, 2, 3, 4, 5, 6, 7, 8], [8, 7, 6, 5, 4, 3, 2, 1], [5, 3, 7, 1, 8, 2, 6, 4]]
+    found = ranks(over_tasks([[0.5, *row, 9] for row in middle]))
+    average = found.table["average_rank"]
+    assert average.max() - average.min() > found.critical_difference
+    assert found.friedman_p > 0.05
+    assert len(found.groups) == 1
+    assert len(found.groups[0]) == 10
 
 
 def test_all_alike_everywhere():
