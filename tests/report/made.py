@@ -96,7 +96,9 @@ def _cell(number, ratio, recipe, seed, rows, own_costs, decimals):
     labels[:2] = 0, 1
     noise, shared = rng.normal(size=rows), rng.normal(size=rows)
     separation, heat, rule = RECIPES[recipe]
-    own = np.random.default_rng([number, seed, list(RECIPES).index(recipe), 7]).normal(size=rows)
+    # recipes that differ in their rule only share a training, and so their scores
+    training = [values[:2] for values in RECIPES.values()].index((separation, heat))
+    own = np.random.default_rng([number, seed, training, 7]).normal(size=rows)
     signal = (labels - 0.5) * separation + 0.8 * shared + 0.5 * noise + 0.3 * own
     if separation == 0:
         scores = np.full(rows, PRIOR)
@@ -156,7 +158,9 @@ def _history(rng, final, recipe, epochs=24):
 
 
 def _pooled(parts):
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in ("scores", "labels", "decisions", "seeds")}
+    columns = {
+        name: np.concatenate([part[name] for part in parts]) for name in ("scores", "labels", "decisions", "seeds")
+    }
     thresholds = {part["threshold"] for part in parts}
     fn = parts[0]["fn"] if isinstance(parts[0]["fn"], float) else np.concatenate([part["fn"] for part in parts])
     return Outcome(**columns, fp=1.0, fn=fn, threshold=thresholds.pop() if len(thresholds) == 1 else None)
@@ -175,8 +179,10 @@ def _summary(results):
     frame["difference"] = frame["cost"] - best
     frame["difference_low"], frame["difference_high"] = frame["difference"] - half, frame["difference"] + half
     for name in ("", "_low", "_high"):
-        frame[f"relative{name}"] = frame[f"difference{name}"] / best
-    frame["p"] = np.where(frame["difference"] == 0, 1.0, np.exp(-3 * frame["difference"] / half.clip(1e-9)).clip(1e-6, 1))
+        frame[f"percent{name}"] = 100 * frame[f"difference{name}"] / best
+    frame["p"] = np.where(
+        frame["difference"] == 0, 1.0, np.exp(-3 * frame["difference"] / half.clip(1e-9)).clip(1e-6, 1)
+    )
     frame["standing"] = np.where(
         frame["difference"] == 0, "cheapest", np.where(frame["p"] < 0.05, "clearly worse", "not told apart")
     )
@@ -193,7 +199,7 @@ def _verdict(rows):
     worse = rows.loc[rows["standing"] == "clearly worse", "recipe"].tolist()
     share = 1 - first["cost"] / second["cost"]
     tail = f"; {' and '.join(worse[-2:])} are clearly worse" if len(worse) > 1 else ""
-    return f"{first['recipe']} is cheapest: {share:.0%} below {second['recipe']}{tail}."
+    return f"{first['recipe']} is cheapest: {100 * share:.0f} % below the next, {second['recipe']}{tail}."
 
 
 def _ranks(summary):

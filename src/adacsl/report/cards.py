@@ -12,13 +12,10 @@ from adacsl.extras import requires
 from adacsl.report import figures as draw
 from adacsl.report import frames
 from adacsl.report.data import Outcome, ReportData, View
-from adacsl.report.numbers import show, show_percent, with_unit
+from adacsl.report.numbers import DASH, show, show_column, show_percent, with_unit
 
 with requires("compare"):
     import pandas as pd
-
-HIGHLIGHTED = 4
-"""So many methods get a colour of their own; the others stay grey."""
 
 Figures = dict[str, Any]
 
@@ -95,14 +92,20 @@ def tiles(data: ReportData, view: View) -> list[Tile]:
     row = rows[rows["recipe"] == name].iloc[0]
     found = [
         Tile("Recommended", name, data.titles.get(name, "")),
-        Tile("Cost per case", with_unit(row["cost"], data.unit), f"95 % interval {show(row['low'])} to {show(row['high'])}"),
+        Tile("Cost per case", with_unit(row["cost"], data.unit, 3), _interval(row, "one repetition: no interval", 3)),
     ]
     if "savings" in rows.columns:
         found.append(Tile("Saved", show_percent(row["savings"]), "of what the best constant decision costs"))
     if "standing" in rows.columns:
         worse = int((rows["standing"] == "clearly worse").sum())
         apart = int((rows["standing"] == "not told apart").sum())
-        found.append(Tile("Clearly dearer", f"{worse} of {len(rows) - 1}", f"other methods; {apart} not told apart from the cheapest"))
+        found.append(
+            Tile(
+                "Clearly dearer",
+                f"{worse} of {len(rows) - 1}",
+                f"other methods; {apart} not told apart from the cheapest",
+            )
+        )
     return found
 
 
@@ -125,12 +128,12 @@ def highlighted(data: ReportData, view: View, *, scores: bool = False) -> list[s
     first = data.recommended_of(view)
     names = [first, *(name for name in data.summary_of(view)["recipe"] if name != first)]
     if not scores:
-        return names[:HIGHLIGHTED]
+        return names[: draw.COLORED]
     seen: dict[bytes, str] = {}
     for name in names:
         if name in outcomes and np.ptp(outcomes[name].scores) > 0:
             seen.setdefault(outcomes[name].scores.tobytes(), name)
-    return list(seen.values())[:HIGHLIGHTED]
+    return list(seen.values())[: draw.COLORED]
 
 
 # cards
@@ -142,7 +145,7 @@ def _cost_card(data: ReportData, view: View, key: str, figures: Figures) -> Card
     first, last = rows.iloc[0], rows.iloc[-1]
     return Card(
         f"{key}-cost",
-        guide="Mean cost per test row over all repetitions; the line is the 95 % interval. Where a method is not told apart "
+        guide="Mean cost per case (one row of the test data) over all repetitions; the line is the 95 % interval. Where a method is not told apart "
         "from the cheapest, the difference may be chance.",
         alt=f"Mean cost of {len(rows)} methods, from {show(first['cost'])} ({first['recipe']}) to {show(last['cost'])} "
         f"({last['recipe']}). Recommended: {name}. The table below has all numbers.",
@@ -153,22 +156,25 @@ def _cost_card(data: ReportData, view: View, key: str, figures: Figures) -> Card
 
 def _cost_table(data: ReportData, rows: pd.DataFrame, marked: str) -> Table:
     unit = f", {data.unit}" if data.unit else ""
-    columns: list[tuple[str, str, Any]] = [
-        (f"cost{unit}", "cost", show),
-        ("normalised", "normalized_cost", show),
-        ("saved", "savings", show_percent),
-        ("dearer by", "relative", show_percent),
-        ("p", "p", _show_p),
-        ("against the cheapest", "standing", str),
-        ("repetitions", "n", show),
-    ]
-    known = [(head, column, write) for head, column, write in columns if column in rows.columns]
-    body = []
-    for _, row in rows.iterrows():
-        cells = [write(row[column]) for _, column, write in known]
-        body.append([str(row["recipe"]), *cells[:1], f"{show(row['low'])} to {show(row['high'])}", *cells[1:]])
-    heads = [head for head, _, _ in known]
-    return Table("Cost of each method, cheapest first", ["method", *heads[:1], "95 % interval", *heads[1:]], body, marked)
+    low, high = show_column(rows["low"]), show_column(rows["high"])
+    columns = {
+        "method": rows["recipe"].astype(str).tolist(),
+        f"cost{unit}": show_column(rows["cost"]),
+        "95 % interval": [f"{a} to {b}" if a != DASH else DASH for a, b in zip(low, high, strict=True)],
+    }
+    for head, column, write in (
+        ("normalised", "normalized_cost", show_column),
+        ("saved", "savings", lambda values: [show_percent(value) for value in values]),
+        ("dearer than the cheapest", "percent", lambda values: [_show_more(value) for value in values]),
+        ("p", "p", lambda values: [_show_p(value) for value in values]),
+        ("repetitions", "n", lambda values: [show(value) for value in values]),
+        ("against the cheapest", "standing", lambda values: values.astype(str).tolist()),
+    ):
+        if column in rows.columns:
+            columns[head] = write(rows[column])
+    words = [len(columns) - 1] if "standing" in rows.columns else []
+    body = [list(row) for row in zip(*columns.values(), strict=True)]
+    return Table("Cost of each method, cheapest first", list(columns), body, marked, words)
 
 
 def _ratio_card(data: ReportData, view: View, key: str, figures: Figures) -> Card | None:
@@ -184,7 +190,8 @@ def _ratio_card(data: ReportData, view: View, key: str, figures: Figures) -> Car
     return Card(
         f"{key}-ratio",
         guide="Points: what ran. Lines: the probabilities of this view, decided anew at the Bayes threshold of each ratio, "
-        "without new training. A point far below its line owes it to training for that very ratio, or to a tuned threshold.",
+        "without new training. A point below its line owes that to training for its own ratio, or to a tuned threshold. Grey: the "
+        "other methods.",
         alt=f"Normalised cost of {', '.join(names)} against the cost ratio; 1 is the best constant decision. "
         "The table below has the ratios that ran.",
         figure=f"{key}-ratio",
@@ -212,20 +219,20 @@ def _error_part(data: ReportData, view: View, key: str) -> Part:
     matrix = Card(
         f"{key}-matrix",
         title=f"Errors of {name}, in money",
-        guide=f"All {show(outcome.n)} test rows of all repetitions. The darker an error, the more it costs in total.",
+        guide=f"All {show(outcome.n)} test cases of all repetitions. The darker an error, the more it costs in total.",
         matrix=_matrix(data, frames.confusion_table(outcome)),
     )
     groups = Card(
         f"{key}-groups",
-        title="Rows of similar score",
+        title="Cases of similar score",
         guide="The threshold that would have been cheapest for each group alone (Table 1 of the AdaCSL paper). Where it "
-        "differs from the rest, probabilities are off in that range, or rows are few.",
+        "differs from the rest, probabilities are off in that range, or cases are few.",
         tables=[_group_table(data, name, frames.subgroup_table(outcome))],
     )
     thresholds = Card(
         f"{key}-thresholds",
         title="Thresholds of all methods",
-        guide="What each method decided at, and what the cheapest threshold, found on the test rows themselves, would have "
+        guide="What each method decided at, and what the cheapest threshold, found on the test cases themselves, would have "
         "cost: a limit that no honest choice can be sure to reach.",
         tables=[_threshold_table(data, outcomes, name)],
     )
@@ -236,7 +243,10 @@ def _matrix(data: ReportData, table: pd.DataFrame) -> Matrix:
     dearest = float(table["total_cost"].abs().max()) or 1.0
     cells = {
         row.outcome: MatrixCell(
-            str(row.outcome), with_unit(row.total_cost, data.unit), f"{row.count:,} rows", abs(row.total_cost) / dearest
+            str(row.outcome),
+            with_unit(row.total_cost, data.unit),
+            f"{row.count:,} cases",
+            abs(row.total_cost) / dearest,
         )
         for row in _rows(table)
     }
@@ -262,12 +272,12 @@ def _group_table(data: ReportData, name: str, table: pd.DataFrame) -> Table:
         ]
         for row in _rows(table)
     ]  # fmt: skip
-    heads = ["score", "rows", data.classes[1], "cheapest threshold", "cost there", "cost as decided"]
+    heads = ["score", "cases", data.classes[1], "cheapest threshold", "cost there", "cost as decided"]
     return Table(f"Groups of similar score, {name}", heads, rows)
 
 
 def _threshold_table(data: ReportData, outcomes: Mapping[str, Outcome], marked: str) -> Table:
-    rows = []
+    rows: list[list[Any]] = []
     for name, outcome in outcomes.items():
         points = frames.threshold_points(outcome).set_index("point")
         decided = outcome.costs.mean(outcome.labels, outcome.decisions)
@@ -276,22 +286,34 @@ def _threshold_table(data: ReportData, outcomes: Mapping[str, Outcome], marked: 
             [
                 name,
                 "varies" if outcome.threshold is None else f"{outcome.threshold:.3f}",
-                show(decided),
+                decided,
                 f"{best['threshold']:.3f}",
-                show(best["cost"]),
-                show(points.loc["Bayes", "cost"]) if "Bayes" in points.index else "–",
+                best["cost"],
+                points.loc["Bayes", "cost"] if "Bayes" in points.index else float("nan"),
             ]
         )
+    costs = iter(show_column([row[column] for row in rows for column in (2, 4, 5)]))
+    rows = [[next(costs) if column in (2, 4, 5) else cell for column, cell in enumerate(row)] for row in rows]
     unit = f", {data.unit}" if data.unit else ""
-    heads = ["method", "decided at", f"cost{unit}", "cheapest with hindsight", "cost there", "cost at the Bayes threshold"]
-    return Table("Thresholds and cost per test row", heads, rows, marked)
+    heads = [
+        "method",
+        "decided at",
+        f"cost{unit}",
+        "cheapest with hindsight",
+        "cost there",
+        "cost at the Bayes threshold",
+    ]
+    return Table("Thresholds and cost per case", heads, rows, marked)
 
 
 def _training_part(data: ReportData, view: View, key: str, figures: Figures) -> Part:
     epochs = frames.epoch_table(data.histories_of(view))
     row = [_lambda_card(data, view, key, epochs, figures), _history_card(data, view, key, epochs, figures)]
     return Part(
-        f"{key}-training", "How the training went", "", [[c for c in row if c], [c for c in [_optimism_card(data, view, key, figures)] if c]]
+        f"{key}-training",
+        "How the training went",
+        "",
+        [[c for c in row if c], [c for c in [_optimism_card(data, view, key, figures)] if c]],
     )
 
 
@@ -304,7 +326,7 @@ def _lambda_card(data: ReportData, view: View, key: str, epochs: pd.DataFrame, f
     return Card(
         f"{key}-lambda",
         title="How the loss adapted itself",
-        guide="Above: the cheapest threshold of the validation rows after each epoch; the loss steers it towards 0.5. Below: "
+        guide="Above: the cheapest threshold of the validation cases after each epoch; the loss steers it towards 0.5. Below: "
         "lambda, the weight it steers with. Bands span all seeds and folds (Figure 1a of the AdaCSL paper).",
         alt=f"Cheapest validation threshold and lambda by epoch for {', '.join(names)}.",
         figure=f"{key}-lambda",
@@ -322,7 +344,7 @@ def _history_card(data: ReportData, view: View, key: str, epochs: pd.DataFrame, 
     return Card(
         f"{key}-history",
         title="Cost while training",
-        guide="Cost of training and validation rows after each epoch. A training cost that falls while the validation cost "
+        guide="Cost of training and validation cases after each epoch. A training cost that falls while the validation cost "
         "rises is overfitting; the cheapest validation epoch is kept (Figure 1b).",
         alt=f"Training and validation cost by epoch for {', '.join(names)}.",
         figure=f"{key}-history",
@@ -344,7 +366,7 @@ def _optimism_card(data: ReportData, view: View, key: str, figures: Figures) -> 
     return Card(
         f"{key}-optimism",
         title="Promised and paid",
-        guide="The validation rows choose epoch, weight and threshold, so their cost flatters. The test cost is what counts; "
+        guide="The validation cases choose epoch, weight and threshold, so their cost flatters. The test cost is what counts; "
         "the distance is how much too good the promise was.",
         alt="Validation and test cost of each method; the table has the numbers.",
         figure=f"{key}-optimism",
@@ -369,8 +391,8 @@ def _probability_part(data: ReportData, view: View, key: str, figures: Figures) 
         Card(
             f"{key}-calibration",
             title="Calibration",
-            guide="Of the rows that got a score of 0.3, three in ten should be positive. On the dotted line they are; larger "
-            "points hold more rows.",
+            guide="Of the cases that got a score of 0.3, three in ten should be positive. On the dotted line they are; larger "
+            "points hold more cases.",
             alt=f"Share of positives against mean score for {listed}.",
             figure=f"{key}-calibration",
             folded=[_calibration_table(calibration)],
@@ -387,8 +409,8 @@ def _probability_part(data: ReportData, view: View, key: str, figures: Figures) 
         Card(
             f"{key}-decision",
             title="Decision curve",
-            guide="Net benefit of acting above a threshold, in true positives per row; higher is better. Dashed: acting on all "
-            "rows; zero: on none. A method is useful where it lies above both.",
+            guide="Net benefit of acting above a threshold, in true positives per case; higher is better. Dashed: acting on all "
+            "cases; zero: on none. A method is useful where it lies above both.",
             alt=f"Net benefit at thresholds from 0.01 to 0.99 for {listed}.",
             figure=f"{key}-decision",
             folded=[_curve_table("Decision curve", "threshold", decision, "threshold", "net_benefit")],
@@ -412,7 +434,13 @@ def rank_card(data: ReportData, figures: Figures) -> Card | None:
         "from the first.",
         alt=f"Average ranks, from {show(first['rank'])} ({first['recipe']}); critical difference {show(gap)}.",
         figure="ranks",
-        tables=[Table("Average ranks", ["method", "rank"], [[str(r.recipe), show(r.rank)] for r in _rows(rows[["recipe", "rank"]])])],
+        tables=[
+            Table(
+                "Average ranks",
+                ["method", "rank"],
+                [[str(r.recipe), show(r.rank)] for r in _rows(rows[["recipe", "rank"]])],
+            )
+        ],
     )
 
 
@@ -434,7 +462,9 @@ class Row:
 
 
 def _wide_table(caption: str, head: str, frame: pd.DataFrame, *, marked: str | None = None) -> Table:
-    rows = [[str(index), *(show(value) for value in row)] for index, row in zip(frame.index, frame.to_numpy(), strict=True)]
+    rows = [
+        [str(index), *(show(value) for value in row)] for index, row in zip(frame.index, frame.to_numpy(), strict=True)
+    ]
     return Table(caption, [head, *(show(c) if isinstance(c, float) else str(c) for c in frame.columns)], rows, marked)
 
 
@@ -446,16 +476,34 @@ def _curve_table(caption: str, head: str, table: pd.DataFrame, x: str, y: str) -
 
 
 def _calibration_table(table: pd.DataFrame) -> Table:
-    rows = [[row.recipe, show(row.mean_score), show(row.positive_share), show(row.n), show(row.error)] for row in _rows(table)]
-    return Table("Calibration", ["method", "mean score", "share of positives", "rows", "calibration error"], rows)
+    rows = [
+        [row.recipe, show(row.mean_score), show(row.positive_share), show(row.n), show(row.error)]
+        for row in _rows(table)
+    ]
+    return Table("Calibration", ["method", "mean score", "share of positives", "cases", "calibration error"], rows)
 
 
 def _epoch_table(caption: str, table: pd.DataFrame, columns: list[str]) -> Table:
-    names = {"threshold": "cheapest threshold", "lambda": "lambda", "val_cost": "validation cost", "train_cost": "training cost"}
+    names = {
+        "threshold": "cheapest threshold",
+        "lambda": "lambda",
+        "val_cost": "validation cost",
+        "train_cost": "training cost",
+    }
     known = [column for column in columns if column in table.columns]
     rows = [[r["recipe"], show(r["epoch"]), *(show(r[c]) for c in known)] for r in table.to_dict("records")]
     return Table(caption, ["method", "epoch", *(names[c] for c in known)], rows)
 
 
+def _interval(row: pd.Series[Any], otherwise: str, digits: int) -> str:
+    if not np.isfinite(row["low"]):
+        return otherwise
+    return f"95 % interval {show(row['low'], digits)} to {show(row['high'], digits)}"
+
+
+def _show_more(percent: float) -> str:
+    return DASH if not np.isfinite(percent) or percent == 0 else f"{show(round(percent, 1 if percent < 10 else 0))} %"
+
+
 def _show_p(value: float) -> str:
-    return "–" if not np.isfinite(value) else "< 0.001" if value < 0.001 else f"{value:.3f}"
+    return DASH if not np.isfinite(value) else "< 0.001" if value < 0.001 else f"{value:.3f}"

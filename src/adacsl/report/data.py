@@ -108,6 +108,8 @@ class ReportData:
         What costs are counted in, such as EUR.
     titles : mapping from str to str
         One line about each recipe.
+    overall : str
+        The verdict over all data sets, shown above the ranks.
     """
 
     title: str
@@ -122,6 +124,7 @@ class ReportData:
     recommended: Mapping[View, str] = field(default_factory=dict)
     unit: str = ""
     titles: Mapping[str, str] = field(default_factory=dict)
+    overall: str = ""
 
     def __post_init__(self) -> None:
         missing = [name for name in SUMMARY_COLUMNS if name not in self.summary.columns]

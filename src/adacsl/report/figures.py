@@ -20,6 +20,9 @@ Theme = Literal["light", "dark"]
 LINE_END = "line-end"
 """The name of labels at the ends of lines: a narrow page takes them off and shows a legend instead."""
 
+COLORED = 4
+"""So many recipes get a colour of their own; the others stay grey."""
+
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 
 
@@ -43,12 +46,8 @@ class Palette(NamedTuple):
 
 
 PALETTES: dict[str, Palette] = {
-    "light": Palette(
-        "#ffffff", "#1d2733", "#5b6876", "#e3e8ed", "#b4bec8", "#0b62b0", "#b04a00", "#00735c", "#96458a"
-    ),
-    "dark": Palette(
-        "#151a20", "#e7ebef", "#9dabb9", "#2a323b", "#4f5b67", "#66b5ff", "#ff9d52", "#3fcf9f", "#e090d2"
-    ),
+    "light": Palette("#ffffff", "#1d2733", "#5b6876", "#e3e8ed", "#b4bec8", "#0b62b0", "#b04a00", "#00735c", "#96458a"),
+    "dark": Palette("#151a20", "#e7ebef", "#9dabb9", "#2a323b", "#4f5b67", "#66b5ff", "#ff9d52", "#3fcf9f", "#e090d2"),
 }
 
 
@@ -56,7 +55,7 @@ def house_template(theme: Theme = "light") -> go.layout.Template:
     """Return the plotly template of a theme."""
     colors = PALETTES[theme]
     axis = {
-        "gridcolor": colors.grid, "linecolor": colors.grid, "zeroline": False, "ticks": "", "automargin": True,
+        "gridcolor": colors.grid, "linecolor": colors.grid, "zeroline": False, "ticks": "", "automargin": True, "ticklabelstandoff": 4,
         "title": {"font": {"size": 13, "color": colors.muted}, "standoff": 10}, "tickfont": {"color": colors.muted},
     }  # fmt: skip
     return go.layout.Template(
@@ -101,7 +100,7 @@ def cost_figure(
             customdata=np.stack((part["low"], part["high"]), axis=1),
             hovertemplate="%{y}<br>%{x:.4g} (%{customdata[0]:.4g} to %{customdata[1]:.4g})<extra></extra>",
         )  # fmt: skip
-    figure.update_xaxes(title_text=_with_unit("mean cost per test row, with 95 % interval", unit), rangemode="tozero")
+    figure.update_xaxes(title_text=_with_unit("mean cost per case", unit), rangemode="tozero")
     order = _plain(rows["recipe"])
     figure.update_yaxes(
         type="category", categoryorder="array", categoryarray=order, range=[len(order) - 0.4, -0.6], showgrid=False,
@@ -114,27 +113,28 @@ def ratio_figure(
     ran: pd.DataFrame,
     redecided: pd.DataFrame | None = None,
     *,
-    highlight: Sequence[str] = (),
+    highlight: Sequence[str] | None = None,
     theme: Theme = "light",
 ) -> go.Figure:
     """Draw the normalised cost against the cost ratio: what ran as points, the same scores decided anew as lines."""
     figure = _figure(theme, "Cost against cost ratio", height=420)
     frames = {"ran": ran, "anew": redecided if redecided is not None else ran.iloc[:0]}
+    if highlight is None:
+        highlight = ran.groupby("recipe")["normalized_cost"].mean().sort_values().index[:COLORED].tolist()
     names = _ordered(pd.concat([frame["recipe"] for frame in frames.values()]), highlight)
     colors = _colors(names, highlight, theme)
     ends = []
     for name in names:
         anew, points = (frames[key][frames[key]["recipe"] == name].sort_values("ratio") for key in ("anew", "ran"))
-        look = {"color": colors[name], "width": 2.2 if name in highlight else 1}
         line = anew if len(anew) else points
-        if len(line) > 1:
+        if len(line) > 1 and name in highlight:
             figure.add_scatter(
-                x=line["ratio"], y=line["normalized_cost"], mode="lines", name=_plain_one(name), line=look,
-                legendgroup=name, showlegend=name in highlight,
-                hovertemplate=_hover("ratio", "normalised cost"),
+                x=line["ratio"], y=line["normalized_cost"], mode="lines", name=_plain_one(name),
+                line={"color": colors[name], "width": 2.2},
+                legendgroup=_plain_one(name), hovertemplate=_hover("ratio", "normalised cost"),
             )  # fmt: skip
         figure.add_scatter(
-            x=points["ratio"], y=points["normalized_cost"], mode="markers", name=_plain_one(name), legendgroup=name,
+            x=points["ratio"], y=points["normalized_cost"], mode="markers", name=_plain_one(name), legendgroup=_plain_one(name),
             marker={"color": colors[name], "size": 8 if name in highlight else 5},
             showlegend=name in highlight and len(line) <= 1, hovertemplate=_hover("ratio", "normalised cost"),
         )  # fmt: skip
@@ -148,16 +148,14 @@ def ratio_figure(
         font={"size": 12, "color": PALETTES[theme].muted},
     )  # fmt: skip
     figure.update_xaxes(
-        type="log", title_text="how many false positives one false negative is worth", tickformat="~g",
+        type="log", title_text="false alarms that one miss is worth", tickformat="~g",
         dtick="D2" if _decades(frames) < 2.5 else None,
     )  # fmt: skip
     figure.update_yaxes(title_text="normalised cost", range=[0, top])
     return _with_line_ends(figure, ends, (0.0, top), log_x=True)
 
 
-def threshold_figure(
-    curve: pd.DataFrame, points: pd.DataFrame, *, unit: str = "", theme: Theme = "light"
-) -> go.Figure:
+def threshold_figure(curve: pd.DataFrame, points: pd.DataFrame, *, unit: str = "", theme: Theme = "light") -> go.Figure:
     """Draw the cost of every threshold, with the chosen, the cheapest and the Bayes threshold marked."""
     colors = PALETTES[theme]
     figure = _figure(theme, "Cost of every threshold", height=400)
@@ -179,19 +177,19 @@ def threshold_figure(
             hovertemplate=f"{label}: threshold %{{x:.4f}}<br>cost %{{y:.4g}}<extra></extra>",
         )  # fmt: skip
     top = _top(curve["cost"].to_numpy(), least=0.0, most=float(points["cost"].min()) * 6 or 1.0)
-    figure.update_xaxes(title_text="threshold: positive where the score is above it", range=[-0.01, 1.01])
-    figure.update_yaxes(title_text=_with_unit("cost per test row", unit), range=[0, top])
+    figure.update_xaxes(title_text="threshold", range=[-0.01, 1.01])
+    figure.update_yaxes(title_text=_with_unit("cost per case", unit), range=[0, top])
     return figure.update_layout(showlegend=True)
 
 
-def lambda_figure(epochs: pd.DataFrame, *, highlight: Sequence[str] = (), theme: Theme = "light") -> go.Figure:
+def lambda_figure(epochs: pd.DataFrame, *, highlight: Sequence[str] | None = None, theme: Theme = "light") -> go.Figure:
     """Draw T_actual and lambda by epoch (the paper's Figure 1a): means over seeds and folds, with their range."""
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.08)
     _dress(figure, theme, "How the loss adapted itself", height=480)
     known = epochs.dropna(subset=[name for name in ("lambda", "threshold") if name in epochs.columns])
     if "lambda" not in known.columns:
         known = known.iloc[:0]
-    names = _ordered(known["recipe"], highlight)[:4]
+    names = _ordered(known["recipe"], highlight or ())[:COLORED]
     colors = dict(zip(names, PALETTES[theme].lines, strict=False))
     for name in names:
         part = known[known["recipe"] == name].sort_values("epoch")
@@ -199,7 +197,7 @@ def lambda_figure(epochs: pd.DataFrame, *, highlight: Sequence[str] = (), theme:
             _band(figure, part, column, colors[name], row=row)
             figure.add_scatter(
                 x=part["epoch"], y=part[column], mode="lines", name=_plain_one(name), line={"color": colors[name]},
-                legendgroup=name, showlegend=row == 1, row=row, col=1,
+                legendgroup=_plain_one(name), showlegend=row == 1, row=row, col=1,
                 hovertemplate=_hover("epoch", column),
             )  # fmt: skip
     figure.add_hline(y=0.5, row=1, col=1, line={"color": PALETTES[theme].muted, "width": 1, "dash": "dot"})
@@ -211,33 +209,37 @@ def lambda_figure(epochs: pd.DataFrame, *, highlight: Sequence[str] = (), theme:
 
 
 def history_figure(
-    epochs: pd.DataFrame, *, highlight: Sequence[str] = (), unit: str = "", theme: Theme = "light"
+    epochs: pd.DataFrame, *, highlight: Sequence[str] | None = None, unit: str = "", theme: Theme = "light"
 ) -> go.Figure:
     """Draw training and validation cost by epoch (the paper's Figure 1b)."""
     figure = _figure(theme, "Cost while training", height=400)
-    names = _ordered(epochs["recipe"], highlight)
-    names = [name for name in names if name in highlight][:3] or names[:2]
+    names = _ordered(epochs["recipe"], highlight or ())
+    names = [name for name in names if name in (highlight or ())][:COLORED] or names[:2]
     colors = dict(zip(names, PALETTES[theme].lines, strict=False))
     for name in names:
         part = epochs[epochs["recipe"] == name].sort_values("epoch")
         for column, label, dash in (("val_cost", "validation", "solid"), ("train_cost", "training", "dot")):
             if column not in part.columns or part[column].isna().all():
                 continue
-            _band(figure, part, column, colors[name])
+            if name == names[0]:  # several bands on top of each other say nothing
+                _band(figure, part, column, colors[name])
             figure.add_scatter(
                 x=part["epoch"], y=part[column], mode="lines", name=f"{_plain_one(name)}, {label}",
                 line={"color": colors[name], "dash": dash, "width": 2.2},
                 hovertemplate=_hover("epoch", "cost"),
             )  # fmt: skip
     figure.update_xaxes(title_text="epoch")
-    figure.update_yaxes(title_text=_with_unit("cost per row", unit), rangemode="tozero")
+    figure.update_yaxes(title_text=_with_unit("cost per case", unit), rangemode="tozero")
     return figure.update_layout(showlegend=True)
 
 
-def calibration_figure(table: pd.DataFrame, *, highlight: Sequence[str] = (), theme: Theme = "light") -> go.Figure:
+def calibration_figure(
+    table: pd.DataFrame, *, highlight: Sequence[str] | None = None, theme: Theme = "light"
+) -> go.Figure:
     """Draw the share of positives against the mean score of bins: on the diagonal scores are probabilities."""
     figure = _figure(theme, "Can the probabilities be trusted?", height=440)
-    names = _ordered(table["recipe"], highlight)
+    names = _ordered(table["recipe"], highlight or ())
+    highlight = names[:COLORED] if highlight is None else highlight
     colors = _colors(names, highlight, theme)
     figure.add_scatter(
         x=[0, 1], y=[0, 1], mode="lines", hoverinfo="skip", showlegend=False,
@@ -251,14 +253,14 @@ def calibration_figure(table: pd.DataFrame, *, highlight: Sequence[str] = (), th
             name=_plain_one(name), showlegend=big, customdata=part["n"],
             line={"color": colors[name], "width": 2.2 if big else 1},
             marker={"size": 5 + 11 * np.sqrt(part["n"] / part["n"].max()), "opacity": 0.85},
-            hovertemplate=_hover("mean score", "share of positives", "<br>%{customdata} rows"),
+            hovertemplate=_hover("mean score", "share of positives", "<br>%{customdata} cases"),
         )  # fmt: skip
-    figure.update_xaxes(title_text="mean score of the rows in a bin", range=[-0.02, 1.04])
+    figure.update_xaxes(title_text="mean score of a bin", range=[-0.02, 1.04])
     figure.update_yaxes(title_text="share that was positive", range=[-0.02, 1.04])
     return figure.update_layout(showlegend=True, legend_traceorder="reversed")
 
 
-def brier_figure(table: pd.DataFrame, *, highlight: Sequence[str] = (), theme: Theme = "light") -> go.Figure:
+def brier_figure(table: pd.DataFrame, *, highlight: Sequence[str] | None = None, theme: Theme = "light") -> go.Figure:
     """Draw the loss of trusting the scores over all cost ratios; the area under a line is its Brier score."""
     figure = _figure(theme, "Loss over all cost ratios", height=420)
     _curves(figure, table, "proportion", "loss", highlight, theme)
@@ -268,12 +270,14 @@ def brier_figure(table: pd.DataFrame, *, highlight: Sequence[str] = (), theme: T
         x=at, y=2 * np.minimum(at * (1 - share), (1 - at) * share), mode="lines", name="best constant decision",
         line={"color": PALETTES[theme].muted, "width": 1, "dash": "dot"}, hoverinfo="skip", showlegend=False,
     )  # fmt: skip
-    figure.update_xaxes(title_text="cost proportion c = fp / (fp + fn), which is also the Bayes threshold", range=[0, 1])
-    figure.update_yaxes(title_text="loss, prices scaled to fp + fn = 2", range=[0, _top(table["loss"].to_numpy(), 0, 1)])
+    figure.update_xaxes(title_text="cost proportion: fp / (fp + fn)", range=[0, 1])
+    figure.update_yaxes(title_text="loss per case", range=[0, _top(table["loss"].to_numpy(), 0, 1)])
     return figure
 
 
-def decision_figure(table: pd.DataFrame, *, highlight: Sequence[str] = (), theme: Theme = "light") -> go.Figure:
+def decision_figure(
+    table: pd.DataFrame, *, highlight: Sequence[str] | None = None, theme: Theme = "light"
+) -> go.Figure:
     """Draw the net benefit of acting at each threshold, against acting on all and on none."""
     figure = _figure(theme, "Net benefit", height=420)
     colors = PALETTES[theme]
@@ -287,7 +291,7 @@ def decision_figure(table: pd.DataFrame, *, highlight: Sequence[str] = (), theme
     _curves(figure, table, "threshold", "net_benefit", highlight, theme)
     top = _top(table["net_benefit"].to_numpy(), 0.0, 1.0)
     figure.update_xaxes(title_text="threshold at which one would act", range=[0, 1])
-    figure.update_yaxes(title_text="net benefit per row", range=[-0.25 * top, top])
+    figure.update_yaxes(title_text="net benefit per case", range=[-0.25 * top, top])
     return figure
 
 
@@ -310,7 +314,7 @@ def optimism_figure(table: pd.DataFrame, *, unit: str = "", theme: Theme = "ligh
             marker={"color": color, "size": 10, "symbol": symbol, "line": {"color": color, "width": 2}},
             hovertemplate=f"%{{y}}<br>{label} %{{x:.4g}}<extra></extra>",
         )  # fmt: skip
-    figure.update_xaxes(title_text=_with_unit("mean cost per row", unit), rangemode="tozero")
+    figure.update_xaxes(title_text=_with_unit("mean cost per case", unit), rangemode="tozero")
     figure.update_yaxes(
         type="category", categoryorder="array", categoryarray=names, range=[len(names) - 0.4, -0.6], showgrid=False,
         tickfont={"color": colors.ink},
@@ -329,7 +333,7 @@ def rank_figure(ranks: pd.DataFrame, *, recommended: str | None = None, theme: T
         first = float(rows["rank"].iloc[0])
         figure.add_vrect(x0=first, x1=first + gap, fillcolor=colors.grid, line_width=0, layer="below", opacity=0.7)
         figure.add_annotation(
-            text=f"critical difference {gap:.2f}", x=first, xanchor="left", y=1, yref="paper", yanchor="bottom",
+            text=f"not told apart from the first: within {gap:.2f}", x=first, xanchor="left", y=1, yref="paper", yanchor="bottom",
             showarrow=False, font={"size": 12, "color": colors.muted},
         )  # fmt: skip
     told = rows["rank"] <= (rows["rank"].min() + (gap or 0.0))
@@ -349,10 +353,10 @@ def rank_figure(ranks: pd.DataFrame, *, recommended: str | None = None, theme: T
 
 def critical_difference(ranks: pd.DataFrame) -> float | None:
     """Return the critical difference that came with average ranks: in a column, or in ``attrs``."""
-    if "critical_difference" in ranks.columns and len(ranks):
-        return float(ranks["critical_difference"].iloc[0])
     found = ranks.attrs.get("critical_difference")
-    return None if found is None else float(found)
+    if "critical_difference" in ranks.columns and len(ranks):
+        found = ranks["critical_difference"].iloc[0]
+    return None if found is None or pd.isna(found) else float(found)
 
 
 # the parts the pictures share
@@ -367,9 +371,10 @@ def _dress(figure: go.Figure, theme: Theme, title: str, *, height: int) -> go.Fi
 
 
 def _curves(
-    figure: go.Figure, table: pd.DataFrame, x: str, y: str, highlight: Sequence[str], theme: Theme
+    figure: go.Figure, table: pd.DataFrame, x: str, y: str, highlight: Sequence[str] | None, theme: Theme
 ) -> go.Figure:
-    names = _ordered(table["recipe"], highlight)
+    names = _ordered(table["recipe"], highlight or ())
+    highlight = names[:COLORED] if highlight is None else highlight
     colors = _colors(names, highlight, theme)
     for name in reversed(names):
         part, big = table[table["recipe"] == name], name in highlight

@@ -81,9 +81,7 @@ def subgroup_table(outcome: Outcome, *, bins: int = 10) -> pd.DataFrame:
     partition = EqualWidth(bins)
     numbers = np.asarray(partition(outcome.scores))
     edges = np.arange(bins + 1) / bins
-    best, _ = subgroup_thresholds(
-        outcome.scores, outcome.labels, outcome.costs, numbers, target=_target(outcome)
-    )
+    best, _ = subgroup_thresholds(outcome.scores, outcome.labels, outcome.costs, numbers, target=_target(outcome))
     present = np.unique(numbers)
     paid = as_host(outcome.costs.incurred(outcome.labels, outcome.decisions))
     return pd.DataFrame(
@@ -134,7 +132,11 @@ def brier_table(outcomes: Mapping[str, Outcome], *, points: int = 101) -> pd.Dat
     parts = []
     for name, outcome in outcomes.items():
         curve, best = brier_curve(outcome.scores, outcome.labels), optimal_cost_curve(outcome.scores, outcome.labels)
-        columns = {"proportion": at, "loss": _on_steps(curve.x, curve.y, at), "best_loss": np.interp(at, best.x, best.y)}
+        columns = {
+            "proportion": at,
+            "loss": _on_steps(curve.x, curve.y, at),
+            "best_loss": np.interp(at, best.x, best.y),
+        }
         share = float(outcome.labels.mean())
         parts.append(pd.DataFrame({"recipe": name, **columns, "area": curve.area, "positive_share": share}))
     return _stacked(parts, ["recipe", "proportion", "loss", "best_loss", "area", "positive_share"])

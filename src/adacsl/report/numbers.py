@@ -3,36 +3,62 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 
-def show(value: float | None) -> str:
-    """Return four digits, without exponents where they can be avoided; the page's scripts write numbers alike.
+DASH = "\u2013"
+MINUS = "\u2212"
+
+
+def show(value: float | None, digits: int = 4) -> str:
+    """Return a few digits, without exponents where they can be avoided; the page's scripts write numbers alike.
 
     Examples
     --------
-    >>> [show(v) for v in (0.263333, 1234567.0, -0.5, 3, float("nan"), 2e-7)]
-    ['0.2633', '1,234,567', '−0.5', '3', '–', '2.00e-7']
+    >>> [show(v) for v in (0.263333, 1234567.0, 3, 2e-7)]
+    ['0.2633', '1,234,567', '3', '2.00e-7']
     """
     if value is None or not math.isfinite(value):
-        return "–"
+        return DASH
     if value == 0:
         return "0"
     size = abs(float(value))
-    sign = "−" if value < 0 else ""
+    sign = MINUS if value < 0 else ""
     if size >= 999.5:
         return f"{sign}{size:,.0f}"
     if size < 1e-4:
-        digits, exponent = f"{size:.2e}".split("e")
-        return f"{sign}{digits}e{int(exponent)}"
-    return f"{sign}{float(f'{size:.4g}'):.12g}"
+        mantissa, exponent = f"{size:.2e}".split("e")
+        return f"{sign}{mantissa}e{int(exponent)}"
+    return f"{sign}{float(f'{size:.{digits}g}'):.12g}"
+
+
+def show_column(values: Iterable[float]) -> list[str]:
+    """Return numbers with equally many decimals: four digits for the largest, at least two for the smallest.
+
+    Examples
+    --------
+    >>> show_column([1.5, 0.25, 0.1234567])
+    ['1.500', '0.250', '0.123']
+    """
+    numbers = [float(value) for value in values]
+    sizes = [abs(value) for value in numbers if math.isfinite(value) and value != 0]
+    if not sizes or min(sizes) < 1e-4:
+        return [show(value) for value in numbers]
+    decimals = max(3 - math.floor(math.log10(max(sizes))), 1 - math.floor(math.log10(min(sizes))), 0)
+    if max(sizes) >= 999.5:
+        decimals = 0
+    return [
+        DASH if not math.isfinite(value) else f"{MINUS if value < 0 else ''}{abs(value):,.{min(decimals, 6)}f}"
+        for value in numbers
+    ]
 
 
 def show_percent(share: float | None) -> str:
     """Return a share as a percentage with one digit at most."""
-    return "–" if share is None or not math.isfinite(share) else f"{show(round(share * 100, 1))} %"
+    return DASH if share is None or not math.isfinite(share) else f"{show(round(share * 100, 1))} %"
 
 
-def with_unit(value: float | None, unit: str) -> str:
+def with_unit(value: float | None, unit: str, digits: int = 4) -> str:
     """Return a number with its unit, if it has one."""
-    text = show(value)
-    return f"{text} {unit}" if unit and text != "–" else text
+    text = show(value, digits)
+    return f"{text} {unit}" if unit and text != DASH else text

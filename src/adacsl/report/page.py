@@ -39,6 +39,8 @@ PAGE_BYTES = 5_900_000
 
 FEWEST_ROWS = 200
 
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)")
+
 RULES = (
     ("yours", "your threshold"),
     ("cheapest", "cheapest with hindsight"),
@@ -75,7 +77,12 @@ def render_report(data: ReportData) -> str:
         "themes": {theme: house_template(theme).to_plotly_json() for theme in PALETTES},
         "figures": {name: _figure_spec(figure) for name, figure in figures.items()},
         "views": [
-            {"data": view["data"], "ratio": view["ratio"], "recommended": view["recommended"], "threshold": view["curve"]}
+            {
+                "data": view["data"],
+                "ratio": view["ratio"],
+                "recommended": view["recommended"],
+                "threshold": view["curve"],
+            }
             for view in views
         ],
     }
@@ -85,6 +92,7 @@ def render_report(data: ReportData) -> str:
         "title": data.title,
         "views": views,
         "ranks": ranks,
+        "overall": data.overall,
         "facts": data.facts,
         "classes": data.classes,
         "rules": RULES,
@@ -107,6 +115,7 @@ def _view(data: ReportData, view: View, number: int, figures: dict[str, Any]) ->
     """Return what the template says about one data set at one ratio, and add its pictures to ``figures``."""
     key = f"view-{number}"
     recommended = data.recommended_of(view)
+    headline, _, rest = _SENTENCE_END.sub("\0", data.verdicts[view], count=1).partition("\0")
     outcomes = data.outcomes_of(view)
     curve = f"{key}-threshold"
     if outcomes:
@@ -118,6 +127,8 @@ def _view(data: ReportData, view: View, number: int, figures: dict[str, Any]) ->
         "ratio": f"{view[1]:g}",
         "label": _label(data, view),
         "verdict": data.verdicts[view],
+        "headline": headline,
+        "rest": rest,
         "recommended": recommended,
         "curve": curve,
         "explorable": bool(outcomes),

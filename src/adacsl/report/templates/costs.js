@@ -167,7 +167,7 @@ const adacsl = (() => {
     const costs = priced(sample, ratio);
     const curve = cuts(sample, costs);
     const best = cheapest(sample, curve);
-    const at = threshold === null ? best.value : onGrid(threshold, sample.kind);
+    const at = threshold === null ? best.value : threshold;
     const above = (value) => (i) => sample.scores[i] > value;
     return {
       threshold: at,
@@ -182,5 +182,5 @@ const adacsl = (() => {
     };
   }
 
-  return { decode, bytes, prepare, explore, isCut, onGrid };
+  return { decode, bytes, prepare, explore, isCut };
 })();

@@ -71,13 +71,15 @@
       }
       layout.font = { ...layout.font, size: 12 };
     }
-    // a legend above the plot grows upwards: leave it room for its lines
+    // without a title the room on top is the legend's, which grows upwards line by line
+    layout.height -= 42;
+    layout.margin = { ...layout.margin, t: 14 };
     if (layout.showlegend !== false) {
       const names = spec.data.filter((trace) => trace.showlegend !== false && trace.name).map((trace) => trace.name);
       const longest = Math.max(0, ...names.map((name) => name.length)) * 7.2 + 44;
       const lines = Math.ceil(names.length / Math.max(1, Math.floor((width - 40) / longest)));
-      const extra = names.length > 1 ? lines * 20 + 14 : 14;
-      layout.height += extra;
+      const extra = names.length > 1 || layout.showlegend ? lines * 20 + 14 : 14;
+      layout.height += extra - 14;
       layout.margin = { ...layout.margin, t: extra };
     }
     return spec;
@@ -94,7 +96,7 @@
   }
 
   const places = () => $$(".plot", $("main")).filter((place) => !place.closest("[hidden]"));
-  const drawAll = () => Promise.all(places().map(draw));
+  const drawAll = () => plotly.then(() => Promise.all(places().map(draw)));
 
   // views
 
@@ -106,7 +108,7 @@
     explorer.hidden = !report.views[index].samples.length;
     slot.append(explorer);
     if (!explorer.hidden) startExplorer();
-    drawAll();
+    return drawAll();
   }
 
   function selectViews() {
@@ -182,7 +184,7 @@
     const { ownCosts } = view.samples[state.sample];
     $("#ratio-label").textContent = ownCosts
       ? "Cost of a miss, times"
-      : "Cost ratio: how many false alarms one miss is worth";
+      : "Cost of a miss, in false alarms";
     const [low, high] = ratioRange(view.samples[state.sample].ratio);
     ratio.min = Math.log10(low).toFixed(2);
     ratio.max = Math.log10(high).toFixed(2);
@@ -236,7 +238,7 @@
       const row = $(`[data-rule="${rule}"]`);
       const cell = (name) => $(`[data-field="${name}"]`, row);
       const at = thresholds[rule];
-      put(cell("threshold"), at === null ? "own of each row" : show(Math.max(at, 0)), at);
+      put(cell("threshold"), at === null ? sample.ownCosts || rule !== "decided" ? "own of each" : "varies" : show(Math.max(at, 0)), at);
       put(cell("mean"), withUnit(show(result.mean)), result.mean);
       put(cell("total"), withUnit(show(result.total)), result.total);
       put(cell("normalized"), show(result.normalized), result.normalized);
@@ -247,8 +249,8 @@
     const note = $("#sample-note");
     note.hidden = sample.n === sample.all;
     note.textContent =
-      `Estimated from ${show(sample.n)} of ${show(sample.all)} test rows, drawn separately from each class and ` +
-      "weighted back, so that the page stays small. The tables above use all rows.";
+      `Estimated from ${show(sample.n)} of ${show(sample.all)} test cases, drawn separately from each class and ` +
+      "weighted back, so that the page stays small. The tables above use all cases.";
   }
 
   function fillMatrix() {
@@ -259,7 +261,7 @@
       cell.dataset.count = String(counts[name]);
       cell.dataset.money = String(money[name]);
       $(".money", cell).textContent = withUnit(show(money[name]));
-      $(".count", cell).textContent = `${Math.round(counts[name]).toLocaleString("en")} rows`;
+      $(".count", cell).textContent = `${Math.round(counts[name]).toLocaleString("en")} cases`;
       cell.style.setProperty("--share", dearest ? String(Math.abs(money[name]) / dearest) : "0");
     }
   }
@@ -269,12 +271,12 @@
     const { chosen, cheapest, best, threshold } = state.now;
     const saved = chosen.total - best.total;
     const text =
-      `Deciding “${report.classes[1]}” above ${show(Math.max(threshold, 0))} costs ${withUnit(show(chosen.mean))} per row` +
+      `Deciding “${report.classes[1]}” above ${show(Math.max(threshold, 0))} costs ${withUnit(show(chosen.mean))} per case` +
       (Number.isFinite(chosen.savings) ? `, ${percent(Math.abs(chosen.savings))} ${chosen.savings < 0 ? "more" : "less"} ` +
         "than the best constant decision. " : ". ") +
       (saved > Math.abs(best.total) * 1e-9
-        ? `With hindsight ${show(Math.max(cheapest.value, 0))} would have been cheapest: ${withUnit(show(best.mean))} per row.`
-        : "No threshold is cheaper on these rows.");
+        ? `With hindsight ${show(Math.max(cheapest.value, 0))} would have been cheapest: ${withUnit(show(best.mean))} per case.`
+        : "No threshold is cheaper on these cases.");
     // a screen reader should hear where the slider stops, not every step
     clearTimeout(saying);
     saying = setTimeout(() => ($("#explorer-summary").textContent = text), 200);
@@ -282,7 +284,7 @@
 
   let scheduled = false;
   function schedulePlot() {
-    if (scheduled) return;
+    if (scheduled || !window.Plotly) return;
     scheduled = true;
     requestAnimationFrame(() => {
       scheduled = false;
@@ -346,7 +348,7 @@
     clearTimeout(resizing);
     resizing = setTimeout(drawAll, 120);
   });
-  darkness.addEventListener("change", drawAll);
+  darkness.addEventListener("change", () => drawAll());
   function print(now) {
     printing = now;
     drawAll();
@@ -365,7 +367,6 @@
 
   wireExplorer();
   selectViews();
-  showView(report.start);
-  plotly.then(drawAll).then(() => (document.documentElement.dataset.ready = "true"));
+  showView(report.start).then(() => (document.documentElement.dataset.ready = "true"), () => {});
   window.adacslReport = { report, state, sampleOf, explore: adacsl.explore };
 })();

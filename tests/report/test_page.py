@@ -1,0 +1,276 @@
+"""The page as a file: complete, small, safe, and written whole or not at all."""
+
+import base64
+import errno
+import html.parser
+import json
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from adacsl.report import page
+from adacsl.report.data import ReportData
+from adacsl.report.page import drawn_rows, render_report, write_report
+
+ROOT = Path(__file__).resolve().parents[2]
+HOSTILE = "</script><img src=x onerror=\"alert('x')\">&<b>\u2028\u2029<!--"
+
+
+class Parsed(html.parser.HTMLParser):
+    """Elements, their attributes, and the text of scripts."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements, self.ids, self.scripts, self.text = [], [], {}, ""
+        self._open = None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self.ids += [value for name, value in attrs if name == "id"]
+        self._open = dict(attrs).get("id", "script") if tag in ("script", "style") else None
+
+    def handle_endtag(self, tag):
+        self._open = None
+
+    def handle_data(self, data):
+        if self._open:
+            self.scripts[self._open] = self.scripts.get(self._open, "") + data
+        else:
+            self.text += data
+
+
+@pytest.fixture(scope="module")
+def small(made):
+    return made(ratios=(8.0,), rows=30, seeds=2, recipes=["ce", "adacsl-cv"])
+
+
+@pytest.fixture(scope="module")
+def text(report):
+    return render_report(report)
+
+
+@pytest.fixture(scope="module")
+def parsed(text):
+    return Parsed(text)
+
+
+def payload(text):
+    return json.loads(Parsed(text).scripts["report-data"])
+
+
+# what is in it
+
+
+def test_page_is_small_and_complete(text, parsed):
+    assert len(text.encode()) < 6_000_000
+    sources = [attrs for tag, attrs in parsed.elements for name in ("src", "href") if attrs.get(name, "#")[0] != "#"]
+    assert sources == []
+    assert not [tag for tag, _ in parsed.elements if tag in ("link", "iframe", "img", "object")]
+
+
+def test_ids_are_unique_and_links_lead_somewhere(parsed):
+    assert len(parsed.ids) == len(set(parsed.ids))
+    goals = {attrs["href"][1:] for tag, attrs in parsed.elements if tag == "a"}
+    assert goals <= set(parsed.ids)
+    named = [
+        attrs[key]
+        for _, attrs in parsed.elements
+        for key in ("aria-labelledby", "aria-describedby", "for")
+        if attrs.get(key)
+    ]
+    assert {name for names in named for name in names.split()} <= set(parsed.ids)
+
+
+def test_verdicts_and_all_numbers_are_there_without_scripts(report, parsed):
+    words = " ".join(parsed.text.split())
+    for view in report.views:
+        assert report.verdicts[view] in words
+    for name, value in report.facts.items():
+        assert name in words
+        assert value in words
+    assert "1,200 test cases" in words
+    assert "Scripts are off" in words
+
+
+def test_every_picture_has_words_and_a_table(text, parsed):
+    figures = payload(text)["figures"]
+    drawn = {attrs["data-figure"] for _, attrs in parsed.elements if "data-figure" in attrs}
+    assert drawn == {name for name in figures if not name.endswith("-threshold")}
+    for _, attrs in parsed.elements:
+        if "plot" in attrs.get("class", "").split():
+            assert attrs["role"] == "img"
+            assert len(attrs["aria-label"]) > 30
+
+
+def test_policy_lets_only_our_scripts_run(text, parsed):
+    policy = next(attrs["content"] for tag, attrs in parsed.elements if attrs.get("http-equiv"))
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe-inline" not in policy.split("style-src")[0]
+    assert "connect-src" not in policy
+
+
+def test_embedded_rows_are_the_test_rows(report, text):
+    found = payload(text)
+    view = report.views.index(("breast-cancer", 8.0))
+    sample = next(s for s in found["views"][view]["samples"] if s["name"] == "adacsl-cv")
+    outcome = report.outcomes[("breast-cancer", 8.0, "adacsl-cv")]
+    packed = found["arrays"][sample["scores"]]
+    assert packed["kind"] == "f4"
+    scores = np.frombuffer(base64.b64decode(packed["data"]), dtype="<f4")
+    np.testing.assert_array_equal(scores, outcome.scores)
+    assert sample["costs"] == {"fp": 1.0, "fn": 8.0, "tp": 0.0, "tn": 0.0}
+    # ce, ce-bayes and ce-tuned have the same scores, also at other ratios: written once
+    shared = {s["scores"] for v in found["views"] for s in v["samples"] if s["name"].startswith("ce")}
+    assert len(shared) == 1
+
+
+def test_rendering_twice_gives_the_same_page(small):
+    assert render_report(small) == render_report(small)
+
+
+def test_least_there_can_be_is_a_verdict_and_a_summary(report):
+    rows = report.summary[["data", "ratio", "recipe", "n", "cost", "low", "high"]]
+    bare = ReportData("Bare", {("breast-cancer", 8.0): "Take ce."}, {}, report.results.iloc[:0], rows)
+    words = Parsed(render_report(bare)).text
+    assert "Take ce." in words
+    assert "Where the cost comes from" not in words
+
+
+def test_one_repetition_has_no_interval(report):
+    rows = report.summary.assign(low=np.nan, high=np.nan, p=np.nan, n=1)
+    single = ReportData("One", dict(report.verdicts), {}, report.results, rows)
+    assert "one repetition: no interval" in render_report(single)
+
+
+def test_long_verdict_is_a_headline_and_the_rest(report):
+    view = report.views[0]
+    data = ReportData(
+        "Long", {view: "Take ce. It costs 0.2 per case; others are worse."}, {}, report.results, report.summary
+    )
+    words = " ".join(Parsed(render_report(data)).text.split())
+    assert "Take ce. It costs 0.2 per case; others are worse." in words
+
+
+# rows
+
+
+def test_few_rows_are_all_kept():
+    rows, weights = drawn_rows(np.array([0, 1, 0]), 3)
+    assert rows.tolist() == [0, 1, 2]
+    assert weights == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(("positives", "limit"), [(10, 100), (900, 100), (500, 100), (0, 50), (1000, 50)])
+def test_drawn_rows_stand_for_all_rows_of_their_class(positives, limit):
+    labels = np.random.default_rng(0).permutation(np.arange(1000) < positives).astype(int)
+    rows, weights = drawn_rows(labels, limit)
+    assert len(rows) <= limit
+    assert len(set(rows.tolist())) == len(rows)
+    counts = np.bincount(labels[rows], minlength=2) * np.array(weights)
+    assert counts == pytest.approx(np.bincount(labels, minlength=2))
+    if 0 < positives <= limit // 2:
+        assert labels[rows].sum() == positives  # rare positives are never thrown away
+    again, _ = drawn_rows(labels, limit)
+    assert rows.tolist() == again.tolist()
+
+
+def test_many_methods_share_the_room(made, monkeypatch):
+    report = made(ratios=(8.0,), rows=400)
+    whole = len(render_report(report).encode())
+    monkeypatch.setattr(page, "PAGE_BYTES", whole - 20_000)
+    smaller = render_report(report)
+    assert len(smaller.encode()) <= whole - 20_000
+    samples = payload(smaller)["views"][0]["samples"]
+    assert all(sample["all"] == 2000 for sample in samples)
+    assert all(sample["weights"] != [1.0, 1.0] for sample in samples)
+
+
+# strangers' words
+
+
+def test_hostile_names_stay_words(made):
+    report = made(ratios=(8.0,), rows=40, seeds=2, data=(HOSTILE, "a", "b"), text=lambda value: value + HOSTILE)
+    text = render_report(report)
+    parsed = Parsed(text)
+    assert not [tag for tag, _ in parsed.elements if tag in ("img", "b")]
+    assert not [attrs for _, attrs in parsed.elements if "onerror" in attrs]
+    assert text.count("<script") == 3
+    assert text.lower().count("</script") == 3
+    embedded = parsed.scripts["report-data"]
+    assert not re.search("[<>&\u2028\u2029]", embedded)
+    assert payload(text)["classes"] == ["benign" + HOSTILE, "malignant" + HOSTILE]
+
+
+# writing
+
+
+def test_report_is_written_into_new_folders(small, tmp_path):
+    report = small
+    path = write_report(report, tmp_path / "new" / "folder" / "report.html")
+    assert path.read_text(encoding="utf-8") == render_report(report)
+    assert path.stat().st_mode & 0o777 == 0o666 & ~page._umask()
+    assert [p.name for p in path.parent.iterdir()] == ["report.html"]
+
+
+def test_folder_is_no_place_for_a_report(small, tmp_path):
+    with pytest.raises(IsADirectoryError, match="is a folder; name a file such as report.html"):
+        write_report(small, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "words"),
+    [(errno.EACCES, PermissionError, "Permission denied"), (errno.ENOSPC, OSError, "No space left on device")],
+)
+def test_failed_write_is_one_line_and_leaves_the_old_page(small, tmp_path, monkeypatch, number, kind, words):
+    path = tmp_path / "report.html"
+    path.write_text("old")
+
+    def fail(handle):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(kind, match=rf"^cannot write the report .*report.html: {words}; free space or choose another"):
+        write_report(small, path)
+    assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+    assert path.read_text() == "old"
+
+
+def test_file_where_a_folder_should_be(small, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="^cannot write the report"):
+        write_report(small, tmp_path / "file" / "report.html")
+
+
+def test_full_disk_leaves_nothing_half_written(tmp_path):
+    """A real limit of the system, in a process of its own."""
+    script = textwrap.dedent("""
+        import resource, sys
+        from pathlib import Path
+        from adacsl.report.page import _replace
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+        try:
+            _replace(Path(sys.argv[1]), b"x" * 100_000)
+        except OSError as error:
+            print(type(error).__name__)
+    """)
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "r.html")], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "OSError"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_templates_are_part_of_the_package():
+    hatchling = pytest.importorskip("hatchling.builders.wheel", reason="hatchling is not installed")
+    builder = hatchling.WheelBuilder(str(ROOT))
+    found = {file.distribution_path for file in builder.recurse_included_files()}
+    assert {
+        f"adacsl/report/templates/{name}" for name in ("report.html.j2", "page.css", "page.js", "costs.js")
+    } <= found
