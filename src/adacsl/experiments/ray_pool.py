@@ -128,7 +128,7 @@ def _connect(address: str | None, *, workers: int | None, gpus: float) -> bool:
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     try:
         if address is None:
-            ray.init(num_cpus=workers, include_dashboard=False, **quiet)
+            ray.init(address="local", num_cpus=workers, include_dashboard=False, **quiet)
         else:
             ray.init(address=address, **quiet)
     except (ConnectionError, RuntimeError, ValueError) as error:
