@@ -21,9 +21,9 @@ with requires("sklearn"):
     import sklearn
     from sklearn.base import MetaEstimatorMixin, clone
     from sklearn.pipeline import Pipeline
-    from sklearn.utils import _safe_indexing, check_random_state, get_tags
+    from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
     from sklearn.utils.metaestimators import available_if
-    from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+    from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter, validate_data
 
 Array = Any
 Numbers = np.ndarray[Any, Any]
@@ -39,7 +39,7 @@ def _gives_probabilities(self: AdaptiveCostClassifier) -> bool:
     return hasattr(self.estimators_[0] if hasattr(self, "estimators_") else self.estimator, "predict_proba")
 
 
-class AdaptiveCostClassifier(MetaEstimatorMixin, CostClassifier):
+class AdaptiveCostClassifier(MetaEstimatorMixin, CostClassifier):  # type: ignore[misc]  # scikit-learn has no types
     """Make any scikit-learn classifier minimise cost: its sample weights follow the validation cost (AdaCSL).
 
     Each round trains with the negatives weighted by the controller, measures held-out rows and corrects the weight;
@@ -194,8 +194,9 @@ class AdaptiveCostClassifier(MetaEstimatorMixin, CostClassifier):
         """
         self._check_settings()
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        validate_data(self, X, reset=True, skip_check_array=True)
-        rows = self._collect_rows(X, y, sample_weight, groups, as_costs(fp, fn, tp, tn, self.costs))
+        rows = self._collect_rows(
+            self._check_features(X, reset=True), y, sample_weight, groups, as_costs(fp, fn, tp, tn, self.costs)
+        )
         folds = self._splits(rows, seed)
         self.costs_ = self._class_costs(rows)
         self.target_ = self._targets()[0]
@@ -220,9 +221,20 @@ class AdaptiveCostClassifier(MetaEstimatorMixin, CostClassifier):
         if self.patience is not None and (not isinstance(self.patience, Integral) or self.patience < 1):
             raise ValueError(f"patience must be None or a whole number of at least 1, got {self.patience!r}")
 
+    def _check_features(self, X: Any, *, reset: bool) -> Any:  # noqa: N803
+        """Leave the content to the estimator; remember (or compare) the features' names and number."""
+        if not reset and hasattr(self, "n_features_in_") and getattr(X, "ndim", 2) == 1:
+            raise ValueError(
+                f"X must have rows and columns, got shape {X.shape}. Reshape your data: reshape(1, -1) for one row"
+            )
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        rows = indexable(X)[0]
+        if _num_samples(rows) == 0:
+            raise ValueError("X is empty: found 0 sample(s) while a minimum of 1 is required")
+        return rows
+
     def _more_rows(self, X: Any) -> Any:  # noqa: N803
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return X
+        return self._check_features(X, reset=False)
 
     def _kind_of_training(self) -> str:
         has_passes = hasattr(self.estimator, "partial_fit") and _takes(self.estimator.partial_fit, "sample_weight")
@@ -310,9 +322,9 @@ class AdaptiveCostClassifier(MetaEstimatorMixin, CostClassifier):
             return chosen
         for half in (first, ~first):
             judged = [self._judge(self.target_, np.where(half, np.nan, s), rows) for s in scores]
-            best = min(range(len(scores)), key=lambda number: judged[number].cost)  # noqa: B023  used at once
+            best = min(range(len(scores)), key=lambda number: judged[number].cost)
             # a tuned threshold is the other half's too: on the scale of threshold_ it is a shift of the logits
-            shift = float(_logit(np.float64(self.threshold_)) - _logit(np.float64(judged[best].threshold)))
+            shift = float(_logit(self.threshold_) - _logit(judged[best].threshold))
             chosen[half] = _moved(scores[best][half], shift)
         return chosen
 
@@ -321,13 +333,13 @@ class AdaptiveCostClassifier(MetaEstimatorMixin, CostClassifier):
     def decision_scores(self, X: Any) -> Numbers:  # noqa: N803
         """Return the raw scores, to be compared with ``threshold_``: what the cost-weighted models say."""
         check_is_fitted(self)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        X = self._check_features(X, reset=False)  # noqa: N806
         found = [raw_scores(model, X) for model in self.estimators_]
         if len(found) == 1:
             return _moved(found[0], self.shift_)
         return _sigmoid(np.mean([_logit(scores) for scores in found], axis=0) + self.shift_)
 
-    @available_if(_gives_probabilities)
+    @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Numbers:  # noqa: N803
         """Return probabilities, corrected for the cost weighting; columns in the order of ``classes_``."""
         return super().predict_proba(X)
@@ -421,7 +433,7 @@ def _of_all_rows(scores: Numbers, which: Numbers, n: int) -> Numbers:
     total, count = np.zeros(n), np.zeros(n)
     np.add.at(total, which, scores)
     np.add.at(count, which, 1)
-    return np.divide(total, count, out=np.full(n, np.nan), where=count > 0)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
 def _takes(function: Any, parameter: str) -> bool:
@@ -432,9 +444,9 @@ def _moved(scores: Numbers, shift: float) -> Numbers:
     return scores if shift == 0.0 else _sigmoid(_logit(scores) + shift)
 
 
-def _logit(scores: Numbers) -> Numbers:
-    inside = np.clip(scores, *LOGIT_LIMITS)
-    return np.log(inside / (1.0 - inside))
+def _logit(scores: Numbers | float) -> Numbers:
+    inside = np.clip(np.asarray(scores), *LOGIT_LIMITS)
+    return np.asarray(np.log(inside / (1.0 - inside)))
 
 
 def _sigmoid(logits: Numbers) -> Numbers:

@@ -38,7 +38,7 @@ with requires("keras"):
 Array = Any
 
 SETTINGS = ("target", "update", "damping", "bounds", "tolerance", "search", "ties")
-PARTITIONS = {kind.__name__: kind for kind in (Whole, EqualWidth, Quantile)}
+PARTITIONS: dict[str, Any] = {kind.__name__: kind for kind in (Whole, EqualWidth, Quantile)}
 
 
 @keras.saving.register_keras_serializable("adacsl")
@@ -112,13 +112,14 @@ class AdaptiveCrossEntropy(keras.losses.Loss):  # type: ignore[misc]
                 f"a partition of your own ({kind}) cannot be saved with the model; "
                 "save the weights, or load with compile=False"
             )
-        return super().get_config() | {
+        own = {
             "costs": controller.costs.to_json(),
             "from_logits": self.from_logits,
             "settings": json.dumps({name: getattr(controller, name) for name in SETTINGS}),
             "partition": {"kind": kind, "bins": getattr(controller.partition, "bins", None)},
             "state": json.dumps(controller.state_dict()),
         }
+        return dict(super().get_config()) | own
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> AdaptiveCrossEntropy:

@@ -29,7 +29,7 @@ with requires("skorch"):
     from adacsl.torch.losses import AdaptiveLoss
 
 
-class AdaptiveCrossEntropy(losses.AdaptiveCrossEntropy, nn.BCEWithLogitsLoss):
+class AdaptiveCrossEntropy(losses.AdaptiveCrossEntropy, nn.BCEWithLogitsLoss):  # type: ignore[misc]
     """The adaptive loss for nets with one output: ``NeuralNetBinaryClassifier``.
 
     :class:`adacsl.torch.AdaptiveCrossEntropy`, and a ``BCEWithLogitsLoss`` by type: that is how skorch knows that
@@ -37,7 +37,7 @@ class AdaptiveCrossEntropy(losses.AdaptiveCrossEntropy, nn.BCEWithLogitsLoss):
     """
 
 
-class AdaptiveSoftmaxCrossEntropy(losses.AdaptiveCrossEntropy, nn.CrossEntropyLoss):
+class AdaptiveSoftmaxCrossEntropy(losses.AdaptiveCrossEntropy, nn.CrossEntropyLoss):  # type: ignore[misc]
     """The adaptive loss for nets with two outputs: ``NeuralNetClassifier``, whose ``predict_proba`` is a softmax."""
 
 

@@ -30,7 +30,7 @@ STATE = "adacsl"
 """Under this name the state is kept in the checkpoint's trainer_state.json, among those of stateful callbacks."""
 
 
-class AdaptiveCost(TrainerCallback):  # type: ignore[misc]
+class AdaptiveCost(TrainerCallback):
     """Loss function, metric and callback for binary classification, heads with one or two logits.
 
     Give its parts to the ``Trainer``: ``compute_loss_func=cost.loss``, ``compute_metrics=cost.metrics`` and

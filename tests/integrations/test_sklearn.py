@@ -1,0 +1,483 @@
+"""scikit-learn: AdaptiveCostClassifier around any estimator, and the cost as a score."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.metrics import confusion_matrix
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    RepeatedStratifiedKFold,
+    TunedThresholdClassifierCV,
+    cross_val_score,
+    train_test_split,
+)
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from adacsl import AdaptiveCostClassifier, AdaptiveWeight, CostMatrix, EqualWidth
+from adacsl.integrations.sklearn import cost_scorer, mean_cost
+
+COSTS = CostMatrix(fp=1, fn=20)
+
+
+def made_up(n=600, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    return X, (X[:, 0] + 0.5 * X[:, 1] ** 2 + rng.normal(size=n) > 1.5).astype(int)
+
+
+def linear(**settings):
+    return AdaptiveCostClassifier(LogisticRegression(), COSTS, **({"random_state": 0} | settings))
+
+
+@pytest.fixture(scope="module")
+def data():
+    return made_up()
+
+
+# scikit-learn's own checks
+
+EXPECTED_FAILURES = {
+    f"check_sample_weight_equivalence_on_{kind}_data": "splits differ once rows are repeated or removed"
+    for kind in ("dense", "sparse")
+}
+
+
+@pytest.mark.filterwarnings("ignore:the positive class was not named")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@parametrize_with_checks(
+    [
+        AdaptiveCostClassifier(LogisticRegression(), random_state=0),
+        AdaptiveCostClassifier(SGDClassifier(loss="log_loss"), random_state=0),
+    ],
+    expected_failed_checks=lambda _: EXPECTED_FAILURES,
+    xfail_strict=True,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+# any estimator
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("estimator", "training"),
+    [
+        (LogisticRegression(), "refits"),
+        (LinearSVC(), "refits"),
+        (GaussianNB(), "refits"),
+        (RandomForestClassifier(20, min_samples_leaf=5), "refits"),
+        (HistGradientBoostingClassifier(max_iter=20), "refits"),
+        (make_pipeline(StandardScaler(), LogisticRegression()), "refits"),
+        (make_pipeline(StandardScaler(), make_pipeline(StandardScaler(), LogisticRegression())), "refits"),
+        (SGDClassifier(loss="log_loss"), "passes"),
+        (MLPClassifier((8,), max_iter=30), "passes"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseEstimator) else value,
+)
+def test_every_kind_of_estimator_becomes_cheaper_than_it_is_by_itself(estimator, training):
+    X, y = made_up(1200)
+    X, Z, y, z = train_test_split(X, y, test_size=0.5, random_state=0, stratify=y)
+    clf = AdaptiveCostClassifier(estimator, COSTS, random_state=0).fit(X, y)
+    plain = clone(estimator).fit(X, y)
+    assert clf._kind_of_training() == training
+    assert COSTS.mean(z, clf.predict(Z)) < COSTS.mean(z, plain.predict(Z))
+    assert hasattr(clf, "predict_proba") == hasattr(plain, "predict_proba")
+    assert clf.score(Z, z) == pytest.approx(-COSTS.mean(z, clf.predict(Z)))
+
+
+def test_one_round_is_plain_weighting(data):
+    X, y = data
+    clf = linear(rounds=1, validation=data).fit(X, y)
+    # the weights of a class, scaled to a mean of 1: scikit-learn's own way
+    weight = np.where(y == 1, 1.0, 1 / 20)
+    plain = LogisticRegression().fit(X, y, sample_weight=weight * len(y) / weight.sum())
+    np.testing.assert_allclose(clf.decision_scores(X), plain.predict_proba(X)[:, 1], rtol=1e-12)
+    assert clf.predict(X).tolist() == plain.predict(X).tolist()
+
+
+def test_the_rounds_are_the_paper_s_loop(data):
+    X, y = data
+    Z, z = made_up(400, seed=1)
+    model = LogisticRegression(tol=1e-10, max_iter=1000)
+    settings = {"update": "exponential", "damping": 1.0, "select": "last", "patience": None, "rounds": 4}
+    clf = AdaptiveCostClassifier(model, COSTS, validation=(Z, z), **settings).fit(X, y)
+    controller = AdaptiveWeight(COSTS)
+    for _ in range(4):
+        weight = np.where(y == 1, 1.0, controller.weight)
+        fitted = clone(model).fit(X, y, sample_weight=weight * len(y) / weight.sum())
+        controller.step(fitted.predict_proba(Z)[:, 1], z)
+    assert [s.lambda_ for s in clf.history_] == pytest.approx([s.lambda_ for s in controller.history], rel=1e-4)
+    assert clf.round_costs_ == pytest.approx([s.cost for s in controller.history])
+    assert clf.best_round_ == 3
+
+
+class Watched(ClassifierMixin, BaseEstimator):
+    """Tells how it was trained; its scores depend on the number of trainings only."""
+
+    def __init__(self, log=None, max_iter=1):
+        self.log = log
+        self.max_iter = max_iter
+
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        self.classes_ = np.asarray(classes)
+        self.passes_ = getattr(self, "passes_", 0) + 1
+        WATCHED.append((len(y), sample_weight[y == 0].mean() / sample_weight[y == 1].mean()))
+        return self
+
+    def predict_proba(self, X):
+        p = 1 / (1 + np.exp(-X[:, 0] + 0.5 * self.passes_))
+        return np.stack((1 - p, p), axis=1)
+
+    def fit(self, X, y):
+        raise AssertionError("only passes are wanted")
+
+
+WATCHED = []
+
+
+def test_passes_train_with_the_controllers_weight(data):
+    WATCHED.clear()
+    clf = AdaptiveCostClassifier(Watched(), COSTS, rounds=5, every=2, random_state=0, patience=None).fit(*data)
+    weights = [ratio for _, ratio in WATCHED]
+    assert [n for n, _ in WATCHED] == [480] * 5
+    assert len(clf.history_) == 2
+    expected = [0.05, 0.05, clf.history_[0].weight, clf.history_[0].weight, clf.history_[1].weight]
+    assert weights == pytest.approx(expected)
+    assert clf.estimators_[0].passes_ == clf.best_round_ + 1  # the cheapest pass, not the last
+    assert clf.round_costs_[clf.best_round_] == min(clf.round_costs_)
+
+
+def test_patience_ends_the_rounds(data):
+    WATCHED.clear()
+    clf = AdaptiveCostClassifier(Watched(), COSTS, rounds=50, patience=3, random_state=0).fit(*data)
+    assert len(clf.round_costs_) == clf.best_round_ + 4
+
+
+def test_warm_start_is_for_solvers_only(data):
+    fits = []
+
+    class Forest(RandomForestClassifier):
+        def fit(self, X, y, sample_weight=None):
+            fits.append(self.warm_start)
+            return super().fit(X, y, sample_weight)
+
+    class Solver(LogisticRegression):
+        def fit(self, X, y, sample_weight=None):
+            fits.append(self.warm_start)
+            return super().fit(X, y, sample_weight)
+
+    AdaptiveCostClassifier(Forest(5), COSTS, rounds=2, random_state=0).fit(*data)
+    assert fits == [False, False]
+    fits.clear()
+    AdaptiveCostClassifier(Solver(), COSTS, rounds=2, random_state=0).fit(*data)
+    assert fits == [False, True]
+
+
+def test_regularisation_keeps_its_strength(data):
+    X, y = data
+    for scale in (1e-9, 1e9):
+        scaled = CostMatrix(fp=scale, fn=20 * scale)
+        clf = AdaptiveCostClassifier(LogisticRegression(), scaled, random_state=0).fit(X, y)
+        assert clf.predict(X).tolist() == linear().fit(X, y).predict(X).tolist()
+
+
+def test_extreme_ratios_decide_for_one_class(data):
+    X, y = data
+    assert set(AdaptiveCostClassifier(LogisticRegression(), CostMatrix(fp=1e-9, fn=1e9)).fit(X, y).predict(X)) == {1}
+    assert set(AdaptiveCostClassifier(LogisticRegression(), CostMatrix(fp=1e3, fn=1e-9)).fit(X, y).predict(X)) == {0}
+
+
+# cross-fitting, estimates, probabilities
+
+
+def test_cross_fitting_averages_the_folds(data):
+    X, y = data
+    clf = linear(cv=4).fit(X, y)
+    assert len(clf.estimators_) == 4
+    assert not np.isnan(clf.oof_scores_).any()
+    logits = np.mean([m.decision_function(X) for m in clf.estimators_], axis=0)
+    np.testing.assert_allclose(clf.decision_scores(X), 1 / (1 + np.exp(-logits)), rtol=1e-9)
+    assert clf.estimated_cost_.low < clf.estimated_cost_.estimate < clf.estimated_cost_.high
+    assert len(clf.history_) == len(clf.round_costs_)  # one controller for all folds
+
+
+def test_splitters_of_ones_own(data):
+    X, y = data
+    groups = np.arange(len(y)) // 3
+    assert len(linear(cv=KFold(3)).fit(X, y).estimators_) == 3
+    assert len(linear(cv=RepeatedStratifiedKFold(n_splits=2, n_repeats=2)).fit(X, y).estimators_) == 4
+    clf = linear().fit(X, y, groups=groups)
+    held_out = set(groups[~np.isnan(clf.oof_scores_)])
+    assert held_out.isdisjoint(groups[np.isnan(clf.oof_scores_)])
+
+
+def test_the_estimate_is_near_the_cost_on_new_data():
+    X, y = made_up(1500)
+    Z, z = made_up(20000, seed=1)
+    for settings in ({"cv": 5}, {"cv": 5, "decide": "tuned"}, {"cv": 5, "decide": "bayes"}):
+        clf = linear(**settings).fit(X, y)
+        true = COSTS.mean(z, clf.predict(Z))
+        assert clf.estimated_cost_.low * 0.9 < true < clf.estimated_cost_.high * 1.1, settings
+
+
+def test_probabilities_are_corrected():
+    X, y = made_up(4000)
+    clf = linear(cv=5).fit(X, y)
+    proba = clf.predict_proba(X)
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+    assert proba[:, 1].mean() == pytest.approx(y.mean(), abs=0.05)  # raw scores have a mean of about 0.5
+    assert abs(clf.decision_scores(X).mean() - y.mean()) > 0.15
+    np.testing.assert_array_equal(clf.predict(X) == 1, proba[:, 1] > COSTS.threshold)
+    np.testing.assert_array_equal(clf.predict(X) == 1, clf.decision_scores(X) > 0.5)
+
+
+def test_decide_bayes_undoes_the_whole_weight(data):
+    X, y = data
+    clf = linear(decide="bayes", rounds=3, select="last").fit(X, y)
+    weight = clf.history_[-2].weight  # the one the last round trained with
+    raw = clf.estimators_[0].decision_function(X)
+    np.testing.assert_allclose(clf.decision_scores(X), 1 / (1 + np.exp(-raw) / weight), rtol=1e-9)
+    assert clf.threshold_ == pytest.approx(COSTS.threshold)
+
+
+@pytest.mark.parametrize("target", ["bayes", "middle", 0.3])
+def test_targets(data, target):
+    clf = linear(target=target, partition=EqualWidth(2), bounds=(0.1, 10.0)).fit(*data)
+    assert clf.threshold_ == clf.target_ == clf.controller_.target
+    assert clf.target_ == pytest.approx({"bayes": 1 / 21, "middle": 1 / (1 + 20**0.5)}.get(target, target))
+
+
+# costs, weights, labels, data
+
+
+def test_costs_of_each_row(data):
+    X, y = data
+    amounts = np.random.default_rng(0).lognormal(3, 1, len(y))
+    clf = AdaptiveCostClassifier(LogisticRegression(), random_state=0).fit(X, y, fp=np.ones(len(y)), fn=amounts)
+    assert clf.costs_.fn == pytest.approx(amounts.mean())
+    seen = ~np.isnan(clf.oof_scores_)
+    # the controller measured the held-out rows at their own prices
+    found = clf.history_[0].cost
+    assert found == pytest.approx(
+        CostMatrix(fp=1.0, fn=amounts[seen]).mean(y[seen], _first_round(clf, X, y)[seen] > 0.5)
+    )
+    decided = clf.predict(X, fp=np.ones(len(y)), fn=amounts)
+    own = 1 / (1 + amounts)
+    np.testing.assert_array_equal(decided == 1, clf.predict_proba(X)[:, 1] > own)
+    assert clf.score(X, y, fp=1.0 + 0 * amounts, fn=amounts) == pytest.approx(
+        -CostMatrix(fp=1.0 + 0 * amounts, fn=amounts).mean(y, decided)
+    )
+
+
+def _first_round(clf, X, y):
+    train = np.isnan(clf.oof_scores_)
+    weight = np.where(y[train] == 1, 1.0, 1 / clf.costs_.ratio)
+    model = LogisticRegression().fit(X[train], y[train], sample_weight=weight * train.sum() / weight.sum())
+    return model.predict_proba(X)[:, 1]
+
+
+def test_rows_of_weight_zero_might_as_well_be_missing(data):
+    X, y = data
+    Z, z = np.concatenate((X, X[:50] + 3)), np.concatenate((y, 1 - y[:50]))
+    weight = np.concatenate((np.ones(len(y)), np.zeros(50)))
+    one, other = linear().fit(X, y), linear().fit(Z, z, sample_weight=weight)
+    np.testing.assert_allclose(one.decision_scores(X), other.decision_scores(X), rtol=1e-4)
+
+
+@pytest.mark.parametrize(("labels", "positive"), [(("no", "yes"), "yes"), (("ill", "well"), "ill"), ((-1, 1), None)])
+def test_labels(data, labels, positive):
+    X, y = data
+    flipped = positive == labels[0]
+    named = np.where(y == (0 if flipped else 1), labels[1], labels[0])
+    clf = linear(positive=positive).fit(X, named)
+    assert clf.positive_ == (positive or 1)
+    expected = linear().fit(X, y)
+    np.testing.assert_array_equal(clf.predict(X) == clf.positive_, expected.predict(X) == 1)
+    column = list(clf.classes_).index(clf.positive_)
+    np.testing.assert_allclose(clf.predict_proba(X)[:, column], expected.predict_proba(X)[:, 1])
+
+
+def test_tables_and_sparse_matrices(data):
+    X, y = data
+    expected = linear().fit(X, y).predict(X)
+    table = pd.DataFrame(X, columns=list("abcd"))
+    clf = linear().fit(table, y)
+    assert clf.feature_names_in_.tolist() == list("abcd")
+    np.testing.assert_array_equal(clf.predict(table), expected)
+    np.testing.assert_array_equal(linear().fit(sparse.csr_matrix(X), y).predict(sparse.csr_matrix(X)), expected)
+    with pytest.raises(ValueError, match="feature names"):
+        clf.predict(table.rename(columns={"a": "z"}))
+
+
+def test_pipelines_of_text():
+    texts = ["cheap pills now", "see you at lunch", "pills pills", "lunch tomorrow?"] * 20
+    spam = [1, 0, 1, 0] * 20
+    model = make_pipeline(TfidfVectorizer(), LogisticRegression())
+    clf = AdaptiveCostClassifier(model, COSTS, random_state=0).fit(texts, spam)
+    assert clf.predict(["pills for you", "see you at lunch tomorrow"]).tolist() == [1, 0]
+    assert clf.fit(pd.Series(texts), spam).predict(pd.Series(texts[:2])).tolist() == [1, 0]
+
+
+def test_pickle_clone_and_search(data):
+    X, y = data
+    clf = linear(cv=3).fit(X, y)
+    again = pickle.loads(pickle.dumps(clf))  # noqa: S301
+    np.testing.assert_array_equal(again.predict(X), clf.predict(X))
+    assert again.history_ == clf.history_
+    assert not hasattr(clone(clf), "estimators_")
+    search = GridSearchCV(linear(), {"estimator__C": [0.01, 1.0], "target": [0.5, 0.2]}, cv=2).fit(X, y)
+    assert set(search.best_params_) == {"estimator__C", "target"}
+    assert search.best_score_ < 0  # minus a cost
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_weights_reach_the_last_step_of_a_pipeline(data, routing):
+    X, y = data
+    pipe = make_pipeline(StandardScaler(), LogisticRegression())
+    with sklearn.config_context(enable_metadata_routing=routing):
+        clf = AdaptiveCostClassifier(pipe, COSTS, random_state=0, rounds=1, validation=(X, y)).fit(X, y)
+    weight = np.where(y == 1, 1.0, 1 / 20)
+    scaled = StandardScaler().fit_transform(X)  # unweighted: the scaler must not get the weights
+    plain = LogisticRegression().fit(scaled, y, sample_weight=weight * len(y) / weight.sum())
+    np.testing.assert_allclose(clf.decision_scores(X), plain.predict_proba(scaled)[:, 1], rtol=1e-9)
+
+
+def test_the_name_of_the_weights_can_be_given(data):
+    search = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=2)
+    with pytest.raises(TypeError, match="takes no sample_weight"):
+        AdaptiveCostClassifier(search, COSTS).fit(*data)
+    clf = AdaptiveCostClassifier(search, COSTS, weight_name="sample_weight", random_state=0).fit(*data)
+    assert clf.estimators_[0].best_params_["C"] in (0.1, 1.0)
+
+
+# errors
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "match"),
+    [
+        ({"estimator": KNeighborsClassifier()}, TypeError, "takes no sample_weight, neither in fit nor in partial_fit"),
+        ({"estimator": LogisticRegression(), "training": "passes"}, TypeError, "needs partial_fit with sample_weight"),
+        ({"estimator": KNeighborsClassifier(), "training": "refits"}, TypeError, "needs fit with sample_weight"),
+        ({"training": "slowly"}, ValueError, "training must be one of 'auto', 'passes', 'refits', got 'slowly'"),
+        ({"target": "auto"}, ValueError, "target must be a number, 'bayes' or 'middle', got 'auto'"),
+        ({"rounds": 0}, ValueError, "rounds must be 'auto' or a whole number of at least 1, got 0"),
+        ({"patience": 0}, ValueError, "patience must be None or a whole number of at least 1, got 0"),
+        ({"every": 0}, ValueError, "every must be a whole number of at least 1, got 0"),
+        ({"decide": "maybe"}, ValueError, "decide must be one of"),
+        ({"costs": 8}, TypeError, "costs must be a CostMatrix"),
+    ],
+)
+def test_wrong_settings(data, settings, error, match):
+    with pytest.raises(error, match=match):
+        AdaptiveCostClassifier(**({"estimator": LogisticRegression(), "costs": COSTS} | settings)).fit(*data)
+
+
+def test_an_estimator_without_scores(data):
+    class Decider(ClassifierMixin, BaseEstimator):
+        def fit(self, X, y, sample_weight=None):
+            self.classes_ = np.unique(y)
+            return self
+
+    with pytest.raises(TypeError, match="has neither predict_proba nor decision_function"):
+        AdaptiveCostClassifier(Decider(), COSTS).fit(*data)
+
+
+def test_one_class_is_an_error(data):
+    with pytest.raises(ValueError, match="one class"):
+        linear().fit(data[0], np.ones(len(data[1])))
+
+
+# the cost as a score
+
+
+def by_hand(y, decided, fp=1.0, fn=20.0):
+    (_, false_alarms), (misses, _) = confusion_matrix(y, decided, labels=[0, 1])
+    return -(fp * false_alarms + fn * misses) / len(y)
+
+
+def test_the_scorer_is_minus_the_mean_cost(data):
+    X, y = data
+    model = LogisticRegression().fit(X, y)
+    assert cost_scorer(COSTS)(model, X, y) == pytest.approx(by_hand(y, model.predict(X)))
+    folds = cross_val_score(LogisticRegression(), X, y, scoring=cost_scorer(COSTS), cv=3)
+    assert len(folds) == 3
+    assert (folds < 0).all()
+    search = GridSearchCV(
+        LogisticRegression(), {"class_weight": [None, {0: 1, 1: 20}]}, scoring=cost_scorer(COSTS), cv=3
+    ).fit(X, y)
+    assert search.best_params_ == {"class_weight": {0: 1, 1: 20}}
+    assert cost_scorer(COSTS)(AdaptiveCostClassifier(LogisticRegression(), COSTS).fit(X, y), X, y) < 0
+    pickle.loads(pickle.dumps(cost_scorer(COSTS)))  # noqa: S301  as parallel searches do
+
+
+@pytest.mark.parametrize("positive", [None, "ill"])
+def test_tuned_thresholds_by_cost(data, positive):
+    X, y = data
+    labels = y if positive is None else np.where(y == 1, "ill", "well")
+    scorer = cost_scorer(COSTS, positive=positive)
+    tuned = TunedThresholdClassifierCV(LogisticRegression(), scoring=scorer, cv=3).fit(X, labels)
+    assert tuned.best_threshold_ < 0.2  # the Bayes threshold is 1/21
+    plain = LogisticRegression().fit(X, labels)
+    assert scorer(tuned, X, labels) > scorer(plain, X, labels)
+
+
+def test_costs_of_each_row_are_metadata(data):
+    X, y = data
+    amounts = np.random.default_rng(0).lognormal(3, 1, len(y))
+    with sklearn.config_context(enable_metadata_routing=True):
+        scorer = cost_scorer(CostMatrix(fp=2, fn=1)).set_score_request(fn=True)
+        found = cross_val_score(LogisticRegression(), X, y, scoring=scorer, cv=KFold(2), params={"fn": amounts})
+        half = len(y) // 2
+        for value, (train, test) in zip(
+            found, [(slice(half, None), slice(half)), (slice(half), slice(half, None))], strict=True
+        ):
+            decided = LogisticRegression().fit(X[train], y[train]).predict(X[test])
+            cost = np.where(decided > y[test], 2.0, 0.0) + np.where(decided < y[test], amounts[test], 0.0)
+            assert value == pytest.approx(-cost.mean())
+        TunedThresholdClassifierCV(LogisticRegression(), scoring=scorer, cv=3).fit(X, y, fn=amounts)
+
+
+def test_sample_weights_of_the_score():
+    assert mean_cost([0, 1, 1], [1, 0, 1], costs=COSTS, sample_weight=[3.0, 1.0, 0.0]) == pytest.approx(23 / 4)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "match"),
+    [
+        (lambda: cost_scorer(8), TypeError, "costs must be a CostMatrix such as"),
+        (
+            lambda: cost_scorer(CostMatrix(fp=[1.0, 2.0], fn=[1.0, 2.0])),
+            ValueError,
+            "costs of each row come as metadata",
+        ),
+        (lambda: mean_cost([0, 1], [0, 1]), ValueError, "the cost needs prices"),
+        (lambda: mean_cost(["a", "b"], ["a", "a"], costs=COSTS), ValueError, r"which of the classes .* is positive"),
+        (
+            lambda: mean_cost(["a", "b"], ["c", "a"], costs=COSTS, pos_label="a"),
+            ValueError,
+            "leaves more than one other class",
+        ),
+        (lambda: mean_cost([0, 1], [0, 1], fn=[1, 2]), ValueError, "costs of each row need fp too"),
+    ],
+)
+def test_wrong_scores(call, error, match):
+    with pytest.raises(error, match=match):
+        call()

@@ -1,0 +1,193 @@
+"""skorch: the criterion, the callback, and skorch's own habits (clone, search, checkpoints, pickles)."""
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from skorch import NeuralNetBinaryClassifier, NeuralNetClassifier
+from skorch.callbacks import Checkpoint, EarlyStopping, LoadInitState
+from torch import nn
+
+from adacsl import AdaptiveWeight, CostMatrix, EqualWidth
+from adacsl.integrations.skorch import AdaptiveCost, AdaptiveCrossEntropy, AdaptiveSoftmaxCrossEntropy
+from adacsl.integrations.sklearn import cost_scorer
+
+COSTS = CostMatrix(fp=1, fn=8)
+
+
+def made_up(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4)).astype(np.float32)
+    return X, (X[:, 0] + 0.5 * rng.normal(size=n) > 1).astype(np.float32)
+
+
+def make(more=(), **settings):
+    torch.manual_seed(0)
+    defaults = {
+        "criterion": AdaptiveCrossEntropy, "criterion__costs": COSTS, "max_epochs": 4, "lr": 0.3, "verbose": 0,
+        "callbacks": [("adapt", AdaptiveCost()), *more],
+    }  # fmt: skip
+    return NeuralNetBinaryClassifier(nn.Linear(4, 1), **(defaults | settings))
+
+
+@pytest.fixture(scope="module")
+def data():
+    return made_up()
+
+
+def test_the_history_is_that_of_the_controller(data):
+    net = make(verbose=0).fit(*data)
+    steps = net.criterion_.controller.history
+    assert len(steps) == 4
+    assert net.history[:, "lambda"] == [s.lambda_ for s in steps]
+    assert net.history[:, "valid_cost"] == [s.cost for s in steps]
+    assert net.history[:, "threshold"] == [s.thresholds[0] for s in steps]
+    assert float(net.criterion_.negative_weight) == pytest.approx(steps[-1].weight, rel=1e-6)
+    lowest = np.minimum.accumulate([np.inf, *net.history[:-1, "valid_cost"]])
+    assert net.history[:, "valid_cost_best"] == (np.asarray(net.history[:, "valid_cost"]) < lowest).tolist()
+
+
+def test_the_cost_is_that_of_the_validation_rows(data):
+    X, y = data
+    net = make(max_epochs=1).fit(X, y)
+    _, valid = net.get_split_datasets(X, y)
+    rows = np.asarray(valid.indices)
+    decided = net.predict(X[rows])
+    expected = ((decided > y[rows]) + 8 * (decided < y[rows])).mean()
+    assert net.history[-1, "valid_cost"] == pytest.approx(expected)
+
+
+def test_probabilities_have_a_sigmoid(data):
+    X, y = data
+    net = make().fit(X, y)
+    with torch.no_grad():
+        logits = net.module_(torch.from_numpy(X))[:, 0]
+    proba = net.predict_proba(X)
+    assert proba.shape == (len(X), 2)
+    np.testing.assert_allclose(proba[:, 1], torch.sigmoid(logits).numpy(), rtol=1e-5)
+    np.testing.assert_allclose(proba.sum(axis=1), 1, rtol=1e-6)
+    np.testing.assert_array_equal(net.predict(X), (logits > 0).numpy())
+
+
+def test_two_outputs_have_a_softmax(data):
+    X, y = data
+    torch.manual_seed(0)
+    net = NeuralNetClassifier(
+        nn.Linear(4, 2), criterion=AdaptiveSoftmaxCrossEntropy, criterion__costs=COSTS, callbacks=[AdaptiveCost()],
+        max_epochs=3, verbose=0,
+    ).fit(X, y.astype(np.int64))  # fmt: skip
+    with torch.no_grad():
+        expected = torch.softmax(net.module_(torch.from_numpy(X)), 1)
+    np.testing.assert_allclose(net.predict_proba(X), expected.numpy(), rtol=1e-5)
+    assert len(set(net.history[:, "lambda"])) == 3
+
+
+def test_the_losses_are_those_of_adacsl_torch():
+    from adacsl.torch import AdaptiveCrossEntropy as Reference
+
+    logits, labels = torch.tensor([0.3, -1.0, 2.0]), torch.tensor([1.0, 0.0, 0.0])
+    two = torch.stack((torch.zeros(3), logits), dim=1)
+    expected = Reference(COSTS, target=0.3)(logits, labels)
+    assert torch.equal(AdaptiveCrossEntropy(COSTS, target=0.3)(logits, labels), expected)
+    assert torch.allclose(AdaptiveSoftmaxCrossEntropy(COSTS, target=0.3)(two, labels.long()), expected)
+
+
+def test_every_second_epoch(data):
+    net = make(callbacks=[AdaptiveCost(every=2)], max_epochs=5).fit(*data)
+    first, second = net.criterion_.controller.history
+    lambdas = net.history[:, "lambda"]
+    assert lambdas == [1.0, first.lambda_, first.lambda_, second.lambda_, second.lambda_]
+    assert len(set(net.history[:, "valid_cost"])) > 2
+
+
+def test_a_controller_of_ones_own_is_copied(data):
+    controller = AdaptiveWeight(COSTS, partition=EqualWidth(2), damping=0.5)
+    net = make(callbacks=[AdaptiveCost(controller)]).fit(*data)
+    used = net.criterion_.controller
+    assert used is not controller
+    assert controller.history == ()
+    assert used.damping == 0.5
+    assert len(used.history) == 4
+    net.fit(*data)
+    assert len(net.criterion_.controller.history) == 4  # a new fit starts anew
+    net.partial_fit(*data)
+    assert len(net.criterion_.controller.history) == 8  # partial_fit goes on
+
+
+def test_clone_pickle_and_search(data):
+    X, y = data
+    net = make().fit(X, y)
+    again = pickle.loads(pickle.dumps(net))  # noqa: S301
+    assert again.criterion_.controller.history == net.criterion_.controller.history
+    again.partial_fit(X, y)
+    assert len(again.criterion_.controller.history) == 8
+    assert not hasattr(clone(net), "criterion_")
+    grid = {"criterion__costs": [CostMatrix(fp=1, fn=1), COSTS], "callbacks__adapt__every": [1, 2]}
+    search = GridSearchCV(make(max_epochs=15), grid, cv=2, scoring=cost_scorer(COSTS), error_score="raise").fit(X, y)
+    assert search.best_params_["criterion__costs"] == COSTS
+
+
+def test_early_stopping_on_cost(data):
+    stop = EarlyStopping(monitor="valid_cost", patience=2, load_best=True)
+    net = make([("stop", stop)], max_epochs=50).fit(*data)
+    costs = net.history[:, "valid_cost"]
+    assert len(costs) < 50
+    assert min(costs) not in costs[-2:]
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("use_safetensors", [False, True])
+def test_a_checkpoint_holds_the_controller(data, tmp_path, own, use_safetensors):
+    def adapting():
+        return AdaptiveCost(AdaptiveWeight(COSTS, damping=0.7)) if own else AdaptiveCost()
+
+    # safetensors cannot hold an optimiser: skorch says so
+    optimizer = {"f_optimizer": None} if use_safetensors else {}
+    saving = Checkpoint(dirname=tmp_path, monitor=None, use_safetensors=use_safetensors, **optimizer)
+    whole = make(callbacks=[adapting()], max_epochs=6).fit(*data)
+    make(callbacks=[adapting(), saving], max_epochs=3).fit(*data)
+    rest = make(callbacks=[adapting(), LoadInitState(saving, use_safetensors=use_safetensors)], max_epochs=3).fit(*data)
+    assert rest.criterion_.controller.history == whole.criterion_.controller.history
+    assert rest.history[:, "lambda"] == whole.history[:, "lambda"]
+    assert torch.equal(rest.module_.weight, whole.module_.weight)
+
+
+def test_the_cheapest_checkpoint_is_kept(data, tmp_path):
+    saving = Checkpoint(dirname=tmp_path, monitor="valid_cost_best", load_best=True)
+    net = make([("save", saving)], max_epochs=12).fit(*data)
+    best = int(np.argmin(net.history[:, "valid_cost"]))
+    assert [row["epoch"] for row in net.history if row["event_cp"]][-1] == best + 1
+
+
+def test_a_history_from_before_the_callback(data):
+    net = make(callbacks=[], max_epochs=2).fit(*data)
+    net.set_params(callbacks=[AdaptiveCost()])
+    net.initialize_callbacks()
+    net.partial_fit(*data)
+    assert net.history[-1, "valid_cost"] == net.criterion_.controller.history[-1].cost
+
+
+def test_without_validation_data_the_error_says_so(data):
+    with pytest.raises(RuntimeError, match="AdaptiveCost needs validation data, but the net has none: set train_split"):
+        make(train_split=None).fit(*data)
+
+
+def test_another_criterion_is_an_error(data):
+    net = NeuralNetBinaryClassifier(nn.Linear(4, 1), callbacks=[AdaptiveCost()], max_epochs=1, verbose=0)
+    with pytest.raises(LookupError, match=r"the criterion is BCEWithLogitsLoss.* say criterion=AdaptiveCrossEntropy"):
+        net.fit(*data)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "match"),
+    [
+        ({"every": 0}, ValueError, "every must be a whole number of at least 1, got 0"),
+        ({"controller": COSTS}, TypeError, "controller must be an AdaptiveWeight"),
+    ],
+)
+def test_wrong_settings(data, settings, error, match):
+    with pytest.raises(error, match=match):
+        make(callbacks=[AdaptiveCost(**settings)]).initialize()

@@ -1,0 +1,232 @@
+"""The Hugging Face Trainer with tiny random models: nothing is downloaded."""
+
+import copy
+import json
+import os
+
+import numpy as np
+import pytest
+import torch
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+from transformers import (  # noqa: E402
+    BertConfig,
+    BertForSequenceClassification,
+    EarlyStoppingCallback,
+    EvalPrediction,
+    Trainer,
+    TrainingArguments,
+    ViTConfig,
+    ViTForImageClassification,
+)
+
+from adacsl import AdaptiveWeight, CostMatrix  # noqa: E402
+from adacsl.integrations.transformers import AdaptiveCost  # noqa: E402
+from adacsl.torch import AdaptiveFocalLoss  # noqa: E402
+
+COSTS = CostMatrix(fp=1, fn=8)
+SIZES = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
+STILL = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+
+
+def texts(n, seed):
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randint(5, 30, (n, 6), generator=generator)
+    y = ((x == 7).any(1) | (torch.rand(n, generator=generator) < 0.1)).long()
+    return [{"input_ids": a, "labels": b} for a, b in zip(x, y, strict=True)]
+
+
+def images(n, seed):
+    generator = torch.Generator().manual_seed(seed)
+    y = (torch.rand(n, generator=generator) < 0.25).long()
+    x = torch.randn(n, 3, 8, 8, generator=generator) + y[:, None, None, None] * 0.5
+    return [{"pixel_values": a, "labels": b} for a, b in zip(x, y, strict=True)]
+
+
+def bert(outputs=2):
+    torch.manual_seed(0)
+    config = BertConfig(vocab_size=30, max_position_embeddings=8, num_labels=outputs, **SIZES, **STILL)
+    return BertForSequenceClassification(config)
+
+
+def vit(outputs=2):
+    torch.manual_seed(0)
+    return ViTForImageClassification(ViTConfig(image_size=8, patch_size=4, num_labels=outputs, **SIZES, **STILL))
+
+
+def adaptive(**settings):
+    return AdaptiveCost(AdaptiveWeight(COSTS), **settings)
+
+
+def trainer(folder, model, cost, data=texts, callbacks=(), sets=None, **settings):
+    defaults = {
+        "num_train_epochs": 4, "per_device_train_batch_size": 16, "per_device_eval_batch_size": 25,
+        "learning_rate": 5e-3, "lr_scheduler_type": "constant", "eval_strategy": "epoch", "save_strategy": "no",
+        "report_to": [], "use_cpu": True, "disable_tqdm": True, "seed": 0, "logging_strategy": "no",
+    }  # fmt: skip
+    args = TrainingArguments(str(folder), **(defaults | settings))
+    train, val = sets or (data(96, 0), data(61, 1))
+    return Trainer(
+        model, args, train_dataset=train, eval_dataset=val,
+        compute_loss_func=cost.loss, compute_metrics=cost.metrics, callbacks=[cost, *callbacks],
+    )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def quiet(capsys):
+    """The Trainer prints its logs."""
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize(("build", "data"), [(bert, texts), (vit, images)], ids=["text", "images"])
+def test_text_and_images_with_one_and_two_logits(tmp_path, build, data, outputs):
+    cost = adaptive()
+    fitted = trainer(tmp_path, build(outputs), cost, data, num_train_epochs=3)
+    fitted.train()
+    steps = cost.controller.history
+    logged = [row for row in fitted.state.log_history if "eval_cost" in row]
+    assert len(steps) == len(logged) == 3
+    assert [row["eval_cost"] for row in logged] == [s.cost for s in steps]
+    assert [row["eval_lambda"] for row in logged] == [s.lambda_ for s in steps]
+    assert [row["eval_threshold"] for row in logged] == [s.thresholds[0] for s in steps]
+    # an oracle of the last cost, from the model's own logits
+    predicted = fitted.predict(data(61, 1))
+    logits = predicted.predictions[:, 0] if outputs == 1 else predicted.predictions[:, 1] - predicted.predictions[:, 0]
+    labels, decided = predicted.label_ids, logits > 0
+    expected = ((decided & (labels == 0)).sum() + 8 * (~decided & (labels == 1)).sum()) / 61
+    assert steps[-1].cost == pytest.approx(expected)
+
+
+def test_accumulated_batches_are_one_large_batch(tmp_path):
+    """The last accumulation is shorter: a mean of means would be wrong there."""
+    sets = (texts(40, 0), texts(61, 1))
+    weights = []
+    for batch, steps in ((40, 1), (16, 3), (8, 5)):
+        cost = adaptive()
+        fitted = trainer(
+            tmp_path, bert(), cost, sets=sets, per_device_train_batch_size=batch, gradient_accumulation_steps=steps,
+            num_train_epochs=3, optim="sgd", learning_rate=0.5, max_grad_norm=0.0, train_sampling_strategy="sequential",
+        )  # fmt: skip
+        fitted.train()
+        weights.append((cost.controller.lambda_, fitted.model.classifier.weight.detach().clone()))
+    for value, weight in weights[1:]:
+        assert value == pytest.approx(weights[0][0], rel=1e-4)
+        torch.testing.assert_close(weight, weights[0][1], rtol=1e-4, atol=1e-5)
+
+
+def test_the_loss_divides_by_the_items_it_is_told_of():
+    cost = adaptive()
+    outputs, labels = {"logits": torch.tensor([[0.5], [-1.0]])}, torch.tensor([1, 0])
+    each = torch.tensor([np.log1p(np.exp(-0.5)), np.log1p(np.exp(-1.0)) / 8])
+    assert cost.loss(outputs, labels).item() == pytest.approx(each.mean().item())
+    assert cost.loss(outputs, labels, 5).item() == pytest.approx(each.sum().item() / 5)
+    assert cost.loss((outputs["logits"],), labels, torch.tensor(5)).item() == pytest.approx(each.sum().item() / 5)
+    assert cost.adaptive_loss.reduction == "mean"
+
+
+def test_training_sees_the_new_weight(tmp_path):
+    seen = []
+
+    class Watched(AdaptiveCost):
+        def loss(self, outputs, labels, num_items_in_batch=None):
+            if torch.is_grad_enabled():
+                seen.append(float(self.adaptive_loss.negative_weight))
+            return super().loss(outputs, labels, num_items_in_batch)
+
+    cost = Watched(AdaptiveWeight(COSTS))
+    trainer(tmp_path, bert(), cost, num_train_epochs=3).train()
+    expected = [1 / 8, *(s.weight for s in cost.controller.history[:2])]
+    assert seen == pytest.approx([w for w in expected for _ in range(6)], rel=1e-6)
+
+
+@pytest.mark.parametrize("restore", [False, True])
+@pytest.mark.parametrize("every", [1, 2])
+def test_resuming_gives_the_same_remaining_history(tmp_path, every, restore):
+    settings = {"save_strategy": "epoch", "restore_callback_states_from_checkpoint": restore}
+    whole = adaptive(every=every)
+    trainer(tmp_path, bert(), whole, **settings).train()
+    saved = json.loads((tmp_path / "checkpoint-18" / "trainer_state.json").read_text())
+    assert len(saved["stateful_callbacks"]["adacsl"]["controller"]["history"]) == 3 // every
+    rest = adaptive(every=every)
+    trainer(tmp_path, bert(), rest, **settings).train(resume_from_checkpoint=str(tmp_path / "checkpoint-18"))
+    assert rest.controller.history == whole.controller.history
+    assert len(whole.controller.history) == 4 // every
+    assert float(rest.adaptive_loss.negative_weight) == float(whole.adaptive_loss.negative_weight)
+
+
+def test_early_stopping_and_the_cheapest_model(tmp_path):
+    cost = adaptive()
+    fitted = trainer(
+        tmp_path, bert(), cost, callbacks=[EarlyStoppingCallback(2)], num_train_epochs=30, save_strategy="epoch",
+        metric_for_best_model="cost", greater_is_better=False, load_best_model_at_end=True, save_total_limit=2,
+    )  # fmt: skip
+    fitted.train()
+    costs = [s.cost for s in cost.controller.history]
+    assert len(costs) < 30
+    assert fitted.state.best_metric == min(costs)
+    assert fitted.state.best_global_step == 6 * (costs.index(min(costs)) + 1)
+    assert fitted.evaluate()["eval_cost"] == pytest.approx(min(costs))
+
+
+def test_evaluating_by_hand_changes_nothing(tmp_path):
+    cost = adaptive()
+    fitted = trainer(tmp_path, bert(), cost, num_train_epochs=1)
+    fitted.train()
+    before = cost.controller.state_dict()
+    fitted.evaluate()
+    fitted.predict(texts(30, 2))
+    assert cost.controller.state_dict() == before
+    fitted.train()  # a second training goes on
+    assert len(cost.controller.history) == 2
+
+
+def test_only_the_first_of_several_evaluation_sets_adapts(tmp_path):
+    cost = adaptive()
+    fitted = trainer(tmp_path, bert(), cost, num_train_epochs=2)
+    fitted.eval_dataset = {"a": texts(50, 1), "b": texts(70, 2)}
+    fitted.train()
+    assert [sum(s.sizes) for s in cost.controller.history] == [50, 50]
+    logged = {name for row in fitted.state.log_history for name in row}
+    assert {"eval_a_cost", "eval_b_cost", "eval_b_lambda"} <= logged
+
+
+def test_trials_of_a_search_start_anew():
+    cost = adaptive()
+    cost.controller.step([0.1, 0.3, 0.6], [0, 1, 0])
+    state = type("State", (), {"is_hyper_param_search": True, "global_step": 0, "stateful_callbacks": {}})()
+    cost.on_train_begin(None, state, None)
+    assert cost.controller.history == ()
+    assert float(cost.adaptive_loss.negative_weight) == pytest.approx(1 / 8)
+
+
+def test_another_loss(tmp_path):
+    cost = AdaptiveCost(adaptive_loss=AdaptiveFocalLoss(COSTS, gamma=1.0))
+    trainer(tmp_path, bert(), cost, num_train_epochs=1).train()
+    assert len(cost.controller.history) == 1
+    outputs, labels = (torch.tensor([0.5, -1.0]),), torch.tensor([1, 0])
+    assert cost.loss(outputs, labels).item() == pytest.approx(cost.adaptive_loss(*outputs, labels).item())
+
+
+def test_metrics_take_what_the_trainer_gives():
+    cost, labels = adaptive(), np.array([0, 1, 1, 0])
+    logits = np.array([[-2.0], [-1.0], [3.0], [0.5]], dtype=np.float32)
+    found = cost.metrics(EvalPrediction(predictions=(logits, np.zeros(3)), label_ids=labels[:, None]))
+    assert found["cost"] == pytest.approx((8 + 1) / 4)
+    assert found["lambda"] == 1.0
+    assert cost.controller.history == ()  # outside a training nothing adapts
+    copy.deepcopy(cost)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "match"),
+    [
+        (AdaptiveCost, TypeError, r"controller is missing: say AdaptiveCost\(AdaptiveWeight"),
+        (lambda: AdaptiveCost(COSTS), TypeError, "controller must be an AdaptiveWeight"),
+        (lambda: adaptive(every=0), ValueError, "every must be a whole number of at least 1, got 0"),
+        (lambda: adaptive().loss((None,), None), TypeError, "first output must be its logits, got NoneType"),
+    ],
+)
+def test_wrong_settings(call, error, match):
+    with pytest.raises(error, match=match):
+        call()
