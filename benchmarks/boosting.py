@@ -1,4 +1,4 @@
-"""Run AdaCSLBoostingClassifier on real tables: does adaptation save anything where boosters already do well?
+"""Run AdaCSLBoostingClassifier on real tables: what adaptation saves where boosters already do well.
 
 Costs are inverse priors with misses k = 1, 3, 5 times dearer (rho = IR, 3 IR, 5 IR). Every split keeps 25 % of the rows
 for the test; large tables are cut to ``--max-rows`` first, stratified. All modes have the same rounds (300, rate 0.1),

@@ -1,8 +1,8 @@
 """Each booster for the battery that all integrations pass: frozen scores in, lambdas out; and a toy task.
 
 ``run`` trains for as many rounds as there are score arrays, with the real callback in the real loop; only what the
-model says about the validation rows is replaced. ``toy`` returns the test cost of the library's own default (unweighted,
-decided at 0.5) and of the adapted booster.
+model says about the validation rows is replaced. ``toy`` returns the test cost of the library's own default
+(unweighted, decided at 0.5) and of the adapted booster.
 """
 
 from unittest import mock

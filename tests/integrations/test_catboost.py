@@ -130,7 +130,7 @@ def test_costs_and_weights_of_each_validation_row():
 def test_copies_share_the_controller_and_pickles_do_not():
     cost = AdaptiveCost(AdaptiveWeight(COSTS), 3)
     assert copy.deepcopy(cost) is cost
-    other = pickle.loads(pickle.dumps(cost))
+    other = pickle.loads(pickle.dumps(cost))  # noqa: S301
     assert other.controller is not cost.controller
     assert other.feedback.every == 3
 

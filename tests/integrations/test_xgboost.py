@@ -174,7 +174,7 @@ def test_what_goes_wrong_is_said(matrices):
     with pytest.raises(ValueError, match="patience must be a whole number of at least 1, got True"):
         AdaptiveCost(AdaptiveWeight(COSTS), patience=True, **good)
     cost = AdaptiveCost(AdaptiveWeight(COSTS), train=train)
-    with pytest.raises(TypeError, match="AdaptiveCost needs validation=DMatrix.*AdaCSLBoostingClassifier"):
+    with pytest.raises(TypeError, match=r"AdaptiveCost needs validation=DMatrix.*AdaCSLBoostingClassifier"):
         boost(cost)
     with pytest.raises(ValueError, match="objective must be one of 'binary:logistic'"):
         boost(AdaptiveCost(AdaptiveWeight(COSTS), **good), params={"objective": "reg:squarederror", "nthread": 1})

@@ -332,7 +332,7 @@ def honest_rounds(
 def _stakes(rows: Rows, validation: NDArray[Any], costs: CostMatrix) -> NDArray[np.float64]:
     """Return what calling each validation row positive costs more than calling it negative."""
     y = rows.y[validation]
-    stakes = np.asarray(costs.incurred(y, np.ones_like(y))) - np.asarray(costs.incurred(y, np.zeros_like(y)))
+    stakes: NDArray[np.float64] = costs.incurred(y, np.ones_like(y)) - costs.incurred(y, np.zeros_like(y))
     return stakes if rows.weight is None else stakes * rows.weight[validation]
 
 

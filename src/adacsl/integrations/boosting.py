@@ -107,7 +107,7 @@ class Matrix(NamedTuple):
     """Rows for a booster: numbers with NaN where they are missing; ``categories`` are columns of whole codes."""
 
     x: NDArray[np.float64]
-    y: Vector
+    y: Any  # labels; None where there is nothing to learn
     weight: Vector | None = None
     categories: tuple[int, ...] = ()
 

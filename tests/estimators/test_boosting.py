@@ -1,0 +1,429 @@
+"""AdaCSLBoostingClassifier with each engine: scikit-learn's rules, native columns, costs of rows, cross-fitting."""
+
+import subprocess
+import sys
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars
+import pytest
+import sklearn
+import xgboost as xgb
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from adacsl import AdaCSLBoostingClassifier, CostMatrix, EqualWidth, Interval, find_threshold, load
+from adacsl.estimators.artefacts import ArtefactError
+from adacsl.estimators.boosting import honest_rounds
+
+COSTS = CostMatrix(fp=1, fn=8)
+ONE_THREAD = {"xgboost": {"nthread": 1}, "lightgbm": {"num_threads": 1}, "catboost": {"thread_count": 1}}
+ENGINES = list(ONE_THREAD)
+
+
+def made_up(n=300, share=0.25, seed=0):
+    rng = np.random.default_rng(seed)
+    y = (rng.random(n) < share).astype(int)
+    X = rng.normal(size=(n, 5))
+    X[:, 0] += 1.5 * y
+    X[:, 1] -= y
+    return X, y
+
+
+def mixed(n=400, seed=0):
+    """Numbers with gaps, categories, text that is numbers, dates."""
+    rng = np.random.default_rng(seed)
+    job = rng.choice(["clerk", "driver", "nurse"], n)
+    income = rng.lognormal(10, 0.5, n)
+    risk = 1 / (1 + np.exp(2 * (np.log(income) - 9.5) - 2 * (job == "driver")))
+    frame = pd.DataFrame(
+        {
+            "income": np.where(rng.random(n) < 0.1, np.nan, income),
+            "job": pd.Series(job).where(rng.random(n) > 0.05, None),
+            "code": pd.Series(rng.integers(1, 4, n)).astype(str).astype("category"),
+            "years": rng.integers(0, 30, n).astype(str),
+            "opened": pd.date_range("2024-01-01", periods=n),
+        }
+    )
+    return frame, (rng.random(n) < risk).astype(int)
+
+
+def quick(costs=COSTS, engine="xgboost", **settings):
+    return AdaCSLBoostingClassifier(
+        costs, engine=engine, **({"rounds": 15, "random_state": 0, "params": ONE_THREAD[engine]} | settings)
+    )
+
+
+@pytest.fixture(scope="module")
+def data():
+    return made_up()
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def engine(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def fitted(engine, data):
+    return quick(engine=engine, cv=3).fit(*data)
+
+
+# scikit-learn
+
+EXPECTED_FAILURES = {
+    "check_sample_weight_equivalence_on_dense_data": "splits differ once rows are repeated or removed",
+}
+
+
+@pytest.mark.filterwarnings("ignore:the positive class was not named")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
+@parametrize_with_checks(
+    [AdaCSLBoostingClassifier(engine=e, rounds=20, random_state=0, params=ONE_THREAD[e]) for e in ENGINES],
+    expected_failed_checks=lambda _: EXPECTED_FAILURES,
+    xfail_strict=True,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_clone_keeps_every_setting():
+    clf = quick(target="middle", cv=4, decide="tuned", partition=EqualWidth(3), bounds=(0.1, 10.0), positive="a")
+    params, copied = clf.get_params(), clone(clf).get_params()
+    assert set(params) == set(copied)
+    for name, value in params.items():
+        assert copied[name] == value or repr(copied[name]) == repr(value), name
+
+
+def test_pipelines_and_searches(data):
+    search = GridSearchCV(quick(), {"lr": [1e-4, 0.2]}, cv=2).fit(*data)
+    assert search.best_params_["lr"] == 0.2
+    assert set(make_pipeline(StandardScaler(), quick()).fit(*data).predict(data[0])) == {0, 1}
+
+
+def test_pickle_and_joblib(fitted, data, tmp_path):
+    joblib.dump(fitted, tmp_path / "model.joblib")
+    again = joblib.load(tmp_path / "model.joblib")
+    assert np.array_equal(again.predict_proba(data[0]), fitted.predict_proba(data[0]))
+
+
+def test_same_seed_same_model(engine, data):
+    first, second = (quick(engine=engine).fit(*data).decision_scores(data[0]) for _ in range(2))
+    assert np.array_equal(first, second)
+
+
+# what it computes
+
+
+def test_scores_probabilities_and_decisions_agree(fitted, data):
+    X, _ = data
+    scores, proba, decided = fitted.decision_scores(X), fitted.predict_proba(X), fitted.predict(X)
+    assert np.array_equal(decided == 1, scores > fitted.threshold_)
+    assert np.array_equal(decided == 1, proba[:, 1] > COSTS.threshold)
+    assert proba.sum(1) == pytest.approx(1.0)
+
+
+def test_without_adaptation_it_is_the_plain_booster(data):
+    X, y = data
+    apart = made_up(200, seed=3)
+    clf = quick(target="bayes", adapt=False, validation=apart, select="last", patience=None).fit(X, y)
+    seed = int(np.random.RandomState(0).randint(2**31 - 1))
+    params = {"objective": "binary:logistic", "eta": 0.1, "seed": seed, "nthread": 1}
+    plain = xgb.train(params, xgb.DMatrix(X, y), 15)
+    assert clf.decision_scores(X) == pytest.approx(plain.predict(xgb.DMatrix(X)), abs=1e-6)
+    assert np.array_equal(clf.predict(X), plain.predict(xgb.DMatrix(X)) > COSTS.threshold)
+    assert set(clf.history_["lambda"]) == {1.0}
+
+
+def test_history_and_kept_rounds(fitted):
+    history = fitted.history_
+    assert list(history.columns) == ["round", "fold", "target", "lambda", "weight", "threshold", "val_cost"]
+    assert set(history["fold"]) == {0, 1, 2}
+    for fold, rounds in enumerate(fitted.rounds_):
+        costs = history.loc[history["fold"] == fold, "val_cost"].to_numpy()
+        assert rounds == int(np.argmin(costs)) + 1
+    # every fold steers its own weight
+    assert history.groupby("fold")["lambda"].last().nunique() == 3
+
+
+def test_out_of_fold_scores_and_the_estimate(fitted, data):
+    X, y = data
+    assert not np.isnan(fitted.oof_scores_).any()
+    assert isinstance(fitted.estimated_cost_, Interval)
+    decided = fitted.oof_scores_ > fitted.threshold_
+    assert fitted.estimated_cost_.estimate == pytest.approx(COSTS.mean(y, decided))
+    assert 0.0 <= fitted.calibration_error_ <= 1.0
+    single = quick(engine=fitted.engine).fit(X, y)
+    assert np.isnan(single.oof_scores_).sum() == 240
+
+
+def test_out_of_fold_scores_come_from_the_boosters(engine, data):
+    X, y = data
+    clf = quick(engine=engine, cv=3, select="last", patience=None).fit(X, y)
+    models, matrix = clf.boosters_, clf.encoder_.transform(X)
+    folds = np.unique(clf.history_["fold"])
+    assert len(models) == len(folds) == 3
+    from adacsl.estimators.boosting import load_engine
+    from adacsl.integrations.boosting import Matrix, sigmoid
+
+    each = np.stack([sigmoid(load_engine(engine).margins(m, Matrix(matrix, None))) for m in models], axis=1)
+    # each row's out-of-fold score is one of the three boosters'
+    assert np.abs(each - clf.oof_scores_[:, None]).min(axis=1) == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_honest_rounds_are_chosen_by_the_other_half(last):
+    rng = np.random.default_rng(0)
+    margins, labels, stakes = rng.normal(size=(7, 40)), rng.integers(0, 2, 40), rng.normal(size=40)
+    chosen = honest_rounds(margins, labels, stakes, 0.3, last=last)
+    if last:
+        assert set(chosen) == {6}
+        return
+    cut = np.log(0.3 / 0.7)
+    half = np.zeros(40, dtype=int)
+    for label in (0, 1):
+        for place, row in enumerate(np.flatnonzero(labels == label)):
+            half[row] = place % 2
+    for row in range(40):
+        others = [i for i in range(40) if half[i] != half[row]]
+        costs = [sum(stakes[i] for i in others if margins[r, i] > cut) for r in range(7)]
+        assert chosen[row] == int(np.argmin(costs))
+
+
+def test_targets_and_tuned_thresholds(data):
+    X, y = data
+    clf = quick(target="auto", decide="tuned").fit(X, y)
+    middle = np.sqrt(1 / 8) / (1 + np.sqrt(1 / 8))
+    assert sorted(clf.target_costs_) == pytest.approx(sorted([0.5, middle, 1 / 9]))
+    assert clf.target_ == min(clf.target_costs_, key=clf.target_costs_.get)
+    seen = ~np.isnan(clf.oof_scores_)
+    best = find_threshold(clf.oof_scores_[seen], y[seen], COSTS, target=clf.target_)
+    assert clf.threshold_ == pytest.approx(best.value)
+
+
+def test_adaptation_pays_where_nothing_is_stopped():
+    X, y = made_up(1500, share=0.05, seed=1)
+    test, truth = made_up(4000, share=0.05, seed=2)
+    costs = CostMatrix(fp=1, fn=20)
+    settings = {"rounds": 60, "patience": None, "select": "last", "lr": 0.3}
+    adapted, weighted = (quick(costs, adapt=adapt, **settings).fit(X, y) for adapt in (True, False))
+    assert -adapted.score(test, truth) < -weighted.score(test, truth)
+
+
+# columns
+
+
+def test_categories_and_gaps_go_to_the_booster_as_they_are(engine):
+    X, y = mixed()
+    clf = quick(engine=engine, rounds=30).fit(X, y)
+    kinds = [column.kind for column in clf.encoder_.columns]
+    assert kinds == ["number", "category", "category", "number", "date"]
+    assert clf.encoder_.transform(X).shape == X.shape
+    assert np.isnan(clf.encoder_.transform(X)).any()
+    new = X[:4].copy()
+    new["job"] = ["pilot", None, "clerk", "driver"]  # a level never seen, a gap
+    assert np.isfinite(clf.predict_proba(new)).all()
+    assert clf.feature_names_in_.tolist() == list(X.columns)
+
+
+def test_polars_and_pandas_agree(engine):
+    X, y = mixed()
+    plain = X.assign(code=X["code"].astype(str)).astype(object)
+    plain = plain.where(plain.notna(), None)
+    other = polars.DataFrame(plain.to_dict(orient="list")).with_columns(polars.col("code").cast(polars.Categorical))
+    mine, theirs = (quick(engine=engine).fit(table, y).predict_proba(table) for table in (X, other))
+    assert mine == pytest.approx(theirs, abs=1e-12)
+
+
+def test_category_splits_are_native():
+    # an even and an odd group of levels: one split by sets of levels, many by order
+    rng = np.random.default_rng(0)
+    level = rng.integers(0, 16, 800)
+    X = pd.DataFrame({"level": pd.Categorical([f"v{i:02d}" for i in level])})
+    clf = quick(CostMatrix(fp=1, fn=1), rounds=2, lr=1.0, params={"nthread": 1, "max_depth": 1, "max_cat_to_onehot": 1})
+    assert clf.fit(X, level % 2).score(X, level % 2) == 0.0
+
+
+# costs, weights, groups
+
+
+def test_costs_of_each_row(engine):
+    X, y = made_up(400)
+    fn = np.random.default_rng(1).uniform(0.5, 20.0, 400)
+    clf = quick(engine=engine).fit(X, y, fn=fn)
+    assert float(clf.costs_.fn) == pytest.approx(fn.mean())
+    proba = clf.predict_proba(X)[:, 1]
+    assert np.array_equal(clf.predict(X, fn=fn), (proba > 1 / (1 + fn)).astype(int))
+    assert clf.score(X, y, fn=fn) == pytest.approx(-CostMatrix(fp=1, fn=fn).mean(y, clf.predict(X, fn=fn)))
+
+
+def test_costs_are_routed_as_metadata():
+    X, y = made_up(200)
+    fn = np.random.default_rng(1).uniform(0.5, 20.0, 200)
+    with sklearn.config_context(enable_metadata_routing=True):
+        clf = quick().set_fit_request(fn=True).set_score_request(fn=True)
+        found = cross_validate(clf, X, y, params={"fn": fn}, cv=2, return_estimator=True)
+    assert float(found["estimator"][0].costs_.fn) != 8.0
+
+
+def test_sample_weights_count_and_zero_is_absence(engine):
+    X, y = made_up(300)
+    weight = np.ones(300)
+    weight[250:] = 0.0
+    # a weight of zero keeps a row out of everything, so its label may be nonsense
+    labels = y.copy()
+    labels[250:] = 1 - labels[250:]
+    first, second = (quick(engine=engine).fit(X, y_, sample_weight=weight) for y_ in (y, labels))
+    assert np.array_equal(first.decision_scores(X), second.decision_scores(X))
+    assert np.isnan(first.oof_scores_[250:]).all()
+
+
+def test_groups_stay_together(data):
+    X, y = data
+    groups = np.arange(len(y)) // 3
+    clf = quick().fit(X, y, groups=groups)
+    seen = ~np.isnan(clf.oof_scores_)
+    assert not set(groups[seen]) & set(groups[~seen])
+
+
+def test_labels_of_any_kind(data):
+    X, y = data
+    names = np.where(y == 1, "bad", "good")
+    with pytest.warns(UserWarning, match="the positive class was not named: taking .*good"):
+        quick().fit(X, names)
+    clf = quick(positive="bad").fit(X, names)
+    assert set(clf.predict(X)) == {"bad", "good"}
+    assert np.array_equal(clf.predict(X) == "bad", clf.predict_proba(X)[:, 0] > COSTS.threshold)
+
+
+# stopping and settings
+
+
+def test_patience_ends_the_training(engine, data):
+    clf = quick(engine=engine, rounds=200, patience=4).fit(*data)
+    rounds = len(clf.history_)
+    assert rounds == clf.rounds_[0] + 4
+    assert rounds < 200
+
+
+def test_every_adapts_less_often(engine, data):
+    history = quick(engine=engine, every=5).fit(*data).history_
+    assert history["lambda"].nunique() <= 4
+    assert history["lambda"][:4].eq(1.0).all()
+
+
+def test_engine_parameters_win(data):
+    clf = quick(params={"nthread": 1, "max_depth": 1}).fit(*data)
+    assert all(len(tree.splitlines()) == 3 for tree in clf.boosters_[0].get_dump())
+
+
+def test_validation_data_of_its_own(engine, data):
+    other = made_up(150, seed=5)
+    clf = quick(engine=engine, validation=other).fit(*data)
+    assert len(clf.oof_scores_) == 450
+    assert np.isnan(clf.oof_scores_[:300]).all()
+    assert not np.isnan(clf.oof_scores_[300:]).any()
+
+
+# artefacts
+
+
+def test_saved_and_loaded(fitted, data, tmp_path):
+    fitted.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert isinstance(again, AdaCSLBoostingClassifier)
+    X, _ = data
+    assert np.array_equal(again.predict_proba(X), fitted.predict_proba(X))
+    assert np.array_equal(again.oof_scores_, fitted.oof_scores_)
+    assert again.estimated_cost_ == fitted.estimated_cost_
+    assert again.history_.equals(fitted.history_)
+    assert again.rounds_ == fitted.rounds_
+    again.save(tmp_path / "again")
+    assert np.array_equal(load(tmp_path / "again").predict_proba(X), fitted.predict_proba(X))
+
+
+def test_saved_with_categories(engine, tmp_path):
+    X, y = mixed(200)
+    clf = quick(engine=engine).fit(X, y)
+    clf.save(tmp_path / "model")
+    assert np.array_equal(load(tmp_path / "model").predict_proba(X), clf.predict_proba(X))
+
+
+def test_a_flipped_byte_is_noticed(data, tmp_path):
+    quick().fit(*data).save(tmp_path / "model")
+    file = next((tmp_path / "model").glob("*.safetensors"))
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(ArtefactError, match="damaged"):
+        load(tmp_path / "model")
+
+
+# what goes wrong
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind", "message"),
+    [
+        ({"engine": "sklearn"}, ValueError, "engine must be one of 'xgboost', 'lightgbm', 'catboost', got 'sklearn'"),
+        ({"rounds": 0}, ValueError, "rounds must be a whole number of at least 1, got 0"),
+        ({"lr": 0}, ValueError, "lr must be a number above 0 and at most 1, got 0"),
+        ({"every": 0}, ValueError, "every must be a whole number of at least 1, got 0"),
+        ({"patience": 0}, ValueError, "patience must be a whole number of at least 1, got 0"),
+        ({"decide": "bayes"}, ValueError, "say target='bayes', adapt=False"),
+        ({"decide": "best"}, ValueError, "decide must be one of"),
+        ({"target": "half"}, ValueError, "target must be a number or one of"),
+        ({"costs": 3}, TypeError, "costs must be a CostMatrix"),
+        ({"validation": 1.5}, ValueError, "validation must be a fraction"),
+        ({"positive": 7}, ValueError, "positive=7 is no label of y"),
+    ],
+)
+def test_wrong_settings_are_named(data, settings, kind, message):
+    with pytest.raises(kind, match=message):
+        AdaCSLBoostingClassifier(**({"costs": COSTS, "rounds": 3} | settings)).fit(*data)
+
+
+@pytest.mark.parametrize("X", [np.ones((60, 2)), np.full((60, 2), np.nan)], ids=["constant", "missing"])
+def test_nothing_to_learn_from(engine, X):
+    with pytest.raises(ValueError, match="every column is constant in the 48 training rows"):
+        quick(engine=engine).fit(X, np.arange(60) % 2)
+
+
+def test_a_number_that_becomes_text_is_named():
+    X, y = mixed(100)
+    clf = quick().fit(X, y)
+    with pytest.raises(ValueError, match=r"column 'years' held numbers.*'many'"):
+        clf.predict(X.assign(years="many"))
+
+
+@pytest.mark.parametrize(
+    ("missing", "statement", "advice"),
+    [
+        ("xgboost", "import adacsl.integrations.xgboost", "xgboost"),
+        ("lightgbm", "import adacsl.integrations.lightgbm", "lightgbm"),
+        ("catboost", "import adacsl.integrations.catboost", "catboost"),
+        ("sklearn", "from adacsl import AdaCSLBoostingClassifier", "boosting"),
+        (
+            "xgboost",
+            "from adacsl import AdaCSLBoostingClassifier as C; C().fit([[1, 2]] * 9, [0, 1, 0] * 3)",
+            "xgboost",
+        ),
+    ],
+)
+def test_a_missing_extra_is_one_line_that_says_what_to_install(missing, statement, advice):
+    code = f"import sys\nsys.modules[{missing!r}] = None\n{statement}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].endswith(f"run  pip install 'adacsl[{advice}]'")
+    assert "During handling" not in done.stderr
+    assert "direct cause" not in done.stderr
+
+
+def test_importing_it_loads_no_torch_and_no_booster():
+    code = "import sys; from adacsl import AdaCSLBoostingClassifier; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {"torch", "lightning", "xgboost", "lightgbm", "catboost"}.isdisjoint(done.stdout.split())
