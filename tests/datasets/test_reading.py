@@ -134,7 +134,7 @@ def test_prices_that_leave_nothing_to_learn_are_refused(tmp_path):
 def test_a_column_that_counts_the_rows_is_no_feature(tmp_path):
     pd.DataFrame({"x": [3, 1, 2], "target": [0, 1, 1]}).to_csv(tmp_path / "t.csv")
     assert list(load_task(tmp_path / "t.csv").X.columns) == ["x"]
-    (tmp_path / "t.csv").write_text(",x,target\n4,1,0\n9,1,1\n")  # unnamed, but no counter
+    (tmp_path / "t.csv").write_text(",x,target\n0,1,0\n9,1,1\n")  # unnamed, but no counter
     assert list(load_task(tmp_path / "t.csv").X.columns) == ["Unnamed: 0", "x"]
 
 

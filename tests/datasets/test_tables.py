@@ -36,7 +36,7 @@ def sample(n: int = 200) -> pd.DataFrame:
         "word": rng.choice(["web", "city", "north west"], n),
         "day": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), unit="D"),
         # numbers at first, text later: what a column is must not depend on the first rows
-        "code": [str(i % 4) for i in range(n - 3)] + ["A", "A", "B"],
+        "code": [f"0{i % 4}" for i in range(n - 3)] + ["A", "A", "B"],
     })  # fmt: skip
     frame["day"] = frame["day"].dt.strftime("%Y-%m-%d")
     return frame
