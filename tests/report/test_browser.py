@@ -1,5 +1,6 @@
 """The page in a real Chromium: its numbers are Python's, and nothing leaves it."""
 
+import itertools
 import math
 import re
 
@@ -269,7 +270,8 @@ def test_arithmetic_of_the_page_is_that_of_the_core(page):
         const sample = adacsl.prepare({kind, scores: kinds[kind].from(scores), labels, decisions, ownCosts, weights,
             costs: Object.fromEntries(Object.entries(costs).map(([name, value]) => [name, price(value)]))});
         const {chosen, cheapest, best} = adacsl.explore(sample, ownCosts ? 1 : null, threshold);
-        return {...cheapest, total: chosen.total, normalized: chosen.normalized, savings: chosen.savings, best: best.total};
+        const {total, normalized, savings} = chosen;
+        return {...cheapest, total, normalized, savings, best: best.total};
     })"""
     asked, answers = [], []
     for case in cases:
@@ -507,11 +509,11 @@ def test_every_field_has_a_label_and_every_picture_words(page):
 
 
 def test_headings_are_in_order_and_landmarks_are_there(page):
-    levels = page.evaluate("""() => [...document.querySelectorAll('h1, h2, h3, h4, h5')].filter(h => h.checkVisibility())
-        .map(h => Number(h.tagName[1]))""")
+    levels = page.evaluate("""() => [...document.querySelectorAll('h1, h2, h3, h4, h5')]
+        .filter(h => h.checkVisibility()).map(h => Number(h.tagName[1]))""")
     assert levels[0] == 1
     assert levels.count(1) == 1
-    assert all(after <= before + 1 for before, after in zip(levels, levels[1:], strict=False))
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
     for landmark in ("header", "main", "footer", "nav[aria-label]"):
         assert page.locator(landmark).count() >= 1
     assert page.get_attribute("html", "lang") == "en"

@@ -87,6 +87,17 @@ def test_cost_figure_shows_each_recipe_once_cheapest_on_top(report):
     assert whiskers == pytest.approx(rows.loc[rows["recipe"] == "ce-tuned", "low"])
 
 
+def test_cost_figure_names_what_lies_beyond_its_end(report):
+    rows = report.summary_of(VIEW)
+    assert not figures.cost_figure(rows).layout.annotations
+    far = rows["recipe"] == "always-negative"
+    figure = figures.cost_figure(
+        rows.assign(cost=rows["cost"].where(~far, 987.6), high=rows["high"].where(~far, 999.0))
+    )
+    assert figure.layout.xaxis.range[1] < 2
+    assert [(note.y, note.text) for note in figure.layout.annotations] == [("always-negative", "987.6 \u2192")]
+
+
 def test_cost_figure_of_one_repetition_has_no_interval(report):
     rows = report.summary_of(VIEW).assign(low=np.nan, high=np.nan).drop(columns="standing")
     assert len(figures.cost_figure(rows).data) == 1

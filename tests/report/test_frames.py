@@ -201,7 +201,7 @@ def test_redecided_table_decides_at_the_bayes_threshold():
 def test_redecided_table_of_row_prices_multiplies_the_misses():
     amounts = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0])
     table = frames.redecided_table({"a": outcome(fn=amounts, threshold=None)}, [3.0])
-    decided = SCORES > 1 / (1 + 3 * amounts)
+    decided = 1 / (1 + 3 * amounts) < SCORES
     expected = sum(price(y, d, fn=3 * a) for y, d, a in zip(LABELS, decided, amounts, strict=True)) / 7
     assert table["cost"].iloc[0] == pytest.approx(expected)
 

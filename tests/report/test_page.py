@@ -220,7 +220,7 @@ def test_report_is_written_into_new_folders(small, tmp_path):
 
 
 def test_folder_is_no_place_for_a_report(small, tmp_path):
-    with pytest.raises(IsADirectoryError, match="is a folder; name a file such as report.html"):
+    with pytest.raises(IsADirectoryError, match=r"is a folder; name a file such as report\.html"):
         write_report(small, tmp_path)
 
 
@@ -244,7 +244,7 @@ def test_failed_write_is_one_line_and_leaves_the_old_page(small, tmp_path, monke
 
 def test_file_where_a_folder_should_be(small, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match="^cannot write the report"):
+    with pytest.raises(OSError, match=r"^cannot write the report"):
         write_report(small, tmp_path / "file" / "report.html")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,55 @@ with requires("compare"):
     import pandas as pd
 
 Figures = dict[str, Any]
+
+GUIDES = {
+    "cost": (
+        "Mean cost per case (one row of the test data) over all repetitions; the line is the 95 % interval. Where "
+        "a method is not told apart from the cheapest, the difference may be chance."
+    ),
+    "ratio": (
+        "Points: what ran. Lines: the probabilities of this view, decided anew at the Bayes threshold of each "
+        "ratio, without new training. A point below its line owes that to training for its own ratio, or to a "
+        "tuned threshold. Grey: the other methods."
+    ),
+    "groups": (
+        "The threshold that would have been cheapest for each group alone (Table 1 of the AdaCSL paper). Where it "
+        "differs from the rest, probabilities are off in that range, or cases are few."
+    ),
+    "thresholds": (
+        "What each method decided at, and what the cheapest threshold, found on the test cases themselves, would "
+        "have cost: a limit that no honest choice can be sure to reach."
+    ),
+    "lambda": (
+        "Above: the cheapest threshold of the validation cases after each epoch; the loss steers it towards 0.5. "
+        "Below: lambda, the weight it steers with. Bands span all seeds and folds (Figure 1a of the AdaCSL paper)."
+    ),
+    "history": (
+        "Cost of training and validation cases after each epoch. A training cost that falls while the validation "
+        "cost rises is overfitting; the cheapest validation epoch is kept (Figure 1b)."
+    ),
+    "optimism": (
+        "The validation cases choose epoch, weight and threshold, so their cost flatters. The test cost is what "
+        "counts; the distance is how much too good the promise was."
+    ),
+    "calibration": (
+        "Of the cases that got a score of 0.3, three in ten should be positive. On the dotted line they are; "
+        "larger points hold more cases."
+    ),
+    "brier": (
+        "What trusting the scores costs, for every cost proportion at once; lower is better and the area is the "
+        "Brier score. Dotted: the best constant decision."
+    ),
+    "decision": (
+        "Net benefit of acting above a threshold, in true positives per case; higher is better. Dashed: acting on "
+        "all cases; zero: on none. A method is useful where it lies above both."
+    ),
+    "ranks": (
+        "Average rank of each method. Inside the shaded band (Nemenyi's critical difference) a method is not told "
+        "apart from the first."
+    ),
+}
+"""How to read each picture, for people who have never seen one like it."""
 
 
 class Tile(NamedTuple):
@@ -43,7 +93,7 @@ class MatrixCell(NamedTuple):
 
     name: str
     money: str
-    count: str
+    cases: str
     share: float
 
 
@@ -82,7 +132,7 @@ class Part:
     id: str
     title: str
     guide: str
-    rows: Sequence[Sequence[Card]]
+    rows: Sequence[Sequence[Card | None]]
 
 
 def tiles(data: ReportData, view: View) -> list[Tile]:
@@ -145,8 +195,7 @@ def _cost_card(data: ReportData, view: View, key: str, figures: Figures) -> Card
     first, last = rows.iloc[0], rows.iloc[-1]
     return Card(
         f"{key}-cost",
-        guide="Mean cost per case (one row of the test data) over all repetitions; the line is the 95 % interval. Where a method is not told apart "
-        "from the cheapest, the difference may be chance.",
+        guide=GUIDES["cost"],
         alt=f"Mean cost of {len(rows)} methods, from {show(first['cost'])} ({first['recipe']}) to {show(last['cost'])} "
         f"({last['recipe']}). Recommended: {name}. The table below has all numbers.",
         figure=f"{key}-cost",
@@ -156,10 +205,11 @@ def _cost_card(data: ReportData, view: View, key: str, figures: Figures) -> Card
 
 def _cost_table(data: ReportData, rows: pd.DataFrame, marked: str) -> Table:
     unit = f", {data.unit}" if data.unit else ""
-    low, high = show_column(rows["low"]), show_column(rows["high"])
+    texts = show_column([*rows["cost"], *rows["low"], *rows["high"]])
+    cost, low, high = (texts[len(rows) * k : len(rows) * (k + 1)] for k in range(3))
     columns = {
         "method": rows["recipe"].astype(str).tolist(),
-        f"cost{unit}": show_column(rows["cost"]),
+        f"cost{unit}": cost,
         "95 % interval": [f"{a} to {b}" if a != DASH else DASH for a, b in zip(low, high, strict=True)],
     }
     for head, column, write in (
@@ -189,9 +239,7 @@ def _ratio_card(data: ReportData, view: View, key: str, figures: Figures) -> Car
     wide = wide.reindex([name for name in data.summary_of(view)["recipe"] if name in wide.index])
     return Card(
         f"{key}-ratio",
-        guide="Points: what ran. Lines: the probabilities of this view, decided anew at the Bayes threshold of each ratio, "
-        "without new training. A point below its line owes that to training for its own ratio, or to a tuned threshold. Grey: the "
-        "other methods.",
+        guide=GUIDES["ratio"],
         alt=f"Normalised cost of {', '.join(names)} against the cost ratio; 1 is the best constant decision. "
         "The table below has the ratios that ran.",
         figure=f"{key}-ratio",
@@ -225,15 +273,13 @@ def _error_part(data: ReportData, view: View, key: str) -> Part:
     groups = Card(
         f"{key}-groups",
         title="Cases of similar score",
-        guide="The threshold that would have been cheapest for each group alone (Table 1 of the AdaCSL paper). Where it "
-        "differs from the rest, probabilities are off in that range, or cases are few.",
+        guide=GUIDES["groups"],
         tables=[_group_table(data, name, frames.subgroup_table(outcome))],
     )
     thresholds = Card(
         f"{key}-thresholds",
         title="Thresholds of all methods",
-        guide="What each method decided at, and what the cheapest threshold, found on the test cases themselves, would have "
-        "cost: a limit that no honest choice can be sure to reach.",
+        guide=GUIDES["thresholds"],
         tables=[_threshold_table(data, outcomes, name)],
     )
     return Part(f"{key}-errors", title, "", [[matrix, groups], [thresholds]])
@@ -326,8 +372,7 @@ def _lambda_card(data: ReportData, view: View, key: str, epochs: pd.DataFrame, f
     return Card(
         f"{key}-lambda",
         title="How the loss adapted itself",
-        guide="Above: the cheapest threshold of the validation cases after each epoch; the loss steers it towards 0.5. Below: "
-        "lambda, the weight it steers with. Bands span all seeds and folds (Figure 1a of the AdaCSL paper).",
+        guide=GUIDES["lambda"],
         alt=f"Cheapest validation threshold and lambda by epoch for {', '.join(names)}.",
         figure=f"{key}-lambda",
         folded=[_epoch_table("Threshold and lambda by epoch", known, ["threshold", "lambda"])],
@@ -344,8 +389,7 @@ def _history_card(data: ReportData, view: View, key: str, epochs: pd.DataFrame, 
     return Card(
         f"{key}-history",
         title="Cost while training",
-        guide="Cost of training and validation cases after each epoch. A training cost that falls while the validation cost "
-        "rises is overfitting; the cheapest validation epoch is kept (Figure 1b).",
+        guide=GUIDES["history"],
         alt=f"Training and validation cost by epoch for {', '.join(names)}.",
         figure=f"{key}-history",
         folded=[_epoch_table("Cost by epoch", known, ["val_cost", "train_cost"])],
@@ -366,8 +410,7 @@ def _optimism_card(data: ReportData, view: View, key: str, figures: Figures) -> 
     return Card(
         f"{key}-optimism",
         title="Promised and paid",
-        guide="The validation cases choose epoch, weight and threshold, so their cost flatters. The test cost is what counts; "
-        "the distance is how much too good the promise was.",
+        guide=GUIDES["optimism"],
         alt="Validation and test cost of each method; the table has the numbers.",
         figure=f"{key}-optimism",
         folded=[Table("Validation cost and test cost", heads, rows, data.recommended_of(view))],
@@ -391,8 +434,7 @@ def _probability_part(data: ReportData, view: View, key: str, figures: Figures) 
         Card(
             f"{key}-calibration",
             title="Calibration",
-            guide="Of the cases that got a score of 0.3, three in ten should be positive. On the dotted line they are; larger "
-            "points hold more cases.",
+            guide=GUIDES["calibration"],
             alt=f"Share of positives against mean score for {listed}.",
             figure=f"{key}-calibration",
             folded=[_calibration_table(calibration)],
@@ -400,8 +442,7 @@ def _probability_part(data: ReportData, view: View, key: str, figures: Figures) 
         Card(
             f"{key}-brier",
             title="Brier curve",
-            guide="What trusting the scores costs, for every cost proportion at once; lower is better and the area is the Brier "
-            "score. Dotted: the best constant decision.",
+            guide=GUIDES["brier"],
             alt=f"Loss over all cost proportions for {listed}.",
             figure=f"{key}-brier",
             folded=[_curve_table("Brier curve", "cost proportion", brier, "proportion", "loss")],
@@ -409,8 +450,7 @@ def _probability_part(data: ReportData, view: View, key: str, figures: Figures) 
         Card(
             f"{key}-decision",
             title="Decision curve",
-            guide="Net benefit of acting above a threshold, in true positives per case; higher is better. Dashed: acting on all "
-            "cases; zero: on none. A method is useful where it lies above both.",
+            guide=GUIDES["decision"],
             alt=f"Net benefit at thresholds from 0.01 to 0.99 for {listed}.",
             figure=f"{key}-decision",
             folded=[_curve_table("Decision curve", "threshold", decision, "threshold", "net_benefit")],
@@ -430,8 +470,7 @@ def rank_card(data: ReportData, figures: Figures) -> Card | None:
     first = rows.iloc[0]
     return Card(
         "ranks-card",
-        guide="Average rank of each method. Inside the shaded band (Nemenyi's critical difference) a method is not told apart "
-        "from the first.",
+        guide=GUIDES["ranks"],
         alt=f"Average ranks, from {show(first['rank'])} ({first['recipe']}); critical difference {show(gap)}.",
         figure="ranks",
         tables=[
@@ -448,17 +487,9 @@ def rank_card(data: ReportData, figures: Figures) -> Card | None:
 
 
 def _rows(table: pd.DataFrame) -> Iterable[Any]:
-    return (Row(record) for record in table.to_dict("records"))
-
-
-class Row:
-    """A row of a frame, its columns as attributes."""
-
-    def __init__(self, record: Mapping[Any, Any]) -> None:
-        self.__dict__.update(record)
-
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(name)
+    """Return the rows of a frame, their columns as attributes."""
+    records = table.to_dict("records")
+    return (SimpleNamespace(**{str(name): value for name, value in record.items()}) for record in records)
 
 
 def _wide_table(caption: str, head: str, frame: pd.DataFrame, *, marked: str | None = None) -> Table:

@@ -55,7 +55,8 @@ def house_template(theme: Theme = "light") -> go.layout.Template:
     """Return the plotly template of a theme."""
     colors = PALETTES[theme]
     axis = {
-        "gridcolor": colors.grid, "linecolor": colors.grid, "zeroline": False, "ticks": "", "automargin": True, "ticklabelstandoff": 4,
+        "gridcolor": colors.grid, "linecolor": colors.grid, "zeroline": False, "ticks": "", "automargin": True,
+        "ticklabelstandoff": 4,
         "title": {"font": {"size": 13, "color": colors.muted}, "standoff": 10}, "tickfont": {"color": colors.muted},
     }  # fmt: skip
     return go.layout.Template(
@@ -101,12 +102,27 @@ def cost_figure(
             hovertemplate="%{y}<br>%{x:.4g} (%{customdata[0]:.4g} to %{customdata[1]:.4g})<extra></extra>",
         )  # fmt: skip
     figure.update_xaxes(title_text=_with_unit("mean cost per case", unit), rangemode="tozero")
+    _cut_far_ones(figure, rows, colors)
     order = _plain(rows["recipe"])
     figure.update_yaxes(
         type="category", categoryorder="array", categoryarray=order, range=[len(order) - 0.4, -0.6], showgrid=False,
         tickfont={"color": colors.ink},
     )  # fmt: skip
     return figure
+
+
+def _cut_far_ones(figure: go.Figure, rows: pd.DataFrame, colors: Palette) -> None:
+    """Let the axis end before recipes many times as dear as most, and say at its end what they cost."""
+    ends = rows["high"].where(rows["high"].notna(), rows["cost"])
+    far = rows["cost"] > 3 * ends.median()
+    if not far.any() or rows["cost"].min() < 0:
+        return
+    end = 1.25 * float(ends[~far].max())
+    figure.update_xaxes(range=[0, end], rangemode="normal")
+    for name, cost in zip(_plain(rows.loc[far, "recipe"]), rows.loc[far, "cost"], strict=True):
+        figure.add_annotation(
+            text=f"{cost:.4g} \u2192", x=end, y=name, xanchor="right", showarrow=False, font={"color": colors.muted}
+        )
 
 
 def ratio_figure(
@@ -134,7 +150,8 @@ def ratio_figure(
                 legendgroup=_plain_one(name), hovertemplate=_hover("ratio", "normalised cost"),
             )  # fmt: skip
         figure.add_scatter(
-            x=points["ratio"], y=points["normalized_cost"], mode="markers", name=_plain_one(name), legendgroup=_plain_one(name),
+            x=points["ratio"], y=points["normalized_cost"], mode="markers", name=_plain_one(name),
+            legendgroup=_plain_one(name),
             marker={"color": colors[name], "size": 8 if name in highlight else 5},
             showlegend=name in highlight and len(line) <= 1, hovertemplate=_hover("ratio", "normalised cost"),
         )  # fmt: skip
@@ -203,7 +220,8 @@ def lambda_figure(epochs: pd.DataFrame, *, highlight: Sequence[str] | None = Non
     figure.add_hline(y=0.5, row=1, col=1, line={"color": PALETTES[theme].muted, "width": 1, "dash": "dot"})
     figure.add_hline(y=1.0, row=2, col=1, line={"color": PALETTES[theme].muted, "width": 1, "dash": "dot"})
     figure.update_yaxes(title_text="cheapest threshold", range=[0, 1], row=1, col=1)
-    figure.update_yaxes(title_text="lambda", row=2, col=1)
+    # it is multiplied by a factor every epoch: equal factors, equal steps
+    figure.update_yaxes(title_text="lambda", type="log", nticks=6, tickformat="~g", row=2, col=1)
     figure.update_xaxes(title_text="epoch", row=2, col=1)
     return figure.update_layout(showlegend=True)
 
@@ -333,7 +351,8 @@ def rank_figure(ranks: pd.DataFrame, *, recommended: str | None = None, theme: T
         first = float(rows["rank"].iloc[0])
         figure.add_vrect(x0=first, x1=first + gap, fillcolor=colors.grid, line_width=0, layer="below", opacity=0.7)
         figure.add_annotation(
-            text=f"not told apart from the first: within {gap:.2f}", x=first, xanchor="left", y=1, yref="paper", yanchor="bottom",
+            text=f"not told apart from the first: within {gap:.2f}", x=first, xanchor="left", y=1, yref="paper",
+            yanchor="bottom",
             showarrow=False, font={"size": 12, "color": colors.muted},
         )  # fmt: skip
     told = rows["rank"] <= (rows["rank"].min() + (gap or 0.0))

@@ -76,7 +76,8 @@ def subgroup_table(outcome: Outcome, *, bins: int = 10) -> pd.DataFrame:
     """Return the paper's Table 1: rows of similar score, and the threshold that is cheapest for each such subgroup.
 
     Among equally cheap thresholds T_m is the one nearest the chosen (else the Bayes) threshold: where T_m equals it,
-    nothing is lost in that subgroup. ``cost`` is what the recipe's decisions cost there, ``cheapest_cost`` what T_m does.
+    nothing is lost in that subgroup. ``cost`` is what the recipe's decisions cost there, ``cheapest_cost`` what T_m
+    would have cost.
     """
     partition = EqualWidth(bins)
     numbers = np.asarray(partition(outcome.scores))
@@ -123,8 +124,9 @@ def calibration_table(outcomes: Mapping[str, Outcome], *, bins: int = 10) -> pd.
 
 
 def brier_table(outcomes: Mapping[str, Outcome], *, points: int = 101) -> pd.DataFrame:
-    """Return the Brier curve at evenly spaced cost proportions: recipe, proportion, loss, best_loss, area, positive_share.
+    """Return the Brier curve at evenly spaced cost proportions.
 
+    Columns: recipe, proportion, loss, best_loss, area, positive_share.
     ``best_loss`` is what the best threshold would have reached: the gap is what better calibration could save. ``area``
     is the Brier score.
     """

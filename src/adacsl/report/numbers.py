@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-
 DASH = "\u2013"
 MINUS = "\u2212"
 
@@ -33,7 +32,7 @@ def show(value: float | None, digits: int = 4) -> str:
 
 
 def show_column(values: Iterable[float]) -> list[str]:
-    """Return numbers with equally many decimals: four digits for the largest, at least two for the smallest.
+    """Return numbers with equally many decimals, so that one in the middle has three digits.
 
     Examples
     --------
@@ -42,13 +41,12 @@ def show_column(values: Iterable[float]) -> list[str]:
     """
     numbers = [float(value) for value in values]
     sizes = [abs(value) for value in numbers if math.isfinite(value) and value != 0]
-    if not sizes or min(sizes) < 1e-4:
+    if not sizes or max(sizes) < 1e-4:
         return [show(value) for value in numbers]
-    decimals = max(3 - math.floor(math.log10(max(sizes))), 1 - math.floor(math.log10(min(sizes))), 0)
-    if max(sizes) >= 999.5:
-        decimals = 0
+    middle = sorted(sizes)[len(sizes) // 2]
+    decimals = max(2 - math.floor(math.log10(middle)), 0)
     return [
-        DASH if not math.isfinite(value) else f"{MINUS if value < 0 else ''}{abs(value):,.{min(decimals, 6)}f}"
+        DASH if not math.isfinite(value) else f"{MINUS if value < 0 else ''}{abs(value):,.{decimals}f}"
         for value in numbers
     ]
 

@@ -10,10 +10,10 @@ import math
 import os
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,12 +69,12 @@ def render_report(data: ReportData) -> str:
     figures: dict[str, Any] = {}
     views = [_view(data, view, number, figures) for number, view in enumerate(data.views)]
     ranks = cards.rank_card(data, figures)
-    payload = {
+    payload: dict[str, Any] = {
         "unit": data.unit,
         "classes": list(data.classes),
         "start": _start(data),
         "colors": list(zip(PALETTES["light"], PALETTES["dark"], strict=True)),
-        "themes": {theme: house_template(theme).to_plotly_json() for theme in PALETTES},
+        "themes": {"light": house_template("light").to_plotly_json(), "dark": house_template("dark").to_plotly_json()},
         "figures": {name: _figure_spec(figure) for name, figure in figures.items()},
         "views": [
             {
@@ -223,8 +223,9 @@ def drawn_rows(labels: NDArray[Any], limit: int) -> tuple[NDArray[np.int64], tup
     if n <= limit:
         return np.arange(n), (1.0, 1.0)
     classes = [np.flatnonzero(labels == 0), np.flatnonzero(labels == 1)]
-    rare = min(min(len(rows) for rows in classes), limit // 2)
-    sizes = [rare if len(rows) == min(map(len, classes)) else min(len(rows), limit - rare) for rows in classes]
+    fewest = min(map(len, classes))
+    rare = min(fewest, limit // 2)
+    sizes = [rare if len(rows) == fewest else limit - rare for rows in classes]
     rng = np.random.default_rng(n)
     picked = [rng.choice(rows, size, replace=False) for rows, size in zip(classes, sizes, strict=True)]
     weights = [len(rows) / size if size else 1.0 for rows, size in zip(classes, sizes, strict=True)]

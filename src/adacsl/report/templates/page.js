@@ -91,7 +91,7 @@
     if (!figure || place.closest("[hidden]")) return;
     const width = printing ? Math.min(PRINT_WIDTH, place.clientWidth || PRINT_WIDTH) : place.clientWidth;
     const { data, layout } = fitted(themed(figure), width);
-    Plotly.react(place, data, layout, { displayModeBar: false, responsive: false, scrollZoom: false, doubleClick: false });
+    Plotly.react(place, data, layout, { displayModeBar: false, responsive: false, scrollZoom: false });
     place.dataset.drawn = isDark() ? "dark" : "light";
   }
 
