@@ -73,7 +73,8 @@ def measure(folder: Path, args: argparse.Namespace) -> list[dict[str, Any]]:
 
 def predict(model: Path, path: Path, rows: int, batch_rows: int) -> dict[str, Any]:
     out = path.with_name("predictions.parquet")
-    command = [*adacsl(), "predict", str(model), str(path), "--out", str(out), "--batch-rows", str(batch_rows), "--json"]
+    options = ["--out", str(out), "--batch-rows", str(batch_rows), "--json"]
+    command = [*adacsl(), "predict", str(model), str(path), *options]
     started = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603
     answer = json.loads(process.stdout.read()) if process.stdout else {}

@@ -44,7 +44,7 @@ def make_frame(n, seed=0):
     rng = np.random.default_rng(seed)
     age, shop = rng.normal(40, 10, n), rng.choice(["web", "city", "mall"], n)
     label = age + 15 * (shop == "web") + rng.normal(0, 8, n) > 52
-    frame = pd.DataFrame(
+    return pd.DataFrame(
         {
             "id": [f"c{i}" for i in range(n)],
             "age": age,
@@ -55,7 +55,6 @@ def make_frame(n, seed=0):
             "churn": np.where(label, "yes", "no"),
         }
     )
-    return frame
 
 
 @pytest.fixture(scope="session")

@@ -23,7 +23,7 @@ with requires("cli"):
     import rich  # noqa: F401  cyclopts shows its help with it
     from cyclopts import App, CycloptsError
 
-from adacsl.cli.commands.compare import compare
+from adacsl.cli.commands.compare import NoResultError, compare
 from adacsl.cli.commands.data import data
 from adacsl.cli.commands.evaluate import evaluate
 from adacsl.cli.commands.export import export
@@ -33,7 +33,7 @@ from adacsl.cli.commands.threshold import threshold
 from adacsl.cli.commands.train import train
 from adacsl.cli.screen import PLAIN, Answer, Stopped, one_line
 
-BAD_INPUT, FAULT, INTERRUPTED, TERMINATED, NO_READER = 2, 70, 130, 143, 141
+BAD_NEWS, BAD_INPUT, FAULT, INTERRUPTED, NO_READER, TERMINATED = 1, 2, 70, 130, 141, 143
 
 USER_ERRORS = (ValueError, TypeError, OSError, ImportError, MemoryError, CycloptsError)
 KNOWN_SOURCES = ("adacsl.", "pyarrow.")
@@ -123,6 +123,8 @@ def _complain(error: Exception) -> int:
     """Print one line about an error and return the exit code that belongs to it."""
     if isinstance(error, Stopped):
         line, code = f"stopped: {one_line(error)}", INTERRUPTED
+    elif isinstance(error, NoResultError):
+        line, code = f"error: {_describe(error)}", BAD_NEWS
     elif isinstance(error, USER_ERRORS) or type(error).__module__.startswith(KNOWN_SOURCES):
         line, code = f"error: {_describe(error)}", BAD_INPUT
     elif type(error).__name__ == "OutOfMemoryError":

@@ -15,6 +15,7 @@ from adacsl.cli.options import FREE, Prices
 if TYPE_CHECKING:
     from adacsl.core.costs import CostMatrix
     from adacsl.datasets.task import Task
+    from adacsl.estimators.binary import CostClassifier
     from adacsl.estimators.classifier import AdaCSLClassifier
 
 NOTES = "training.json"
@@ -24,7 +25,7 @@ NOTES = "training.json"
 class Trained(NamedTuple):
     """A classifier, the column its labels came from, and the prices it was trained with."""
 
-    classifier: AdaCSLClassifier
+    classifier: CostClassifier
     target: str | None = None
     prices: Prices = FREE
 
@@ -81,6 +82,11 @@ def load_model(folder: Path, *, device: str = "auto") -> Trained:
         return Trained(classifier)
 
 
+def takes_pictures(classifier: CostClassifier) -> bool:
+    """Tell whether a model was trained on pictures; only nets are."""
+    return bool(getattr(classifier, "images_", False))
+
+
 def plain_labels(classes: tuple[str, str]) -> list[Any]:
     """Return the labels of the negative and the positive class: whole numbers as such, others as text."""
     try:
@@ -114,5 +120,6 @@ __all__ = [
     "load_model",
     "plain_labels",
     "save_model",
+    "takes_pictures",
     "training_notes",
 ]

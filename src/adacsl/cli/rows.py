@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from adacsl.cli.models import takes_pictures
+
 if TYPE_CHECKING:
-    from adacsl.estimators.classifier import AdaCSLClassifier
+    from adacsl.estimators.binary import CostClassifier
 
 PICTURES = 512
 """How many pictures are held in memory at a time."""
@@ -32,13 +34,13 @@ class Rows(NamedTuple):
 
 
 def open_rows(
-    classifier: AdaCSLClassifier, data: str, *, rows: int, extra: Sequence[str] = (), folder: Path | None = None
+    classifier: CostClassifier, data: str, *, rows: int, extra: Sequence[str] = (), folder: Path | None = None
 ) -> Rows:
     """Return the rows of ``data`` in pieces of at most ``rows``; columns that nobody asks for are not read.
 
     Parameters
     ----------
-    classifier : AdaCSLClassifier
+    classifier : CostClassifier
         Knows which columns, or which size of pictures, it needs.
     data : str
         A table, a folder of pictures, an archive or the name of a data set.
@@ -58,19 +60,19 @@ def open_rows(
     path = Path(data).expanduser()
     named = data.lower().replace("_", "-") in DATASETS
     if not named and path.exists() and is_table(path):
-        if classifier.images_:
+        if takes_pictures(classifier):
             raise DataError(f"the model was trained on pictures, but {path} is a table: give a folder of pictures")
         return _stream(classifier, path, rows, extra)
-    if classifier.images_ and extra:
+    if takes_pictures(classifier) and extra:
         raise DataError("pictures have no columns: leave out --keep, --fn-column and --fp-column")
     if not named and path.is_dir():
-        if not classifier.images_:
+        if not takes_pictures(classifier):
             raise DataError(f"the model was trained on a table, but {path} is a folder: give a CSV or Parquet file")
         return _pictures(path, min(rows, PICTURES))
     return _held(classifier, data, rows, extra, folder)
 
 
-def feature_columns(classifier: AdaCSLClassifier, known: Sequence[str], data: object) -> list[str] | None:
+def feature_columns(classifier: CostClassifier, known: Sequence[str], data: object) -> list[str] | None:
     """Return the columns the model was trained on, all of which are there; None where it knows no names."""
     from adacsl.datasets.errors import DataError, listed  # noqa: PLC0415
 
@@ -86,7 +88,7 @@ def feature_columns(classifier: AdaCSLClassifier, known: Sequence[str], data: ob
     return [str(name) for name in names]
 
 
-def _unnamed(classifier: AdaCSLClassifier, known: Sequence[str], extra: Sequence[str], data: object) -> list[str]:
+def _unnamed(classifier: CostClassifier, known: Sequence[str], extra: Sequence[str], data: object) -> list[str]:
     """Return the columns for a model that was trained on an array: all others, if they are as many."""
     from adacsl.datasets.errors import DataError  # noqa: PLC0415
 
@@ -99,7 +101,7 @@ def _unnamed(classifier: AdaCSLClassifier, known: Sequence[str], extra: Sequence
     return names
 
 
-def _stream(classifier: AdaCSLClassifier, path: Path, rows: int, extra: Sequence[str]) -> Rows:
+def _stream(classifier: CostClassifier, path: Path, rows: int, extra: Sequence[str]) -> Rows:
     from adacsl.datasets.tables import count_rows, stream_table, table_columns  # noqa: PLC0415
 
     known = table_columns(path)
@@ -114,14 +116,14 @@ def _piece(frame: Any, features: list[str], extra: Sequence[str], *, named: bool
     return Piece(table if named else table.to_numpy(), {name: frame[name] for name in extra})
 
 
-def _held(classifier: AdaCSLClassifier, data: str, rows: int, extra: Sequence[str], folder: Path | None) -> Rows:
+def _held(classifier: CostClassifier, data: str, rows: int, extra: Sequence[str], folder: Path | None) -> Rows:
     """Cut a data set that is read as a whole."""
     from adacsl.datasets.errors import DataError, listed  # noqa: PLC0415
     from adacsl.datasets.reading import load_task  # noqa: PLC0415
 
     task = load_task(data, folder=folder)
-    if task.images != classifier.images_:
-        kinds = ("pictures", "a table") if classifier.images_ else ("a table", "pictures")
+    if task.images != takes_pictures(classifier):
+        kinds = ("pictures", "a table") if takes_pictures(classifier) else ("a table", "pictures")
         raise DataError(f"the model was trained on {kinds[0]}, but {data} holds {kinds[1]}")
     total = len(task.y)
     if task.images:

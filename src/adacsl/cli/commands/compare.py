@@ -78,6 +78,7 @@ def compare(  # noqa: PLR0913  a command lists its options
         raise ValueError(f"--seeds must be at least 1, got {seeds}")
     if workers is not None and workers < 1:
         raise ValueError(f"--workers must be at least 1, got {workers}")
+    _check_training(engine, device, epochs, weights)
     tasks = [source.load(name, prices) for name in data or (DEFAULT_DATA,)]
     folder = _default_folder(tasks) if out is None else out
     _check_run_folder(folder)
@@ -94,6 +95,18 @@ def compare(  # noqa: PLR0913  a command lists its options
         )  # fmt: skip
         page = found.report(folder / "report.html")
     return _answer(found, folder, page)
+
+
+def _check_training(engine: str, device: str, epochs: int | None, weights: Path | None) -> None:
+    """Refuse at once what would make every net fail."""
+    if epochs is not None and epochs < 1:
+        raise ValueError(f"--epochs must be at least 1, got {epochs}")
+    if weights is not None and not weights.is_file():
+        raise FileNotFoundError(f"there is no file {weights} of weights")
+    if engine == "joblib":
+        from adacsl.estimators.training import choose_device  # noqa: PLC0415  torch
+
+        choose_device(device)
 
 
 class NoResultError(ValueError):

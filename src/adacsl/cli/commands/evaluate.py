@@ -10,7 +10,7 @@ import numpy as np
 
 from adacsl.cli.commands.predict import labels_of, positive_probability
 from adacsl.cli.drafts import check_file, draft_of
-from adacsl.cli.models import Trained, load_model, plain_labels
+from adacsl.cli.models import Trained, load_model, plain_labels, takes_pictures
 from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text
 from adacsl.cli.rows import feature_columns
 from adacsl.cli.screen import PLAIN, Answer, Screen
@@ -23,7 +23,7 @@ from adacsl.core.thresholds import Threshold, find_threshold
 
 if TYPE_CHECKING:
     from adacsl.datasets.task import Task
-    from adacsl.estimators.classifier import AdaCSLClassifier
+    from adacsl.estimators.binary import CostClassifier
 
 
 def evaluate(
@@ -96,11 +96,11 @@ def _task(trained: Trained, data: str, source: Source, prices: Prices) -> Task:
         source = replace(
             source, target=source.target or trained.target, positive=source.positive or str(classifier.positive_)
         )
-    if classifier.images_ and source.image_size is None:
+    if takes_pictures(classifier) and source.image_size is None:
         source = replace(source, image_size=classifier.image_shape_[0])
     task = source.load(data, replace(spoken, **rest))
-    if task.images != classifier.images_:
-        kinds = ("pictures", "a table") if classifier.images_ else ("a table", "pictures")
+    if task.images != takes_pictures(classifier):
+        kinds = ("pictures", "a table") if takes_pictures(classifier) else ("a table", "pictures")
         raise DataError(f"the model was trained on {kinds[0]}, but {data} holds {kinds[1]}")
     known = {str(label) for label in classifier.classes_.tolist()}
     if {str(label) for label in plain_labels(task.classes)} != known:
@@ -110,7 +110,7 @@ def _task(trained: Trained, data: str, source: Source, prices: Prices) -> Task:
     return task
 
 
-def _measure(classifier: AdaCSLClassifier, task: Task) -> _Found:
+def _measure(classifier: CostClassifier, task: Task) -> _Found:
     from adacsl.datasets.errors import DataError  # noqa: PLC0415
 
     table = task.X
@@ -154,7 +154,7 @@ def _or_nan(measure: Any, y: Any, decided: Any) -> float:
         return float("nan")
 
 
-def _write_rows(path: Path, classifier: AdaCSLClassifier, task: Task, found: _Found) -> None:
+def _write_rows(path: Path, classifier: CostClassifier, task: Task, found: _Found) -> None:
     import pyarrow as pa  # noqa: PLC0415
 
     kind = label_type(classifier.classes_)

@@ -32,7 +32,11 @@ def export(model: Path, *, onnx: Path, sample: str | None = None, screen: Screen
         Some rows to check the graph with; default: rows made up from what the model knows of its columns.
     """
     check_file(onnx)
-    classifier = load_model(model, device="cpu").classifier
+    classifier: Any = load_model(model, device="cpu").classifier
+    if not hasattr(classifier, "export_onnx"):
+        raise TypeError(
+            f"{model} holds a {type(classifier).__name__}: only nets (AdaCSLClassifier) are written as ONNX"
+        )
     rows = _made_up(classifier) if sample is None else _read(classifier, sample)
     written = classifier.export_onnx(onnx, rows)
     size = written.stat().st_size

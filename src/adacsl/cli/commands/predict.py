@@ -17,7 +17,7 @@ from adacsl.cli.screen import PLAIN, Answer, Screen, stoppable
 from adacsl.cli.tablewriter import Write, check_suffix, column_type, label_type, table_writer
 
 if TYPE_CHECKING:
-    from adacsl.estimators.classifier import AdaCSLClassifier
+    from adacsl.estimators.binary import CostClassifier
 
 RESULTS = ("probability", "decision", "expected_cost")
 
@@ -112,7 +112,7 @@ def _write(draft: Path, out: Path, trained: Trained, rows: Rows, plan: _Plan, sc
     return total
 
 
-def _predicted(classifier: AdaCSLClassifier, rows: Rows, plan: _Plan, write: Write) -> Iterator[_Total]:
+def _predicted(classifier: CostClassifier, rows: Rows, plan: _Plan, write: Write) -> Iterator[_Total]:
     """Predict and write piece by piece; yield the totals so far."""
     total = _Total()
     for piece in rows.pieces:
@@ -130,14 +130,14 @@ def _predicted(classifier: AdaCSLClassifier, rows: Rows, plan: _Plan, write: Wri
         yield total
 
 
-def positive_probability(classifier: AdaCSLClassifier, X: Any) -> np.ndarray[Any, Any]:  # noqa: N803
+def positive_probability(classifier: CostClassifier, X: Any) -> np.ndarray[Any, Any]:  # noqa: N803
     """Return the probability of the positive class."""
     column = int(np.flatnonzero(classifier.classes_ == classifier.positive_)[0])
     proba: np.ndarray[Any, Any] = classifier.predict_proba(X)[:, column]
     return proba
 
 
-def labels_of(classifier: AdaCSLClassifier, positive: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def labels_of(classifier: CostClassifier, positive: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return decisions as labels."""
     where = int(np.flatnonzero(classifier.classes_ == classifier.positive_)[0])
     labels: np.ndarray[Any, Any] = classifier.classes_[np.where(positive, where, 1 - where)]
@@ -164,7 +164,7 @@ def _parquet(path: Path) -> Path | None:
     return path if parts and path.exists() else None
 
 
-def _answer(classifier: AdaCSLClassifier, total: _Total, unit: str, out: Path, seconds: float) -> Answer:
+def _answer(classifier: CostClassifier, total: _Total, unit: str, out: Path, seconds: float) -> Answer:
     speed = total.rows / max(seconds, 1e-9)
     mean = total.cost / total.rows if total.rows else float("nan")
     return Answer(

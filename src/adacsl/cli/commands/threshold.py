@@ -151,8 +151,10 @@ def _numbers(frame: Any, column: str, name: str) -> NDArray[np.float64]:
     bad = ~np.isfinite(numbers)
     if bad.any():
         first = int(bad.argmax())
+        value = frame[column].iloc[first]
+        came = "nothing" if pd.isna(value) else repr(str(value))
         raise DataError(
-            f"column {column!r} of {name} must hold scores, got {frame[column].iloc[first]!r} in row {first + 1} "
+            f"column {column!r} of {name} must hold scores, got {came} in row {first + 1} "
             f"({int(bad.sum())} such rows): repair or leave out these rows"
         )
     return numbers

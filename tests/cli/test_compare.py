@@ -1,0 +1,167 @@
+"""adacsl compare and report: the real runner on methods that need no training, and stand-ins for what goes wrong."""
+
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+
+from adacsl.experiments import comparison
+from adacsl.experiments.comparison import Comparison
+
+QUICK = ("--methods", "always-negative,always-positive", "--workers", 1)
+
+
+@pytest.fixture
+def spied(monkeypatch):
+    """Catch what the command asks the library for; nothing is run."""
+    asked = {}
+
+    def compare_tasks(tasks, **options):
+        asked.update(options, tasks=tasks)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(comparison, "compare_tasks", compare_tasks)
+    return asked
+
+
+def make_comparison(failures):
+    rows = [
+        {"data": "d", "ratio": 8.0, "recipe": recipe, "seed": seed, "cost": cost + 0.01 * seed, "normalized_cost": cost,
+         "savings": 1 - cost, "n_train": 80, "n_test": 20}
+        for recipe, cost in (("ce-bayes", 0.5), ("[red]adacsl", 0.4)) for seed in range(3)
+    ]  # fmt: skip
+    columns = ["data", "ratio", "recipe", "seed", "type", "message"]
+    return Comparison(pd.DataFrame(rows), pd.DataFrame(failures, columns=columns), {"data": {}}, {}, {})
+
+
+def test_compare_ends_with_table_verdict_and_report(adacsl, tmp_path):
+    said = adacsl("compare", *QUICK, "--seeds", 2, "--out", tmp_path / "run", "--quiet")
+    assert said.code == 0, said.err
+    assert "breast-cancer, a miss costs 8 false alarms" in said.out
+    assert "cheapest" in said.out
+    assert "always-positive" in said.out
+    assert said.out.rstrip().endswith(f"report: {tmp_path / 'run/report.html'}")
+    assert "<html" in (tmp_path / "run/report.html").read_text()
+    assert said.err == ""
+
+    found = adacsl("compare", *QUICK, "--seeds", 2, "--out", tmp_path / "run", "--quiet", "--json").json
+    table = {row["recipe"]: row for row in found["table"]}
+    # 8 per missed tumour, 212 of 569; 1 per needless check
+    assert table["always-negative"]["mean"] == pytest.approx(8 * 212 / 569, rel=0.03)
+    assert table["always-positive"]["mean"] == pytest.approx(357 / 569, rel=0.03)
+    assert found["best"] == "always-positive"
+    assert found["failed"] == []
+
+    said = adacsl("report", tmp_path / "run", "--out", tmp_path / "page.html", "--json")
+    assert said.code == 0
+    assert said.json["best"] == "always-positive"
+    assert "<html" in (tmp_path / "page.html").read_text()
+
+
+def test_a_file_of_the_users(adacsl, place, tmp_path):
+    words = ("--target", "churn", "--positive", "yes", "--fn", 8, "--fp", 1, "--drop", "id", "--ratios", "1x,2x")
+    said = adacsl("compare", place / "rows.csv", *words, *QUICK, "--seeds", 1, "--out", tmp_path / "run", "--json")
+    assert said.code == 0, said.err
+    assert {(row["data"], row["ratio"]) for row in said.json["table"]} == {("rows", 8.0), ("rows", 16.0)}
+
+
+def test_options_reach_the_library(adacsl, spied, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "w.pth").touch()
+    words = ("--methods", "ce,wce", "--methods", "focal", "--ratios", "4,2x", "--seeds", 3, "--engine", "ray",
+             "--address", "auto", "--gpus", 0.25, "--workers", 4, "--device", "cpu", "--epochs", 7,
+             "--weights", "w.pth", "--quiet", "--out", "runs/x")  # fmt: skip
+    said = adacsl("compare", *words)
+    assert said.code == 130
+    assert said.err == "stopped: what is finished is kept in runs/x; the same command goes on from there\n"
+    task = spied.pop("tasks")[0]
+    assert task.name == "breast-cancer"
+    assert str(spied.pop("folder")) == "runs/x"
+    assert spied == {
+        "methods": ["ce", "wce", "focal"], "ratios": ["4", "2x"], "seeds": 3, "engine": "ray", "address": "auto",
+        "gpus": 0.25, "workers": 4, "device": "cpu", "epochs": 7, "weights": "w.pth", "progress": False,
+    }  # fmt: skip
+
+
+def test_each_data_and_costs_have_a_folder_of_their_own(adacsl, spied, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folders = []
+    for words in ((), ("--fn", 9, "--fp", 1), ()):
+        adacsl("compare", "breast-cancer", *words)
+        folders.append(str(spied["folder"]))
+    assert folders[0] == folders[2] != folders[1]
+    assert folders[0].startswith("runs/breast-cancer-")
+    assert (spied["methods"], spied["ratios"]) == (None, None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_failed_cells_are_named_and_exit_with_1(adacsl, monkeypatch, tmp_path):
+    failures = [("d", 8.0, "smote", seed, "ValueError", "too few\nneighbours") for seed in range(7)]
+    found = make_comparison(failures)
+    monkeypatch.setattr(comparison, "compare_tasks", lambda tasks, **options: found)
+    monkeypatch.setattr(Comparison, "report", lambda self, path: path)
+    said = adacsl("compare", "--out", tmp_path / "run")
+    assert said.code == 1
+    assert "7 cells failed; the same command tries them again" in said.out
+    assert "  d, ratio 8, smote, seed 0: ValueError: too few neighbours\n" in said.out
+    assert "... and 2 more" in said.out
+    assert "[red]adacsl" in said.out  # names are no markup
+    found = adacsl("compare", "--out", tmp_path / "run", "--json")
+    assert (found.code, len(found.json["failed"])) == (1, 7)
+
+
+def test_no_result_at_all_is_one_line(refused, monkeypatch, tmp_path):
+    def compare_tasks(tasks, **options):
+        raise RuntimeError("no method came to an end: 3 classes")
+
+    monkeypatch.setattr(comparison, "compare_tasks", compare_tasks)
+    assert refused("compare", "--out", tmp_path / "run", code=1) == "error: no method came to an end: 3 classes"
+
+
+@pytest.mark.parametrize(
+    ("words", "match"),
+    [
+        (("--methods", "magic"), "there is no method 'magic'"),
+        (("--ratios", "many"), "a ratio is a positive number such as 8"),
+        (("--ratios", "-1"), "a ratio is a positive number"),
+        (("--seeds", "0"), "--seeds must be at least 1"),
+        (("--workers", "0"), "--workers must be at least 1"),
+        (("--address", "auto"), "--address is for --engine ray"),
+        (("--fn", "0", "--fp", "1"), "fn must cost more than tp"),
+        (("--fn", "8"), "--fp 1 (or --fp-column NAME) is missing"),
+        (("nothing.csv",), "there is no file or folder nothing.csv"),
+        (("breast-cancr",), "did you mean 'breast-cancer'?"),
+        (("breast-cancer", "--target", "y"), "brings its own labels"),
+        (("breast-cancer", "breast-cancer"), "data sets must have different names"),
+        (("--epochs", "0"), "--epochs must be at least 1"),
+        (("--device", "abacus"), "device must be"),
+        (("--weights", "w.pth"), "there is no file w.pth"),
+    ],
+)
+def test_wrong_comparisons_are_one_line(refused, tmp_path, monkeypatch, words, match):
+    monkeypatch.chdir(tmp_path)
+    assert match in refused("compare", *words)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_three_classes_are_one_line(refused, place, tmp_path):
+    words = ("--target", "shop", "--positive", "web", "--fn", 8, "--fp", 1, "--out", tmp_path / "run")
+    assert "has 3 classes" in refused("compare", place / "rows.csv", *words)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_reports_of_no_run_are_one_line(refused, tmp_path):
+    assert "there is no folder" in refused("report", tmp_path / "none")
+    line = refused("report", tmp_path)
+    assert str(tmp_path) in line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_report_of_a_run_with_failures_exits_with_1(adacsl, monkeypatch, tmp_path):
+    found = SimpleNamespace(
+        verdict="v", best="ce", report=lambda path: path,
+        failures=pd.DataFrame([("d", 8.0, "smote", 0, "ValueError", "x")],
+                              columns=["data", "ratio", "recipe", "seed", "type", "message"]),
+    )  # fmt: skip
+    monkeypatch.setattr(comparison, "load_comparison", lambda folder: found)
+    assert adacsl("report", tmp_path).code == 1
