@@ -8,8 +8,9 @@ validation rows (20 %, or five folds) and early stopping (50 rounds without a ch
     python benchmarks/boosting.py --tables german_credit --splits 3 --max-rows 1000
 
 Modes: ``bayes`` the plain booster at the Bayes threshold, ``tuned`` at the threshold that is cheapest on the validation
-rows, ``weighted`` with scale_pos_weight = rho at 0.5, ``adacsl`` adapted between rounds (T' = 0.5); ``-cv`` five folds,
-margins averaged; ``-last`` all 300 rounds, nothing stopped or chosen. One plain training serves all ratios.
+rows, ``weighted`` with scale_pos_weight = rho at 0.5, ``adacsl`` adapted between rounds (T' = 0.5), ``auto`` (the
+default) adacsl or bayes, whichever was cheaper on the validation rows; ``-cv`` five folds, margins averaged; ``-last``
+all 300 rounds, nothing stopped or chosen. One plain training serves all ratios.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from sklearn.model_selection import train_test_split
 from tables import TABLES, Table, load_table
 
 from adacsl import AdaCSLBoostingClassifier, AdaptiveWeight, CostMatrix, find_threshold
-from adacsl.estimators.boosting import load_engine
+from adacsl.estimators.boosting import honest_rounds, load_engine
 from adacsl.estimators.columns import ColumnEncoder
 from adacsl.estimators.splits import cross_splits, one_split
 from adacsl.integrations.boosting import Boosted, Engine, Matrix, Plan, sigmoid
@@ -88,6 +89,19 @@ def stopped_round(boosted: Boosted, labels: NDArray[Any], costs: CostMatrix, tar
     return best
 
 
+def honest_cost(boosted: list[Boosted], folds: list[Any], y: NDArray[Any], costs: CostMatrix, target: float) -> float:
+    """Return the validation cost by which the estimator chooses between its candidates."""
+    decided = np.full(len(y), -1)
+    for one, (_, validation) in zip(boosted, folds, strict=True):
+        labels = y[validation]
+        stakes = costs.incurred(labels, np.ones_like(labels)) - costs.incurred(labels, np.zeros_like(labels))
+        seen = one.margins[: stopped_round(one, labels, costs, target) + 1 + PATIENCE]
+        chosen = honest_rounds(seen, labels, stakes, target, last=False)
+        decided[validation] = sigmoid(seen[chosen, np.arange(len(labels))]) > target
+    rows = decided >= 0
+    return costs.mean(y[rows], decided[rows])
+
+
 def test_margins(cell: Cell, boosted: list[Boosted], rounds: list[int]) -> NDArray[np.float64]:
     test = _part(cell.matrix, cell.test)
     models = [
@@ -116,13 +130,18 @@ def run_cell(engine: str, name: str, split: int, options: argparse.Namespace) ->
         decided |= decisions_of(cell, plain_cv, crossed, y, costs, bayes, "bayes-cv")
         weighted = boost(cell, single, costs, 0.5, adapt=False, weight=float(costs.ratio))
         decided |= decisions_of(cell, weighted, single, y, costs, 0.5, "weighted")
-        decided |= decisions_of(cell, boost(cell, single, costs, 0.5), single, y, costs, 0.5, "adacsl")
+        adapted = boost(cell, single, costs, 0.5)
+        decided |= decisions_of(cell, adapted, single, y, costs, 0.5, "adacsl")
+        better = honest_cost(adapted, single, y, costs, 0.5) <= honest_cost(plain, single, y, costs, bayes)
+        decided["auto"] = decided["adacsl" if better else "bayes"]
         clf = AdaCSLBoostingClassifier(
             costs, engine=engine, target=0.5, cv=5, rounds=ROUNDS, lr=LR, patience=PATIENCE,
             params=cell.plan.params, random_state=split,
         )  # fmt: skip
         clf.fit(table.features.iloc[cell.train], y)
         decided["adacsl-cv"] = clf.predict(table.features.iloc[cell.test])
+        plainly = honest_cost(plain_cv, crossed, y, costs, bayes)
+        decided["auto-cv"] = decided["adacsl-cv" if clf.target_costs_[0.5] <= plainly else "bayes-cv"]
         lines += [
             {
                 "engine": engine, "table": name, "split": split, "k": k, "mode": mode,

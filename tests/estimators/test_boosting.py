@@ -54,7 +54,9 @@ def mixed(n=400, seed=0):
 
 def quick(costs=COSTS, engine="xgboost", **settings):
     return AdaCSLBoostingClassifier(
-        costs, engine=engine, **({"rounds": 15, "random_state": 0, "params": ONE_THREAD[engine]} | settings)
+        costs,
+        engine=engine,
+        **({"rounds": 15, "target": 0.5, "random_state": 0, "params": ONE_THREAD[engine]} | settings),
     )
 
 
@@ -196,13 +198,30 @@ def test_honest_rounds_are_chosen_by_the_other_half(last):
 
 def test_targets_and_tuned_thresholds(data):
     X, y = data
-    clf = quick(target="auto", decide="tuned").fit(X, y)
-    middle = np.sqrt(1 / 8) / (1 + np.sqrt(1 / 8))
-    assert sorted(clf.target_costs_) == pytest.approx(sorted([0.5, middle, 1 / 9]))
-    assert clf.target_ == min(clf.target_costs_, key=clf.target_costs_.get)
+    clf = quick(target="middle", decide="tuned").fit(X, y)
+    assert clf.target_ == pytest.approx(np.sqrt(1 / 8) / (1 + np.sqrt(1 / 8)))
     seen = ~np.isnan(clf.oof_scores_)
     best = find_threshold(clf.oof_scores_[seen], y[seen], COSTS, target=clf.target_)
     assert clf.threshold_ == pytest.approx(best.value)
+
+
+def test_auto_keeps_the_cheaper_of_adapted_and_plain(engine, data):
+    X, y = data
+    auto = quick(engine=engine, target="auto", cv=3).fit(X, y)
+    adapted = quick(engine=engine, target=0.5, cv=3).fit(X, y)
+    plain = quick(engine=engine, target="bayes", adapt=False, cv=3).fit(X, y)
+    costs = {0.5: adapted.estimated_cost_.estimate, 1 / 9: plain.estimated_cost_.estimate}
+    assert auto.target_costs_ == pytest.approx(costs)
+    kept = adapted if auto.adapted_ else plain
+    assert kept.estimated_cost_.estimate == min(costs.values())
+    assert np.array_equal(auto.decision_scores(X), kept.decision_scores(X))
+    assert len(auto.history_) == len(adapted.history_) + len(plain.history_)
+
+
+def test_auto_with_equal_costs(data):
+    clf = quick(CostMatrix(fp=1, fn=1), target="auto").fit(*data)
+    assert list(clf.target_costs_) == [0.5]
+    assert clf.target_costs_[0.5] == pytest.approx(clf.estimated_cost_.estimate)
 
 
 def test_adaptation_pays_where_nothing_is_stopped():
@@ -342,6 +361,7 @@ def test_saved_and_loaded(fitted, data, tmp_path):
     assert again.estimated_cost_ == fitted.estimated_cost_
     assert again.history_.equals(fitted.history_)
     assert again.rounds_ == fitted.rounds_
+    assert again.adapted_ is fitted.adapted_ is True
     again.save(tmp_path / "again")
     assert np.array_equal(load(tmp_path / "again").predict_proba(X), fitted.predict_proba(X))
 

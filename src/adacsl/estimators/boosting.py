@@ -43,10 +43,11 @@ class AdaCSLBoostingClassifier(CostClassifier):
         labels the last in sorted order is taken, with a warning.
     engine : {"xgboost", "lightgbm", "catboost"}
         Which library boosts; each is an extra, ``pip install 'adacsl[xgboost]'``.
-    target : float, "bayes", "middle" or "auto", default 0.5
+    target : float, "bayes", "middle" or "auto", default "auto"
         The raw threshold T' the classifier is trained to decide at. "bayes": T' = T; "middle": the geometric middle of
-        the odds of T and 0.5; "auto": all three are trained and the out-of-fold (or validation) cost decides.
-        ``target="bayes", adapt=False`` is the plain booster at the Bayes threshold.
+        the odds of T and 0.5. "auto": an adapted booster at 0.5 and a plain one at T are trained, and the out-of-fold
+        (or validation) cost decides, as each is far cheaper on some tables. ``target="bayes", adapt=False`` is the
+        plain booster alone.
     cv : None, int or splitter, default None
         Cross-fitting: one booster per fold, adapted and stopped on the fold it did not train on; margins are averaged.
     validation : float or (X, y), default 0.2
@@ -84,6 +85,8 @@ class AdaCSLBoostingClassifier(CostClassifier):
         The class-wide costs trained with.
     target_, threshold_ : float
         T', and the raw threshold decisions are made at.
+    adapted_ : bool
+        Whether the kept boosters were adapted.
     target_costs_ : dict
         The out-of-fold (validation) cost of every T' tried.
     history_ : pandas.DataFrame
@@ -117,7 +120,7 @@ class AdaCSLBoostingClassifier(CostClassifier):
         *,
         positive: Any = None,
         engine: str = "xgboost",
-        target: float | str = 0.5,
+        target: float | str = "auto",
         cv: Any = None,
         validation: Any = 0.2,
         decide: str = "target",
@@ -194,7 +197,7 @@ class AdaCSLBoostingClassifier(CostClassifier):
         self.costs_ = self._class_costs(rows)
         matrix = self._encode_training_rows(rows, folds)
         plan = Plan(self.rounds, self.lr, seed % 2**31, dict(self.params or {}), self.verbose)
-        tried = [self._boost(target, engine, matrix, rows, folds, plan) for target in self._targets()]
+        tried = [self._boost(*way, engine, matrix, rows, folds, plan) for way in self._ways()]
         self._finish(tried, engine, rows)
         return self
 
@@ -213,6 +216,12 @@ class AdaCSLBoostingClassifier(CostClassifier):
         if not isinstance(self.lr, Real) or not 0.0 < self.lr <= 1.0:
             raise ValueError(f"lr must be a number above 0 and at most 1, got {self.lr!r}")
 
+    def _ways(self) -> list[tuple[float, bool]]:
+        """Return the targets to try, each with whether lambda moves."""
+        if self.target == "auto":
+            return [(0.5, self.adapt), (float(self.costs_.threshold), False)]
+        return [(target, self.adapt) for target in self._targets()]
+
     def _encode_training_rows(self, rows: Rows, folds: list[Any]) -> Matrix:
         # levels come from rows that some booster trains on
         learned = np.unique(np.concatenate([train for train, _ in folds]))
@@ -222,7 +231,16 @@ class AdaCSLBoostingClassifier(CostClassifier):
             x = np.concatenate((x, self.encoder_.transform(rows.extra)))
         return Matrix(x, rows.y, rows.weight, self.encoder_.categories)
 
-    def _boost(self, target: float, engine: Engine, matrix: Matrix, rows: Rows, folds: list[Any], plan: Plan) -> _Tried:
+    def _boost(
+        self,
+        target: float,
+        adapt: bool,
+        engine: Engine,
+        matrix: Matrix,
+        rows: Rows,
+        folds: list[Any],
+        plan: Plan,
+    ) -> _Tried:
         """Train one booster per fold towards one target."""
         margins = np.full((len(rows.y), len(folds)), np.nan)
         members = []
@@ -230,7 +248,7 @@ class AdaCSLBoostingClassifier(CostClassifier):
             controller = AdaptiveWeight(
                 self.costs_, target=target, partition=self.partition, damping=self.damping,
                 update=self.update,  # type: ignore[arg-type]
-                bounds=self.bounds if self.adapt else (1.0, 1.0),
+                bounds=self.bounds if adapt else (1.0, 1.0),
             )  # fmt: skip
             _check_varies(matrix.x[train])
             costs = None if rows.costs is None else rows.costs.rows(validation)
@@ -245,7 +263,7 @@ class AdaCSLBoostingClassifier(CostClassifier):
         with np.errstate(invalid="ignore"):
             counted = np.sum(~np.isnan(margins), axis=1)
             mean = np.where(counted > 0, np.nansum(margins, axis=1) / np.maximum(counted, 1), np.nan)
-        return _Tried(target, members, sigmoid(mean))
+        return _Tried(target, adapt, members, sigmoid(mean))
 
     def _kept_round(self, boosted: Boosted) -> int:
         costs = [row.val_cost for row in boosted.history]
@@ -255,8 +273,9 @@ class AdaCSLBoostingClassifier(CostClassifier):
         judged = [self._judge(one.target, one.scores, rows) for one in tried]
         best = min(range(len(tried)), key=lambda i: judged[i].cost)
         chosen = tried[best]
-        self.target_, self.threshold_ = chosen.target, judged[best].threshold
+        self.target_, self.threshold_, self.adapted_ = chosen.target, judged[best].threshold, chosen.adapted
         self.target_costs_ = {one.target: j.cost for one, j in zip(tried, judged, strict=True)}
+        self.target_costs_[self.target_] = judged[best].cost  # where T is 0.5, both ways have the same name
         self.oof_scores_ = chosen.scores
         self.rounds_ = [member.kept + 1 for member in chosen.members]
         # through bytes and back: what predicts is what would be saved, without callbacks and training data
@@ -301,6 +320,7 @@ class _Member(NamedTuple):
 
 class _Tried(NamedTuple):
     target: float
+    adapted: bool
     members: list[_Member]
     scores: NDArray[np.float64]
 

@@ -42,7 +42,11 @@ def save_boosting_classifier(clf: AdaCSLBoostingClassifier, folder: str | Path) 
         for i, (model, rounds) in enumerate(zip(clf.boosters_, clf.rounds_, strict=True))
     }
     tensors[OUT_OF_FOLD] = np.ascontiguousarray(clf.oof_scores_)
-    document = _describe_common(clf, BOOSTING) | {"encoder": clf.encoder_.to_dict(), "rounds": list(clf.rounds_)}
+    document = _describe_common(clf, BOOSTING) | {
+        "encoder": clf.encoder_.to_dict(),
+        "rounds": list(clf.rounds_),
+        "adapted": clf.adapted_,
+    }
     return write_artefact(Path(folder), tensors, document)
 
 
@@ -136,7 +140,7 @@ def _rebuild_boosting(tensors: dict[str, Any], document: dict[str, Any]) -> AdaC
     clf = AdaCSLBoostingClassifier(CostMatrix.from_dict(document["costs"]), **document["params"])
     _restore_common(clf, document, tensors)
     clf.encoder_ = ColumnEncoder.from_dict(document["encoder"])
-    clf.rounds_ = [int(rounds) for rounds in document["rounds"]]
+    clf.rounds_, clf.adapted_ = [int(rounds) for rounds in document["rounds"]], bool(document["adapted"])
     engine = load_engine(clf.engine)
     clf.boosters_ = [engine.from_bytes(tensors[f"{BOOSTER}{i}"].numpy().tobytes()) for i in range(len(clf.rounds_))]
     return clf
