@@ -12,8 +12,8 @@ from skorch.callbacks import Checkpoint, EarlyStopping, LoadInitState
 from torch import nn
 
 from adacsl import AdaptiveWeight, CostMatrix, EqualWidth
-from adacsl.integrations.skorch import AdaptiveCost, AdaptiveCrossEntropy, AdaptiveSoftmaxCrossEntropy
 from adacsl.integrations.sklearn import cost_scorer
+from adacsl.integrations.skorch import AdaptiveCost, AdaptiveCrossEntropy, AdaptiveSoftmaxCrossEntropy
 
 COSTS = CostMatrix(fp=1, fn=8)
 

@@ -10,7 +10,7 @@ import torch
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
-from transformers import (  # noqa: E402
+from transformers import (
     BertConfig,
     BertForSequenceClassification,
     EarlyStoppingCallback,
@@ -21,9 +21,9 @@ from transformers import (  # noqa: E402
     ViTForImageClassification,
 )
 
-from adacsl import AdaptiveWeight, CostMatrix  # noqa: E402
-from adacsl.integrations.transformers import AdaptiveCost  # noqa: E402
-from adacsl.torch import AdaptiveFocalLoss  # noqa: E402
+from adacsl import AdaptiveWeight, CostMatrix
+from adacsl.integrations.transformers import AdaptiveCost
+from adacsl.torch import AdaptiveFocalLoss
 
 COSTS = CostMatrix(fp=1, fn=8)
 SIZES = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}

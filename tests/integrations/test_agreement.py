@@ -1,0 +1,96 @@
+"""One battery, all integrations: the same scores give the same lambdas, and adaptation pays where errors differ."""
+
+import importlib.util
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from adacsl import AdaptiveWeight, CostMatrix, EqualWidth
+
+os.environ.setdefault("KERAS_BACKEND", "torch")
+HERE = Path(__file__).parent
+EPOCHS, ROWS, DEAR = 4, 103, CostMatrix(fp=1, fn=20)
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(f"battery_{name}", HERE / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+adapters = load("adapters")
+boosters = ("xgboost", "lightgbm", "catboost")
+missing = [name for name in boosters if importlib.util.find_spec(name) is None]
+BOOSTING = () if missing else load("boosting_adapters").ADAPTERS
+ALL = (*adapters.ADAPTERS, *BOOSTING)
+
+
+def controller():
+    return AdaptiveWeight(CostMatrix(fp=1, fn=5), partition=EqualWidth(3))
+
+
+@pytest.fixture(scope="module")
+def frozen():
+    """Scores of as many validation rows in each epoch, drifting; positives rather above than below."""
+    rng = np.random.default_rng(0)
+    labels = (rng.random(ROWS) < 0.3).astype(int)
+    logits = [rng.normal(1.5 * labels - 0.7 + 0.4 * epoch, 1.0).astype(np.float32) for epoch in range(EPOCHS)]
+    return [1 / (1 + np.exp(-z.astype(np.float64))) for z in logits], labels
+
+
+@pytest.fixture(scope="module")
+def expected(frozen):
+    """The core alone."""
+    alone = controller()
+    for scores in frozen[0]:
+        alone.step(scores, frozen[1])
+    found = [step.lambda_ for step in alone.history]
+    assert len(set(found)) == EPOCHS
+    return found
+
+
+@pytest.fixture(scope="module")
+def asked(frozen):
+    """What Keras answers, by backend: each is asked once for both parts of the battery."""
+    answers = {}
+
+    def ask(adapter):
+        if adapter.name not in answers:
+            if importlib.util.find_spec(adapter.backend) is None:
+                pytest.skip(f"{adapter.backend} is not installed")
+            answers[adapter.name] = adapter.answers(*frozen, DEAR)
+        return answers[adapter.name]
+
+    return ask
+
+
+@pytest.mark.parametrize("adapter", ALL, ids=lambda adapter: adapter.name)
+def test_every_integration_reports_the_lambdas_of_the_core(adapter, frozen, expected):
+    assert adapter.run(*frozen, controller()) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("adapter", adapters.KERAS, ids=lambda adapter: adapter.name)
+def test_keras_reports_the_lambdas_of_the_core(adapter, asked, expected):
+    assert asked(adapter)["backend"] == adapter.backend
+    assert asked(adapter)["lambdas"] == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("adapter", ALL, ids=lambda adapter: adapter.name)
+def test_every_integration_is_cheaper_than_its_unweighted_default(adapter):
+    plain, adapted = adapter.toy(DEAR)
+    assert adapted < plain
+
+
+@pytest.mark.parametrize("adapter", adapters.KERAS, ids=lambda adapter: adapter.name)
+def test_keras_is_cheaper_than_its_unweighted_default(adapter, asked):
+    plain, adapted = asked(adapter)["toy"]
+    assert adapted < plain
+
+
+def test_the_boosters_are_part_of_the_battery():
+    if missing:
+        pytest.skip(f"not installed: {', '.join(missing)}")
+    assert {adapter.name for adapter in BOOSTING} == set(boosters)
