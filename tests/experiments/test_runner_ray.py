@@ -53,14 +53,9 @@ def cells_of(jobs):
     return {cell for job in jobs for cell in job.cells}
 
 
-def test_workers_and_a_node_may_die_in_the_middle(toys, store, cluster, tmp_path):
-    """All cells end up done once; a job goes on with the cells it still owes."""
-    result_of, note, log = toys.result_of, toys.note, tmp_path / "log"
-    doomed = cluster.add_node(num_cpus=1)
-    doomed_id = doomed.node_id
-    jobs = toys.grid(16)
-    deaths = {2: "exit", 5: "kill"}
-    jobs = [Job(job.cells, deaths.get(i)) for i, job in enumerate(jobs)]
+def dangerous(toys):
+    """Return work whose workers die where the payload says so, and that is slow on the doomed node."""
+    result_of, note = toys.result_of, toys.note
 
     def work(shared, payload, cells):
         assert float(shared["x"].sum()) == 499_500.0
@@ -74,22 +69,36 @@ def test_workers_and_a_node_may_die_in_the_middle(toys, store, cluster, tmp_path
                 os._exit(1) if payload == "exit" else os.kill(os.getpid(), signal.SIGKILL)
             if doomed and payload is None and cell.recipe == "wce":
                 (folder / "busy").touch()
-                time.sleep(60)  # the node goes first
-            for _ in range(1000):  # elsewhere nothing is done before
+                time.sleep(300)  # the node goes first
+            for _ in range(3000):  # elsewhere nothing is done before
                 if doomed or (folder / "busy").exists():
                     break
                 time.sleep(0.02)
             yield result_of(cell)
 
+    return work
+
+
+def test_workers_and_a_node_may_die_in_the_middle(toys, store, cluster, tmp_path):
+    """All cells end up done once; a job goes on with the cells it still owes."""
+    log = tmp_path / "log"
+    doomed = cluster.add_node(num_cpus=1)
+    doomed_id = doomed.node_id
+    jobs = toys.grid(16)
+    deaths = {5: "exit", 6: "kill"}
+    jobs = [Job(job.cells, deaths.get(i)) for i, job in enumerate(jobs)]
+
     events = []
 
     def watch(event):
         events.append(event)
+        if event.kind == "done":
+            toys.note(log, f"stored {event.cells[0].recipe} {event.cells[0].seed}")
         if event.kind == "done" and (tmp_path / "busy").exists() and doomed in cluster.list_all_nodes():
             cluster.remove_node(doomed, allow_graceful=False)
 
     shared = {"x": np.arange(1000.0), "log": str(log), "doomed": doomed_id}
-    tally = run(jobs, work, store, shared=shared, engine="ray", address=cluster.address, on_event=watch)
+    tally = run(jobs, dangerous(toys), store, shared=shared, engine="ray", address=cluster.address, on_event=watch)
     assert doomed not in cluster.list_all_nodes(), "the node was never busy"
     assert tally[:2] == (16, 0)
     assert tally.ran == 16
@@ -98,11 +107,13 @@ def test_workers_and_a_node_may_die_in_the_middle(toys, store, cluster, tmp_path
     scan = store.scan()
     assert scan.done == cells_of(jobs)
     assert scan.failed == {}
-    # what had been finished before a death was not done again
-    ran = log.read_text().splitlines()
-    assert len(ran) == 16 + 3
-    assert all(name.startswith("wce") for name in ran if ran.count(name) > 1)
-    assert ran.count("wce 2") == ran.count("wce 5") == 2
+    # what had been stored before a death was not done again
+    lines = log.read_text().splitlines()
+    stored = {line.removeprefix("stored "): i for i, line in enumerate(lines) if line.startswith("stored ")}
+    ran = [line for line in lines if not line.startswith("stored ")]
+    assert len(stored) == 16
+    assert all(i < stored[line] for i, line in enumerate(lines) if line in stored)
+    assert ran.count("wce 5") == ran.count("wce 6") == 2
     failures = [event for event in events if event.kind == "failed"]
     assert all(event.again for event in failures)
     assert len(failures) == 3
