@@ -264,6 +264,9 @@ def test_arithmetic_of_the_page_is_that_of_the_core(page):
     """300 random cases: ties, scores of 0 and 1, one class, benefits, prices of rows, costs from 1e-9 to 1e9."""
     rng = np.random.default_rng(1)
     cases = [random_case(rng) for _ in range(300)]
+    # 0.1 + 0.2 and 0.3 are not the same number, but the same cost: the cut nearest 0.5 is taken
+    prices = {"fp": 0.3, "fn": np.array([0.1, 0.2, 9.0, 9.0]), "tp": 0.0, "tn": 0.0}
+    cases.append({"kind": "f8", "scores": np.array([0.2, 0.4, 0.7, 0.9]), "labels": np.array([1, 1, 0, 1]), **prices})
     script = """cases => cases.map(({kind, scores, labels, decisions, costs, ownCosts, threshold, weights}) => {
         const kinds = {f4: Float32Array, f8: Float64Array};
         const price = value => typeof value === 'number' ? value : Float64Array.from(value);
@@ -279,7 +282,7 @@ def test_arithmetic_of_the_page_is_that_of_the_core(page):
         own = not isinstance(case["fn"], float)
         threshold = float(rng.integers(0, 11) / 10)
         costs = CostMatrix(**prices)
-        weights = [1.0, 1.0] if rng.random() < 0.7 else [3.5, 1.25]
+        weights = [1.0, 1.0] if rng.random() < 0.7 or case is cases[-1] else [3.5, 1.25]
         weight = np.asarray(weights)[case["labels"]]
         decisions = (case["scores"].astype(float) > threshold).astype(int)
         best = find_threshold(case["scores"], case["labels"], costs, sample_weight=weight)

@@ -121,6 +121,16 @@ def test_labels_at_line_ends_do_not_overlap(report):
     assert np.diff(heights).min() >= 0.05 * (high - low)
 
 
+def test_labels_of_lines_that_leave_the_picture_stay_in_it(report):
+    ran = frames.ratio_table(report.results)
+    figure = figures.ratio_figure(ran.assign(normalized_cost=ran["normalized_cost"] + 5))
+    heights = sorted(note.y for note in figure.layout.annotations if note.name == figures.LINE_END)
+    low, high = figure.layout.yaxis.range
+    assert len(heights) == figures.COLORED
+    assert heights[-1] <= high
+    assert np.diff(heights).min() >= 0.05 * (high - low)
+
+
 def test_threshold_figure_marks_the_points(report):
     outcome = report.outcomes_of(VIEW)["adacsl-cv"]
     points = frames.threshold_points(outcome)
@@ -130,7 +140,7 @@ def test_threshold_figure_marks_the_points(report):
     marks = {trace.name: (trace.x[0], trace.y[0]) for trace in figure.data[1:]}
     expected = points.set_index("point")[["threshold", "cost"]]
     assert marks["chosen"] == pytest.approx(tuple(expected.loc["chosen"]))
-    assert marks["cheapest afterwards"] == pytest.approx(tuple(expected.loc["cheapest"]))
+    assert marks["cheapest with hindsight"] == pytest.approx(tuple(expected.loc["cheapest"]))
 
 
 def test_lambda_figure_without_adaptive_recipes_is_empty():

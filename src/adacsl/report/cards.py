@@ -149,13 +149,8 @@ def tiles(data: ReportData, view: View) -> list[Tile]:
     if "standing" in rows.columns:
         worse = int((rows["standing"] == "clearly worse").sum())
         apart = int((rows["standing"] == "not told apart").sum())
-        found.append(
-            Tile(
-                "Clearly dearer",
-                f"{worse} of {len(rows) - 1}",
-                f"other methods; {apart} not told apart from the cheapest",
-            )
-        )
+        close = f"other methods; {apart} not told apart from the cheapest" if apart else "other methods"
+        found.append(Tile("Clearly dearer", f"{worse} of {len(rows) - 1}", close))
     return found
 
 

@@ -183,7 +183,7 @@ def threshold_figure(curve: pd.DataFrame, points: pd.DataFrame, *, unit: str = "
     )  # fmt: skip
     looks = {
         "chosen": ("diamond", colors.first, "chosen"),
-        "cheapest": ("circle", colors.third, "cheapest afterwards"),
+        "cheapest": ("circle", colors.third, "cheapest with hindsight"),
         "Bayes": ("line-ns-open", colors.fourth, "Bayes"),
     }
     for point, (symbol, color, label) in looks.items():
@@ -430,16 +430,27 @@ def _with_line_ends(
     figure: go.Figure, ends: list[tuple[str, float, float, str]], span: tuple[float, float], *, log_x: bool
 ) -> go.Figure:
     """Write each line's name at its end, moved apart where lines meet."""
-    step = (span[1] - span[0]) * 0.06
-    last = -np.inf
-    for name, x, y, color in sorted(ends, key=lambda end: end[2]):
-        last = max(min(y, span[1]), last + step)
+    ends = sorted(ends, key=lambda end: end[2])
+    for (name, x, _, color), place in zip(ends, _spread([end[2] for end in ends], span), strict=True):
         figure.add_annotation(
-            name=LINE_END, text=_plain_one(name), x=float(np.log10(x)) if log_x else x, y=last, xanchor="left",
+            name=LINE_END, text=_plain_one(name), x=float(np.log10(x)) if log_x else x, y=place, xanchor="left",
             xshift=8, showarrow=False, font={"color": color, "size": 12},
         )  # fmt: skip
     right = 16 + 8 * max((len(end[0]) for end in ends), default=0)
     return figure.update_layout(margin_r=min(right, 150), showlegend=False)
+
+
+def _spread(heights: Sequence[float], span: tuple[float, float]) -> list[float]:
+    """Move rising heights as little as needed to be a label's height apart, all inside the picture."""
+    step = 0.06 * (span[1] - span[0])
+    places: list[float] = []
+    for height in heights:
+        places.append(max([min(height, span[1]), *(last + step for last in places[-1:])]))
+    ceiling = span[1]
+    for k in reversed(range(len(places))):
+        places[k] = min(places[k], ceiling)
+        ceiling = places[k] - step
+    return places
 
 
 def _decades(frames: dict[str, pd.DataFrame]) -> float:

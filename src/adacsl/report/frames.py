@@ -47,7 +47,7 @@ def threshold_curve(outcome: Outcome) -> pd.DataFrame:
 
 
 def threshold_points(outcome: Outcome) -> pd.DataFrame:
-    """Return the thresholds worth a mark on the curve: the chosen one, the cheapest afterwards, and Bayes'."""
+    """Return the thresholds worth a mark on the curve: the chosen one, the cheapest with hindsight, and Bayes'."""
     points = []
     if outcome.threshold is not None:
         points.append(("chosen", float(outcome.threshold), _cost_at(outcome, outcome.threshold)))
