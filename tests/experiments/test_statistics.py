@@ -116,8 +116,8 @@ def test_holm_equals_a_hand_worked_case():
         "best": "cheapest",
         "z": "clearly worse",
         "w": "clearly worse",
-        "y": "not told apart",
-        "x": "not told apart",
+        "y": "probably worse",
+        "x": "probably worse",
     }
 
 
@@ -344,9 +344,12 @@ def test_standing_follows_p_and_every_text_is_short(rows):
     worse = table["standing"] == "clearly worse"
     assert (table.loc[worse, "p"] < 0.05).all()
     assert (table.loc[worse, "difference_low"] >= 0).all()
+    doubtful = table["standing"] == "probably worse"
+    assert (table.loc[doubtful, "difference_low"] > 0).all()
+    assert not (table.loc[doubtful, "p"] < 0.05).any()
     assert (table["difference"] >= 0).all()
     found = verdict(table, simplest_first=["r1", "r0"])
-    assert {found.cheapest, *found.tied, *found.worse} == set(table["recipe"])
+    assert {found.cheapest, *found.tied, *found.doubtful, *found.worse} == set(table["recipe"])
     assert found.recommended in {found.cheapest, *found.tied}
     assert found.text.endswith(".")
     assert found.text.count(". ") <= 2
@@ -607,9 +610,26 @@ def test_a_difference_lost_among_many_says_so():
     assert alone.recommended == "adacsl"  # told apart when nothing else is compared
     more = {name: near(0.25, i, 0.01) for i, name in enumerate(["metacost", "focal", "smote"], start=1)}
     found = said({**costs, **more})
+    assert found.doubtful == ("ce-bayes",)
+    assert found.recommended != "ce-bayes"  # nobody would take what looks dearer in its own interval
+    assert found.text.endswith("; ce-bayes is probably worse.")
+
+
+def test_a_lead_that_is_lost_among_many_is_named_with_its_doubt():
+    costs = {"adacsl": near(0.25, 0, 0.01), "ce-bayes": near(0.275, 0, 0.018), "ce": near(0.276, 0, 0.0185)}
+    found = said(costs)
+    assert found.recommended == found.cheapest == "adacsl"
+    assert set(found.doubtful) == {"ce-bayes", "ce"}
+    assert (
+        "below the next, ce-bayes (too little to be sure when 3 methods are compared); ce is probably worse."
+        in found.text
+    )
+
+
+def test_a_large_lead_that_is_unsure_asks_for_more_seeds():
+    found = said({"adacsl": [0.1, 0.2, 0.1, 0.2, 0.1], "ce-bayes": [0.1, 0.6, 0.1, 0.1, 0.5]})
     assert found.recommended == "ce-bayes"
-    assert found.text.startswith("No method is clearly cheaper than ce-bayes: take the simplest. ")
-    assert "below ce-bayes (too little to be sure when 5 methods are compared)." in found.text
+    assert found.text.endswith("That may be much: more seeds would tell.")
 
 
 def test_long_lists_are_cut():

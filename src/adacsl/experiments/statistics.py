@@ -22,6 +22,8 @@ with requires("compare"):
 CELL = ["data", "ratio", "recipe", "seed"]
 MORE_IS_BETTER = ("savings", "accuracy", "tp", "tn")
 CONSTANTS = {"always-negative": "calling everything negative", "always-positive": "calling everything positive"}
+MUCH = 20.0
+"""Percent: so much cheaper, however unsure, is worth more seeds."""
 NAMES_SHOWN = 5
 """A sentence lists so many recipes; the others are counted."""
 
@@ -69,7 +71,8 @@ def summarise(
           cheapest on those; percent...: the same in percent of the cheapest's mean; below...: by how many percent of
           this recipe's mean the cheapest lies below it (both NaN where the cheapest costs nothing or less);
         - p: two-sided, adjusted after Holm over the recipes of that data set and ratio;
-        - standing: "cheapest", "not told apart" or "clearly worse".
+        - standing: "cheapest"; "clearly worse" (p below the level); "probably worse" (its own interval leaves out 0,
+          but among so many recipes that may be chance); or "not told apart".
 
     Notes
     -----
@@ -168,7 +171,8 @@ def _summary_of(block: _Block, confidence: float, floor: float | None) -> pd.Dat
         if floor == 0:
             table["below_high"] = np.minimum(table["below_high"], 100.0)  # nothing is cheaper than free
     worse = (table["p"] < 1 - confidence) & (table["difference"] > 0)
-    standing = np.where(worse, "clearly worse", "not told apart").astype(object)
+    standing = np.where(table["difference_low"] > 0, "probably worse", "not told apart").astype(object)
+    standing[worse] = "clearly worse"
     standing[best] = "cheapest"
     rank = _rank(table, own.mean, best)
     table |= {"n": own.n, "mean": own.mean, "low": low, "high": own.high, "rank": rank, "standing": standing}
@@ -400,7 +404,7 @@ class Verdict:
     """What to take, and why; ``str(verdict)`` is the text."""
 
     recommended: str | None
-    """The simplest recipe that is not clearly worse than the cheapest; None where nothing can be said."""
+    """The simplest recipe that cannot be told from the cheapest; None where nothing can be said."""
     cheapest: str | None
     """The recipe with the lowest mean cost (or average rank)."""
     tied: tuple[str, ...]
@@ -409,6 +413,8 @@ class Verdict:
     """Those that are clearly worse, cheapest first."""
     text: str
     """One to three sentences."""
+    doubtful: tuple[str, ...] = ()
+    """Those that are probably worse: alone they would count as worse, among so many it may be chance."""
 
     def __str__(self) -> str:
         return self.text
@@ -427,7 +433,8 @@ def verdicts(
 def verdict(summary: pd.DataFrame, *, simplest_first: Sequence[str], tolerance: float = 0.0) -> Verdict:
     """Say in plain words which recipe to take for one data set and ratio.
 
-    Of the recipes that are not clearly worse than the cheapest, the simplest is recommended.
+    Of the recipes that cannot be told from the cheapest, the simplest is recommended. One that is probably worse is not
+    recommended, nor is it called clearly worse.
 
     Parameters
     ----------
@@ -449,19 +456,23 @@ def verdict(summary: pd.DataFrame, *, simplest_first: Sequence[str], tolerance: 
     judged = table[_enough(table["n"].to_numpy(dtype=int))]
     cheapest = simplest.of(judged.index[judged["rank"] == lead])  # of equal costs, the simplest
     others = judged.drop(index=cheapest)
-    beaten = (others["standing"] == "clearly worse") & ~(others["below"] <= 100 * tolerance)
-    tied, worse = tuple(others.index[~beaten]), tuple(others.index[beaten])
+    # of equal costs another may be called cheapest
+    standing = others["standing"].replace("cheapest", "not told apart")
+    standing = standing.where(~(others["below"] <= 100 * tolerance), "not told apart")
+    tied, doubtful, worse = (
+        tuple(others.index[standing == kind]) for kind in ("not told apart", "probably worse", "clearly worse")
+    )
     if len(table) == 1:
         text = f"Only {cheapest} was measured: there is nothing to compare it with."
         return Verdict(cheapest, cheapest, (), (), text)
     if table["n"].max() == 1:
         text = "One split only: nothing can be said about certainty; run more seeds. "
-        return Verdict(None, cheapest, tied, worse, f"{text}On it {_deed(cheapest)} cost least.")
+        return Verdict(None, cheapest, tied, worse, f"{text}On it {_deed(cheapest)} cost least.", doubtful)
     # neither constant is simpler than the other
     recommended = cheapest if cheapest in CONSTANTS else simplest.of((cheapest, *tied))
     rows = {str(name): row for name, row in table.to_dict("index").items()}
-    words = _Words(rows, cheapest, recommended, tied, worse, tolerance)
-    return Verdict(recommended, cheapest, tied, worse, words.text())
+    words = _Words(rows, cheapest, recommended, tied, doubtful, worse, tolerance)
+    return Verdict(recommended, cheapest, tied, worse, words.text(), doubtful)
 
 
 class _Simplicity:
@@ -479,6 +490,7 @@ class _Words:
     cheapest: str
     recommended: str
     tied: tuple[str, ...]
+    doubtful: tuple[str, ...]
     worse: tuple[str, ...]
     tolerance: float
 
@@ -492,11 +504,16 @@ class _Words:
         return " ".join(part for part in (body, self.gaps()) if part)
 
     def cheapest_alone(self) -> str:
-        if not self.worse:
+        beaten = sorted((*self.doubtful, *self.worse), key=lambda name: self.rows[name]["rank"])
+        if not beaten:
             return f"{_capital(_deed(self.cheapest))} is the only one with enough finished splits."
-        following, *rest = self.worse
+        following = beaten[0]
         opening = self.opening()
         body = f"{opening} is cheapest{',' if ':' in opening else ':'} {self.lead_over(following)}"
+        if following in self.doubtful:
+            doubt = f" (too little to be sure when {len(self.rows)} methods are compared)"
+            return f"{body} the next, {_deed(following)}{doubt}{self.and_worse()}."
+        rest = [name for name in self.worse if name != following]
         if not rest:
             return f"{body} {_deed(following)}."
         return f"{body} the next, {_deed(following)}; {_are(rest)} clearly worse too."
@@ -516,18 +533,21 @@ class _Words:
         first = f"No method is clearly cheaper than {_deed(self.recommended)}{margin}: {advice}."
         row = self.rows[self.recommended]
         lead = f", {self.lead_over(self.recommended)} {_deed(self.recommended)}" if row["difference"] > 0 else ""
-        if lead and row["difference_low"] > 0 and row["standing"] != "clearly worse":
-            lead += f" (too little to be sure when {len(self.rows)} methods are compared)"
-        return f"{first} {self.cheapest} has the lowest mean{lead}{self.and_worse()}."
+        more = " That may be much: more seeds would tell." if lead and row["below"] > MUCH else ""
+        return f"{first} {self.cheapest} has the lowest mean{lead}{self.and_worse()}.{more}"
 
     def opening(self) -> str:
         deed = _deed(self.cheapest)
-        if self.cheapest in CONSTANTS and not CONSTANTS.keys() >= {*self.tied, *self.worse}:
+        if self.cheapest in CONSTANTS and not CONSTANTS.keys() >= {*self.tied, *self.doubtful, *self.worse}:
             return f"Predicting is not worth it at these costs: {deed}"
         return _capital(deed)
 
     def and_worse(self) -> str:
-        return f"; {_are(self.worse)} clearly worse" if self.worse else ""
+        clearly = f"{_are(self.worse)} clearly worse" if self.worse else ""
+        # where the next best is doubtful its name has been said
+        others = [name for name in self.doubtful if self.tied or name != self.doubtful[0]]
+        probably = f"{_are(others)} probably worse" if others else ""
+        return "".join(f"; {part}" for part in (clearly, probably) if part)
 
     def lead_over(self, recipe: str) -> str:
         """``12 % (5-19 %) below``, or in units of cost where a percentage has no meaning."""
@@ -540,7 +560,7 @@ class _Words:
     def gaps(self) -> str:
         """Name those with too few splits to be judged, and say when a leading recipe lacks some."""
         most = max(row["n"] for row in self.rows.values())
-        unjudged = [name for name in self.rows if name not in {self.cheapest, *self.tied, *self.worse}]
+        unjudged = [name for name in self.rows if name not in {self.cheapest, *self.tied, *self.doubtful, *self.worse}]
         if unjudged:
             return f"Too few splits to judge: {_names(unjudged)}."
         short = [name for name in dict.fromkeys((self.recommended, self.cheapest)) if self.rows[name]["n"] < most]
