@@ -299,8 +299,8 @@ def suite_section(folder: Path) -> str:
         "The main job, `adacsl compare`, on every built-in table with its own costs, misses 1, 3 and 5 times dearer: "
         f"{len(results):,} cells ({len(means.columns)} tables, {ratios_} ratios, {len(means)} recipes, {seeds} seeds) "
         f"in {about['wall_seconds']:.0f} s. Normalised test cost, means over ratios and seeds; the cheapest of each "
-        f"table in bold. **{overall(ranked, simplest_first=list(RECIPES))}** Only adacsl-cv averages five nets here, the "
-        "other nets stand alone: how much of its lead is cross-fitting's is told under Tables.\n\n",
+        f"table in bold. **{overall(ranked, simplest_first=list(RECIPES))}** Only adacsl-cv averages five nets here, "
+        "the other nets stand alone: how much of its lead is cross-fitting's is told under Tables.\n\n",
         f"`{about['command']}`; {about['date']}; {about['device']}; {about['note']}; "
         "`benchmarks/results/suite.csv`.\n\n",
         f"| recipe | average rank | {' | '.join(means.columns)} |\n|---|--:|{'--:|' * len(means.columns)}\n",
