@@ -132,7 +132,7 @@ def test_copies_share_the_controller_and_pickles_do_not():
     assert copy.deepcopy(cost) is cost
     other = pickle.loads(pickle.dumps(cost))  # noqa: S301
     assert other.controller is not cost.controller
-    assert other.feedback.every == 3
+    assert other.every == 3
 
 
 def test_frozen_scores_and_the_toy_task(adapters):
@@ -147,6 +147,10 @@ def test_frozen_scores_and_the_toy_task(adapters):
 
 
 def test_what_goes_wrong_is_said():
+    once = AdaptiveCost(AdaptiveWeight(COSTS))
+    boost(once)
+    with pytest.raises((RuntimeError, CatBoostError), match="has served a training already"):
+        boost(once)
     with pytest.raises(TypeError, match="controller must be an AdaptiveWeight"):
         AdaptiveCost(COSTS)
     cost = AdaptiveCost(AdaptiveWeight(COSTS))

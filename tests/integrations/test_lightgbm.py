@@ -150,6 +150,10 @@ def test_frozen_scores_and_the_toy_task(adapters):
 
 
 def test_what_goes_wrong_is_said():
+    once = AdaptiveCost(AdaptiveWeight(COSTS))
+    boost(once, 2)
+    with pytest.raises(RuntimeError, match="has served a training already"):
+        boost(once, 2)
     with pytest.raises(TypeError, match="controller must be an AdaptiveWeight"):
         AdaptiveCost(COSTS)
     train = lgb.Dataset(*made_up(100))

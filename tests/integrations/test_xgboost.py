@@ -167,6 +167,10 @@ def test_frozen_scores_and_the_toy_task(adapters):
 def test_what_goes_wrong_is_said(matrices):
     train, validation = matrices
     good = {"train": train, "validation": validation}
+    once = AdaptiveCost(AdaptiveWeight(COSTS), **good)
+    boost(once, 2)
+    with pytest.raises(RuntimeError, match="has served a training already"):
+        boost(once, 2)
     with pytest.raises(TypeError, match="controller must be an AdaptiveWeight"):
         AdaptiveCost(COSTS, **good)
     with pytest.raises(ValueError, match="every must be a whole number of at least 1, got 0"):

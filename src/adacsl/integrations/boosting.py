@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ class Round(NamedTuple):
 
 
 class Feedback:
-    """The controller's side of a boosting run: one :meth:`look` per round, whatever the library.
+    """The controller's side of one boosting run, whatever the library: one :meth:`look` per round.
 
     Parameters
     ----------
@@ -34,11 +34,27 @@ class Feedback:
         What to steer with.
     every : int, default 1
         Adapt after every so many rounds; the cost is measured after each.
+    costs : CostMatrix, optional
+        Costs of each validation row, where they differ.
     patience : int, optional
-        :attr:`exhausted` after so many rounds without a cheaper one.
+        Stop after so many rounds without a cheaper one; ``best_round`` names the cheapest.
+
+    Attributes
+    ----------
+    history : list of Round
+        One line per round.
+    margins : list of array
+        What the model said about the validation rows after each round.
     """
 
-    def __init__(self, controller: AdaptiveWeight, every: int = 1, *, patience: int | None = None) -> None:
+    def __init__(
+        self,
+        controller: AdaptiveWeight,
+        every: int = 1,
+        *,
+        costs: CostMatrix | None = None,
+        patience: int | None = None,
+    ) -> None:
         if not isinstance(controller, AdaptiveWeight):
             raise TypeError(
                 f"controller must be an AdaptiveWeight such as AdaptiveWeight(CostMatrix(fp=1, fn=8)), "
@@ -51,8 +67,21 @@ class Feedback:
                 raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
         self.controller = controller
         self.every = every
+        self.costs = costs
         self.patience = patience
         self.history: list[Round] = []
+        self.margins: list[Vector] = []
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        # libraries copy their parameters, but objective, metric and callback of a run must share one controller
+        return self
+
+    def begin(self) -> None:
+        """Make sure that this is the first training."""
+        if self.history:
+            raise RuntimeError(
+                "this AdaptiveCost has served a training already: make a new one, with the same controller to go on"
+            )
 
     @property
     def best_round(self) -> int:
@@ -66,21 +95,19 @@ class Feedback:
         """Whether the patience has ended."""
         return self.patience is not None and len(self.history) - 1 - self.best_round >= self.patience
 
-    def look(
-        self, margins: Vector, labels: Vector, *, costs: CostMatrix | None = None, sample_weight: Vector | None = None
-    ) -> Adjustment:
+    def look(self, margins: Vector, labels: Vector, sample_weight: Vector | None = None) -> Adjustment:
         """Measure the whole validation set after a round; every so often step the controller."""
-        scores = sigmoid(margins)
         stepping = (len(self.history) + 1) % self.every == 0
         # in between it is measured by a copy, which is thrown away: the same numbers, and lambda stays
         controller = self.controller if stepping else copy.copy(self.controller)
         if not stepping:
             controller.reset()
-        step = controller.step(scores, labels, costs=costs, sample_weight=sample_weight)
+        step = controller.step(sigmoid(margins), labels, costs=self.costs, sample_weight=sample_weight)
         threshold = float(np.dot(step.thresholds, step.sizes) / np.sum(step.sizes))
         self.history.append(
             Round(len(self.history), self.controller.lambda_, self.controller.weight, threshold, step.cost)
         )
+        self.margins.append(margins)
         return step
 
     def row_weights(self, labels: Vector, sample_weight: Vector | None = None) -> Vector:

@@ -22,14 +22,14 @@ from numpy.typing import NDArray
 from adacsl.core.control import AdaptiveWeight
 from adacsl.core.costs import CostMatrix
 from adacsl.extras import requires
-from adacsl.integrations.boosting import Boosted, Engine, Feedback, Matrix, Plan, Round, sigmoid
+from adacsl.integrations.boosting import Boosted, Engine, Feedback, Matrix, Plan, sigmoid
 
 with requires("catboost"):
     import pandas as pd
     from catboost import CatBoost, Pool
 
 
-class AdaptiveCost:
+class AdaptiveCost(Feedback):
     """Objective, evaluation metric and callback of one CatBoost run.
 
     ``eval_metric`` is the cost at T', so that ``early_stopping_rounds`` and ``use_best_model`` go by it.
@@ -49,45 +49,14 @@ class AdaptiveCost:
     """
 
     no_jit = True  # methods that look at their object cannot be compiled: CatBoost shall not try, nor warn
-
-    def __init__(
-        self,
-        controller: AdaptiveWeight,
-        every: int = 1,
-        *,
-        costs: CostMatrix | None = None,
-        patience: int | None = None,
-    ) -> None:
-        self.feedback = Feedback(controller, every, patience=patience)
-        self.costs = costs
-        self.margins: list[NDArray[np.float64]] = []
-        self._seen: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]] = []
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> AdaptiveCost:
-        # CatBoost copies its parameters, but the three places must share one controller
-        return self
-
-    @property
-    def controller(self) -> AdaptiveWeight:
-        """The controller."""
-        return self.feedback.controller
-
-    @property
-    def history(self) -> list[Round]:
-        """One line per round."""
-        return self.feedback.history
-
-    @property
-    def best_round(self) -> int:
-        """The cheapest round, counted from 0: ``model.shrink(best_round + 1)`` keeps the rounds up to it."""
-        return self.feedback.best_round
+    _seen: tuple[tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None], ...] = ()
 
     # loss_function
 
     def calc_ders_range(self, approxes: Any, targets: Any, weights: Any) -> NDArray[np.float64]:
         """Return the first and second derivatives of the log-likelihood (CatBoost climbs) of some rows."""
         weight = None if weights is None else np.asarray(weights)
-        gradient, hessian = self.feedback.derivatives(np.asarray(approxes), np.asarray(targets), weight)
+        gradient, hessian = self.derivatives(np.asarray(approxes), np.asarray(targets), weight)
         return np.stack((-gradient, -hessian), axis=1)
 
     # eval_metric
@@ -100,7 +69,7 @@ class AdaptiveCost:
         """Return the cost of the decisions at T', and remember what was seen: the evaluation set comes last."""
         margins, labels = np.array(approxes[0], dtype=np.float64), np.array(targets)
         weight = None if weights is None else np.array(weights)
-        self._seen = [*self._seen[-1:], (margins, labels, weight)]
+        self._seen = (*self._seen[-1:], (margins, labels, weight))
         costs = self.controller.costs
         if self.costs is not None and self.costs.n_instances == len(labels):
             costs = self.costs
@@ -114,15 +83,16 @@ class AdaptiveCost:
 
     def after_iteration(self, info: Any) -> bool:
         """Measure and adapt after a round; False ends the training."""
+        if info.iteration == 1:
+            self.begin()
         if not self._seen:
             raise RuntimeError("AdaptiveCost saw no scores: give it as eval_metric too, and metric_period=1")
         if len(self._seen) < 2:
             raise RuntimeError("there is nothing to adapt to: give fit(..., eval_set=validation)")
         margins, labels, weight = self._seen[-1]
-        self._seen = []
-        self.margins.append(margins)
-        self.feedback.look(margins, labels, costs=self.costs, sample_weight=weight)
-        return not self.feedback.exhausted
+        self._seen = ()
+        self.look(margins, labels, weight)
+        return not self.exhausted
 
 
 # what AdaCSLBoostingClassifier calls

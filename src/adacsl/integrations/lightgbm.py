@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from adacsl.core.control import AdaptiveWeight
 from adacsl.core.costs import CostMatrix
 from adacsl.extras import requires
-from adacsl.integrations.boosting import Boosted, Engine, Feedback, Matrix, Plan, Round, sigmoid
+from adacsl.integrations.boosting import Boosted, Engine, Feedback, Matrix, Plan, sigmoid
 
 with requires("lightgbm"):
     import lightgbm as lgb
 
 
-class AdaptiveCost:
+class AdaptiveCost(Feedback):
     """Step the controller after boosting rounds; its :attr:`objective` weighs the negatives accordingly.
 
     ``booster.predict`` gives margins, as with every objective of one's own: ``sigmoid(margin)`` are the raw scores, to
@@ -46,38 +46,7 @@ class AdaptiveCost:
 
     order = 5  # before LightGBM's own logging and early stopping
     before_iteration = False
-
-    def __init__(
-        self,
-        controller: AdaptiveWeight,
-        every: int = 1,
-        *,
-        costs: CostMatrix | None = None,
-        patience: int | None = None,
-    ) -> None:
-        self.feedback = Feedback(controller, every, patience=patience)
-        self.costs = costs
-        self.margins: list[NDArray[np.float64]] = []
-        self._start: float | None = None
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> AdaptiveCost:
-        # LightGBM copies its parameters, but objective and callback must share one controller
-        return self
-
-    @property
-    def controller(self) -> AdaptiveWeight:
-        """The controller."""
-        return self.feedback.controller
-
-    @property
-    def history(self) -> list[Round]:
-        """One line per round."""
-        return self.feedback.history
-
-    @property
-    def best_round(self) -> int:
-        """The cheapest round, counted from 0: ``booster.predict(X, num_iteration=best_round + 1)``."""
-        return self.feedback.best_round
+    _start: float | None = None
 
     def objective(self, margins: Any, train: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return gradient and hessian, for ``params["objective"]`` of ``lightgbm.train``."""
@@ -101,6 +70,7 @@ class AdaptiveCost:
                 "(LGBMClassifier: objective=cost.sklearn_objective)"
             )
         if env.iteration == env.begin_iteration:
+            self.begin()
             _add_to_last_tree(env.model, self._start)
         seen = _validation_margins(env.model)
         if not seen:
@@ -108,17 +78,16 @@ class AdaptiveCost:
                 "there is nothing to adapt to: give valid_sets=[validation] (LGBMClassifier: eval_X and eval_y)"
             )
         margins, data = seen[0]
-        self.margins.append(margins + self._start)
-        self.feedback.look(self.margins[-1], data.get_label(), costs=self.costs, sample_weight=data.get_weight())
-        if self.feedback.exhausted:
+        self.look(margins + self._start, data.get_label(), data.get_weight())
+        if self.exhausted:
             raise lgb.EarlyStopException(self.best_round, [])
 
     def _derivatives(
         self, margins: Any, labels: Any, weight: Any, *, started: bool
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         if self._start is None:
-            self._start = 0.0 if started else self.feedback.start(labels, weight)
-        return self.feedback.derivatives(np.asarray(margins) + self._start, labels, weight)
+            self._start = 0.0 if started else self.start(labels, weight)
+        return self.derivatives(np.asarray(margins) + self._start, labels, weight)
 
 
 def _validation_margins(model: Any) -> list[tuple[NDArray[np.float64], Any]]:

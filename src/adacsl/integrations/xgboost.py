@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from adacsl.core.control import AdaptiveWeight
 from adacsl.core.costs import CostMatrix
 from adacsl.extras import requires
-from adacsl.integrations.boosting import Boosted, Engine, Feedback, Matrix, Plan, Round
+from adacsl.integrations.boosting import Boosted, Engine, Feedback, Matrix, Plan
 
 with requires("xgboost"):
     import xgboost as xgb
@@ -26,7 +26,7 @@ with requires("xgboost"):
 OBJECTIVES = ("binary:logistic", "binary:logitraw")
 
 
-class AdaptiveCost(xgb.callback.TrainingCallback):
+class AdaptiveCost(Feedback, xgb.callback.TrainingCallback):
     """Step the controller between boosting rounds and re-weight the negatives of the training matrix.
 
     The cost of the validation decisions is added to the evaluation log as ``<name>-cost``, so that
@@ -44,7 +44,8 @@ class AdaptiveCost(xgb.callback.TrainingCallback):
     costs : CostMatrix, optional
         Costs of each validation row, where they differ.
     patience : int, optional
-        Stop after so many rounds without a cheaper one; ``best_round`` names the cheapest.
+        Stop after so many rounds without a cheaper one; ``booster[: cost.best_round + 1]`` is the model up to the
+        cheapest.
     name : str, default "validation"
         Under which the cost is logged.
     """
@@ -60,28 +61,12 @@ class AdaptiveCost(xgb.callback.TrainingCallback):
         patience: int | None = None,
         name: str = "validation",
     ) -> None:
-        super().__init__()
-        self.feedback = Feedback(controller, every, patience=patience)
-        self.train, self.validation, self.costs, self.name = train, validation, costs, name
-        self.margins: list[NDArray[np.float32]] = []
-
-    @property
-    def controller(self) -> AdaptiveWeight:
-        """The controller."""
-        return self.feedback.controller
-
-    @property
-    def history(self) -> list[Round]:
-        """One line per round."""
-        return self.feedback.history
-
-    @property
-    def best_round(self) -> int:
-        """The cheapest round, counted from 0: ``booster[: best_round + 1]`` is the model up to it."""
-        return self.feedback.best_round
+        super().__init__(controller, every, costs=costs, patience=patience)
+        self.train, self.validation, self.name = train, validation, name
 
     def before_training(self, model: Any) -> Any:
         """Set the first weights."""
+        self.begin()
         for name, matrix in (("train", self.train), ("validation", self.validation)):
             if not isinstance(matrix, xgb.DMatrix):
                 raise TypeError(
@@ -98,16 +83,13 @@ class AdaptiveCost(xgb.callback.TrainingCallback):
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
         """Measure, adapt, log; True ends the training."""
-        margins = model.predict(self.validation, output_margin=True)
-        self.margins.append(margins)
         before = self.controller.weight
-        step = self.feedback.look(
-            margins, self._validation_labels, costs=self.costs, sample_weight=self._validation_weight
-        )
+        margins = model.predict(self.validation, output_margin=True)
+        step = self.look(margins, self._validation_labels, self._validation_weight)
         evals_log.setdefault(self.name, {}).setdefault("cost", []).append(step.cost)
         if self.controller.weight != before:
             self._put_weights()
-        return self.feedback.exhausted
+        return self.exhausted
 
     def after_training(self, model: Any) -> Any:
         """Give the matrix its own weights back."""
@@ -117,7 +99,7 @@ class AdaptiveCost(xgb.callback.TrainingCallback):
 
     def _put_weights(self) -> None:
         assert self.train is not None  # noqa: S101
-        self.train.set_weight(self.feedback.row_weights(self._labels, self._own))
+        self.train.set_weight(self.row_weights(self._labels, self._own))
 
 
 def _check_objective(model: Any) -> None:
