@@ -18,6 +18,9 @@ from adacsl.report.numbers import DASH, show, show_column, show_percent, with_un
 with requires("compare"):
     import pandas as pd
 
+EPOCHS_SHOWN = 20
+"""About so many epochs of a training stand in a table; the picture has all of them."""
+
 Figures = dict[str, Any]
 
 GUIDES = {
@@ -517,7 +520,9 @@ def _epoch_table(caption: str, table: pd.DataFrame, columns: list[str]) -> Table
         "train_cost": "training cost",
     }
     known = [column for column in columns if column in table.columns]
-    rows = [[r["recipe"], show(r["epoch"]), *(show(r[c]) for c in known)] for r in table.to_dict("records")]
+    last = table["epoch"].max()
+    some = table[(table["epoch"] % max(1, round(last / EPOCHS_SHOWN)) == 0) | (table["epoch"] == last)]
+    rows = [[r["recipe"], show(r["epoch"]), *(show(r[c]) for c in known)] for r in some.to_dict("records")]
     return Table(caption, ["method", "epoch", *(names[c] for c in known)], rows)
 
 

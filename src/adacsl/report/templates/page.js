@@ -38,11 +38,15 @@
 
   // pictures
 
+  async function unpacked(id) {
+    const packed = new Blob([adacsl.bytes($(id).textContent.trim())]);
+    return new Response(packed.stream().pipeThrough(new DecompressionStream("gzip"))).text();
+  }
+
   const plotly = (async () => {
-    const packed = adacsl.bytes($("#plotly-js").textContent.trim());
-    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+    report.figures = JSON.parse(await unpacked("#report-figures"));
     const script = document.createElement("script");
-    script.textContent = await new Response(stream).text();
+    script.textContent = await unpacked("#plotly-js");
     document.head.append(script);
     if (!window.Plotly) throw new Error("plotly did not start");
     return window.Plotly;
@@ -138,20 +142,20 @@
 
   // the explorer
 
-  const unpacked = new Map();
+  const arrays = new Map();
   const prepared = new Map();
 
   function array(number) {
-    if (!unpacked.has(number)) {
+    if (!arrays.has(number)) {
       const packed = report.arrays[number];
       let values;
       if (packed.kind === "bits") {
         const raw = adacsl.bytes(packed.data);
         values = Uint8Array.from({ length: packed.n }, (_, i) => (raw[i >> 3] >> (7 - (i & 7))) & 1);
       } else values = adacsl.decode(packed);
-      unpacked.set(number, values);
+      arrays.set(number, values);
     }
-    return unpacked.get(number);
+    return arrays.get(number);
   }
 
   function sampleOf(view, index) {
