@@ -14,7 +14,14 @@ from pathlib import Path
 
 import pytest
 
-MODULES = ["adacsl", "adacsl.torch", "adacsl.integrations.lightning"]
+MODULES = [
+    "adacsl",
+    "adacsl.torch",
+    "adacsl.integrations.catboost",
+    "adacsl.integrations.lightgbm",
+    "adacsl.integrations.lightning",
+    "adacsl.integrations.xgboost",
+]
 """Add a module here to guard it; each must declare ``__all__``."""
 
 SNAPSHOT = Path(__file__).with_name("api_surface.json")
