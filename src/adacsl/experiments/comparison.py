@@ -217,13 +217,16 @@ class Comparison:
 
     # to show
 
-    def report(self, path: str | Path) -> Path:
-        """Write one HTML page that opens anywhere, offline; return its path."""
+    def report(self, path: str | Path, *, command: str = "") -> Path:
+        """Write one HTML page that opens anywhere, offline; return its path.
+
+        ``command`` is shown as what made it.
+        """
         from adacsl.report.page import write_report  # noqa: PLC0415  plotly only for those who look
 
-        return write_report(self.report_data(), path)
+        return write_report(self.report_data(command=command), path)
 
-    def report_data(self) -> ReportData:
+    def report_data(self, *, command: str = "") -> ReportData:
         """Return everything the page shows."""
         views = list(self.verdicts)
         outcomes = {
@@ -236,7 +239,7 @@ class Comparison:
         return ReportData(
             title=f"Which method is cheapest on {', '.join(dict.fromkeys(names))}?",
             verdicts={view: str(verdict) for view, verdict in self.verdicts.items()},
-            facts=self._facts_in_words(),
+            facts=self._facts_in_words() | ({"command": command} if command else {}),
             results=self.results,
             summary=_summary_for_report(self.table),
             ranks=self._rank_table(),
@@ -244,6 +247,7 @@ class Comparison:
             histories={tuple(cell): result.history for cell, result in self.cells.items() if result.history},
             classes=classes.pop() if len(classes) == 1 else ("negative", "positive"),
             recommended={view: self._recommended(view) for view in views},
+            overall=str(self.overall) if len(set(names)) > 1 else "",
             titles={name: recipe.title for name, recipe in RECIPES.items()} | dict(self.titles),
         )
 

@@ -152,8 +152,11 @@ def tiles(data: ReportData, view: View) -> list[Tile]:
     if "standing" in rows.columns:
         worse = int((rows["standing"] == "clearly worse").sum())
         apart = int((rows["standing"] == "not told apart").sum())
-        close = f"other methods; {apart} not told apart from the cheapest" if apart else "other methods"
-        found.append(Tile("Clearly dearer", f"{worse} of {len(rows) - 1}", close))
+        doubtful = int((rows["standing"] == "probably worse").sum())
+        others = ["other methods"]
+        others += [f"{doubtful} probably"] if doubtful else []
+        others += [f"{apart} not told apart from the cheapest"] if apart else []
+        found.append(Tile("Clearly dearer", f"{worse} of {len(rows) - 1}", "; ".join(others)))
     return found
 
 

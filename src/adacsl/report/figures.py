@@ -85,6 +85,7 @@ def cost_figure(
         "recommended": ("recommended", colors.first, "diamond", 13),
         "cheapest": ("cheapest", colors.third, "circle", 11),
         "not told apart": ("not told apart from the cheapest", colors.ink, "circle", 9),
+        "probably worse": ("probably dearer", colors.ink, "circle-open", 9),
         "clearly worse": ("clearly dearer", colors.muted, "circle-open", 9),
         "": ("mean", colors.ink, "circle", 9),
     }
