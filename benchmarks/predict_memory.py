@@ -48,7 +48,7 @@ def main() -> int:
     print(f"peak memory, long / short: {growth:.3f} (bar {GROWTH}: {'yes' if met else 'NO'})")
     if args.json is not None:
         info = {"title": "adacsl predict in bounded memory", **metadata(), "batch_rows": args.batch_rows}
-        document = {**info, "format": args.format, "results": results, "growth": growth, "bar": GROWTH, "met": met}
+        document = {**info, "format": args.format, "tables": results, "growth": growth, "bar": GROWTH, "met": met}
         args.json.write_text(json.dumps(document, indent=2) + "\n")
     return int(not met)
 
@@ -58,7 +58,7 @@ def measure(folder: Path, args: argparse.Namespace) -> list[dict[str, Any]]:
     write_table(train, 5_000, seed=1)
     model = folder / "model"
     costs = ("--target", "y", "--fn", "8", "--fp", "1", "--epochs", "3", "--out", str(model), "--quiet")
-    subprocess.run([*adacsl(), "train", str(train), *costs], check=True)  # noqa: S603
+    subprocess.run([*adacsl(), "train", str(train), *costs], check=True, stdout=subprocess.DEVNULL)  # noqa: S603
     results = []
     for rows in (args.short, args.rows):
         need = rows * (NUMBERS * 9 + 40) * (2 if args.format == "csv" else 1)

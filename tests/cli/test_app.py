@@ -68,7 +68,7 @@ def test_missing_extra_is_one_line(package):
 @pytest.mark.parametrize(
     ("words", "match"),
     [
-        (["thresold"], 'Did you mean "threshold"'),
+        (["threshol"], 'Did you mean "threshold"'),
         (["threshold"], "--scores requires an argument"),
         (["threshold", "x.csv", "--fn", "much"], 'unable to convert "much" into float'),
         (["threshold", "x.csv", "--fnn", "8"], "Did you mean --fn"),

@@ -140,10 +140,10 @@ def test_a_folder_of_other_files_is_left_alone_unless_forced(adacsl, refused, pl
     assert [name for name in names(tmp_path) if name.startswith(".")] == []
 
 
-def test_train_goes_on_after_ctrl_c(place, tmp_path):
-    command = [*PROGRAM, "train", str(place / "rows.csv"), *TRAIN[:-4], "--cv", "0", "--epochs", "100000",
+def test_ctrl_c_while_training_says_how_to_go_on(place, rows, tmp_path):
+    pd.concat([rows] * 20).to_csv(tmp_path / "rows.csv", index=False)  # long enough epochs to be interrupted
+    command = [*PROGRAM, "train", str(tmp_path / "rows.csv"), *TRAIN[:-4], "--cv", "0", "--epochs", "1000",
                "--resume", str(tmp_path / "ckpt"), "--out", str(tmp_path / "m")]  # fmt: skip
-    # patience would end it: an interrupt must come first
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     until = time.monotonic() + 120
     while time.monotonic() < until and not list(tmp_path.glob("ckpt/together/last.ckpt")):
