@@ -1,5 +1,6 @@
 """The runner: only missing cells run, failures are recorded and tried again, and killing it loses nothing."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -376,9 +377,22 @@ def test_control_c_in_this_process_says_how_to_go_on(toys, store):
     assert store.scan().failed == {}
 
 
-def start(folder, log, cells, seconds):
-    command = [sys.executable, str(SCRIPT), str(folder), str(log), str(cells), str(seconds)]
-    return subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+@pytest.fixture
+def start():
+    """Start runs of the script; whatever is left of them is ended."""
+    started = []
+
+    def launch(folder, log, cells, seconds):
+        command = [sys.executable, str(SCRIPT), str(folder), str(log), str(cells), str(seconds)]
+        with log.with_suffix(".errors").open("wb") as errors:  # a pipe would stay open as long as any worker
+            started.append(subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=errors))
+        return started[-1]
+
+    yield launch
+    for process in started:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def members(session):
@@ -422,7 +436,7 @@ def name_in_log(path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").exists(), reason="needs /proc to see processes")
-def test_killing_it_20_times_loses_no_cell_and_runs_none_twice(toys, tmp_path):
+def test_killing_it_20_times_loses_no_cell_and_runs_none_twice(toys, tmp_path, start):
     folder, log, n = tmp_path / "run", tmp_path / "log", 160
     rng, known, finished, sessions, kills = random.Random(4), {}, set(), [], 0
     while kills < 20:
@@ -435,12 +449,12 @@ def test_killing_it_20_times_loses_no_cell_and_runs_none_twice(toys, tmp_path):
             time.sleep(rng.uniform(0, 0.06))
         else:  # while it starts
             time.sleep(rng.uniform(0.05, 0.5))
-        assert process.poll() is None, f"it ended before kill {kills + 1}: {process.stderr.read().decode()}"
+        assert process.poll() is None, log.with_suffix(".errors").read_text()
         if rng.random() < 0.5:
             os.killpg(process.pid, signal.SIGKILL)
         else:
             os.kill(process.pid, signal.SIGKILL)
-        process.communicate()
+        process.wait()
         kills += 1
         assert finished.isdisjoint(lines(log)[begun:]), "a finished cell ran again"
         now = snapshot(folder)
@@ -449,8 +463,7 @@ def test_killing_it_20_times_loses_no_cell_and_runs_none_twice(toys, tmp_path):
         finished = {name_in_log(folder / path) for path in known}
     assert 10 < len(known) < n  # it was killed in the middle, not before or after the work
     begun = len(lines(log))
-    with start(folder, log, n, 0.0) as process:
-        assert process.wait(60) == 0
+    assert start(folder, log, n, 0.0).wait(60) == 0
     assert finished.isdisjoint(lines(log)[begun:])
     assert known.items() <= snapshot(folder).items()
     with Store.open(folder, toys.IDENTITY) as store:
@@ -464,20 +477,20 @@ def test_killing_it_20_times_loses_no_cell_and_runs_none_twice(toys, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").exists(), reason="needs /proc to see processes")
-def test_workers_end_soon_after_the_run_was_killed(tmp_path):
+def test_workers_end_soon_after_the_run_was_killed(tmp_path, start):
     log = tmp_path / "log"
     process = start(tmp_path / "run", log, 8, 60)  # jobs that would take minutes
     wait_until(lambda: len(lines(log)) > 2)
     assert len(members(process.pid)) >= 3
     os.kill(process.pid, signal.SIGKILL)
-    process.communicate()
+    process.wait()
     wait_until(lambda: not members(process.pid), seconds=3)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").exists(), reason="needs /proc to see processes")
 @pytest.mark.parametrize("whom", ["all", "parent"])
-def test_control_c_ends_workers_quickly_and_can_go_on(toys, tmp_path, whom):
+def test_control_c_ends_workers_quickly_and_can_go_on(toys, tmp_path, start, whom):
     folder, log = tmp_path / "run", tmp_path / "log"
     with Store.open(folder, toys.IDENTITY) as store:
         store.write(toys.result_of(Cell("toy", 8.0, "ce", 0)))
@@ -486,10 +499,10 @@ def test_control_c_ends_workers_quickly_and_can_go_on(toys, tmp_path, whom):
     begin = time.monotonic()
     # a terminal sends it to the whole group
     os.killpg(process.pid, signal.SIGINT) if whom == "all" else os.kill(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=20)
+    process.wait(timeout=20)
     assert time.monotonic() - begin < 10
     assert process.returncode == 130
-    assert b"Traceback" not in errors
+    assert "Traceback" not in log.with_suffix(".errors").read_text()
     assert log.with_suffix(".stop").read_text() == (
         "interrupted: 1 of 8 cells are done; start it again to go on from there"
     )
