@@ -68,7 +68,7 @@ def test_missing_extra_is_one_line(package):
 @pytest.mark.parametrize(
     ("words", "match"),
     [
-        (["threshol"], 'Did you mean "threshold"'),
+        (["evaluat"], 'Did you mean "evaluate"'),
         (["threshold"], "--scores requires an argument"),
         (["threshold", "x.csv", "--fn", "much"], 'unable to convert "much" into float'),
         (["threshold", "x.csv", "--fnn", "8"], "Did you mean --fn"),
