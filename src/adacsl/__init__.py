@@ -1,7 +1,7 @@
 """adacsl: classifiers that minimise cost, not error.
 
-Costs, thresholds, the controller and the metrics need numpy only. The classifiers and ``load`` are imported when first
-asked for: ``import adacsl`` loads no torch.
+Costs, thresholds, the controller and the metrics need numpy only. The classifiers, ``load`` and ``compare`` are
+imported when first asked for: ``import adacsl`` loads no torch.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from adacsl.estimators.boosting import AdaCSLBoostingClassifier
     from adacsl.estimators.classifier import AdaCSLClassifier
     from adacsl.estimators.persistence import load
+    from adacsl.experiments.comparison import Comparison, compare, load_comparison
+    from adacsl.experiments.recipes import RECIPES, Recipe
 
 __version__ = "0.1.0"
 
@@ -27,32 +29,42 @@ _LAZY = {
     "AdaCSLBoostingClassifier": ("adacsl.estimators.boosting", "boosting"),
     "AdaCSLClassifier": ("adacsl.estimators.classifier", "train"),
     "AdaptiveCostClassifier": ("adacsl.estimators.adaptive", "sklearn"),
+    "Comparison": ("adacsl.experiments.comparison", "compare"),
+    "RECIPES": ("adacsl.experiments.recipes", "compare"),
+    "Recipe": ("adacsl.experiments.recipes", "compare"),
+    "compare": ("adacsl.experiments.comparison", "compare"),
+    "load_comparison": ("adacsl.experiments.comparison", "compare"),
     "load": ("adacsl.estimators.persistence", "train"),
 }
 
 __all__ = [
+    "RECIPES",
     "AdaCSLBoostingClassifier",
     "AdaCSLClassifier",
     "AdaptiveCostClassifier",
     "AdaptiveWeight",
     "Adjustment",
+    "Comparison",
     "CostCurve",
     "CostMatrix",
     "EqualWidth",
     "Interval",
     "Partition",
     "Quantile",
+    "Recipe",
     "Threshold",
     "Whole",
     "__version__",
     "brier_curve",
     "calibration_error",
+    "compare",
     "cost_curve",
     "cost_difference_interval",
     "cost_interval",
     "decision_curve",
     "find_threshold",
     "load",
+    "load_comparison",
     "optimal_cost_curve",
     "paper_grid",
     "step_factor",
