@@ -16,7 +16,7 @@ from adacsl.experiments.cells import Cell
 from adacsl.experiments.deciding import Use
 from adacsl.experiments.nets import Training, run_nets, smote_batch, smote_rows
 from adacsl.experiments.protocol import Protocol, make_split
-from adacsl.experiments.recipes import RECIPES
+from adacsl.experiments.recipes import RECIPES, Recipe
 from adacsl.torch.functional import weighted_focal_loss
 from adacsl.torch.tablenet import TableNet
 
@@ -124,11 +124,12 @@ def watched(*names, ratio=8.0, images=False):
     task = made_pictures() if images else made_task()
     split = make_split(task, QUICK, 0)
     data = nets._prepare(task, split, 0, smote=True)
-    trainings = [Training.of(RECIPES[name], ratio) for name in names]
+    recipes = [RECIPES[name] if isinstance(name, str) else name for name in names]
+    trainings = [Training.of(recipe, ratio) for recipe in recipes]
     members = [net for t in trainings for net in nets._nets_of(t, task, split, 0, data)]
     watches = []
-    for number, (name, training) in enumerate(zip(names, trainings, strict=True)):
-        use = Use(Cell(task.name, ratio, name, 0), RECIPES[name].decide)
+    for number, (recipe, training) in enumerate(zip(recipes, trainings, strict=True)):
+        use = Use.of(recipe, Cell(task.name, ratio, recipe.name, 0))
         (watch,) = nets._watch_all(use, training, [members[number]], task, split)
         watch.column = number
         watches.append(watch)
@@ -263,3 +264,193 @@ def test_row_costs_steer_with_each_ratios_own_prices():
         (net,) = nets._nets_of(Training.of(RECIPES["adacsl"], ratio), task, split, 0, data)
         assert float(net.row_costs.averaged().ratio) == pytest.approx(ratio)
         assert float(net.member.controller.costs.ratio) == pytest.approx(ratio)
+
+
+# variants of the adaptation, and the paper's own settings
+
+
+def run_variant(recipe, *, task=None, protocol=QUICK, ratio=8.0, seed=0):
+    task = made_task() if task is None else task
+    split = make_split(task, protocol, seed)
+    cell = Cell(task.name, ratio, recipe.name, seed)
+    (one,) = run_nets(task, split, seed, {Training.of(recipe, ratio): [Use.of(recipe, cell)]}, protocol)
+    return one
+
+
+@pytest.mark.parametrize(("target", "number"), [("bayes", 1 / 9), ("middle", 1 / (1 + math.sqrt(8))), (0.7, 0.7)])
+def test_deciding_at_t_corrected_is_deciding_at_t_prime_raw(monkeypatch, target, number):
+    """scores are corrected so that T' maps to T: the same rows are positive."""
+    raw = {}
+    look = nets._Watch.look
+
+    def spy(watch, logits, epoch, step):
+        raw[epoch] = torch.sigmoid(logits[torch.as_tensor(watch.test)].double()).numpy()
+        look(watch, logits, epoch, step)
+
+    monkeypatch.setattr(nets._Watch, "look", spy)
+    recipe = Recipe("mine", loss="weighted", adapt=Whole(), target=target)
+    one = run_variant(recipe, protocol=Protocol(epochs=8, batch_size=16, lr=0.02, device="cpu"))
+    assert one.decided.threshold == pytest.approx(1 / 9)
+    kept = raw[int(one.extra["epoch"])]
+    clear = np.abs(kept - number) > 1e-6
+    assert np.array_equal(one.decided.decisions[clear], (kept > number)[clear])
+    assert 0 < one.decided.decisions.sum() < len(kept)
+
+
+def test_the_target_sets_the_first_weight():
+    costs = CostMatrix(fp=1, fn=8)
+    for target, weight in (("bayes", 1.0), (0.5, 1 / 8), ("middle", 1 / math.sqrt(8)), (0.7, 3 / 7 / 8)):
+        training = Training.of(Recipe("mine", loss="weighted", target=target), 8.0)
+        assert nets._controller(training, costs, True).weight == pytest.approx(weight)
+
+
+def test_update_and_damping_are_the_controllers():
+    costs = CostMatrix(fp=1, fn=8)
+    auto = Training.of(Recipe("a", loss="weighted", adapt=Whole()), 8.0)
+    assert (nets._controller(auto, costs, True).update, nets._controller(auto, costs, True).damping) == (
+        "exponential",
+        1.0,
+    )
+    mine = Training.of(Recipe("a", loss="weighted", adapt=Whole(), update="odds", damping=0.3), 8.0)
+    assert (nets._controller(mine, costs, True).update, nets._controller(mine, costs, True).damping) == ("odds", 0.3)
+    assert mine != auto
+
+
+def test_select_is_another_use_of_the_same_training():
+    best, last = RECIPES["adacsl"], Recipe("last", loss="weighted", adapt=Whole(), select="last")
+    assert Training.of(best, 8.0) == Training.of(last, 8.0)
+    long = Protocol(epochs=6, batch_size=16, lr=0.05, device="cpu")
+    task = made_task()
+    split = make_split(task, long, 0)
+    uses = [Use.of(recipe, Cell("made", 8.0, recipe.name, 0)) for recipe in (best, last)]
+    one, two = run_nets(task, split, 0, {Training.of(best, 8.0): uses}, long)
+    costs = [row["val_cost"] for row in two.history]
+    assert costs == [row["val_cost"] for row in one.history]
+    assert two.extra["epoch"] == 5
+    assert two.decided.validation_cost == pytest.approx(costs[-1])
+    assert one.decided.validation_cost == pytest.approx(min(costs))
+
+
+def test_patience_does_not_cut_off_a_use_that_wants_the_last_epoch():
+    watch = nets._Watch.__new__(nets._Watch)
+    watch.best_epoch, watch.use = 0, Use(Cell("d", 1.0, "r", 0), "bayes", "last")
+    assert not watch.tired(100, 3)
+    watch.use = Use(Cell("d", 1.0, "r", 0), "bayes")
+    assert watch.tired(100, 3)
+
+
+@pytest.mark.parametrize("every", [2, 5, 1000])
+def test_adapting_every_so_many_batches_steps_as_often(monkeypatch, every):
+    made = []
+    controller = nets._controller
+    monkeypatch.setattr(nets, "_controller", lambda *args: made.append(controller(*args)) or made[-1])
+    recipe = Recipe("mine", loss="weighted", adapt=Whole(), every=every)
+    one = run_variant(recipe)
+    rows = len(make_split(made_task(), QUICK, 0).train)
+    batches = 3 * math.ceil(rows / 32)
+    assert len(made[0].history) == (batches - 1) // every
+    assert one.history[-1]["lambda"] == made[0].lambda_
+    assert one.extra["lambda"] > 0
+    assert ("threshold" in one.history[-1]) == (every < batches)
+
+
+def test_adapting_between_batches_measures_without_dropout_or_augmentation(monkeypatch):
+    modes = []
+    steer = nets._WatchedTraining._steer
+
+    def spy(module, members, logits):
+        if members:
+            modes.append((module.net.training, module.prepare.training))
+        return steer(module, members, logits)
+
+    monkeypatch.setattr(nets._WatchedTraining, "_steer", spy)
+    pictures = made_pictures()
+    quick = Protocol(epochs=1, batch_size=8, device="cpu")
+    run_variant(Recipe("mine", loss="weighted", adapt=Whole(), every=2), task=pictures, protocol=quick, ratio=4.0)
+    assert modes
+    assert set(modes) == {(False, False)}
+
+
+def test_the_papers_threshold_adjustment_trains_through_shifted_probabilities():
+    """Against the definition, step by step in probabilities: softmax, shift, and a loss with a softmax of its own."""
+    torch.manual_seed(0)
+    two, y = torch.randn(40, 2, dtype=torch.float64), (torch.arange(40) % 3 == 0).long()
+    threshold = 1 / 9
+    p = torch.softmax(two, 1)[:, 1]
+    shifted = p / (threshold / (1 - threshold) * (1 - p) + p)
+    expected = torch.nn.CrossEntropyLoss()(torch.stack((1 - shifted, shifted), 1), y)
+    found = nets.shifted_loss(two[:, 1] - two[:, 0], y.double(), threshold)
+    torch.testing.assert_close(found, expected)
+    # the net that trains has this very loss
+    module = watched(ta := Recipe("ta", loss="shifted"))
+    module._move_data()
+    batch = module._train_rows[:50]
+    logits, labels = module._logits(batch)[:, 0, 0], module._data.y[batch][:, 0]
+    torch.testing.assert_close(module._loss(batch), nets.shifted_loss(logits, labels, threshold))
+    # shifted probabilities above 0.5 are probabilities above T
+    assert bool(((shifted > 0.5) == (p > threshold)).all())
+    assert ta.needs_costs_to_train
+    assert run_variant(ta).decided.threshold == pytest.approx(threshold)
+
+
+def test_raw_decisions_leave_resampled_scores_as_they_are():
+    raw = run_variant(Recipe("raw", resample="oversample", decide="raw", select="last"))
+    corrected = run_variant(Recipe("corrected", resample="oversample", select="last"))
+    share = made_task().y[make_split(made_task(), QUICK, 0).train].mean()
+    assert raw.decided.threshold == 0.5
+    assert raw.extra["epoch"] == corrected.extra["epoch"]
+    odds = raw.decided.scores / (1 - raw.decided.scores) * share / (1 - share)
+    assert corrected.decided.scores == pytest.approx(odds / (1 + odds), rel=1e-4)
+
+
+def test_images_are_resized_as_pillow_does():
+    from PIL import Image
+
+    pixels = np.random.default_rng(0).integers(0, 256, (3, 64, 64, 3)).astype(np.uint8)
+    found = nets.resize(torch.from_numpy(pixels), 50).numpy()
+    assert found.shape == (3, 50, 50, 3)
+    assert found.dtype == np.uint8
+    for image, small in zip(pixels, found, strict=True):
+        expected = np.asarray(Image.fromarray(image).resize((50, 50), Image.Resampling.BILINEAR))
+        assert np.abs(small.astype(int) - expected.astype(int)).max() <= 1
+
+
+def test_the_protocol_decides_about_size_optimiser_schedule_and_augmentation(monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        nets, "run_training", lambda module, settings: (seen.append((module, settings)), run_training(module, settings))
+    )
+    plain = Protocol(
+        epochs=2, batch_size=16, lr=0.01, optimizer="plain-sgd", weight_decay=0.02, schedule="constant", augment=False,
+        image_size=12, device="cpu",
+    )  # fmt: skip
+    run_variant(RECIPES["ce"], task=made_pictures(), protocol=plain, ratio=4.0)
+    module, settings = seen[-1]
+    assert module._data.x.shape[1:] == (12, 12, 3)
+    assert [type(part).__name__ for part in module.prepare] == ["ChannelsFirst", "Normalise"]
+    optimizer = module.trainer.optimizers[0]
+    assert type(optimizer) is torch.optim.SGD
+    (group,) = optimizer.param_groups
+    assert (group["lr"], group["momentum"], group["weight_decay"]) == (0.01, 0, 0.02)
+    assert len(group["params"]) == len(list(module.net.parameters()))
+
+    run_variant(RECIPES["ce"], task=made_pictures(), protocol=Protocol(epochs=1, device="cpu"), ratio=4.0)
+    module, settings = seen[-1]
+    assert module._data.x.shape[1:] == (16, 16, 3)
+    assert settings.optimizer == "adamw"
+    assert settings.weight_decay == 0.05
+    assert "Augment" in [type(part).__name__ for part in module.prepare]
+    assert module.trainer.optimizers[0].param_groups[0]["lr"] < 3e-4  # the cosine has fallen
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"optimizer": "adam"}, "optimizer must be one of auto, adamw, sgd, plain-sgd, got 'adam'"),
+        ({"schedule": "step"}, "schedule must be one of cosine, constant"),
+        ({"image_size": 4}, "image_size must be None or a side of at least 8"),
+    ],
+)
+def test_protocols_that_make_no_sense_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        Protocol(**settings)

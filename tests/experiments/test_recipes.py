@@ -50,6 +50,17 @@ def test_methods_that_need_columns_are_left_out_for_images():
         ({"decide": "positive"}, "go with learner='constant'"),
         ({"learner": "constant"}, "go with learner='constant'"),
         ({"crossfit": 1}, "0 or at least 2 folds"),
+        ({"target": 1.0, "loss": "weighted"}, "target must be 'bayes', 'middle' or a number between 0 and 1, got 1.0"),
+        ({"target": "half", "loss": "weighted"}, "target must be 'bayes'"),
+        ({"target": "bayes"}, "target is for losses with a weight"),
+        ({"select": "first"}, "select must be one of best, last"),
+        ({"update": "log"}, "update must be one of auto, exponential, odds"),
+        ({"damping": 0.0}, "damping must be 'auto' or a positive number"),
+        ({"damping": "slow"}, "damping must be 'auto' or a positive number"),
+        ({"every": 0}, "every must be None or a number of batches from 1"),
+        ({"every": 5, "loss": "weighted"}, "but adapt is None"),
+        ({"learner": "boosting", "select": "last"}, "select and decide='raw' are for learner='net'"),
+        ({"learner": "boosting", "loss": "shifted"}, "shifted are for learner='net'"),
     ],
 )
 def test_recipes_that_make_no_sense_are_refused(settings, message):

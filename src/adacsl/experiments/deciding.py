@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from adacsl.core.costs import CostMatrix
 from adacsl.core.thresholds import find_threshold
 from adacsl.experiments.cells import Cell
-from adacsl.experiments.recipes import Decide
+from adacsl.experiments.recipes import Decide, Recipe, Select
 from adacsl.extras import requires
 
 with requires("compare"):
@@ -47,6 +47,12 @@ class Use(NamedTuple):
 
     cell: Cell
     decide: Decide
+    select: Select = "best"
+
+    @staticmethod
+    def of(recipe: Recipe, cell: Cell) -> Use:
+        """Return how a recipe uses a training for this cell."""
+        return Use(cell, recipe.decide, recipe.select)
 
 
 class Finished(NamedTuple):
@@ -103,7 +109,7 @@ def decide(rule: Decide, test: Scored, validation: Scored | None) -> Decided:
         raise ValueError(f"decide={rule!r} needs validation rows")
     calibrate: Calibrator = _identity
     threshold: float | None = None
-    if rule == "half":
+    if rule in ("half", "raw"):
         threshold = 0.5
     elif rule == "tuned" and validation is not None:
         bayes = float(validation.costs.averaged().threshold)

@@ -90,7 +90,7 @@ def run_work(tasks: Mapping[str, Task], work: Work, cells: Sequence[Cell]) -> It
     constants: list[Use] = []
     for cell in cells:
         recipe = recipes[cell.recipe]
-        use = Use(cell, recipe.decide)
+        use = Use.of(recipe, cell)
         if recipe.learner == "net":
             plan.setdefault(Training.of(recipe, cell.ratio), []).append(use)
         elif recipe.learner == "constant":

@@ -7,16 +7,17 @@ and no weights need keeping.
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.control import AdaptiveWeight
+from adacsl.core.control import AdaptiveWeight, Update
 from adacsl.core.costs import CostMatrix
 from adacsl.core.partitions import Partition
 from adacsl.core.thresholds import find_threshold
@@ -30,6 +31,7 @@ from adacsl.estimators.training import (
     MemberTraining,
     Settings,
     choose_device,
+    make_optimizer,
     member_logits,
     mix,
     run_training,
@@ -39,7 +41,7 @@ from adacsl.estimators.training import (
 from adacsl.experiments.cells import Split
 from adacsl.experiments.deciding import Finished, Scored, Use, at_ratio, bayes_logit, decide
 from adacsl.experiments.protocol import Protocol, make_folds
-from adacsl.experiments.recipes import Loss, Recipe, Resample
+from adacsl.experiments.recipes import Loss, Recipe, Resample, Target
 from adacsl.extras import requires
 from adacsl.torch.augment import Augment, ChannelsFirst
 from adacsl.torch.resnet import Normalise, load_backbone, named_network
@@ -47,7 +49,6 @@ from adacsl.torch.tablenet import TableNet
 
 with requires("compare"):
     import torch
-    from imblearn.over_sampling import SMOTE
     from torch import Tensor, nn
     from torch.nn import functional as F
 
@@ -64,13 +65,18 @@ class Training:
     adapt: Partition | None
     crossfit: int
     ratio: float | None  # None: serves all cost ratios
+    target: Target = 0.5
+    update: Literal["auto"] | Update = "auto"
+    damping: Literal["auto"] | float = "auto"
+    every: int | None = None
 
     @staticmethod
     def of(recipe: Recipe, ratio: float) -> Training:
         """Return the training of a recipe."""
         return Training(
-            recipe.resample, recipe.loss, recipe.adapt, recipe.crossfit, ratio if recipe.needs_costs_to_train else None
-        )
+            recipe.resample, recipe.loss, recipe.adapt, recipe.crossfit, ratio if recipe.needs_costs_to_train else None,
+            recipe.target, recipe.update, recipe.damping, recipe.every,
+        )  # fmt: skip
 
     @property
     def members(self) -> int:
@@ -96,6 +102,8 @@ class _Net:
     adapts: bool = False
     gamma: float = 0.0
     offset: float = 0.0
+    shifted: bool = False
+    every: int | None = None
     pools: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None  # negatives and positives to draw from equally
     smote_batches: bool = False
     row_costs: CostMatrix | None = None
@@ -106,7 +114,7 @@ def run_nets(
 ) -> Iterator[Finished]:
     """Train what the plan names, small nets all at once, and yield the outcome of each use."""
     start = time.perf_counter()
-    data = _prepare(task, split, seed, smote=any(t.resample == "smote" for t in plan))
+    data = _prepare(task, split, seed, smote=any(t.resample == "smote" for t in plan), size=protocol.image_size)
     settings = _settings(task, split, protocol, seed)
     if task.images:
         for training, uses in plan.items():
@@ -125,7 +133,8 @@ def run_nets(
         for training, uses in plan.items()
         for use in uses
     ]
-    _train_table_nets([net for nets in groups.values() for net in nets], [w for *_, w in watched], data, settings, seed)
+    nets = [net for group in groups.values() for net in group]
+    _train_table_nets(nets, [w for *_, w in watched], data, settings, protocol, seed)
     # nets share the time they trained together; uses of one training share its part
     each = (time.perf_counter() - start) / sum(training.members for training in plan)
     for use, training, watch in watched:
@@ -135,9 +144,9 @@ def run_nets(
 # data
 
 
-def _prepare(task: Task, split: Split, seed: int, *, smote: bool) -> _Prepared:
+def _prepare(task: Task, split: Split, seed: int, *, smote: bool, size: int | None = None) -> _Prepared:
     if task.images:
-        return _Prepared(torch.from_numpy(np.ascontiguousarray(task.X)), task.y)
+        return _Prepared(_pixels(task, size), task.y)
     # scales and categories come from rows that are not test; no label is looked at
     encoder = TableEncoder().fit(task.take(np.concatenate((split.train, split.validation))))
     x = encoder.transform(task.X)
@@ -150,11 +159,31 @@ def _prepare(task: Task, split: Split, seed: int, *, smote: bool) -> _Prepared:
     return prepared
 
 
+@functools.lru_cache(maxsize=4)
+def _pixels(task: Task, size: int | None) -> Tensor:
+    """Return the images of a task, resized once for all nets of this process."""
+    pixels = torch.from_numpy(np.ascontiguousarray(task.X))
+    return pixels if size is None or pixels.shape[1:3] == (size, size) else resize(pixels, size)
+
+
+def resize(pixels: Tensor, size: int, *, batch: int = 512) -> Tensor:
+    """Return N x H x W x C bytes as N x size x size x C bytes: bilinear with antialiasing, as Pillow resizes."""
+    parts = []
+    for part in torch.split(pixels, batch):
+        small = F.interpolate(
+            part.permute(0, 3, 1, 2).float(), size=(size, size), mode="bilinear", antialias=True, align_corners=False
+        )
+        parts.append(small.round_().clamp_(0, 255).to(torch.uint8).permute(0, 2, 3, 1).contiguous())
+    return torch.cat(parts)
+
+
 def smote_rows(x: NDArray[np.float32], y: NDArray[np.int64], seed: int) -> NDArray[np.float32]:
     """Return SMOTE's new positives, as many as are missing; none where it has too few to mix."""
     positives, negatives = int(y.sum()), int((1 - y).sum())
     if positives < 2 or positives >= negatives:
         return x[:0]
+    with requires("compare"):
+        from imblearn.over_sampling import SMOTE  # noqa: PLC0415  pictures do not need it
     balanced, _ = SMOTE(k_neighbors=min(5, positives - 1), random_state=seed).fit_resample(x, y)
     return np.asarray(balanced[len(x) :], dtype=np.float32)
 
@@ -178,9 +207,11 @@ def smote_batch(x: Tensor, y: Tensor, neighbours: int = 5) -> tuple[Tensor, Tens
 
 def _settings(task: Task, split: Split, protocol: Protocol, seed: int) -> Settings:
     chosen = defaults_for(len(split.train), images=task.images)._asdict()
-    for name in ("epochs", "batch_size", "lr"):
+    for name in ("epochs", "batch_size", "lr", "weight_decay", "optimizer"):
         wish = getattr(protocol, name)
         chosen[name] = chosen[name] if wish == "auto" else wish
+    if chosen["optimizer"] == "plain-sgd":
+        chosen["optimizer"] = functools.partial(torch.optim.SGD, weight_decay=chosen["weight_decay"])
     return Settings(
         **chosen, device=choose_device(protocol.device), seed=seed,
         evaluation_batch_size=1024 if task.images else 16384, gradient_clip=None if task.images else 1.0,
@@ -206,11 +237,31 @@ def _nets_of(training: Training, task: Task, split: Split, seed: int, data: _Pre
 
 
 def _controller(training: Training, costs: CostMatrix, images: bool) -> AdaptiveWeight:
-    if training.loss in ("plain", "logit-adjusted"):
+    if training.loss not in ("weighted", "focal"):
         return AdaptiveWeight(CostMatrix(fp=1, fn=1))
     # as AdaCSLClassifier has it: small nets are quick to overshoot
-    update, damping = ("exponential", 1.0) if images else ("odds", 0.5)
-    return AdaptiveWeight(costs.averaged(), partition=training.adapt, update=update, damping=damping)  # type: ignore[arg-type]
+    update: Update = "exponential" if images else "odds"
+    damping = 1.0 if images else 0.5
+    return AdaptiveWeight(
+        costs.averaged(),
+        target=target_threshold(training.target, costs),
+        partition=training.adapt,
+        update=update if training.update == "auto" else training.update,
+        damping=damping if training.damping == "auto" else training.damping,
+    )
+
+
+def target_threshold(target: Target, costs: CostMatrix) -> float:
+    """Return T' as a number; "middle" is the geometric middle of the odds of the Bayes threshold and 0.5.
+
+    Examples
+    --------
+    >>> target_threshold("bayes", CostMatrix(fp=1, fn=4)), round(target_threshold("middle", CostMatrix(fp=1, fn=4)), 4)
+    (0.2, 0.3333)
+    """
+    if target == "bayes":
+        return float(costs.averaged().threshold)
+    return 1.0 / (1.0 + math.exp(-bayes_logit(costs) / 2.0)) if target == "middle" else float(target)
 
 
 def _net(training: Training, member: Member, costs: CostMatrix, data: _Prepared, seed: int, images: bool) -> _Net:
@@ -218,7 +269,9 @@ def _net(training: Training, member: Member, costs: CostMatrix, data: _Prepared,
         member,
         adapts=training.adapt is not None,
         gamma=FOCUS if training.loss == "focal" else 0.0,
-        offset=bayes_logit(costs) if training.loss == "logit-adjusted" else 0.0,
+        offset={"logit-adjusted": 1.0, "shifted": -1.0}.get(training.loss, 0.0) * bayes_logit(costs),
+        shifted=training.loss == "shifted",
+        every=training.every,
         pools=_pools(training, member.train, data, seed, images),
         smote_batches=images and training.resample == "smote",
         row_costs=None if costs.n_instances is None else costs,
@@ -242,15 +295,16 @@ def _pools(
 
 
 def _train_table_nets(
-    nets: Sequence[_Net], watches: Sequence[Sequence[_Watch]], data: _Prepared, settings: Settings, seed: int
-) -> None:
+    nets: Sequence[_Net], watches: Sequence[Sequence[_Watch]], data: _Prepared, settings: Settings,
+    protocol: Protocol, seed: int,
+) -> None:  # fmt: skip
     numbers = {id(net): number for number, net in enumerate(nets)}
     flat = [watch for group in watches for watch in group]
     for watch in flat:
         watch.column = numbers[id(watch.net)]
     seeds = [seed + net.member.fold for net in nets]
     table = TableNet(data.x.shape[1], len(nets), numeric=data.numeric, seeds=seeds)
-    run_training(_WatchedTraining(table, data, nets, flat, settings, None), settings)
+    run_training(_WatchedTraining(table, data, nets, flat, settings, None, protocol.schedule), settings)
 
 
 def _train_image_net(
@@ -262,8 +316,9 @@ def _train_image_net(
     if protocol.weights is not None:
         load_backbone(module, protocol.weights)
     module = module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    prepare = nn.Sequential(ChannelsFirst(), Augment(rotate=protocol.rotate), Normalise())
-    run_training(_WatchedTraining(module, data, [net], watches, settings, prepare), settings)
+    augment = [Augment(rotate=protocol.rotate)] if protocol.augment else []
+    prepare = nn.Sequential(ChannelsFirst(), *augment, Normalise())
+    run_training(_WatchedTraining(module, data, [net], watches, settings, prepare, protocol.schedule), settings)
 
 
 class _BalancedBatches(IndexBatches):
@@ -295,10 +350,11 @@ class _WatchedTraining(MemberTraining):
 
     _gamma: Tensor
     _offset: Tensor
+    _through: Tensor
 
     def __init__(
         self, net: nn.Module, data: _Prepared, nets: Sequence[_Net], watches: Sequence[_Watch],
-        settings: Settings, prepare: nn.Module | None,
+        settings: Settings, prepare: nn.Module | None, schedule: str = "cosine",
     ) -> None:  # fmt: skip
         rows = Data(data.x, torch.from_numpy(data.y.astype(np.float32)))
         super().__init__(net, rows, [n.member for n in nets], settings, prepare)
@@ -306,6 +362,11 @@ class _WatchedTraining(MemberTraining):
         self.register_buffer("_gamma", torch.tensor([n.gamma for n in nets]), persistent=False)
         self.register_buffer("_offset", torch.tensor([n.offset for n in nets]), persistent=False)
         self._focal, self._shifted = any(n.gamma for n in nets), any(n.offset for n in nets)
+        self.register_buffer("_through", torch.tensor([n.shifted for n in nets]), persistent=False)
+        self._any_through = any(n.shifted for n in nets)
+        self._constant_lr = schedule == "constant"
+        self._batches_seen = 0
+        self._between: dict[int, dict[str, float]] = {}  # where controllers that step between batches are
         looked_at: list[list[NDArray[np.int64]]] = [[] for _ in nets]
         for watch in watches:
             looked_at[watch.column] = [watch.validation, watch.test, watch.sample]
@@ -328,7 +389,16 @@ class _WatchedTraining(MemberTraining):
         size = self._settings.batch_size
         return _BalancedBatches(plain.rows, size, plain.seed_of_pass, block=plain.block, pools=pools)
 
+    def configure_optimizers(self) -> Any:
+        """Return the optimiser with its schedule, or with a learning rate that stays."""
+        if not self._constant_lr:
+            return super().configure_optimizers()
+        optimizer = make_optimizer(self.net, self._settings, fused=False)
+        steady = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": steady, "interval": "step"}}
+
     def _loss(self, batch: Tensor) -> Tensor:
+        self._adapt_between_batches()
         rows, share = share_of_batch(batch)
         y = self._data.y[rows]
         if self._nets[0].smote_batches:
@@ -338,6 +408,8 @@ class _WatchedTraining(MemberTraining):
         weight = torch.lerp(self.negative_weight, self._one, y)[:, :, None]
         y = y[:, :, None].expand_as(logits)
         shifted = logits + self._offset[:, None] if self._shifted else logits
+        if self._any_through:
+            shifted = torch.where(self._through[:, None], 2.0 * torch.sigmoid(shifted) - 1.0, shifted)
         losses = F.binary_cross_entropy_with_logits(shifted, y, weight=weight.expand_as(logits), reduction="none")
         if self._focal:
             # (1 - p)^gamma for positives, p^gamma for negatives
@@ -353,7 +425,11 @@ class _WatchedTraining(MemberTraining):
         """Steer what adapts, and let every watch look at the epoch."""
         logits = self._gathered_logits()
         self._losses.clear()
-        steps = self._steer(torch.sigmoid(logits))
+        steps = self._steer([n for n in self._nets if n.adapts and n.every is None], logits)
+        for net in self._nets:
+            if net.every is not None:
+                controller = net.member.controller
+                steps[id(controller)] = self._between.get(id(controller), {}) | {"lambda": controller.lambda_}
         for watch in self._watches:
             watch.look(logits[:, watch.column], self.current_epoch, steps.get(id(watch.net.member.controller)))
         self.negative_weight.copy_(self._weights_now())
@@ -361,10 +437,27 @@ class _WatchedTraining(MemberTraining):
         if patience is not None and all(watch.tired(self.current_epoch, patience) for watch in self._watches):
             self.trainer.should_stop = True
 
-    def _steer(self, scores: Tensor) -> dict[int, dict[str, float]]:
-        """Step every controller that adapts, once, on the scores of all members it steers."""
+    def _adapt_between_batches(self) -> None:
+        """Step the controllers whose turn it is after so many batches."""
+        due = [n for n in self._nets if n.every is not None and self._batches_seen and not self._batches_seen % n.every]
+        self._batches_seen += 1
+        if not due:
+            return
+        self.eval()
+        with torch.no_grad():
+            rows = side_by_side([n.member.validation for n in self._nets]).to(self._data.y.device)
+            logits = torch.zeros(len(self._data.y), len(self._nets), device=rows.device)
+            for part in torch.split(rows, self._settings.evaluation_batch_size):
+                logits.scatter_(0, part, self._logits(part).mean(2))
+            self._between |= self._steer(due, logits)
+        self.train()
+        self.negative_weight.copy_(self._weights_now())
+
+    def _steer(self, nets: Sequence[_Net], logits: Tensor) -> dict[int, dict[str, float]]:
+        """Step every controller of these nets, once, on the scores of all members it steers."""
         steps = {}
-        adapting = {id(n.member.controller): n.member.controller for n in self._nets if n.adapts}
+        scores = torch.sigmoid(logits)
+        adapting = {id(n.member.controller): n.member.controller for n in nets}
         for key, controller in adapting.items():
             own = [(i, n) for i, n in enumerate(self._nets) if n.member.controller is controller]
             rows = np.concatenate([n.member.validation for _, n in own])
@@ -381,8 +474,21 @@ class _WatchedTraining(MemberTraining):
         return steps
 
 
+def shifted_loss(logits: Tensor, targets: Tensor, threshold: float) -> Tensor:
+    r"""Return the loss of the paper's threshold adjustment (TA), as its published notebook has it.
+
+    The probability is shifted so that the Bayes threshold T becomes 0.5, and trained through the shift. The shifted
+    probabilities go to a loss that applies a softmax to them again, so it never sees a logit outside [-1, 1]:
+
+    .. math:: p' = \frac{p}{p + \frac{T}{1 - T} (1 - p)}, \qquad
+       L = \mathrm{CE}(\mathrm{softmax}(1 - p', p'), y) = \mathrm{BCE}(\sigma(2 p' - 1), y)
+    """
+    shift = math.log(threshold) - math.log1p(-threshold)
+    return F.binary_cross_entropy_with_logits(2.0 * torch.sigmoid(logits - shift) - 1.0, targets)
+
+
 class _Watch:
-    """Keeps the scores of the epoch that was cheapest on a member's validation rows, under one use's costs and rule."""
+    """Keeps the scores of one epoch: the cheapest on validation rows under one use's costs and rule, or the last."""
 
     def __init__(self, use: Use, net: _Net, costs: CostMatrix, shift: float, task: Task, split: Split) -> None:
         self.use, self.net, self.shift, self.column = use, net, shift, 0
@@ -402,7 +508,8 @@ class _Watch:
         for name, rows in (("validation", self.validation), ("sample", self.sample)):
             costs, y = self.costs.rows(rows), self.labels[rows] == 1
             stakes = costs.incurred(y, np.ones(len(rows), int)) - costs.incurred(y, np.zeros(len(rows), int))
-            cut = np.asarray(costs.threshold, dtype=np.float64) if self.use.decide != "half" else np.asarray(0.5)
+            half = self.use.decide in ("half", "raw")
+            cut = np.asarray(0.5) if half else np.asarray(costs.threshold, dtype=np.float64)
             cut = np.broadcast_to(cut, len(rows)).clip(1e-300, 1.0 - 1e-16)
             self._parts[name] = (
                 torch.as_tensor(rows, device=device),
@@ -424,14 +531,14 @@ class _Watch:
             "train_cost": self._cost("sample", logits, cut),
         }
         self.history.append(row | (step or {}))
-        if cost < self.best_cost:
+        if cost < self.best_cost or self.use.select == "last":
             self.best_cost, self.best_epoch = cost, epoch
             self.validation_logits = logits[self._parts["validation"][0]].cpu()
             self.test_logits = logits[self._test_rows].cpu()
 
     def tired(self, epoch: int, patience: int) -> bool:
         """Tell whether nothing got better for a long time."""
-        return epoch - self.best_epoch >= patience
+        return self.use.select == "best" and epoch - self.best_epoch >= patience
 
     def _validation_cost(self, logits: Tensor) -> tuple[float, float | None]:
         if self.use.decide != "tuned":
@@ -452,7 +559,7 @@ class _Watch:
 
 def _watch_all(use: Use, training: Training, nets: Sequence[_Net], task: Task, split: Split) -> list[_Watch]:
     costs = at_ratio(task.costs, use.cell.ratio)
-    shift = _shift(training, costs, task, split)
+    shift = 0.0 if use.decide == "raw" else _shift(training, costs, task, split)
     return [_Watch(use, net, costs, shift, task, split) for net in nets]
 
 
@@ -461,7 +568,10 @@ def _shift(training: Training, costs: CostMatrix, task: Task, split: Split) -> f
     if training.resample is not None:
         share = float(task.y[split.train].mean())
         return math.log(share) - math.log1p(-share)
-    return 0.0 if training.loss == "plain" else bayes_logit(costs)
+    if training.loss in ("plain", "shifted"):  # what the shifted loss trains for is undone by deciding at T
+        return 0.0
+    target = target_threshold(training.target, costs)
+    return bayes_logit(costs) - (math.log(target) - math.log1p(-target))
 
 
 def _finish(

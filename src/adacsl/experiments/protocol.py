@@ -12,6 +12,9 @@ from adacsl.datasets.task import Task
 from adacsl.estimators.splits import cross_splits, one_split
 from adacsl.experiments.cells import Split
 
+OPTIMIZERS = ("auto", "adamw", "sgd", "plain-sgd")
+SCHEDULES = ("cosine", "constant")
+
 
 @dataclass(frozen=True)
 class Protocol:
@@ -27,6 +30,16 @@ class Protocol:
         Local weights of the image net's backbone.
     rotate : bool
         Turn training images by quarter turns too, where they have no up and down.
+    augment : bool
+        Flip, shift (and turn) training images.
+    image_size : int, optional
+        Side to which images are resized; default: they stay as they are.
+    optimizer : {"auto", "adamw", "sgd", "plain-sgd"}
+        "sgd" has Nesterov momentum and spares biases and norms from decay; "plain-sgd" has none and decays everything.
+    weight_decay : float or "auto"
+        Of the nets.
+    schedule : {"cosine", "constant"}
+        Warm up and fall along a cosine, or leave the learning rate as it is.
     device : str
         Where nets train.
     """
@@ -38,7 +51,19 @@ class Protocol:
     lr: float | str = "auto"
     weights: str | None = None
     rotate: bool = False
+    augment: bool = True
+    image_size: int | None = None
+    optimizer: str = "auto"
+    weight_decay: float | str = "auto"
+    schedule: str = "cosine"
     device: str = "auto"
+
+    def __post_init__(self) -> None:
+        for name, known in (("optimizer", OPTIMIZERS), ("schedule", SCHEDULES)):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}")
+        if self.image_size is not None and self.image_size < 8:
+            raise ValueError(f"image_size must be None or a side of at least 8 pixels, got {self.image_size!r}")
 
     def identity(self) -> dict[str, Any]:
         """Return what decides about results: everything but the device."""

@@ -6,11 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from adacsl.core.control import Update
 from adacsl.core.partitions import EqualWidth, Partition, Whole
 
 Resample = Literal["oversample", "undersample", "smote"]
-Loss = Literal["plain", "weighted", "focal", "logit-adjusted"]
-Decide = Literal["half", "bayes", "tuned", "calibrated", "negative", "positive"]
+Loss = Literal["plain", "weighted", "focal", "logit-adjusted", "shifted"]
+Decide = Literal["half", "bayes", "tuned", "calibrated", "negative", "positive", "raw"]
+Select = Literal["best", "last"]
+Target = float | Literal["bayes", "middle"]
 
 LEARNERS = ("net", "boosting", "metacost", "constant")
 
@@ -30,17 +33,29 @@ class Recipe:
         scikit-learn classifier with ``predict_proba``, for tables.
     resample : {None, "oversample", "undersample", "smote"}
         Train on balanced classes. The probabilities are corrected for it before anything is decided.
-    loss : {"plain", "weighted", "focal", "logit-adjusted"}
-        Cross-entropy; weighted by the costs; the weighted focal loss; or shifted by the odds of the Bayes threshold.
-        Estimators know "plain" and "weighted" (``sample_weight``).
+    loss : {"plain", "weighted", "focal", "logit-adjusted", "shifted"}
+        Cross-entropy; weighted by the costs; the weighted focal loss; shifted by the odds of the Bayes threshold; or
+        the paper's threshold adjustment, which trains through the shifted probabilities
+        (:func:`~adacsl.experiments.nets.shifted_loss`). Estimators know "plain" and "weighted" (``sample_weight``).
     adapt : Partition, optional
         AdaCSL: steer the weight by the validation data in these subgroups, e.g. ``Whole()``. Needs ``loss="weighted"``.
-    decide : {"half", "bayes", "tuned", "calibrated", "negative", "positive"}
+    decide : {"half", "bayes", "tuned", "calibrated", "negative", "positive", "raw"}
         At 0.5 whatever the costs; at the Bayes threshold (of each row where rows have costs of their own); at the
-        cheapest threshold of the validation data; at the Bayes threshold after calibration on the validation data; or
-        always the same.
+        cheapest threshold of the validation data; at the Bayes threshold after calibration on the validation data;
+        always the same; or at 0.5 of the net's own output, not corrected for resampling or weights.
     crossfit : int, default 0
         Average this many nets, each adapted and selected on a fold it did not train on.
+    target : float, "bayes" or "middle", default 0.5
+        T', the threshold that a weighted loss makes right for the net's own output: a number, the Bayes threshold T, or
+        the geometric middle of the odds of T and 0.5. Scores are corrected so that T' maps to T.
+    select : {"best", "last"}
+        The epoch that was cheapest on validation data, or the last one: two uses of the same training.
+    update : {"auto", "exponential", "odds"}
+        How lambda is stepped (:class:`~adacsl.AdaptiveWeight`); "auto" is the default for that kind of data.
+    damping : "auto" or float
+        Exponent of lambda's steps.
+    every : int, optional
+        Adapt after so many batches instead of once per epoch.
 
     Examples
     --------
@@ -56,20 +71,40 @@ class Recipe:
     adapt: Partition | None = None
     decide: Decide = "bayes"
     crossfit: int = 0
+    target: Target = 0.5
+    select: Select = "best"
+    update: Literal["auto"] | Update = "auto"
+    damping: Literal["auto"] | float = "auto"
+    every: int | None = None
 
     def __post_init__(self) -> None:
         if not self.name or any(c in self.name for c in "\n\r\t,"):
             raise ValueError(f"a recipe needs a name without commas and line breaks, got {self.name!r}")
-        for field, kind in (("loss", Loss), ("decide", Decide)):
-            if getattr(self, field) not in get_args(kind):
-                raise ValueError(f"{field} must be one of {', '.join(get_args(kind))}, got {getattr(self, field)!r}")
+        for field, known in _CHOICES.items():
+            if getattr(self, field) not in known:
+                raise ValueError(f"{field} must be one of {', '.join(known)}, got {getattr(self, field)!r}")
         if self.resample not in (None, *get_args(Resample)):
             raise ValueError(f"resample must be None or one of {', '.join(get_args(Resample))}, got {self.resample!r}")
         if isinstance(self.learner, str) and self.learner not in LEARNERS:
             raise ValueError(f"learner must be one of {', '.join(LEARNERS)} or an estimator, got {self.learner!r}")
         if not isinstance(self.learner, str) and not hasattr(self.learner, "predict_proba"):
             raise TypeError(f"recipe {self.name!r}: {self.learner!r} has no predict_proba, which costs need")
+        self._check_steering()
         self._check_combination()
+
+    def _check_steering(self) -> None:
+        named = self.target in ("bayes", "middle")
+        if not named and (isinstance(self.target, str) or not 0.0 < self.target < 1.0):
+            raise ValueError(f"target must be 'bayes', 'middle' or a number between 0 and 1, got {self.target!r}")
+        if self.damping != "auto" and (isinstance(self.damping, str) or not 0.0 < self.damping < float("inf")):
+            raise ValueError(f"damping must be 'auto' or a positive number, got {self.damping!r}")
+        if self.every is not None and self.every < 1:
+            raise ValueError(f"every must be None or a number of batches from 1, got {self.every!r}")
+        if self.target != 0.5 and self.loss not in ("weighted", "focal"):
+            raise ValueError(f"recipe {self.name!r}: target is for losses with a weight, 'weighted' and 'focal'")
+        steering = (self.update, self.damping, self.every) != ("auto", "auto", None)
+        if steering and self.adapt is None:
+            raise ValueError(f"recipe {self.name!r}: update, damping and every say how to adapt, but adapt is None")
 
     def _check_combination(self) -> None:
         if self.adapt is not None and (self.loss != "weighted" or self.resample is not None):
@@ -79,12 +114,14 @@ class Recipe:
         if self.resample is not None and self.loss != "plain":
             raise ValueError(f"recipe {self.name!r}: resample={self.resample!r} goes with loss='plain'")
         if self.learner != "net" and (
-            self.resample or self.adapt or self.crossfit or self.loss in ("focal", "logit-adjusted")
+            self.resample or self.adapt or self.crossfit or self.loss not in ("plain", "weighted")
         ):
             raise ValueError(
-                f"recipe {self.name!r}: resample, adapt, crossfit, focal and logit-adjusted are for learner='net'; "
-                "put such steps inside the estimator"
+                f"recipe {self.name!r}: resample, adapt, crossfit, focal, logit-adjusted and shifted are for "
+                "learner='net'; put such steps inside the estimator"
             )
+        if self.learner != "net" and (self.target != 0.5 or self.select != "best" or self.decide == "raw"):
+            raise ValueError(f"recipe {self.name!r}: target, select and decide='raw' are for learner='net'")
         if (self.decide in ("negative", "positive")) != (self.learner == "constant"):
             raise ValueError(f"recipe {self.name!r}: decide='negative' and 'positive' go with learner='constant'")
         if self.crossfit == 1 or self.crossfit < 0:
@@ -99,6 +136,14 @@ class Recipe:
     def needs_costs_to_train(self) -> bool:
         """Whether a training serves one cost ratio only."""
         return self.loss != "plain"
+
+
+_CHOICES = {
+    "loss": get_args(Loss),
+    "decide": get_args(Decide),
+    "select": get_args(Select),
+    "update": ("auto", *get_args(Update)),
+}
 
 
 def _table(*recipes: Recipe) -> dict[str, Recipe]:
