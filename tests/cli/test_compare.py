@@ -99,7 +99,7 @@ def test_failed_cells_are_named_and_exit_with_1(adacsl, monkeypatch, tmp_path):
     failures = [("d", 8.0, "smote", seed, "ValueError", "too few\nneighbours") for seed in range(7)]
     found = make_comparison(failures)
     monkeypatch.setattr(comparison, "compare_tasks", lambda tasks, **options: found)
-    monkeypatch.setattr(Comparison, "report", lambda self, path: path)
+    monkeypatch.setattr(Comparison, "report", lambda self, path, command: path)
     said = adacsl("compare", "--out", tmp_path / "run")
     assert said.code == 1
     assert "7 cells failed; the same command tries them again" in said.out
@@ -112,7 +112,7 @@ def test_failed_cells_are_named_and_exit_with_1(adacsl, monkeypatch, tmp_path):
 
 def test_no_result_at_all_is_one_line(refused, monkeypatch, tmp_path):
     def compare_tasks(tasks, **options):
-        raise RuntimeError("no method came to an end: 3 classes")
+        raise comparison.NoResultError("no method came to an end: 3 classes")
 
     monkeypatch.setattr(comparison, "compare_tasks", compare_tasks)
     assert refused("compare", "--out", tmp_path / "run", code=1) == "error: no method came to an end: 3 classes"

@@ -37,6 +37,10 @@ Ratio = float | str
 """A number of false alarms that one miss is worth, or a multiple of the data's own ratio, such as ``"3x"``."""
 
 
+class NoResultError(RuntimeError):
+    """Every cell of a comparison failed."""
+
+
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """What a comparison found: ``print(comparison.verdict)``, ``comparison.table``, ``comparison.report(path)``."""
@@ -397,7 +401,7 @@ def compare_tasks(
     engine : {"joblib", "ray"}
         Processes on this machine, or a Ray cluster.
     workers : int, optional
-        How many jobs at once; default: one per core, or one where nets train on a GPU.
+        How many jobs at once; default: one per core. Jobs that train on a GPU share it.
     address : str, optional
         Of the Ray cluster.
     gpus : float
@@ -508,7 +512,7 @@ def _read(
         results, failures = (_only(frame, only) for frame in (results, failures))
     if results.empty:
         first = f": {failures['message'].iloc[0]}" if len(failures) else ""
-        raise RuntimeError(f"no method came to an end{first}")
+        raise NoResultError(f"no method came to an end{first}")
     if len(failures):
         warnings.warn(f"{len(failures)} cells failed; the table is about the others", stacklevel=3)
     cells = {}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -62,7 +64,7 @@ def compare(  # noqa: PLR0913  a command lists its options
     address
         Of the Ray cluster.
     workers
-        How many jobs at once; default: one per core, or one where nets train on a GPU.
+        How many jobs at once; default: one per core.
     gpus
         GPUs that a job asks Ray for, such as 0.25.
     device
@@ -93,7 +95,7 @@ def compare(  # noqa: PLR0913  a command lists its options
             folder=folder, engine=engine, workers=workers, address=address, gpus=gpus, progress=not screen.quiet,
             **protocol,
         )  # fmt: skip
-        page = found.report(folder / "report.html")
+        page = found.report(folder / "report.html", command=shlex.join(["adacsl", *sys.argv[1:]]))
     return _answer(found, folder, page)
 
 
@@ -122,11 +124,11 @@ def read_run(folder: Path) -> Comparison:
 
 
 def _came_to_an_end(work: Any, *args: Any, **options: Any) -> Any:
+    from adacsl.experiments import comparison  # noqa: PLC0415  torch
+
     try:
         return work(*args, **options)
-    except RuntimeError as error:
-        if "no method came to an end" not in str(error):
-            raise
+    except comparison.NoResultError as error:
         raise NoResultError(str(error)) from error
 
 
