@@ -154,23 +154,26 @@ def test_errors_are_recorded_and_the_worker_that_always_dies_too(toys, store, cl
     assert store.scan().failed == {}
 
 
-def test_a_cluster_of_the_callers_stays_theirs_and_gpus_are_waited_for(toys, store, cluster):
+def test_a_cluster_of_the_callers_stays_theirs_and_gpus_are_given_to_who_asks(toys, store, cluster):
     result_of = toys.result_of
 
     def work(shared, payload, cells):
         for cell in cells:
             result = result_of(cell)
             result.metrics["gpus"] = float(len(ray.get_gpu_ids()))
+            result.metrics["seen"] = float(os.environ.get("CUDA_VISIBLE_DEVICES", "all") == "0")
             yield result
 
     ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.ERROR)
     try:
         assert run(toys.grid(4), work, store, engine="ray", gpus=0.5).done == 4
+        assert run(toys.grid(8)[2:], work, store, engine="ray").done == 4
         assert ray.is_initialized()
     finally:
         ray.shutdown()
-    assert set(store.results()["gpus"]) == {1.0}
-    assert set(store.results()["device"]) == {"cpu"}
+    results = store.results().set_index("seed")
+    assert results[["gpus", "seen"]].loc[[0, 1]].eq(1.0).all(axis=None)
+    assert results[["gpus", "seen"]].loc[[2, 3]].eq(0.0).all(axis=None)  # who asked for none sees none
 
 
 def test_too_many_gpus_for_the_cluster_are_said(toys, store, cluster):

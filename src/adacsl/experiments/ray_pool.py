@@ -66,7 +66,8 @@ class RayPool:
         self._limit = workers or QUEUE
         self._ours = _connect(address, workers=workers, gpus=gpus)
         self._running: dict[Any, Ticket] = {}
-        self._task: Any = ray.remote(num_returns="streaming", num_cpus=1, num_gpus=gpus, max_retries=0)(outcomes)
+        task = _with_gpus if gpus else _without_gpus
+        self._task: Any = ray.remote(num_returns="streaming", num_cpus=1, num_gpus=gpus, max_retries=0)(task)
         self._work, self._shared = ray.put(work), ray.put(shared)
 
     def has_room(self) -> bool:
@@ -114,6 +115,16 @@ class RayPool:
         self._running = {}
         if self._ours:
             ray.shutdown()
+
+
+def _with_gpus(*job: Any) -> Iterator[CellResult | Failure]:
+    yield from outcomes(*job)
+
+
+def _without_gpus(*job: Any) -> Iterator[CellResult | Failure]:
+    # new versions of Ray show all GPUs to a job that asked for none
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    yield from outcomes(*job)
 
 
 def _connect(address: str | None, *, workers: int | None, gpus: float) -> bool:
