@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any
 
@@ -9,6 +10,8 @@ from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
 
 import adacsl
+
+os.environ.setdefault("KERAS_BACKEND", "torch")  # autodoc imports Keras, which would look for TensorFlow
 
 project = "adacsl"
 author = "the adacsl developers"

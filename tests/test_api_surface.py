@@ -9,6 +9,7 @@ change, write it anew and read the difference in the review::
 import importlib
 import inspect
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -18,12 +19,17 @@ MODULES = [
     "adacsl",
     "adacsl.torch",
     "adacsl.integrations.catboost",
+    "adacsl.integrations.keras",
     "adacsl.integrations.lightgbm",
     "adacsl.integrations.lightning",
+    "adacsl.integrations.sklearn",
+    "adacsl.integrations.skorch",
+    "adacsl.integrations.transformers",
     "adacsl.integrations.xgboost",
 ]
 """Add a module here to guard it; each must declare ``__all__``."""
 
+os.environ.setdefault("KERAS_BACKEND", "torch")  # Keras would look for TensorFlow
 SNAPSHOT = Path(__file__).with_name("api_surface.json")
 HOW = "if this is intended: python tests/test_api_surface.py --write"
 

@@ -1,5 +1,6 @@
 """``import adacsl`` needs numpy only; each framework is loaded by the module that bears its name."""
 
+import os
 import subprocess
 import sys
 
@@ -47,6 +48,13 @@ def test_every_public_name_exists(module):
         ("torch", "import adacsl.torch", "adacsl[torch]"),
         ("lightning", "import adacsl.integrations.lightning", "adacsl[lightning]"),
         ("onnx", "import adacsl.estimators.export", "adacsl[onnx]"),
+        ("sklearn", "from adacsl import AdaptiveCostClassifier", "adacsl[sklearn]"),
+        ("sklearn", "import adacsl.integrations.sklearn", "adacsl[sklearn]"),
+        ("skorch", "import adacsl.integrations.skorch", "adacsl[skorch]"),
+        ("torch", "import adacsl.integrations.skorch", "adacsl[skorch]"),
+        ("transformers", "import adacsl.integrations.transformers", "adacsl[transformers]"),
+        ("torch", "import adacsl.integrations.transformers", "adacsl[transformers]"),
+        ("keras", "import adacsl.integrations.keras", "adacsl[keras]"),
     ],
 )
 def test_a_missing_extra_is_one_line_that_says_what_to_install(missing, statement, advice):
@@ -57,3 +65,12 @@ def test_a_missing_extra_is_one_line_that_says_what_to_install(missing, statemen
     assert done.stderr.splitlines()[-1].endswith(f"run  pip install '{advice}'")
     assert "During handling" not in done.stderr
     assert "direct cause" not in done.stderr
+
+
+def test_a_missing_backend_of_keras_is_one_line_that_says_what_to_set():
+    code = "import sys\nsys.modules['jax'] = None\nimport adacsl.integrations.keras"
+    env = os.environ | {"KERAS_BACKEND": "jax"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=env)
+    assert done.returncode == 1
+    assert "set to a backend that is not installed (jax)" in done.stderr.splitlines()[-1]
+    assert "KERAS_BACKEND" in done.stderr.splitlines()[-1]

@@ -28,8 +28,10 @@ def test_pages_with_code_are_found() -> None:
 
 @pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning")  # Lightning's own, with new versions of torch
 @pytest.mark.filterwarnings("ignore:The '.*_dataloader' does not have many workers")
+@pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy")  # Keras's own, with new numpy
 @pytest.mark.parametrize("page", pages())
-def test_code_blocks_run(page: str) -> None:
+def test_code_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # what a page writes is not left behind
     text = (ROOT / page).read_text(encoding="utf-8")
     namespace: dict[str, object] = {"__name__": "page"}
     for block in BLOCK.finditer(text):

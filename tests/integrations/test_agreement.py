@@ -1,7 +1,6 @@
 """One battery, all integrations: the same scores give the same lambdas, and adaptation pays where errors differ."""
 
 import importlib.util
-import os
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 
 from adacsl import AdaptiveWeight, CostMatrix, EqualWidth
 
-os.environ.setdefault("KERAS_BACKEND", "torch")
 HERE = Path(__file__).parent
 EPOCHS, ROWS, DEAR = 4, 103, CostMatrix(fp=1, fn=20)
 

@@ -2,16 +2,14 @@
 
 import json
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
+import keras
 import numpy as np
 import pytest
-
-os.environ.setdefault("KERAS_BACKEND", "torch")
-
-import keras
 
 from adacsl import AdaptiveWeight, CostMatrix, EqualWidth, Quantile
 from adacsl.integrations.keras import AdaptiveCost, AdaptiveCrossEntropy, find_adaptive_loss
@@ -268,3 +266,8 @@ def test_jax_passes_too():
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-5000:]
     assert done.stdout.startswith("." * 5)
+
+
+def test_the_example_runs(capsys):
+    runpy.run_path(str(Path(__file__).parents[2] / "examples" / "keras_model.py"))
+    assert "lambda" in capsys.readouterr().out

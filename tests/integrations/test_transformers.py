@@ -2,14 +2,12 @@
 
 import copy
 import json
-import os
+import runpy
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
-
 from transformers import (
     BertConfig,
     BertForSequenceClassification,
@@ -106,7 +104,7 @@ def test_accumulated_batches_are_one_large_batch(tmp_path):
         cost = adaptive()
         fitted = trainer(
             tmp_path, bert(), cost, sets=sets, per_device_train_batch_size=batch, gradient_accumulation_steps=steps,
-            num_train_epochs=3, optim="sgd", learning_rate=0.5, max_grad_norm=0.0, train_sampling_strategy="sequential",
+            num_train_epochs=3, optim="sgd", learning_rate=0.5, max_grad_norm=0.0,
         )  # fmt: skip
         fitted.train()
         weights.append((cost.controller.lambda_, fitted.model.classifier.weight.detach().clone()))
@@ -230,3 +228,8 @@ def test_metrics_take_what_the_trainer_gives():
 def test_wrong_settings(call, error, match):
     with pytest.raises(error, match=match):
         call()
+
+
+def test_the_example_runs(capsys):
+    runpy.run_path(str(Path(__file__).parents[2] / "examples" / "transformers_trainer.py"))
+    assert "eval_cost" in capsys.readouterr().out

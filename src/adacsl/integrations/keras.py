@@ -22,18 +22,18 @@ from adacsl.core.partitions import EqualWidth, Quantile, Whole
 from adacsl.extras import requires
 from adacsl.integrations.measuring import check_settings, measure
 
-with requires("keras"):
-    try:
-        import keras
-    except ImportError as error:
-        if error.name == "keras":
-            raise
+try:
+    import keras
+    from keras import ops
+except ImportError as error:
+    if error.name in ("jax", "tensorflow", "torch", "openvino"):
         raise ImportError(
             f"Keras is set to a backend that is not installed ({error.name}): install it, or set the environment "
             "variable KERAS_BACKEND to torch or jax",
-            name="keras",
+            name=error.name,
         ) from None
-    from keras import ops
+    with requires("keras"):
+        raise
 
 Array = Any
 
