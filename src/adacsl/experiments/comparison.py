@@ -248,7 +248,11 @@ class Comparison:
             summary=_summary_for_report(self.table),
             ranks=self._rank_table(),
             outcomes=outcomes,
-            histories={tuple(cell): result.history for cell, result in self.cells.items() if result.history},
+            histories={
+                (cell.data, cell.ratio, cell.recipe, cell.seed): result.history
+                for cell, result in self.cells.items()
+                if result.history
+            },
             classes=classes.pop() if len(classes) == 1 else ("negative", "positive"),
             recommended={view: self._recommended(view) for view in views},
             overall=str(self.overall) if len(set(names)) > 1 else "",
@@ -515,10 +519,8 @@ def _read(
         raise NoResultError(f"no method came to an end{first}")
     if len(failures):
         warnings.warn(f"{len(failures)} cells failed; the table is about the others", stacklevel=3)
-    cells = {}
-    for row in results[list(Cell._fields)].itertuples(index=False):
-        cell = Cell(str(row.data), float(row.ratio), str(row.recipe), int(row.seed))
-        cells[cell] = store.read(cell)
+    columns = (results[name].tolist() for name in Cell._fields)
+    cells = {cell: store.read(cell) for cell in (Cell(*row) for row in zip(*columns, strict=True))}
     splits = {key: store.read_split(*key) for key in sorted({(cell.data, cell.seed) for cell in cells})}
     return Comparison(results, failures, store.identity, cells, splits, folder if kept else None, dict(titles or {}))
 
