@@ -8,8 +8,8 @@ validation rows (20 %, or five folds) and early stopping (50 rounds without a ch
     python benchmarks/boosting.py --tables german_credit --splits 3 --max-rows 1000
 
 Modes: ``bayes`` the plain booster at the Bayes threshold, ``tuned`` at the threshold that is cheapest on the validation
-rows, ``weighted`` with scale_pos_weight = rho at 0.5, ``adacsl`` adapted between rounds (T' = 0.5), ``auto`` (the
-default) adacsl or bayes, whichever was cheaper on the validation rows; ``-cv`` five folds, margins averaged; ``-last``
+rows, ``weighted`` with scale_pos_weight = rho at 0.5, ``adacsl`` adapted between rounds (T' = 0.5), ``auto``
+adacsl or bayes, whichever was cheaper on the validation rows; ``-cv`` five folds, margins averaged; ``-last``
 all 300 rounds, nothing stopped or chosen. One plain training serves all ratios.
 """
 

@@ -85,7 +85,10 @@ EXPECTED_FAILURES = {
 @pytest.mark.filterwarnings("ignore:the positive class was not named")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
 @parametrize_with_checks(
-    [AdaCSLBoostingClassifier(engine=e, rounds=20, random_state=0, params=ONE_THREAD[e]) for e in ENGINES],
+    [
+        AdaCSLBoostingClassifier(engine=e, target="auto", rounds=20, random_state=0, params=ONE_THREAD[e])
+        for e in ENGINES
+    ],
     expected_failed_checks=lambda _: EXPECTED_FAILURES,
     xfail_strict=True,
 )
@@ -132,7 +135,8 @@ def test_scores_probabilities_and_decisions_agree(fitted, data):
 def test_without_adaptation_it_is_the_plain_booster(data):
     X, y = data
     apart = made_up(200, seed=3)
-    clf = quick(target="bayes", adapt=False, validation=apart, select="last", patience=None).fit(X, y)
+    clf = quick(target="bayes", validation=apart, select="last", patience=None).fit(X, y)
+    assert not clf.adapted_
     seed = int(np.random.RandomState(0).randint(2**31 - 1))
     params = {"objective": "binary:logistic", "eta": 0.1, "seed": seed, "nthread": 1}
     plain = xgb.train(params, xgb.DMatrix(X, y), 15)
@@ -394,7 +398,8 @@ def test_a_flipped_byte_is_noticed(data, tmp_path):
         ({"lr": 0}, ValueError, "lr must be a number above 0 and at most 1, got 0"),
         ({"every": 0}, ValueError, "every must be a whole number of at least 1, got 0"),
         ({"patience": 0}, ValueError, "patience must be a whole number of at least 1, got 0"),
-        ({"decide": "bayes"}, ValueError, "say target='bayes', adapt=False"),
+        ({"decide": "bayes"}, ValueError, "the Bayes threshold is target='bayes'"),
+        ({"adapt": "no"}, ValueError, "adapt must be True, False or 'auto', got 'no'"),
         ({"decide": "best"}, ValueError, "decide must be one of"),
         ({"target": "half"}, ValueError, "target must be a number or one of"),
         ({"costs": 3}, TypeError, "costs must be a CostMatrix"),
