@@ -3,6 +3,8 @@
 import copy
 import json
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -233,3 +235,19 @@ def test_wrong_settings(call, error, match):
 def test_the_example_runs(capsys):
     runpy.run_path(str(Path(__file__).parents[2] / "examples" / "transformers_trainer.py"))
     assert "eval_cost" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_two_processes_have_the_lambda_of_the_core(tmp_path, load_module):
+    path = Path(__file__).parent / "scripts" / "trainer_processes.py"
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(path)]
+    done = subprocess.run([*command, str(tmp_path)], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    one, other = (json.loads(line.removeprefix("FOUND ")) for line in done.stdout.splitlines() if "FOUND" in line)
+    logits, labels = load_module(path).frozen()
+    controller = AdaptiveWeight(CostMatrix(fp=1, fn=5))
+    for column in logits.T.astype(np.float64):
+        controller.step(1 / (1 + np.exp(-column)), labels)
+    assert one == other
+    assert [value for value, _ in one] == pytest.approx([s.lambda_ for s in controller.history], rel=1e-6)
+    assert {rows for _, rows in one} == {53.0}  # each row once: what pads the last batch is left out

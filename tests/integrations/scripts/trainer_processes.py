@@ -1,0 +1,66 @@
+"""A Trainer whose logits are frozen, on any number of processes; each prints its lambdas and how many rows it saw.
+
+Usage: torchrun --nproc-per-node 2 trainer_processes.py FOLDER
+"""
+
+import json
+import sys
+
+import numpy as np
+import torch
+from transformers import Trainer, TrainerCallback, TrainingArguments
+
+from adacsl import AdaptiveWeight, CostMatrix
+from adacsl.integrations.transformers import AdaptiveCost
+
+EPOCHS, ROWS = 3, 53  # an odd number: two processes pad the last batches
+
+
+def frozen():
+    rng = np.random.default_rng(0)
+    labels = (rng.random(ROWS) < 0.3).astype(int)
+    logits = [rng.normal(1.5 * labels - 0.7 + 0.4 * epoch, 1.0) for epoch in range(EPOCHS)]
+    return np.stack(logits, axis=1).astype(np.float32), labels
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = torch.nn.Linear(EPOCHS, 1, bias=False)
+
+    def forward(self, x, labels=None):
+        return {"logits": self.net(x)}
+
+
+class Pick(TrainerCallback):
+    """Let the net give the logits of this epoch."""
+
+    def on_epoch_begin(self, args, state, control, model=None, **kwargs):
+        weight = getattr(model, "module", model).net.weight
+        with torch.no_grad():
+            weight.zero_()
+            weight[0, round(state.epoch)] = 1.0
+
+
+def main(folder):
+    x, y = frozen()
+    rows = [{"x": a, "labels": int(b)} for a, b in zip(torch.from_numpy(x), y, strict=True)]
+    cost = AdaptiveCost(AdaptiveWeight(CostMatrix(fp=1, fn=5)))
+    args = TrainingArguments(
+        folder, num_train_epochs=EPOCHS, per_device_train_batch_size=7, per_device_eval_batch_size=8, learning_rate=0.0,
+        eval_strategy="epoch", save_strategy="no", logging_strategy="no", report_to=[], disable_tqdm=True,
+        use_cpu=True, ddp_backend="gloo", remove_unused_columns=False,
+    )  # fmt: skip
+    Trainer(
+        Model(), args, train_dataset=rows, eval_dataset=rows, callbacks=[Pick(), cost],
+        compute_loss_func=cost.loss, compute_metrics=cost.metrics,
+    ).train()  # fmt: skip
+    found = [[step.lambda_, sum(step.sizes)] for step in cost.controller.history]
+    sys.stdout.write(f"FOUND {json.dumps(found)}\n")
+    if torch.distributed.is_initialized():
+        torch.distributed.barrier()
+        torch.distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
