@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import math
 import os
 import re
 import shutil
@@ -20,15 +19,13 @@ import torch
 from torch import Tensor
 
 from adacsl import __version__
+from adacsl.durable import decode, encode, sync_folder, write_file
 
 FORMAT = "adacsl-artefact"
 SCHEMA_VERSION = 1
 DOCUMENT = "model.json"
 TENSORS = re.compile(r"tensors-[0-9a-f]{16}\.safetensors")
 STAGE = re.compile(r"\.adacsl-[0-9a-f]{12}\.tmp")
-SPECIAL_FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
-MARK = "$float"
-"""NaN and infinities, which JSON lacks, are written as {"$float": "nan"}, {"$float": "inf"}, {"$float": "-inf"}."""
 
 
 class ArtefactError(ValueError):
@@ -62,7 +59,10 @@ def write_artefact(
     killed at any moment leaves the old model or the new one, never a mixture. One process may write at a time.
     """
     target = Path(os.path.realpath(folder))
-    payload = _encode(dict(document), "document")
+    try:
+        payload = encode(dict(document), "document")
+    except TypeError as error:
+        raise ArtefactError(str(error)) from None
     content = _tensor_bytes(tensors)
     _check_target(target)
     name = f"tensors-{_sha256(content)[:16]}.safetensors"
@@ -72,9 +72,9 @@ def write_artefact(
     stage = (target if target.exists() else target.parent) / f".adacsl-{uuid.uuid4().hex[:12]}.tmp"
     try:
         stage.mkdir(parents=True)
-        _write_file(stage / name, content)
-        _write_file(stage / DOCUMENT, text)
-        _sync_folder(stage)
+        write_file(stage / name, content)
+        write_file(stage / DOCUMENT, text)
+        sync_folder(stage)
         _commit(stage, target, name)
     except OSError as error:
         reason = error.strerror or str(error)
@@ -104,7 +104,9 @@ def read_artefact(folder: str | os.PathLike[str]) -> tuple[dict[str, Tensor], di
     for name, entry in head["files"].items():
         tensors |= _read_tensors(folder / name, entry)
     try:
-        document = _decode(head["document"])
+        document = decode(head["document"])
+    except ValueError as error:
+        raise ArtefactError(f"the document holds an {error}: save the model anew") from error
     except RecursionError as error:
         raise _damaged(folder / DOCUMENT, "its document is nested too deeply") from error
     if not isinstance(document, dict):
@@ -146,23 +148,6 @@ def _plain(name: str, value: Tensor | np.ndarray[Any, Any]) -> Tensor:
     raise ArtefactError(f"tensor {name!r} must be a dense tensor or array of numbers, got {kind}")
 
 
-def _encode(value: Any, where: str) -> Any:
-    """Return plain JSON values."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else {MARK: str(value)}
-    if isinstance(value, list | tuple):
-        return [_encode(item, f"{where}[{i}]") for i, item in enumerate(value)]
-    if isinstance(value, Mapping):
-        if bad := [key for key in value if not isinstance(key, str) or key == MARK]:
-            raise ArtefactError(f"{where}: keys must be str other than {MARK!r}, got {bad[0]!r}")
-        return {key: _encode(item, f"{where}.{key}") for key, item in value.items()}
-    raise ArtefactError(f"{where} must be a JSON value (str, number, bool, None, list or dict), got {type(value)}")
-
-
 def _document_bytes(files: dict[str, Any], document: Any) -> bytes:
     head = {"format": FORMAT, "schema_version": SCHEMA_VERSION, "adacsl_version": __version__}
     body = head | {"files": files, "document": document}
@@ -197,27 +182,10 @@ def _check_target(target: Path) -> None:
         )
 
 
-def _write_file(path: Path, content: bytes) -> None:
-    with path.open("xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make renames in a folder last through a power cut, where the system can."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
 def _commit(stage: Path, target: Path, name: str) -> None:
     if not target.exists():
         stage.rename(target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
         return
     known = (target / name).exists()
     (stage / name).replace(target / name)
@@ -227,7 +195,7 @@ def _commit(stage: Path, target: Path, name: str) -> None:
         if not known:
             (target / name).unlink(missing_ok=True)
         raise
-    _sync_folder(target)
+    sync_folder(target)
     _clean(target, keep=name)
 
 
@@ -324,18 +292,6 @@ def _read_tensors(path: Path, entry: dict[str, Any]) -> dict[str, Tensor]:
         return {name: found.pop(name) for name in entry["tensors"]}
     except Exception as error:  # right digest, wrong content: whatever the parser says
         raise _damaged(path, str(error)[:60] or type(error).__name__) from error
-
-
-def _decode(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_decode(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    if MARK in value:
-        if len(value) != 1 or str(value[MARK]) not in SPECIAL_FLOATS:
-            raise ArtefactError(f"the document holds an unknown number {str(value)[:40]}: save the model anew")
-        return SPECIAL_FLOATS[str(value[MARK])]
-    return {key: _decode(item) for key, item in value.items()}
 
 
 __all__ = ["SCHEMA_VERSION", "ArtefactError", "is_artefact", "read_artefact", "write_artefact"]

@@ -7,7 +7,6 @@ import contextlib
 import errno
 import hashlib
 import json
-import math
 import os
 import re
 import uuid
@@ -19,11 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl import __version__
+from adacsl.durable import decode, encode, sync_folder, write_file
 
 SCHEMA_VERSION = 1
-MARK = "$float"
-"""NaN and infinities, which JSON lacks, are written as {"$float": "nan"}, {"$float": "inf"}, {"$float": "-inf"}."""
-SPECIAL_FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 TAIL = re.compile(rb'"sha256": "([0-9a-f]{64})"\n}\n')
 TAIL_LENGTH = 79
 DTYPES = ("<f4", "<f8", "<i8", "|i1")
@@ -91,34 +88,6 @@ def _check_version(path: Path, version: Any) -> None:
         )
 
 
-def encode(value: Any, where: str) -> Any:
-    """Return plain JSON values; NaN and infinities are marked."""
-    if isinstance(value, np.generic | np.ndarray):
-        value = value.tolist()
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else {MARK: str(value)}
-    if isinstance(value, list | tuple):
-        return [encode(item, f"{where}[{i}]") for i, item in enumerate(value)]
-    if isinstance(value, Mapping):
-        if bad := [key for key in value if not isinstance(key, str) or key == MARK]:
-            raise TypeError(f"{where}: keys must be str other than {MARK!r}, got {bad[0]!r}")
-        return {key: encode(item, f"{where}.{key}") for key, item in value.items()}
-    raise TypeError(f"{where} must be a JSON value (str, number, bool, None, list or dict), got {type(value).__name__}")
-
-
-def decode(value: Any) -> Any:
-    """Return what was encoded: lists for tuples, Python numbers for numpy's."""
-    if isinstance(value, list):
-        return [decode(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    if MARK in value:
-        return SPECIAL_FLOATS[str(value[MARK])]
-    return {key: decode(item) for key, item in value.items()}
-
-
 def pack(array: NDArray[Any]) -> dict[str, Any]:
     """Return an array as JSON: base64 of its little-endian bytes."""
     little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
@@ -168,15 +137,12 @@ def put(path: Path, content: bytes, *, replace: bool) -> bool:
     with as_store_error(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with draft.open("xb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
+            write_file(draft, content)
             placed = _replace(draft, path) if replace else _place(draft, path)
         finally:
             with contextlib.suppress(OSError):
                 draft.unlink()
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     return placed
 
 
@@ -198,16 +164,6 @@ def _place(draft: Path, path: Path) -> bool:
             return False
         draft.rename(path)
     return True
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make new names in a folder last through a power cut, where the system can."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 # locks
