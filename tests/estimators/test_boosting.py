@@ -452,3 +452,11 @@ def test_importing_it_loads_no_torch_and_no_booster():
     code = "import sys; from adacsl import AdaCSLBoostingClassifier; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert {"torch", "lightning", "xgboost", "lightgbm", "catboost"}.isdisjoint(done.stdout.split())
+
+
+@pytest.mark.parametrize("target", ["bayes", "middle"])
+@pytest.mark.parametrize("prices", [{"fp": 1e9, "fn": 1e-9}, {"fp": 1e-9, "fn": 1e9}])
+def test_costs_whose_threshold_rounds_to_0_or_1(prices, target):
+    x, y = np.arange(80.0)[:, None], np.arange(80) >= 40
+    clf = AdaCSLBoostingClassifier(CostMatrix(**prices), target=target, rounds=5, random_state=0).fit(x, y)
+    assert set(clf.predict(x).tolist()) <= {False, True}

@@ -17,6 +17,7 @@ from adacsl.core.partitions import Quantile
 from adacsl.core.thresholds import find_threshold
 from adacsl.estimators.splits import cross_splits, one_split
 from adacsl.extras import requires
+from adacsl.integrations.sklearn import PLAIN_LABELS, row_costs
 
 with requires("sklearn"):
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -32,7 +33,6 @@ with requires("sklearn"):
 Array = Any
 
 TARGETS = ("bayes", "middle", "auto")
-PLAIN_LABELS = ({0, 1}, {-1, 1}, {False, True})
 THRESHOLD_LIMITS = (1e-7, 1.0 - 1e-7)
 
 
@@ -200,7 +200,8 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         return CostMatrix.balanced(rows.y) if self.costs is None else self.costs
 
     def _targets(self) -> list[float]:
-        bayes = float(self.costs_.threshold)
+        # costs as unequal as 1e9 to 1e-9 have a threshold that rounds to 0 or 1
+        bayes = float(np.clip(self.costs_.threshold, *THRESHOLD_LIMITS))
         middle = math.sqrt(bayes / (1.0 - bayes))
         named = {"bayes": bayes, "middle": middle / (1.0 + middle)}
         if self.target == "auto":
@@ -300,15 +301,7 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
 
 def as_costs(fp: Any, fn: Any, tp: Any, tn: Any, default: CostMatrix | None) -> CostMatrix | None:
     """Return the costs of single rows, what was not given filled in from the class-wide ones; None if none was."""
-    given = {"fp": fp, "fn": fn, "tp": tp, "tn": tn}
-    if all(value is None for value in given.values()):
-        return None
-    known = {} if default is None else {name: getattr(default, name) for name in given}
-    merged = {name: known.get(name) if value is None else np.asarray(value) for name, value in given.items()}
-    missing = [name for name in ("fp", "fn") if merged[name] is None]
-    if missing:
-        raise ValueError(f"costs of each row need {' and '.join(missing)} too: give them, or costs=CostMatrix(...)")
-    return CostMatrix(**{name: value for name, value in merged.items() if value is not None})
+    return row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, default)
 
 
 def take(x: Any, rows: np.ndarray[Any, Any]) -> Any:
