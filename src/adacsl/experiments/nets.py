@@ -7,6 +7,7 @@ and no weights need keeping.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import time
@@ -318,7 +319,19 @@ def _train_image_net(
     module = module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     augment = [Augment(rotate=protocol.rotate)] if protocol.augment else []
     prepare = nn.Sequential(ChannelsFirst(), *augment, Normalise())
-    run_training(_WatchedTraining(module, data, [net], watches, settings, prepare, protocol.schedule), settings)
+    with _tuned_convolutions():
+        run_training(_WatchedTraining(module, data, [net], watches, settings, prepare, protocol.schedule), settings)
+
+
+@contextlib.contextmanager
+def _tuned_convolutions() -> Iterator[None]:
+    """Let a GPU try which convolution is fastest: all batches are of (nearly) the same shape."""
+    before = torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark = True
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.benchmark = before
 
 
 class _BalancedBatches(IndexBatches):

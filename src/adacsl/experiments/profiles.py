@@ -27,7 +27,8 @@ WEIGHTS = "resnet18_imagenet_fp16.safetensors"
 
 
 def _adacsl(name: str, title: str, **settings: Any) -> Recipe:
-    return Recipe(name, title, **({"loss": "weighted", "adapt": Whole()} | settings))
+    usual: dict[str, Any] = {"loss": "weighted", "adapt": Whole()}
+    return Recipe(name, title, **(usual | settings))
 
 
 PAPER_RECIPES = (
@@ -226,7 +227,7 @@ def find_weights(weights: str | os.PathLike[str] | None, folder: str | os.PathLi
 # a task small enough for a test
 
 
-def quick_task(source: Source | None, folder: str | os.PathLike[str] | None, *, rows: int = 240) -> Task:
+def quick_task(source: Source | None, folder: str | os.PathLike[str] | None, *, rows: int = 120) -> Task:
     """Return a few hundred pictures: a part of a data set, or made-up ones where none is given."""
     if source is None:
         return made_task(rows)
@@ -241,7 +242,7 @@ def quick_task(source: Source | None, folder: str | os.PathLike[str] | None, *, 
     return Task(task.name, task.X[kept], task.y[kept], CostMatrix.balanced(task.y[kept]), groups, task.classes)
 
 
-def made_task(rows: int = 240, *, side: int = 24) -> Task:
+def made_task(rows: int = 120, *, side: int = 16) -> Task:
     """Return made-up pictures: noise, with a bright spot in most of the positives and some of the negatives."""
     rng = np.random.default_rng(0)
     y = (np.arange(rows) % 4 == 0).astype(np.int64)

@@ -7,13 +7,12 @@ needs (no cyclopts, no rich, no plotly).
 from __future__ import annotations
 
 import argparse
-import csv
 import dataclasses
 import json
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,31 +43,20 @@ from adacsl.experiments.protocol import Protocol
 from adacsl.experiments.provenance import commit, now, versions
 from adacsl.experiments.recipes import Recipe
 from adacsl.experiments.runner import Event, RunInterrupted, run
+from adacsl.experiments.sheets import EPOCH_COLUMNS, KEY, SHEET_KEYS, SHEETS, Row, Sheet, read_results, read_rows
 from adacsl.experiments.store import Store
 
 PARTS = ("table1", "table2", "figure1", "ablations")
-COLUMNS = (
-    *("dataset", "profile", "split", "k", "method", "seed"),
-    *("cost", "normalized_cost", "accuracy", "epoch", "seconds"),
-)
-KEY = COLUMNS[:6]
-EPOCH_COLUMNS = (*KEY, "epoch", "fold", "lambda", "threshold", "train_cost", "val_cost")
 FIGURE_METHOD = "adacsl"
-SHEETS: dict[str, tuple[str, ...]] = {
-    "table1": subgroups.COLUMNS,
-    "table2": COLUMNS,
-    "ablations": COLUMNS,
-    "figure1": EPOCH_COLUMNS,
-}
 SECONDS_PER_EPOCH = 2.3 / 15
 """Of an H200 for one epoch of ResNet-18 over 10,000 pictures of 64 x 64, nine nets side by side: 15 take 2.3 s."""
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Wishes:
     """What to reproduce, and where; the options of the command.
+
+    Quick ones make do with two seeds, random splits and the smallest and largest k.
 
     Parameters
     ----------
@@ -123,11 +111,18 @@ class Wishes:
                 raise ValueError(f"{name} must be some of {', '.join(known)}, got {wrong[0]!r}")
         if self.seeds < 1:
             raise ValueError(f"seeds must be at least 1, got {self.seeds}")
+        if self.workers is not None and self.workers < 1:
+            raise ValueError(f"workers must be at least 1, got {self.workers}")
         if not self.factors or min(self.factors) < 1:
             raise ValueError(f"the factors k of the costs must be numbers from 1, got {self.factors!r}")
         known_methods = {recipe.name for recipe in all_recipes()}
         if wrong := [name for name in self.methods if name not in known_methods]:
             raise ValueError(f"there is no method {wrong[0]!r} here; known: {', '.join(sorted(known_methods))}")
+        if self.quick:
+            smaller = {"seeds": min(self.seeds, 2), "splits": ("random",)}
+            smaller["factors"] = tuple(dict.fromkeys((self.factors[0], self.factors[-1])))
+            for name, value in smaller.items():
+                object.__setattr__(self, name, value)
 
     @property
     def results(self) -> Path:
@@ -196,27 +191,23 @@ def ablation_settings(source: Source, *, weights: str | None, device: str) -> li
     for share in VALIDATION_SHARES:
         smaller = replace(protocol, validation=share)
         tag = f"validation-{share:g}"
-        found.append(
-            Setting("ablations", source.name, "modern", "random", smaller, validation_recipes(share), tag)
-        )
+        found.append(Setting("ablations", source.name, "modern", "random", smaller, validation_recipes(share), tag))
     return found
 
 
-QUICK_METHODS = (
-    *("ce", "ta", "smote", "wce", "adacsl"),
-    *("ce-bayes", "adacsl-last", "adacsl-cv", "adacsl-every-25", "adacsl-validation-0.1"),
-)
+QUICK_METHODS = {
+    ("table2", "paper"): ("ce", "ta", "smote", "wce", "adacsl"),
+    ("table2", "modern"): ("ce-bayes", "adacsl", "adacsl-last", "adacsl-cv"),
+    ("ablations", "modern"): ("adacsl-every-25", "adacsl-validation-0.1"),
+}
 
 
 def _quickly(setting: Setting) -> Setting:
-    protocol = replace(setting.protocol, epochs=2, batch_size=32, image_size=24, weights=None)
-    # made-up pictures teach nothing about cross-fitting with five nets
-    recipes = tuple(
-        replace(recipe, crossfit=2 if recipe.crossfit else 0, every=None if recipe.every is None else 2)
-        for recipe in setting.recipes
-        if recipe.name in QUICK_METHODS
-    )
-    return replace(setting, protocol=protocol, recipes=recipes)
+    """Return the same with few methods, epochs, pixels and nets."""
+    protocol = replace(setting.protocol, epochs=2, batch_size=32, image_size=16, weights=None)
+    chosen = setting.narrowed(QUICK_METHODS[setting.sheet, setting.profile]).recipes
+    recipes = (replace(r, crossfit=2 if r.crossfit else 0, every=None if r.every is None else 2) for r in chosen)
+    return replace(setting, protocol=protocol, recipes=tuple(recipes))
 
 
 class Planned(NamedTuple):
@@ -253,7 +244,7 @@ def plan(wishes: Wishes, settings: Sequence[Setting], tasks: Mapping[str, Task],
 def _task_of(setting: Setting, task: Task) -> Task:
     if setting.split == "group" and task.groups is None:
         raise DataError(
-            f"{task.name} has no groups here, so it cannot be split by group: --splits random, or give its map of groups"
+            f"{task.name} has no groups here, so it cannot be split by group: take --splits random, or give its map"
         )
     return replace(task, name=setting.data, groups=task.groups if setting.split == "group" else None)
 
@@ -290,103 +281,7 @@ def estimate(planned: Planned) -> list[Estimate]:
     return [Estimate(*name, int(cells), int(nets), seconds) for name, (cells, nets, seconds) in sums.items()]
 
 
-# CSV files
-
-
-class Sheet:
-    """A CSV file that is whole after every row; rows with the same key are written once."""
-
-    def __init__(self, path: Path, columns: Sequence[str], *, key: Sequence[str] = KEY) -> None:
-        self.path, self.columns, self._key_names = path, tuple(columns), tuple(key)
-        self.rows: dict[tuple[Any, ...], Row] = {}
-
-    def start(self, rows: Iterable[Row]) -> None:
-        """Take over rows of earlier runs."""
-        for row in rows:
-            self.rows.setdefault(self._key(row), row)
-        if self.rows:
-            self.write()
-
-    def add(self, row: Row) -> None:
-        """Append a row at once, unless it is there."""
-        if self._key(row) in self.rows:
-            return
-        self.rows[self._key(row)] = row
-        new = not self.path.exists()
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, self.columns, extrasaction="ignore", lineterminator="\n")
-            if new:
-                writer.writeheader()
-            writer.writerow(row)
-
-    def write(self) -> None:
-        """Write all rows, sorted, in the place of what was there."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        draft = self.path.with_name(f".{self.path.name}.draft")
-        with draft.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, self.columns, extrasaction="ignore", lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(self.rows[key] for key in sorted(self.rows))
-        draft.replace(self.path)
-
-    def _key(self, row: Row) -> tuple[Any, ...]:
-        return tuple(_value(row[name]) for name in self._key_names)
-
-
-def read_rows(path: Path) -> list[Row]:
-    """Return the rows of a CSV file with numbers as numbers."""
-    with path.open(newline="", encoding="utf-8") as file:
-        return [{name: _value(text) for name, text in row.items()} for row in csv.DictReader(file)]
-
-
-def _value(text: Any) -> Any:
-    if not isinstance(text, str):
-        return text
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
-SHEET_KEYS = {
-    "table1": ("dataset", "seed", "bin"),
-    "table2": KEY,
-    "ablations": KEY,
-    "figure1": (*KEY, "epoch", "fold"),
-}
-
-
-def read_results(*paths: Path) -> dict[str, list[Row]]:
-    """Return the rows of CSV files, or of folders with them, by sheet; of equal rows the first counts.
-
-    Raises
-    ------
-    ValueError
-        A file is none of ours.
-    """
-    found: dict[str, Sheet] = {name: Sheet(Path(), SHEETS[name], key=SHEET_KEYS[name]) for name in SHEETS}
-    for path in paths:
-        if not path.exists():
-            raise FileNotFoundError(f"there is no file or folder {path} of earlier results")
-        files = sorted(path.glob("*.csv")) if path.is_dir() else [path]
-        for file in files:
-            rows = read_rows(file)
-            name = _sheet_name(file)
-            for row in rows:
-                found[name].rows.setdefault(found[name]._key(row), row)
-    return {name: [sheet.rows[key] for key in sorted(sheet.rows)] for name, sheet in found.items()}
-
-
-def _sheet_name(file: Path) -> str:
-    with file.open(newline="", encoding="utf-8") as lines:
-        header = tuple(next(csv.reader(lines), ()))
-    fitting = [name for name, columns in SHEETS.items() if set(columns) <= set(header)]
-    if not fitting:
-        raise ValueError(f"{file} holds no results of this command: its columns are {', '.join(header) or 'none'}")
-    return next((name for name in fitting if file.stem.startswith(name)), fitting[0])
+# rows
 
 
 def row_of(result: CellResult, setting: Setting, k: int) -> Row:
@@ -513,9 +408,9 @@ def _run_cells(
         failures = store.failures()
     wanted = {tuple(cell) for cell in planned.places}
     failed = [
-        f"{Cell(row.data, row.ratio, row.recipe, row.seed)}: {row.type}: {row.message}"
-        for row in failures.itertuples(index=False)
-        if (row.data, row.ratio, row.recipe, row.seed) in wanted
+        f"{Cell(*row[:4])}: {row[4]}: {row[5]}"
+        for row in failures.to_numpy().tolist()  # the columns of Cell, then those of Failure
+        if tuple(row[:4]) in wanted
     ]
     return tuple(failed), stopped
 
@@ -544,7 +439,7 @@ def _run_table1(wishes: Wishes, tasks: Mapping[str, Task], sheet: Sheet) -> None
     """Run the illustration of Table 1 on wolves and dogs, or on the nearest balanced task there is."""
     wolves = WOLF_DOG.place(data_folder(wishes.data)) is not None and not wishes.quick
     task = WOLF_DOG.load(wishes.data) if wolves else next(iter(tasks.values()))
-    small: dict[str, Any] = {"image_size": 24, "per_class": (30, 10)} if wishes.quick else {}
+    small: dict[str, Any] = {"image_size": 16, "per_class": (12, 6)} if wishes.quick else {}
     weights = None if wishes.quick else find_weights(wishes.weights, wishes.data)
     done = {(row["dataset"], row["seed"]) for row in sheet.rows.values()}
     for seed in range(wishes.seeds):
@@ -634,7 +529,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("what", choices=(*PARTS, "all"))
     parser.add_argument("--data", type=Path, help="folder of the data")
     parser.add_argument("--datasets", nargs="+", metavar="NAME")
-    parser.add_argument("--profile", dest="profiles", type=lambda t: both(t, tuple(PROFILES)), help="paper, modern, both")
+    parser.add_argument(
+        "--profile", dest="profiles", type=lambda t: both(t, tuple(PROFILES)), help="paper, modern, both"
+    )
     parser.add_argument("--splits", type=lambda t: both(t, ("random", "group")), help="random, group, both")
     parser.add_argument("--methods", nargs="+", metavar="NAME")
     parser.add_argument("--factors", nargs="+", type=int, metavar="K")

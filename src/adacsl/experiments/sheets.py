@@ -1,0 +1,123 @@
+"""CSV files of results that are whole after every row, and can be put together again."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from adacsl.experiments import subgroups
+
+Row = dict[str, Any]
+
+COLUMNS = (
+    *("dataset", "profile", "split", "k", "method", "seed"),
+    *("cost", "normalized_cost", "accuracy", "epoch", "seconds"),
+)
+KEY = COLUMNS[:6]
+EPOCH_COLUMNS = (*KEY, "epoch", "fold", "lambda", "threshold", "train_cost", "val_cost")
+SHEETS: dict[str, tuple[str, ...]] = {
+    "table1": subgroups.COLUMNS,
+    "table2": COLUMNS,
+    "ablations": COLUMNS,
+    "figure1": EPOCH_COLUMNS,
+}
+SHEET_KEYS = {
+    "table1": ("dataset", "seed", "bin"),
+    "table2": KEY,
+    "ablations": KEY,
+    "figure1": (*KEY, "epoch", "fold"),
+}
+
+
+class Sheet:
+    """A CSV file that is whole after every row; rows with the same key are written once."""
+
+    def __init__(self, path: Path, columns: Sequence[str], *, key: Sequence[str] = KEY) -> None:
+        self.path, self.columns, self._key_names = path, tuple(columns), tuple(key)
+        self.rows: dict[tuple[Any, ...], Row] = {}
+
+    def start(self, rows: Iterable[Row]) -> None:
+        """Take over rows of earlier runs."""
+        for row in rows:
+            self.rows.setdefault(self.key_of(row), row)
+        if self.rows:
+            self.write()
+
+    def add(self, row: Row) -> None:
+        """Append a row at once, unless it is there."""
+        if self.key_of(row) in self.rows:
+            return
+        self.rows[self.key_of(row)] = row
+        new = not self.path.exists()
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, self.columns, extrasaction="ignore", lineterminator="\n")
+            if new:
+                writer.writeheader()
+            writer.writerow(row)
+
+    def write(self) -> None:
+        """Write all rows, sorted, in the place of what was there."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        draft = self.path.with_name(f".{self.path.name}.draft")
+        with draft.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, self.columns, extrasaction="ignore", lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(self.rows[key] for key in sorted(self.rows))
+        draft.replace(self.path)
+
+    def key_of(self, row: Row) -> tuple[Any, ...]:
+        """Return what tells a row from others."""
+        return tuple(_value(row[name]) for name in self._key_names)
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Return the rows of a CSV file with numbers as numbers."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return [{name: _value(text) for name, text in row.items()} for row in csv.DictReader(file)]
+
+
+def _value(text: Any) -> Any:
+    if not isinstance(text, str):
+        return text
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def read_results(*paths: Path) -> dict[str, list[Row]]:
+    """Return the rows of CSV files, or of folders with them, by sheet; of equal rows the first counts.
+
+    Raises
+    ------
+    ValueError
+        A file is none of ours.
+    """
+    found: dict[str, Sheet] = {name: Sheet(Path(), SHEETS[name], key=SHEET_KEYS[name]) for name in SHEETS}
+    for path in paths:
+        if not path.exists():
+            raise FileNotFoundError(f"there is no file or folder {path} of earlier results")
+        files = sorted(path.glob("*.csv")) if path.is_dir() else [path]
+        for file in files:
+            rows = read_rows(file)
+            name = _sheet_name(file)
+            for row in rows:
+                found[name].rows.setdefault(found[name].key_of(row), row)
+    return {name: [sheet.rows[key] for key in sorted(sheet.rows)] for name, sheet in found.items()}
+
+
+def _sheet_name(file: Path) -> str:
+    with file.open(newline="", encoding="utf-8") as lines:
+        header = tuple(next(csv.reader(lines), ()))
+    fitting = [name for name, columns in SHEETS.items() if set(columns) <= set(header)]
+    if not fitting:
+        raise ValueError(f"{file} holds no results of this command: its columns are {', '.join(header) or 'none'}")
+    return next((name for name in fitting if file.stem.startswith(name)), fitting[0])
+
+
+__all__ = ["COLUMNS", "EPOCH_COLUMNS", "KEY", "SHEETS", "SHEET_KEYS", "Row", "Sheet", "read_results", "read_rows"]
