@@ -29,6 +29,7 @@ from adacsl.cli.commands.evaluate import evaluate
 from adacsl.cli.commands.export import export
 from adacsl.cli.commands.predict import predict
 from adacsl.cli.commands.report import report
+from adacsl.cli.commands.reproduce import reproduce
 from adacsl.cli.commands.threshold import threshold
 from adacsl.cli.commands.train import train
 from adacsl.cli.screen import PLAIN, Answer, Stopped, one_line
@@ -70,6 +71,11 @@ EXAMPLES: dict[Callable[..., Answer], tuple[str, ...]] = {
     ),
     report: ("adacsl report runs/loans --out report.html",),
     export: ("adacsl export model/ --onnx model.onnx --sample rows.csv",),
+    reproduce: (
+        "adacsl reproduce table2 --quick",
+        "adacsl reproduce all --data data/ --seeds 5 --device cuda --workers 9",
+        "adacsl reproduce table2 --data data/ --datasets ham10k --profile paper",
+    ),
     data: ("adacsl data", "adacsl data breast-cancer"),
 }
 

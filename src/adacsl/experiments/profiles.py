@@ -205,7 +205,7 @@ def find_source(name: str) -> Source:
         if name.lower() in (source.name.lower(), *source.aliases):
             return source
     known = [source.name.lower() for source in SOURCES.values()]
-    raise DataError(f"the paper has no data set {name!r}{did_you_mean(name.lower(), known)}; it has {listed(known)}")
+    raise DataError(f"the paper has no data set {name!r}{did_you_mean(name.lower(), known)} (it has {listed(known)})")
 
 
 def present_sources(folder: str | os.PathLike[str] | None) -> list[Source]:

@@ -12,6 +12,7 @@ import json
 import shlex
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -76,8 +77,8 @@ class Wishes:
         ImageNet weights of ResNet-18; default: the file in the data folder.
     device, workers
         Where nets train, and how many at a time.
-    out : path
-        Folder for everything.
+    out : path, optional
+        Folder for everything; default: runs/paper, or runs/paper-quick.
     export : path, optional
         Folder for the CSV files; default: ``out``.
     skip_done : tuple of paths
@@ -99,7 +100,7 @@ class Wishes:
     weights: Path | None = None
     device: str = "auto"
     workers: int | None = None
-    out: Path = Path("runs/paper")
+    out: Path | None = None
     export: Path | None = None
     skip_done: tuple[Path, ...] = ()
     quick: bool = False
@@ -118,16 +119,23 @@ class Wishes:
         known_methods = {recipe.name for recipe in all_recipes()}
         if wrong := [name for name in self.methods if name not in known_methods]:
             raise ValueError(f"there is no method {wrong[0]!r} here; known: {', '.join(sorted(known_methods))}")
+        if self.out is None:
+            object.__setattr__(self, "out", Path("runs/paper-quick" if self.quick else "runs/paper"))
         if self.quick:
-            smaller = {"seeds": min(self.seeds, 2), "splits": ("random",)}
+            smaller: dict[str, Any] = {"seeds": min(self.seeds, 2), "splits": ("random",)}
             smaller["factors"] = tuple(dict.fromkeys((self.factors[0], self.factors[-1])))
             for name, value in smaller.items():
                 object.__setattr__(self, name, value)
 
     @property
+    def folder(self) -> Path:
+        """The folder for everything."""
+        return self.out or Path()
+
+    @property
     def results(self) -> Path:
         """The folder of the CSV files."""
-        return self.out if self.export is None else self.export
+        return self.folder if self.export is None else self.export
 
 
 def all_recipes() -> list[Recipe]:
@@ -327,6 +335,12 @@ def prepare(wishes: Wishes) -> tuple[Planned, dict[str, Task]]:
     """Load the data and plan what is missing."""
     sources = _sources(wishes)
     weights = find_weights(wishes.weights, wishes.data)
+    if weights is None and not wishes.quick:
+        warnings.warn(
+            "no ImageNet weights were found, so the nets start from random ones and costs will be higher than the "
+            "paper's: name the file, --weights FILE",
+            stacklevel=2,
+        )
     if wishes.quick:
         tasks = {source.name: replace(quick_task(None if source is MADE_UP else source, wishes.data), name=source.name)
                  for source in sources}  # fmt: skip
@@ -388,7 +402,7 @@ def _run_cells(
     if not planned.jobs:
         return (), False
     stopped = False
-    with Store.open(wishes.out / "store", _identity(planned, quick=wishes.quick)) as store:
+    with Store.open(wishes.folder / "store", _identity(planned, quick=wishes.quick)) as store:
 
         def note(event: Event) -> None:
             if event.kind in ("kept", "done"):
@@ -491,7 +505,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if render:
         from adacsl.experiments.paper_report import write_report  # noqa: PLC0415
 
-        _say(*map(str, write_report(wishes.results, wishes.out)))
+        _say(*map(str, write_report(wishes.results, wishes.folder)))
     return 1 if found.failed else 0
 
 
