@@ -1,0 +1,101 @@
+"""adacsl reproduce: the quick run as a user types it, and what goes wrong."""
+
+import csv
+import time
+
+import pytest
+
+from adacsl.experiments import reproduce as experiments
+
+
+@pytest.fixture(autouse=True)
+def no_data(monkeypatch):
+    monkeypatch.delenv("ADACSL_DATA", raising=False)
+
+
+def test_table_two_quick_from_the_command_to_the_page(adacsl, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    begin = time.monotonic()
+    said = adacsl("reproduce", "table2", "--quick", "--device", "cpu", "--workers", 1, "--quiet", "--json")
+    assert said.code == 0, said.err
+    assert time.monotonic() - begin < 180
+    assert said.json["done"] == said.json["total"] == 36
+    assert said.json["failed"] == []
+    folder = tmp_path / "runs/paper-quick"
+    with (folder / "table2.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 36
+    for row in rows:
+        assert 0 <= float(row["accuracy"]) <= 1
+        assert float(row["cost"]) >= 0
+        assert 0 <= float(row["epoch"]) <= 1
+    # TA decides at T and misses nothing where it calls everything positive
+    assert {row["method"] for row in rows} >= {"ce", "ta", "smote", "wce", "adacsl", "adacsl-cv", "ce-bayes"}
+    assert r"\toprule" in (folder / "table2.tex").read_text()
+    assert "AdaCSL is cheapest" in (folder / "paper.html").read_text()
+
+    again = adacsl("reproduce", "table2", "--quick", "--device", "cpu", "--workers", 1, "--quiet")
+    assert again.code == 0
+    assert "0 of 36 missing results are new" in again.out
+    assert str(folder.relative_to(tmp_path) / "paper.html") in again.out
+
+
+def test_the_plan_says_how_many_nets(adacsl):
+    said = adacsl("reproduce", "table2", "--quick", "--plan", "--json")
+    assert {entry["data"]: entry["nets"] for entry in said.json["plan"]} == {
+        "made-up.paper.random": 16,
+        "made-up.modern.random": 14,
+    }
+    assert "nets" in adacsl("reproduce", "table2", "--quick", "--plan").out
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Catch what is wished for; nothing is run."""
+    found = []
+
+    def stop(wishes, **_):
+        found.append(wishes)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(experiments, "reproduce", stop)
+    return found
+
+
+def test_options_reach_the_experiments(adacsl, asked, tmp_path):
+    said = adacsl(
+        "reproduce", "all", "--data", tmp_path, "--datasets", "ham10k", "pvd", "--profile", "modern",
+        "--splits", "group", "--methods", "adacsl,ce-bayes", "--seeds", 3, "--device", "cuda", "--workers", 9, "--out", tmp_path / "o",
+        "--export", tmp_path / "e", "--skip-done", tmp_path / "a.csv", tmp_path / "b", "--time-limit", 60,
+    )  # fmt: skip
+    assert said.code == 130
+    assert f"kept in {tmp_path / 'o'}" in said.err
+    (wishes,) = asked
+    assert wishes == experiments.Wishes(
+        parts=("table1", "table2", "figure1", "ablations"), data=tmp_path, datasets=("ham10k", "pvd"),
+        profiles=("modern",), splits=("group",), methods=("adacsl", "ce-bayes"), seeds=3, device="cuda", workers=9,
+        out=tmp_path / "o", export=tmp_path / "e", skip_done=(tmp_path / "a.csv", tmp_path / "b"), time_limit=60.0,
+    )  # fmt: skip
+
+
+def test_failed_nets_are_bad_news(adacsl, monkeypatch, tmp_path):
+    lines = tuple(f"cell {i}: RuntimeError: broken" for i in range(7))
+    result = experiments.Reproduced(tmp_path, (), 3, 10, lines, stopped=True)
+    monkeypatch.setattr(experiments, "reproduce", lambda *_, **__: result)
+    said = adacsl("reproduce", "table2", "--quick", "--out", tmp_path)
+    assert said.code == 1
+    assert "failed: cell 0: RuntimeError: broken" in said.out
+    assert "... and 2 more" in said.out
+    assert "the time limit was reached" in said.out
+
+
+def test_wrong_input_is_one_line(refused, tmp_path):
+    assert "say where the paper's data are" in refused("reproduce", "table2")
+    assert "there is no folder" in refused("reproduce", "table2", "--data", tmp_path / "absent")
+    assert "none of the paper's data sets" in refused("reproduce", "table2", "--data", tmp_path)
+    assert "did you mean 'ham10k'" in refused("reproduce", "table2", "--data", tmp_path, "--datasets", "ham")
+    assert "there is no RFFD" in refused("reproduce", "table2", "--data", tmp_path, "--datasets", "rffd", "--quick")
+    assert "no method 'adaboost'" in refused("reproduce", "table2", "--methods", "adaboost")
+    assert "seeds must be at least 1" in refused("reproduce", "table2", "--seeds", 0)
+    assert "table3" in refused("reproduce", "table3")
+    assert "of earlier results" in refused("reproduce", "table2", "--quick", "--skip-done", tmp_path / "absent.csv")

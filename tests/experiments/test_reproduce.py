@@ -1,0 +1,370 @@
+"""The paper's experiments: what is planned, that nothing is lost or run twice, and what the tables say."""
+
+import csv
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from adacsl import CostMatrix
+from adacsl.datasets.errors import DataError
+from adacsl.datasets.task import Task
+from adacsl.experiments import reproduce as module
+from adacsl.experiments.cells import CellResult
+from adacsl.experiments.profiles import MODERN_RECIPES, PAPER_RECIPES, PROFILES, SOURCES, find_source, made_task
+from adacsl.experiments.protocol import Protocol, make_split
+from adacsl.experiments.reproduce import Wishes, estimate, main, prepare, reproduce, settings_of
+from adacsl.experiments.sheets import COLUMNS, Sheet, read_results, read_rows
+
+QUICK = Wishes(parts=("table2",), quick=True, device="cpu", workers=1)
+
+
+@pytest.fixture(autouse=True)
+def no_data(monkeypatch):
+    monkeypatch.delenv("ADACSL_DATA", raising=False)
+
+
+@pytest.fixture
+def without_training(monkeypatch):
+    """Results at once instead of nets; remembers which cells were asked for."""
+    ran = []
+
+    def work(tasks, payload, cells):
+        for cell in cells:
+            ran.append(cell)
+            assert cell.data in tasks
+            metrics = {"total_cost": 40.0 + cell.seed, "normalized_cost": 0.5, "accuracy": 0.75, "epoch": 1.0}
+            history = [{"epoch": 0, "fold": 0, "lambda": 1.0, "threshold": 0.4, "train_cost": 0.3, "val_cost": 0.4}]
+            scores = np.zeros(2, np.float32)
+            yield CellResult(cell, metrics, scores, scores > 0.5, 0.5, history, 1.5)
+
+    monkeypatch.setattr(module, "run_work", work)
+    return ran
+
+
+# profiles
+
+
+def test_profile_paper_is_the_published_protocol():
+    protocol = PROFILES["paper"].for_source(SOURCES["HAM10K"], weights="w.safetensors", device="cpu")
+    assert protocol == Protocol(
+        test=0.20, validation=0.15, epochs=20, batch_size=64, lr=0.01, weight_decay=0.01, optimizer="plain-sgd",
+        schedule="constant", augment=False, rotate=False, image_size=50, weights="w.safetensors", device="cpu",
+    )  # fmt: skip
+    assert [recipe.name for recipe in PAPER_RECIPES] == ["ce", "ta", "smote", "wce", "adacsl"]
+    assert PROFILES["paper"].splits == ("random",)
+    by_name = {recipe.name: recipe for recipe in PAPER_RECIPES}
+    assert (by_name["ce"].decide, by_name["smote"].decide, by_name["smote"].resample) == ("half", "raw", "smote")
+    assert by_name["ta"].loss == "shifted"
+    assert all(recipe.target == 0.5 and recipe.select == "best" and not recipe.crossfit for recipe in PAPER_RECIPES)
+
+
+def test_profile_modern_has_stronger_baselines_and_turns_lesions_only():
+    modern = PROFILES["modern"]
+    lesions = modern.for_source(SOURCES["HAM10K"], weights=None, device="cpu")
+    assert (lesions.rotate, lesions.augment, lesions.image_size, lesions.schedule) == (True, True, 64, "cosine")
+    assert not modern.for_source(SOURCES["PV-D"], weights=None, device="cpu").rotate
+    assert modern.splits == ("random", "group")
+    names = {recipe.name for recipe in MODERN_RECIPES}
+    assert {"ce-bayes", "ce-tuned", "ce-calibrated", "wce", "wce-tuned", "focal", "adacsl"} <= names
+    assert {"adacsl-target-bayes", "adacsl-target-middle", "ce-bayes-cv", "wce-cv", "adacsl-cv"} <= names
+    assert len(names) == len(MODERN_RECIPES)
+
+
+@pytest.mark.parametrize("name", ["ham10k", "HAM10K", "ham10000", "pvd", "pv-d", "PV-D", "idc", "rffd"])
+def test_data_sets_go_by_several_names(name):
+    assert find_source(name).name in SOURCES
+
+
+# the plan
+
+
+def full_plan(**wishes):
+    """The plan on made-up pictures, without loading anything."""
+    wishes = Wishes(**wishes)
+    tasks = {"HAM10K": replace(made_task(), name="HAM10K")}
+    settings = settings_of(wishes, [SOURCES["HAM10K"]], None)
+    return module.plan(wishes, settings, tasks, set())
+
+
+def test_nets_are_counted_once_for_all_that_share_them():
+    counts = {(e.sheet, e.data): e for e in estimate(full_plan(seeds=2))}
+    # CE and SMOTE serve all k; TA, WCE and AdaCSL are trained for each
+    assert counts["table2", "ham10k.paper.random"].nets == 2 * (1 + 3 + 1 + 3 + 3)
+    # CE; WCE, focal and AdaCSL with three T' for each k; five folds of CE once, of WCE and AdaCSL for each k
+    assert counts["table2", "ham10k.modern.random"].nets == 2 * (1 + 3 * 5 + 5 + 2 * 15)
+    assert counts["table2", "ham10k.modern.random"].nets == counts["table2", "ham10k.modern.group"].nets
+    assert counts["ablations", "ham10k.modern.random"].nets == 2 * 3 * 6
+    assert counts["ablations", "ham10k.modern.random.validation-0.05"].nets == 2 * (1 + 3)
+    assert counts["table2", "ham10k.paper.random"].cells == 2 * 5 * 3
+
+
+def test_whole_seeds_come_first_and_long_jobs_before_short_ones():
+    jobs = full_plan(parts=("table2",), seeds=3).jobs
+    seeds = [job.cells[0].seed for job in jobs]
+    assert seeds == sorted(seeds)
+    nets = [module._nets(job) for job in jobs if job.cells[0].seed == 0]
+    assert nets == sorted(nets, reverse=True)
+
+
+def test_figure_one_alone_needs_adacsl_only():
+    planned = full_plan(parts=("figure1",), seeds=1)
+    assert {cell.recipe for cell in planned.places} == {"adacsl"}
+    assert {setting.split for setting, _ in planned.places.values()} == {"random"}
+    # the cells are those of Table 2: nothing is run twice
+    assert set(planned.places) <= set(full_plan(parts=("table2",), seeds=1).places)
+
+
+def test_profiles_test_on_the_same_pictures():
+    planned = full_plan(parts=("table2",), seeds=1)
+    tests = [
+        make_split(planned.tasks[setting.data], setting.protocol, 0).test.tolist()
+        for setting, _ in planned.places.values()
+        if setting.split == "random"
+    ]
+    assert all(rows == tests[0] for rows in tests)
+
+
+def test_costs_are_inverse_priors_times_k():
+    planned = full_plan(parts=("table2",), seeds=1)
+    task = next(iter(planned.tasks.values()))
+    assert task.costs == CostMatrix.balanced(task.y)
+    ratios = {k: cell.ratio for cell, (_, k) in planned.places.items()}
+    assert ratios == {1: 3.0, 3: 9.0, 5: 15.0}  # one made-up picture in four is positive
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"parts": ("table3",)}, "parts must be some of table1, table2, figure1, ablations, got 'table3'"),
+        ({"profiles": ("old",)}, "profiles must be some of paper, modern"),
+        ({"splits": ("time",)}, "splits must be some of random, group"),
+        ({"seeds": 0}, "seeds must be at least 1, got 0"),
+        ({"workers": 0}, "workers must be at least 1, got 0"),
+        ({"factors": (0,)}, "factors k of the costs must be numbers from 1"),
+        ({"methods": ("adaboost",)}, "there is no method 'adaboost' here; known: adacsl"),
+    ],
+)
+def test_wishes_that_make_no_sense_are_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        Wishes(**wrong)
+
+
+def test_data_that_are_not_there_are_named(tmp_path):
+    with pytest.raises(DataError, match="say where the paper's data are: --data DIR"):
+        prepare(Wishes())
+    with pytest.raises(DataError, match="none of the paper's data sets is in"):
+        prepare(Wishes(data=tmp_path))
+    with pytest.raises(DataError, match=r"there is no folder .*absent of data"):
+        prepare(Wishes(data=tmp_path / "absent"))
+    with pytest.raises(DataError, match=r"there is no IDC in .* expected a folder idc with <patient>/0/"):
+        prepare(Wishes(data=tmp_path, datasets=("idc",), weights=_file(tmp_path)))
+    with pytest.raises(DataError, match="the paper has no data set 'ham'; did you mean 'ham10k'"):
+        prepare(Wishes(data=tmp_path, datasets=("ham",)))
+    with pytest.raises(DataError, match=r"there is no file .*absent of weights"):
+        prepare(Wishes(data=tmp_path, datasets=("idc",), weights=tmp_path / "absent"))
+
+
+def _file(folder):
+    path = folder / "weights.safetensors"
+    path.touch()
+    return path
+
+
+def test_nets_without_imagenet_weights_are_warned_of(tmp_path):
+    with pytest.warns(UserWarning, match="no ImageNet weights were found"), pytest.raises(DataError):
+        prepare(Wishes(data=tmp_path, datasets=("idc",)))
+
+
+def test_data_without_groups_cannot_be_split_by_group():
+    wishes = Wishes(parts=("table2",), seeds=1)
+    task = replace(made_task(), name="HAM10K", groups=None)
+    with pytest.raises(DataError, match="HAM10K has no groups here"):
+        module.plan(wishes, settings_of(wishes, [SOURCES["HAM10K"]], None), {"HAM10K": task}, set())
+
+
+# running
+
+
+def test_every_run_is_a_row(tmp_path, without_training):
+    found = reproduce(replace(QUICK, out=tmp_path), command="reproduce table2 --quick")
+    rows = read_rows(tmp_path / "table2.csv")
+    with (tmp_path / "table2.csv").open() as file:
+        header = next(csv.reader(file))
+    assert ",".join(header) == "dataset,profile,split,k,method,seed,cost,normalized_cost,accuracy,epoch,seconds"
+    assert header == list(COLUMNS)
+    assert len(rows) == found.done == found.total == len(without_training) == 36
+    assert {row["method"] for row in rows if row["profile"] == "paper"} == {"ce", "ta", "smote", "wce", "adacsl"}
+    assert {row["k"] for row in rows} == {1, 5}
+    first = next(row for row in rows if row["seed"] == 1)
+    assert (first["cost"], first["normalized_cost"], first["seconds"]) == (41.0, 0.5, 1.5)
+    epochs = read_rows(tmp_path / "figure1.csv")
+    assert {row["method"] for row in epochs} == {"adacsl"}
+    assert len(epochs) == 2 * 2 * 2
+    (call,) = json.loads((tmp_path / "about.json").read_text())
+    assert call["command"] == "reproduce table2 --quick"
+    assert call["device"] == "cpu"
+
+
+def test_started_again_nothing_runs_twice(tmp_path, without_training):
+    reproduce(replace(QUICK, out=tmp_path))
+    before = (tmp_path / "table2.csv").read_bytes()
+    without_training.clear()
+    found = reproduce(replace(QUICK, out=tmp_path))
+    assert without_training == []
+    assert found.done == 0
+    assert (tmp_path / "table2.csv").read_bytes() == before
+
+
+def test_results_of_another_machine_are_taken_over_and_not_run_again(tmp_path, without_training):
+    reproduce(replace(QUICK, out=tmp_path / "a", profiles=("paper",)))
+    without_training.clear()
+    wishes = replace(QUICK, out=tmp_path / "b", skip_done=(tmp_path / "a",))
+    found = reproduce(wishes, command="second")
+    assert {cell.data for cell in without_training} == {"made-up.modern.random"}
+    assert found.total == 16
+    assert len(read_rows(tmp_path / "b/table2.csv")) == 36
+    assert len(read_rows(tmp_path / "b/figure1.csv")) == 8
+    assert len(json.loads((tmp_path / "b/about.json").read_text())) == 2
+    # a single file does as well
+    wishes = replace(QUICK, out=tmp_path / "c", skip_done=(tmp_path / "b/table2.csv",))
+    without_training.clear()
+    assert reproduce(wishes).total == 0
+    assert without_training == []
+
+
+def test_a_run_that_is_cut_off_leaves_whole_rows(tmp_path, without_training):
+    wishes = replace(QUICK, out=tmp_path / "out", export=tmp_path / "csv", time_limit=0.0)
+    found = reproduce(wishes)
+    assert found.stopped
+    rows = read_rows(tmp_path / "csv/table2.csv")
+    assert 1 <= len(rows) < 36
+    assert not (tmp_path / "out/table2.csv").exists()
+    # without the store, from the CSV alone
+    rest = reproduce(replace(QUICK, out=tmp_path / "other", skip_done=(tmp_path / "csv",)))
+    assert rest.total == 36 - len(rows)
+    assert len(read_rows(tmp_path / "other/table2.csv")) == 36
+
+
+def test_rows_are_on_disk_as_soon_as_they_are_there(tmp_path, without_training):
+    seen = []
+
+    def tell(event):
+        if event.kind == "done":
+            seen.append(len(read_rows(tmp_path / "table2.csv")))
+
+    reproduce(replace(QUICK, out=tmp_path), tell=tell)
+    assert seen == list(range(1, 37))
+
+
+def test_a_failed_net_is_told_and_costs_no_other(tmp_path, monkeypatch, without_training):
+    good = module.run_work
+
+    def work(tasks, payload, cells):
+        if any(cell.recipe == "ta" for cell in cells):
+            raise RuntimeError("out of memory")
+        return good(tasks, payload, cells)
+
+    monkeypatch.setattr(module, "run_work", work)
+    found = reproduce(replace(QUICK, out=tmp_path))
+    assert len(found.failed) == 4
+    assert "out of memory" in found.failed[0]
+    assert found.done == 32
+
+
+def test_other_settings_need_another_folder(tmp_path, without_training):
+    reproduce(replace(QUICK, out=tmp_path))
+    from adacsl.experiments.documents import StoreError
+
+    planned, _ = prepare(QUICK)
+    (first, *_), *_ = planned.places.values()
+    assert first.protocol.epochs == 2
+    other = module._identity(planned, quick=False)
+    with pytest.raises(StoreError, match="other data or settings"):
+        module.Store.open(tmp_path / "store", other)
+
+
+def test_table_one_runs_once_for_each_seed(tmp_path):
+    wishes = replace(QUICK, parts=("table1",), out=tmp_path)
+    reproduce(wishes)
+    rows = read_rows(tmp_path / "table1.csv")
+    assert {row["seed"] for row in rows} == {0, 1}
+    for seed in (0, 1):
+        assert sum(row["size"] for row in rows if row["seed"] == seed) == 12
+    before = (tmp_path / "table1.csv").read_bytes()
+    reproduce(wishes)
+    assert (tmp_path / "table1.csv").read_bytes() == before
+
+
+# CSV files
+
+
+def test_sheets_keep_the_first_of_equal_rows(tmp_path):
+    sheet = Sheet(tmp_path / "s.csv", ("name", "seed", "cost"), key=("name", "seed"))
+    sheet.add({"name": "b", "seed": 1, "cost": 0.5})
+    sheet.add({"name": "b", "seed": 1, "cost": 0.7})
+    sheet.add({"name": "a", "seed": 10, "cost": 1e-9})
+    sheet.add({"name": "a", "seed": 9, "cost": 1e9})
+    assert [row["name"] for row in read_rows(sheet.path)] == ["b", "a", "a"]
+    sheet.write()
+    assert [(row["name"], row["seed"], row["cost"]) for row in read_rows(sheet.path)] == [
+        ("a", 9, 1e9),
+        ("a", 10, 1e-9),
+        ("b", 1, 0.5),
+    ]
+
+
+def test_files_that_are_not_ours_are_refused(tmp_path):
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match=r"other.csv holds no results of this command: its columns are a, b"):
+        read_results(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"there is no file or folder .*absent"):
+        read_results(tmp_path / "absent")
+
+
+# the entry without the command line
+
+
+def test_the_plain_entry_needs_none_of_the_screens_packages(tmp_path):
+    """On a machine with torch, Lightning, scikit-learn, pandas and SciPy alone."""
+    code = (
+        "import sys, lightning.pytorch\n"  # which takes rich where it is installed
+        "for name in ('cyclopts', 'rich', 'plotly', 'imblearn', 'jinja2', 'ray'):\n"
+        "    sys.modules[name] = None\n"
+        "from adacsl.experiments.reproduce import main\n"
+        f"sys.exit(main(['table2', '--quick', '--plan', '--out', {str(tmp_path)!r}]))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "table2 made-up.paper.random" in done.stdout
+    assert done.stdout.splitlines()[-1].split()[:3] == ["all", "36", "30"]
+
+
+def test_the_plain_entry_runs_and_renders(tmp_path, without_training, capsys):
+    words = ["table2", "--quick", "--profile", "paper", "--splits", "both", "--device", "cpu", "--workers", "1"]
+    code = main([*words, "--out", str(tmp_path / "o"), "--export", str(tmp_path / "e"), "--render"])
+    assert code == 0
+    out = capsys.readouterr().out
+    assert "20 of 20 rows" in out
+    assert (tmp_path / "e/table2.csv").exists()
+    assert (tmp_path / "o/table2.tex").exists()
+    assert (tmp_path / "o/paper.html").exists()
+    (call,) = json.loads((tmp_path / "e/about.json").read_text())
+    assert call["command"].startswith("python -m adacsl.experiments.reproduce table2 --quick")
+
+
+@pytest.mark.data
+def test_the_real_data_are_found():
+    shared = Path(__file__).parents[2].parent / "shared" / "data"
+    if not shared.is_dir():
+        pytest.skip("the data sets are not here: name their folder in ADACSL_DATA")
+    planned, tasks = prepare(Wishes(parts=("table2",), data=shared, seeds=1))
+    assert set(tasks) == {"HAM10K", "PV-D"}
+    assert all(isinstance(task, Task) and task.X.shape[1:] == (64, 64, 3) for task in tasks.values())
+    assert {setting.protocol.weights is not None for setting, _ in planned.places.values()} == {True}
+    total = sum(e.nets for e in estimate(planned))
+    assert total == 2 * (11 + 51 + 51)

@@ -1,0 +1,288 @@
+"""The reproduced tables: the paper's own figures, tested claims, and what is written."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from adacsl import CostMatrix, EqualWidth
+from adacsl.datasets.task import Task
+from adacsl.experiments import paper_figures, subgroups
+from adacsl.experiments.paper_figures import TABLE_1, TABLE_2, normalized
+from adacsl.experiments.paper_report import Grid, claims, grids, summary, to_html, to_latex, to_markdown, write_report
+from adacsl.experiments.profiles import made_task
+from adacsl.experiments.sheets import EPOCH_COLUMNS, SHEET_KEYS, SHEETS, Sheet
+from adacsl.experiments.subgroups import balanced_halves, two_epochs
+
+# the paper's figures; these normalised costs were computed by others from the same table
+NORMALISED = {
+    "HAM10K": {
+        "ce": (0.501, 0.948, 3.006), "ta": (1, 1, 1), "smote": (0.566, 1.099, 2.325), "wce": (0.412, 0.545, 0.700),
+        "adacsl": (0.329, 0.480, 0.673),
+    },
+    "PV-D": {
+        "ce": (0.031, 0.102, 0.138), "ta": (1, 1, 1), "smote": (0.033, 0.085, 0.095), "wce": (0.030, 0.088, 0.142),
+        "adacsl": (0.013, 0.022, 0.045),
+    },
+    "RFFD": {
+        "ce": (0.743, 1.118, 1.875), "ta": (None, 1.708, 1.868), "smote": (None, None, None),
+        "wce": (None, 0.979, 1.104), "adacsl": (0.729, 0.951, 0.993),
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dataset", NORMALISED)
+def test_the_papers_costs_are_typed_right(dataset):
+    for method, expected in NORMALISED[dataset].items():
+        for k, value in zip((1, 3, 5), expected, strict=True):
+            found = normalized(dataset, k, method)
+            assert (found is None) == (value is None), (method, k)
+            # a printed third digit; 1895 / 2000 was cut off, not rounded
+            assert found is None or found == pytest.approx(value, abs=0.0011), (method, k)
+
+
+def test_adacsl_is_cheapest_in_every_row_of_the_paper():
+    for row in TABLE_2.values():
+        assert row["adacsl"].cost == min(entry.cost for entry in row.values())
+    assert len(TABLE_2) == 12
+    assert normalized("IDC", 1, "ce") is None
+
+
+def test_table_one_is_typed_right():
+    assert sum(line.size for line in TABLE_1) == 400
+    assert (sum(line.cost_without for line in TABLE_1), sum(line.cost_with for line in TABLE_1)) == (88, 80)
+    gains = [100 * (1 - line.ce_with / line.ce_without) for line in TABLE_1]
+    assert min(gains) > 0
+    # the text: 1.57 to 12.28 % with a mean of 5.98, from unrounded figures
+    assert (min(gains), max(gains), np.mean(gains)) == pytest.approx((1.57, 12.28, 5.98), abs=0.75)
+    assert sum(line.cost for line in TABLE_1) == 262
+    for line in TABLE_1:
+        assert line.cost == pytest.approx(2 * line.size * (1 - line.accuracy / 100), abs=0.2)
+
+
+# statistics and claims
+
+
+def runs(costs, *, profile="paper", dataset="HAM10K", split="random", k=1):
+    """Rows of made-up runs: for each method its cost by seed."""
+    return [
+        {"dataset": dataset, "profile": profile, "split": split, "k": k, "method": method, "seed": seed,
+         "cost": 2000 * cost, "normalized_cost": cost, "accuracy": 0.8, "epoch": 1, "seconds": 2.0}
+        for method, by_seed in costs.items() for seed, cost in enumerate(by_seed)
+    ]  # fmt: skip
+
+
+BASE = np.asarray([0.33, 0.34, 0.32, 0.335, 0.325])
+CLEAR, MIXED = np.asarray([0.08, 0.09, 0.085, 0.08, 0.09]), np.asarray([0.08, -0.09, 0.06, -0.02, 0.01])
+OTHERS = {"ta": BASE + 0.6 + CLEAR, "smote": BASE + 0.2 - CLEAR}
+
+
+def test_intervals_are_those_of_the_corrected_resampled_t_test():
+    table = summary(runs({"adacsl": BASE})).iloc[0]
+    half = stats.t.ppf(0.975, 4) * BASE.std(ddof=1) * math.sqrt(1 / 5 + 0.2 / 0.8)
+    assert (table["mean"], table["low"], table["high"]) == pytest.approx(
+        (BASE.mean(), BASE.mean() - half, BASE.mean() + half)
+    )
+    assert table["cost"] == pytest.approx(2000 * BASE.mean())
+    assert table["n"] == 5
+
+
+@pytest.mark.parametrize(
+    ("wce", "verdict"),
+    [
+        (BASE + CLEAR, "confirmed"),
+        (BASE + MIXED, "not confirmed"),
+        (BASE - CLEAR, "refuted"),
+        (BASE, "not confirmed"),
+    ],
+)
+def test_the_claim_is_tested_pair_by_pair(wce, verdict):
+    (claim,) = claims(runs({"adacsl": BASE, "wce": wce} | OTHERS))
+    assert claim.verdict == verdict
+    assert claim.rival == "wce"
+    assert claim.percent == pytest.approx(100 * (wce - BASE).mean() / BASE.mean())
+
+
+def test_one_run_proves_nothing():
+    (claim,) = claims(runs({"adacsl": [0.3], "wce": [0.4]}))
+    assert claim.verdict == "too few runs"
+    assert math.isnan(claim.p)
+    assert "too few runs" in to_markdown(grids(_results(table2=runs({"adacsl": [0.3], "wce": [0.4]})))[-1])
+
+
+def test_adacsl_is_compared_with_what_had_as_many_nets_and_the_same_selection():
+    methods = ("ce-bayes", "adacsl", "adacsl-target-bayes", "ce-bayes-cv", "adacsl-cv", "adacsl-last", "wce-last")
+    rows = runs({name: BASE + 0.01 * i for i, name in enumerate(methods)}, profile="modern", split="group")
+    found = {claim.contest: claim.rival for claim in claims(rows)}
+    assert found == {"one net": "ce-bayes", "cross-fitted": "ce-bayes-cv", "last epoch": "wce-last"}
+
+
+def test_a_method_alone_claims_nothing():
+    assert claims(runs({"adacsl": BASE})) == []
+    assert claims(runs({"wce": BASE, "ce": BASE})) == []
+
+
+# what is written
+
+
+def _results(**sheets):
+    return {name: sheets.get(name, []) for name in SHEETS}
+
+
+def epochs(k):
+    return [
+        dict(
+            zip(EPOCH_COLUMNS, ("HAM10K", "paper", "random", k, "adacsl", seed, e, 0, 1.0, 0.4, 0.5, 0.6), strict=True)
+        )
+        for seed in (0, 1)
+        for e in range(4)
+    ]
+
+
+def subgroup_rows():
+    return [{"seed": seed} | row for seed in (0, 1) for row in two_epochs(
+        made_task(), seed=seed, device="cpu", image_size=16, per_class=(12, 6))]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def full():
+    rows = runs({"adacsl": BASE, "wce": BASE + 0.1} | OTHERS) + runs({"adacsl": BASE, "ce": BASE + 0.5}, k=3)
+    rows += runs({"adacsl": BASE, "adacsl-cv": BASE - 0.03, "ce-bayes": BASE + 0.01}, profile="modern")
+    return _results(
+        table2=rows,
+        ablations=runs({"adacsl-bins": BASE + 0.02, "adacsl-validation-0.05": BASE}, profile="modern"),
+        table1=subgroup_rows(),
+        figure1=[row for k in (1, 3) for row in epochs(k)],
+    )
+
+
+def test_tables_stand_beside_the_papers(full):
+    by_name = {grid.name: grid for grid in grids(full)}
+    row = by_name["overview"].rows[0]
+    assert row[:3] == ("HAM10K", "1", "0.329")
+    assert row[3].startswith("0.330 (0.31")
+    assert row[5].startswith("0.300 (")
+    assert row[6] == "not run yet"
+    paper = {line[0]: line for line in by_name["table2-ham10k-paper-random"].rows}
+    assert paper["CNN w/ WCE"][1].startswith("0.430")
+    assert paper["CNN w/ WCE"][-2:] == ("0.412", "0.545")
+    assert paper["CNN w/ WCE"][2] == "not run yet"
+    ablations = {line[1]: line for line in by_name["ablations"].rows}
+    assert ablations["adacsl"][0] == "reference"
+    assert ablations["adacsl-bins"][:2] == ("partition", "adacsl-bins")
+    assert ablations["adacsl-validation-0.05"][0] == "validation"
+
+
+def test_every_latex_table_is_well_formed(full):
+    for grid in grids(full):
+        text = to_latex(grid)
+        assert text.count(r"\begin{") == text.count(r"\end{") == 2
+        columns = re.search(r"\\begin\{tabular\}\{(l r*|lr*)\}", text)
+        assert len(columns[1]) == len(grid.header)
+        lines = [line for line in text.splitlines() if line.endswith(r"\\")]
+        assert len(lines) == 1 + len(grid.rows)
+        for line in lines:
+            assert len(re.findall(r"(?<!\\)&", line)) == len(grid.header) - 1
+        assert not re.search(r"(?<!\\)[%#_]", text.replace(r"\label{tab:" + grid.name, ""))
+        depth = 0
+        for brace in re.findall(r"(?<!\\)[{}]", text):
+            depth += 1 if brace == "{" else -1
+            assert depth >= 0
+        assert depth == 0
+
+
+NASTY = Grid("n", "50 % of <b>a_b</b> & {c} $1 #2 \\x ~ ^", ("a|b", "<script>"), [("1 < 2", "x & y")], "")
+
+
+def test_special_letters_are_spelt_out():
+    text = to_latex(NASTY)
+    assert r"50 \% of $<$b$>$a\_b$<$/b$>$ \& \{c\} \$1 \#2 \textbackslash{}x" in text
+    assert "<script>" not in to_html([NASTY], [])
+    assert "&lt;script&gt;" in to_html([NASTY], [])
+    assert r"a\|b" in to_markdown(NASTY)
+
+
+def test_the_report_is_written_from_csv_files_alone(full, tmp_path):
+    pytest.importorskip("matplotlib")
+    for name, rows in full.items():
+        sheet = Sheet(tmp_path / "in" / f"{name}.csv", SHEETS[name], key=SHEET_KEYS[name])
+        sheet.start(rows)
+    made = write_report(tmp_path / "in", tmp_path / "out")
+    names = {path.name for path in made}
+    assert names == {"table1.tex", "table2.tex", "ablations.tex", "figure1a.png", "figure1b.png", "paper.html"}
+    for path in made:
+        assert path.stat().st_size > 300
+    assert (tmp_path / "out/figure1a.png").read_bytes().startswith(b"\x89PNG")
+    page = (tmp_path / "out/paper.html").read_text()
+    assert page.count("data:image/png;base64,") == 2
+    assert not re.search(r'(src|href)="http', page)
+
+
+def test_an_empty_folder_makes_an_empty_page(tmp_path):
+    (path,) = write_report(tmp_path, tmp_path)
+    assert path.name == "paper.html"
+
+
+# Table 1
+
+
+def test_halves_are_balanced_and_share_no_group():
+    task = made_task()
+    halves = balanced_halves(task, 3, (12, 6))
+    assert (len(halves.train), len(halves.validation)) == (24, 12)
+    for rows in halves:
+        assert task.y[rows].mean() == 0.5
+        assert len(set(rows.tolist())) == len(rows)
+    assert not set(task.groups[halves.train]) & set(task.groups[halves.validation])
+    assert not np.array_equal(halves.train, balanced_halves(task, 4, (12, 6)).train)
+
+
+def test_too_few_pictures_are_an_error():
+    with pytest.raises(ValueError, match=r"Table 1 needs 800 pictures of each class.*has 90 negative and 30 positive"):
+        balanced_halves(made_task(), 0)
+
+
+def test_without_an_adjustment_both_second_epochs_are_the_same(monkeypatch):
+    step = subgroups.AdaptiveWeight.step
+
+    def still(self, *args):
+        made = step(self, *args)
+        return type(made)(**(made.__dict__ | {"weight": 1.0}))
+
+    monkeypatch.setattr(subgroups.AdaptiveWeight, "step", still)
+    rows = two_epochs(made_task(), seed=0, device="cpu", image_size=16, per_class=(12, 6))
+    for row in rows:
+        for name in ("train_acc", "val_acc", "train_ce", "val_ce", "val_cost"):
+            assert row[f"{name}_without"] == row[f"{name}_with"]
+
+
+def test_subgroups_are_measured_as_in_the_paper():
+    rng = np.random.default_rng(0)
+    before = [rng.random(50), rng.random(40)]
+    after = {"without": [rng.random(50), rng.random(40)], "with": [rng.random(50), rng.random(40)]}
+    labels = [rng.integers(0, 2, 50), rng.integers(0, 2, 40)]
+    rows = subgroups._measured(before, after, labels)
+    assert sum(row["size"] for row in rows) == 40
+    for row in rows:
+        inside = (before[1] >= (row["bin"] - 1) / 10) & (before[1] < row["bin"] / 10)
+        y, p = labels[1][inside], after["with"][1][inside]
+        assert row["val_ce_with"] == pytest.approx(
+            -np.mean([math.log(q if t else 1 - q) for q, t in zip(p, y, strict=True)])
+        )
+        assert row["val_cost_with"] == 2 * sum((q > 0.5) != t for q, t in zip(p, y, strict=True))
+        assert row["val_acc_1"] == np.mean((before[1][inside] > 0.5) == y)
+
+
+def test_lambda_is_the_papers_over_ten_bins():
+    """The task is balanced, both errors cost the same: the weight is lambda itself."""
+    assert CostMatrix(fp=2, fn=2) == subgroups.COSTS
+    assert EqualWidth(10) == subgroups.BINS
+    assert subgroups.AdaptiveWeight(subgroups.COSTS, partition=subgroups.BINS).weight == 1.0
+    assert sum(subgroups.PER_CLASS) * 2 == 1600
+
+
+def test_names_of_the_paper_are_kept():
+    assert list(paper_figures.TITLES) == list(paper_figures.METHODS)
+    assert isinstance(made_task(), Task)
