@@ -65,7 +65,8 @@ def asked(monkeypatch):
 def test_options_reach_the_experiments(adacsl, asked, tmp_path):
     said = adacsl(
         "reproduce", "all", "--data", tmp_path, "--datasets", "ham10k", "pvd", "--profile", "modern",
-        "--splits", "group", "--methods", "adacsl,ce-bayes", "--seeds", 3, "--device", "cuda", "--workers", 9, "--out", tmp_path / "o",
+        "--splits", "group", "--methods", "adacsl,ce-bayes", "--seeds", 3, "--device", "cuda", "--workers", 9,
+        "--out", tmp_path / "o",
         "--export", tmp_path / "e", "--skip-done", tmp_path / "a.csv", tmp_path / "b", "--time-limit", 60,
     )  # fmt: skip
     assert said.code == 130

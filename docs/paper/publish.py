@@ -1,0 +1,68 @@
+"""Make docs/paper/results.md (and the pictures of Figure 1) from docs/paper/results/*.csv.
+
+python docs/paper/publish.py
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from adacsl.experiments.paper_report import FIGURES, Grid, grids, to_markdown, write_figures
+from adacsl.experiments.sheets import SHEETS, read_results
+
+HERE = Path(__file__).resolve().parent
+HEAD = """\
+<!-- made by docs/paper/publish.py from docs/paper/results/*.csv: do not edit -->
+
+# Results
+
+Normalised cost: 0 is flawless, 1 is calling everything positive. Means over random splits with 95 % intervals of the
+corrected resampled t-test (Nadeau and Bengio 2003). How it was run: [Reproduce it](reproduce.md). What it means:
+[Discussion](discussion.md).
+"""
+SECTIONS = {
+    "table2": ("Table 2", ("overview", "claims", "table2")),
+    "table1": ("Table 1", ("table1",)),
+    "figure1": ("Figure 1", ()),
+    "ablations": ("Ablations", ("ablations",)),
+}
+
+
+def main(folder: Path = HERE) -> None:
+    results = folder / "results"
+    found: dict[str, list[Any]] = read_results(results) if results.is_dir() else {name: [] for name in SHEETS}
+    tables = grids(found)
+    pictures = write_figures(found["figure1"], results)
+    parts = [HEAD]
+    for sheet, (title, names) in SECTIONS.items():
+        parts.append(f"## {title}\n")
+        if not found[sheet]:
+            parts.append("Not run yet.\n")
+            continue
+        own = [grid for name in names for grid in tables if belongs(grid, name)]
+        parts += [to_markdown(grid) for grid in own]
+        if sheet == "figure1":
+            parts += [f"![{FIGURES[path.stem]}](results/{path.name})\n\n*{FIGURES[path.stem]}.*\n" for path in pictures]
+    parts.append(about(results / "about.json"))
+    (folder / "results.md").write_text("\n".join(parts), encoding="utf-8")
+
+
+def belongs(grid: Grid, name: str) -> bool:
+    return grid.name.startswith(name)
+
+
+def about(path: Path) -> str:
+    """Return the commands behind the figures."""
+    if not path.is_file():
+        return "## How it was run\n\nNot run yet.\n"
+    lines = ["## How it was run\n", "| date | device | seconds | commit | command |", "|---|---|---|---|---|"]
+    for call in json.loads(path.read_text()):
+        commit = (call.get("commit") or "-")[:10]
+        lines.append(f"| {call['date']} | {call['device']} | {call['seconds']:.0f} | {commit} | `{call['command']}` |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()

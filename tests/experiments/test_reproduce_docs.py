@@ -1,0 +1,61 @@
+"""The page of results: made from the CSV files, and honest about what is not there."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from adacsl.experiments.sheets import EPOCH_COLUMNS, SHEET_KEYS, SHEETS, Sheet
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def publish(load_module):
+    return load_module(ROOT / "docs/paper/publish.py")
+
+
+def test_the_committed_page_is_made_from_the_committed_results(publish, tmp_path):
+    (tmp_path / "results").mkdir()
+    for path in (ROOT / "docs/paper/results").glob("*"):
+        if path.suffix in (".csv", ".json"):
+            (tmp_path / "results" / path.name).write_bytes(path.read_bytes())
+    publish.main(tmp_path)
+    committed = (ROOT / "docs/paper/results.md").read_text(encoding="utf-8")
+    assert (tmp_path / "results.md").read_text(encoding="utf-8") == committed, "run python docs/paper/publish.py"
+
+
+def test_what_was_not_run_is_said_to_be_not_run(publish, tmp_path):
+    publish.main(tmp_path)
+    page = (tmp_path / "results.md").read_text()
+    assert page.count("Not run yet.") == 5
+
+
+def test_runs_become_tables_pictures_and_commands(publish, tmp_path):
+    rows = [
+        {"dataset": "HAM10K", "profile": "paper", "split": "random", "k": 1, "method": method, "seed": seed,
+         "cost": 700, "normalized_cost": cost + 0.01 * seed, "accuracy": 0.8, "epoch": 3, "seconds": 2}
+        for method, cost in (("adacsl", 0.33), ("wce", 0.41)) for seed in range(3)
+    ]  # fmt: skip
+    steps = [
+        dict(zip(EPOCH_COLUMNS, ("HAM10K", "paper", "random", 1, "adacsl", 0, e, 0, 1.0, 0.4, 0.5, 0.6), strict=True))
+        for e in range(3)
+    ]
+    for name, content in (("table2", rows), ("figure1", steps)):
+        Sheet(tmp_path / "results" / f"{name}.csv", SHEETS[name], key=SHEET_KEYS[name]).start(content)
+    call = {
+        "command": "adacsl reproduce table2",
+        "date": "2026-01-02",
+        "device": "H200",
+        "seconds": 9.6,
+        "commit": None,
+    }
+    (tmp_path / "results/about.json").write_text(json.dumps([call]))
+    publish.main(tmp_path)
+    page = (tmp_path / "results.md").read_text()
+    assert "| HAM10K | 1 | 0.329 | 0.340 (" in page
+    assert "| HAM10K | paper | random | one net | 1 | confirmed | wce | 24 %" in page
+    assert "](results/figure1a.png)" in page
+    assert (tmp_path / "results/figure1b.png").exists()
+    assert "| 2026-01-02 | H200 | 10 | - | `adacsl reproduce table2` |" in page
+    assert page.count("Not run yet.") == 2
