@@ -213,8 +213,8 @@ def _logits(scores: Floats) -> Floats:
 
 def _cut(scores: NDArray[np.float32], threshold: float | None, costs: CostMatrix) -> NDArray[np.bool_]:
     if threshold is None:
-        return np.asarray(costs.decide(scores.astype(np.float64))) == 1
-    return np.asarray(scores.astype(np.float64) > threshold)
+        return np.asarray(costs.decide(scores.astype(np.float64)) == 1, dtype=np.bool_)
+    return np.asarray(scores.astype(np.float64) > threshold, dtype=np.bool_)
 
 
 def _constant(test: Scored, *, positive: bool) -> Decided:

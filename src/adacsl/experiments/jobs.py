@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from adacsl.core.curves import calibration_error
 from adacsl.core.partitions import Quantile
 from adacsl.datasets.task import Task
@@ -111,7 +113,7 @@ def _result(finished: Finished, task: Task, split: Split) -> CellResult:
     cell, decided = finished.use.cell, finished.decided
     costs = at_ratio(task.costs, cell.ratio).rows(split.test)
     labels = task.y[split.test]
-    metrics = measure(decided, Scored(decided.scores, labels, costs)) | finished.extra
+    metrics = measure(decided, Scored(decided.scores.astype(np.float64), labels, costs)) | finished.extra
     metrics["n_train"] = len(split.train) + len(split.validation)
     metrics["calibration_error"] = calibration_error(decided.scores, labels, partition=Quantile(15)).error
     return CellResult(
