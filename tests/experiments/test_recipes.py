@@ -6,7 +6,7 @@ from adacsl import EqualWidth, Whole
 from adacsl.experiments.recipes import RECIPES, Recipe, choose_recipes
 
 NAMED = [
-    *("always-negative", "always-positive", "ce", "ce-bayes", "ce-tuned", "ce-calibrated"),
+    *("always-negative", "always-positive", "ce-bayes", "ce", "ce-tuned", "ce-calibrated"),
     *("oversample", "undersample", "smote", "wce", "wce-tuned", "focal", "logit-adjusted"),
     *("gbm-bayes", "gbm-tuned", "gbm-weighted", "metacost", "adacsl", "adacsl-bins", "adacsl-cv"),
 ]

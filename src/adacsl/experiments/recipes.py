@@ -153,8 +153,8 @@ def _table(*recipes: Recipe) -> dict[str, Recipe]:
 RECIPES: Mapping[str, Recipe] = _table(
     Recipe("always-negative", "no model: call everything negative", learner="constant", decide="negative"),
     Recipe("always-positive", "no model: call everything positive", learner="constant", decide="positive"),
-    Recipe("ce", "cross-entropy, decided at 0.5: blind to costs", decide="half"),
     Recipe("ce-bayes", "cross-entropy, Bayes threshold"),
+    Recipe("ce", "cross-entropy, decided at 0.5: blind to costs", decide="half"),
     Recipe("ce-tuned", "cross-entropy, threshold tuned on validation data", decide="tuned"),
     Recipe("ce-calibrated", "cross-entropy, calibrated on validation data, Bayes threshold", decide="calibrated"),
     Recipe("oversample", "classes balanced by repeating positives, corrected, Bayes threshold", resample="oversample"),
@@ -172,7 +172,10 @@ RECIPES: Mapping[str, Recipe] = _table(
     Recipe("adacsl-bins", "AdaCSL, ten subgroups", loss="weighted", adapt=EqualWidth(10)),
     Recipe("adacsl-cv", "AdaCSL, five cross-fitted nets", loss="weighted", adapt=Whole(), crossfit=5),
 )  # fmt: skip
-"""The built-in methods, simplest first: of methods that cannot be told apart, a verdict takes the first."""
+"""The built-in methods, simplest first: of methods that cannot be told apart, a verdict takes the first.
+
+``ce`` needs no less than ``ce-bayes``, the same net and a threshold; being blind to costs is no simplicity.
+"""
 
 
 def choose_recipes(methods: Iterable[str | Recipe] | None = None, *, images: bool = False) -> dict[str, Recipe]:
