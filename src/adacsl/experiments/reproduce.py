@@ -499,7 +499,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if show_plan:
         _say(*plan_lines(estimate(prepare(wishes)[0])))
         return 0
-    line = shlex.join(["python", "-m", "adacsl.experiments.reproduce", *words])
+    line = command_line("python", "-m", "adacsl.experiments.reproduce", *words)
     found = reproduce(wishes, tell=_Lines(), command=line)
     _say(f"{found.done} of {found.total} rows in {found.seconds:.0f} s", *map(str, found.files), *found.failed)
     if render:
@@ -507,6 +507,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         _say(*map(str, write_report(wishes.results, wishes.folder)))
     return 1 if found.failed else 0
+
+
+def command_line(*words: str) -> str:
+    """Return a command as it can be shown to others: of absolute paths only the last part.
+
+    Examples
+    --------
+    >>> command_line("adacsl", "reproduce", "all", "--data", "/home/me/my data")
+    "adacsl reproduce all --data 'my data'"
+    """
+    return shlex.join(Path(word).name if Path(word).is_absolute() else word for word in words)
 
 
 def plan_lines(estimates: Sequence[Estimate]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -106,10 +105,11 @@ def reproduce(  # noqa: PLR0913  a command lists its options
 
 def _run(wishes: Wishes, *, quiet: bool) -> Reproduced:
     from adacsl.experiments.progress import Progress  # noqa: PLC0415
+    from adacsl.experiments.reproduce import command_line  # noqa: PLC0415
     from adacsl.experiments.reproduce import reproduce as run  # noqa: PLC0415
 
     with Progress(1, quiet=quiet) as bar:
-        return run(wishes, tell=bar, command=shlex.join(["adacsl", *sys.argv[1:]]))
+        return run(wishes, tell=bar, command=command_line("adacsl", *sys.argv[1:]))
 
 
 def _answer(found: Reproduced, pages: list[Path]) -> Answer:
