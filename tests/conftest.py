@@ -1,6 +1,7 @@
 """Shared by all tests: array libraries, oracles that never reuse the code under test, hypothesis settings."""
 
 import importlib.util
+import signal
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -8,6 +9,9 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background: tests of Ctrl-C need it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "adacsl",

@@ -394,7 +394,7 @@ def test_full_disk_while_a_model_is_saved(refused, place, tmp_path, monkeypatch)
     def full(path, content):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
-    monkeypatch.setattr(artefacts, "_write_file", full)
+    monkeypatch.setattr(artefacts, "write_file", full)
     line = refused("train", place / "rows.csv", *TRAIN, "--out", tmp_path / "m")
     assert "could not write" in line
     assert "No space left on device" in line

@@ -85,8 +85,14 @@ def once(flag, act):
     return first
 
 
-def dies(cell):
-    os.kill(os.getpid(), signal.SIGKILL)
+def _death():
+    def act(cell):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    return act
+
+
+dies = _death()  # travels by value: workers cannot import this file
 
 
 both = pytest.mark.parametrize("workers", [1, 2])
@@ -281,7 +287,7 @@ def test_a_dying_worker_takes_no_other_job_with_it(toys, store):
     jobs, events = toys.grid(8), []
     jobs[1] = Job(jobs[1].cells, at_second_cell(dies))
     tally = run(jobs, plain(toys), store, workers=2, on_event=events.append)
-    assert tally[:2] == (7, 1)
+    assert tally[:2] == (7, 1), store.failures().to_dict("records")
     failure = store.scan().failed[jobs[1].cells[1]]
     assert failure.type == "WorkerDied"
     assert failure.message == "the worker process died with exit code SIGKILL(-9) (out of memory?)"
@@ -294,7 +300,7 @@ def test_a_dying_worker_takes_no_other_job_with_it(toys, store):
 def test_a_job_whose_worker_died_once_is_done(toys, store, tmp_path):
     jobs = toys.grid(4)
     jobs[0] = Job(jobs[0].cells, once(tmp_path / "flag", dies))
-    assert run(jobs, plain(toys), store, workers=2)[:2] == (4, 0)
+    assert run(jobs, plain(toys), store, workers=2)[:2] == (4, 0), store.failures().to_dict("records")
     assert store.scan().failed == {}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import logging
 import os
@@ -64,6 +65,7 @@ class RayPool:
     ) -> None:
         self._store = store
         self._limit = workers or QUEUE
+        self._print = builtins.print
         self._ours = _connect(address, workers=workers, gpus=gpus)
         self._running: dict[Any, Ticket] = {}
         task = _with_gpus if gpus else _without_gpus
@@ -115,6 +117,7 @@ class RayPool:
         self._running = {}
         if self._ours:
             ray.shutdown()
+            builtins.print = self._print  # Ray puts its own there, which breaks pickles of objects that hold it
 
 
 def _with_gpus(*job: Any) -> Iterator[CellResult | Failure]:
