@@ -49,7 +49,7 @@ def main(root: Path = ROOT) -> None:
     studies = read_studies(folder)
     bars = all_bars(studies, runs)
     page = results_page(studies, bars, runs)
-    page += suite_section(folder)
+    page += suite_section(folder) + predict_section(every.get("cpu_predict_memory"))
     page += bank_section(every.get("cpu_instance_costs")) + fraud_section(every.get("cpu_fraud_fit"))
     (root / "docs/results.md").write_text(page)
     replace(root / "README.md", BEGIN, END, short_table(runs))
@@ -314,6 +314,31 @@ def suite_section(folder: Path) -> str:
         f"\nFriedman's test: p = {ranked.friedman_p:.1g}; average ranks less than {ranked.critical_difference:.1f} "
         "apart are not told apart (Nemenyi). Verdicts by table and ratio: `adacsl compare`.\n"
     )
+    part = folder / "suite_cpu.meta.json"
+    if part.exists():
+        small = json.loads(part.read_text())
+        lines.append(
+            f"\nOn {small['device']}: {small['wall_seconds']:.0f} s for `{small['command']}` ({small['date']}), hence "
+            f"about {small['extrapolated_minutes_of_all_tables_and_five_seeds']} minutes for all of it ({small['note']}).\n"
+        )
+    return "".join(lines)
+
+
+def predict_section(run: dict[str, Any] | None) -> str:
+    """Return seconds and memory of predictions that are streamed, if they were measured."""
+    head = "\n## Predicting tables larger than memory\n\n"
+    if run is None:
+        return head + "Not measured yet with this version.\n"
+    lines = [
+        head,
+        f"`{run['command']}`: `adacsl predict` on Parquet with 20 numeric and 2 text columns; {run['date']}; "
+        f"{run['device']}.\n\n| rows | file | seconds | rows per second | peak memory |\n|--:|--:|--:|--:|--:|\n",
+    ]
+    lines += [
+        f"| {one['rows']:,} | {one['file_mb']:.0f} MB | {one['seconds']:.1f} | {one['rows_per_second']:,.0f} | "
+        f"{one['peak_mb']:.0f} MB |\n"
+        for one in run["tables"]
+    ]
     return "".join(lines)
 
 

@@ -61,7 +61,7 @@ def run(checkout):
 
 def test_nothing_measured_is_said(checkout):
     page, readme = run(checkout)
-    assert page.count("Not measured yet with this version.") == 8
+    assert page.count("Not measured yet with this version.") == 9
     assert "old" not in readme
     assert "Not measured yet with this version." in readme
     assert readme.startswith("top\n")
