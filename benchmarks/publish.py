@@ -317,9 +317,10 @@ def suite_section(folder: Path) -> str:
     part = folder / "suite_cpu.meta.json"
     if part.exists():
         small = json.loads(part.read_text())
+        minutes = small["extrapolated_minutes_of_all_tables_and_five_seeds"]
         lines.append(
             f"\nOn {small['device']}: {small['wall_seconds']:.0f} s for `{small['command']}` ({small['date']}), hence "
-            f"about {small['extrapolated_minutes_of_all_tables_and_five_seeds']} minutes for all of it ({small['note']}).\n"
+            f"about {minutes} minutes for all of it ({small['note']}).\n"
         )
     return "".join(lines)
 
