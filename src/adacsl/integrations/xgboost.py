@@ -133,6 +133,7 @@ def boost(
     own, other = _matrix(train), _matrix(validation)
     cost = AdaptiveCost(controller, every, train=own, validation=other, costs=costs, patience=patience)
     params = {"objective": "binary:logistic", "eta": plan.lr, "seed": plan.seed, "verbosity": int(plan.verbose)}
+    params |= _far_start(own, controller.weight)
     callbacks: list[Any] = [cost, *([xgb.callback.EvaluationMonitor(period=10)] if plan.verbose else [])]
     # among the evals the validation matrix's margins are cached: each round adds one tree
     model = xgb.train(
@@ -140,6 +141,16 @@ def boost(
         evals=[(other, "validation")], callbacks=callbacks, verbose_eval=False,
     )  # fmt: skip
     return Boosted(model, np.asarray(cost.margins, dtype=np.float32), cost.history)
+
+
+def _far_start(train: Any, weight: float) -> dict[str, float]:
+    """Return where to start if costs are so unequal that XGBoost's own estimate would round to 0 or 1."""
+    own = _weights(train)
+    each = np.ones(train.num_row()) if own is None else own
+    positive = _labels(train) == 1
+    share = float(each[positive].sum() / (each[positive].sum() + weight * each[~positive].sum()))
+    near, far = 1e-6, 1.0 - 1e-6
+    return {} if near < share < far else {"base_score": min(max(share, near), far)}
 
 
 def margins(model: Any, data: Matrix) -> NDArray[np.float64]:
