@@ -70,7 +70,7 @@ def test_options_reach_the_library(adacsl, spied, tmp_path, monkeypatch):
     (tmp_path / "w.pth").touch()
     words = ("--methods", "ce,wce", "--methods", "focal", "--ratios", "4,2x", "--seeds", 3, "--engine", "ray",
              "--address", "auto", "--gpus", 0.25, "--workers", 4, "--device", "cpu", "--epochs", 7,
-             "--weights", "w.pth", "--quiet", "--out", "runs/x")  # fmt: skip
+             "--weights", "w.pth", "--rotate", "--quiet", "--out", "runs/x")  # fmt: skip
     said = adacsl("compare", *words)
     assert said.code == 130
     assert said.err == "stopped: what is finished is kept in runs/x; the same command goes on from there\n"
@@ -79,7 +79,7 @@ def test_options_reach_the_library(adacsl, spied, tmp_path, monkeypatch):
     assert str(spied.pop("folder")) == "runs/x"
     assert spied == {
         "methods": ["ce", "wce", "focal"], "ratios": ["4", "2x"], "seeds": 3, "engine": "ray", "address": "auto",
-        "gpus": 0.25, "workers": 4, "device": "cpu", "epochs": 7, "weights": "w.pth", "progress": False,
+        "gpus": 0.25, "workers": 4, "device": "cpu", "epochs": 7, "weights": "w.pth", "rotate": True, "progress": False,
     }  # fmt: skip
 
 

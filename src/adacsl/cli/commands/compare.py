@@ -39,6 +39,7 @@ def compare(  # noqa: PLR0913  a command lists its options
     device: str = "auto",
     epochs: int | None = None,
     weights: Path | None = None,
+    rotate: Annotated[bool, Parameter(negative="")] = False,
     screen: Screen = PLAIN,
 ) -> Answer:
     """Find out which method is cheapest on your data, and how sure that is.
@@ -73,6 +74,8 @@ def compare(  # noqa: PLR0913  a command lists its options
         How often nets go through the rows; default: by the number of rows.
     weights
         Local weights (.safetensors, .pth) of the picture net's backbone.
+    rotate
+        Turn training pictures by quarter turns too: for those that have no up and down.
     """
     if address is not None and engine != "ray":
         raise ValueError("--address is for --engine ray")
@@ -87,6 +90,8 @@ def compare(  # noqa: PLR0913  a command lists its options
     protocol: dict[str, Any] = {"device": device, "weights": None if weights is None else str(weights)}
     if epochs is not None:
         protocol["epochs"] = epochs
+    if rotate:
+        protocol["rotate"] = True
     with requires("compare"):
         from adacsl.experiments.comparison import compare_tasks  # noqa: PLC0415  torch
     with stoppable(f"what is finished is kept in {folder}; the same command goes on from there"):
