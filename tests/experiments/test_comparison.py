@@ -279,3 +279,9 @@ def test_small_nets_of_all_recipes_are_one_job_and_large_ones_several(n):
     assert len(nets) == 1 if n == 300 else max(nets) == 6
     # no training in two jobs
     assert sum(len(group) for group in trainings) == len(set().union(*trainings))
+
+
+def test_an_unknown_option_is_named():
+    x, y = table()
+    with pytest.raises(TypeError, match="compare has no option 'epoch'; those of the protocol are test, validation"):
+        compare(x, y, positive="sick", methods=["ce"], epoch=3)

@@ -132,3 +132,15 @@ def test_a_ratio_of_row_costs_is_that_of_the_means():
 def test_ratio_none_and_factor_one_change_nothing():
     assert at_ratio(COSTS, None) is COSTS
     assert scale_misses(COSTS, 1.0) is COSTS
+
+
+def test_a_ratio_near_the_own_one_counts():
+    assert at_ratio(COSTS, 8.2).fn == pytest.approx(8.2)
+
+
+def test_calibrated_scores_are_those_of_the_calibrator():
+    validation, test = scored(3000, 1, sharpen=3.0), scored(500, 2, sharpen=3.0)
+    decided = decide("calibrated", test, validation)
+    expected = fit_calibrator(validation.scores, validation.labels)(test.scores)
+    assert decided.scores == pytest.approx(expected, abs=1e-6)
+    assert np.abs(decided.scores - test.scores).max() > 0.05

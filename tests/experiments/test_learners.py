@@ -130,3 +130,24 @@ def test_weights_are_the_stakes_of_each_row():
     costs = CostMatrix(fp=1.0, fn=np.asarray([4.0, 8.0, 6.0]), tp=1.0)
     weights = learners._weights(costs, np.asarray([1, 0, 1]))
     assert weights / weights[1] == pytest.approx([3.0, 1.0, 5.0])
+
+
+def test_metacost_asks_only_bags_that_did_not_hold_a_row(monkeypatch):
+    """On labels that are pure noise a booster knows the rows it learned, and nothing about others."""
+    rng = np.random.default_rng(0)
+    y = (rng.random(400) < 0.4).astype(np.int64)
+    task = Task("noise", pd.DataFrame(rng.normal(size=(400, 5))), y, CostMatrix(fp=1, fn=1.2))
+    split = make_split(task, Protocol(), 0)
+    learned = []
+    real = learners._boosting
+
+    def spied(seed):
+        model = real(seed)
+        fit = model.fit
+        model.fit = lambda x, labels: (learned.append(labels), fit(x, labels))[1]
+        return model
+
+    monkeypatch.setattr(learners, "_boosting", spied)
+    results(RECIPES["metacost"], task, split, ratios=(1.2,))
+    rest = np.sort(np.concatenate((split.train, split.validation)))
+    assert np.mean(learned[-1] == y[rest]) < 0.7

@@ -454,3 +454,15 @@ def test_the_protocol_decides_about_size_optimiser_schedule_and_augmentation(mon
 def test_protocols_that_make_no_sense_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         Protocol(**settings)
+
+
+def test_what_the_test_rows_hold_changes_no_encoding_of_the_others():
+    task = made_task()
+    split = make_split(task, QUICK, 0)
+    frame = task.X.copy()
+    frame.loc[split.test, "a"] = 1e6
+    frame.loc[split.test, "kind"] = "never seen"
+    others = np.concatenate((split.train, split.validation))
+    one, two = (nets._prepare(Task(task.name, x, task.y, task.costs), split, 0, smote=True) for x in (task.X, frame))
+    assert torch.equal(one.x[others], two.x[others])
+    assert torch.equal(one.x[one.synthetic], two.x[two.synthetic])

@@ -49,6 +49,7 @@ def test_methods_that_need_columns_are_left_out_for_images():
         ({"learner": "boosting", "crossfit": 5}, "are for learner='net'"),
         ({"decide": "positive"}, "go with learner='constant'"),
         ({"learner": "constant"}, "go with learner='constant'"),
+        ({"resample": "smote", "crossfit": 5}, "SMOTE mixes training rows, some of which a cross-fit holds out"),
         ({"crossfit": 1}, "0 or at least 2 folds"),
         ({"target": 1.0, "loss": "weighted"}, "target must be 'bayes', 'middle' or a number between 0 and 1, got 1.0"),
         ({"target": "half", "loss": "weighted"}, "target must be 'bayes'"),

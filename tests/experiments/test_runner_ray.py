@@ -1,5 +1,6 @@
 """The runner on a real Ray cluster of several nodes, with workers and nodes that die in the middle."""
 
+import builtins
 import logging
 import os
 import re
@@ -196,6 +197,24 @@ def test_addresses_that_lead_nowhere_are_one_line(toys, store):
     with pytest.raises(ConnectionError, match=r"no Ray cluster at 'nowhere' \(.*\): start one with  ray start --head"):
         run(toys.grid(2), toys.work_slowly, store, engine="ray", address="nowhere")
     assert not ray.is_initialized()
+
+
+def test_nobody_at_an_address_is_said_at_once(toys, store):
+    with pytest.raises(ConnectionError, match=r"no Ray cluster at '127.0.0.1:1' \(.*\): start one with"):
+        run(toys.grid(2), toys.work_slowly, store, engine="ray", address="127.0.0.1:1")
+
+
+def test_print_is_put_back_where_ray_has_replaced_it(toys, store, tmp_path, monkeypatch):
+    before, end = builtins.print, ray.shutdown
+
+    def shutdown():
+        builtins.print = lambda *words: None  # as Ray's progress bars do
+        end()
+
+    monkeypatch.setattr(ray, "shutdown", shutdown)
+    shared = {"log": str(tmp_path / "log"), "seconds": 0.0}
+    assert run(toys.grid(2), toys.work_slowly, store, shared=shared, engine="ray", workers=1).done == 2
+    assert builtins.print is before
 
 
 def test_a_local_cluster_is_started_and_ended_and_stdout_is_left_alone(tmp_path):

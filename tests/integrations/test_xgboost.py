@@ -8,7 +8,7 @@ import pytest
 import xgboost as xgb
 
 from adacsl import AdaptiveWeight, CostMatrix
-from adacsl.integrations.xgboost import AdaptiveCost
+from adacsl.integrations.xgboost import AdaptiveCost, _far_start
 
 COSTS = CostMatrix(fp=1, fn=6)
 PARAMS = {"objective": "binary:logistic", "nthread": 1, "seed": 0, "eta": 0.3, "base_score": 0.5}
@@ -193,3 +193,11 @@ def test_the_sklearn_wrapper_is_refused_with_advice():
     model = xgb.XGBClassifier(n_estimators=3, n_jobs=1, callbacks=[AdaptiveCost(AdaptiveWeight(COSTS))])
     with pytest.raises(TypeError, match="XGBClassifier keeps its matrices to itself"):
         model.fit(*made_up(100))
+
+
+@pytest.mark.parametrize(
+    ("weight", "expected"), [(1.0, {}), (1e-12, {"base_score": 1 - 1e-6}), (1e12, {"base_score": 1e-6})]
+)
+def test_the_start_is_named_only_where_it_would_round_to_0_or_1(weight, expected):
+    train = xgb.DMatrix(np.zeros((10, 1)), np.arange(10) % 2)
+    assert _far_start(train, weight) == pytest.approx(expected)

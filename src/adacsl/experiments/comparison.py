@@ -7,7 +7,7 @@ import html
 import tempfile
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -417,6 +417,9 @@ def compare_tasks(
     """
     tasks = [tasks] if isinstance(tasks, Task) else list(tasks)
     _check_names(tasks)
+    known = [each.name for each in fields(Protocol)]
+    if unknown := sorted(set(protocol) - set(known)):
+        raise TypeError(f"compare has no option {unknown[0]!r}; those of the protocol are {', '.join(known)}")
     conditions = Protocol(**protocol)
     methods = None if methods is None else [methods] if isinstance(methods, str) else list(methods)
     recipes = {task.name: choose_recipes(methods, images=task.images) for task in tasks}

@@ -6,6 +6,7 @@ import builtins
 import contextlib
 import logging
 import os
+import socket
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -139,6 +140,8 @@ def _connect(address: str | None, *, workers: int | None, gpus: float) -> bool:
             f"{address!r} is an address of Ray Client, which cannot stream results: run on a machine of the cluster "
             "with --address auto, or give host:port of its head"
         )
+    if address is not None:
+        _check_reachable(address)
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     try:
         if address is None:
@@ -157,6 +160,20 @@ def _connect(address: str | None, *, workers: int | None, gpus: float) -> bool:
         ray.shutdown()
         raise
     return True
+
+
+def _check_reachable(address: str) -> None:
+    """Knock at host:port first: Ray itself tries for minutes."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=5.0).close()
+    except OSError as error:
+        raise ConnectionError(
+            f"no Ray cluster at {address!r} ({error.strerror or error}): start one with  ray start --head , "
+            "or leave --address out"
+        ) from error
 
 
 def _check_gpus(gpus: float, *, local: bool) -> None:

@@ -122,6 +122,11 @@ class Recipe:
             )
         if self.learner != "net" and (self.target != 0.5 or self.select != "best" or self.decide == "raw"):
             raise ValueError(f"recipe {self.name!r}: target, select and decide='raw' are for learner='net'")
+        if self.resample == "smote" and self.crossfit:
+            raise ValueError(
+                f"recipe {self.name!r}: SMOTE mixes training rows, some of which a cross-fit holds out; "
+                "take resample='oversample', or crossfit=0"
+            )
         if (self.decide in ("negative", "positive")) != (self.learner == "constant"):
             raise ValueError(f"recipe {self.name!r}: decide='negative' and 'positive' go with learner='constant'")
         if self.crossfit == 1 or self.crossfit < 0:
