@@ -16,7 +16,7 @@ import signal
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,10 @@ from adacsl.extras import requires
 from adacsl.integrations.lightning import pl
 
 with requires("train"):
+    from adacsl.torch.augment import Augment, ChannelsFirst, FlipAverage
     from adacsl.torch.functional import positive_logit
+    from adacsl.torch.graphs import RecordedPass
+    from adacsl.torch.resnet import Normalise, ResNet
     from adacsl.torch.tablenet import TableNet
 
 CHECKPOINT = "last.ckpt"
@@ -200,6 +203,7 @@ class MemberTraining(pl.LightningModule):
         self.honest: HonestScores | None = None
         self._saved_honest: dict[str, Tensor] | None = None
         self._losses: list[Tensor] = []
+        self._recorded: RecordedPass | None = None
 
     # data
 
@@ -247,6 +251,13 @@ class MemberTraining(pl.LightningModule):
     def on_train_start(self) -> None:
         """End at once where the interrupted run had already lost its patience."""
         self._stop_when_patience_ends()
+        if self._can_record():
+            self._recorded = RecordedPass(self._pass, [p for p in self.net.parameters() if p.requires_grad])
+
+    def on_train_end(self) -> None:
+        """Give back the memory of recordings and gradients."""
+        self._recorded = None
+        self.net.zero_grad()
 
     def on_train_epoch_start(self) -> None:
         """Draw the epoch's random numbers (dropout, augmentation) from its own seed: a resumed run repeats them."""
@@ -255,17 +266,48 @@ class MemberTraining(pl.LightningModule):
     def training_step(self, block: tuple[Tensor, ...], batch_idx: int) -> None:
         """Take one optimiser step per batch of the block."""
         optimizer, schedule = self.optimizers(), self.lr_schedulers()
-        for batch in block:
-            loss = self._loss(batch)
-            optimizer.zero_grad()  # type: ignore[union-attr]
-            self.manual_backward(loss)
-            if self._settings.gradient_clip is not None and len(self._members) > 1:
-                clip_each_member(self.net, self._settings.gradient_clip)
-            elif self._settings.gradient_clip is not None:
-                self.clip_gradients(optimizer, self._settings.gradient_clip, "norm")  # type: ignore[arg-type]
-            optimizer.step()  # type: ignore[union-attr]
-            schedule.step()  # type: ignore[union-attr]
-            self._losses.append(loss.detach())
+        with _uncached_autocast(), nullcontext() if self._recorded is None else self._recorded.stream():
+            for batch in block:
+                self._before_batch()
+                if self._recorded is None:
+                    optimizer.zero_grad()  # type: ignore[union-attr]
+                    loss = self._pass(batch)
+                    if self._settings.gradient_clip is not None and len(self._members) == 1:
+                        self.clip_gradients(optimizer, self._settings.gradient_clip, "norm")  # type: ignore[arg-type]
+                else:
+                    loss = self._recorded(batch)
+                optimizer.step()  # type: ignore[union-attr]
+                schedule.step()  # type: ignore[union-attr]
+                self._losses.append(loss)
+
+    def _before_batch(self) -> None:
+        """Do what has to be done between batches: nothing, here."""
+
+    def _pass(self, batch: Tensor) -> Tensor:
+        """Leave the gradients with the parameters and return the loss."""
+        loss = self._loss(batch)
+        self.manual_backward(loss)
+        limit = self._settings.gradient_clip
+        if limit is not None and len(self._members) > 1:
+            clip_each_member(self.net, limit)
+        elif limit is not None and self._recorded is not None:
+            nn.utils.clip_grad_norm_(self.net.parameters(), limit)
+        return loss.detach()
+
+    def _can_record(self) -> bool:
+        """Tell whether passes may be recorded: one GPU, and parts known to do the same work for every batch."""
+        net = self.net.net if isinstance(self.net, FlipAverage) else self.net
+        parts = [] if self.prepare is None else list(self.prepare.children())
+        return (
+            self.device.type == "cuda"
+            and type(net) in (ResNet, TableNet)
+            and all(type(part) in (ChannelsFirst, Augment, Normalise) for part in parts)
+            and all(part.generator is None for part in parts if isinstance(part, Augment))
+            and self.trainer.world_size == 1
+            and getattr(self.trainer.precision_plugin, "scaler", None) is None
+            and not self._settings.trainer.keys() & {"strategy", "plugins", "detect_anomaly", "profiler"}
+            and not any(map(_looks_at_gradients, self.trainer.callbacks))  # type: ignore[attr-defined]
+        )
 
     def _loss(self, batch: Tensor) -> Tensor:
         """Return the sum of the members' mean losses over the batch of the whole group of processes."""
@@ -319,8 +361,8 @@ class MemberTraining(pl.LightningModule):
     def configure_optimizers(self) -> Any:
         """AdamW or SGD with a one-cycle schedule per step, or the user's own optimiser."""
         settings = self._settings
-        # fused optimisers unscale gradients themselves, so nobody can clip them before
-        fused = self.device.type == "cuda" and settings.gradient_clip is None
+        # Lightning does not clip for fused optimisers, which might have to unscale the gradients first
+        fused = self.device.type == "cuda" and (settings.gradient_clip is None or self._can_record())
         optimizer = make_optimizer(self.net, settings, fused=fused)
         steps = self.train_dataloader().batches * settings.epochs
         warm = min(0.15, 500 / steps) if steps > 10 else 0.0
@@ -667,6 +709,23 @@ def _last_checkpoint(folder: Path) -> str | None:
     if damaged is not None:
         raise ValueError(f"the checkpoint {path} is damaged ({damaged}): delete its folder, and training starts anew")
     return str(path)
+
+
+def _looks_at_gradients(callback: pl.Callback) -> bool:
+    """Tell whether a callback has hooks in the middle of a pass, which a replay would leave out."""
+    hooks = ("on_before_backward", "on_after_backward")
+    return any(getattr(type(callback), hook) is not getattr(pl.Callback, hook) for hook in hooks)
+
+
+@contextmanager
+def _uncached_autocast() -> Iterator[None]:
+    """Cast weights anew in each step: autocast would keep its copies of them over all steps of a training step."""
+    before = torch.is_autocast_cache_enabled()
+    torch.set_autocast_cache_enabled(False)
+    try:
+        yield
+    finally:
+        torch.set_autocast_cache_enabled(before)
 
 
 @contextmanager

@@ -406,12 +406,14 @@ class _WatchedTraining(MemberTraining):
         """Return the optimiser with its schedule, or with a learning rate that stays."""
         if not self._constant_lr:
             return super().configure_optimizers()
-        optimizer = make_optimizer(self.net, self._settings, fused=False)
+        optimizer = make_optimizer(self.net, self._settings, fused=self.device.type == "cuda" and self._can_record())
         steady = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": steady, "interval": "step"}}
 
+    def _can_record(self) -> bool:
+        return super()._can_record() and not self._nets[0].smote_batches  # whose batches differ in size
+
     def _loss(self, batch: Tensor) -> Tensor:
-        self._adapt_between_batches()
         rows, share = share_of_batch(batch)
         y = self._data.y[rows]
         if self._nets[0].smote_batches:
@@ -450,7 +452,7 @@ class _WatchedTraining(MemberTraining):
         if patience is not None and all(watch.tired(self.current_epoch, patience) for watch in self._watches):
             self.trainer.should_stop = True
 
-    def _adapt_between_batches(self) -> None:
+    def _before_batch(self) -> None:
         """Step the controllers whose turn it is after so many batches."""
         due = [n for n in self._nets if n.every is not None and self._batches_seen and not self._batches_seen % n.every]
         self._batches_seen += 1

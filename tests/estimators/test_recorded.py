@@ -1,0 +1,143 @@
+"""Recorded passes (CUDA graphs) train as passes that are not recorded do; casts are never older than the weights."""
+
+import gc
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import torch
+
+from adacsl import AdaptiveWeight, CostMatrix
+from adacsl.estimators.training import Data, Member, MemberTraining, Settings, train
+from adacsl.integrations.lightning import pl
+from adacsl.torch.augment import Augment, ChannelsFirst, FlipAverage
+from adacsl.torch.graphs import RecordedPass
+from adacsl.torch.resnet import Normalise, ResNet
+from adacsl.torch.tablenet import TableNet
+
+COSTS = CostMatrix(fp=1, fn=5)
+on_gpu = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
+
+
+def labels(n, seed=0):
+    return (np.random.default_rng(seed).random(n) < 0.3).astype(np.float32)
+
+
+def members(n, count):
+    parts = np.array_split(np.random.default_rng(1).permutation(n), 3)
+    return [
+        Member(np.setdiff1d(np.arange(n), parts[i]), np.sort(parts[i]), AdaptiveWeight(COSTS), i) for i in range(count)
+    ]
+
+
+def table(count=3, dropout=0.25):
+    y = labels(200)
+    x = np.random.default_rng(2).normal(size=(200, 4)).astype(np.float32) + y[:, None]
+    net = TableNet(4, count, width=16, dropout=dropout, seeds=list(range(count)))
+    return net, Data(torch.from_numpy(x), torch.from_numpy(y)), members(200, count), None
+
+
+def pictures():
+    y = labels(160)
+    x = np.random.default_rng(2).integers(0, 200, (160, 32, 32, 3)) + (40 * y[:, None, None, None]).astype(int)
+    torch.manual_seed(0)
+    net = FlipAverage(ResNet((1, 1, 1, 1)).to(memory_format=torch.channels_last))
+    prepare = torch.nn.Sequential(ChannelsFirst(), Augment(rotate=True), Normalise())
+    return net, Data(torch.from_numpy(x.astype(np.uint8)), torch.from_numpy(y)), members(160, 1), prepare
+
+
+def fit(made, **changes):
+    net, data, people, prepare = made
+    chosen = {"epochs": 4, "batch_size": 16, "lr": 1e-3, "seed": 3, "select": "last", "optimizer": "sgd"} | changes
+    trained = train(net, data, people, Settings(**chosen), prepare=prepare)
+    return trained.history, torch.cat([p.detach().float().flatten() for p in trained.net.parameters()])
+
+
+@contextmanager
+def exact_arithmetic():
+    kept = torch.backends.cudnn.deterministic, torch.backends.cudnn.allow_tf32
+    torch.backends.cudnn.deterministic, torch.backends.cudnn.allow_tf32 = True, False
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.deterministic, torch.backends.cudnn.allow_tf32 = kept
+
+
+@pytest.fixture
+def replays(monkeypatch):
+    """Count the batches that were replayed."""
+    counted = []
+    call = RecordedPass.__call__
+
+    def counting(self, rows):
+        known = rows.shape in self._recordings
+        loss = call(self, rows)
+        counted.append(known)
+        return loss
+
+    monkeypatch.setattr(RecordedPass, "__call__", counting)
+    return counted
+
+
+@pytest.mark.parametrize("make", [table, lambda: table(1), pictures], ids=["members", "one table net", "pictures"])
+@pytest.mark.parametrize("clip", [None, 0.1])
+class TestRecorded:
+    pytestmark = on_gpu
+
+    def test_trains_the_same_net(self, make, clip, replays, monkeypatch):
+        options = {"device": "cuda", "precision": "32-true", "gradient_clip": clip}
+        with exact_arithmetic():
+            history, weights = fit(make(), **options)
+            assert sum(replays) > len(replays) / 2
+            replays.clear()
+            monkeypatch.setattr(MemberTraining, "_can_record", lambda self: False)
+            eager_history, eager_weights = fit(make(), **options)
+        assert not replays
+        torch.testing.assert_close(weights, eager_weights, rtol=1e-3, atol=1e-4)
+        for ours, theirs in zip(history, eager_history, strict=True):
+            assert ours["train_loss"] == pytest.approx(theirs["train_loss"], rel=1e-3)
+            assert ours["weight"] == pytest.approx(theirs["weight"], rel=1e-2)
+
+    def test_in_bfloat16(self, make, clip, replays):
+        history, weights = fit(make(), device="cuda", gradient_clip=clip)
+        assert any(replays)
+        assert bool(torch.isfinite(weights).all())
+        assert history[-1]["train_loss"] < history[0]["train_loss"] * 1.5
+
+
+class TestAround:
+    pytestmark = on_gpu
+
+    def test_memory_is_given_back(self):
+        fit(pictures(), device="cuda")
+        gc.collect()
+        torch.cuda.synchronize()
+        before = torch.cuda.memory_allocated()
+        for _ in range(3):
+            fit(pictures(), device="cuda")
+        gc.collect()
+        assert torch.cuda.memory_allocated() <= before + 2**20
+
+    def test_a_pass_that_cannot_be_recorded_goes_on_unrecorded(self, monkeypatch, replays):
+        def refused(*args, **options):
+            raise RuntimeError("this driver has no graphs")
+
+        monkeypatch.setattr(torch.cuda, "graph", refused)
+        _, weights = fit(table(), device="cuda")
+        assert not any(replays)
+        assert bool(torch.isfinite(weights).all())
+
+
+class CachingPrecision(pl.plugins.MixedPrecision):
+    """Autocast as older versions of Lightning set it up: casts of weights are kept until it is left."""
+
+    def autocast_context_manager(self):
+        return torch.autocast("cpu", dtype=torch.bfloat16, cache_enabled=True)
+
+
+def test_casts_of_weights_are_never_older_than_the_weights():
+    _, kept = fit(
+        table(1, 0.0), device="cpu", trainer={"precision": None, "plugins": [CachingPrecision("bf16-mixed", "cpu")]}
+    )
+    _, fresh = fit(table(1, 0.0), device="cpu", trainer={"precision": "bf16-mixed"})
+    torch.testing.assert_close(kept, fresh, rtol=0, atol=0)
