@@ -4,13 +4,14 @@ Random or lesion-wise 65 / 15 / 20 splits, costs = inverse priors with misses k 
 
     python benchmarks/ham10k.py --out cells.csv                      # random splits, as the paper's
     python benchmarks/ham10k.py --by-group --out cells.csv           # no lesion on both sides
-    python benchmarks/ham10k.py --limit 300 --epochs 1 --splits 0 --k 1 --processes 1      # does it run?
+    python benchmarks/ham10k.py --limit 300 --set epochs=1 --splits 0 --k 1 --processes 1      # does it run?
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import json
 import statistics
 import time
 import warnings
@@ -39,8 +40,8 @@ class Cell:
     k: float
     split: int
     by_group: bool
-    epochs: int | str
     device: str
+    changes: dict[str, Any]
 
 
 SHARED: dict[str, Any] = {}
@@ -68,17 +69,17 @@ def run_cell(cell: Cell) -> dict[str, Any]:
         augment=Augment(rotate=True),
         views=4,
         weights=SHARED["weights"],
-        epochs=cell.epochs,
         device=cell.device,
         random_state=cell.split,
-    )
+    ).set_params(**cell.changes)
     start = time.perf_counter()
     if cell.mode == "single":
         clf.set_params(validation=(data.images[watch], data.labels[watch])).fit(data.images[rows], data.labels[rows])
     else:
         groups = data.groups[rest] if cell.by_group else None
-        # "auto" trains for three targets T' and lets the out-of-fold cost decide
-        clf.set_params(cv=5, target="auto" if cell.mode == "cv=5 auto" else 0.5)
+        clf.set_params(cv=5)
+        if cell.mode == "cv=5 auto":
+            clf.set_params(target="auto")  # trains for three targets T'; the out-of-fold cost decides
         clf.fit(data.images[rest], data.labels[rest], groups=groups)
     seconds = time.perf_counter() - start
     truth = data.labels[test]
@@ -102,8 +103,9 @@ def main() -> None:
     options = parse()
     folder = data_folder()
     # the long ones first, so that no process waits for the last
+    changes = {name: json.loads(value) for name, value in (change.split("=", 1) for change in options.set)}
     cells = [
-        Cell(mode, k, split, options.by_group, options.epochs or "auto", options.device)
+        Cell(mode, k, split, options.by_group, options.device, changes)
         for mode in ("cv=5 auto", "cv=5", "single")
         if mode in options.modes
         for split in options.splits
@@ -155,7 +157,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--k", type=float, nargs="+", default=[1, 3, 5])
     parser.add_argument("--modes", nargs="+", choices=list(BARS), default=["single", "cv=5"])
     parser.add_argument("--by-group", action="store_true", help="split by lesion instead of by image")
-    parser.add_argument("--epochs", type=int)
+    parser.add_argument("--set", nargs="+", default=[], metavar="NAME=JSON", help="other settings, as epochs=30")
     parser.add_argument("--processes", type=int, default=12)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--limit", type=int, help="this many pictures only")

@@ -17,7 +17,7 @@ import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,10 @@ STEPS_PER_CALL = 8
 """Optimiser steps per training step of Lightning, whose bookkeeping would cost more than a small net's own work."""
 
 
+MEASURED_ON_HOST = 2**20
+"""Up to so many validation scores are measured on the host: a GPU would spend its time on launches."""
+
+
 @dataclass(frozen=True)
 class Data:
     """Everything the members learn from; ``x`` moves to the training device once and stays there."""
@@ -52,6 +56,11 @@ class Data:
     y: Tensor
     sample_weight: Tensor | None = None
     costs: CostMatrix | None = None  # of each row, for measuring
+
+    def labels_on(self, device: torch.device) -> Data:
+        """Return the same with labels and weights on a device; ``x`` stays where it is."""
+        weight = None if self.sample_weight is None else self.sample_weight.to(device, torch.float32)
+        return Data(self.x, self.y.to(device, torch.float32), weight, self.costs)
 
 
 @dataclass(frozen=True)
@@ -210,18 +219,15 @@ class MemberTraining(pl.LightningModule):
     def on_fit_start(self) -> None:
         """Move the data to the device, once."""
         self._move_data()
-        self.honest = HonestScores(self._data, self._members, self.device)
+        self.honest = HonestScores(self._known, self._members, self._known.y.device)
         if self._saved_honest is not None:
             self.honest.load_state_dict(self._saved_honest)
         self.best_state = {name: value.to(self.device) for name, value in self.best_state.items()}
 
     def _move_data(self) -> None:
-        self._data = Data(
-            self._data.x.to(self.device),
-            self._data.y.to(self.device, torch.float32),
-            None if self._data.sample_weight is None else self._data.sample_weight.to(self.device, torch.float32),
-            self._data.costs,
-        )
+        self._data = replace(self._data.labels_on(self.device), x=self._data.x.to(self.device))
+        few = len(self._data.y) * len(self._members) <= MEASURED_ON_HOST
+        self._known = self._data.labels_on(torch.device("cpu") if few else self.device)
         self._train_rows = self._train_rows.to(self.device)
         self._validation_rows = self._validation_rows.to(self.device)
 
@@ -346,7 +352,8 @@ class MemberTraining(pl.LightningModule):
         loss = self._mean_training_loss()
         improved = []
         if self.honest is not None:
-            self.honest.look(logits, self.negative_weight.log(), always=self._settings.select == "last")
+            weights = self._weights_now().to(logits.device)
+            self.honest.look(logits, weights.log(), always=self._settings.select == "last")
         rows = self._measure(torch.sigmoid(logits))
         for number, row in enumerate(rows):
             self.history.append(row | {"epoch": self.current_epoch, "train_loss": loss})
@@ -406,20 +413,25 @@ class MemberTraining(pl.LightningModule):
         rows = torch.cat([r for r, _ in self._collected])
         values = torch.cat([v for _, v in self._collected])
         self._collected.clear()
-        if not bool(torch.isfinite(values).all()):
-            raise FloatingPointError(
-                f"the net's output became NaN or infinite in epoch {self.current_epoch}: "
-                "lower lr, or check the features for extreme values"
-            )
         logits = torch.zeros(len(self._data.y), len(self._members), device=values.device)
         logits.scatter_(0, rows, values)
         if self.trainer.world_size > 1:
+            self._check_finite(logits)  # before a maximum hides it
             # a row repeated to fill a last batch holds the same value everywhere: the largest magnitude is that value
             low, high = logits.clone(), logits
             torch.distributed.all_reduce(low, torch.distributed.ReduceOp.MIN)
             torch.distributed.all_reduce(high, torch.distributed.ReduceOp.MAX)
             logits = torch.where(high > 0, high, low)
+        logits = logits.to(self._known.y.device)
+        self._check_finite(logits)
         return logits
+
+    def _check_finite(self, logits: Tensor) -> None:
+        if not bool(torch.isfinite(logits).all()):
+            raise FloatingPointError(
+                f"the net's output became NaN or infinite in epoch {self.current_epoch}: "
+                "lower lr, or check the features for extreme values"
+            )
 
     def _mean_training_loss(self) -> float:
         if not self._losses:
@@ -467,7 +479,7 @@ class MemberTraining(pl.LightningModule):
         return step, [self._cost_of(controller, self._members[i].validation, decided[:, i]) for i in steered]
 
     def _labels_of(self, every: np.ndarray[Any, Any]) -> dict[str, Any]:
-        data, rows = self._data, torch.as_tensor(every, device=self._data.y.device)
+        data, rows = self._known, torch.as_tensor(every, device=self._known.y.device)
         return {
             "labels": data.y[rows],
             "costs": None if data.costs is None else data.costs.rows(every),
@@ -497,17 +509,19 @@ class MemberTraining(pl.LightningModule):
         # sharded strategies gather the whole net here; elsewhere these are the net's own tensors
         prefix = "net."
         state = self.trainer.strategy.lightning_module_state_dict()
-        # every parameter of a net of many members has them in front
-        split = set() if len(chosen) == len(self._members) else {name for name, _ in self.net.named_parameters()}
-        picked = torch.as_tensor(chosen)
-        for name, value in state.items():
-            if not name.startswith(prefix):
-                continue
-            key = name.removeprefix(prefix)
-            if key in split and key in self.best_state:
-                self.best_state[key][picked] = value[picked]
-            else:
-                self.best_state[key] = value.detach().clone()
+        now = {name.removeprefix(prefix): value.detach() for name, value in state.items() if name.startswith(prefix)}
+        if not self.best_state:
+            self.best_state = {key: value.clone() for key, value in now.items()}
+        elif len(chosen) == len(self._members):  # all in one launch
+            torch._foreach_copy_([self.best_state[key] for key in now], list(now.values()))
+        else:
+            # every parameter of a net of many members has them in front
+            own, picked = {name for name, _ in self.net.named_parameters()}, torch.as_tensor(chosen)
+            for key, value in now.items():
+                if key in own:
+                    self.best_state[key][picked] = value[picked]
+                else:
+                    self.best_state[key].copy_(value)
 
     def _stop_when_patience_ends(self) -> None:
         patience = self._settings.patience

@@ -389,7 +389,7 @@ class _WatchedTraining(MemberTraining):
         """Move the data to the device, once."""
         self._move_data()
         for watch in self._watches:
-            watch.move(self.device)
+            watch.move(self._known.y.device)
 
     def train_dataloader(self) -> Any:
         """Return shuffled batches of row numbers, balanced where a member wants them so."""
@@ -464,7 +464,7 @@ class _WatchedTraining(MemberTraining):
             logits = torch.zeros(len(self._data.y), len(self._nets), device=rows.device)
             for part in torch.split(rows, self._settings.evaluation_batch_size):
                 logits.scatter_(0, part, self._logits(part).mean(2))
-            self._between |= self._steer(due, logits)
+            self._between |= self._steer(due, logits.to(self._known.y.device))
         self.train()
         self.negative_weight.copy_(self._weights_now())
 
@@ -481,7 +481,7 @@ class _WatchedTraining(MemberTraining):
             used, costs = controller.lambda_, own[0][1].row_costs
             step = controller.step(
                 scores[there, torch.as_tensor(columns, device=scores.device)],
-                self._data.y[there],
+                self._known.y[there],
                 costs=None if costs is None else costs.rows(rows),
             )
             actual = sum(t * n for t, n in zip(step.thresholds, step.sizes, strict=True)) / sum(step.sizes)
