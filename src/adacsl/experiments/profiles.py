@@ -122,7 +122,7 @@ PROFILES = {
         MODERN_RECIPES,
         ("random", "group"),
         Protocol(
-            epochs=15, batch_size=64, lr=3e-4, weight_decay=0.05, optimizer="adamw", schedule="cosine",
+            epochs=15, batch_size=128, lr=4e-4, weight_decay=0.05, optimizer="adamw", schedule="cosine",
             augment=True, image_size=64,
         ),
     ),
