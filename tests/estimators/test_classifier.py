@@ -29,6 +29,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
 from adacsl import AdaCSLClassifier, CostMatrix, EqualWidth, Interval
+from adacsl.estimators.images import as_images
 
 COSTS = CostMatrix(fp=1, fn=8)
 HISTORY = ["epoch", "fold", "target", "lambda", "weight", "threshold", "val_cost", "train_loss"]
@@ -849,6 +850,18 @@ def test_images_of_another_size_are_resized(tmp_path):
     assert clf.predict(np.repeat(np.repeat(X, 2, axis=1), 2, axis=2)).shape == (48,)
     with pytest.raises(ValueError, match="trained on images"):
         clf.predict(np.zeros((4, 5)))
+
+
+@pytest.mark.parametrize("validation", [0.25, "explicit"])
+def test_image_size_enlarges_arrays_too(validation):
+    X, y = pictures()
+    clf = quick_images(image_size=24, validation=(X[:16], y[:16]) if validation == "explicit" else validation)
+    clf.fit(X, y)
+    large = as_images(X, image_size=24).pixels
+    assert clf.image_shape_ == (24, 24, 3)
+    assert np.array_equal(clf.decision_scores(X), clf.decision_scores(large))
+    with pytest.raises(ValueError, match="image_size must be a positive number"):
+        quick_images(image_size=0).fit(X, y)
 
 
 def test_four_views_average_the_flips():

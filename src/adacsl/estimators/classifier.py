@@ -44,6 +44,9 @@ with requires("train"):
     from sklearn.utils.validation import check_is_fitted
     from torch import Tensor, nn
 
+FILE_SIZE = 64
+"""Side of images read from files, unless another is asked for."""
+
 HISTORY = ("epoch", "fold", "target", "lambda", "weight", "threshold", "val_cost", "train_loss")
 
 
@@ -95,8 +98,9 @@ class AdaCSLClassifier(CostClassifier):
         Training; "auto" depends on the data (see :func:`defaults_for`). ``patience=None``: no early stopping.
     weights : path, optional
         Local weights (.safetensors, .pth) of the image net's backbone.
-    image_size : int, default 64
-        Side to which images read from files are resized.
+    image_size : int, optional
+        Side to which images are resized; default: arrays keep their size, files become 64 x 64. Small pictures may be
+        enlarged: a net made for large ones then sees more in them, and takes longer.
     augment : bool or nn.Module, default True
         Random flips and small shifts of training images, on the device; or a module of your own, such as
         ``Augment(rotate=True)``, that maps a (B, C, H, W) batch of bytes to another.
@@ -178,7 +182,7 @@ class AdaCSLClassifier(CostClassifier):
         optimizer: Any = "auto",
         patience: int | str | None = "auto",
         weights: Any = None,
-        image_size: int = 64,
+        image_size: int | None = None,
         augment: bool | nn.Module = True,
         views: int = 1,
         device: str = "auto",
@@ -296,9 +300,10 @@ class AdaCSLClassifier(CostClassifier):
         return X, y
 
     def _read_images(self, X: Any, size: tuple[int, int] | None) -> Images:  # noqa: N803
-        """Read images; arrays keep their size unless ``size`` says otherwise, files are resized to ``image_size``."""
-        arrays = hasattr(X, "ndim")
-        return as_images(X, image_size=size if arrays or size is not None else self.image_size)
+        """Read images, of a size if one is given; without ``image_size`` arrays keep theirs."""
+        usual = None if hasattr(X, "ndim") else FILE_SIZE
+        wished = usual if self.image_size is None else self.image_size
+        return as_images(X, image_size=wished if size is None else size)
 
     def _members(self, targets: Sequence[float], folds: Sequence[tuple[Any, Any]]) -> list[Member]:
         """Return one member per target and fold; folds that train together share a controller."""
