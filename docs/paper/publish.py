@@ -9,7 +9,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from adacsl.experiments.paper_report import FIGURES, Grid, grids, to_markdown, write_figures
+from adacsl.experiments.paper_pictures import words_for
+from adacsl.experiments.paper_report import Grid, grids, to_markdown, write_pictures
 from adacsl.experiments.sheets import SHEETS, read_results
 
 HERE = Path(__file__).resolve().parent
@@ -33,17 +34,17 @@ def main(folder: Path = HERE) -> None:
     results = folder / "results"
     found: dict[str, list[Any]] = read_results(results) if results.is_dir() else {name: [] for name in SHEETS}
     tables = grids(found)
-    pictures = write_figures(found["figure1"], results)
+    pictures = write_pictures(found, results)
     parts = [HEAD]
     for sheet, (title, names) in SECTIONS.items():
         parts.append(f"## {title}\n")
         if not found[sheet]:
             parts.append("Not run yet.\n")
             continue
-        own = [grid for name in names for grid in tables if belongs(grid, name)]
-        parts += [to_markdown(grid) for grid in own]
-        if sheet == "figure1":
-            parts += [f"![{FIGURES[path.stem]}](results/{path.name})\n\n*{FIGURES[path.stem]}.*\n" for path in pictures]
+        shown = [path for path in pictures if path.stem.startswith(sheet)]
+        parts += [f"![{words_for(path)}](results/{path.name})\n" for path in shown]
+        parts += [f"*{words}.*\n" for words in dict.fromkeys(words_for(path) for path in shown)]
+        parts += [to_markdown(grid) for name in names for grid in tables if belongs(grid, name)]
     parts.append(about(results / "about.json"))
     (folder / "results.md").write_text("\n".join(parts), encoding="utf-8")
 

@@ -105,6 +105,30 @@ def test_the_claim_is_tested_pair_by_pair(wce, verdict):
     assert claim.percent == pytest.approx(100 * (wce - BASE).mean() / BASE.mean())
 
 
+def test_all_k_together_are_tested_on_the_mean_cost_of_each_run():
+    noise = np.asarray([0.05, -0.06, 0.055, -0.05, 0.01])
+    rows = runs({"adacsl": BASE, "wce": BASE + 0.03 + noise}) + runs({"adacsl": BASE, "wce": BASE + 0.034 - noise}, k=3)
+    rows += runs({"adacsl": [0.2], "wce": [0.9]}, k=5)  # four runs are missing there, so they count nowhere
+    found = {claim.k: claim for claim in claims(rows) if claim.k != 5}
+    assert [found[k].verdict for k in (1, 3, None)] == ["not confirmed", "not confirmed", "too few runs"]
+    found = {claim.k: claim for claim in claims([row for row in rows if row["k"] != 5])}
+    assert [found[k].verdict for k in (1, 3, None)] == ["not confirmed", "not confirmed", "confirmed"]
+    assert found[None].percent == pytest.approx(100 * 0.032 / BASE.mean())
+    assert "| all | confirmed | wce |" in to_markdown(grids(_results(table2=[r for r in rows if r["k"] != 5]))[-1])
+
+
+def test_variants_are_compared_with_the_reference_of_the_same_runs():
+    table2 = runs({"adacsl": BASE, "adacsl-last": 1.1 * BASE}, profile="modern")
+    rows = _results(table2=table2, ablations=runs({"adacsl-bins": 2 * BASE[:3]}, profile="modern"))
+    (grid,) = (grid for grid in grids(rows) if grid.name == "ablations")
+    by_method = {row[1]: row[-2:] for row in grid.rows}
+    gain = BASE[:3]
+    half = stats.t.ppf(0.975, 2) * gain.std(ddof=1) * math.sqrt(1 / 3 + 0.25) / gain.mean() * 100
+    assert by_method["adacsl"] == ("5", "-")
+    assert by_method["adacsl-bins"] == ("3", f"100 % ({100 - half:.0f} to {100 + half:.0f})")
+    assert by_method["adacsl-last"][1].startswith("10 % (")
+
+
 def test_one_run_proves_nothing():
     (claim,) = claims(runs({"adacsl": [0.3], "wce": [0.4]}))
     assert claim.verdict == "too few runs"
@@ -211,12 +235,13 @@ def test_the_report_is_written_from_csv_files_alone(full, tmp_path):
         sheet.start(rows)
     made = write_report(tmp_path / "in", tmp_path / "out")
     names = {path.name for path in made}
-    assert names == {"table1.tex", "table2.tex", "ablations.tex", "figure1a.png", "figure1b.png", "paper.html"}
+    pictures = {"figure1a.png", "figure1b.png", "table2-ham10k-paper.png", "table2-ham10k-modern.png"}
+    assert names == {"table1.tex", "table2.tex", "ablations.tex", "paper.html"} | pictures
     for path in made:
         assert path.stat().st_size > 300
     assert (tmp_path / "out/figure1a.png").read_bytes().startswith(b"\x89PNG")
     page = (tmp_path / "out/paper.html").read_text()
-    assert page.count("data:image/png;base64,") == 2
+    assert page.count("data:image/png;base64,") == 4
     assert not re.search(r'(src|href)="http', page)
 
 

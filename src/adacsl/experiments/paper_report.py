@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import html
-import importlib.util
 import math
 import re
 from collections.abc import Iterable, Sequence
@@ -15,6 +14,7 @@ import numpy as np
 from scipy import stats
 
 from adacsl.experiments.paper_figures import DATASETS, TABLE_1, TITLES, normalized
+from adacsl.experiments.paper_pictures import draw_epochs, draw_methods, words_for
 from adacsl.experiments.profiles import ABLATIONS, PROFILES, VALIDATION_SHARES, validation_recipes
 from adacsl.experiments.sheets import Row, read_results
 from adacsl.experiments.statistics import pairwise, summarise
@@ -71,7 +71,7 @@ class Claim(NamedTuple):
     dataset: str
     profile: str
     split: str
-    k: int
+    k: int | None  # None: the mean over all k
     verdict: str  # confirmed, not confirmed, refuted or too few runs
     rival: str  # the cheapest of the others
     percent: float  # how much dearer that one is than AdaCSL
@@ -81,22 +81,31 @@ class Claim(NamedTuple):
 
 
 def claims(rows: Sequence[Row]) -> list[Claim]:
-    """Test the paper's claim in every row.
+    """Test the paper's claim in every row, and for the mean over all k, which a few runs tell more about.
 
     Confirmed: every rival is significantly dearer than AdaCSL. Refuted: a rival is significantly cheaper. Not
     confirmed: anything between.
     """
     frame, found = pd.DataFrame(rows), []
     for contest, profile, champion, rivals in CONTESTS:
-        of_profile = frame[frame["profile"] == profile]
-        for (dataset, split, k), block in cast("Any", of_profile.groupby(["dataset", "split", "k"], sort=False)):
-            present = block[block["method"].isin([champion, *rivals])]
-            if champion in set(present["method"]) and present["method"].nunique() > 1:
-                found.append(_judge(present, champion, (contest, str(dataset), profile, str(split), int(k))))
+        contenders = frame[(frame["profile"] == profile) & frame["method"].isin([champion, *rivals])]
+        for (dataset, split), block in cast("Any", contenders.groupby(["dataset", "split"], sort=False)):
+            views: list[tuple[int | None, Any]] = [(int(k), part) for k, part in block.groupby("k", sort=False)]
+            if len(views) > 1:
+                views.append((None, _mean_over_k(block)))
+            for k, part in views:
+                if champion in set(part["method"]) and part["method"].nunique() > 1:
+                    found.append(_judge(part, champion, (contest, str(dataset), profile, str(split), k)))
     return found
 
 
-def _judge(block: pd.DataFrame, champion: str, about: tuple[str, str, str, str, int]) -> Claim:
+def _mean_over_k(block: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per method and seed that was run for every k."""
+    wide = block.pivot_table(index=["dataset", "method", "seed"], columns="k", values="normalized_cost").dropna()
+    return wide.mean(axis=1).rename("normalized_cost").reset_index().assign(k=0)
+
+
+def _judge(block: pd.DataFrame, champion: str, about: tuple[str, str, str, str, int | None]) -> Claim:
     others = pairwise(_as_results(block), champion, measure="normalized_cost")
     nearest = others.sort_values("difference", kind="stable").iloc[0]
     if others["pairs"].min() < 2:
@@ -129,7 +138,7 @@ def grids(results: dict[str, list[Row]]) -> list[Grid]:
         table = summary(results["table2"])
         found += [_overview(table), *_method_grids(table), _claim_grid(claims(results["table2"]))]
     if results["ablations"]:
-        found.append(_ablation_grid(summary([*results["table2"], *results["ablations"]])))
+        found.append(_ablation_grid([*results["table2"], *results["ablations"]]))
     if results["table1"]:
         found += [_subgroup_grid(results["table1"]), _subgroup_totals(results["table1"])]
     return found
@@ -164,55 +173,80 @@ def _method_grids(table: pd.DataFrame) -> list[Grid]:
             rows.append((name, *ours, *printed))
         header = ("method", *(f"k = {k}" for k in factors))
         header += tuple(f"paper, k = {k}" for k in factors) if profile == "paper" else ()
-        runs = int(block["n"].max())
+        few, runs = int(block["n"].min()), int(block["n"].max())
         title = f"{dataset}, profile {profile}, {'split by group' if split == 'group' else 'random split'}"
-        note = f"Normalised cost, means of {runs} runs with 95 % intervals."
+        note = f"Normalised cost, means of {runs if few == runs else f'{few} to {runs}'} runs with 95 % intervals."
         found.append(Grid(_slug("table2", dataset, profile, split), title, header, rows, note))
     return found
 
 
 def _claim_grid(found: Sequence[Claim]) -> Grid:
     rows = [
-        (c.dataset, c.profile, c.split, c.contest, str(c.k), c.verdict, c.rival, _percent(c), _p(c.p)) for c in found
+        (c.dataset, c.profile, c.split, c.contest, _factor(c.k), c.verdict, c.rival, _per_cent(*c[7:10]), _p(c.p))
+        for c in found
     ]
     header = ("data", "profile", "split", "contest", "k", "claim", "cheapest rival", "dearer by", "p")
     note = (
         "Confirmed: every rival is significantly dearer (paired corrected t-tests, Holm, 5 %). Refuted: a rival is "
-        "significantly cheaper. Not confirmed: neither."
+        "significantly cheaper. Not confirmed: neither. k = all: the mean cost over the k of each run."
     )
     return Grid("claims", 'The claim "AdaCSL is cheapest", row by row', header, rows, note)
 
 
-def _percent(claim: Claim) -> str:
-    if not math.isfinite(claim.percent):
+def _factor(k: int | None) -> str:
+    return "all" if k is None else str(k)
+
+
+def _per_cent(mean: float, low: float, high: float) -> str:
+    if not math.isfinite(mean):
         return "-"
-    if not math.isfinite(claim.percent_low):
-        return f"{claim.percent:.0f} %"
-    return f"{claim.percent:.0f} % ({claim.percent_low:.0f} to {claim.percent_high:.0f})"
+    return f"{mean:z.0f} %" if not math.isfinite(low) else f"{mean:z.0f} % ({low:z.0f} to {high:z.0f})"
 
 
 def _p(p: float) -> str:
     return "-" if not math.isfinite(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def _ablation_grid(table: pd.DataFrame) -> Grid:
+def _ablation_grid(results: Sequence[Row]) -> Grid:
     groups = {"reference": ["adacsl"], "target": ["adacsl-target-bayes", "adacsl-target-middle"]}
     for name, recipes in ABLATIONS.items():
         groups.setdefault(name, []).extend(recipe.name for recipe in recipes)
     groups["validation"] = [recipe.name for share in VALIDATION_SHARES for recipe in validation_recipes(share)]
     groups["select"] = ["adacsl-last", "ce-bayes", "ce-bayes-last", "wce", "wce-last"]
+    table = summary(results)
     table = table[(table["profile"] == "modern") & (table["split"] == "random")]
     dataset = str(table["dataset"].iloc[0])
+    table = table[table["dataset"] == dataset]
     factors = sorted(table["k"].unique().tolist())
-    present = set(table[table["dataset"] == dataset]["method"])
+    runs = table.groupby("method")["n"].min()
+    against = _against_reference(
+        [r for r in results if (r["dataset"], r["profile"], r["split"]) == (dataset, "modern", "random")]
+    )
     rows = [
-        (group, method, *(_entry(table, dataset, k, "modern", "random", method) for k in factors))
+        (
+            group,
+            method,
+            *(_entry(table, dataset, k, "modern", "random", method) for k in factors),
+            str(runs[method]),
+            against.get(method, "-"),
+        )
         for group, methods in groups.items()
         for method in methods
-        if method in present
+        if method in runs.index
     ]
-    header = ("question", "method", *(f"k = {k}" for k in factors))
-    return Grid("ablations", f"Ablations on {dataset}, profile modern, random split", header, rows, "Normalised cost.")
+    header = ("question", "method", *(f"k = {k}" for k in factors), "runs", "dearer than adacsl")
+    note = "Normalised cost. Last column: the mean over all k against the reference of the same runs (95 % intervals)."
+    return Grid("ablations", f"Ablations on {dataset}, profile modern, random split", header, rows, note)
+
+
+def _against_reference(results: Sequence[Row], reference: str = "adacsl") -> dict[str, str]:
+    """Return how much dearer each method is than the reference, on the runs that both have for every k."""
+    means = _mean_over_k(pd.DataFrame(results))
+    if reference not in set(means["method"]):
+        return {}
+    others = pairwise(_as_results(means), reference, measure="normalized_cost")
+    numbers = zip(others["recipe"], others["percent"], others["percent_low"], others["percent_high"], strict=True)
+    return {str(method): _per_cent(*three) for method, *three in numbers}
 
 
 def _subgroup_grid(rows: Sequence[Row]) -> Grid:
@@ -341,7 +375,7 @@ def to_html(grids_: Iterable[Grid], pictures: Sequence[Path]) -> str:
         )
     for picture in pictures:
         content = base64.b64encode(picture.read_bytes()).decode()
-        words = html.escape(FIGURES[picture.stem])
+        words = html.escape(words_for(picture))
         image = f'<img src="data:image/png;base64,{content}" alt="{words}">'
         parts.append(f"<figure>{image}<figcaption>{words}</figcaption></figure>")
     return PAGE.replace("BODY", "\n".join(parts))
@@ -358,51 +392,11 @@ BODY
 </body></html>
 """
 
-FIGURES = {
-    "figure1a": "Figure 1(a): the cheapest threshold of the validation data by epoch, for each cost ratio; T' is 0.5",
-    "figure1b": "Figure 1(b): cost of training (dashed) and validation data by epoch, for each cost ratio",
-}
 
-
-def write_figures(rows: Sequence[Row], folder: Path) -> list[Path]:
-    """Draw Figure 1 as PNG files, one column for each data set and profile; nothing where matplotlib is missing."""
-    if not rows or importlib.util.find_spec("matplotlib") is None:
-        return []
-    frame = pd.DataFrame(rows)
-    frame = frame[frame["split"] == "random"]
-    views = list(frame.groupby(["dataset", "profile"], sort=False))
-    made = []
-    for name in FIGURES if views else ():
-        path = folder / f"{name}.png"
-        _draw(views, path, thresholds=name == "figure1a")
-        made.append(path)
-    return made
-
-
-def _draw(views: Sequence[Any], path: Path, *, thresholds: bool) -> None:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415  an optional package
-    from matplotlib.figure import Figure  # noqa: PLC0415
-
-    figure = Figure(figsize=(5.0 * len(views), 3.6), layout="constrained")
-    FigureCanvasAgg(figure)
-    for place, ((dataset, profile), block) in enumerate(views):
-        axes = figure.add_subplot(1, len(views), place + 1)
-        for number, (k, part) in enumerate(block.groupby("k")):
-            color = f"C{number}"
-            if thresholds:
-                for _, run in part.groupby("seed"):
-                    axes.plot(run["epoch"] + 1, run["threshold"], color=color, alpha=0.25, linewidth=0.8)
-                mean = part.groupby("epoch")["threshold"].mean()
-                axes.plot(mean.index + 1, mean, color=color, label=f"k = {k}")
-            else:
-                mean = part.groupby("epoch")[["train_cost", "val_cost"]].mean()
-                axes.plot(mean.index + 1, mean["train_cost"], color=color, linestyle="--")
-                axes.plot(mean.index + 1, mean["val_cost"], color=color, label=f"k = {k}")
-        if thresholds:
-            axes.axhline(0.5, color="0.5", linewidth=0.8)
-        axes.set(title=f"{dataset}, {profile}", xlabel="epoch", ylabel="T_actual" if thresholds else "cost per row")
-        axes.legend(frameon=False)
-    figure.savefig(path, dpi=120, metadata={"Software": None})
+def write_pictures(results: dict[str, list[Row]], folder: Path) -> list[Path]:
+    """Draw Table 2 and Figure 1 as PNG files and return their paths; none where matplotlib is missing."""
+    made = draw_methods(summary(results["table2"]), folder) if results["table2"] else []
+    return made + (draw_epochs(results["figure1"], folder) if results["figure1"] else [])
 
 
 def write_report(results: Path, folder: Path) -> list[Path]:
@@ -417,7 +411,7 @@ def write_report(results: Path, folder: Path) -> list[Path]:
             path = folder / f"{part}.tex"
             path.write_text("\n".join(to_latex(grid) for grid in own), encoding="utf-8")
             made.append(path)
-    pictures = write_figures(found["figure1"], folder)
+    pictures = write_pictures(found, folder)
     page = folder / "paper.html"
     page.write_text(to_html(tables, pictures), encoding="utf-8")
     return [*made, *pictures, page]
@@ -437,6 +431,6 @@ __all__ = [
     "to_html",
     "to_latex",
     "to_markdown",
-    "write_figures",
+    "write_pictures",
     "write_report",
 ]

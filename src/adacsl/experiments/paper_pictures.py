@@ -1,0 +1,133 @@
+"""Pictures of the reproduced tables and figures, where matplotlib is installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from adacsl.experiments.paper_figures import TITLES, normalized
+from adacsl.experiments.profiles import PROFILES
+from adacsl.experiments.sheets import Row
+from adacsl.extras import requires
+
+with requires("compare"):
+    import pandas as pd
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WORDS = {
+    "figure1a": "Figure 1(a): the cheapest threshold of the validation data by epoch, for each cost ratio; T' is 0.5",
+    "figure1b": "Figure 1(b): cost of training (dashed) and validation data by epoch, for each cost ratio",
+    "table2": "Table 2: normalised cost by method, mean and 95 % interval; the dashed line is the paper's AdaCSL",
+}
+
+
+def words_for(picture: Path) -> str:
+    """Return what a picture shows."""
+    return WORDS[picture.stem.partition("-")[0]]
+
+
+def draw_epochs(rows: Sequence[Row], folder: Path) -> list[Path]:
+    """Draw Figure 1, a panel for each data set and profile."""
+    frame = pd.DataFrame(rows)
+    views = list(frame[frame["split"] == "random"].groupby(["dataset", "profile"], sort=False))
+    if not views or not can_draw():
+        return []
+    return [
+        _draw_figure(views, folder / f"{name}.png", thresholds=name == "figure1a") for name in ("figure1a", "figure1b")
+    ]
+
+
+def draw_methods(table: pd.DataFrame, folder: Path) -> list[Path]:
+    """Draw Table 2, a picture for each data set and profile, a panel for each k."""
+    if not can_draw():
+        return []
+    made = []
+    for (dataset, profile), block in cast("Any", table[table["split"] == "random"].groupby(["dataset", "profile"])):
+        path = folder / f"table2-{str(dataset).lower()}-{profile}.png"
+        _draw_methods(block, str(dataset), str(profile), path)
+        made.append(path)
+    return made
+
+
+def can_draw() -> bool:
+    """Tell whether matplotlib is installed."""
+    return importlib.util.find_spec("matplotlib") is not None
+
+
+def _draw_figure(views: Sequence[Any], path: Path, *, thresholds: bool) -> Path:
+    columns = min(2, len(views))
+    lines = math.ceil(len(views) / columns)
+    figure = _new_figure(4.6 * columns, 3.2 * lines)
+    for place, ((dataset, profile), block) in enumerate(views):
+        axes = figure.add_subplot(lines, columns, place + 1)
+        for number, (k, part) in enumerate(block.groupby("k")):
+            color, mean = f"C{number}", part.groupby("epoch")[["threshold", "train_cost", "val_cost"]].mean()
+            if thresholds:
+                for _, run in part.groupby("seed"):
+                    axes.plot(run["epoch"] + 1, run["threshold"], color=color, alpha=0.25, linewidth=0.8)
+            else:
+                axes.plot(mean.index + 1, mean["train_cost"], color=color, linestyle="--")
+            axes.plot(mean.index + 1, mean["threshold" if thresholds else "val_cost"], color=color, label=f"k = {k}")
+        if thresholds:
+            axes.axhline(0.5, color="0.5", linewidth=0.8)
+        else:
+            axes.set_ylim(bottom=0.0)
+        axes.set(title=f"{dataset}, {profile}", xlabel="epoch", ylabel="T_actual" if thresholds else "cost per row")
+        axes.locator_params(axis="x", integer=True)
+        axes.legend(frameon=False, ncols=3, fontsize="small")
+    return _save(figure, path)
+
+
+def _draw_methods(block: pd.DataFrame, dataset: str, profile: str, path: Path) -> None:
+    order = [recipe.name for recipe in PROFILES[profile].recipes if recipe.name in set(block["method"])]
+    factors = sorted(block["k"].unique().tolist())
+    figure = _new_figure(3.1 * len(factors) + 1.2, 0.27 * len(order) + 1.0)
+    first: Axes | None = None
+    for place, k in enumerate(factors):
+        axes = figure.add_subplot(1, len(factors), place + 1, sharey=first)
+        first = first or axes
+        part = block[block["k"] == k].set_index("method")
+        for line, method in enumerate(order):
+            if method in part.index:
+                _draw_interval(axes, part.loc[method], line, own=method.startswith("adacsl"))
+        theirs = normalized(dataset, int(k), "adacsl")
+        if theirs is not None:
+            axes.axvline(theirs, color="0.4", linewidth=0.9, linestyle="--")
+        names = [TITLES.get(name, name) if profile == "paper" else name for name in order]
+        axes.set_yticks(range(len(order)), names)
+        axes.tick_params(axis="y", labelleft=place == 0)
+        axes.set_ylim(len(order) - 0.5, -0.5)
+        axes.set_xlim(left=0.0)
+        axes.grid(axis="x", alpha=0.3)
+        axes.set(title=f"{dataset}, {profile}, k = {k}", xlabel="normalised cost")
+    _save(figure, path)
+
+
+def _draw_interval(axes: Axes, row: Any, line: int, *, own: bool) -> None:
+    color = "C3" if own else "C0"
+    if math.isfinite(row["low"]):
+        axes.plot([row["low"], row["high"]], [line, line], color=color, linewidth=1.2)
+    axes.plot([row["mean"]], [line], "o", color=color, markersize=5)
+
+
+def _new_figure(width: float, height: float) -> Figure:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415  an optional package
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def _save(figure: Figure, path: Path) -> Path:
+    figure.savefig(path, dpi=120, metadata={"Software": None})
+    return path
+
+
+__all__ = ["can_draw", "draw_epochs", "draw_methods", "words_for"]
