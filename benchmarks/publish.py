@@ -178,7 +178,9 @@ lost comparisons are listed like the others. "95 %" is Student's interval of the
 different splits overlap, so it is somewhat too narrow.
 """
 
-HAM_BARS = {"single": {1: 0.36, 3: 0.53, 5: 0.61}, "cv=5": {1: 0.31, 3: 0.48, 5: 0.56}}
+CROSS_FITTED = {1: 0.31, 3: 0.48, 5: 0.56}
+HAM_BARS = {"single": {1: 0.36, 3: 0.53, 5: 0.61}, "cv=5": CROSS_FITTED, "cv=5 auto": CROSS_FITTED}
+HAM_MODES = {"single": "one split", "cv=5": "cv=5, T' = 0.5", "cv=5 auto": 'cv=5, target="auto"'}
 TABLE_BAR = 0.95
 YARDSTICK = "wce-single"
 MODES = {
@@ -220,9 +222,9 @@ def all_bars(studies: dict[str, dict[str, Any]], runs: dict[str, dict[str, Any]]
     rows = studies.get("ham10k_image", {}).get("rows", [])
     for mode, of_k in HAM_BARS.items():
         for k, bar in of_k.items():
-            costs = pick(rows, "normalized_cost", mode=mode, k=k)
+            costs = pick(rows, "mean_test_cost", mode=mode, k=k)
             value = statistics.mean(costs) if costs else None
-            what = f"HAM10K, normalised cost, {'one split' if mode == 'single' else mode}, k = {k}"
+            what = f"HAM10K, normalised cost, {HAM_MODES[mode]}, k = {k}"
             bars.append({"kind": "cost", "what": what, "value": value, "bar": bar, "splits": len(costs), "needed": 3})
     tables = studies.get("tables", {}).get("rows", [])
     cells = table_cells(tables, "adacsl-cv")
@@ -398,8 +400,10 @@ def image_section(name: str, study: dict[str, Any] | None) -> str:
         return f"{head}Not measured yet with this version.\n"
     lines = [
         "64 x 64 pixels, ResNet-18 from local ImageNet weights. 65 / 15 / 20 % of the rows train, adapt and test; with "
-        "cv=5 the first two parts do both. Costs are inverse priors, misses k times dearer, and normalised: 1 is the "
-        "best constant decision." + ("" if name == "ham10k_image" else " No bar was set for these splits."),
+        "cv=5 the first two parts do both. Costs are inverse priors, misses k times dearer, and normalised as the "
+        "paper's: the total over the number of test rows, 1 for calling everything positive. In the second table the "
+        "cost relative to the better constant decision on each test split: higher at k = 1, where two constants cost "
+        "about 1 and the luckier one less." + ("" if name == "ham10k_image" else " No bar was set for these splits."),
         "",
         provenance(study, name),
         "| | k | splits | normalised cost | sd | 95 % | bar |",
@@ -407,23 +411,27 @@ def image_section(name: str, study: dict[str, Any] | None) -> str:
     ]
     groups = sorted({(row["mode"], row["k"]) for row in study["rows"]}, key=lambda g: (g[0] != "single", g))
     for mode, k in groups:
-        values = pick(study["rows"], "normalized_cost", mode=mode, k=k)
+        values = pick(study["rows"], "mean_test_cost", mode=mode, k=k)
         bar = HAM_BARS.get(mode, {}).get(int(k)) if name == "ham10k_image" else None
         met = "-" if bar is None else f"{bar:g}, {'met' if statistics.mean(values) <= bar else '**missed**'}"
-        lines.append(f"| {mode} | {k:g} | {len(values)} | {mean_sd_interval(values)} | {met} |")
+        lines.append(f"| {HAM_MODES.get(mode, mode)} | {k:g} | {len(values)} | {mean_sd_interval(values)} | {met} |")
     lines += [
         "",
-        "| | k | accuracy | test cost | estimated cost | test / estimated | calibration error | seconds |",
+        "| | k | accuracy | relative to constant | estimated cost | test / estimated | calibration error | seconds |",
         "|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for mode, k in groups:
-        accuracy, test, estimated, error, seconds = (
+        accuracy, relative, test, estimated, error, seconds = (
             statistics.mean(pick(study["rows"], column, mode=mode, k=k))
-            for column in ("accuracy", "mean_test_cost", "estimated_cost", "calibration_error", "seconds")
-        )
+            for column in (
+                "accuracy", "relative_cost", "mean_test_cost", "estimated_cost", "calibration_error", "seconds",
+            )
+        )  # fmt: skip
         ratio = f"{test / estimated:.2f}" if estimated else "-"
-        costs = f"{test:.3f} | {estimated:.3f} | {ratio}"
-        lines.append(f"| {mode} | {k:g} | {accuracy:.3f} | {costs} | {error:.3f} | {seconds:.0f} |")
+        costs = f"{relative:.3f} | {estimated:.3f} | {ratio}"
+        lines.append(
+            f"| {HAM_MODES.get(mode, mode)} | {k:g} | {accuracy:.3f} | {costs} | {error:.3f} | {seconds:.0f} |"
+        )
     lines.append('\n"Test / estimated" above 1: `estimated_cost_` was too low.')
     return head + "\n".join(lines) + "\n"
 

@@ -21,6 +21,7 @@ HEAD = """\
 
 Normalised cost: 0 is flawless, 1 is calling everything positive. Means over random splits with 95 % intervals of the
 corrected resampled t-test (Nadeau and Bengio 2003). How it was run: [Reproduce it](reproduce.md).
+What it means: [Discussion](discussion.md).
 """
 SECTIONS = {
     "table2": ("Table 2", ("overview", "claims", "table2")),

@@ -37,7 +37,7 @@ def without_training(monkeypatch):
         for cell in cells:
             ran.append(cell)
             assert cell.data in tasks
-            metrics = {"total_cost": 40.0 + cell.seed, "normalized_cost": 0.5, "accuracy": 0.75, "epoch": 1.0}
+            metrics = {"total_cost": 40.0 + cell.seed, "cost": 0.5, "accuracy": 0.75, "epoch": 1.0}
             history = [{"epoch": 0, "fold": 0, "lambda": 1.0, "threshold": 0.4, "train_cost": 0.3, "val_cost": 0.4}]
             scores = np.zeros(2, np.float32)
             yield CellResult(cell, metrics, scores, scores > 0.5, 0.5, history, 1.5)
