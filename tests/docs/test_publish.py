@@ -39,8 +39,8 @@ def write(checkout, name, rows):
 
 def image_rows(costs, mode="single", k=1):
     return [
-        {"split_by": "image", "mode": mode, "k": k, "split": i, "normalized_cost": cost, "accuracy": 0.8,
-         "mean_test_cost": 0.3, "estimated_cost": 0.25, "calibration_error": 0.04, "seconds": 10}
+        {"split_by": "image", "mode": mode, "k": k, "split": i, "relative_cost": 0.33, "accuracy": 0.8,
+         "mean_test_cost": cost, "estimated_cost": 0.25, "calibration_error": 0.04, "seconds": 10}
         for i, cost in enumerate(costs)
     ]  # fmt: skip
 
@@ -74,11 +74,11 @@ def test_image_costs_with_interval_and_bars(checkout):
     (checkout / "benchmarks/results/ham10k_image.meta.json").write_text(json.dumps(meta))
     page, readme = run(checkout)
     reach = 4.303 * 0.04 / math.sqrt(3)
-    assert f"| single | 1 | 3 | **0.340** | 0.040 | {0.34 - reach:.3f} to {0.34 + reach:.3f} | 0.36, met |" in page
+    assert f"| one split | 1 | 3 | **0.340** | 0.040 | {0.34 - reach:.3f} to {0.34 + reach:.3f} | 0.36, met |" in page
     assert "| 0.31, **missed** |" in page
     assert "`python made_up.py`\n\n2031-01-02; a device; splits (seeds) 0, 1, 2;" in page
-    assert "| single | 1 | 0.800 | 0.300 | 0.250 | 1.20 | 0.040 | 10 |" in page
-    assert "cv=5, k = 1 | 0.500 | 0.31 | **missed** |" in readme
+    assert "| one split | 1 | 0.800 | 0.330 | 0.250 | 1.36 | 0.040 | 10 |" in page
+    assert "cv=5, T' = 0.5, k = 1 | 0.500 | 0.31 | **missed** |" in readme
     assert "k = 5 | - | 0.56 | not measured yet |" in readme
 
 
@@ -86,7 +86,7 @@ def test_too_few_splits_are_said(checkout):
     write(checkout, "ham10k_image.csv", image_rows([0.30]))
     page, _ = run(checkout)
     assert "| 0.300 | 0.36 | met, but only 1 of 3 splits |" in page
-    assert "| single | 1 | 1 | **0.300** | - | - |" in page
+    assert "| one split | 1 | 1 | **0.300** | - | - |" in page
     assert "date not recorded; device not recorded" in page
 
 
