@@ -235,6 +235,38 @@ def test_images_train_one_net_at_a_time():
     assert all(np.isfinite(one.decided.scores).all() for one in done)
 
 
+@pytest.mark.parametrize("views", [1, 4])
+def test_test_images_are_scored_in_the_epochs_that_are_kept(views, monkeypatch):
+    scored = []
+    score = nets._WatchedTraining._score_test
+
+    def spy(self, watches):
+        score(self, watches)
+        for watch in watches:
+            self.eval()
+            with torch.no_grad():
+                x = self.prepare(self._data.x[torch.from_numpy(watch.test)])
+                flips = [(), (2,), (3,), (2, 3)][:views]
+                net = self.net.net if views == 4 else self.net
+                expected = torch.stack([net(x.flip(dims) if dims else x)[:, 0] for dims in flips]).mean(0)
+            torch.testing.assert_close(watch.test_logits, expected + watch.shift, rtol=1e-4, atol=1e-5)
+            scored.append((watch.use.select, self.current_epoch))
+
+    monkeypatch.setattr(nets._WatchedTraining, "_score_test", spy)
+    task, few = made_pictures(), Protocol(epochs=4, batch_size=16, device="cpu", views=views)
+    split = make_split(task, few, 0)
+    recipes = [RECIPES["adacsl"], Recipe("last", loss="weighted", adapt=Whole(), select="last")]
+    uses = [Use.of(recipe, Cell("pictures", 4.0, recipe.name, 0)) for recipe in recipes]
+    best, last = run_nets(task, split, 0, {Training.of(recipes[0], 4.0): uses}, few)
+    costs = [row["val_cost"] for row in best.history]
+    falls = [epoch for epoch, cost in enumerate(costs) if cost < min(costs[:epoch], default=math.inf)]
+    assert [epoch for select, epoch in scored if select == "best"] == falls
+    assert sum(select == "last" for select, _ in scored) == 1
+    assert best.extra["epoch"] == falls[-1]
+    assert last.extra["epoch"] == 3
+    assert (len(best.decided.scores), len(last.decided.scores)) == (len(split.test),) * 2
+
+
 def test_cross_fitting_images_averages_nets_that_adapt_on_their_own():
     task = made_pictures()
     quick = Protocol(epochs=1, batch_size=16, device="cpu")
@@ -449,6 +481,7 @@ def test_the_protocol_decides_about_size_optimiser_schedule_and_augmentation(mon
         ({"optimizer": "adam"}, "optimizer must be one of auto, adamw, sgd, plain-sgd, got 'adam'"),
         ({"schedule": "step"}, "schedule must be one of cosine, constant"),
         ({"image_size": 4}, "image_size must be None or a side of at least 8"),
+        ({"views": 2}, "views must be 1 or 4, got 2"),
     ],
 )
 def test_protocols_that_make_no_sense_are_refused(settings, message):

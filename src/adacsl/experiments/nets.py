@@ -44,7 +44,7 @@ from adacsl.experiments.deciding import Finished, Scored, Use, at_ratio, bayes_l
 from adacsl.experiments.protocol import Protocol, make_folds
 from adacsl.experiments.recipes import Loss, Recipe, Resample, Target
 from adacsl.extras import requires
-from adacsl.torch.augment import Augment, ChannelsFirst
+from adacsl.torch.augment import Augment, ChannelsFirst, FlipAverage
 from adacsl.torch.resnet import Normalise, load_backbone, named_network
 from adacsl.torch.tablenet import TableNet
 
@@ -317,6 +317,8 @@ def _train_image_net(
     if protocol.weights is not None:
         load_backbone(module, protocol.weights)
     module = module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    if protocol.views == 4:
+        module = FlipAverage(module)
     augment = [Augment(rotate=protocol.rotate)] if protocol.augment else []
     prepare = nn.Sequential(ChannelsFirst(), *augment, Normalise())
     with _tuned_convolutions():
@@ -380,9 +382,12 @@ class _WatchedTraining(MemberTraining):
         self._constant_lr = schedule == "constant"
         self._batches_seen = 0
         self._between: dict[int, dict[str, float]] = {}  # where controllers that step between batches are
+        # images take long to score: a net on its own scores the test rows of the epochs that are kept, and no others
+        self._scores_test_later = prepare is not None
         looked_at: list[list[NDArray[np.int64]]] = [[] for _ in nets]
         for watch in watches:
-            looked_at[watch.column] = [watch.validation, watch.test, watch.sample]
+            test = watch.test[:0] if self._scores_test_later else watch.test
+            looked_at[watch.column] = [watch.validation, test, watch.sample]
         self._validation_rows = side_by_side([np.concatenate(parts) for parts in looked_at])
 
     def on_fit_start(self) -> None:
@@ -445,12 +450,37 @@ class _WatchedTraining(MemberTraining):
             if net.every is not None:
                 controller = net.member.controller
                 steps[id(controller)] = self._between.get(id(controller), {}) | {"lambda": controller.lambda_}
+        kept = []
         for watch in self._watches:
-            watch.look(logits[:, watch.column], self.current_epoch, steps.get(id(watch.net.member.controller)))
+            step = steps.get(id(watch.net.member.controller))
+            if watch.look(logits[:, watch.column], self.current_epoch, step):
+                kept.append(watch)
+        if self._scores_test_later:
+            self._score_test([watch for watch in kept if watch.use.select == "best"])
         self.negative_weight.copy_(self._weights_now())
         patience = self._settings.patience
         if patience is not None and all(watch.tired(self.current_epoch, patience) for watch in self._watches):
             self.trainer.should_stop = True
+
+    def on_train_end(self) -> None:
+        """Score the test rows with the last epoch's net, for those who want it."""
+        if self._scores_test_later:
+            self._score_test([watch for watch in self._watches if watch.use.select == "last"])
+        super().on_train_end()
+
+    def _score_test(self, watches: Sequence[_Watch]) -> None:
+        """Let these watches, of one net, keep the test scores of the net as it is."""
+        if not watches:
+            return
+        rows = torch.from_numpy(watches[0].test).to(self._data.y.device)
+        before = self.training
+        self.eval()
+        with torch.no_grad(), self.trainer.precision_plugin.forward_context():
+            parts = torch.split(rows[:, None], self._settings.evaluation_batch_size)
+            logits = torch.cat([self._logits(part).mean(2)[:, 0] for part in parts]).cpu()
+        self.train(before)
+        for watch in watches:
+            watch.keep_test(logits)
 
     def _before_batch(self) -> None:
         """Step the controllers whose turn it is after so many batches."""
@@ -535,8 +565,8 @@ class _Watch:
         self._test_rows = torch.as_tensor(self.test, device=device)
         self._positive = torch.as_tensor(self.labels[self.validation], device=device)
 
-    def look(self, logits: Tensor, epoch: int, step: dict[str, float] | None) -> None:
-        """Measure an epoch, and keep its scores if it is the cheapest so far."""
+    def look(self, logits: Tensor, epoch: int, step: dict[str, float] | None) -> bool:
+        """Measure an epoch, keep its scores if it is the cheapest so far, and tell whether it is."""
         logits = logits + self.shift
         cost, cut = self._validation_cost(logits)
         row = {
@@ -546,10 +576,16 @@ class _Watch:
             "train_cost": self._cost("sample", logits, cut),
         }
         self.history.append(row | (step or {}))
-        if cost < self.best_cost or self.use.select == "last":
-            self.best_cost, self.best_epoch = cost, epoch
-            self.validation_logits = logits[self._parts["validation"][0]].cpu()
-            self.test_logits = logits[self._test_rows].cpu()
+        if cost >= self.best_cost and self.use.select == "best":
+            return False
+        self.best_cost, self.best_epoch = cost, epoch
+        self.validation_logits = logits[self._parts["validation"][0]].cpu()
+        self.test_logits = logits[self._test_rows].cpu()
+        return True
+
+    def keep_test(self, logits: Tensor) -> None:
+        """Keep test scores that were computed apart."""
+        self.test_logits = logits + self.shift
 
     def tired(self, epoch: int, patience: int) -> bool:
         """Tell whether nothing got better for a long time."""

@@ -32,6 +32,8 @@ class Protocol:
         Turn training images by quarter turns too, where they have no up and down.
     augment : bool
         Flip, shift (and turn) training images.
+    views : {1, 4}
+        4 averages the four flips of each image when predicting.
     image_size : int, optional
         Side to which images are resized; default: they stay as they are.
     optimizer : {"auto", "adamw", "sgd", "plain-sgd"}
@@ -52,6 +54,7 @@ class Protocol:
     weights: str | None = None
     rotate: bool = False
     augment: bool = True
+    views: int = 1
     image_size: int | None = None
     optimizer: str = "auto"
     weight_decay: float | str = "auto"
@@ -62,6 +65,8 @@ class Protocol:
         for name, known in (("optimizer", OPTIMIZERS), ("schedule", SCHEDULES)):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}")
+        if self.views not in (1, 4):
+            raise ValueError(f"views must be 1 or 4, got {self.views!r}")
         if self.image_size is not None and self.image_size < 8:
             raise ValueError(f"image_size must be None or a side of at least 8 pixels, got {self.image_size!r}")
 
