@@ -41,7 +41,7 @@ def reproduce(  # noqa: PLR0913  a command lists its options
 ) -> Answer:
     """Run the paper's experiments and set the results beside its figures.
 
-    Writes CSV files (one row per run), LaTeX tables, pictures of Figure 1 (with matplotlib) and one HTML page. Every
+    Writes CSV files (one row per run), LaTeX tables, pictures of Table 2 and Figure 1, and one HTML page. Every
     result is kept as soon as it is there: the same command, started again, runs only what is missing.
 
     Parameters
