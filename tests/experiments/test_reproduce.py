@@ -9,16 +9,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import save_file
+from torch.nn import functional as F
 
 from adacsl import CostMatrix
 from adacsl.datasets.errors import DataError
 from adacsl.datasets.task import Task
+from adacsl.experiments import embedding
 from adacsl.experiments import reproduce as module
 from adacsl.experiments.cells import CellResult
+from adacsl.experiments.embedding import as_features
+from adacsl.experiments.jobs import run_work
 from adacsl.experiments.profiles import MODERN_RECIPES, PAPER_RECIPES, PROFILES, SOURCES, find_source, made_task
 from adacsl.experiments.protocol import Protocol, make_split
 from adacsl.experiments.reproduce import Wishes, estimate, main, prepare, reproduce, settings_of
 from adacsl.experiments.sheets import COLUMNS, Sheet, read_results, read_rows
+from adacsl.torch.resnet import normalise, resnet18
 
 QUICK = Wishes(parts=("table2",), quick=True, device="cpu", workers=1)
 
@@ -95,12 +102,67 @@ def test_nets_are_counted_once_for_all_that_share_them():
     counts = {(e.sheet, e.data): e for e in estimate(full_plan(seeds=2))}
     # CE and SMOTE serve all k; TA, WCE and AdaCSL are trained for each
     assert counts["table2", "ham10k.paper.random"].nets == 2 * (1 + 3 + 1 + 3 + 3)
-    # CE; WCE, focal and AdaCSL with three T' for each k; five folds of CE once, of WCE and AdaCSL for each k
-    assert counts["table2", "ham10k.modern.random"].nets == 2 * (1 + 3 * 5 + 5 + 2 * 15)
+    # CE; WCE, focal and AdaCSL with three T' for each k; five folds of CE once, of WCE and AdaCSL (two T') for each k
+    assert counts["table2", "ham10k.modern.random"].nets == 2 * (1 + 3 * 5 + 5 + 3 * 15)
     assert counts["table2", "ham10k.modern.random"].nets == counts["table2", "ham10k.modern.group"].nets
     assert counts["ablations", "ham10k.modern.random"].nets == 2 * 3 * 6
     assert counts["ablations", "ham10k.modern.random.validation-0.05"].nets == 2 * (1 + 3)
     assert counts["table2", "ham10k.paper.random"].cells == 2 * 5 * 3
+
+
+# methods that need columns
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    """A backbone that has seen nothing."""
+    path = tmp_path_factory.mktemp("weights") / "net.safetensors"
+    torch.manual_seed(0)
+    save_file(resnet18().state_dict(), path)
+    return str(path)
+
+
+def test_features_are_those_of_the_net_before_training(weights, monkeypatch):
+    task = made_task(rows=30)
+    monkeypatch.setattr(embedding, "BATCH", 8)
+    found = as_features(task, weights, device="cpu")
+    net = resnet18(weights=weights).eval()
+    with torch.no_grad():
+        pixels = torch.from_numpy(task.X).permute(0, 3, 1, 2)
+        large = F.interpolate(normalise(pixels), size=(embedding.SIDE,) * 2, mode="bilinear")
+        expected = net.features(large).numpy()
+    np.testing.assert_allclose(found.X.to_numpy(), expected, rtol=1e-4, atol=1e-5)
+    assert (found.y == task.y).all()
+    assert found.costs == task.costs
+    assert not found.images
+
+
+def test_methods_for_tables_get_features_on_the_same_splits(weights):
+    tasks = {"HAM10K": replace(made_task(), name="HAM10K")}
+    wishes = Wishes(parts=("table2",), seeds=1, methods=("gbm-bayes", "linear-bayes", "adacsl"), profiles=("modern",))
+    settings = settings_of(wishes, [SOURCES["HAM10K"]], weights)
+    planned = module.plan(wishes, settings, tasks, set())
+    of_features = [setting for setting in settings if setting.tag == "features"]
+    assert [setting.split for setting in of_features] == ["random", "group"]
+    assert {recipe.name for setting in of_features for recipe in setting.recipes} == {"gbm-bayes", "linear-bayes"}
+    assert sum(e.nets for e in estimate(planned)) == 2 * 3  # AdaCSL for each k and split
+    ready = module._with_features(planned, tasks, "cpu")
+    for setting in of_features:
+        plain = setting.data.removesuffix(".features")
+        assert ready[setting.data].X.shape == (120, 512)
+        assert ready[plain].images
+        tests = [make_split(ready[name], setting.protocol, 0).test.tolist() for name in (setting.data, plain)]
+        assert tests[0] == tests[1]
+    job = next(job for job in planned.jobs if job.cells[0].recipe == "gbm-bayes")
+    rows = [module.row_of(one, *planned.places[one.cell]) for one in run_work(ready, job.payload, job.cells)]
+    assert [row["k"] for row in rows] == [1, 3, 5]
+    assert {(row["method"], row["epoch"]) for row in rows} == {("gbm-bayes", "")}
+    assert all(0 <= row["normalized_cost"] <= 2.5 for row in rows)
+
+
+def test_without_weights_there_are_no_features():
+    settings = settings_of(Wishes(parts=("table2",)), [SOURCES["HAM10K"]], None)
+    assert not [setting for setting in settings if setting.tag]
 
 
 def test_whole_seeds_come_first_and_long_jobs_before_short_ones():
@@ -367,4 +429,4 @@ def test_the_real_data_are_found():
     assert all(isinstance(task, Task) and task.X.shape[1:] == (64, 64, 3) for task in tasks.values())
     assert {setting.protocol.weights is not None for setting, _ in planned.places.values()} == {True}
     total = sum(e.nets for e in estimate(planned))
-    assert total == 2 * (11 + 51 + 51)
+    assert total == 2 * (11 + 66 + 66)

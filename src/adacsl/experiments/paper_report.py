@@ -33,6 +33,7 @@ CONTESTS = (
     ("one net", "modern", "adacsl", ("ce-bayes", "ce-tuned", "ce-calibrated", "wce", "wce-tuned", "focal")),
     ("last epoch", "modern", "adacsl-last", ("ce-bayes-last", "wce-last")),
     ("cross-fitted", "modern", "adacsl-cv", ("ce-bayes-cv", "ce-tuned-cv", "wce-cv")),
+    ("no net trained", "modern", "adacsl", ("linear-bayes", "gbm-bayes", "gbm-tuned")),
 )
 """Whom AdaCSL has to beat: methods that had as much data, as many nets and the same selection."""
 
@@ -164,7 +165,7 @@ def _method_grids(table: pd.DataFrame) -> list[Grid]:
     found = []
     for (dataset, profile, split), block in cast("Any", table.groupby(VIEW, sort=False)):
         factors = sorted(block["k"].unique().tolist())
-        order = [recipe.name for recipe in PROFILES[str(profile)].recipes]
+        order = PROFILES[str(profile)].methods
         rows = []
         for method in sorted(set(block["method"]), key=lambda m: order.index(m) if m in order else len(order)):
             ours = (_entry(table, str(dataset), k, str(profile), str(split), method) for k in factors)

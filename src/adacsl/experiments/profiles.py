@@ -18,6 +18,11 @@ from adacsl.datasets.paper import PAPER
 from adacsl.datasets.task import Task
 from adacsl.experiments.protocol import Protocol
 from adacsl.experiments.recipes import RECIPES, Recipe
+from adacsl.extras import requires
+
+with requires("compare"):
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GridSearchCV
 
 WEIGHTS = "resnet18_imagenet_fp16.safetensors"
 """The file of the pretrained backbone, looked for in the data folder."""
@@ -51,9 +56,20 @@ MODERN_RECIPES = (
     Recipe("ce-tuned-cv", "cross-entropy, threshold tuned out of fold, five nets", decide="tuned", crossfit=5),
     Recipe("wce-cv", "weighted cross-entropy, five cross-fitted nets", loss="weighted", crossfit=5),
     RECIPES["adacsl-cv"],
+    _adacsl("adacsl-cv-target-bayes", "AdaCSL, T' = T, five cross-fitted nets", target="bayes", crossfit=5),
     _adacsl("adacsl-cv-last", "AdaCSL, five cross-fitted nets, last epochs", crossfit=5, select="last"),
 )
 """Baselines that are no straw men. What differs only in deciding or selecting shares its nets."""
+
+FEATURE_RECIPES = (
+    Recipe(
+        "linear-bayes", "logistic regression on ImageNet features, Bayes threshold",
+        learner=GridSearchCV(LogisticRegression(max_iter=1000), {"C": [1e-3, 1e-2, 1e-1]}, scoring="neg_log_loss"),
+    ),
+    Recipe("gbm-bayes", "gradient boosting on ImageNet features, Bayes threshold", learner="boosting"),
+    Recipe("gbm-tuned", "gradient boosting on ImageNet features, tuned", learner="boosting", decide="tuned"),
+)  # fmt: skip
+"""What needs columns gets the features of the net before any training on these pictures."""
 
 ABLATIONS: dict[str, tuple[Recipe, ...]] = {
     "target": (_adacsl("adacsl-target-0.7", "AdaCSL, T' = 0.7", target=0.7),),
@@ -91,6 +107,8 @@ class Profile:
         "random": pictures are drawn one by one; "group": pictures of one lesion, leaf or patient stay together.
     protocol : Protocol
         Without weights, device and what depends on the data.
+    feature_recipes : tuple of Recipe
+        Methods for tables, which get features of the pictures.
     """
 
     name: str
@@ -98,6 +116,12 @@ class Profile:
     recipes: tuple[Recipe, ...]
     splits: tuple[str, ...]
     protocol: Protocol
+    feature_recipes: tuple[Recipe, ...] = ()
+
+    @property
+    def methods(self) -> list[str]:
+        """All methods, in order."""
+        return [recipe.name for recipe in (*self.recipes, *self.feature_recipes)]
 
     def for_source(self, source: Source, *, weights: str | None, device: str) -> Protocol:
         """Return the protocol for one data set: pictures without up and down are turned too, where any are."""
@@ -125,6 +149,7 @@ PROFILES = {
             epochs=15, batch_size=128, lr=4e-4, weight_decay=0.05, optimizer="adamw", schedule="cosine",
             augment=True, image_size=64,
         ),
+        FEATURE_RECIPES,
     ),
 }  # fmt: skip
 
@@ -257,6 +282,7 @@ def made_task(rows: int = 120, *, side: int = 16) -> Task:
 
 __all__ = [
     "ABLATIONS",
+    "FEATURE_RECIPES",
     "MODERN_RECIPES",
     "PAPER_RECIPES",
     "PROFILES",

@@ -24,6 +24,7 @@ from adacsl.datasets.task import Task
 from adacsl.experiments import subgroups
 from adacsl.experiments.cells import Cell, CellResult
 from adacsl.experiments.deciding import mean_ratio
+from adacsl.experiments.embedding import as_features, stand_in
 from adacsl.experiments.jobs import plan_jobs, run_work
 from adacsl.experiments.nets import Training
 from adacsl.experiments.paper_figures import FACTORS
@@ -49,6 +50,8 @@ from adacsl.experiments.store import Store
 
 PARTS = ("table1", "table2", "figure1", "ablations")
 FIGURE_METHOD = "adacsl"
+FEATURES = "features"
+"""The tag of settings whose methods get features instead of pixels."""
 SECONDS_PER_EPOCH = 2.3 / 15
 """Of an H200 for one epoch of ResNet-18 over 10,000 pictures of 64 x 64, nine nets side by side: 15 take 2.3 s."""
 
@@ -140,7 +143,7 @@ class Wishes:
 
 def all_recipes() -> list[Recipe]:
     """Return every method of every part."""
-    found = [recipe for profile in PROFILES.values() for recipe in profile.recipes]
+    found = [recipe for profile in PROFILES.values() for recipe in (*profile.recipes, *profile.feature_recipes)]
     found += [recipe for recipes in ABLATIONS.values() for recipe in recipes]
     return found + [recipe for share in VALIDATION_SHARES for recipe in validation_recipes(share)]
 
@@ -181,6 +184,9 @@ def settings_of(wishes: Wishes, sources: Sequence[Source], weights: str | None) 
                 setting = Setting("table2", source.name, profile.name, split, protocol, profile.recipes)
                 if "table2" in wishes.parts:
                     found[setting.sheet, setting.data] = setting
+                    if weights is not None and profile.feature_recipes:
+                        more = replace(setting, recipes=profile.feature_recipes, tag=FEATURES)
+                        found[more.sheet, more.data] = more
                 elif "figure1" in wishes.parts and source is sources[0] and split == "random":
                     found[setting.sheet, setting.data] = setting.narrowed([FIGURE_METHOD])
     if "ablations" in wishes.parts and sources:
@@ -250,6 +256,8 @@ def plan(wishes: Wishes, settings: Sequence[Setting], tasks: Mapping[str, Task],
 
 
 def _task_of(setting: Setting, task: Task) -> Task:
+    if setting.tag == FEATURES:
+        task = stand_in(task)
     if setting.split == "group" and task.groups is None:
         raise DataError(
             f"{task.name} has no groups here, so it cannot be split by group: take --splits random, or give its map"
@@ -263,7 +271,8 @@ def _key(setting: Setting, k: int, cell: Cell) -> tuple[Any, ...]:
 
 def _nets(job: Job) -> int:
     recipes = {recipe.name: recipe for recipe in job.payload.recipes}
-    return sum(training.members for training in {Training.of(recipes[c.recipe], c.ratio) for c in job.cells})
+    nets = [cell for cell in job.cells if recipes[cell.recipe].learner == "net"]
+    return sum(training.members for training in {Training.of(recipes[c.recipe], c.ratio) for c in nets})
 
 
 class Estimate(NamedTuple):
@@ -302,7 +311,7 @@ def row_of(result: CellResult, setting: Setting, k: int) -> Row:
         "cost": round(metrics["total_cost"], 3),
         "normalized_cost": round(metrics["cost"], 5),
         "accuracy": round(metrics["accuracy"], 5),
-        "epoch": round(metrics["epoch"], 2),
+        "epoch": round(metrics["epoch"], 2) if "epoch" in metrics else "",
         "seconds": round(result.seconds, 2),
     }
     return dict(zip(KEY, _key(setting, k, result.cell), strict=True)) | numbers
@@ -386,7 +395,7 @@ def reproduce(wishes: Wishes, *, tell: Tell | None = None, command: str = "") ->
         here = read_rows(sheet.path) if sheet.path.exists() else []
         sheet.start([*earlier[name], *here])
     before = {name: len(sheet.rows) for name, sheet in sheets.items()}
-    failed, stopped = _run_cells(wishes, planned, sheets, tell, begin)
+    failed, stopped = _run_cells(wishes, planned, tasks, sheets, tell, begin)
     if "table1" in wishes.parts and not stopped:
         _run_table1(wishes, tasks, sheets["table1"])
     for sheet in sheets.values():
@@ -400,7 +409,12 @@ def reproduce(wishes: Wishes, *, tell: Tell | None = None, command: str = "") ->
 
 
 def _run_cells(
-    wishes: Wishes, planned: Planned, sheets: Mapping[str, Sheet], tell: Tell | None, begin: float
+    wishes: Wishes,
+    planned: Planned,
+    tasks: Mapping[str, Task],
+    sheets: Mapping[str, Sheet],
+    tell: Tell | None,
+    begin: float,
 ) -> tuple[tuple[str, ...], bool]:
     if not planned.jobs:
         return (), False
@@ -417,7 +431,8 @@ def _run_cells(
                 raise KeyboardInterrupt
 
         try:
-            run(planned.jobs, run_work, store, shared=planned.tasks, workers=wishes.workers, on_event=note)
+            tasks = _with_features(planned, tasks, wishes.device)
+            run(planned.jobs, run_work, store, shared=tasks, workers=wishes.workers, on_event=note)
         except RunInterrupted:
             stopped = wishes.time_limit is not None and time.monotonic() - begin > wishes.time_limit
             if not stopped:
@@ -430,6 +445,20 @@ def _run_cells(
         if tuple(row[:4]) in wanted
     ]
     return tuple(failed), stopped
+
+
+def _with_features(planned: Planned, tasks: Mapping[str, Task], device: str) -> dict[str, Task]:
+    """Return the tasks of all settings, with the features that some of them need computed."""
+    found = dict(planned.tasks)
+    wanted = {setting.data: setting for setting, _ in planned.places.values() if setting.tag == FEATURES}
+    features: dict[str, Task] = {}
+    for setting in wanted.values():
+        if setting.dataset not in features:
+            features[setting.dataset] = as_features(
+                tasks[setting.dataset], str(setting.protocol.weights), device=device
+            )
+        found[setting.data] = replace(found[setting.data], X=features[setting.dataset].X)
+    return found
 
 
 def _export(result: CellResult, planned: Planned, sheets: Mapping[str, Sheet]) -> None:
