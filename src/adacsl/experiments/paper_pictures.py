@@ -103,10 +103,20 @@ def _draw_methods(block: pd.DataFrame, dataset: str, profile: str, path: Path) -
         axes.set_yticks(range(len(order)), names)
         axes.tick_params(axis="y", labelleft=place == 0)
         axes.set_ylim(len(order) - 0.5, -0.5)
-        axes.set_xlim(left=0.0)
+        _scale(axes, part["mean"])
         axes.grid(axis="x", alpha=0.3)
         axes.set(title=f"{dataset}, {profile}, k = {k}", xlabel="normalised cost")
     _save(figure, path)
+
+
+def _scale(axes: Axes, means: pd.Series[float]) -> None:
+    """Start at 0; where costs differ by large factors, use a logarithmic axis, off which lower ends may run."""
+    least = float(means[means > 0].min())
+    if float(means.max()) > 8 * least:
+        axes.set_xscale("log")
+        axes.set_xlim(left=least / 3)
+    else:
+        axes.set_xlim(left=0.0)
 
 
 def _draw_interval(axes: Axes, row: Any, line: int, *, own: bool) -> None:
