@@ -187,7 +187,7 @@ def test_wrong_training_is_one_line_and_leaves_nothing(refused, place, tmp_path,
 def test_text_in_a_column_of_prices_is_one_line(refused, place, tmp_path):
     words = ("--target", "churn", "--positive", "yes", "--fn-column", "shop", "--fp", "1", "--out", tmp_path / "m")
     line = refused("train", place / "rows.csv", *words)
-    assert "column 'shop' of rows must hold a price of 0 or more in every row, got '" in line
+    assert f"column 'shop' of {place / 'rows.csv'} must hold a price of 0 or more in every row, got '" in line
 
 
 def test_missing_files_folders_and_pictures_are_one_line(refused, tmp_path):

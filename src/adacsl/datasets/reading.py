@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from adacsl.datasets.builtin import DATASETS, load_dataset
@@ -90,10 +91,11 @@ def load_task(
     table_only = bool(target or fn_column or fp_column or group_column or drop)
     content = _read(path, image_size, table_only=table_only)
     if isinstance(content.X, pd.DataFrame):
-        return table_task(
-            content.X, name=_name(path), target=target, positive=positive, costs=costs, fn_column=fn_column,
+        task = table_task(  # errors name the file
+            content.X, name=str(path), target=target, positive=positive, costs=costs, fn_column=fn_column,
             fp_column=fp_column, group_column=group_column, drop=drop, source=str(path),
         )  # fmt: skip
+        return replace(task, name=_name(path))
     y, classes = binary_labels(content.labels, positive, what=str(path))
     return Task(_name(path), content.X, y, settle_costs(costs, y), content.groups, classes, str(path))
 
