@@ -1,10 +1,12 @@
-"""A Trainer whose logits are frozen, on any number of processes; each prints its lambdas and how many rows it saw.
+"""A Trainer whose logits are frozen, on any number of processes; each writes its lambdas and how many rows it saw.
 
 Usage: torchrun --nproc-per-node 2 trainer_processes.py FOLDER
 """
 
 import json
+import os
 import sys
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -56,7 +58,8 @@ def main(folder):
         compute_loss_func=cost.loss, compute_metrics=cost.metrics,
     ).train()  # fmt: skip
     found = [[step.lambda_, sum(step.sizes)] for step in cost.controller.history]
-    sys.stdout.write(f"FOUND {json.dumps(found)}\n")
+    # each to a file of its own: lines of two processes may mix
+    Path(folder, f"found-{os.environ['RANK']}.json").write_text(json.dumps(found))
     if torch.distributed.is_initialized():
         torch.distributed.barrier()
         torch.distributed.destroy_process_group()
