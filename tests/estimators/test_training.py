@@ -16,6 +16,7 @@ from adacsl.estimators.training import (
     IndexBatches,
     Member,
     Settings,
+    copy_all,
     predict_logits,
     select_members,
     share_of_batch,
@@ -235,3 +236,16 @@ def test_the_same_classifier_from_settings_of_the_trainer():
     clf = AdaCSLClassifier(COSTS, epochs=2, random_state=0).fit(x.numpy(), y.numpy())
     same = AdaCSLClassifier(COSTS, epochs=2, random_state=0, trainer={"accelerator": "cpu", "devices": 1})
     assert np.array_equal(clf.predict_proba(x.numpy()), same.fit(x.numpy(), y.numpy()).predict_proba(x.numpy()))
+
+
+def test_a_kept_state_is_a_copy_of_all_kinds_of_tensors():
+    net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last), torch.nn.BatchNorm2d(4))
+    kept = {name: value.clone() for name, value in net.state_dict().items()}
+    places = {name: value.data_ptr() for name, value in kept.items()}
+    net(torch.randn(8, 3, 5, 5)).sum().backward()
+    with torch.no_grad():
+        net[0].weight.add_(1.0)
+    copy_all(kept, net.state_dict())
+    assert {value.dtype for value in kept.values()} == {torch.float32, torch.int64}
+    assert all(torch.equal(kept[name], value) for name, value in net.state_dict().items())
+    assert {name: value.data_ptr() for name, value in kept.items()} == places
