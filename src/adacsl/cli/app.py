@@ -73,7 +73,7 @@ EXAMPLES: dict[Callable[..., Answer], tuple[str, ...]] = {
     export: ("adacsl export model/ --onnx model.onnx --sample rows.csv",),
     reproduce: (
         "adacsl reproduce table2 --quick",
-        "adacsl reproduce all --data data/ --seeds 5 --device cuda --workers 9",
+        "adacsl reproduce all --data data/ --seeds 5 --device cuda --workers 10",
         "adacsl reproduce table2 --data data/ --datasets ham10k --profile paper",
     ),
     data: ("adacsl data", "adacsl data breast-cancer"),
