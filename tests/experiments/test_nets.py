@@ -317,7 +317,7 @@ def test_deciding_at_t_corrected_is_deciding_at_t_prime_raw(monkeypatch, target,
 
     def spy(watch, logits, epoch, step):
         raw[epoch] = torch.sigmoid(logits[torch.as_tensor(watch.test)].double()).numpy()
-        look(watch, logits, epoch, step)
+        return look(watch, logits, epoch, step)
 
     monkeypatch.setattr(nets._Watch, "look", spy)
     recipe = Recipe("mine", loss="weighted", adapt=Whole(), target=target)

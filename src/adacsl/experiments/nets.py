@@ -411,7 +411,7 @@ class _WatchedTraining(MemberTraining):
         """Return the optimiser with its schedule, or with a learning rate that stays."""
         if not self._constant_lr:
             return super().configure_optimizers()
-        optimizer = make_optimizer(self.net, self._settings, fused=self.device.type == "cuda" and self._can_record())
+        optimizer = make_optimizer(self.net, self._settings, fused=self._can_record())
         steady = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": steady, "interval": "step"}}
 
@@ -457,6 +457,9 @@ class _WatchedTraining(MemberTraining):
                 kept.append(watch)
         if self._scores_test_later:
             self._score_test([watch for watch in kept if watch.use.select == "best"])
+        else:
+            for watch in kept:
+                watch.keep_test(logits[watch.test_rows, watch.column])
         self.negative_weight.copy_(self._weights_now())
         patience = self._settings.patience
         if patience is not None and all(watch.tired(self.current_epoch, patience) for watch in self._watches):
@@ -477,7 +480,7 @@ class _WatchedTraining(MemberTraining):
         self.eval()
         with torch.no_grad(), self.trainer.precision_plugin.forward_context():
             parts = torch.split(rows[:, None], self._settings.evaluation_batch_size)
-            logits = torch.cat([self._logits(part).mean(2)[:, 0] for part in parts]).cpu()
+            logits = torch.cat([self._logits(part).mean(2)[:, 0] for part in parts])
         self.train(before)
         for watch in watches:
             watch.keep_test(logits)
@@ -562,11 +565,11 @@ class _Watch:
                 torch.as_tensor(np.log(cut) - np.log1p(-cut), dtype=torch.float32, device=device),
                 float(np.sum(costs.incurred(y, np.zeros(len(rows), int)))),
             )
-        self._test_rows = torch.as_tensor(self.test, device=device)
+        self.test_rows = torch.as_tensor(self.test, device=device)
         self._positive = torch.as_tensor(self.labels[self.validation], device=device)
 
     def look(self, logits: Tensor, epoch: int, step: dict[str, float] | None) -> bool:
-        """Measure an epoch, keep its scores if it is the cheapest so far, and tell whether it is."""
+        """Measure an epoch, keep its validation scores if it is the cheapest so far, and tell whether it is."""
         logits = logits + self.shift
         cost, cut = self._validation_cost(logits)
         row = {
@@ -576,16 +579,15 @@ class _Watch:
             "train_cost": self._cost("sample", logits, cut),
         }
         self.history.append(row | (step or {}))
-        if cost >= self.best_cost and self.use.select == "best":
-            return False
-        self.best_cost, self.best_epoch = cost, epoch
-        self.validation_logits = logits[self._parts["validation"][0]].cpu()
-        self.test_logits = logits[self._test_rows].cpu()
-        return True
+        better = cost < self.best_cost or self.use.select == "last"
+        if better:
+            self.best_cost, self.best_epoch = cost, epoch
+            self.validation_logits = logits[self._parts["validation"][0]].cpu()
+        return better
 
     def keep_test(self, logits: Tensor) -> None:
-        """Keep test scores that were computed apart."""
-        self.test_logits = logits + self.shift
+        """Keep the test rows' scores of the epoch that was kept."""
+        self.test_logits = (logits + self.shift).cpu()
 
     def tired(self, epoch: int, patience: int) -> bool:
         """Tell whether nothing got better for a long time."""
