@@ -235,6 +235,26 @@ def test_images_train_one_net_at_a_time():
     assert all(np.isfinite(one.decided.scores).all() for one in done)
 
 
+def test_each_use_gets_the_test_scores_of_its_own_net(monkeypatch):
+    modules = []
+    monkeypatch.setattr(
+        nets, "run_training", lambda module, settings: (modules.append(module), run_training(module, settings))
+    )
+    task = made_task()
+    split = make_split(task, QUICK, 0)
+    recipes = [Recipe("one", select="last"), Recipe("two", loss="weighted", select="last")]
+    plan = {Training.of(r, 8.0): [Use.of(r, Cell("made", 8.0, r.name, 0))] for r in recipes}
+    done = {one.use.cell.recipe: one.decided.scores for one in run_nets(task, split, 0, plan, QUICK)}
+    (module,) = modules
+    with torch.no_grad():
+        rows = torch.from_numpy(split.test)[:, None].expand(-1, 2)
+        logits = module.eval()._logits(rows).mean(2).double()
+    shift = math.log(1 / 8)  # T = 1/9 instead of 0.5
+    np.testing.assert_allclose(done["one"], torch.sigmoid(logits[:, 0]).numpy(), atol=1e-6)
+    np.testing.assert_allclose(done["two"], torch.sigmoid(logits[:, 1] + shift).numpy(), atol=1e-6)
+    assert np.abs(done["one"] - done["two"]).max() > 1e-3
+
+
 @pytest.mark.parametrize("views", [1, 4])
 def test_test_images_are_scored_in_the_epochs_that_are_kept(views, monkeypatch):
     scored = []

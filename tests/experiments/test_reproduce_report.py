@@ -4,12 +4,13 @@ import math
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
 from adacsl import CostMatrix, EqualWidth
 from adacsl.datasets.task import Task
-from adacsl.experiments import paper_figures, subgroups
+from adacsl.experiments import paper_figures, paper_pictures, subgroups
 from adacsl.experiments.paper_figures import TABLE_1, TABLE_2, normalized
 from adacsl.experiments.paper_report import Grid, claims, grids, summary, to_html, to_latex, to_markdown, write_report
 from adacsl.experiments.profiles import made_task
@@ -243,6 +244,14 @@ def test_the_report_is_written_from_csv_files_alone(full, tmp_path):
     page = (tmp_path / "out/paper.html").read_text()
     assert page.count("data:image/png;base64,") == 4
     assert not re.search(r'(src|href)="http', page)
+
+
+@pytest.mark.parametrize(("means", "scale"), [([0.3, 0.5, 3.0], "log"), ([0.0, 0.4, 0.5], "linear"), ([0.0], "linear")])
+def test_costs_that_differ_by_large_factors_are_drawn_on_a_logarithmic_axis(means, scale):
+    axes = pytest.importorskip("matplotlib.figure").Figure().add_subplot()
+    paper_pictures._scale(axes, pd.Series(means))
+    assert axes.get_xscale() == scale
+    assert axes.get_xlim()[0] == pytest.approx(0.1 if scale == "log" else 0.0)
 
 
 def test_an_empty_folder_makes_an_empty_page(tmp_path):
