@@ -1,11 +1,14 @@
 """The losses as functions, each equal to something trusted."""
 
+import math
+
 import pytest
 import torch
 from torch.nn import functional as F
 from torch.testing import assert_close
 
 from adacsl.torch import positive_logit, weighted_cross_entropy, weighted_focal_loss
+from adacsl.torch.functional import summed_cross_entropy
 
 LOSSES = [weighted_cross_entropy, weighted_focal_loss]
 
@@ -272,3 +275,26 @@ def test_positive_logit_takes_one_or_two_outputs():
     assert positive_logit(pair[:, :1]).tolist() == [1.0, 2.0]
     assert positive_logit(pair[:, 0]).tolist() == [1.0, 2.0]
     assert_close(torch.sigmoid(positive_logit(pair)), torch.softmax(pair, 1)[:, 1])
+
+
+@pytest.mark.parametrize("heads", [1, 3])
+@pytest.mark.parametrize("scale", [1.0, 30.0, 1e4])
+def test_the_summed_loss_is_torchs_own(heads, scale):
+    generator = torch.Generator().manual_seed(heads)
+    z = (torch.randn(64, 4, heads, generator=generator) * scale).requires_grad_()
+    y = torch.randint(2, (64, 4, 1), generator=generator).float()
+    w = torch.rand(64, 4, 1, generator=generator) + 1e-3
+    ours = summed_cross_entropy(z, y, w)
+    (own,) = torch.autograd.grad(3.0 * ours, z)
+    theirs = F.binary_cross_entropy_with_logits(
+        z.double(), y.double().expand_as(z), weight=w.double().expand_as(z), reduction="sum"
+    )
+    (oracle,) = torch.autograd.grad(3.0 * theirs, z)
+    assert_close(ours.double(), theirs, rtol=1e-5, atol=1e-7)
+    assert_close(own, oracle, rtol=1e-4, atol=1e-6)
+
+
+def test_the_summed_loss_of_a_sure_and_right_net_is_tiny_not_rounded_away():
+    z, ones = torch.tensor([18.0, -18.0]), torch.ones(2)
+    small = float(summed_cross_entropy(z, torch.tensor([1.0, 0.0]), ones))
+    assert small == pytest.approx(2.0 * math.log1p(math.exp(-18.0)), rel=1e-4)

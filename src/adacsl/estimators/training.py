@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from adacsl.core.control import AdaptiveWeight, Adjustment
 from adacsl.core.costs import CostMatrix, as_host
@@ -33,7 +32,7 @@ from adacsl.integrations.lightning import pl
 
 with requires("train"):
     from adacsl.torch.augment import Augment, ChannelsFirst, FlipAverage
-    from adacsl.torch.functional import positive_logit
+    from adacsl.torch.functional import positive_logit, summed_cross_entropy
     from adacsl.torch.graphs import RecordedPass
     from adacsl.torch.resnet import Normalise, ResNet
     from adacsl.torch.tablenet import TableNet
@@ -325,10 +324,8 @@ class MemberTraining(pl.LightningModule):
         weight = torch.lerp(self.negative_weight, self._one, y)
         if data.sample_weight is not None:
             weight = weight * data.sample_weight[rows]
-        losses: Tensor = F.binary_cross_entropy_with_logits(
-            logits, y[:, :, None].expand_as(logits), weight=weight[:, :, None].expand_as(logits), reduction="sum"
-        )
-        return losses * (share / (len(batch) * logits.shape[2]))
+        weight = weight * (share / (len(batch) * logits.shape[2]))
+        return summed_cross_entropy(logits, y[:, :, None], weight[:, :, None])
 
     def _logits(self, rows: Tensor) -> Tensor:
         """Return the logits of each member's own rows: batch x members x heads, in float32."""
@@ -348,8 +345,9 @@ class MemberTraining(pl.LightningModule):
         """Measure every member, keep the best, steer the weights."""
         if self.trainer.sanity_checking:
             return
-        logits = self._gathered_logits()
-        loss = self._mean_training_loss()
+        losses = self._mean_training_loss()
+        logits = self._gathered_logits()  # a GPU is waited for here, and here only
+        loss = float(losses)
         improved = []
         if self.honest is not None:
             weights = self._weights_now().to(logits.device)
@@ -360,9 +358,8 @@ class MemberTraining(pl.LightningModule):
             improved.append(row["val_cost"] < self.best_cost[number])
         self._keep(np.asarray(improved))
         self.negative_weight.copy_(self._weights_now())
-        self.log(
-            "val_cost", float(np.mean([r["val_cost"] for r in self.history[-len(self._members) :]])), prog_bar=True
-        )
+        # a tensor of the host stays there: Lightning would move a number to the GPU, and wait for it to come back
+        self.log("val_cost", torch.tensor(float(np.mean([row["val_cost"] for row in rows]))), prog_bar=True)
         self._stop_when_patience_ends()
 
     def configure_optimizers(self) -> Any:
@@ -433,15 +430,15 @@ class MemberTraining(pl.LightningModule):
                 "lower lr, or check the features for extreme values"
             )
 
-    def _mean_training_loss(self) -> float:
+    def _mean_training_loss(self) -> Tensor:
         if not self._losses:
-            return float("nan")
-        loss = torch.stack(self._losses).mean()
+            return torch.tensor(math.nan)
+        loss = torch.stack(self._losses).mean() / len(self._members)
         self._losses.clear()
         if self.trainer.world_size > 1:
             torch.distributed.all_reduce(loss)
             loss /= self.trainer.world_size
-        return float(loss) / len(self._members)
+        return loss
 
     def _measure(self, scores: Tensor) -> list[dict[str, Any]]:
         """Step every controller once, with the scores of all members it steers, and describe each member."""
@@ -469,10 +466,8 @@ class MemberTraining(pl.LightningModule):
         parts = [self._members[i].validation for i in steered]
         columns = np.repeat(steered, [len(part) for part in parts])
         every = np.concatenate(parts)
-        step = controller.step(
-            scores[torch.as_tensor(every, device=scores.device), torch.as_tensor(columns, device=scores.device)],
-            **self._labels_of(every),
-        )
+        picked = scores[torch.as_tensor(every, device=scores.device), torch.as_tensor(columns, device=scores.device)]
+        step = controller.step(_light(picked), **self._labels_of(every))
         if len(steered) == 1:
             return step, [step.cost]
         decided = scores > controller.target
@@ -481,16 +476,16 @@ class MemberTraining(pl.LightningModule):
     def _labels_of(self, every: np.ndarray[Any, Any]) -> dict[str, Any]:
         data, rows = self._known, torch.as_tensor(every, device=self._known.y.device)
         return {
-            "labels": data.y[rows],
+            "labels": _light(data.y[rows]),
             "costs": None if data.costs is None else data.costs.rows(every),
-            "sample_weight": None if data.sample_weight is None else data.sample_weight[rows],
+            "sample_weight": None if data.sample_weight is None else _light(data.sample_weight[rows]),
         }
 
     def _cost_of(self, controller: AdaptiveWeight, own: np.ndarray[Any, Any], decided: Tensor) -> float:
         known = self._labels_of(own)
         costs = controller.costs if known["costs"] is None else known["costs"]
         rows = torch.as_tensor(own, device=decided.device)
-        return costs.mean(known["labels"], decided[rows], sample_weight=known["sample_weight"])
+        return costs.mean(known["labels"], _light(decided[rows]), sample_weight=known["sample_weight"])
 
     def _keep(self, improved: np.ndarray[Any, Any]) -> None:
         if self._settings.select == "last":
@@ -528,6 +523,11 @@ class MemberTraining(pl.LightningModule):
         measured = self.history[-1]["epoch"] if self.history else 0
         if patience is not None and measured - int(self.best_epoch.max()) >= patience:
             self.trainer.should_stop = True
+
+
+def _light(values: Tensor) -> Any:
+    """Return host values as a NumPy array, whose operations on few of them take half as long."""
+    return values.numpy() if values.device.type == "cpu" else values
 
 
 def copy_all(kept: dict[str, Tensor], now: dict[str, Tensor]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor
@@ -61,6 +61,38 @@ def cross_entropy_of_weight(
     # w * BCE with pos_weight = 1 / w is the same number from torch's fused kernels, forward and backward
     weights = weight if scale is None else weight * scale
     return F.binary_cross_entropy_with_logits(z, y, weight=weights, pos_weight=weight.reciprocal(), reduction=reduction)
+
+
+class _SummedCrossEntropy(torch.autograd.Function):
+    """Sum of w log(1 + exp(+-z)) over everything; its gradient is w (sigmoid(z) - y)."""
+
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, y: Tensor, w: Tensor) -> Tensor:
+        ctx.save_for_backward(z, y, w)
+        of_label = torch.addcmul(z, z, y, value=-2.0)  # z or -z, exactly
+        return (F.softplus(of_label) * w).sum()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        z, y, w = ctx.saved_tensors
+        return torch.sigmoid(z).sub_(y).mul_(w).mul_(gradients[0]), None, None
+
+
+def summed_cross_entropy(z: Tensor, y: Tensor, w: Tensor) -> Tensor:
+    """Return the sum of weighted losses; half as many kernels as torch's own, which small nets on a GPU feel.
+
+    Parameters
+    ----------
+    z, y, w : float32 tensors that broadcast to the shape of ``z``
+        Logits, labels 0 or 1, and weights, which get no gradient.
+
+    Examples
+    --------
+    >>> z, y, w = torch.tensor([0.0, 2.0]), torch.tensor([1.0, 0.0]), torch.tensor([1.0, 0.5])
+    >>> round(float(summed_cross_entropy(z, y, w)), 4)
+    1.7566
+    """
+    return cast("Tensor", _SummedCrossEntropy.apply(z, y, w))  # type: ignore[no-untyped-call]
 
 
 def weighted_focal_loss(
