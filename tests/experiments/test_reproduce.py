@@ -21,9 +21,17 @@ from adacsl.experiments import reproduce as module
 from adacsl.experiments.cells import CellResult
 from adacsl.experiments.embedding import as_features
 from adacsl.experiments.jobs import run_work
-from adacsl.experiments.profiles import MODERN_RECIPES, PAPER_RECIPES, PROFILES, SOURCES, find_source, made_task
+from adacsl.experiments.profiles import (
+    CHOICES,
+    MODERN_RECIPES,
+    PAPER_RECIPES,
+    PROFILES,
+    SOURCES,
+    find_source,
+    made_task,
+)
 from adacsl.experiments.protocol import Protocol, make_split
-from adacsl.experiments.reproduce import Wishes, estimate, main, prepare, reproduce, settings_of
+from adacsl.experiments.reproduce import Wishes, chosen_rows, estimate, main, prepare, reproduce, settings_of
 from adacsl.experiments.sheets import COLUMNS, Sheet, read_results, read_rows
 from adacsl.torch.resnet import normalise, resnet18
 
@@ -45,6 +53,7 @@ def without_training(monkeypatch):
             ran.append(cell)
             assert cell.data in tasks
             metrics = {"total_cost": 40.0 + cell.seed, "cost": 0.5, "accuracy": 0.75, "epoch": 1.0}
+            metrics["validation_cost"] = 0.45
             history = [{"epoch": 0, "fold": 0, "lambda": 1.0, "threshold": 0.4, "train_cost": 0.3, "val_cost": 0.4}]
             scores = np.zeros(2, np.float32)
             yield CellResult(cell, metrics, scores, scores > 0.5, 0.5, history, 1.5)
@@ -102,12 +111,59 @@ def test_nets_are_counted_once_for_all_that_share_them():
     counts = {(e.sheet, e.data): e for e in estimate(full_plan(seeds=2))}
     # CE and SMOTE serve all k; TA, WCE and AdaCSL are trained for each
     assert counts["table2", "ham10k.paper.random"].nets == 2 * (1 + 3 + 1 + 3 + 3)
-    # CE; WCE, focal and AdaCSL with three T' for each k; five folds of CE once, of WCE and AdaCSL (two T') for each k
-    assert counts["table2", "ham10k.modern.random"].nets == 2 * (1 + 3 * 5 + 5 + 3 * 15)
+    # CE; WCE, focal and AdaCSL with three T' for each k; five folds of CE once, of WCE and AdaCSL (three T') for each k
+    assert counts["table2", "ham10k.modern.random"].nets == 2 * (1 + 3 * 5 + 5 + 3 * 20)
     assert counts["table2", "ham10k.modern.random"].nets == counts["table2", "ham10k.modern.group"].nets
     assert counts["ablations", "ham10k.modern.random"].nets == 2 * 3 * 6
     assert counts["ablations", "ham10k.modern.random.validation-0.05"].nets == 2 * (1 + 3)
     assert counts["table2", "ham10k.paper.random"].cells == 2 * 5 * 3
+
+
+# methods that choose among others
+
+
+def test_a_choice_takes_what_was_cheapest_on_held_out_rows():
+    among = CHOICES[1].among
+    about = {"dataset": "PV-D", "profile": "modern", "split": "random", "k": 3, "seed": 0}
+    rows = [about | {"method": name, "cost": 10.0 * n, "seconds": 1.5} for n, name in enumerate(among)]
+    held_out = [
+        about | {"method": name, "validation_cost": cost} for name, cost in zip(among, (0.3, 0.2, 0.4), strict=True)
+    ]
+    (row,) = chosen_rows(rows, held_out)
+    assert row == rows[1] | {"method": "adacsl-cv-auto", "seconds": 4.5}
+    # of equals the first; the test cost does not count
+    held_out[0]["validation_cost"] = 0.2
+    rows[0]["cost"] = 99.0
+    assert next(chosen_rows(rows, held_out))["cost"] == 99.0
+    # not before all of them are there, and never from another run
+    assert list(chosen_rows(rows[:2], held_out)) == []
+    assert list(chosen_rows(rows, held_out[:2])) == []
+    assert list(chosen_rows([*rows[:2], rows[2] | {"seed": 1}], held_out)) == []
+
+
+def test_a_choice_is_run_by_running_what_it_chooses_among():
+    wishes = {"parts": ("table2",), "profiles": ("modern",), "splits": ("random",), "seeds": 1}
+    planned = full_plan(**wishes, methods=("adacsl-cv-auto",))
+    assert {cell.recipe for cell in planned.places} == set(CHOICES[1].among)
+    order = PROFILES["modern"].methods
+    assert all(order.index(choice.name) > order.index(name) for choice in CHOICES for name in choice.among)
+    assert len(order) == len(set(order))
+
+
+def test_choices_are_rows_like_others(tmp_path, monkeypatch, without_training):
+    monkeypatch.setitem(module.QUICK_METHODS, ("table2", "modern"), CHOICES[0].among)
+    wishes = replace(QUICK, out=tmp_path, profiles=("modern",))
+    found = reproduce(wishes)
+    rows = read_rows(tmp_path / "table2.csv")
+    assert found.done == found.total == 3 * 2 * 2
+    assert len(rows) == 4 * 2 * 2
+    assert [row["seconds"] for row in rows if row["method"] == "adacsl-auto"] == [4.5] * 4
+    held_out = read_rows(tmp_path / "held_out.csv")
+    assert {row["validation_cost"] for row in held_out} == {0.45}
+    # taken over from the files, they are there again and nothing is run
+    again = reproduce(replace(wishes, out=tmp_path / "again", skip_done=(tmp_path,)))
+    assert again.total == 0
+    assert (tmp_path / "again/table2.csv").read_bytes() == (tmp_path / "table2.csv").read_bytes()
 
 
 # methods that need columns

@@ -151,6 +151,7 @@ def _overview(table: pd.DataFrame) -> Grid:
         "ours, paper profile": ("paper", "random", "adacsl"),
         "ours, modern": ("modern", "random", "adacsl"),
         "ours, modern, cross-fitted": ("modern", "random", "adacsl-cv"),
+        "the same, T' chosen out of fold": ("modern", "random", "adacsl-cv-auto"),
         "modern, cross-fitted, by group": ("modern", "group", "adacsl-cv"),
     }
     rows = []
@@ -209,7 +210,7 @@ def _p(p: float) -> str:
 
 
 def _ablation_grid(results: Sequence[Row]) -> Grid:
-    groups = {"reference": ["adacsl"], "target": ["adacsl-target-bayes", "adacsl-target-middle"]}
+    groups = {"reference": ["adacsl"], "target": ["adacsl-target-bayes", "adacsl-target-middle", "adacsl-auto"]}
     for name, recipes in ABLATIONS.items():
         groups.setdefault(name, []).extend(recipe.name for recipe in recipes)
     groups["validation"] = [recipe.name for share in VALIDATION_SHARES for recipe in validation_recipes(share)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -56,6 +56,7 @@ MODERN_RECIPES = (
     Recipe("ce-tuned-cv", "cross-entropy, threshold tuned out of fold, five nets", decide="tuned", crossfit=5),
     Recipe("wce-cv", "weighted cross-entropy, five cross-fitted nets", loss="weighted", crossfit=5),
     RECIPES["adacsl-cv"],
+    _adacsl("adacsl-cv-target-middle", "AdaCSL, T' in the middle, five cross-fitted nets", target="middle", crossfit=5),
     _adacsl("adacsl-cv-target-bayes", "AdaCSL, T' = T, five cross-fitted nets", target="bayes", crossfit=5),
     _adacsl("adacsl-cv-last", "AdaCSL, five cross-fitted nets, last epochs", crossfit=5, select="last"),
 )
@@ -70,6 +71,29 @@ FEATURE_RECIPES = (
     Recipe("gbm-tuned", "gradient boosting on ImageNet features, tuned", learner="boosting", decide="tuned"),
 )  # fmt: skip
 """What needs columns gets the features of the net before any training on these pictures."""
+
+
+class Choice(NamedTuple):
+    """A method that trains nothing: it takes whichever of some others was cheapest on validation (held-out) rows."""
+
+    name: str
+    title: str
+    among: tuple[str, ...]
+
+
+CHOICES = (
+    Choice(
+        "adacsl-auto",
+        "AdaCSL, T' chosen by validation cost",
+        ("adacsl", "adacsl-target-middle", "adacsl-target-bayes"),
+    ),
+    Choice(
+        "adacsl-cv-auto",
+        "AdaCSL, five cross-fitted nets, T' chosen by out-of-fold cost",
+        ("adacsl-cv", "adacsl-cv-target-middle", "adacsl-cv-target-bayes"),
+    ),
+)
+"""``AdaCSLClassifier(target="auto")``, from nets that are trained anyway. Of equals the first is taken."""
 
 ABLATIONS: dict[str, tuple[Recipe, ...]] = {
     "target": (_adacsl("adacsl-target-0.7", "AdaCSL, T' = 0.7", target=0.7),),
@@ -109,6 +133,8 @@ class Profile:
         Without weights, device and what depends on the data.
     feature_recipes : tuple of Recipe
         Methods for tables, which get features of the pictures.
+    choices : tuple of Choice
+        Methods that choose among others.
     """
 
     name: str
@@ -117,11 +143,15 @@ class Profile:
     splits: tuple[str, ...]
     protocol: Protocol
     feature_recipes: tuple[Recipe, ...] = ()
+    choices: tuple[Choice, ...] = ()
 
     @property
     def methods(self) -> list[str]:
-        """All methods, in order."""
-        return [recipe.name for recipe in (*self.recipes, *self.feature_recipes)]
+        """All methods, in order; a choice follows what it chooses among."""
+        names = [recipe.name for recipe in self.recipes]
+        for choice in self.choices:
+            names.insert(1 + max(names.index(name) for name in choice.among), choice.name)
+        return names + [recipe.name for recipe in self.feature_recipes]
 
     def for_source(self, source: Source, *, weights: str | None, device: str) -> Protocol:
         """Return the protocol for one data set: pictures without up and down are turned too, where any are."""
@@ -150,6 +180,7 @@ PROFILES = {
             augment=True, image_size=64,
         ),
         FEATURE_RECIPES,
+        CHOICES,
     ),
 }  # fmt: skip
 
@@ -282,6 +313,7 @@ def made_task(rows: int = 120, *, side: int = 16) -> Task:
 
 __all__ = [
     "ABLATIONS",
+    "CHOICES",
     "FEATURE_RECIPES",
     "MODERN_RECIPES",
     "PAPER_RECIPES",
@@ -289,6 +321,7 @@ __all__ = [
     "SOURCES",
     "VALIDATION_SHARES",
     "WOLF_DOG",
+    "Choice",
     "Profile",
     "Source",
     "find_source",

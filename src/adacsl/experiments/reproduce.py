@@ -9,11 +9,12 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import math
 import shlex
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,6 +32,7 @@ from adacsl.experiments.paper_figures import FACTORS
 from adacsl.experiments.pools import Job
 from adacsl.experiments.profiles import (
     ABLATIONS,
+    CHOICES,
     PROFILES,
     VALIDATION_SHARES,
     WOLF_DOG,
@@ -119,7 +121,7 @@ class Wishes:
             raise ValueError(f"workers must be at least 1, got {self.workers}")
         if not self.factors or min(self.factors) < 1:
             raise ValueError(f"the factors k of the costs must be numbers from 1, got {self.factors!r}")
-        known_methods = {recipe.name for recipe in all_recipes()}
+        known_methods = {*(recipe.name for recipe in all_recipes()), *(choice.name for choice in CHOICES)}
         if wrong := [name for name in self.methods if name not in known_methods]:
             raise ValueError(f"there is no method {wrong[0]!r} here; known: {', '.join(sorted(known_methods))}")
         if self.out is None:
@@ -170,8 +172,9 @@ class Setting:
         return ".".join(part for part in parts if part)
 
     def narrowed(self, methods: Sequence[str]) -> Setting:
-        """Return the setting with some methods only."""
-        return replace(self, recipes=tuple(r for r in self.recipes if r.name in methods)) if methods else self
+        """Return the setting with some methods only, and those that these choose among."""
+        wanted = {*methods, *(name for choice in CHOICES if choice.name in methods for name in choice.among)}
+        return replace(self, recipes=tuple(r for r in self.recipes if r.name in wanted)) if methods else self
 
 
 def settings_of(wishes: Wishes, sources: Sequence[Source], weights: str | None) -> list[Setting]:
@@ -317,6 +320,20 @@ def row_of(result: CellResult, setting: Setting, k: int) -> Row:
     return dict(zip(KEY, _key(setting, k, result.cell), strict=True)) | numbers
 
 
+def chosen_rows(rows: Iterable[Row], held_out: Iterable[Row]) -> Iterator[Row]:
+    """Yield the rows of methods that choose among others, where all of these were run: least cost on held-out rows."""
+    costs = {tuple(row[name] for name in KEY): float(row["validation_cost"]) for row in held_out}
+    runs: dict[tuple[Any, ...], dict[str, Row]] = {}
+    for row in rows:
+        if tuple(row[name] for name in KEY) in costs:
+            runs.setdefault(tuple(row[name] for name in KEY if name != "method"), {})[row["method"]] = row
+    for methods in runs.values():
+        for choice in (c for c in CHOICES if set(c.among) <= set(methods)):
+            candidates = [methods[name] for name in choice.among]
+            best = min(candidates, key=lambda row: costs[tuple(row[name] for name in KEY)])
+            yield best | {"method": choice.name, "seconds": round(sum(row["seconds"] for row in candidates), 2)}
+
+
 def epochs_of(result: CellResult, setting: Setting, k: int) -> Iterator[Row]:
     """Yield lambda, T_actual and costs of each epoch, for Figure 1."""
     about = dict(zip(KEY, _key(setting, k, result.cell), strict=True))
@@ -396,6 +413,9 @@ def reproduce(wishes: Wishes, *, tell: Tell | None = None, command: str = "") ->
         sheet.start([*earlier[name], *here])
     before = {name: len(sheet.rows) for name, sheet in sheets.items()}
     failed, stopped = _run_cells(wishes, planned, tasks, sheets, tell, begin)
+    added = sum(len(sheets[name].rows) - before[name] for name in ("table2", "ablations"))
+    for row in list(chosen_rows(sheets["table2"].rows.values(), sheets["held_out"].rows.values())):
+        sheets["table2"].add(row)
     if "table1" in wishes.parts and not stopped:
         _run_table1(wishes, tasks, sheets["table1"])
     for sheet in sheets.values():
@@ -403,7 +423,6 @@ def reproduce(wishes: Wishes, *, tell: Tell | None = None, command: str = "") ->
             sheet.write()
     seconds = time.monotonic() - begin
     _write_about(wishes, command, seconds)
-    added = sum(len(sheets[name].rows) - before[name] for name in ("table2", "ablations"))
     files = tuple(sheet.path for sheet in sheets.values() if sheet.rows)
     return Reproduced(wishes.results, files, added, len(planned.places), failed, stopped, seconds)
 
@@ -464,6 +483,9 @@ def _with_features(planned: Planned, tasks: Mapping[str, Task], device: str) -> 
 def _export(result: CellResult, planned: Planned, sheets: Mapping[str, Sheet]) -> None:
     setting, k = planned.places[result.cell]
     sheets[setting.sheet].add(row_of(result, setting, k))
+    if setting.sheet == "table2" and math.isfinite(result.metrics["validation_cost"]):
+        about = dict(zip(KEY, _key(setting, k, result.cell), strict=True))
+        sheets["held_out"].add(about | {"validation_cost": round(result.metrics["validation_cost"], 6)})
     if setting.sheet == "table2" and result.cell.recipe == FIGURE_METHOD:
         for row in epochs_of(result, setting, k):
             sheets["figure1"].add(row)

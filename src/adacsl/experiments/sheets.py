@@ -22,12 +22,14 @@ SHEETS: dict[str, tuple[str, ...]] = {
     "table2": COLUMNS,
     "ablations": COLUMNS,
     "figure1": EPOCH_COLUMNS,
+    "held_out": (*KEY, "validation_cost"),
 }
 SHEET_KEYS = {
     "table1": ("dataset", "seed", "bin"),
     "table2": KEY,
     "ablations": KEY,
     "figure1": (*KEY, "epoch", "fold"),
+    "held_out": KEY,
 }
 
 
