@@ -478,3 +478,25 @@ def test_settings_are_checked(settings, error, message):
 def test_correct_refuses(values, message):
     with pytest.raises(ValueError, match=message):
         AdaptiveWeight(COSTS).correct(values)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.500001, 0.9]), st.booleans()), min_size=2, max_size=12),
+        st.tuples(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.500001, 0.9, 1.0]), st.booleans()), min_size=2, max_size=12
+    ),
+    st.sampled_from([0.1, 0.5, 0.9]),
+    st.booleans(),
+)
+def test_one_group_searched_as_one_is_one_group_among_subgroups(rows, target, weighted):
+    scores, labels = (np.asarray(column) for column in zip(*rows, strict=True))
+    labels = labels.astype(int)
+    labels[:2] = (0, 1)
+    scores = scores.astype(np.float32)
+    weight = np.linspace(0.5, 2.0, len(labels)) if weighted else None
+    costs = CostMatrix(fp=1, fn=4, tp=-0.5)
+    short = AdaptiveWeight(costs, target=target)
+    general = AdaptiveWeight(costs, target=target, partition=lambda scores: np.zeros(len(scores), dtype=int))
+    one = short.step(scores, labels, sample_weight=weight)
+    other = general.step(scores, labels, sample_weight=weight)
+    assert one.thresholds == other.thresholds
+    assert (one.lambda_, one.sizes, one.cost) == (other.lambda_, other.sizes, other.cost)

@@ -105,6 +105,8 @@ def as_classes(values: Array, n_classes: int, name: str) -> Array:
     """Return class numbers 0 .. K-1 as an integer vector."""
     array = as_vector(values, name)
     xp = array_namespace(array)
+    if array.dtype == xp.bool:
+        return xp.astype(array, xp.int64)
     if xp.isdtype(array.dtype, "real floating"):
         check_finite(array, name)
     classes = xp.astype(array, xp.int64)

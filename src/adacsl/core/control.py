@@ -24,7 +24,7 @@ from adacsl.core.arrays import (
 )
 from adacsl.core.costs import CostMatrix, as_host
 from adacsl.core.partitions import EqualWidth, Partition, Whole
-from adacsl.core.thresholds import Ties, check_target, paper_grid, subgroup_thresholds
+from adacsl.core.thresholds import Threshold, Ties, check_target, find_threshold, paper_grid, subgroup_thresholds
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -207,18 +207,12 @@ class AdaptiveWeight:
         positive = as_binary_labels(labels, scores)
         sample_weight = as_weights(sample_weight, scores)
         _check_both_classes(positive, sample_weight)
-        wide = widen(scores)
         prices = self.costs if costs is None else costs
-        subgroups = self.partition(wide)
-        edges = [float(e) for e in self.partition.edges(wide)] if self.search == "subgroup" else None  # type: ignore[attr-defined]
-        found, sizes = subgroup_thresholds(
-            scores, positive, prices, subgroups,
-            target=self.target, candidates=self.candidates, edges=edges, ties=self.ties, sample_weight=sample_weight,
-        )  # fmt: skip
+        found, sizes = self._thresholds(scores, positive, prices, sample_weight)
         goal = FloatGrid.of(scores).round(self.target)
         factor = self._factor([t.value for t in found], sizes, goal)
         before = self._lambda
-        self._lambda = float(np.clip(before * factor, *self.bounds))
+        self._lambda = min(max(before * factor, self.bounds[0]), self.bounds[1])
         adjustment = Adjustment(
             lambda_=self._lambda,
             factor=factor,
@@ -293,6 +287,24 @@ class AdaptiveWeight:
             "search": self.search,
             "ties": self.ties,
         }
+
+    def _thresholds(
+        self, scores: Array, positive: Array, costs: CostMatrix, sample_weight: Array | None
+    ) -> tuple[list[Threshold], list[float]]:
+        """Return the cheapest threshold and the size of each subgroup."""
+        if type(self.partition) is Whole and self.ties == "nearest":  # a single group needs no grouping
+            size = scores.shape[0] if sample_weight is None else array_namespace(scores).sum(sample_weight)
+            threshold = find_threshold(
+                scores, positive, costs,
+                target=self.target, candidates=self.candidates, sample_weight=sample_weight,
+            )  # fmt: skip
+            return [threshold], [float(size)]
+        wide = widen(scores)
+        edges = [float(e) for e in self.partition.edges(wide)] if self.search == "subgroup" else None  # type: ignore[attr-defined]
+        return subgroup_thresholds(
+            scores, positive, costs, self.partition(wide),
+            target=self.target, candidates=self.candidates, edges=edges, ties=self.ties, sample_weight=sample_weight,
+        )  # fmt: skip
 
     def _factor(self, thresholds: list[float], sizes: list[float], goal: float) -> float:
         moves = np.asarray([step_factor(t, goal, update=self.update) for t in thresholds])

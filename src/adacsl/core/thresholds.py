@@ -395,8 +395,8 @@ def _best_packed_cut(samples: _Samples, goal: float) -> Threshold:
 def _neighbours(rising: Array, cut: Array) -> tuple[Array, Array]:
     """Return the values just below and just above each cut (at the ends, those of the nearest sample)."""
     xp = array_namespace(rising)
-    last = rising.shape[0] - 1
-    return xp.take(rising, xp.clip(cut - 1, 0, None)), xp.take(rising, xp.clip(cut, None, last))
+    lower, upper = cut > 0, cut == rising.shape[0]
+    return xp.take(rising, cut - xp.astype(lower, cut.dtype)), xp.take(rising, cut - xp.astype(upper, cut.dtype))
 
 
 def _choose(found: _Optima, n: int, base: float, grid: FloatGrid, goal: float, span: tuple[float, float]) -> Threshold:

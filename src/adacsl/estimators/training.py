@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -186,6 +186,16 @@ def _stakes(y: np.ndarray[Any, Any], costs: CostMatrix) -> np.ndarray[Any, Any]:
     return np.where(y, tp - fn, fp - tn)
 
 
+class Steered(NamedTuple):
+    """A controller, the members it steers, and all their validation rows: where their scores and labels are."""
+
+    controller: AdaptiveWeight
+    members: list[int]
+    rows: Tensor
+    columns: Tensor
+    known: dict[str, Any]  # labels, costs, sample_weight
+
+
 class MemberTraining(pl.LightningModule):
     """Trains all members of a net at once and steers each one's weight."""
 
@@ -218,6 +228,7 @@ class MemberTraining(pl.LightningModule):
     def on_fit_start(self) -> None:
         """Move the data to the device, once."""
         self._move_data()
+        self._steered = self._all_steered()
         self.honest = HonestScores(self._known, self._members, self._known.y.device)
         if self._saved_honest is not None:
             self.honest.load_state_dict(self._saved_honest)
@@ -358,8 +369,9 @@ class MemberTraining(pl.LightningModule):
             improved.append(row["val_cost"] < self.best_cost[number])
         self._keep(np.asarray(improved))
         self.negative_weight.copy_(self._weights_now())
-        # a tensor of the host stays there: Lightning would move a number to the GPU, and wait for it to come back
-        self.log("val_cost", torch.tensor(float(np.mean([row["val_cost"] for row in rows]))), prog_bar=True)
+        if self._settings.verbose or self._settings.trainer.keys() & {"callbacks", "logger"}:  # somebody listens
+            # a tensor of the host stays there: Lightning would move a number to the GPU and wait for it to come back
+            self.log("val_cost", torch.tensor(float(np.mean([row["val_cost"] for row in rows]))), prog_bar=True)
         self._stop_when_patience_ends()
 
     def configure_optimizers(self) -> Any:
@@ -443,10 +455,10 @@ class MemberTraining(pl.LightningModule):
     def _measure(self, scores: Tensor) -> list[dict[str, Any]]:
         """Step every controller once, with the scores of all members it steers, and describe each member."""
         rows: dict[int, dict[str, Any]] = {}
-        for controller in {id(m.controller): m.controller for m in self._members}.values():
-            steered = [i for i, m in enumerate(self._members) if m.controller is controller]
+        for steered in self._steered:
+            controller = steered.controller
             used = controller.weight
-            step, costs = self._step(controller, steered, scores)
+            step, costs = self._step(steered, scores)
             total = sum(step.sizes)
             shared = {
                 "threshold": sum(t * n for t, n in zip(step.thresholds, step.sizes, strict=True)) / total,
@@ -454,29 +466,36 @@ class MemberTraining(pl.LightningModule):
                 "weight": used,
                 "target": controller.target,
             }
-            for number, cost in zip(steered, costs, strict=True):
+            for number, cost in zip(steered.members, costs, strict=True):
                 own = {"val_cost": cost, "member": number, "fold": self._members[number].fold}
                 rows[number] = own | shared
         return [rows[number] for number in range(len(self._members))]
 
-    def _step(self, controller: AdaptiveWeight, steered: list[int], scores: Tensor) -> tuple[Adjustment, list[float]]:
+    def _step(self, steered: Steered, scores: Tensor) -> tuple[Adjustment, list[float]]:
         """Return what the controller did, and the validation cost of each member it steers."""
-        if not self._settings.adapt:
-            controller = copy.deepcopy(controller)
-        parts = [self._members[i].validation for i in steered]
-        columns = np.repeat(steered, [len(part) for part in parts])
-        every = np.concatenate(parts)
-        picked = scores[torch.as_tensor(every, device=scores.device), torch.as_tensor(columns, device=scores.device)]
-        step = controller.step(_light(picked), **self._labels_of(every))
-        if len(steered) == 1:
+        controller = steered.controller if self._settings.adapt else copy.deepcopy(steered.controller)
+        step = controller.step(_light(scores[steered.rows, steered.columns]), **steered.known)
+        if len(steered.members) == 1:
             return step, [step.cost]
         decided = scores > controller.target
-        return step, [self._cost_of(controller, self._members[i].validation, decided[:, i]) for i in steered]
+        own = [(self._members[i].validation, decided[:, i]) for i in steered.members]
+        return step, [self._cost_of(controller, rows, column) for rows, column in own]
+
+    def _all_steered(self) -> list[Steered]:
+        found = []
+        for controller in {id(m.controller): m.controller for m in self._members}.values():
+            members = [i for i, m in enumerate(self._members) if m.controller is controller]
+            parts = [self._members[i].validation for i in members]
+            rows, columns = np.concatenate(parts), np.repeat(members, [len(part) for part in parts])
+            where = (torch.as_tensor(rows), torch.as_tensor(columns))
+            row, column = (numbers.to(self._known.y.device) for numbers in where)
+            found.append(Steered(controller, members, row, column, self._labels_of(rows)))
+        return found
 
     def _labels_of(self, every: np.ndarray[Any, Any]) -> dict[str, Any]:
         data, rows = self._known, torch.as_tensor(every, device=self._known.y.device)
         return {
-            "labels": _light(data.y[rows]),
+            "labels": _light(data.y[rows] > 0.5),
             "costs": None if data.costs is None else data.costs.rows(every),
             "sample_weight": None if data.sample_weight is None else _light(data.sample_weight[rows]),
         }
