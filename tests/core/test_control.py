@@ -482,8 +482,6 @@ def test_correct_refuses(values, message):
 
 @given(
     st.lists(st.tuples(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.500001, 0.9]), st.booleans()), min_size=2, max_size=12),
-        st.tuples(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.500001, 0.9, 1.0]), st.booleans()), min_size=2, max_size=12
-    ),
     st.sampled_from([0.1, 0.5, 0.9]),
     st.booleans(),
 )
@@ -499,4 +497,5 @@ def test_one_group_searched_as_one_is_one_group_among_subgroups(rows, target, we
     one = short.step(scores, labels, sample_weight=weight)
     other = general.step(scores, labels, sample_weight=weight)
     assert one.thresholds == other.thresholds
-    assert (one.lambda_, one.sizes, one.cost) == (other.lambda_, other.sizes, other.cost)
+    assert (one.lambda_, one.cost) == (other.lambda_, other.cost)
+    assert one.sizes == pytest.approx(other.sizes, rel=1e-12)  # summed in another order

@@ -189,6 +189,20 @@ def test_threads_are_shared_among_the_workers(toys, store, monkeypatch):
     assert set(store.results()["variable"]) == {1}
 
 
+def test_a_worker_that_has_grown_is_not_started_anew_at_once(toys, store, tmp_path):
+    assert hasattr(process_executor, "_MAX_MEMORY_LEAK_SIZE")  # what loky looks at
+    folder = tmp_path / "limits"
+    folder.mkdir()
+
+    def note(cell):
+        limit = sys.modules["joblib.externals.loky.process_executor"]._MAX_MEMORY_LEAK_SIZE
+        (folder / str(cell.seed)).write_text(str(limit))
+
+    jobs = [Job((Cell("made", 4.0, "ce", seed),), note) for seed in range(2)]
+    run(jobs, plain(toys), store, workers=2)
+    assert {int(path.read_text()) for path in folder.iterdir()} == {joblib_pool.GROWTH}
+
+
 @pytest.mark.parametrize(("asked", "share", "threads"), [("", 4, 4), ("2", 4, 2), ("8", 4, 4), ("x", 4, 4), ("", 0, 1)])
 def test_fewer_threads_asked_for_are_respected(monkeypatch, asked, share, threads):
     monkeypatch.setenv("OMP_NUM_THREADS", asked)

@@ -29,10 +29,13 @@ from adacsl.extras import requires
 with requires("compare"):
     import cloudpickle
     import joblib
-    from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor
+    from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor, process_executor
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 ALIGNMENT = 64
+GROWTH = 4 * 2**30
+"""Bytes by which a worker may grow before loky restarts it. Its own limit of 300 MB is reached after a net or two on a
+GPU, and a fresh worker needs half a minute there: imports, a context, convolutions to be tuned anew."""
 HEARTBEAT = 0.1
 """Seconds between two looks of a worker whether the run still lives."""
 
@@ -143,6 +146,7 @@ def _obituary(error: BaseException) -> Failure:
 def _begin(parent: int, folder: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends the workers
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    process_executor._MAX_MEMORY_LEAK_SIZE = GROWTH
     _attached(folder)
 
 

@@ -177,7 +177,7 @@ PROFILES = {
         ("random", "group"),
         Protocol(
             epochs=15, batch_size=128, lr=4e-4, weight_decay=0.05, optimizer="adamw", schedule="cosine",
-            augment=True, image_size=64,
+            augment=True, views=4, image_size=64,
         ),
         FEATURE_RECIPES,
         CHOICES,
