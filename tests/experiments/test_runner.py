@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from joblib.externals.loky import process_executor
 
 from adacsl.experiments import joblib_pool
 from adacsl.experiments.cells import Cell
