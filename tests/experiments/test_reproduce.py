@@ -83,6 +83,7 @@ def test_profile_modern_has_stronger_baselines_and_turns_lesions_only():
     modern = PROFILES["modern"]
     lesions = modern.for_source(SOURCES["HAM10K"], weights=None, device="cpu")
     assert (lesions.rotate, lesions.augment, lesions.image_size, lesions.schedule) == (True, True, 64, "cosine")
+    assert lesions.views == 4
     assert not modern.for_source(SOURCES["PV-D"], weights=None, device="cpu").rotate
     assert modern.splits == ("random", "group")
     names = {recipe.name for recipe in MODERN_RECIPES}
