@@ -499,3 +499,27 @@ def test_one_group_searched_as_one_is_one_group_among_subgroups(rows, target, we
     assert one.thresholds == other.thresholds
     assert (one.lambda_, one.cost) == (other.lambda_, other.cost)
     assert one.sizes == pytest.approx(other.sizes, rel=1e-12)  # summed in another order
+
+
+def test_a_cautious_controller_stands_still_until_there_is_evidence():
+    few = ([0.1] * 40 + [0.45] + [0.9] * 20, [0] * 40 + [1] + [1] * 20)
+    many = ([0.1] * 40 + [0.45] * 8 + [0.9] * 20, [0] * 40 + [1] * 8 + [1] * 20)
+    assert AdaptiveWeight(COSTS).step(*few).factor < 1.0
+    assert AdaptiveWeight(COSTS, caution=1.0).step(*few).factor == 1.0
+    assert AdaptiveWeight(COSTS, caution=1.0).step(*many).factor < 1.0
+    bins = AdaptiveWeight(COSTS, caution=1.0, partition=EqualWidth(2))
+    assert bins.step(*few).factor == 1.0
+    # the cost it reports is that of deciding at T', whatever it believes
+    assert AdaptiveWeight(COSTS, caution=1.0).step(*few).cost == AdaptiveWeight(COSTS).step(*few).cost
+
+
+def test_caution_is_part_of_the_state_and_excludes_lowest_ties():
+    state = json.loads(json.dumps(AdaptiveWeight(COSTS, caution=1.0).state_dict()))
+    AdaptiveWeight(COSTS, caution=1.0).load_state_dict(state)
+    with pytest.raises(ValueError, match=r"saved with caution=1\.0"):
+        AdaptiveWeight(COSTS).load_state_dict(state)
+    before = AdaptiveWeight(COSTS).state_dict()
+    del before["settings"]["caution"]  # as written before there was such a thing
+    AdaptiveWeight(COSTS).load_state_dict(before)
+    with pytest.raises(ValueError, match="choose one of them"):
+        AdaptiveWeight(COSTS, caution=1.0, ties="lowest")

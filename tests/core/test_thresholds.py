@@ -492,3 +492,67 @@ def test_brute_force_oracle_is_itself_right(brute):
     best = brute.optimum([0.1, 0.3, 0.6, 0.8], [0, 1, 0, 1], fp=1, fn=8)
     assert best == (Fraction(1), [(0.1, 0.3)])
     assert brute.distance(0.5, best.intervals) == pytest.approx(0.2)
+
+
+# caution
+
+
+def cautious_cut(scores, stakes, own, caution):
+    """How many samples the cautious threshold calls negative, by definition: exact stakes, every cut tried."""
+    order = np.argsort(scores, kind="stable")
+    stakes = [Fraction(float(s)) for s in np.asarray(stakes)[order]]  # > 0: a positive missed, < 0: an alarm spared
+    ranked = np.asarray(scores)[order]
+    cuts = [k for k in range(len(stakes) + 1) if k in (0, len(stakes)) or ranked[k - 1] != ranked[k]]
+    cost = {k: sum(stakes[:k]) for k in cuts}  # up to a constant
+    least = min(cost.values())
+    best = min((k for k in cuts if cost[k] == least), key=lambda k: (abs(k - own), k))
+    on_the_way = [k for k in cuts if min(best, own) <= k <= max(best, own)]
+    fair = [
+        k for k in on_the_way
+        if (cost[k] - least) ** 2 <= Fraction(caution) ** 2 * sum(s * s for s in stakes[min(k, best) : max(k, best)])
+    ]  # fmt: skip
+    return min(fair, key=lambda k: abs(k - own))
+
+
+@given(samples(), PRICE, PRICE, TARGET, st.sampled_from([0.5, 1.0, 1.25, 2.0, 10.0]), st.booleans())
+def test_cautious_threshold_equals_its_definition(data, fp, fn, target, caution, weighted):
+    scores, labels = data
+    weight = np.arange(1, len(labels) + 1) / 4.0 if weighted else None
+    found = find_threshold(
+        scores, labels, CostMatrix(fp=fp, fn=fn), target=target, sample_weight=weight, caution=caution
+    )
+    stakes = np.where(labels == 1, fn, -fp) * (1.0 if weight is None else weight)
+    expected = cautious_cut(scores, stakes, int(np.sum(scores <= target)), caution)
+    assert int(np.sum(scores <= found.value)) == expected
+
+
+@given(samples(), PRICE, PRICE, TARGET)
+def test_more_caution_never_moves_further_from_the_target(data, fp, fn, target):
+    scores, labels = data
+    costs = CostMatrix(fp=fp, fn=fn)
+    moves = [
+        abs(find_threshold(scores, labels, costs, target=target, caution=c).value - target) for c in (0, 1, 2, 1e6)
+    ]
+    assert moves == sorted(moves, reverse=True)
+    assert moves[-1] == 0.0
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("kind", ["class-wide", "per sample", "candidates"])
+def test_one_sample_does_not_move_a_cautious_threshold_and_many_do(library, kind):
+    negatives = np.linspace(0.01, 0.2, 50)
+    for missed, moves in ((1, False), (9, True)):
+        scores = np.concatenate((negatives, np.full(missed, 0.3), np.linspace(0.8, 0.99, 30))).astype(np.float32)
+        labels = (np.arange(len(scores)) >= 50).astype(int)
+        fn = np.full(len(scores), 7.0) if kind == "per sample" else 7.0
+        given = {"candidates": paper_grid()} if kind == "candidates" else {}
+        array = torch.from_numpy(scores) if library == "torch" else scores
+        costs = CostMatrix(fp=1, fn=fn)
+        assert find_threshold(array, labels, costs, **given).value < 0.3
+        assert (find_threshold(array, labels, costs, caution=1.0, **given).value < 0.5) == moves
+
+
+@pytest.mark.parametrize("caution", [-1.0, float("nan"), float("inf")])
+def test_caution_must_be_a_number_of_standard_errors(caution):
+    with pytest.raises(ValueError, match="caution must be a finite number of standard errors from 0"):
+        find_threshold([0.1, 0.9], [0, 1], CostMatrix(fp=1, fn=2), caution=caution)

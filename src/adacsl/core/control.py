@@ -24,7 +24,15 @@ from adacsl.core.arrays import (
 )
 from adacsl.core.costs import CostMatrix, as_host
 from adacsl.core.partitions import EqualWidth, Partition, Whole
-from adacsl.core.thresholds import Threshold, Ties, check_target, find_threshold, paper_grid, subgroup_thresholds
+from adacsl.core.thresholds import (
+    Threshold,
+    Ties,
+    check_caution,
+    check_target,
+    find_threshold,
+    paper_grid,
+    subgroup_thresholds,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,6 +103,9 @@ class AdaptiveWeight:
         Exponent of the factor; 1 is the paper, less is slower.
     bounds : (float, float), optional
         Limits of lambda.
+    caution : float, default 0
+        Move only as far as the validation data prove: T_m becomes the threshold nearest T' that costs at most this many
+        standard errors more than the cheapest. 0 is the paper; 1 keeps lambda still where a handful of samples decides.
     candidates : array, optional
         Search these thresholds only (:func:`~adacsl.core.thresholds.paper_grid` has the paper's).
     tolerance : float, default 1e-3
@@ -123,6 +134,7 @@ class AdaptiveWeight:
         update: Update = "exponential",
         damping: float = 1.0,
         bounds: tuple[float, float] | None = None,
+        caution: float = 0.0,
         candidates: Array | None = None,
         tolerance: float = 1e-3,
         search: Search = "everywhere",
@@ -142,6 +154,9 @@ class AdaptiveWeight:
         self.update = update
         self.damping = _positive("damping", damping)
         self.bounds = _check_bounds(bounds)
+        self.caution = check_caution(caution)
+        if self.caution and ties == "lowest":
+            raise ValueError("caution moves thresholds towards T', ties='lowest' away from it: choose one of them")
         self.candidates = None if candidates is None else as_array(candidates, "candidates")
         self.tolerance = _positive("tolerance", tolerance)
         self.search = search
@@ -282,6 +297,7 @@ class AdaptiveWeight:
             "update": self.update,
             "damping": self.damping,
             "bounds": list(self.bounds),
+            "caution": self.caution,
             "candidates": None if self.candidates is None else as_host(self.candidates).tolist(),
             "tolerance": self.tolerance,
             "search": self.search,
@@ -296,7 +312,7 @@ class AdaptiveWeight:
             size = scores.shape[0] if sample_weight is None else array_namespace(scores).sum(sample_weight)
             threshold = find_threshold(
                 scores, positive, costs,
-                target=self.target, candidates=self.candidates, sample_weight=sample_weight,
+                target=self.target, candidates=self.candidates, sample_weight=sample_weight, caution=self.caution,
             )  # fmt: skip
             return [threshold], [float(size)]
         wide = widen(scores)
@@ -304,6 +320,7 @@ class AdaptiveWeight:
         return subgroup_thresholds(
             scores, positive, costs, self.partition(wide),
             target=self.target, candidates=self.candidates, edges=edges, ties=self.ties, sample_weight=sample_weight,
+            caution=self.caution,
         )  # fmt: skip
 
     def _factor(self, thresholds: list[float], sizes: list[float], goal: float) -> float:
@@ -390,10 +407,11 @@ def _check_state(state: dict[str, Any], settings: dict[str, Any]) -> None:
         raise ValueError(  # noqa: TRY004  the type is right, its content is not
             f"the saved settings must be a dict, got {state['settings']!r}: the state is damaged"
         )
+    saved_settings = {"caution": 0.0} | state["settings"]  # a later addition
     for name, value in settings.items():
-        if state["settings"].get(name) != value:
+        if saved_settings.get(name) != value:
             raise ValueError(
-                f"the state was saved with {name}={state['settings'].get(name)!r}, this controller has "
+                f"the state was saved with {name}={saved_settings.get(name)!r}, this controller has "
                 f"{name}={value!r}; make the controller with the saved settings"
             )
     saved, (low, high) = state["lambda"], settings["bounds"]

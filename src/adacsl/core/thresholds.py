@@ -6,6 +6,7 @@ among the others. Every cut between two distinct scores is looked at, in O(n log
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -67,6 +68,7 @@ class _Cuts(NamedTuple):
     missed: Array  # n + 1: false negatives, rising from 0
     alarmed: Array  # n + 1: false positives, falling to 0
     base: float  # what the samples cost even when every decision is right
+    squares: Array | None = None  # n + 1: sums of the squared stakes below each cut, where they are asked for
 
 
 class _Optima(NamedTuple):
@@ -96,6 +98,7 @@ def find_threshold(
     target: float = 0.5,
     candidates: Array | None = None,
     sample_weight: Array | None = None,
+    caution: float = 0.0,
 ) -> Threshold:
     """Return the cheapest threshold; among equally cheap ones, the point nearest ``target``.
 
@@ -113,6 +116,9 @@ def find_threshold(
         Look at these thresholds only, as the paper does (0, 0.005, ..., 0.9). Default: every cut.
     sample_weight : array of shape (n,), optional
         How much each sample counts.
+    caution : float, default 0
+        Take the point nearest ``target`` that costs at most this many standard errors more than the cheapest threshold:
+        what a few samples say about thresholds may be chance. 0 believes every sample.
 
     Examples
     --------
@@ -120,11 +126,12 @@ def find_threshold(
     Threshold(value=0.29999999999999993, cost=1.0, low=0.1, high=0.3)
     """
     samples = _check(scores, labels, costs, sample_weight)
-    target = check_target(target)
-    if candidates is None and _can_pack(samples):
+    target, caution = check_target(target), check_caution(caution)
+    if candidates is None and not caution and _can_pack(samples):
         return _best_packed_cut(samples, samples.grid.round(target))
-    cuts = _running_costs(samples, *_sort(samples))
-    return _search(cuts, samples.grid, target, _as_candidates(candidates, samples.scores, samples.grid))
+    cuts = _running_costs(samples, *_sort(samples), squares=caution > 0.0)
+    allowed = _as_candidates(candidates, samples.scores, samples.grid)
+    return _search(cuts, samples.grid, target, allowed, caution=caution)
 
 
 def cost_curve(scores: Array, labels: Array, costs: CostMatrix, *, sample_weight: Array | None = None) -> CostCurve:
@@ -156,6 +163,7 @@ def subgroup_thresholds(
     edges: Sequence[float] | None = None,
     ties: Ties = "nearest",
     sample_weight: Array | None = None,
+    caution: float = 0.0,
 ) -> tuple[list[Threshold], list[float]]:
     """Return the cheapest threshold and the size (or weight) of each non-empty subgroup, from one sort.
 
@@ -182,9 +190,9 @@ def subgroup_thresholds(
             samples.grid,
         )
         span = (0.0, 1.0) if edges is None else (float(edges[number]), float(edges[number + 1]))
-        cuts = _running_costs(part, part.scores, part.positive, None)
+        cuts = _running_costs(part, part.scores, part.positive, None, squares=caution > 0.0)
         allowed = _as_candidates(candidates, part.scores, part.grid)
-        results.append(_search(cuts, samples.grid, target, allowed, span=span, ties=ties))
+        results.append(_search(cuts, samples.grid, target, allowed, span=span, ties=ties, caution=caution))
         sizes.append(float(size) if part.weight is None else float(xp.sum(part.weight)))
     return results, sizes
 
@@ -194,6 +202,13 @@ def check_target(target: float) -> float:
     if not 0.0 < float(target) < 1.0:
         raise ValueError(f"target must lie strictly between 0 and 1, got {target!r}")
     return float(target)
+
+
+def check_caution(caution: float) -> float:
+    """Return a number of standard errors, 0 or more, or raise."""
+    if not 0.0 <= float(caution) < math.inf:
+        raise ValueError(f"caution must be a finite number of standard errors from 0, got {caution!r}")
+    return float(caution)
 
 
 def _check(scores: Array, labels: Array, costs: CostMatrix, sample_weight: Array | None) -> _Samples:
@@ -264,10 +279,12 @@ def _order(scores: Array) -> Array:
 # costs of all cuts
 
 
-def _running_costs(samples: _Samples, scores: Array, positive: Array, order: Array | None) -> _Cuts:
+def _running_costs(
+    samples: _Samples, scores: Array, positive: Array, order: Array | None, *, squares: bool = False
+) -> _Cuts:
     fp, fn = samples.costs.fp - samples.costs.tn, samples.costs.fn - samples.costs.tp
     if samples.weight is None and isinstance(fp, float) and isinstance(fn, float):
-        return _running_counts(scores, positive, samples.costs)
+        return _running_counts(scores, positive, samples.costs, squares=squares)
     xp = array_namespace(scores)
     # one signed number per sample, so that one gather brings everything into order
     stake = xp.where(samples.positive, _price(fn, scores), -_price(fp, scores))
@@ -279,10 +296,10 @@ def _running_costs(samples: _Samples, scores: Array, positive: Array, order: Arr
     missed = _sums_before(xp.maximum(stake, zero))
     # summed from the other end rather than subtracted from the total: no digits cancel
     alarmed = xp.flip(_sums_before(xp.flip(xp.maximum(-stake, zero))))
-    return _Cuts(scores, missed, alarmed, _unavoidable_cost(samples))
+    return _Cuts(scores, missed, alarmed, _unavoidable_cost(samples), _sums_before(stake * stake) if squares else None)
 
 
-def _running_counts(scores: Array, positive: Array, costs: CostMatrix) -> _Cuts:
+def _running_counts(scores: Array, positive: Array, costs: CostMatrix, *, squares: bool = False) -> _Cuts:
     xp = array_namespace(scores)
     kind = default_float(xp, scores)
     n = scores.shape[0]
@@ -294,7 +311,10 @@ def _running_counts(scores: Array, positive: Array, costs: CostMatrix) -> _Cuts:
     missed, alarmed = xp.astype(misses, kind), xp.astype(alarms, kind)
     missed *= costs.fn - costs.tp
     alarmed *= costs.fp - costs.tn
-    return _Cuts(scores, missed, alarmed, costs.tp * positives + costs.tn * (n - positives))
+    sums = None
+    if squares:
+        sums = missed * (costs.fn - costs.tp) + (alarmed[0] - alarmed) * (costs.fp - costs.tn)
+    return _Cuts(scores, missed, alarmed, costs.tp * positives + costs.tn * (n - positives), sums)
 
 
 def _sums_before(values: Array) -> Array:
@@ -347,22 +367,41 @@ def _search(
     *,
     span: tuple[float, float] = (0.0, 1.0),
     ties: Ties = "nearest",
+    caution: float = 0.0,
 ) -> Threshold:
     goal = grid.round(target)
     span = (grid.round(span[0]), grid.round(span[1]))
     if candidates is not None:
-        return _best_candidate(cuts, goal, candidates, span, ties)
-    return _best_cut(cuts, grid, span[0] if ties == "lowest" else min(max(goal, span[0]), span[1]), span)
+        return _best_candidate(cuts, goal, candidates, span, ties, caution)
+    goal = span[0] if ties == "lowest" else min(max(goal, span[0]), span[1])
+    return _best_cut(cuts, grid, goal, span, caution)
 
 
-def _best_cut(cuts: _Cuts, grid: FloatGrid, goal: float, span: tuple[float, float]) -> Threshold:
+def _best_cut(cuts: _Cuts, grid: FloatGrid, goal: float, span: tuple[float, float], caution: float) -> Threshold:
     xp = array_namespace(cuts.scores)
     costs = cuts.missed + cuts.alarmed
     costs[~_distinct(cuts.scores)] = xp.inf
     optimal = xp.nonzero(costs <= xp.min(costs) * (1.0 + TIE_TOLERANCE))[0]
+    if caution and cuts.squares is not None:
+        own = count_true(cuts.scores <= goal)  # the cut that deciding at the goal makes
+        optimal = _nearly_optimal(costs, cuts.squares, optimal, own, caution)
     below, above = _neighbours(cuts.scores, optimal)
     found = _Optima(optimal, xp.take(costs, optimal), below, above)
     return _choose(found, cuts.scores.shape[0], cuts.base, grid, goal, span)
+
+
+def _nearly_optimal(costs: Array, squares: Array, optimal: Array, own: int, caution: float) -> Array:
+    """Return the cuts from an optimal one towards ``own`` that may be as cheap, for all that the samples can tell.
+
+    Two cuts differ by the samples between them, and so does their cost: its standard error is the root of the sum of
+    these samples' squared stakes.
+    """
+    xp = array_namespace(costs)
+    best = int(optimal[int(xp.argmin(xp.abs(optimal - own)))])
+    low, high = min(best, own), max(best, own)
+    excess = costs[low : high + 1] - costs[best]
+    error = xp.abs(squares[low : high + 1] - squares[best]) ** 0.5
+    return low + xp.nonzero((excess <= caution * error) | (excess <= 0.0))[0]
 
 
 def _best_packed_cut(samples: _Samples, goal: float) -> Threshold:
@@ -445,7 +484,9 @@ def _joined_interval(low: Array, high: Array, nearest: int) -> tuple[int, int]:
     return first, last
 
 
-def _best_candidate(cuts: _Cuts, goal: float, candidates: Array, span: tuple[float, float], ties: Ties) -> Threshold:
+def _best_candidate(
+    cuts: _Cuts, goal: float, candidates: Array, span: tuple[float, float], ties: Ties, caution: float
+) -> Threshold:
     xp = array_namespace(cuts.scores)
     allowed = candidates[(candidates >= span[0]) & (candidates <= span[1])]
     if allowed.shape[0] == 0:
@@ -453,6 +494,9 @@ def _best_candidate(cuts: _Cuts, goal: float, candidates: Array, span: tuple[flo
     cut = xp.searchsorted(cuts.scores, allowed, side="right")
     costs = xp.take(cuts.missed + cuts.alarmed, cut)
     optimal = xp.nonzero(costs <= xp.min(costs) * (1.0 + TIE_TOLERANCE))[0]
+    if caution and cuts.squares is not None:
+        own = int(xp.argmin(xp.abs(allowed - goal)))
+        optimal = _nearly_optimal(costs, xp.take(cuts.squares, cut), optimal, own, caution)
     distance = xp.abs(xp.take(allowed, optimal) - goal)
     chosen = 0 if ties == "lowest" else int(xp.argmin(distance))
     # neighbours on the grid that are as cheap belong to one interval
@@ -481,6 +525,7 @@ __all__ = [
     "CostCurve",
     "Threshold",
     "Ties",
+    "check_caution",
     "check_target",
     "cost_curve",
     "find_threshold",

@@ -79,7 +79,7 @@ class AdaptiveCostClassifier(MetaEstimatorMixin, CostClassifier):  # type: ignor
         Stop after so many rounds without a cheaper one. Refits also stop when lambda has settled.
     every : int, default 1
         Adapt after every so many rounds.
-    partition, update, damping, bounds
+    partition, update, damping, bounds, caution
         Settings of the controller, see :class:`~adacsl.AdaptiveWeight`; as for the tables of
         :class:`~adacsl.AdaCSLClassifier` the exact odds update at half speed.
     weight_name : str, optional
@@ -141,6 +141,7 @@ class AdaptiveCostClassifier(MetaEstimatorMixin, CostClassifier):  # type: ignor
         update: Update = "odds",
         damping: float = 0.5,
         bounds: tuple[float, float] | None = None,
+        caution: float = 0.0,
         weight_name: str | None = None,
         random_state: Any = None,
     ) -> None:
@@ -160,6 +161,7 @@ class AdaptiveCostClassifier(MetaEstimatorMixin, CostClassifier):  # type: ignor
         self.update = update
         self.damping = damping
         self.bounds = bounds
+        self.caution = caution
         self.weight_name = weight_name
         self.random_state = random_state
 
@@ -203,7 +205,7 @@ class AdaptiveCostClassifier(MetaEstimatorMixin, CostClassifier):  # type: ignor
         training = self._kind_of_training()
         self.controller_ = AdaptiveWeight(
             self.costs_, target=self.target_, partition=self.partition, update=self.update,
-            damping=self.damping, bounds=self.bounds,
+            damping=self.damping, bounds=self.bounds, caution=self.caution,
         )  # fmt: skip
         learners = [_Learner(self._fresh(seed + number), training, self.weight_name) for number in range(len(folds))]
         self._train(rows, folds, learners, seed)

@@ -57,7 +57,7 @@ class AdaCSLBoostingClassifier(CostClassifier):
         Decide at T', or at the cheapest threshold of the out-of-fold (validation) scores.
     select : {"best", "last"}
         Keep each booster up to its cheapest round on its validation data, or all its rounds.
-    partition, damping, update, bounds
+    partition, damping, update, bounds, caution
         Settings of the controller, see :class:`~adacsl.AdaptiveWeight`.
     adapt : bool or "auto", default "auto"
         Whether lambda moves. "auto": unless ``target="bayes"``, where the plain booster did as well.
@@ -130,6 +130,7 @@ class AdaCSLBoostingClassifier(CostClassifier):
         damping: float = 1.0,
         update: str = "exponential",
         bounds: tuple[float, float] | None = None,
+        caution: float = 0.0,
         adapt: bool | str = "auto",
         rounds: int = 300,
         lr: float = 0.1,
@@ -151,6 +152,7 @@ class AdaCSLBoostingClassifier(CostClassifier):
         self.damping = damping
         self.update = update
         self.bounds = bounds
+        self.caution = caution
         self.adapt = adapt
         self.rounds = rounds
         self.lr = lr
@@ -252,7 +254,7 @@ class AdaCSLBoostingClassifier(CostClassifier):
             controller = AdaptiveWeight(
                 self.costs_, target=target, partition=self.partition, damping=self.damping,
                 update=self.update,  # type: ignore[arg-type]
-                bounds=self.bounds if adapt else (1.0, 1.0),
+                bounds=self.bounds if adapt else (1.0, 1.0), caution=self.caution,
             )  # fmt: skip
             _check_varies(matrix.x[train])
             costs = None if rows.costs is None else rows.costs.rows(validation)

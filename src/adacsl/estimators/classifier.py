@@ -89,7 +89,7 @@ class AdaCSLClassifier(CostClassifier):
         lambda included, and decide at the Bayes threshold.
     select : {"best", "last"}
         Keep each net's cheapest epoch on its validation data, or its last.
-    partition, damping, update, bounds
+    partition, damping, update, bounds, caution
         Settings of the controller, see :class:`~adacsl.AdaptiveWeight`. "auto" is the paper's update at full speed
         for images, and the exact odds update with damping 0.5 for tables, where it was cheaper.
     adapt : bool, default True
@@ -174,6 +174,7 @@ class AdaCSLClassifier(CostClassifier):
         damping: float | str = "auto",
         update: str = "auto",
         bounds: tuple[float, float] | None = None,
+        caution: float = 0.0,
         adapt: bool = True,
         epochs: int | str = "auto",
         batch_size: int | str = "auto",
@@ -204,6 +205,7 @@ class AdaCSLClassifier(CostClassifier):
         self.damping = damping
         self.update = update
         self.bounds = bounds
+        self.caution = caution
         self.adapt = adapt
         self.epochs = epochs
         self.batch_size = batch_size
@@ -324,7 +326,7 @@ class AdaCSLClassifier(CostClassifier):
         # nets for tables are small and quick to overshoot: the exact update at half speed was cheapest on them
         update, damping = ("exponential", 1.0) if self.images_ else ("odds", 0.5)
         return AdaptiveWeight(
-            self.costs_, target=target, partition=self.partition, bounds=self.bounds,
+            self.costs_, target=target, partition=self.partition, bounds=self.bounds, caution=self.caution,
             update=update if self.update == "auto" else self.update,  # type: ignore[arg-type]
             damping=damping if isinstance(self.damping, str) and self.damping == "auto" else self.damping,  # type: ignore[arg-type]
         )  # fmt: skip

@@ -69,6 +69,7 @@ class Training:
     target: Target = 0.5
     update: Literal["auto"] | Update = "auto"
     damping: Literal["auto"] | float = "auto"
+    caution: float = 0.0
     every: int | None = None
 
     @staticmethod
@@ -76,7 +77,7 @@ class Training:
         """Return the training of a recipe."""
         return Training(
             recipe.resample, recipe.loss, recipe.adapt, recipe.crossfit, ratio if recipe.needs_costs_to_train else None,
-            recipe.target, recipe.update, recipe.damping, recipe.every,
+            recipe.target, recipe.update, recipe.damping, recipe.caution, recipe.every,
         )  # fmt: skip
 
     @property
@@ -249,6 +250,7 @@ def _controller(training: Training, costs: CostMatrix, images: bool) -> Adaptive
         partition=training.adapt,
         update=update if training.update == "auto" else training.update,
         damping=damping if training.damping == "auto" else training.damping,
+        caution=training.caution,
     )
 
 

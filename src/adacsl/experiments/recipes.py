@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 from adacsl.core.control import Update
 from adacsl.core.partitions import EqualWidth, Partition, Whole
+from adacsl.core.thresholds import check_caution
 
 Resample = Literal["oversample", "undersample", "smote"]
 Loss = Literal["plain", "weighted", "focal", "logit-adjusted", "shifted"]
@@ -54,6 +55,8 @@ class Recipe:
         How lambda is stepped (:class:`~adacsl.AdaptiveWeight`); "auto" is the default for that kind of data.
     damping : "auto" or float
         Exponent of lambda's steps.
+    caution : float, default 0
+        Standard errors by which a threshold must be cheaper before lambda follows it.
     every : int, optional
         Adapt after so many batches instead of once per epoch.
 
@@ -75,6 +78,7 @@ class Recipe:
     select: Select = "best"
     update: Literal["auto"] | Update = "auto"
     damping: Literal["auto"] | float = "auto"
+    caution: float = 0.0
     every: int | None = None
 
     def __post_init__(self) -> None:
@@ -102,9 +106,12 @@ class Recipe:
             raise ValueError(f"every must be None or a number of batches from 1, got {self.every!r}")
         if self.target != 0.5 and self.loss not in ("weighted", "focal"):
             raise ValueError(f"recipe {self.name!r}: target is for losses with a weight, 'weighted' and 'focal'")
-        steering = (self.update, self.damping, self.every) != ("auto", "auto", None)
+        check_caution(self.caution)
+        steering = (self.update, self.damping, self.caution, self.every) != ("auto", "auto", 0.0, None)
         if steering and self.adapt is None:
-            raise ValueError(f"recipe {self.name!r}: update, damping and every say how to adapt, but adapt is None")
+            raise ValueError(
+                f"recipe {self.name!r}: update, damping, caution and every say how to adapt, but adapt is None"
+            )
 
     def _check_combination(self) -> None:
         if self.adapt is not None and (self.loss != "weighted" or self.resample is not None):

@@ -37,7 +37,7 @@ except ImportError as error:
 
 Array = Any
 
-SETTINGS = ("target", "update", "damping", "bounds", "tolerance", "search", "ties")
+SETTINGS = ("target", "update", "damping", "bounds", "caution", "tolerance", "search", "ties")
 PARTITIONS: dict[str, Any] = {kind.__name__: kind for kind in (Whole, EqualWidth, Quantile)}
 
 
