@@ -83,7 +83,8 @@ def test_profile_modern_has_stronger_baselines_and_turns_lesions_only():
     modern = PROFILES["modern"]
     lesions = modern.for_source(SOURCES["HAM10K"], weights=None, device="cpu")
     assert (lesions.rotate, lesions.augment, lesions.image_size, lesions.schedule) == (True, True, 64, "cosine")
-    assert lesions.views == 4
+    assert lesions.views == 1
+    assert PROFILES["four-views"].for_source(SOURCES["HAM10K"], weights=None, device="cpu") == replace(lesions, views=4)
     assert not modern.for_source(SOURCES["PV-D"], weights=None, device="cpu").rotate
     assert modern.splits == ("random", "group")
     names = {recipe.name for recipe in MODERN_RECIPES}
@@ -112,10 +113,10 @@ def test_nets_are_counted_once_for_all_that_share_them():
     counts = {(e.sheet, e.data): e for e in estimate(full_plan(seeds=2))}
     # CE and SMOTE serve all k; TA, WCE and AdaCSL are trained for each
     assert counts["table2", "ham10k.paper.random"].nets == 2 * (1 + 3 + 1 + 3 + 3)
-    # CE; WCE, focal and AdaCSL with three T' for each k; five folds of CE once, of WCE and AdaCSL (three T') for each k
-    assert counts["table2", "ham10k.modern.random"].nets == 2 * (1 + 3 * 5 + 5 + 3 * 20)
+    # CE; WCE, focal, AdaCSL with three T' for each k; five folds of CE once, of WCE and AdaCSL (four ways) for each k
+    assert counts["table2", "ham10k.modern.random"].nets == 2 * (1 + 3 * 5 + 5 + 3 * 25)
     assert counts["table2", "ham10k.modern.random"].nets == counts["table2", "ham10k.modern.group"].nets
-    assert counts["ablations", "ham10k.modern.random"].nets == 2 * 3 * 6
+    assert counts["ablations", "ham10k.modern.random"].nets == 2 * 3 * 7
     assert counts["ablations", "ham10k.modern.random.validation-0.05"].nets == 2 * (1 + 3)
     assert counts["table2", "ham10k.paper.random"].cells == 2 * 5 * 3
 

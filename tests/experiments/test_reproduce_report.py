@@ -121,7 +121,7 @@ def test_all_k_together_are_tested_on_the_mean_cost_of_each_run():
 def test_variants_are_compared_with_the_reference_of_the_same_runs():
     table2 = runs({"adacsl": BASE, "adacsl-last": 1.1 * BASE}, profile="modern")
     rows = _results(table2=table2, ablations=runs({"adacsl-bins": 2 * BASE[:3]}, profile="modern"))
-    (grid,) = (grid for grid in grids(rows) if grid.name == "ablations")
+    (grid,) = (grid for grid in grids(rows) if grid.name == "ablations-modern")
     by_method = {row[1]: row[-2:] for row in grid.rows}
     gain = BASE[:3]
     half = stats.t.ppf(0.975, 2) * gain.std(ddof=1) * math.sqrt(1 / 3 + 0.25) / gain.mean() * 100
@@ -194,7 +194,7 @@ def test_tables_stand_beside_the_papers(full):
     assert paper["CNN w/ WCE"][1].startswith("0.430")
     assert paper["CNN w/ WCE"][-2:] == ("0.412", "0.545")
     assert paper["CNN w/ WCE"][2] == "not run yet"
-    ablations = {line[1]: line for line in by_name["ablations"].rows}
+    ablations = {line[1]: line for line in by_name["ablations-modern"].rows}
     assert ablations["adacsl"][0] == "reference"
     assert ablations["adacsl-bins"][:2] == ("partition", "adacsl-bins")
     assert ablations["adacsl-validation-0.05"][0] == "validation"

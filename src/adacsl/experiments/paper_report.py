@@ -138,8 +138,8 @@ def grids(results: dict[str, list[Row]]) -> list[Grid]:
     if results["table2"]:
         table = summary(results["table2"])
         found += [_overview(table), *_method_grids(table), _claim_grid(claims(results["table2"]))]
-    if results["ablations"]:
-        found.append(_ablation_grid([*results["table2"], *results["ablations"]]))
+    for profile in dict.fromkeys(row["profile"] for row in results["ablations"]):
+        found.append(_ablation_grid([*results["table2"], *results["ablations"]], profile))
     if results["table1"]:
         found += [_subgroup_grid(results["table1"]), _subgroup_totals(results["table1"])]
     return found
@@ -151,7 +151,7 @@ def _overview(table: pd.DataFrame) -> Grid:
         "ours, paper profile": ("paper", "random", "adacsl"),
         "ours, modern": ("modern", "random", "adacsl"),
         "ours, modern, cross-fitted": ("modern", "random", "adacsl-cv"),
-        "the same, T' chosen out of fold": ("modern", "random", "adacsl-cv-auto"),
+        "four views, cross-fitted, T' = T, cautious": ("four-views", "random", "adacsl-cv-target-bayes-cautious"),
         "modern, cross-fitted, by group": ("modern", "group", "adacsl-cv"),
     }
     rows = []
@@ -209,26 +209,26 @@ def _p(p: float) -> str:
     return "-" if not math.isfinite(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def _ablation_grid(results: Sequence[Row]) -> Grid:
+def _ablation_grid(results: Sequence[Row], profile: str) -> Grid:
     groups = {"reference": ["adacsl"], "target": ["adacsl-target-bayes", "adacsl-target-middle", "adacsl-auto"]}
     for name, recipes in ABLATIONS.items():
         groups.setdefault(name, []).extend(recipe.name for recipe in recipes)
     groups["validation"] = [recipe.name for share in VALIDATION_SHARES for recipe in validation_recipes(share)]
     groups["select"] = ["adacsl-last", "ce-bayes", "ce-bayes-last", "wce", "wce-last"]
     table = summary(results)
-    table = table[(table["profile"] == "modern") & (table["split"] == "random")]
+    table = table[(table["profile"] == profile) & (table["split"] == "random")]
     dataset = str(table["dataset"].iloc[0])
     table = table[table["dataset"] == dataset]
     factors = sorted(table["k"].unique().tolist())
     runs = table.groupby("method")["n"].min()
     against = _against_reference(
-        [r for r in results if (r["dataset"], r["profile"], r["split"]) == (dataset, "modern", "random")]
+        [r for r in results if (r["dataset"], r["profile"], r["split"]) == (dataset, profile, "random")]
     )
     rows = [
         (
             group,
             method,
-            *(_entry(table, dataset, k, "modern", "random", method) for k in factors),
+            *(_entry(table, dataset, k, profile, "random", method) for k in factors),
             str(runs[method]),
             against.get(method, "-"),
         )
@@ -238,7 +238,8 @@ def _ablation_grid(results: Sequence[Row]) -> Grid:
     ]
     header = ("question", "method", *(f"k = {k}" for k in factors), "runs", "dearer than adacsl")
     note = "Normalised cost. Last column: the mean over all k against the reference of the same runs (95 % intervals)."
-    return Grid("ablations", f"Ablations on {dataset}, profile modern, random split", header, rows, note)
+    title = f"Ablations on {dataset}, profile {profile}, random split"
+    return Grid(_slug("ablations", profile), title, header, rows, note)
 
 
 def _against_reference(results: Sequence[Row], reference: str = "adacsl") -> dict[str, str]:
@@ -420,7 +421,7 @@ def write_report(results: Path, folder: Path) -> list[Path]:
 
 
 def _part(grid: Grid) -> str:
-    return "table1" if grid.name.startswith("table1") else "ablations" if grid.name == "ablations" else "table2"
+    return next((part for part in ("table1", "ablations") if grid.name.startswith(part)), "table2")
 
 
 __all__ = [

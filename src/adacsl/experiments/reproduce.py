@@ -33,9 +33,11 @@ from adacsl.experiments.pools import Job
 from adacsl.experiments.profiles import (
     ABLATIONS,
     CHOICES,
+    DEFAULT_PROFILES,
     PROFILES,
     VALIDATION_SHARES,
     WOLF_DOG,
+    Profile,
     Source,
     find_source,
     find_weights,
@@ -97,7 +99,7 @@ class Wishes:
     parts: tuple[str, ...] = PARTS
     data: Path | None = None
     datasets: tuple[str, ...] = ()
-    profiles: tuple[str, ...] = ("paper", "modern")
+    profiles: tuple[str, ...] = DEFAULT_PROFILES
     splits: tuple[str, ...] = ("random", "group")
     methods: tuple[str, ...] = ()
     factors: tuple[int, ...] = FACTORS
@@ -193,29 +195,34 @@ def settings_of(wishes: Wishes, sources: Sequence[Source], weights: str | None) 
                 elif "figure1" in wishes.parts and source is sources[0] and split == "random":
                     found[setting.sheet, setting.data] = setting.narrowed([FIGURE_METHOD])
     if "ablations" in wishes.parts and sources:
-        for setting in ablation_settings(sources[0], weights=weights, device=wishes.device):
-            found[setting.sheet, setting.data] = setting
+        for profile in (PROFILES[name] for name in wishes.profiles if name != "paper"):
+            for setting in ablation_settings(sources[0], profile, weights=weights, device=wishes.device):
+                found[setting.sheet, setting.data] = setting
     chosen = [_quickly(s) if wishes.quick else s for s in (s.narrowed(wishes.methods) for s in found.values())]
     return [setting for setting in chosen if setting.recipes]
 
 
-def ablation_settings(source: Source, *, weights: str | None, device: str) -> list[Setting]:
-    """Return the variants of AdaCSL on one data set, random splits, profile "modern"."""
-    modern = PROFILES["modern"]
-    protocol = modern.for_source(source, weights=weights, device=device)
+def ablation_settings(source: Source, profile: Profile, *, weights: str | None, device: str) -> list[Setting]:
+    """Return the variants of AdaCSL on one data set, random splits."""
+    protocol = profile.for_source(source, weights=weights, device=device)
     recipes = tuple(recipe for group in ABLATIONS.values() for recipe in group)
-    found = [Setting("ablations", source.name, "modern", "random", protocol, recipes)]
+    found = [Setting("ablations", source.name, profile.name, "random", protocol, recipes)]
     for share in VALIDATION_SHARES:
         smaller = replace(protocol, validation=share)
         tag = f"validation-{share:g}"
-        found.append(Setting("ablations", source.name, "modern", "random", smaller, validation_recipes(share), tag))
+        chosen = validation_recipes(share)
+        found.append(Setting("ablations", source.name, profile.name, "random", smaller, chosen, tag))
     return found
 
 
-QUICK_METHODS = {
+QUICK_METHODS: dict[tuple[str, str], tuple[str, ...]] = {
     ("table2", "paper"): ("ce", "ta", "smote", "wce", "adacsl"),
-    ("table2", "modern"): ("ce-bayes", "adacsl", "adacsl-last", "adacsl-cv"),
-    ("ablations", "modern"): ("adacsl-every-25", "adacsl-validation-0.1"),
+    **dict.fromkeys(
+        [("table2", "modern"), ("table2", "four-views")], ("ce-bayes", "adacsl", "adacsl-last", "adacsl-cv")
+    ),
+    **dict.fromkeys(
+        [("ablations", "modern"), ("ablations", "four-views")], ("adacsl-every-25", "adacsl-validation-0.1")
+    ),
 }
 
 
@@ -609,7 +616,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--data", type=Path, help="folder of the data")
     parser.add_argument("--datasets", nargs="+", metavar="NAME")
     parser.add_argument(
-        "--profile", dest="profiles", type=lambda t: both(t, tuple(PROFILES)), help="paper, modern, both"
+        "--profile", dest="profiles", type=lambda t: both(t, DEFAULT_PROFILES), help="paper, modern, four-views, both"
     )
     parser.add_argument("--splits", type=lambda t: both(t, ("random", "group")), help="random, group, both")
     parser.add_argument("--methods", nargs="+", metavar="NAME")
