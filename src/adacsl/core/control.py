@@ -105,7 +105,7 @@ class AdaptiveWeight:
         Limits of lambda.
     caution : float, default 0
         Move only as far as the validation data prove: T_m becomes the threshold nearest T' that costs at most this many
-        standard errors more than the cheapest. 0 is the paper; 1 keeps lambda still where a handful of samples decides.
+        standard errors more than the cheapest. 0 is the paper; 2 keeps lambda still where a handful of samples decides.
     candidates : array, optional
         Search these thresholds only (:func:`~adacsl.core.thresholds.paper_grid` has the paper's).
     tolerance : float, default 1e-3

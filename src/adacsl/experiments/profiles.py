@@ -60,7 +60,7 @@ MODERN_RECIPES = (
     _adacsl("adacsl-cv-target-bayes", "AdaCSL, T' = T, five cross-fitted nets", target="bayes", crossfit=5),
     _adacsl(
         "adacsl-cv-target-bayes-cautious",
-        "AdaCSL, T' = T, caution 1, five cross-fitted nets",
+        "AdaCSL, T' = T, caution 2, five cross-fitted nets",
         target="bayes",
         crossfit=5,
         caution=1.0,
@@ -110,7 +110,7 @@ ABLATIONS: dict[str, tuple[Recipe, ...]] = {
     ),
     "update": (_adacsl("adacsl-odds", "AdaCSL, exact odds ratio", update="odds"),),
     "damping": (_adacsl("adacsl-damping-0.3", "AdaCSL, damping 0.3", damping=0.3),),
-    "caution": (_adacsl("adacsl-cautious", "AdaCSL, caution 1", caution=1.0),),
+    "caution": (_adacsl("adacsl-cautious", "AdaCSL, caution 2", caution=2.0),),
     "every": (_adacsl("adacsl-every-25", "AdaCSL, adapted every 25 batches", every=25),),
 }
 """Variants of AdaCSL by the question they answer; the reference, other targets and last epochs are in Table 2."""
