@@ -63,7 +63,7 @@ MODERN_RECIPES = (
         "AdaCSL, T' = T, caution 2, five cross-fitted nets",
         target="bayes",
         crossfit=5,
-        caution=1.0,
+        caution=2.0,
     ),
     _adacsl("adacsl-cv-last", "AdaCSL, five cross-fitted nets, last epochs", crossfit=5, select="last"),
 )
