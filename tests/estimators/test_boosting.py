@@ -145,6 +145,11 @@ def test_without_adaptation_it_is_the_plain_booster(data):
     assert set(clf.history_["lambda"]) == {1.0}
 
 
+def test_nothing_moves_where_nothing_would_be_proof(data):
+    assert set(quick(target=0.5, caution=1e6).fit(*data).history_["lambda"]) == {1.0}
+    assert len(set(quick(target=0.5).fit(*data).history_["lambda"])) > 1
+
+
 def test_history_and_kept_rounds(fitted):
     history = fitted.history_
     assert list(history.columns) == ["round", "fold", "target", "lambda", "weight", "threshold", "val_cost"]

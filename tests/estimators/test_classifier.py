@@ -228,6 +228,7 @@ def test_settings_of_the_controller_are_used(data):
     assert damped[0] == pytest.approx(free[0] ** 0.5)
     bounded = quick(bounds=(0.999, 1.001)).fit(*data).history_["lambda"]
     assert bounded.between(0.999, 1.001).all()
+    assert (quick(caution=1e6).fit(*data).history_["lambda"] == 1).all()
 
 
 # targets and decisions

@@ -153,7 +153,7 @@ def test_a_finished_fit_returns_at_once(script, tmp_path, kind):
 
 @pytest.mark.parametrize(
     "change",
-    [{"seed": 5}, {"lr": 0.5}, {"cv": 4}, {"cv": None}, {"random_state": 2}, {"target": 0.3}, {"damping": 0.25}],
+    [{"seed": 5}, {"lr": 0.5}, {"cv": 4}, {"cv": None}, {"random_state": 2}, {"target": 0.3}, {"caution": 1.0}],
 )
 def test_other_data_or_settings_are_refused(script, tmp_path, change):
     script.fit(tmp_path / "run", epochs=2)

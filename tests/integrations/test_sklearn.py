@@ -130,6 +130,11 @@ def test_the_rounds_are_the_paper_s_loop(data):
     assert clf.best_round_ == 3
 
 
+def test_nothing_moves_where_nothing_would_be_proof(data):
+    clf = AdaptiveCostClassifier(LogisticRegression(), COSTS, caution=1e6, random_state=0).fit(*data)
+    assert {step.lambda_ for step in clf.history_} == {1.0}
+
+
 class Watched(ClassifierMixin, BaseEstimator):
     """Tells how it was trained; its scores depend on the number of trainings only."""
 
