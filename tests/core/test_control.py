@@ -513,6 +513,27 @@ def test_a_cautious_controller_stands_still_until_there_is_evidence():
     assert AdaptiveWeight(COSTS, caution=1.0).step(*few).cost == AdaptiveWeight(COSTS).step(*few).cost
 
 
+@pytest.mark.parametrize("moved", [1e-3, 0.2, 7.0, 1e3])
+def test_without_proof_a_cautious_lambda_goes_back_to_one(moved):
+    quiet = ([1e-5] * 40 + [1 - 1e-5] * 20, [0] * 40 + [1] * 20)
+    controller = AdaptiveWeight(COSTS, caution=2.0, update="odds")
+    controller._lambda = moved
+    assert controller.step(*quiet).lambda_ == pytest.approx(1.0, rel=1e-5)
+    # the paper's controller stays where it is
+    controller = AdaptiveWeight(COSTS, update="odds")
+    controller._lambda = moved
+    assert controller.step(*quiet).lambda_ == moved
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("moved", [1e-30, 1e30])
+def test_a_cautious_runaway_lambda_stays_a_number(dtype, moved):
+    controller = AdaptiveWeight(COSTS, caution=2.0)
+    controller._lambda = moved
+    scores = torch.tensor([0.1] * 40 + [0.45] + [0.9] * 20, dtype=dtype)
+    assert math.isfinite(controller.step(scores, [0] * 40 + [1] * 21).weight)
+
+
 def test_caution_is_part_of_the_state_and_excludes_lowest_ties():
     state = json.loads(json.dumps(AdaptiveWeight(COSTS, caution=1.0).state_dict()))
     AdaptiveWeight(COSTS, caution=1.0).load_state_dict(state)

@@ -43,6 +43,9 @@ Search = Literal["everywhere", "subgroup"]
 LAMBDA_LIMITS = (1e-30, 1e30)
 """lambda multiplies from epoch to epoch: it stays within these limits whatever happens."""
 
+NEUTRAL_LIMITS = (1e-12, 1.0 - 2.0**-11)
+"""Thresholds that take lambda back to 1 are looked for between these: both are numbers of every float type."""
+
 WEIGHT_LIMITS = (1e-20, 1e20)
 """The weight of the loss stays within these limits: it and its inverse, times a batch of losses, fit a float32."""
 
@@ -104,8 +107,9 @@ class AdaptiveWeight:
     bounds : (float, float), optional
         Limits of lambda.
     caution : float, default 0
-        Move only as far as the validation data prove: T_m becomes the threshold nearest T' that costs at most this many
-        standard errors more than the cheapest. 0 is the paper; 2 keeps lambda still where a handful of samples decides.
+        Let lambda leave 1 only as far as the validation data prove: of all thresholds that cost at most this many
+        standard errors more than the cheapest, T_m is the one that brings lambda nearest 1. 0 is the paper; 2 keeps
+        chance out where a handful of samples decides.
     candidates : array, optional
         Search these thresholds only (:func:`~adacsl.core.thresholds.paper_grid` has the paper's).
     tolerance : float, default 1e-3
@@ -304,6 +308,14 @@ class AdaptiveWeight:
             "ties": self.ties,
         }
 
+    @property
+    def _preferred(self) -> float:
+        """The threshold taken when the samples do not tell: T', or with caution the one that takes lambda back to 1."""
+        if not self.caution or self._lambda == 1.0:
+            return self.target
+        odds = self.target / (1.0 - self.target) / self._lambda
+        return min(max(odds / (1.0 + odds), NEUTRAL_LIMITS[0]), NEUTRAL_LIMITS[1])
+
     def _thresholds(
         self, scores: Array, positive: Array, costs: CostMatrix, sample_weight: Array | None
     ) -> tuple[list[Threshold], list[float]]:
@@ -312,15 +324,15 @@ class AdaptiveWeight:
             size = scores.shape[0] if sample_weight is None else array_namespace(scores).sum(sample_weight)
             threshold = find_threshold(
                 scores, positive, costs,
-                target=self.target, candidates=self.candidates, sample_weight=sample_weight, caution=self.caution,
+                target=self._preferred, candidates=self.candidates, sample_weight=sample_weight, caution=self.caution,
             )  # fmt: skip
             return [threshold], [float(size)]
         wide = widen(scores)
         edges = [float(e) for e in self.partition.edges(wide)] if self.search == "subgroup" else None  # type: ignore[attr-defined]
         return subgroup_thresholds(
             scores, positive, costs, self.partition(wide),
-            target=self.target, candidates=self.candidates, edges=edges, ties=self.ties, sample_weight=sample_weight,
-            caution=self.caution,
+            target=self._preferred, candidates=self.candidates, edges=edges, ties=self.ties,
+            sample_weight=sample_weight, caution=self.caution,
         )  # fmt: skip
 
     def _factor(self, thresholds: list[float], sizes: list[float], goal: float) -> float:

@@ -118,7 +118,7 @@ def find_threshold(
         How much each sample counts.
     caution : float, default 0
         Take the point nearest ``target`` that costs at most this many standard errors more than the cheapest threshold:
-        what a few samples say about thresholds may be chance. 0 believes every sample.
+        what a few samples say may be chance. 0 believes every sample.
 
     Examples
     --------

@@ -64,6 +64,7 @@ MODERN_RECIPES = (
         target="bayes",
         crossfit=5,
         caution=2.0,
+        update="odds",
     ),
     _adacsl("adacsl-cv-last", "AdaCSL, five cross-fitted nets, last epochs", crossfit=5, select="last"),
 )
@@ -110,7 +111,7 @@ ABLATIONS: dict[str, tuple[Recipe, ...]] = {
     ),
     "update": (_adacsl("adacsl-odds", "AdaCSL, exact odds ratio", update="odds"),),
     "damping": (_adacsl("adacsl-damping-0.3", "AdaCSL, damping 0.3", damping=0.3),),
-    "caution": (_adacsl("adacsl-cautious", "AdaCSL, caution 2", caution=2.0),),
+    "caution": (_adacsl("adacsl-cautious", "AdaCSL, caution 2, exact odds ratio", caution=2.0, update="odds"),),
     "every": (_adacsl("adacsl-every-25", "AdaCSL, adapted every 25 batches", every=25),),
 }
 """Variants of AdaCSL by the question they answer; the reference, other targets and last epochs are in Table 2."""
