@@ -61,7 +61,10 @@ def about(path: Path) -> str:
     lines = ["## How it was run\n", "| date | device | seconds | commit | command |", "|---|---|---|---|---|"]
     for call in json.loads(path.read_text()):
         commit = (call.get("commit") or "-")[:10]
-        lines.append(f"| {call['date']} | {call['device']} | {call['seconds']:.0f} | {commit} | `{call['command']}` |")
+        note = f" ({call['note']})" if "note" in call else ""
+        lines.append(
+            f"| {call['date']} | {call['device']} | {call['seconds']:.0f} | {commit} | `{call['command']}`{note} |"
+        )
     return "\n".join(lines) + "\n"
 
 

@@ -43,8 +43,8 @@ Search = Literal["everywhere", "subgroup"]
 LAMBDA_LIMITS = (1e-30, 1e30)
 """lambda multiplies from epoch to epoch: it stays within these limits whatever happens."""
 
-NEUTRAL_LIMITS = (1e-12, 1.0 - 2.0**-11)
-"""Thresholds that take lambda back to 1 are looked for between these: both are numbers of every float type."""
+NEUTRAL_LIMITS = (1e-12, 1.0 - 2.0**-8)
+"""Thresholds that take lambda back to 1 are looked for between these."""
 
 WEIGHT_LIMITS = (1e-20, 1e20)
 """The weight of the loss stays within these limits: it and its inverse, times a batch of losses, fit a float32."""

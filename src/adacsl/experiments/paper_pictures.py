@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+FEW = 2
+"""Runs that are too few for an interval: with one degree of freedom it would say nothing."""
+
 WORDS = {
     "figure1a": "Figure 1(a): the cheapest threshold of the validation data by epoch, for each cost ratio; T' is 0.5",
     "figure1b": "Figure 1(b): cost of training (dashed) and validation data by epoch, for each cost ratio",
@@ -48,7 +51,9 @@ def draw_methods(table: pd.DataFrame, folder: Path) -> list[Path]:
     if not can_draw():
         return []
     made = []
-    for (dataset, profile), block in cast("Any", table[table["split"] == "random"].groupby(["dataset", "profile"])):
+    views = dict(list(cast("Any", table[table["split"] == "random"].groupby(["dataset", "profile"]))))
+    for dataset, profile in sorted(views, key=lambda view: (view[0], list(PROFILES).index(view[1]))):
+        block = views[dataset, profile]
         path = folder / f"table2-{str(dataset).lower()}-{profile}.png"
         _draw_methods(block, str(dataset), str(profile), path)
         made.append(path)
@@ -116,12 +121,12 @@ def _scale(axes: Axes, means: pd.Series[float]) -> None:
         axes.set_xscale("log")
         axes.set_xlim(left=least / 3)
     else:
-        axes.set_xlim(left=0.0)
+        axes.set_xlim(0.0, max(axes.get_xlim()[1], 1.04 * float(means.max())))
 
 
 def _draw_interval(axes: Axes, row: Any, line: int, *, own: bool) -> None:
     color = "C3" if own else "C0"
-    if math.isfinite(row["low"]):
+    if math.isfinite(row["low"]) and row["n"] > FEW:
         axes.plot([row["low"], row["high"]], [line, line], color=color, linewidth=1.2)
     axes.plot([row["mean"]], [line], "o", color=color, markersize=5)
 
@@ -140,4 +145,4 @@ def _save(figure: Figure, path: Path) -> Path:
     return path
 
 
-__all__ = ["can_draw", "draw_epochs", "draw_methods", "words_for"]
+__all__ = ["FEW", "can_draw", "draw_epochs", "draw_methods", "words_for"]
