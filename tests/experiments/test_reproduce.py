@@ -32,6 +32,7 @@ from adacsl.experiments.profiles import (
 )
 from adacsl.experiments.protocol import Protocol, make_split
 from adacsl.experiments.reproduce import Wishes, chosen_rows, estimate, main, prepare, reproduce, settings_of
+from adacsl.experiments.runner import RunInterrupted
 from adacsl.experiments.sheets import COLUMNS, Sheet, read_results, read_rows
 from adacsl.torch.resnet import normalise, resnet18
 
@@ -368,6 +369,20 @@ def test_a_run_that_is_cut_off_leaves_whole_rows(tmp_path, without_training):
     rest = reproduce(replace(QUICK, out=tmp_path / "other", skip_done=(tmp_path / "csv",)))
     assert rest.total == 36 - len(rows)
     assert len(read_rows(tmp_path / "other/table2.csv")) == 36
+
+
+def test_what_a_job_had_done_before_it_was_cut_off_is_not_lost(tmp_path, monkeypatch, without_training):
+    def run(jobs, work, store, *, shared, **settings):
+        first = jobs[0]
+        store.write(next(work(shared, first.payload, first.cells)))  # its worker never got to report it
+        raise RunInterrupted(0, 36)
+
+    monkeypatch.setattr(module, "run", run)
+    found = reproduce(replace(QUICK, out=tmp_path, time_limit=0.0))
+    assert found.stopped
+    assert found.done == len(read_rows(tmp_path / "table2.csv")) == 1
+    with pytest.raises(RunInterrupted):  # Ctrl-C is told, not taken for the end of the time
+        reproduce(replace(QUICK, out=tmp_path / "other", time_limit=1e6))
 
 
 def test_rows_are_on_disk_as_soon_as_they_are_there(tmp_path, without_training):

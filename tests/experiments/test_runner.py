@@ -372,6 +372,31 @@ def test_wrong_settings_are_named(toys, store, settings, message):
         run(toys.grid(2), plain(toys), store, **settings)
 
 
+def test_when_the_time_is_over_workers_end_and_what_is_done_stays(toys, store):
+    jobs = [
+        Job((Cell("made", 4.0, "ce", seed), Cell("made", 4.0, "wce", seed)), at_second_cell(sleep_long))
+        for seed in range(3)
+    ]
+    begin = time.monotonic()
+    with pytest.raises(RunInterrupted):
+        run(jobs, plain(toys), store, workers=2, seconds=4.0)
+    assert time.monotonic() - begin < 15.0
+    # the first cells of the two jobs that had begun
+    assert {cell.recipe for job in jobs for cell in job.cells if store.has(cell)} == {"ce"}
+    assert not drafts(store.folder)
+
+
+def test_in_this_process_the_cell_at_hand_is_finished_first(toys, store):
+    jobs = [Job((Cell("made", 4.0, "ce", seed), Cell("made", 4.0, "wce", seed))) for seed in range(2)]
+    with pytest.raises(RunInterrupted, match="1 of 4 cells are done"):
+        run(jobs, plain(toys), store, workers=1, seconds=0.0)
+    assert run(jobs, plain(toys), store, workers=1, seconds=60.0).done == 4
+
+
+def sleep_long(cell):
+    time.sleep(60.0)
+
+
 def test_a_cell_in_two_jobs_is_refused(toys, store):
     jobs = toys.grid(2) * 2
     with pytest.raises(ValueError, match="every cell must belong to one job, but 2 belong to several, such as toy, "):

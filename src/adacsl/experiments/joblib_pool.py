@@ -86,9 +86,9 @@ class JoblibPool:
         future = executor.submit(_do, str(self._store.folder), str(self._parcel), ticket.payload, ticket.cells)
         self._busy[future] = executor, ticket
 
-    def wait(self) -> Iterator[Report]:
-        """Wait until a worker is through, or dead."""
-        for future in wait(self._busy, return_when=FIRST_COMPLETED).done:
+    def wait(self, seconds: float | None = None) -> Iterator[Report]:
+        """Wait until a worker is through, or dead, or the time is over."""
+        for future in wait(self._busy, seconds, return_when=FIRST_COMPLETED).done:
             executor, ticket = self._busy.pop(future)
             error = future.exception()
             if isinstance(error, StoreError):

@@ -53,8 +53,8 @@ class Pool(Protocol):
     def submit(self, ticket: Ticket) -> None:
         """Take a ticket."""
 
-    def wait(self) -> Iterator[Report]:
-        """Wait until something has happened, and tell it."""
+    def wait(self, seconds: float | None = None) -> Iterator[Report]:
+        """Wait until something has happened, and tell it; after so many seconds that may be nothing."""
 
     def close(self, *, kill: bool) -> None:
         """End the workers; ``kill`` does not wait for what they do."""
@@ -107,8 +107,8 @@ class InProcess:
         """Take a ticket."""
         self.waiting.append(ticket)
 
-    def wait(self) -> Iterator[Report]:
-        """Do the job; each cell is told at once."""
+    def wait(self, seconds: float | None = None) -> Iterator[Report]:
+        """Do the job, however long it takes; each cell is told at once."""
         ticket, failure = self.waiting.pop(), None
         for outcome in outcomes(self.work, self.shared, ticket.payload, ticket.cells, save=self.store.write):
             if isinstance(outcome, Failure):

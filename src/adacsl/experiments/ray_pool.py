@@ -82,9 +82,9 @@ class RayPool:
         stream = self._task.remote(self._work, self._shared, ticket.payload, ticket.cells)
         self._running[stream] = ticket
 
-    def wait(self) -> Iterator[Report]:
+    def wait(self, seconds: float | None = None) -> Iterator[Report]:
         """Wait for the next result of any job."""
-        ready, _ = ray.wait(list(self._running), num_returns=1)
+        ready, _ = ray.wait(list(self._running), num_returns=1, timeout=seconds)
         for stream in ready:
             yield self._next(stream)
 

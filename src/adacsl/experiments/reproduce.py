@@ -452,17 +452,18 @@ def _run_cells(
                 _export(store.read(event.cells[0]), planned, sheets)
             if tell is not None:
                 tell(event)
-            late = wishes.time_limit is not None and time.monotonic() - begin > wishes.time_limit
-            if late and event.kind == "done":
-                raise KeyboardInterrupt
 
         try:
             tasks = _with_features(planned, tasks, wishes.device)
-            run(planned.jobs, run_work, store, shared=tasks, workers=wishes.workers, on_event=note)
+            left = None if wishes.time_limit is None else wishes.time_limit - (time.monotonic() - begin)
+            run(planned.jobs, run_work, store, shared=tasks, workers=wishes.workers, seconds=left, on_event=note)
         except RunInterrupted:
-            stopped = wishes.time_limit is not None and time.monotonic() - begin > wishes.time_limit
+            stopped = wishes.time_limit is not None and time.monotonic() - begin >= wishes.time_limit
             if not stopped:
                 raise
+            for cell in planned.places:  # what jobs that were cut off had done already
+                if store.has(cell):
+                    _export(store.read(cell), planned, sheets)
         failures = store.failures()
     wanted = {tuple(cell) for cell in planned.places}
     failed = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
@@ -55,6 +56,7 @@ def run(
     address: str | None = None,
     gpus: float = 0.0,
     retries: int = 1,
+    seconds: float | None = None,
     on_event: Callable[[Event], object] | None = None,
 ) -> Tally:
     """Run the cells that the store lacks; every result is written as soon as it is there.
@@ -81,13 +83,16 @@ def run(
     retries : int, default 1
         How often the cells that a job still owes are tried again in this run when it raises or its worker dies.
         Afterwards they are failed, which the next run tries again.
+    seconds : float, optional
+        End the run as Ctrl-C would after this long, whatever the workers do. In this process (``workers=1``) the cell
+        at hand is finished first.
     on_event : callable, optional
         Gets an Event for everything that happens; :class:`adacsl.experiments.progress.Progress` is one.
 
     Raises
     ------
     RunInterrupted
-        A KeyboardInterrupt that says how many cells are done.
+        A KeyboardInterrupt that says how many cells are done; also when the time is over.
     StoreError
         Results cannot be written (full disk): the run ends, what was finished stays.
     """
@@ -103,7 +108,7 @@ def run(
                 engine, work, shared, store, workers=workers, address=address, gpus=gpus, jobs=len(course.queue)
             )
 
-        _drive(course, open_pool)
+        _drive(course, open_pool, math.inf if seconds is None else begin + seconds)
     course.say("end")
     return Tally(len(course.done), len(course.failed), time.monotonic() - begin, course.ran)
 
@@ -166,7 +171,7 @@ class _Course:
             self.failed.update(owed)
 
 
-def _drive(course: _Course, open_pool: Callable[[], Pool]) -> None:
+def _drive(course: _Course, open_pool: Callable[[], Pool], end: float) -> None:
     pool, finished = None, False
     try:
         pool = open_pool()
@@ -174,8 +179,13 @@ def _drive(course: _Course, open_pool: Callable[[], Pool]) -> None:
             while course.queue and pool.has_room():
                 pool.submit(course.queue.popleft())
                 course.running += 1
-            for report in pool.wait():
+            left = None if end == math.inf else max(0.0, end - time.monotonic())
+            for report in pool.wait(left):
                 course.take(report)
+                if not report.over and time.monotonic() >= end:
+                    raise KeyboardInterrupt
+            if (course.queue or course.running) and time.monotonic() >= end:
+                raise KeyboardInterrupt
         finished = True
     except KeyboardInterrupt:
         raise RunInterrupted(len(course.done), course.total) from None
