@@ -53,6 +53,9 @@ with requires("compare"):
     from torch import Tensor, nn
     from torch.nn import functional as F
 
+SAMPLE = 500
+"""Training rows whose cost is measured after each epoch."""
+
 FOCUS = 2.0
 """The focal loss's gamma."""
 
@@ -543,9 +546,9 @@ class _Watch:
     def __init__(self, use: Use, net: _Net, costs: CostMatrix, shift: float, task: Task, split: Split) -> None:
         self.use, self.net, self.shift, self.column = use, net, shift, 0
         self.validation, self.test = net.member.validation, split.test
-        # the cost on training rows is shown beside it: some of them are enough for that
-        rng = np.random.default_rng(0)
-        self.sample = np.sort(rng.permutation(net.member.train)[: max(len(self.validation), 500)])
+        # the cost on training rows is shown beside it: some of them are enough, and of images, which take long, few
+        size = SAMPLE if task.images else max(len(self.validation), SAMPLE)
+        self.sample = np.sort(np.random.default_rng(0).permutation(net.member.train)[:size])
         self.costs = costs
         self.labels = task.y
         self.best_cost, self.best_epoch = math.inf, -1
