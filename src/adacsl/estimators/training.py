@@ -369,7 +369,7 @@ class MemberTraining(pl.LightningModule):
             improved.append(row["val_cost"] < self.best_cost[number])
         self._keep(np.asarray(improved))
         self.negative_weight.copy_(self._weights_now())
-        if self._settings.verbose or self._settings.trainer.keys() & {"callbacks", "logger"}:  # somebody listens
+        if self._settings.verbose or self._settings.trainer:  # somebody may listen
             # a tensor of the host stays there: Lightning would move a number to the GPU and wait for it to come back
             self.log("val_cost", torch.tensor(float(np.mean([row["val_cost"] for row in rows]))), prog_bar=True)
         self._stop_when_patience_ends()
