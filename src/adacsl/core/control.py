@@ -160,7 +160,9 @@ class AdaptiveWeight:
         self.bounds = _check_bounds(bounds)
         self.caution = check_caution(caution)
         if self.caution and ties == "lowest":
-            raise ValueError("caution moves thresholds towards T', ties='lowest' away from it: choose one of them")
+            raise ValueError(
+                "caution prefers the threshold that takes lambda back to 1, ties='lowest' the lowest: choose one of them"
+            )
         self.candidates = None if candidates is None else as_array(candidates, "candidates")
         self.tolerance = _positive("tolerance", tolerance)
         self.search = search

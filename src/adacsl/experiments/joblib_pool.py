@@ -35,7 +35,7 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
 ALIGNMENT = 64
 GROWTH = 4 * 2**30
 """Bytes by which a worker may grow before loky restarts it. Its own limit of 300 MB is reached after a net or two on a
-GPU, and a fresh worker needs half a minute there: imports, a context, convolutions to be tuned anew."""
+GPU, and a fresh worker needs some 20 seconds there: imports, a context, convolutions to be tuned anew."""
 HEARTBEAT = 0.1
 """Seconds between two looks of a worker whether the run still lives."""
 
