@@ -161,7 +161,7 @@ class AdaptiveWeight:
         self.caution = check_caution(caution)
         if self.caution and ties == "lowest":
             raise ValueError(
-                "caution prefers the threshold that takes lambda back to 1, ties='lowest' the lowest: choose one of them"
+                "caution prefers thresholds that take lambda back to 1, ties='lowest' the lowest: choose one of them"
             )
         self.candidates = None if candidates is None else as_array(candidates, "candidates")
         self.tolerance = _positive("tolerance", tolerance)
