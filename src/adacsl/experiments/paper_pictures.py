@@ -26,7 +26,7 @@ FEW = 2
 WORDS = {
     "figure1a": "Figure 1(a): the cheapest threshold of the validation data by epoch, for each cost ratio; T' is 0.5",
     "figure1b": "Figure 1(b): cost of training (dashed) and validation data by epoch, for each cost ratio",
-    "table2": "Table 2: normalised cost by method, mean and 95 % interval; the dashed line is the paper's AdaCSL",
+    "table2": "Table 2: normalised cost by method, mean and (from three runs on) 95 % interval; dashed: the paper's AdaCSL",
 }
 
 
@@ -122,6 +122,7 @@ def _scale(axes: Axes, means: pd.Series[float]) -> None:
         axes.set_xlim(left=least / 3)
     else:
         axes.set_xlim(0.0, max(axes.get_xlim()[1], 1.04 * float(means.max())))
+        axes.locator_params(axis="x", nbins=5)
 
 
 def _draw_interval(axes: Axes, row: Any, line: int, *, own: bool) -> None:
