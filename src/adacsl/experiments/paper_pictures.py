@@ -26,7 +26,10 @@ FEW = 2
 WORDS = {
     "figure1a": "Figure 1(a): the cheapest threshold of the validation data by epoch, for each cost ratio; T' is 0.5",
     "figure1b": "Figure 1(b): cost of training (dashed) and validation data by epoch, for each cost ratio",
-    "table2": "Table 2: normalised cost by method, mean and (from three runs on) 95 % interval; dashed: the paper's AdaCSL",
+    "table2": (
+        "Table 2: normalised cost by method, mean and 95 % interval (a point alone: two runs, not to be compared with "
+        "means of five); the dashed line is the paper's AdaCSL"
+    ),
 }
 
 

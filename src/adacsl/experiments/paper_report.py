@@ -179,6 +179,7 @@ def _method_grids(table: pd.DataFrame) -> list[Grid]:
         title = f"{dataset}, profile {profile}, {'split by group' if split == 'group' else 'random split'}"
         some = runs if few == runs else f"{few} to {runs}"
         note = f"Normalised cost, means of {some} runs; in brackets 95 % intervals, from three runs on."
+        note += "" if few == runs else " Means of few runs are not to be compared with those of more: splits differ."
         found.append(Grid(_slug("table2", dataset, profile, split), title, header, rows, note))
     return found
 
