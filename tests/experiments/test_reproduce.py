@@ -502,4 +502,4 @@ def test_the_real_data_are_found():
     assert all(isinstance(task, Task) and task.X.shape[1:] == (64, 64, 3) for task in tasks.values())
     assert {setting.protocol.weights is not None for setting, _ in planned.places.values()} == {True}
     total = sum(e.nets for e in estimate(planned))
-    assert total == 2 * (11 + 66 + 66)
+    assert total == 2 * (11 + 96 + 96)

@@ -373,6 +373,9 @@ def test_wrong_settings_are_named(toys, store, settings, message):
 
 
 def test_when_the_time_is_over_workers_end_and_what_is_done_stays(toys, store):
+    def sleep_long(cell):
+        time.sleep(60.0)
+
     jobs = [
         Job((Cell("made", 4.0, "ce", seed), Cell("made", 4.0, "wce", seed)), at_second_cell(sleep_long))
         for seed in range(3)
@@ -391,10 +394,6 @@ def test_in_this_process_the_cell_at_hand_is_finished_first(toys, store):
     with pytest.raises(RunInterrupted, match="1 of 4 cells are done"):
         run(jobs, plain(toys), store, workers=1, seconds=0.0)
     assert run(jobs, plain(toys), store, workers=1, seconds=60.0).done == 4
-
-
-def sleep_long(cell):
-    time.sleep(60.0)
 
 
 def test_a_cell_in_two_jobs_is_refused(toys, store):

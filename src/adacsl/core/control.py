@@ -43,7 +43,7 @@ Search = Literal["everywhere", "subgroup"]
 LAMBDA_LIMITS = (1e-30, 1e30)
 """lambda multiplies from epoch to epoch: it stays within these limits whatever happens."""
 
-NEUTRAL_LIMITS = (1e-12, 1.0 - 2.0**-8)
+NEUTRAL_LIMITS = (1e-12, 1.0 - 2.0**-24)
 """Thresholds that take lambda back to 1 are looked for between these."""
 
 WEIGHT_LIMITS = (1e-20, 1e20)
