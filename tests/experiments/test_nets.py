@@ -349,6 +349,11 @@ def test_deciding_at_t_corrected_is_deciding_at_t_prime_raw(monkeypatch, target,
     assert 0 < one.decided.decisions.sum() < len(kept)
 
 
+def test_the_caution_of_a_recipe_is_the_controllers():
+    recipe = Recipe("mine", loss="weighted", adapt=Whole(), caution=2.0)
+    assert nets._controller(Training.of(recipe, 8.0), CostMatrix(fp=1, fn=8), False).caution == 2.0
+
+
 def test_the_target_sets_the_first_weight():
     costs = CostMatrix(fp=1, fn=8)
     for target, weight in (("bayes", 1.0), (0.5, 1 / 8), ("middle", 1 / math.sqrt(8)), (0.7, 3 / 7 / 8)):

@@ -54,6 +54,7 @@ def test_methods_that_need_columns_are_left_out_for_images():
         ({"target": 1.0, "loss": "weighted"}, "target must be 'bayes', 'middle' or a number between 0 and 1, got 1.0"),
         ({"target": "half", "loss": "weighted"}, "target must be 'bayes'"),
         ({"target": "bayes"}, "target is for losses with a weight"),
+        ({"caution": -1.0, "loss": "weighted", "adapt": Whole()}, "caution must be a finite number"),
         ({"select": "first"}, "select must be one of best, last"),
         ({"update": "log"}, "update must be one of auto, exponential, odds"),
         ({"damping": 0.0}, "damping must be 'auto' or a positive number"),

@@ -271,3 +271,8 @@ def test_jax_passes_too():
 def test_the_example_runs(capsys):
     runpy.run_path(str(Path(__file__).parents[2] / "examples" / "keras_model.py"))
     assert "lambda" in capsys.readouterr().out
+
+
+def test_caution_is_saved_with_the_loss():
+    config = AdaptiveCrossEntropy(COSTS, caution=2.0).get_config()
+    assert AdaptiveCrossEntropy.from_config(config).controller.caution == 2.0
