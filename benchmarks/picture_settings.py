@@ -32,6 +32,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "flipped and turned": {"rotate": True},
     "flipped and turned, four views": {"rotate": True, "views": 4},
     "flipped and turned, 25 epochs": {"rotate": True, "epochs": 25},
+    "flipped, four views, enlarged to 96": {"rotate": False, "views": 4, "image_size": 96},
+    "flipped, four views, enlarged to 128": {"rotate": False, "views": 4, "image_size": 128},
 }
 """What differs from profile modern."""
 

@@ -197,7 +197,13 @@ _FOUR_VIEWS = replace(
     protocol=replace(_MODERN.protocol, views=4),
     feature_recipes=(),
 )
-PROFILES = {profile.name: profile for profile in (_PAPER, _MODERN, _FOUR_VIEWS)}
+_ENLARGED = replace(
+    _FOUR_VIEWS,
+    name="enlarged",
+    title="as four-views, pictures enlarged to 128 x 128, nearer to the size that the backbone was made for",
+    protocol=replace(_FOUR_VIEWS.protocol, image_size=128),
+)
+PROFILES = {profile.name: profile for profile in (_PAPER, _MODERN, _FOUR_VIEWS, _ENLARGED)}
 DEFAULT_PROFILES = ("paper", "modern")
 
 

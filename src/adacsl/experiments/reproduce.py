@@ -217,12 +217,8 @@ def ablation_settings(source: Source, profile: Profile, *, weights: str | None, 
 
 QUICK_METHODS: dict[tuple[str, str], tuple[str, ...]] = {
     ("table2", "paper"): ("ce", "ta", "smote", "wce", "adacsl"),
-    **dict.fromkeys(
-        [("table2", "modern"), ("table2", "four-views")], ("ce-bayes", "adacsl", "adacsl-last", "adacsl-cv")
-    ),
-    **dict.fromkeys(
-        [("ablations", "modern"), ("ablations", "four-views")], ("adacsl-every-25", "adacsl-validation-0.1")
-    ),
+    **{("table2", name): ("ce-bayes", "adacsl", "adacsl-last", "adacsl-cv") for name in PROFILES if name != "paper"},
+    **{("ablations", name): ("adacsl-every-25", "adacsl-validation-0.1") for name in PROFILES if name != "paper"},
 }
 
 
@@ -301,7 +297,8 @@ def estimate(planned: Planned) -> list[Estimate]:
     for job in planned.jobs:
         setting, _ = planned.places[job.cells[0]]
         nets, rows = _nets(job), len(planned.tasks[setting.data].y)
-        seconds = nets * int(setting.protocol.epochs) * SECONDS_PER_EPOCH * rows / 10_000
+        pixels = ((setting.protocol.image_size or 64) / 64) ** 2
+        seconds = nets * int(setting.protocol.epochs) * SECONDS_PER_EPOCH * rows / 10_000 * max(1.0, pixels)
         parts = sums.setdefault((setting.sheet, setting.data), [0, 0, 0.0])
         for i, more in enumerate((len(job.cells), nets, seconds)):
             parts[i] += more
@@ -617,7 +614,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--data", type=Path, help="folder of the data")
     parser.add_argument("--datasets", nargs="+", metavar="NAME")
     parser.add_argument(
-        "--profile", dest="profiles", type=lambda t: both(t, DEFAULT_PROFILES), help="paper, modern, four-views, both"
+        "--profile", dest="profiles", type=lambda t: both(t, DEFAULT_PROFILES), help=f"{', '.join(PROFILES)}, both"
     )
     parser.add_argument("--splits", type=lambda t: both(t, ("random", "group")), help="random, group, both")
     parser.add_argument("--methods", nargs="+", metavar="NAME")

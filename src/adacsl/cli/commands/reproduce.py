@@ -24,7 +24,7 @@ def reproduce(  # noqa: PLR0913  a command lists its options
     *,
     data: Path | None = None,
     datasets: Several = (),
-    profile: Literal["paper", "modern", "four-views", "both"] = "both",
+    profile: Literal["paper", "modern", "four-views", "enlarged", "both"] = "both",
     splits: Literal["random", "group", "both"] = "both",
     methods: Several = (),
     seeds: int = 5,
@@ -54,7 +54,8 @@ def reproduce(  # noqa: PLR0913  a command lists its options
         Some of ham10k, idc, rffd, pvd; default: all that are in the folder.
     profile
         paper: as published. modern: stronger training and baselines, cross-fitting. four-views: as modern, and every
-        score is the mean over the picture's four flips. both: paper and modern.
+        score is the mean over the picture's four flips. enlarged: as four-views, with pictures of 128 x 128. both:
+        paper and modern.
     splits
         random: pictures one by one, as in the paper. group: pictures of one lesion or leaf together (profile modern).
     methods
