@@ -410,6 +410,7 @@ def reproduce(wishes: Wishes, *, tell: Tell | None = None, command: str = "") ->
     """Run what is missing, and write CSV files as results come."""
     begin = time.monotonic()
     planned, tasks = prepare(wishes)
+    device = _device_name(wishes.device)  # asked now: a shared GPU may refuse new clients once workers were cut off
     earlier = read_results(*wishes.skip_done)
     sheets = {name: Sheet(wishes.results / f"{name}.csv", SHEETS[name], key=SHEET_KEYS[name]) for name in SHEETS}
     for name, sheet in sheets.items():
@@ -426,7 +427,7 @@ def reproduce(wishes: Wishes, *, tell: Tell | None = None, command: str = "") ->
         if sheet.rows:
             sheet.write()
     seconds = time.monotonic() - begin
-    _write_about(wishes, command, seconds)
+    _write_about(wishes, command, device, seconds)
     files = tuple(sheet.path for sheet in sheets.values() if sheet.rows)
     return Reproduced(wishes.results, files, added, len(planned.places), failed, stopped, seconds)
 
@@ -521,16 +522,19 @@ def _run_table1(wishes: Wishes, tasks: Mapping[str, Task], sheet: Sheet) -> None
                 sheet.add({name: round(v, 5) if isinstance(v, float) else v for name, v in row.items()})
 
 
-def _write_about(wishes: Wishes, command: str, seconds: float) -> None:
-    """Add this call to the list of calls behind the files: command, device, date."""
+def _device_name(wish: str) -> str:
     import torch  # noqa: PLC0415  loaded long before
 
+    return str(torch.cuda.get_device_name()) if torch.cuda.is_available() and wish != "cpu" else "cpu"
+
+
+def _write_about(wishes: Wishes, command: str, device: str, seconds: float) -> None:
+    """Add this call to the list of calls behind the files: command, device, date."""
     calls = []
     places = [wishes.results, *(path for path in wishes.skip_done if path.is_dir())]
     for place in dict.fromkeys(places):
         if (place / "about.json").is_file():
             calls += [call for call in json.loads((place / "about.json").read_text()) if call not in calls]
-    device = torch.cuda.get_device_name() if torch.cuda.is_available() and wishes.device != "cpu" else "cpu"
     call = {"command": command, "date": now()[:10], "device": device, "seconds": round(seconds, 1)}
     calls.append(call | {"commit": commit(), "versions": versions()})
     wishes.results.mkdir(parents=True, exist_ok=True)
