@@ -86,6 +86,8 @@ def test_profile_modern_has_stronger_baselines_and_turns_lesions_only():
     assert (lesions.rotate, lesions.augment, lesions.image_size, lesions.schedule) == (True, True, 64, "cosine")
     assert lesions.views == 1
     assert PROFILES["four-views"].for_source(SOURCES["HAM10K"], weights=None, device="cpu") == replace(lesions, views=4)
+    enlarged = PROFILES["enlarged"].for_source(SOURCES["HAM10K"], weights=None, device="cpu")
+    assert enlarged == replace(lesions, views=4, image_size=128)
     assert not modern.for_source(SOURCES["PV-D"], weights=None, device="cpu").rotate
     assert modern.splits == ("random", "group")
     names = {recipe.name for recipe in MODERN_RECIPES}
@@ -120,6 +122,13 @@ def test_nets_are_counted_once_for_all_that_share_them():
     assert counts["ablations", "ham10k.modern.random"].nets == 2 * 3 * 7
     assert counts["ablations", "ham10k.modern.random.validation-0.05"].nets == 2 * (1 + 3)
     assert counts["table2", "ham10k.paper.random"].cells == 2 * 5 * 3
+
+
+def test_larger_pictures_are_expected_to_take_longer_and_smaller_ones_no_less():
+    plans = {name: full_plan(parts=("table2",), profiles=(name,), splits=("random",), seeds=1) for name in PROFILES}
+    each = {name: e.seconds / e.nets for name, plan in plans.items() for e in estimate(plan) if e.nets}
+    assert each["enlarged"] == pytest.approx(4 * each["modern"])
+    assert each["paper"] / 20 == pytest.approx(each["modern"] / 15)  # by epochs alone
 
 
 # methods that choose among others
@@ -329,6 +338,20 @@ def test_every_run_is_a_row(tmp_path, without_training):
     (call,) = json.loads((tmp_path / "about.json").read_text())
     assert call["command"] == "reproduce table2 --quick"
     assert call["device"] == "cpu"
+
+
+def test_the_gpu_is_asked_for_its_name_before_any_worker_may_be_cut_off(tmp_path, without_training, monkeypatch):
+    def name():
+        if without_training:
+            raise RuntimeError("MPS server is not ready to accept new MPS client requests")
+        return "NVIDIA H200"
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", name)
+    reproduce(replace(QUICK, out=tmp_path, device="cuda"))
+    (call,) = json.loads((tmp_path / "about.json").read_text())
+    assert without_training
+    assert call["device"] == "NVIDIA H200"
 
 
 def test_started_again_nothing_runs_twice(tmp_path, without_training):

@@ -142,6 +142,11 @@ def test_adacsl_is_compared_with_what_had_as_many_nets_and_the_same_selection():
     rows = runs({name: BASE + 0.01 * i for i, name in enumerate(methods)}, profile="modern", split="group")
     found = {claim.contest: claim.rival for claim in claims(rows)}
     assert found == {"one net": "ce-bayes", "cross-fitted": "ce-bayes-cv", "last epoch": "wce-last"}
+    cautious = "adacsl-cv-target-bayes-cautious"
+    (claim,) = claims(runs({cautious: BASE, "ce-bayes-cv": BASE + CLEAR}, profile="enlarged", dataset="PV-D"))
+    assert (claim.dataset, claim.profile, claim.rival, claim.verdict) == (
+        "PV-D", "enlarged", "ce-bayes-cv", "confirmed",
+    )  # fmt: skip
 
 
 def test_a_method_alone_claims_nothing():
@@ -244,6 +249,17 @@ def test_the_report_is_written_from_csv_files_alone(full, tmp_path):
     page = (tmp_path / "out/paper.html").read_text()
     assert page.count("data:image/png;base64,") == 4
     assert not re.search(r'(src|href)="http', page)
+
+
+def test_splits_by_group_have_a_picture_of_their_own_without_the_papers_line(tmp_path, monkeypatch):
+    axes = pytest.importorskip("matplotlib.axes").Axes
+    lines = []
+    monkeypatch.setattr(axes, "axvline", lambda self, x, **_: lines.append((self.get_title(), x)))
+    rows = [row for split in ("group", "random") for row in runs({"adacsl": BASE}, profile="modern", split=split)]
+    made = paper_pictures.draw_methods(summary(rows), tmp_path)
+    assert [path.name for path in made] == ["table2-ham10k-modern.png", "table2-ham10k-modern-group.png"]
+    assert all(path.exists() and paper_pictures.words_for(path).startswith("Table 2") for path in made)
+    assert [x for _, x in lines] == [normalized("HAM10K", 1, "adacsl")]
 
 
 @pytest.mark.parametrize(("means", "scale"), [([0.3, 0.5, 3.0], "log"), ([0.0, 0.4, 0.5], "linear"), ([0.0], "linear")])

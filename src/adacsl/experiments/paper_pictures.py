@@ -50,15 +50,15 @@ def draw_epochs(rows: Sequence[Row], folder: Path) -> list[Path]:
 
 
 def draw_methods(table: pd.DataFrame, folder: Path) -> list[Path]:
-    """Draw Table 2, a picture for each data set and profile, a panel for each k."""
+    """Draw Table 2, a picture for each data set, profile and way of splitting, a panel for each k."""
     if not can_draw():
         return []
     made = []
-    views = dict(list(cast("Any", table[table["split"] == "random"].groupby(["dataset", "profile"]))))
-    for dataset, profile in sorted(views, key=lambda view: (view[0], list(PROFILES).index(view[1]))):
-        block = views[dataset, profile]
-        path = folder / f"table2-{str(dataset).lower()}-{profile}.png"
-        _draw_methods(block, str(dataset), str(profile), path)
+    views = dict(list(cast("Any", table.groupby(["dataset", "profile", "split"]))))
+    for view in sorted(views, key=lambda view: (view[0], list(PROFILES).index(view[1]), view[2] == "group")):
+        dataset, profile, split = map(str, view)
+        path = folder / f"table2-{dataset.lower()}-{profile}{'-group' if split == 'group' else ''}.png"
+        _draw_methods(views[view], dataset, profile, split, path)
         made.append(path)
     return made
 
@@ -92,7 +92,7 @@ def _draw_figure(views: Sequence[Any], path: Path, *, thresholds: bool) -> Path:
     return _save(figure, path)
 
 
-def _draw_methods(block: pd.DataFrame, dataset: str, profile: str, path: Path) -> None:
+def _draw_methods(block: pd.DataFrame, dataset: str, profile: str, split: str, path: Path) -> None:
     order = [name for name in PROFILES[profile].methods if name in set(block["method"])]
     factors = sorted(block["k"].unique().tolist())
     figure = _new_figure(3.1 * len(factors) + 1.2, 0.27 * len(order) + 1.0)
@@ -105,7 +105,7 @@ def _draw_methods(block: pd.DataFrame, dataset: str, profile: str, path: Path) -
             if method in part.index:
                 _draw_interval(axes, part.loc[method], line, own=method.startswith("adacsl"))
         theirs = normalized(dataset, int(k), "adacsl")
-        if theirs is not None:
+        if theirs is not None and split == "random":  # as the paper splits
             axes.axvline(theirs, color="0.4", linewidth=0.9, linestyle="--")
         names = [TITLES.get(name, name) if profile == "paper" else name for name in order]
         axes.set_yticks(range(len(order)), names)
@@ -113,7 +113,8 @@ def _draw_methods(block: pd.DataFrame, dataset: str, profile: str, path: Path) -
         axes.set_ylim(len(order) - 0.5, -0.5)
         _scale(axes, part["mean"])
         axes.grid(axis="x", alpha=0.3)
-        axes.set(title=f"{dataset}, {profile}, k = {k}", xlabel="normalised cost")
+        name = f"{profile}, by group" if split == "group" else profile
+        axes.set(title=f"{dataset}, {name}, k = {k}", xlabel="normalised cost")
     _save(figure, path)
 
 

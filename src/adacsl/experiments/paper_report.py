@@ -34,6 +34,7 @@ CONTESTS = (
     ("last epoch", "modern", "adacsl-last", ("ce-bayes-last", "wce-last")),
     ("cross-fitted", "modern", "adacsl-cv", ("ce-bayes-cv", "ce-tuned-cv", "wce-cv")),
     ("no net trained", "modern", "adacsl", ("linear-bayes", "gbm-bayes", "gbm-tuned")),
+    ("cross-fitted", "enlarged", "adacsl-cv-target-bayes-cautious", ("ce-bayes-cv", "ce-tuned-cv", "wce-cv")),
 )
 """Whom AdaCSL has to beat: methods that had as much data, as many nets and the same selection."""
 
@@ -151,8 +152,8 @@ def _overview(table: pd.DataFrame) -> Grid:
         "ours, paper profile": ("paper", "random", "adacsl"),
         "ours, modern": ("modern", "random", "adacsl"),
         "ours, modern, cross-fitted": ("modern", "random", "adacsl-cv"),
-        "four views, cross-fitted": ("four-views", "random", "adacsl-cv"),
         "modern, cross-fitted, by group": ("modern", "group", "adacsl-cv"),
+        "enlarged, cross-fitted, cautious": ("enlarged", "random", "adacsl-cv-target-bayes-cautious"),
     }
     rows = []
     for dataset, k in _cases(table):
