@@ -1,6 +1,7 @@
 """Progress: a bar in a terminal, lines elsewhere, nothing on stdout."""
 
 import io
+import re
 
 import pytest
 from rich.console import Console
@@ -70,6 +71,25 @@ def test_lines_are_few_and_say_how_far_it_is(monkeypatch):
     assert lines[-1] == "200 / 200 cells, cheapest so far: ce 0.142"
 
 
+def test_after_five_minutes_without_a_result_there_is_a_line_all_the_same(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    out = console()
+    with Progress(20, console=out) as bar:
+        bar(Event("start", 0, 20))
+        for now[0] in (30.0, 270.0, 300.0, 330.0, 600.0):
+            bar(Event("alive", 0, 20))
+        now[0] = 700.0
+        bar(Event("done", 1, 20, (cell(),), cost=0.5))
+        now[0] = 900.0
+        bar(Event("alive", 1, 20))
+    assert written(out).splitlines() == [
+        "0 / 20 cells, 5 min spent",
+        "0 / 20 cells, 10 min spent",
+        "1 / 20 cells, 4 h 45 min left, cheapest so far: ce 0.500",
+    ]
+
+
 def test_a_resumed_run_says_what_is_there_and_counts_from_it():
     out = console()
     with Progress(10, console=out) as bar:
@@ -120,6 +140,7 @@ def test_the_bar_shows_cells_and_the_cheapest():
         bar(Event("end", 2, 4))
     text = written(out)
     assert "2/4" in text
+    assert re.search(r"0:00:0\d left", text)
     assert "cheapest so far: [b]ce 0.500" in text
     assert text.count("failed: toy, ratio 8, wce, seed 0: ValueError: x") == 1
     assert "2 / 4 cells" not in text

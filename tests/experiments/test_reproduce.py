@@ -49,7 +49,7 @@ def without_training(monkeypatch):
     """Results at once instead of nets; remembers which cells were asked for."""
     ran = []
 
-    def work(tasks, payload, cells):
+    def work(tasks, payload, cells, *, parts=None):
         for cell in cells:
             ran.append(cell)
             assert cell.data in tasks
@@ -422,7 +422,7 @@ def test_rows_are_on_disk_as_soon_as_they_are_there(tmp_path, without_training):
 def test_a_failed_net_is_told_and_costs_no_other(tmp_path, monkeypatch, without_training):
     good = module.run_work
 
-    def work(tasks, payload, cells):
+    def work(tasks, payload, cells, *, parts=None):
         if any(cell.recipe == "ta" for cell in cells):
             raise RuntimeError("out of memory")
         return good(tasks, payload, cells)

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from joblib.externals.loky import process_executor
 
-from adacsl.experiments import joblib_pool
+from adacsl.experiments import joblib_pool, runner
 from adacsl.experiments.cells import Cell
 from adacsl.experiments.runner import Job, RunInterrupted, run
 from adacsl.experiments.store import Store, StoreError
@@ -387,6 +387,18 @@ def test_when_the_time_is_over_workers_end_and_what_is_done_stays(toys, store):
     # the first cells of the two jobs that had begun
     assert {cell.recipe for job in jobs for cell in job.cells if store.has(cell)} == {"ce"}
     assert not drafts(store.folder)
+
+
+def test_a_run_says_now_and_then_that_it_is_alive(toys, store, monkeypatch):
+    monkeypatch.setattr(runner, "BEAT", 0.2)
+    events = []
+    run([Job((Cell("made", 4.0, "ce", 0),), lambda cell: time.sleep(1.5))], plain(toys), store, workers=2,
+        on_event=events.append)  # fmt: skip
+    kinds = [event.kind for event in events]
+    assert kinds[0] == "start"
+    assert kinds[-2:] == ["done", "end"]
+    assert len(kinds) > 5
+    assert set(kinds[1:-2]) == {"alive"}
 
 
 def test_in_this_process_the_cell_at_hand_is_finished_first(toys, store):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import html
 import tempfile
 import warnings
@@ -20,6 +21,7 @@ from adacsl.datasets.task import Task
 from adacsl.experiments.cells import Cell, CellResult
 from adacsl.experiments.deciding import mean_ratio, scale_misses
 from adacsl.experiments.jobs import plan_jobs, run_work
+from adacsl.experiments.parts import Parts
 from adacsl.experiments.progress import Progress
 from adacsl.experiments.protocol import Protocol, make_split
 from adacsl.experiments.recipes import RECIPES, Recipe, choose_recipes
@@ -437,9 +439,11 @@ def compare_tasks(
                     test = make_split(task, conditions, seed).test
                     store.write_split(task.name, seed, test, task.y[test], task.costs.rows(test))
             shared = {task.name: task for task in tasks}
+            # on a cluster the run's folder may be out of reach
+            parts = Parts(store.folder / "parts") if engine == "joblib" else None
             with Progress(sum(len(job.cells) for job in jobs), quiet=not progress) as bar:
                 run(
-                    jobs, run_work, store, shared=shared,
+                    jobs, functools.partial(run_work, parts=parts), store, shared=shared,
                     engine=engine, workers=workers, address=address, gpus=gpus, on_event=bar,
                 )  # fmt: skip
         wanted = {cell for job in jobs for cell in job.cells}

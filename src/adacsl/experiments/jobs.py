@@ -16,6 +16,7 @@ from adacsl.experiments.cells import Cell, CellResult, Split
 from adacsl.experiments.deciding import Finished, Scored, Use, at_ratio, measure
 from adacsl.experiments.learners import Fit, run_constants, run_estimator
 from adacsl.experiments.nets import Training, run_nets
+from adacsl.experiments.parts import Parts
 from adacsl.experiments.protocol import Protocol, make_split
 from adacsl.experiments.recipes import Recipe
 from adacsl.experiments.runner import Job
@@ -80,7 +81,9 @@ def _groups(
     yield from fits.values()
 
 
-def run_work(tasks: Mapping[str, Task], work: Work, cells: Sequence[Cell]) -> Iterator[CellResult]:
+def run_work(
+    tasks: Mapping[str, Task], work: Work, cells: Sequence[Cell], *, parts: Parts | None = None
+) -> Iterator[CellResult]:
     """Do a job (or what is left of it): train what these cells need and yield their results."""
     if not cells:
         return
@@ -102,7 +105,7 @@ def run_work(tasks: Mapping[str, Task], work: Work, cells: Sequence[Cell]) -> It
             fits.setdefault(fit.key, (fit, []))[1].append(use)
     finished: list[Iterator[Finished]] = [run_constants(task, split, constants)]
     if plan:
-        finished.append(run_nets(task, split, seed, plan, work.protocol))
+        finished.append(run_nets(task, split, seed, plan, work.protocol, parts))
     finished += [run_estimator(task, split, seed, fit, uses) for fit, uses in fits.values()]
     for results in finished:
         for one in results:

@@ -41,6 +41,8 @@ from adacsl.estimators.training import (
 )
 from adacsl.experiments.cells import Split
 from adacsl.experiments.deciding import Finished, Scored, Use, at_ratio, bayes_logit, decide
+from adacsl.experiments.documents import pack, unpack
+from adacsl.experiments.parts import Parts
 from adacsl.experiments.protocol import Protocol, make_folds
 from adacsl.experiments.recipes import Loss, Recipe, Resample, Target
 from adacsl.extras import requires
@@ -115,22 +117,36 @@ class _Net:
 
 
 def run_nets(
-    task: Task, split: Split, seed: int, plan: Mapping[Training, Sequence[Use]], protocol: Protocol
-) -> Iterator[Finished]:
-    """Train what the plan names, small nets all at once, and yield the outcome of each use."""
+    task: Task, split: Split, seed: int, plan: Mapping[Training, Sequence[Use]], protocol: Protocol,
+    parts: Parts | None = None,
+) -> Iterator[Finished]:  # fmt: skip
+    """Train what the plan names, small nets all at once, and yield the outcome of each use.
+
+    ``parts`` keeps the nets of a cross-fit on images, which are trained one by one, until all are there.
+    """
     start = time.perf_counter()
     data = _prepare(task, split, seed, smote=any(t.resample == "smote" for t in plan), size=protocol.image_size)
     settings = _settings(task, split, protocol, seed)
     if task.images:
         for training, uses in plan.items():
-            start = time.perf_counter()
             nets = _nets_of(training, task, split, seed, data)
             watches = [_watch_all(use, training, nets, task, split) for use in uses]
+            keeper = parts if len(nets) > 1 else None
+            seconds = 0.0
             for number, net in enumerate(nets):
-                _train_image_net(net, [watch[number] for watch in watches], data, settings, protocol, seed + number)
-            seconds = (time.perf_counter() - start) / len(uses)
+                own = [watch[number] for watch in watches]
+                kept = None if keeper is None else keeper.read(task.name, seed, repr(training), number)
+                if kept is None or not _take_up(own, kept):
+                    start = time.perf_counter()
+                    _train_image_net(net, own, data, settings, protocol, seed + number)
+                    kept = _part(own, time.perf_counter() - start)
+                    if keeper is not None:
+                        keeper.write(task.name, seed, repr(training), number, kept)
+                seconds += kept["seconds"]
             for use, own in zip(uses, watches, strict=True):
-                yield _finish(use, own, training, task, split, seconds)
+                yield _finish(use, own, training, task, split, seconds / len(uses))
+            if keeper is not None:  # who asked for the next result has written those before
+                keeper.forget(task.name, seed, repr(training))
         return
     groups = {training: _nets_of(training, task, split, seed, data) for training in plan}
     watched = [
@@ -613,6 +629,34 @@ class _Watch:
         rows, stakes, cuts, base = self._parts[part]
         positive = logits[rows] > (cuts if cut is None else cut)
         return (base + float((stakes * positive).sum())) / len(rows)
+
+
+def _part(watches: Sequence[_Watch], seconds: float) -> dict[str, Any]:
+    """Return what a trained net is needed for: what each watch has kept of it."""
+    kept = {
+        _name(watch.use): {
+            "cost": watch.best_cost, "epoch": watch.best_epoch, "history": watch.history,
+            "validation": pack(watch.validation_logits.float().numpy()),
+            "test": pack(watch.test_logits.float().numpy()),
+        }
+        for watch in watches
+    }  # fmt: skip
+    return {"seconds": seconds, "watches": kept}
+
+
+def _take_up(watches: Sequence[_Watch], part: dict[str, Any]) -> bool:
+    """Give each watch what it kept when the net was trained; tell whether all were there."""
+    if any(_name(watch.use) not in part["watches"] for watch in watches):
+        return False
+    for watch in watches:
+        kept = part["watches"][_name(watch.use)]
+        watch.best_cost, watch.best_epoch, watch.history = kept["cost"], kept["epoch"], kept["history"]
+        watch.validation_logits, watch.test_logits = (torch.from_numpy(unpack(kept[k])) for k in ("validation", "test"))
+    return True
+
+
+def _name(use: Use) -> str:
+    return f"{use.cell.recipe} {use.cell.ratio!r} {use.decide} {use.select}"
 
 
 def _watch_all(use: Use, training: Training, nets: Sequence[_Net], task: Task, split: Split) -> list[_Watch]:

@@ -20,6 +20,8 @@ with requires("compare"):
 
 STEPS = 10
 """Without a terminal a line is written each time one more of so many parts is done."""
+SILENCE = 300.0
+"""Seconds after which a line is written there anyway."""
 
 
 class Progress:
@@ -40,12 +42,14 @@ class Progress:
         self._quiet = quiet
         self._leader = Leader()
         self._kept, self._part = 0, 0
-        self._begin = time.monotonic()
+        self._begin = self._said = time.monotonic()
         self._bar = progress.Progress(
             progress.TextColumn("{task.description}"),
             progress.BarColumn(),
             progress.MofNCompleteColumn(),
             progress.TextColumn("cells"),
+            progress.TimeElapsedColumn(),
+            progress.TextColumn("left"),
             progress.TimeRemainingColumn(),
             _LeaderColumn(self._leader),
             console=self._console,
@@ -73,11 +77,12 @@ class Progress:
         elif event.kind == "corrupt":
             self._say(event.message)
         self._bar.update(self._task, completed=event.done, total=event.total)
-        if event.kind in ("done", "end"):
+        if event.kind in ("done", "alive", "end"):
             self._step(event)
 
     def _start(self, event: Event) -> None:
         self._kept, self._begin = event.done, time.monotonic()
+        self._said = self._begin
         self._part = event.done * STEPS // max(event.total, 1)
         # what earlier runs did took no time now
         self._bar.reset(self._task, total=event.total, completed=event.done)
@@ -86,15 +91,16 @@ class Progress:
 
     def _step(self, event: Event) -> None:
         """Write a line now and then where there is no terminal for a bar."""
-        part = event.done * STEPS // max(event.total, 1)
-        if self._console.is_terminal or part <= self._part:
+        now, part = time.monotonic(), event.done * STEPS // max(event.total, 1)
+        if self._console.is_terminal or (part <= self._part and now - self._said < SILENCE):
             return
-        self._part = part
+        self._part, self._said = part, now
         words = [f"{event.done} / {event.total} cells"]
-        if event.done < event.total:
-            spent = time.monotonic() - self._begin
-            left = spent / max(event.done - self._kept, 1) * (event.total - event.done)
-            words.append(f"{_duration(left)} left")
+        spent, ran = now - self._begin, event.done - self._kept
+        if not ran:
+            words.append(f"{_duration(spent)} spent")
+        elif event.done < event.total:
+            words.append(f"{_duration(spent / ran * (event.total - event.done))} left")
         self._say(", ".join([*words, *filter(None, [str(self._leader)])]))
 
     def _say(self, line: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import json
 import math
 import shlex
@@ -29,6 +30,7 @@ from adacsl.experiments.embedding import as_features, stand_in
 from adacsl.experiments.jobs import plan_jobs, run_work
 from adacsl.experiments.nets import Training
 from adacsl.experiments.paper_figures import FACTORS
+from adacsl.experiments.parts import Parts
 from adacsl.experiments.pools import Job
 from adacsl.experiments.profiles import (
     ABLATIONS,
@@ -454,7 +456,8 @@ def _run_cells(
         try:
             tasks = _with_features(planned, tasks, wishes.device)
             left = None if wishes.time_limit is None else wishes.time_limit - (time.monotonic() - begin)
-            run(planned.jobs, run_work, store, shared=tasks, workers=wishes.workers, seconds=left, on_event=note)
+            work = functools.partial(run_work, parts=Parts(store.folder / "parts"))
+            run(planned.jobs, work, store, shared=tasks, workers=wishes.workers, seconds=left, on_event=note)
         except RunInterrupted:
             stopped = wishes.time_limit is not None and time.monotonic() - begin >= wishes.time_limit
             if not stopped:

@@ -14,6 +14,8 @@ from adacsl.experiments.store import Failure, Scan, Store
 
 LOSSES = 5
 """How often a job is sent again because its machine went away: that says nothing about the job."""
+BEAT = 30.0
+"""Seconds after which a run says that it is alive, when nothing else has happened."""
 
 
 class Tally(NamedTuple):
@@ -28,7 +30,7 @@ class Tally(NamedTuple):
 class Event(NamedTuple):
     """What a run tells while it goes on."""
 
-    kind: Literal["start", "kept", "done", "failed", "corrupt", "end"]
+    kind: Literal["start", "kept", "done", "failed", "corrupt", "alive", "end"]
     done: int  # cells that have a result so far, earlier runs included
     total: int
     cells: tuple[Cell, ...] = ()
@@ -179,11 +181,14 @@ def _drive(course: _Course, open_pool: Callable[[], Pool], end: float) -> None:
             while course.queue and pool.has_room():
                 pool.submit(course.queue.popleft())
                 course.running += 1
-            left = None if end == math.inf else max(0.0, end - time.monotonic())
-            for report in pool.wait(left):
+            quiet = True
+            for report in pool.wait(min(BEAT, max(0.0, end - time.monotonic()))):
+                quiet = False
                 course.take(report)
                 if not report.over and time.monotonic() >= end:
                     raise KeyboardInterrupt
+            if quiet:
+                course.say("alive")
             if (course.queue or course.running) and time.monotonic() >= end:
                 raise KeyboardInterrupt
         finished = True
