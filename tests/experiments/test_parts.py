@@ -2,19 +2,20 @@
 
 import functools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from adacsl import CostMatrix, Whole
-from adacsl.datasets.task import Task
+from adacsl import Whole
 from adacsl.experiments import nets
 from adacsl.experiments.cells import Cell
 from adacsl.experiments.deciding import Use
 from adacsl.experiments.documents import StoreError
 from adacsl.experiments.jobs import plan_jobs, run_work
 from adacsl.experiments.nets import Training, run_nets
-from adacsl.experiments.parts import Parts
+from adacsl.experiments.parts import Parts, Place
+from adacsl.experiments.profiles import made_task
 from adacsl.experiments.protocol import Protocol, make_split
 from adacsl.experiments.recipes import Recipe
 from adacsl.experiments.runner import RunInterrupted, run
@@ -24,15 +25,11 @@ PROTOCOL = Protocol(epochs=2, batch_size=16, device="cpu", rotate=True)
 BEST = Recipe("best", loss="weighted", adapt=Whole(), crossfit=3)
 LAST = Recipe("last", loss="weighted", adapt=Whole(), crossfit=3, select="last")
 TRAINING = Training.of(BEST, 4.0)
-WHERE = ("pictures", 0, repr(TRAINING))
+PLACE = Place("pictures", 0, repr(TRAINING))
 
 
-def made_pictures(n=48):
-    rng = np.random.default_rng(0)
-    y = (np.arange(n) % 4 == 0).astype(np.int64)
-    x = rng.integers(0, 160, (n, 16, 16, 3)).astype(np.uint8)
-    x[y == 1, :8] += 90
-    return Task("pictures", x, y, CostMatrix(fp=1, fn=4))
+def made_pictures():
+    return replace(made_task(48), name="pictures")
 
 
 class Spy:
@@ -88,7 +85,7 @@ def test_the_time_of_kept_nets_counts(tmp_path, trained):
     trained.stop_at = 1
     with pytest.raises(KeyboardInterrupt):
         results(parts, BEST)
-    parts.write(*WHERE, 0, parts.read(*WHERE, 0) | {"seconds": 1000.0})
+    parts.write(PLACE, 0, parts.read(PLACE, 0) | {"seconds": 1000.0})
     trained.stop_at = None
     (one,) = results(parts, BEST)
     assert 1000.0 < one.seconds < 1300.0
@@ -119,9 +116,9 @@ def test_parts_stay_until_the_last_result_was_taken(tmp_path, trained):
     going = run_nets(task, make_split(task, PROTOCOL, 0), 0, {TRAINING: uses}, PROTOCOL, parts)
     next(going)
     next(going)
-    assert all(parts.read(*WHERE, fold) is not None for fold in range(3))
+    assert all(parts.read(PLACE, fold) is not None for fold in range(3))
     assert next(going, None) is None
-    assert parts.read(*WHERE, 0) is None
+    assert parts.read(PLACE, 0) is None
 
 
 def test_a_single_net_leaves_no_parts(tmp_path, trained):
@@ -135,15 +132,15 @@ def test_a_single_net_leaves_no_parts(tmp_path, trained):
 
 def test_what_is_damaged_or_newer_is_no_part(tmp_path):
     parts = Parts(tmp_path)
-    parts.write(*WHERE, 0, {"seconds": 1.5, "watches": {"a": math.inf}})
-    found = parts.read(*WHERE, 0)
+    parts.write(PLACE, 0, {"seconds": 1.5, "watches": {"a": math.inf}})
+    found = parts.read(PLACE, 0)
     assert (found["seconds"], found["watches"]) == (1.5, {"a": math.inf})
-    assert parts.read(*WHERE, 1) is None
-    assert parts.read("pictures", 1, repr(TRAINING), 0) is None
-    assert parts.read("pictures", 0, repr(Training.of(BEST, 5.0)), 0) is None
+    assert parts.read(PLACE, 1) is None
+    assert parts.read(PLACE._replace(seed=1), 0) is None
+    assert parts.read(PLACE._replace(training=repr(Training.of(BEST, 5.0))), 0) is None
     (path,) = tmp_path.rglob("0.json")
     path.write_bytes(path.read_bytes()[:-40])
-    assert parts.read(*WHERE, 0) is None
+    assert parts.read(PLACE, 0) is None
 
 
 def test_a_run_that_is_interrupted_keeps_its_nets_in_its_folder(tmp_path, trained):

@@ -42,7 +42,7 @@ from adacsl.estimators.training import (
 from adacsl.experiments.cells import Split
 from adacsl.experiments.deciding import Finished, Scored, Use, at_ratio, bayes_logit, decide
 from adacsl.experiments.documents import pack, unpack
-from adacsl.experiments.parts import Parts
+from adacsl.experiments.parts import Parts, Place
 from adacsl.experiments.protocol import Protocol, make_folds
 from adacsl.experiments.recipes import Loss, Recipe, Resample, Target
 from adacsl.extras import requires
@@ -131,22 +131,16 @@ def run_nets(
         for training, uses in plan.items():
             nets = _nets_of(training, task, split, seed, data)
             watches = [_watch_all(use, training, nets, task, split) for use in uses]
+            place = Place(task.name, seed, repr(training))
             keeper = parts if len(nets) > 1 else None
             seconds = 0.0
             for number, net in enumerate(nets):
                 own = [watch[number] for watch in watches]
-                kept = None if keeper is None else keeper.read(task.name, seed, repr(training), number)
-                if kept is None or not _take_up(own, kept):
-                    start = time.perf_counter()
-                    _train_image_net(net, own, data, settings, protocol, seed + number)
-                    kept = _part(own, time.perf_counter() - start)
-                    if keeper is not None:
-                        keeper.write(task.name, seed, repr(training), number, kept)
-                seconds += kept["seconds"]
+                seconds += _train_or_take_up(net, own, data, settings, protocol, seed + number, keeper, place)
             for use, own in zip(uses, watches, strict=True):
                 yield _finish(use, own, training, task, split, seconds / len(uses))
             if keeper is not None:  # who asked for the next result has written those before
-                keeper.forget(task.name, seed, repr(training))
+                keeper.forget(place)
         return
     groups = {training: _nets_of(training, task, split, seed, data) for training in plan}
     watched = [
@@ -344,6 +338,21 @@ def _train_image_net(
     prepare = nn.Sequential(ChannelsFirst(), *augment, Normalise())
     with _tuned_convolutions():
         run_training(_WatchedTraining(module, data, [net], watches, settings, prepare, protocol.schedule), settings)
+
+
+def _train_or_take_up(
+    net: _Net, watches: Sequence[_Watch], data: _Prepared, settings: Settings, protocol: Protocol, seed: int,
+    parts: Parts | None, place: Place,
+) -> float:  # fmt: skip
+    """Train a net, or give its watches what an earlier run has kept of it; return the seconds it took."""
+    kept = None if parts is None else parts.read(place, net.member.fold)
+    if kept is None or not _take_up(watches, kept):
+        start = time.perf_counter()
+        _train_image_net(net, watches, data, settings, protocol, seed)
+        kept = _part(watches, time.perf_counter() - start)
+        if parts is not None:
+            parts.write(place, net.member.fold, kept)
+    return float(kept["seconds"])
 
 
 @contextlib.contextmanager

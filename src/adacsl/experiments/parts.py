@@ -11,10 +11,18 @@ import hashlib
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from adacsl.experiments.documents import DamagedError, StoreError, document, put, read_document
 from adacsl.experiments.store import file_name
+
+
+class Place(NamedTuple):
+    """Whose parts: the nets of one training, on one split of some data."""
+
+    data: str
+    seed: int
+    training: str
 
 
 @dataclass(frozen=True)
@@ -29,9 +37,9 @@ class Parts:
 
     folder: Path
 
-    def read(self, data: str, seed: int, training: str, number: int) -> dict[str, Any] | None:
+    def read(self, place: Place, fold: int) -> dict[str, Any] | None:
         """Return a part, or None where there is none that can be used."""
-        path = self._path(data, seed, training) / f"{number}.json"
+        path = self._folder(place) / f"{fold}.json"
         if not path.is_file():
             return None
         try:
@@ -39,21 +47,21 @@ class Parts:
         except (DamagedError, StoreError):
             return None
 
-    def write(self, data: str, seed: int, training: str, number: int, body: dict[str, Any]) -> None:
+    def write(self, place: Place, fold: int, body: dict[str, Any]) -> None:
         """Keep a part: JSON values by name."""
-        put(self._path(data, seed, training) / f"{number}.json", document("part", body), replace=True)
+        put(self._folder(place) / f"{fold}.json", document("part", body), replace=True)
 
-    def forget(self, data: str, seed: int, training: str) -> None:
-        """Remove the parts of one training, and folders that are empty then."""
-        path = self._path(data, seed, training)
-        shutil.rmtree(path, ignore_errors=True)
+    def forget(self, place: Place) -> None:
+        """Remove all parts of a place, and folders that are empty then."""
+        own = self._folder(place)
+        shutil.rmtree(own, ignore_errors=True)
         with contextlib.suppress(OSError):  # others are at work there
-            path.parent.rmdir()
+            own.parent.rmdir()
             self.folder.rmdir()
 
-    def _path(self, data: str, seed: int, training: str) -> Path:
-        digest = hashlib.sha256(training.encode()).hexdigest()[:16]
-        return self.folder / file_name(data) / f"seed-{int(seed)}_{digest}"
+    def _folder(self, place: Place) -> Path:
+        digest = hashlib.sha256(place.training.encode()).hexdigest()[:16]
+        return self.folder / file_name(place.data) / f"seed-{int(place.seed)}_{digest}"
 
 
-__all__ = ["Parts"]
+__all__ = ["Parts", "Place"]
