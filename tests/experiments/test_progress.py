@@ -141,9 +141,21 @@ def test_the_bar_shows_cells_and_the_cheapest():
     text = written(out)
     assert "2/4" in text
     assert re.search(r"0:00:0\d left", text)
-    assert "cheapest so far: [b]ce 0.500" in text
+    assert "cheapest: 0.500 [b]ce" in text
     assert text.count("failed: toy, ratio 8, wce, seed 0: ValueError: x") == 1
     assert "2 / 4 cells" not in text
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_bar_is_one_line_and_shows_the_cost_however_narrow(width):
+    out = Console(file=io.StringIO(), force_terminal=True, width=width, color_system=None)
+    with Progress(36, console=out) as bar:
+        bar(Event("start", 0, 36))
+        bar(Event("done", 12, 36, (cell("adacsl-cv-target-bayes-cautious"),), cost=0.4712))
+    last = [line for line in written(out).splitlines() if "cheapest" in line][-1]
+    assert "12/36 cells" in last
+    assert "cheapest: 0.471" in last
+    assert "\x1b[1A" not in written(out)  # never up a line
 
 
 # where it writes

@@ -16,6 +16,7 @@ from adacsl.extras import requires
 with requires("compare"):
     from rich import progress
     from rich.console import Console
+    from rich.table import Column
     from rich.text import Text
 
 STEPS = 10
@@ -44,14 +45,13 @@ class Progress:
         self._kept, self._part = 0, 0
         self._begin = self._said = time.monotonic()
         self._bar = progress.Progress(
-            progress.TextColumn("{task.description}"),
             progress.BarColumn(),
             progress.MofNCompleteColumn(),
             progress.TextColumn("cells"),
             progress.TimeElapsedColumn(),
             progress.TextColumn("left"),
             progress.TimeRemainingColumn(),
-            _LeaderColumn(self._leader),
+            _LeaderColumn(self._leader, max(16, self._console.width - 48)),  # the others come first
             console=self._console,
             disable=quiet or not self._console.is_terminal,
         )
@@ -139,12 +139,15 @@ class Leader:
 
 
 class _LeaderColumn(progress.ProgressColumn):
-    def __init__(self, leader: Leader) -> None:
+    """The cost before the name, which may be cut off where a terminal is narrow."""
+
+    def __init__(self, leader: Leader, width: int) -> None:
         self._leader = leader
-        super().__init__()
+        super().__init__(Column(no_wrap=True, overflow="ellipsis", max_width=width))
 
     def render(self, task: progress.Task) -> Text:
-        return Text(str(self._leader))
+        found = self._leader.find()
+        return Text("" if found is None else f"cheapest: {found[1]:.3f} {found[0]}")
 
 
 def _failure_line(event: Event) -> str:
