@@ -7,9 +7,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
 from adacsl import CostMatrix
+from adacsl.experiments import comparison
 from adacsl.experiments.comparison import choose_ratios, compare, compare_tasks, load_comparison, make_task
 from adacsl.experiments.jobs import plan_jobs
 from adacsl.experiments.nets import Training
+from adacsl.experiments.parts import Parts
 from adacsl.experiments.protocol import Protocol, make_split
 from adacsl.experiments.recipes import RECIPES, Recipe, choose_recipes
 from adacsl.experiments.store import StoreError
@@ -47,6 +49,21 @@ def found(tmp_path_factory):
         folder=folder,
         **QUICK,
     )
+
+
+@pytest.mark.parametrize(("engine", "kept"), [("joblib", True), ("ray", False)])
+def test_nets_of_unfinished_jobs_are_kept_where_all_workers_reach_the_folder(tmp_path, monkeypatch, engine, kept):
+    class Seen(Exception):
+        pass
+
+    def run(jobs, work, store, **_):
+        raise Seen(work.keywords["parts"])
+
+    monkeypatch.setattr(comparison, "run", run)
+    with pytest.raises(Seen) as seen:
+        compare(*table(), CostMatrix(fp=1, fn=5), positive="sick", engine=engine, folder=tmp_path / "run", **QUICK)
+    (parts,) = seen.value.args
+    assert parts == (Parts(tmp_path / "run" / "parts") if kept else None)
 
 
 def test_every_cell_has_a_result(found):

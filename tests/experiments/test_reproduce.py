@@ -354,6 +354,18 @@ def test_the_gpu_is_asked_for_its_name_before_any_worker_may_be_cut_off(tmp_path
     assert call["device"] == "NVIDIA H200"
 
 
+def test_nets_of_unfinished_jobs_are_kept_beside_the_results(tmp_path, monkeypatch, without_training):
+    good, places = module.run_work, set()
+
+    def work(tasks, payload, cells, *, parts):
+        places.add(parts.folder)
+        return good(tasks, payload, cells)
+
+    monkeypatch.setattr(module, "run_work", work)
+    reproduce(replace(QUICK, out=tmp_path))
+    assert places == {tmp_path / "store" / "parts"}
+
+
 def test_started_again_nothing_runs_twice(tmp_path, without_training):
     reproduce(replace(QUICK, out=tmp_path))
     before = (tmp_path / "table2.csv").read_bytes()
