@@ -53,14 +53,14 @@ def found(tmp_path_factory):
 
 @pytest.mark.parametrize(("engine", "kept"), [("joblib", True), ("ray", False)])
 def test_nets_of_unfinished_jobs_are_kept_where_all_workers_reach_the_folder(tmp_path, monkeypatch, engine, kept):
-    class Seen(Exception):
+    class SeenError(Exception):
         pass
 
     def run(jobs, work, store, **_):
-        raise Seen(work.keywords["parts"])
+        raise SeenError(work.keywords["parts"])
 
     monkeypatch.setattr(comparison, "run", run)
-    with pytest.raises(Seen) as seen:
+    with pytest.raises(SeenError) as seen:
         compare(*table(), CostMatrix(fp=1, fn=5), positive="sick", engine=engine, folder=tmp_path / "run", **QUICK)
     (parts,) = seen.value.args
     assert parts == (Parts(tmp_path / "run" / "parts") if kept else None)
