@@ -26,6 +26,7 @@ from adacsl.datasets.task import Task
 from adacsl.experiments import subgroups
 from adacsl.experiments.cells import Cell, CellResult
 from adacsl.experiments.deciding import mean_ratio
+from adacsl.experiments.documents import put
 from adacsl.experiments.embedding import as_features, stand_in
 from adacsl.experiments.jobs import plan_jobs, run_work
 from adacsl.experiments.nets import Training
@@ -540,8 +541,7 @@ def _write_about(wishes: Wishes, command: str, device: str, seconds: float) -> N
             calls += [call for call in json.loads((place / "about.json").read_text()) if call not in calls]
     call = {"command": command, "date": now()[:10], "device": device, "seconds": round(seconds, 1)}
     calls.append(call | {"commit": commit(), "versions": versions()})
-    wishes.results.mkdir(parents=True, exist_ok=True)
-    (wishes.results / "about.json").write_text(json.dumps(calls, indent=1) + "\n")
+    put(wishes.results / "about.json", f"{json.dumps(calls, indent=1)}\n".encode(), replace=True)
 
 
 # without the command line
