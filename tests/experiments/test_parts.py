@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from adacsl import Whole
-from adacsl.experiments import nets
+from adacsl.experiments import documents, nets
 from adacsl.experiments.cells import Cell
 from adacsl.experiments.deciding import Use
 from adacsl.experiments.documents import StoreError
@@ -130,7 +130,7 @@ def test_a_single_net_leaves_no_parts(tmp_path, trained):
     assert trained.folds == [0]
 
 
-def test_what_is_damaged_or_newer_is_no_part(tmp_path):
+def test_what_is_damaged_or_newer_is_no_part(tmp_path, monkeypatch):
     parts = Parts(tmp_path)
     parts.write(PLACE, 0, {"seconds": 1.5, "watches": {"a": math.inf}})
     found = parts.read(PLACE, 0)
@@ -140,6 +140,11 @@ def test_what_is_damaged_or_newer_is_no_part(tmp_path):
     assert parts.read(PLACE._replace(training=repr(Training.of(BEST, 5.0))), 0) is None
     (path,) = tmp_path.rglob("0.json")
     path.write_bytes(path.read_bytes()[:-40])
+    assert parts.read(PLACE, 0) is None
+    monkeypatch.setattr(documents, "SCHEMA_VERSION", documents.SCHEMA_VERSION + 1)
+    parts.write(PLACE, 0, {"seconds": 1.5})
+    assert parts.read(PLACE, 0) is not None
+    monkeypatch.undo()
     assert parts.read(PLACE, 0) is None
 
 

@@ -140,7 +140,7 @@ def test_the_bar_shows_cells_and_the_cheapest():
         bar(Event("end", 2, 4))
     text = written(out)
     assert "2/4" in text
-    assert re.search(r"0:00:0\d left", text)
+    assert re.search(r"2/4 cells 0:00:0\d \+ \S+ left", text)  # spent, and to come
     assert "cheapest: 0.500 [b]ce" in text
     assert text.count("failed: toy, ratio 8, wce, seed 0: ValueError: x") == 1
     assert "2 / 4 cells" not in text

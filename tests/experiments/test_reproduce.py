@@ -274,6 +274,8 @@ def test_costs_are_inverse_priors_times_k():
         ({"profiles": ("old",)}, "profiles must be some of paper, modern"),
         ({"splits": ("time",)}, "splits must be some of random, group"),
         ({"seeds": 0}, "seeds must be at least 1, got 0"),
+        ({"time_limit": -1.0}, "the time limit must be a number of seconds from 0, got -1"),
+        ({"time_limit": float("nan")}, "the time limit must be a number of seconds from 0, got nan"),
         ({"workers": 0}, "workers must be at least 1, got 0"),
         ({"factors": (0,)}, "factors k of the costs must be numbers from 1"),
         ({"methods": ("adaboost",)}, "there is no method 'adaboost' here; known: adacsl"),
@@ -352,6 +354,13 @@ def test_the_gpu_is_asked_for_its_name_before_any_worker_may_be_cut_off(tmp_path
     (call,) = json.loads((tmp_path / "about.json").read_text())
     assert without_training
     assert call["device"] == "NVIDIA H200"
+
+
+def test_a_damaged_list_of_calls_is_told_before_anything_runs(tmp_path, without_training):
+    (tmp_path / "about.json").write_text("{")
+    with pytest.raises(DataError, match=r"about.json is no list of earlier calls \(.+\): move it away"):
+        reproduce(replace(QUICK, out=tmp_path))
+    assert without_training == []
 
 
 def test_nets_of_unfinished_jobs_are_kept_beside_the_results(tmp_path, monkeypatch, without_training):

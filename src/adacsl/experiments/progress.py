@@ -49,9 +49,10 @@ class Progress:
             progress.MofNCompleteColumn(),
             progress.TextColumn("cells"),
             progress.TimeElapsedColumn(),
-            progress.TextColumn("left"),
+            progress.TextColumn("+"),
             progress.TimeRemainingColumn(),
-            _LeaderColumn(self._leader, max(16, self._console.width - 48)),  # the others come first
+            progress.TextColumn("left"),
+            _LeaderColumn(self._leader, max(16, self._console.width - 50)),  # the others come first
             console=self._console,
             disable=quiet or not self._console.is_terminal,
         )

@@ -59,6 +59,9 @@ PARTS = ("table1", "table2", "figure1", "ablations")
 FIGURE_METHOD = "adacsl"
 FEATURES = "features"
 """The tag of settings whose methods get features instead of pixels."""
+ABOUT = "about.json"
+"""Beside the CSV files: the calls behind them."""
+
 SECONDS_PER_EPOCH = 1.5 / 15
 """Of an H200 for one epoch of ResNet-18 over 10,000 pictures of 64 x 64, twelve nets side by side: 15 take 1.5 s."""
 
@@ -124,6 +127,8 @@ class Wishes:
             raise ValueError(f"seeds must be at least 1, got {self.seeds}")
         if self.workers is not None and self.workers < 1:
             raise ValueError(f"workers must be at least 1, got {self.workers}")
+        if self.time_limit is not None and not self.time_limit >= 0:
+            raise ValueError(f"the time limit must be a number of seconds from 0, got {self.time_limit:g}")
         if not self.factors or min(self.factors) < 1:
             raise ValueError(f"the factors k of the costs must be numbers from 1, got {self.factors!r}")
         known_methods = {*(recipe.name for recipe in all_recipes()), *(choice.name for choice in CHOICES)}
@@ -414,7 +419,7 @@ def reproduce(wishes: Wishes, *, tell: Tell | None = None, command: str = "") ->
     begin = time.monotonic()
     planned, tasks = prepare(wishes)
     device = _device_name(wishes.device)  # asked now: a shared GPU may refuse new clients once workers were cut off
-    earlier = read_results(*wishes.skip_done)
+    calls, earlier = _earlier_calls(wishes), read_results(*wishes.skip_done)
     sheets = {name: Sheet(wishes.results / f"{name}.csv", SHEETS[name], key=SHEET_KEYS[name]) for name in SHEETS}
     for name, sheet in sheets.items():
         here = read_rows(sheet.path) if sheet.path.exists() else []
@@ -430,7 +435,9 @@ def reproduce(wishes: Wishes, *, tell: Tell | None = None, command: str = "") ->
         if sheet.rows:
             sheet.write()
     seconds = time.monotonic() - begin
-    _write_about(wishes, command, device, seconds)
+    call = {"command": command, "date": now()[:10], "device": device, "seconds": round(seconds, 1)}
+    calls.append(call | {"commit": commit(), "versions": versions()})
+    put(wishes.results / ABOUT, f"{json.dumps(calls, indent=1)}\n".encode(), replace=True)
     files = tuple(sheet.path for sheet in sheets.values() if sheet.rows)
     return Reproduced(wishes.results, files, added, len(planned.places), failed, stopped, seconds)
 
@@ -532,16 +539,18 @@ def _device_name(wish: str) -> str:
     return str(torch.cuda.get_device_name()) if torch.cuda.is_available() and wish != "cpu" else "cpu"
 
 
-def _write_about(wishes: Wishes, command: str, device: str, seconds: float) -> None:
-    """Add this call to the list of calls behind the files: command, device, date."""
-    calls = []
-    places = [wishes.results, *(path for path in wishes.skip_done if path.is_dir())]
-    for place in dict.fromkeys(places):
-        if (place / "about.json").is_file():
-            calls += [call for call in json.loads((place / "about.json").read_text()) if call not in calls]
-    call = {"command": command, "date": now()[:10], "device": device, "seconds": round(seconds, 1)}
-    calls.append(call | {"commit": commit(), "versions": versions()})
-    put(wishes.results / "about.json", f"{json.dumps(calls, indent=1)}\n".encode(), replace=True)
+def _earlier_calls(wishes: Wishes) -> list[dict[str, Any]]:
+    """Return the calls behind the files that are there already, or taken over: command, device, date."""
+    calls: list[dict[str, Any]] = []
+    for path in dict.fromkeys((wishes.results / ABOUT, *(folder / ABOUT for folder in wishes.skip_done))):
+        if not path.is_file():
+            continue
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise DataError(f"{path} is no list of earlier calls ({error}): move it away") from error
+        calls += [call for call in found if call not in calls]
+    return calls
 
 
 # without the command line
