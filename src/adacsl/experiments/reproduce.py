@@ -123,14 +123,7 @@ class Wishes:
         for name, known in (("parts", PARTS), ("profiles", tuple(PROFILES)), ("splits", ("random", "group"))):
             if wrong := [word for word in getattr(self, name) if word not in known]:
                 raise ValueError(f"{name} must be some of {', '.join(known)}, got {wrong[0]!r}")
-        if self.seeds < 1:
-            raise ValueError(f"seeds must be at least 1, got {self.seeds}")
-        if self.workers is not None and self.workers < 1:
-            raise ValueError(f"workers must be at least 1, got {self.workers}")
-        if self.time_limit is not None and not self.time_limit >= 0:
-            raise ValueError(f"the time limit must be a number of seconds from 0, got {self.time_limit:g}")
-        if not self.factors or min(self.factors) < 1:
-            raise ValueError(f"the factors k of the costs must be numbers from 1, got {self.factors!r}")
+        self._check_numbers()
         known_methods = {*(recipe.name for recipe in all_recipes()), *(choice.name for choice in CHOICES)}
         if wrong := [name for name in self.methods if name not in known_methods]:
             raise ValueError(f"there is no method {wrong[0]!r} here; known: {', '.join(sorted(known_methods))}")
@@ -141,6 +134,16 @@ class Wishes:
             smaller["factors"] = tuple(dict.fromkeys((self.factors[0], self.factors[-1])))
             for name, value in smaller.items():
                 object.__setattr__(self, name, value)
+
+    def _check_numbers(self) -> None:
+        if self.seeds < 1:
+            raise ValueError(f"seeds must be at least 1, got {self.seeds}")
+        if self.workers is not None and self.workers < 1:
+            raise ValueError(f"workers must be at least 1, got {self.workers}")
+        if self.time_limit is not None and not self.time_limit >= 0:
+            raise ValueError(f"the time limit must be a number of seconds from 0, got {self.time_limit:g}")
+        if not self.factors or min(self.factors) < 1:
+            raise ValueError(f"the factors k of the costs must be numbers from 1, got {self.factors!r}")
 
     @property
     def folder(self) -> Path:
