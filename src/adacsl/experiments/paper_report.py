@@ -147,14 +147,16 @@ def grids(results: dict[str, list[Row]]) -> list[Grid]:
 
 
 def _overview(table: pd.DataFrame) -> Grid:
-    """Return the paper's AdaCSL beside ours."""
-    columns = {
+    """Return the paper's AdaCSL beside ours, in all ways that were run."""
+    ways = {
         "ours, paper profile": ("paper", "random", "adacsl"),
         "ours, modern": ("modern", "random", "adacsl"),
         "ours, modern, cross-fitted": ("modern", "random", "adacsl-cv"),
         "modern, cross-fitted, by group": ("modern", "group", "adacsl-cv"),
         "enlarged, cross-fitted, cautious": ("enlarged", "random", "adacsl-cv-target-bayes-cautious"),
     }
+    run = set(table[["profile", "split", "method"]].itertuples(index=False, name=None))
+    columns = {title: where for title, where in ways.items() if where in run}
     rows = []
     for dataset, k in _cases(table):
         ours = (_entry(table, dataset, k, *where, count=True) for where in columns.values())
