@@ -70,7 +70,7 @@ def test_weighted_scores_are_corrected_to_the_bayes_threshold():
     split = make_split(task, Protocol(), 0)
     recipe = Recipe("logistic-weighted", learner=LogisticRegression(max_iter=500), loss="weighted")
     (one,) = results(recipe, task, split)
-    from adacsl.estimators.tables import TableEncoder
+    from adacsl.datasets.encoding import TableEncoder
 
     rest = np.sort(np.concatenate((split.train, split.validation)))
     x = TableEncoder().fit(task.X.iloc[rest]).transform(task.X)
