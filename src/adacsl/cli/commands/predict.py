@@ -148,13 +148,13 @@ def row_prices(prices: Prices, piece: Piece, data: str, start: int) -> dict[str,
     """Return what was said about prices: numbers, and the columns of these rows."""
     import pandas as pd  # noqa: PLC0415
 
-    from adacsl.datasets.prices import price_column  # noqa: PLC0415
+    from adacsl.datasets.prices import number_column  # noqa: PLC0415
 
     found: dict[str, Any] = dict(prices.known or {})
     for name, column in (("fn", prices.fn_column), ("fp", prices.fp_column)):
         if column is not None:
             what = data if start == 0 else f"{data}, from row {start + 1} on,"
-            found[name] = price_column(pd.DataFrame({column: piece.others[column]}), column, what=what)
+            found[name] = number_column(pd.DataFrame({column: piece.others[column]}), column, what=what)
     return found
 
 
