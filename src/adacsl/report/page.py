@@ -9,7 +9,6 @@ import json
 import math
 import os
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import adacsl
+from adacsl.durable import replace_file
 from adacsl.extras import requires
 from adacsl.report import cards
 from adacsl.report.data import Outcome, ReportData, View
@@ -56,8 +56,7 @@ def write_report(data: ReportData, path: str | os.PathLike[str]) -> Path:
         raise IsADirectoryError(f"cannot write the report: {target} is a folder; name a file such as report.html")
     text = render_report(data)
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        _replace(target, text.encode())
+        replace_file(target, text.encode())
     except OSError as error:
         reason = error.strerror or str(error)
         raise type(error)(f"cannot write the report {target}: {reason}; free space or choose another place") from None
@@ -308,27 +307,6 @@ def _environment() -> jinja2.Environment:
 
 def _template_text(name: str) -> str:
     return (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8")
-
-
-def _replace(target: Path, content: bytes) -> None:
-    """Complete a new file beside the old one, then rename it."""
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).chmod(0o666 & ~_umask())
-        Path(name).replace(target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 __all__ = ["EMBEDDED_ROWS", "drawn_rows", "render_report", "write_report"]

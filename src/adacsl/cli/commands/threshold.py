@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.cli.drafts import check_file, draft_of
 from adacsl.cli.options import FREE, Prices, interval_text
 from adacsl.cli.screen import PLAIN, Answer, Screen
+from adacsl.cli.writing import writing
 from adacsl.core.costs import CostMatrix, as_host
 from adacsl.core.intervals import Interval
 from adacsl.core.thresholds import CostCurve, cost_curve
+from adacsl.durable import check_file
 
 BARS = "▁▂▃▄▅▆▇█"
 WIDTH = 60
@@ -186,7 +187,7 @@ def _write_curve(path: Path, curve: CostCurve, rows: _Rows) -> None:
             "false_positive_cost": curve.false_positives,
         }
     )
-    with draft_of(path) as draft:
+    with writing(path) as draft:
         table.to_csv(draft, index=False)
 
 
