@@ -12,8 +12,9 @@ from adacsl.cli.options import FREE, Prices, interval_text
 from adacsl.cli.screen import PLAIN, Answer, Screen
 from adacsl.cli.writing import writing
 from adacsl.core.costs import CostMatrix, as_host
-from adacsl.core.intervals import Interval
+from adacsl.core.intervals import Interval, mean_interval
 from adacsl.core.thresholds import CostCurve, cost_curve
+from adacsl.core.tuning import tune_threshold
 from adacsl.durable import check_file
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -151,8 +152,6 @@ def _scaled(scores: NDArray[np.float64]) -> _Scale:
 
 
 def _tune(rows: _Rows) -> _Found:
-    from adacsl.cli.tuned import mean_cost, tune_threshold  # noqa: PLC0415
-
     scale, costs = rows.scale, rows.costs
     tuned = tune_threshold(scale.inner, rows.labels, costs, sample_weight=rows.weight)
     low, high = scale.outer(tuned.best.low), scale.outer(tuned.best.high)
@@ -162,7 +161,7 @@ def _tune(rows: _Rows) -> _Found:
     ]
     bayes_cost = None
     if scale.distinct is None:
-        bayes_cost = mean_cost(as_host(costs.incurred(rows.labels, costs.decide(scale.inner))), rows.weight)
+        bayes_cost = mean_interval(as_host(costs.incurred(rows.labels, costs.decide(scale.inner))), rows.weight)
     weight = float(len(rows.labels) if rows.weight is None else rows.weight.sum())
     return _Found(
         value, low, high,
