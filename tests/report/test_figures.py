@@ -44,7 +44,7 @@ def all_figures(report, **options):
     name = report.recommended_of(VIEW)
     shown = {key: outcomes[key] for key in list(outcomes)[:5]}
     epochs = frames.epoch_table(report.histories_of(VIEW))
-    ranks = pd.DataFrame({"recipe": ["a", "b"], "rank": [1.2, 1.8], "critical_difference": [0.9, 0.9]})
+    ranks = pd.DataFrame({"method": ["a", "b"], "rank": [1.2, 1.8], "critical_difference": [0.9, 0.9]})
     own = outcomes[name]
     return {
         "cost": figures.cost_figure(rows, recommended=name, **options),
@@ -73,24 +73,24 @@ def test_every_figure_has_a_title_named_axes_and_one_look(report, theme):
         assert not [color for color in other if color in text], name
 
 
-def test_cost_figure_shows_each_recipe_once_cheapest_on_top(report):
+def test_cost_figure_shows_each_method_once_cheapest_on_top(report):
     rows = report.summary_of(VIEW)
     figure = figures.cost_figure(rows, recommended="ce-tuned", unit="EUR")
     drawn = {name: cost for trace in figure.data for name, cost in zip(trace.y, trace.x, strict=True)}
-    assert drawn == dict(zip(rows["recipe"], rows["cost"], strict=True))
-    assert list(figure.layout.yaxis.categoryarray) == rows["recipe"].tolist()
+    assert drawn == dict(zip(rows["method"], rows["cost"], strict=True))
+    assert list(figure.layout.yaxis.categoryarray) == rows["method"].tolist()
     assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]
     marked = next(trace for trace in figure.data if trace.name == "recommended")
     assert list(marked.y) == ["ce-tuned"]
     assert "EUR" in figure.layout.xaxis.title.text
     whiskers = np.asarray(marked.x) - np.asarray(marked.error_x.arrayminus)
-    assert whiskers == pytest.approx(rows.loc[rows["recipe"] == "ce-tuned", "low"])
+    assert whiskers == pytest.approx(rows.loc[rows["method"] == "ce-tuned", "low"])
 
 
 def test_cost_figure_names_what_lies_beyond_its_end(report):
     rows = report.summary_of(VIEW)
     assert not figures.cost_figure(rows).layout.annotations
-    far = rows["recipe"] == "always-negative"
+    far = rows["method"] == "always-negative"
     figure = figures.cost_figure(
         rows.assign(cost=rows["cost"].where(~far, 987.6), high=rows["high"].where(~far, 999.0))
     )
@@ -143,14 +143,14 @@ def test_threshold_figure_marks_the_points(report):
     assert marks["cheapest with hindsight"] == pytest.approx(tuple(expected.loc["cheapest"]))
 
 
-def test_lambda_figure_without_adaptive_recipes_is_empty():
+def test_lambda_figure_without_adaptive_methods_is_empty():
     epochs = frames.epoch_table({("ce", 0): [{"epoch": 1, "val_cost": 1.0}]})
     assert not figures.lambda_figure(epochs).data
     assert len(figures.history_figure(epochs).data) == 2  # the line and its band
 
 
 def test_rank_figure_without_a_critical_difference():
-    ranks = pd.DataFrame({"recipe": ["a", "b"], "rank": [1.0, 2.0], "critical_difference": [None, None]})
+    ranks = pd.DataFrame({"method": ["a", "b"], "rank": [1.0, 2.0], "critical_difference": [None, None]})
     assert figures.critical_difference(ranks) is None
     assert not figures.rank_figure(ranks).layout.shapes
     ranks = ranks.drop(columns="critical_difference")
@@ -159,7 +159,7 @@ def test_rank_figure_without_a_critical_difference():
 
 
 def test_names_are_shown_letter_by_letter(made):
-    report = made(ratios=(8.0,), rows=40, seeds=2, recipes=["ce", "adacsl-cv"], text=lambda value: value + HOSTILE)
+    report = made(ratios=(8.0,), rows=40, seeds=2, methods=["ce", "adacsl-cv"], text=lambda value: value + HOSTILE)
     view = report.views[0]
     outcomes, rows = report.outcomes_of(view), report.summary_of(view)
     epochs = frames.epoch_table(report.histories_of(view))

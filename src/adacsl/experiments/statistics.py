@@ -1,4 +1,4 @@
-"""Which recipe is cheapest, and how sure is that: intervals, paired differences, ranks and a verdict in words.
+"""Which method is cheapest, and how sure is that: intervals, paired differences, ranks and a verdict in words.
 
 All functions read the results frame (one row for each finished cell) or a summary of it, and change nothing.
 """
@@ -19,21 +19,21 @@ with requires("compare"):
     import pandas as pd
     from scipy import stats
 
-CELL = ["data", "ratio", "recipe", "seed"]
+CELL = ["data", "ratio", "method", "seed"]
 MORE_IS_BETTER = ("savings", "accuracy", "tp", "tn")
 CONSTANTS = {"always-negative": "calling everything negative", "always-positive": "calling everything positive"}
 MUCH = 20.0
 """Percent: so much cheaper, however unsure, is worth more seeds."""
 NAMES_SHOWN = 5
-"""A sentence lists so many recipes; the others are counted."""
+"""A sentence lists so many methods; the others are counted."""
 
 NOISE = 1e-12
 """Costs that differ by less than this share of themselves are equal: the rest is rounding."""
 
 _DIFFERENCE = ["difference", "difference_low", "difference_high", "percent", "percent_low", "percent_high", "p"]
 _SUMMARY = ["n", "mean", "low", "high", "normalized_cost", "savings", "rank", "pairs", *_DIFFERENCE]
-SUMMARY_COLUMNS = ["data", "ratio", "recipe", *_SUMMARY, "below", "below_low", "below_high", "standing"]
-PAIRWISE_COLUMNS = ["data", "ratio", "recipe", "reference", "pairs", *_DIFFERENCE, "standing"]
+SUMMARY_COLUMNS = ["data", "ratio", "method", *_SUMMARY, "below", "below_low", "below_high", "standing"]
+PAIRWISE_COLUMNS = ["data", "ratio", "method", "reference", "pairs", *_DIFFERENCE, "standing"]
 
 
 # per data set and ratio
@@ -42,7 +42,7 @@ PAIRWISE_COLUMNS = ["data", "ratio", "recipe", "reference", "pairs", *_DIFFERENC
 def summarise(
     results: pd.DataFrame, *, confidence: float = 0.95, measure: str = "cost", floor: float | None = 0.0
 ) -> pd.DataFrame:
-    r"""Return one row for each data set, ratio and recipe: its cost, and how it stands against the cheapest.
+    r"""Return one row for each data set, ratio and method: its cost, and how it stands against the cheapest.
 
     Test sets of repeated splits share rows, so their costs vary too little. Every interval and p-value uses the
     corrected variance of Nadeau and Bengio (2003) over J splits, with t of J - 1 degrees of freedom:
@@ -52,7 +52,7 @@ def summarise(
     Parameters
     ----------
     results : DataFrame
-        Columns data, ratio, recipe, seed, n_train, n_test and ``measure``; one row for each finished cell.
+        Columns data, ratio, method, seed, n_train, n_test and ``measure``; one row for each finished cell.
     confidence : float, default 0.95
         Coverage of the intervals; ``1 - confidence`` is the level of the tests.
     measure : str, default "cost"
@@ -65,19 +65,19 @@ def summarise(
     DataFrame
         Sorted by data, ratio and rank, with the columns
 
-        - n: splits of this recipe; mean, low, high: its cost; normalized_cost, savings: means;
+        - n: splits of this method; mean, low, high: its cost; normalized_cost, savings: means;
         - rank: 1 for the cheapest, the same for equal costs;
         - pairs: splits shared with the cheapest; difference, difference_low, difference_high: how much dearer than the
           cheapest on those; percent...: the same in percent of the cheapest's mean; below...: by how many percent of
-          this recipe's mean the cheapest lies below it (both NaN where the cheapest costs nothing or less);
-        - p: two-sided, adjusted after Holm over the recipes of that data set and ratio;
+          this method's mean the cheapest lies below it (both NaN where the cheapest costs nothing or less);
+        - p: two-sided, adjusted after Holm over the methods of that data set and ratio;
         - standing: "cheapest"; "clearly worse" (p below the level); "probably worse" (its own interval leaves out 0,
-          but among so many recipes that may be chance); or "not told apart".
+          but among so many methods that may be chance); or "not told apart".
 
     Notes
     -----
     The cheapest is chosen on the data that measure it, so its mean and its lead are optimistic. Where splits are
-    missing, it is the recipe that no other undercuts on the splits they share, among those with at least half of them.
+    missing, it is the method that no other undercuts on the splits they share, among those with at least half of them.
     """
     checked = _checked(results, measure, confidence)
     frames = [_summary_of(block, confidence, floor) for block in _blocks(checked, measure)]
@@ -89,23 +89,23 @@ def summarise(
 
 
 def pairwise(results: pd.DataFrame, reference: str, *, confidence: float = 0.95, measure: str = "cost") -> pd.DataFrame:
-    """Return how much dearer each recipe is than ``reference``, on the splits both have.
+    """Return how much dearer each method is than ``reference``, on the splits both have.
 
     Columns as in :func:`summarise`: pairs, difference and percent (of the reference's mean) with their intervals, p
     (Holm), and a standing of "clearly cheaper", "not told apart" or "clearly worse". A data set and ratio without the
     reference has no rows.
     """
     checked = _checked(results, measure, confidence)
-    known = sorted(checked["recipe"].unique())
+    known = sorted(checked["method"].unique())
     if reference not in known:
-        raise ValueError(f"reference must be a recipe with results, got {reference!r}; there are: {', '.join(known)}")
+        raise ValueError(f"reference must be a method with results, got {reference!r}; there are: {', '.join(known)}")
     frames = []
     for block in _blocks(checked, measure):
-        if reference in block.recipes:
-            rows = pd.DataFrame(_against(block, block.recipes.index(reference), confidence))
+        if reference in block.methods:
+            rows = pd.DataFrame(_against(block, block.methods.index(reference), confidence))
             standing = np.where(rows["difference"] < 0, "clearly cheaper", "clearly worse")
             rows["standing"] = np.where(rows["p"] < 1 - confidence, standing, "not told apart")
-            rows = rows[rows["recipe"] != reference].sort_values("difference", kind="stable")
+            rows = rows[rows["method"] != reference].sort_values("difference", kind="stable")
             frames.append(rows.assign(reference=reference))
     return pd.concat(frames, ignore_index=True).reindex(columns=PAIRWISE_COLUMNS)
 
@@ -115,16 +115,16 @@ class _Block(NamedTuple):
 
     data: str
     ratio: float
-    recipes: list[str]
-    costs: NDArray[np.float64]  # seeds x recipes, NaN where there is no such cell
+    methods: list[str]
+    costs: NDArray[np.float64]  # seeds x methods, NaN where there is no such cell
     overlap: NDArray[np.float64]  # n_test / n_train of each seed
 
 
 def _blocks(results: pd.DataFrame, measure: str) -> Iterator[_Block]:
     for (data, ratio), frame in cast("Any", results.groupby(["data", "ratio"])):
-        recipes, column = np.unique(frame["recipe"].to_numpy(dtype=str), return_inverse=True)
+        methods, column = np.unique(frame["method"].to_numpy(dtype=str), return_inverse=True)
         seeds, row = np.unique(frame["seed"].to_numpy(), return_inverse=True)
-        costs, tested, overlap = (np.full((len(seeds), len(recipes)), np.nan) for _ in range(3))
+        costs, tested, overlap = (np.full((len(seeds), len(methods)), np.nan) for _ in range(3))
         costs[row, column] = frame[measure]
         tested[row, column] = frame["n_test"]
         overlap[row, column] = frame["n_test"] / frame["n_train"]
@@ -132,10 +132,10 @@ def _blocks(results: pd.DataFrame, measure: str) -> Iterator[_Block]:
         if (low != high).any():
             at = int(np.argmax(low != high))
             raise ValueError(
-                f"recipes of {data}, seed {seeds[at]} were tested on {low[at]:g} and on {high[at]:g} rows: "
-                "only recipes on the same splits can be compared; repeat the older ones"
+                f"methods of {data}, seed {seeds[at]} were tested on {low[at]:g} and on {high[at]:g} rows: "
+                "only methods on the same splits can be compared; repeat the older ones"
             )
-        yield _Block(data, ratio, recipes.tolist(), costs, np.nanmean(overlap, axis=1))
+        yield _Block(data, ratio, methods.tolist(), costs, np.nanmean(overlap, axis=1))
 
 
 def _checked(results: pd.DataFrame, measure: str, confidence: float) -> pd.DataFrame:
@@ -152,13 +152,13 @@ def _checked(results: pd.DataFrame, measure: str, confidence: float) -> pd.DataF
     finite = np.isfinite(results[measure].to_numpy(dtype=float))
     _check_rows(results, ~finite, f"with a {measure} that is no finite number: drop or repeat that cell")
     _check_rows(results, ~((results["n_train"] > 0) & (results["n_test"] > 0)), "without n_train and n_test above 0")
-    return results.astype({"data": str, "ratio": float, "recipe": str})
+    return results.astype({"data": str, "ratio": float, "method": str})
 
 
 def _check_rows(results: pd.DataFrame, wrong: Any, what: str) -> None:
     if np.any(wrong):
-        data, ratio, recipe, seed = results.loc[np.asarray(wrong), CELL].iloc[0]
-        raise ValueError(f"results hold {data}, ratio {ratio:g}, {recipe}, seed {seed} {what}")
+        data, ratio, method, seed = results.loc[np.asarray(wrong), CELL].iloc[0]
+        raise ValueError(f"results hold {data}, ratio {ratio:g}, {method}, seed {seed} {what}")
 
 
 def _summary_of(block: _Block, confidence: float, floor: float | None) -> pd.DataFrame:
@@ -182,13 +182,13 @@ def _summary_of(block: _Block, confidence: float, floor: float | None) -> pd.Dat
 
 
 def _enough(splits: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether a recipe has enough splits to be called the cheapest: half of them, and two where there are two."""
+    """Whether a method has enough splits to be called the cheapest: half of them, and two where there are two."""
     most = int(splits.max())
     return np.asarray(splits >= max(min(2, most), most / 2))
 
 
 def _cheapest(costs: NDArray[np.float64]) -> int:
-    """Return the recipe that no other undercuts on the seeds they share; of equals, the first."""
+    """Return the method that no other undercuts on the seeds they share; of equals, the first."""
     candidates = np.flatnonzero(_enough((~np.isnan(costs)).sum(axis=0)))
     costs = costs[:, candidates]
     noise = NOISE * np.nanmax(np.abs(costs), axis=0)
@@ -229,7 +229,7 @@ class _Estimate(NamedTuple):
 def _estimate(
     values: NDArray[np.float64], size: NDArray[np.float64], overlap: NDArray[np.float64], confidence: float
 ) -> _Estimate:
-    """Corrected resampled t for each column of seeds x recipes (NaN: no such cell); ``size`` says what rounding is."""
+    """Corrected resampled t for each column of seeds x methods (NaN: no such cell); ``size`` says what rounding is."""
     n = (~np.isnan(values)).sum(axis=0)
     some, several = np.where(n > 0, n, np.nan), np.where(n > 1, n - 1.0, np.nan)
     mean = _mean(values)
@@ -244,15 +244,15 @@ def _estimate(
 
 
 def _against(block: _Block, reference: int, confidence: float) -> dict[str, Any]:
-    """Return the paired differences to one recipe, as columns with a row for each recipe."""
+    """Return the paired differences to one method, as columns with a row for each method."""
     base = block.costs[:, [reference]]
     difference = block.costs - base
     ours, theirs = (np.where(np.isnan(difference), np.nan, part) for part in (block.costs, base))
     size = np.fmax(np.abs(ours), np.abs(theirs)).max(axis=0, initial=0.0, where=~np.isnan(difference))
     extra = _estimate(difference, size, block.overlap, confidence)
     ours, theirs = _mean(ours), _mean(theirs)
-    others = np.arange(len(block.recipes)) != reference
-    table: dict[str, Any] = {"data": block.data, "ratio": block.ratio, "recipe": block.recipes, "pairs": extra.n}
+    others = np.arange(len(block.methods)) != reference
+    table: dict[str, Any] = {"data": block.data, "ratio": block.ratio, "method": block.methods, "pairs": extra.n}
     table["p"] = _holm(np.where(others, extra.p, np.nan))
     for suffix, end in {"": extra.mean, "_low": extra.low, "_high": extra.high}.items():
         table[f"difference{suffix}"] = end
@@ -278,16 +278,16 @@ class Ranks(NamedTuple):
     """Average ranks over blocks, and what can be told apart by them."""
 
     table: pd.DataFrame
-    """Columns recipe, average_rank and mean (of the measure), best first."""
+    """Columns method, average_rank and mean (of the measure), best first."""
     n_blocks: int
     friedman_p: float | None
-    """Are the recipes alike in all blocks? None: not computed, see ``reason``."""
+    """Are the methods alike in all blocks? None: not computed, see ``reason``."""
     critical_difference: float | None
     """Average ranks further apart than this differ (Nemenyi). None: not computed, see ``reason``."""
     groups: tuple[tuple[str, ...], ...]
-    """Largest sets of recipes that are not told apart, best first; they may overlap. A recipe in none stands alone."""
+    """Largest sets of methods that are not told apart, best first; they may overlap. A method in none stands alone."""
     left_out: tuple[str, ...]
-    """Recipes that lack a data set or ratio."""
+    """Methods that lack a data set or ratio."""
     reason: str
     """Why there is no test, or empty."""
     blocks: tuple[str, ...] = ("data",)
@@ -300,9 +300,9 @@ def ranks(
     confidence: float = 0.95,
     measure: str = "normalized_cost",
 ) -> Ranks:
-    r"""Rank the recipes in each block, average the ranks, and test them (Friedman, then Nemenyi).
+    r"""Rank the methods in each block, average the ranks, and test them (Friedman, then Nemenyi).
 
-    Average ranks of k recipes over N blocks differ when they are further apart than
+    Average ranks of k methods over N blocks differ when they are further apart than
 
     .. math:: q_\alpha \sqrt{\frac{k (k + 1)}{6 N}}
 
@@ -331,7 +331,7 @@ def ranks(
     steps = means.div(means.abs().max(axis=1).replace(0.0, 1.0), axis=0).round(12)
     ranked = steps.rank(axis=1)
     table = pd.DataFrame({"average_rank": ranked.mean(), "mean": means.mean()})
-    table = table.rename_axis("recipe").reset_index().sort_values(["average_rank", "recipe"], ignore_index=True)
+    table = table.rename_axis("method").reset_index().sort_values(["average_rank", "method"], ignore_index=True)
     reason = _no_test(n_blocks, k, tuple(blocks), left_out)
     if reason:
         return Ranks(table, n_blocks, None, None, (), left_out, reason, tuple(blocks))
@@ -343,14 +343,14 @@ def ranks(
 
 
 def _block_means(results: pd.DataFrame, measure: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Return means over seeds by (data, ratio) of the recipes that all of them have, and the other recipes."""
+    """Return means over seeds by (data, ratio) of the methods that all of them have, and the other methods."""
     blocks = list(_blocks(results, measure))
-    known = sorted(set(results["recipe"]))
+    known = sorted(set(results["method"]))
     present = {name: sum(name in _well_measured(block) for block in blocks) for name in known}
     kept = [name for name in known if present[name] == len(blocks)]
     rows = []
     for block in blocks:
-        costs = block.costs[:, [block.recipes.index(name) for name in kept]]
+        costs = block.costs[:, [block.methods.index(name) for name in kept]]
         shared = costs[~np.isnan(costs).any(axis=1)]
         rows.append(_mean(shared if len(shared) else costs))
     index = pd.MultiIndex.from_arrays([[b.data for b in blocks], [b.ratio for b in blocks]], names=["data", "ratio"])
@@ -360,7 +360,7 @@ def _block_means(results: pd.DataFrame, measure: str) -> tuple[pd.DataFrame, tup
 
 def _well_measured(block: _Block) -> list[str]:
     enough = _enough((~np.isnan(block.costs)).sum(axis=0))
-    return [name for name, good in zip(block.recipes, enough, strict=True) if good]
+    return [name for name, good in zip(block.methods, enough, strict=True) if good]
 
 
 def _no_test(n_blocks: int, k: int, blocks: tuple[str, ...], left_out: tuple[str, ...]) -> str:
@@ -368,7 +368,7 @@ def _no_test(n_blocks: int, k: int, blocks: tuple[str, ...], left_out: tuple[str
         return f"ranks need at least 2 {_block_word(blocks, 2)} to be tested, got {n_blocks}"
     if k < 3:
         lacking = f" ({_names(left_out)} {'lacks' if len(left_out) == 1 else 'lack'} some)" if left_out else ""
-        return f"ranks need at least 3 recipes measured everywhere to be tested, got {k}{lacking}"
+        return f"ranks need at least 3 methods measured everywhere to be tested, got {k}{lacking}"
     return ""
 
 
@@ -379,7 +379,7 @@ def _friedman(ranked: pd.DataFrame) -> float:
 
 
 def _groups(table: pd.DataFrame, within: float) -> tuple[tuple[str, ...], ...]:
-    names, average = table["recipe"].tolist(), table["average_rank"].to_numpy()
+    names, average = table["method"].tolist(), table["average_rank"].to_numpy()
     groups, covered = [], 0
     for start in range(len(names)):
         # a critical difference is exceeded or not: rounding of the averages must not decide
@@ -404,9 +404,9 @@ class Verdict:
     """What to take, and why; ``str(verdict)`` is the text."""
 
     recommended: str | None
-    """The simplest recipe that cannot be told from the cheapest; None where nothing can be said."""
+    """The simplest method that cannot be told from the cheapest; None where nothing can be said."""
     cheapest: str | None
-    """The recipe with the lowest mean cost (or average rank)."""
+    """The method with the lowest mean cost (or average rank)."""
     tied: tuple[str, ...]
     """The others that cannot be told from it, cheapest first."""
     worse: tuple[str, ...]
@@ -431,9 +431,9 @@ def verdicts(
 
 
 def verdict(summary: pd.DataFrame, *, simplest_first: Sequence[str], tolerance: float = 0.0) -> Verdict:
-    """Say in plain words which recipe to take for one data set and ratio.
+    """Say in plain words which method to take for one data set and ratio.
 
-    Of the recipes that cannot be told from the cheapest, the simplest is recommended. One that is probably worse is not
+    Of the methods that cannot be told from the cheapest, the simplest is recommended. One that is probably worse is not
     recommended, nor is it called clearly worse.
 
     Parameters
@@ -441,16 +441,16 @@ def verdict(summary: pd.DataFrame, *, simplest_first: Sequence[str], tolerance: 
     summary : DataFrame
         Rows of one data set and ratio, from :func:`summarise`.
     simplest_first : sequence of str
-        Recipes by simplicity; one that is not named counts as less simple than all that are.
+        Methods by simplicity; one that is not named counts as less simple than all that are.
     tolerance : float, default 0.0
-        A recipe from which the cheapest saves at most this share (0.02: 2 %) counts as good enough, however certain.
+        A method from which the cheapest saves at most this share (0.02: 2 %) counts as good enough, however certain.
     """
     blocks = summary[["data", "ratio"]].drop_duplicates()
     if len(blocks) != 1:
         raise ValueError(f"verdict needs a summary of one data set and ratio, got {len(blocks)}: use verdicts")
     if not 0 <= tolerance < 1:
         raise ValueError(f"tolerance is a share of the cost from 0 to below 1, got {tolerance!r}")
-    table = summary.sort_values(["rank", "recipe"]).set_index("recipe")
+    table = summary.sort_values(["rank", "method"]).set_index("method")
     simplest = _Simplicity(simplest_first)
     lead = table.loc[table["standing"] == "cheapest", "rank"].iloc[0]
     judged = table[_enough(table["n"].to_numpy(dtype=int))]
@@ -479,9 +479,9 @@ class _Simplicity:
     def __init__(self, simplest_first: Sequence[str]) -> None:
         self.places = {name: place for place, name in enumerate(simplest_first)}
 
-    def of(self, recipes: Any) -> str:
-        """Return the simplest of some recipes; among those not listed, the first by name."""
-        return str(min(recipes, key=lambda name: (self.places.get(name, len(self.places)), name)))
+    def of(self, methods: Any) -> str:
+        """Return the simplest of some methods; among those not listed, the first by name."""
+        return str(min(methods, key=lambda name: (self.places.get(name, len(self.places)), name)))
 
 
 @dataclass(frozen=True)
@@ -549,16 +549,16 @@ class _Words:
         probably = f"{_are(others)} probably worse" if others else ""
         return "".join(f"; {part}" for part in (clearly, probably) if part)
 
-    def lead_over(self, recipe: str) -> str:
+    def lead_over(self, method: str) -> str:
         """``12 % (5-19 %) below``, or in units of cost where a percentage has no meaning."""
-        row = self.rows[recipe]
+        row = self.rows[method]
         if np.isfinite(row["below"]):
             return f"{_span(row['below'], row['below_low'], row['below_high'], ' %')} below"
         span = _span(row["difference"], row["difference_low"], row["difference_high"], "")
         return f"its cost is {span} below" if self.recommended == self.cheapest else f"{span} below"
 
     def gaps(self) -> str:
-        """Name those with too few splits to be judged, and say when a leading recipe lacks some."""
+        """Name those with too few splits to be judged, and say when a leading method lacks some."""
         most = max(row["n"] for row in self.rows.values())
         unjudged = [name for name in self.rows if name not in {self.cheapest, *self.tied, *self.doubtful, *self.worse}]
         if unjudged:
@@ -568,11 +568,11 @@ class _Words:
 
 
 def overall(over: Ranks, *, simplest_first: Sequence[str]) -> Verdict:
-    """Say in plain words which recipe to take over many data sets, from their average ranks.
+    """Say in plain words which method to take over many data sets, from their average ranks.
 
     A constant decision is recommended only where it ranks best: which one is right differs between data sets.
     """
-    names = over.table["recipe"].tolist()
+    names = over.table["method"].tolist()
     average = dict(zip(names, over.table["average_rank"].tolist(), strict=True))
     simplest = _Simplicity(simplest_first)
     cheapest = simplest.of([name for name in names if average[name] <= min(average.values()) + 1e-9]) if names else None
@@ -614,30 +614,30 @@ def _left_out(over: Ranks) -> str:
     return f" Not measured everywhere and left out: {_names(over.left_out)}." if over.left_out else ""
 
 
-def _deed(recipe: str) -> str:
-    return CONSTANTS.get(recipe, recipe)
+def _deed(method: str) -> str:
+    return CONSTANTS.get(method, method)
 
 
 def _capital(words: str) -> str:
-    """Begin a sentence; names of recipes stay as they are typed."""
+    """Begin a sentence; names of methods stay as they are typed."""
     return words[0].upper() + words[1:] if words.startswith("calling ") else words
 
 
-def _names(recipes: Sequence[str]) -> str:
+def _names(methods: Sequence[str]) -> str:
     """Join names: ``a``, ``a and b``, ``a, b and c``, ``a, b, c, d, e and 3 others``.
 
     >>> _names(["smote", "focal", "ce"])
     'smote, focal and ce'
     """
-    shown = list(recipes[:NAMES_SHOWN])
-    more = len(recipes) - len(shown)
+    shown = list(methods[:NAMES_SHOWN])
+    more = len(methods) - len(shown)
     if more:
         shown.append("one other" if more == 1 else f"{more} others")
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
-def _are(recipes: Sequence[str]) -> str:
-    return f"{_names(recipes)} {'is' if len(recipes) == 1 else 'are'}"
+def _are(methods: Sequence[str]) -> str:
+    return f"{_names(methods)} {'is' if len(methods) == 1 else 'are'}"
 
 
 def _span(value: float, low: float, high: float, unit: str) -> str:

@@ -120,7 +120,7 @@ class Store:
             New, empty, or a run with the same identity.
         identity : mapping
             JSON values that results depend on: ``{"data": {name: {"digest": ..., ...}}, ...}`` and the settings of
-            the protocol. Data may be added later; what is there already must not differ. Recipes, ratios and seeds are
+            the protocol. Data may be added later; what is there already must not differ. Methods, ratios and seeds are
             no part of it: they name the cells.
         """
         path = Path(os.path.realpath(folder))
@@ -328,7 +328,7 @@ class Store:
 
     def _path(self, kind: str, cell: Cell) -> Path:
         name = f"ratio-{ratio_name(cell.ratio)}_seed-{int(cell.seed)}.json"
-        return self.folder / kind / file_name(cell.data) / file_name(cell.recipe) / name
+        return self.folder / kind / file_name(cell.data) / file_name(cell.method) / name
 
     def _split_path(self, data: str, seed: int) -> Path:
         return self.folder / "splits" / f"{file_name(data)}_seed-{int(seed)}.json"
@@ -464,7 +464,7 @@ def _short(value: Any) -> str:
 
 
 def _cell_key(cell: Cell) -> dict[str, Any]:
-    return {"data": cell.data, "ratio": float(cell.ratio), "recipe": cell.recipe, "seed": int(cell.seed)}
+    return {"data": cell.data, "ratio": float(cell.ratio), "method": cell.method, "seed": int(cell.seed)}
 
 
 def _cell_body(result: CellResult) -> dict[str, Any]:

@@ -142,7 +142,7 @@ def tiles(data: ReportData, view: View) -> list[Tile]:
     """Return the headline's numbers."""
     rows = data.summary_of(view)
     name = data.recommended_of(view)
-    row = rows[rows["recipe"] == name].iloc[0]
+    row = rows[rows["method"] == name].iloc[0]
     found = [
         Tile("Recommended", name, data.titles.get(name, "")),
         Tile("Cost per case", with_unit(row["cost"], data.unit, 3), _interval(row, "one repetition: no interval", 3)),
@@ -177,7 +177,7 @@ def highlighted(data: ReportData, view: View, *, scores: bool = False) -> list[s
     """Return the methods to colour: the recommended and the next cheapest; with ``scores``, of different scores."""
     outcomes = data.outcomes_of(view)
     first = data.recommended_of(view)
-    names = [first, *(name for name in data.summary_of(view)["recipe"] if name != first)]
+    names = [first, *(name for name in data.summary_of(view)["method"] if name != first)]
     if not scores:
         return names[: draw.COLORED]
     seen: dict[bytes, str] = {}
@@ -197,8 +197,8 @@ def _cost_card(data: ReportData, view: View, key: str, figures: Figures) -> Card
     return Card(
         f"{key}-cost",
         guide=GUIDES["cost"],
-        alt=f"Mean cost of {len(rows)} methods, from {show(first['cost'])} ({first['recipe']}) to {show(last['cost'])} "
-        f"({last['recipe']}). Recommended: {name}. The table below has all numbers.",
+        alt=f"Mean cost of {len(rows)} methods, from {show(first['cost'])} ({first['method']}) to {show(last['cost'])} "
+        f"({last['method']}). Recommended: {name}. The table below has all numbers.",
         figure=f"{key}-cost",
         tables=[_cost_table(data, rows, name)],
     )
@@ -209,7 +209,7 @@ def _cost_table(data: ReportData, rows: pd.DataFrame, marked: str) -> Table:
     texts = show_column([*rows["cost"], *rows["low"], *rows["high"]])
     cost, low, high = (texts[len(rows) * k : len(rows) * (k + 1)] for k in range(3))
     columns = {
-        "method": rows["recipe"].astype(str).tolist(),
+        "method": rows["method"].astype(str).tolist(),
         f"cost{unit}": cost,
         "95 % interval": [f"{a} to {b}" if a != DASH else DASH for a, b in zip(low, high, strict=True)],
     }
@@ -236,8 +236,8 @@ def _ratio_card(data: ReportData, view: View, key: str, figures: Figures) -> Car
     if len(ran["ratio"].unique()) < 2 and anew.empty:
         return None
     figures[f"{key}-ratio"] = draw.ratio_figure(ran, anew, highlight=names)
-    wide = ran.pivot_table(index="recipe", columns="ratio", values="normalized_cost", sort=False)
-    wide = wide.reindex([name for name in data.summary_of(view)["recipe"] if name in wide.index])
+    wide = ran.pivot_table(index="method", columns="ratio", values="normalized_cost", sort=False)
+    wide = wide.reindex([name for name in data.summary_of(view)["method"] if name in wide.index])
     return Card(
         f"{key}-ratio",
         guide=GUIDES["ratio"],
@@ -369,7 +369,7 @@ def _lambda_card(data: ReportData, view: View, key: str, epochs: pd.DataFrame, f
         return None
     known = epochs.dropna(subset=["lambda"])
     figures[f"{key}-lambda"] = draw.lambda_figure(known, highlight=highlighted(data, view))
-    names = list(dict.fromkeys(known["recipe"]))
+    names = list(dict.fromkeys(known["method"]))
     return Card(
         f"{key}-lambda",
         title="How the loss adapted itself",
@@ -384,8 +384,8 @@ def _history_card(data: ReportData, view: View, key: str, epochs: pd.DataFrame, 
     if "val_cost" not in epochs.columns or epochs["val_cost"].isna().all():
         return None
     known = epochs.dropna(subset=["val_cost"])
-    names = [name for name in highlighted(data, view) if name in set(known["recipe"])][:2] or list(known["recipe"][:1])
-    known = known[known["recipe"].isin(names)]
+    names = [name for name in highlighted(data, view) if name in set(known["method"])][:2] or list(known["method"][:1])
+    known = known[known["method"].isin(names)]
     figures[f"{key}-history"] = draw.history_figure(known, highlight=names, unit=data.unit)
     return Card(
         f"{key}-history",
@@ -404,7 +404,7 @@ def _optimism_card(data: ReportData, view: View, key: str, figures: Figures) -> 
         return None
     figures[f"{key}-optimism"] = draw.optimism_figure(table, unit=data.unit)
     rows = [
-        [row.recipe, show(row.validation_cost), show(row.cost), show(row.gap), show_percent(row.gap_share)]
+        [row.method, show(row.validation_cost), show(row.cost), show(row.gap), show_percent(row.gap_share)]
         for row in _rows(table)
     ]
     heads = ["method", "validation cost", "test cost", "difference", "of the test cost"]
@@ -472,13 +472,13 @@ def rank_card(data: ReportData, figures: Figures) -> Card | None:
     return Card(
         "ranks-card",
         guide=GUIDES["ranks"],
-        alt=f"Average ranks, from {show(first['rank'])} ({first['recipe']}); critical difference {show(gap)}.",
+        alt=f"Average ranks, from {show(first['rank'])} ({first['method']}); critical difference {show(gap)}.",
         figure="ranks",
         tables=[
             Table(
                 "Average ranks",
                 ["method", "rank"],
-                [[str(r.recipe), show(r.rank)] for r in _rows(rows[["recipe", "rank"]])],
+                [[str(r.method), show(r.rank)] for r in _rows(rows[["method", "rank"]])],
             )
         ],
     )
@@ -502,14 +502,14 @@ def _wide_table(caption: str, head: str, frame: pd.DataFrame, *, marked: str | N
 
 def _curve_table(caption: str, head: str, table: pd.DataFrame, x: str, y: str) -> Table:
     every = table[np.isclose((table[x] * 20).round() / 20, table[x])]
-    wide = every.pivot_table(index=x, columns="recipe", values=y, sort=False).sort_index()
+    wide = every.pivot_table(index=x, columns="method", values=y, sort=False).sort_index()
     wide.index = pd.Index([f"{value:.2f}" for value in wide.index])
     return _wide_table(caption, head, wide)
 
 
 def _calibration_table(table: pd.DataFrame) -> Table:
     rows = [
-        [row.recipe, show(row.mean_score), show(row.positive_share), show(row.n), show(row.error)]
+        [row.method, show(row.mean_score), show(row.positive_share), show(row.n), show(row.error)]
         for row in _rows(table)
     ]
     return Table("Calibration", ["method", "mean score", "share of positives", "cases", "calibration error"], rows)
@@ -525,7 +525,7 @@ def _epoch_table(caption: str, table: pd.DataFrame, columns: list[str]) -> Table
     known = [column for column in columns if column in table.columns]
     last = table["epoch"].max()
     some = table[(table["epoch"] % max(1, round(last / EPOCHS_SHOWN)) == 0) | (table["epoch"] == last)]
-    rows = [[r["recipe"], show(r["epoch"]), *(show(r[c]) for c in known)] for r in some.to_dict("records")]
+    rows = [[r["method"], show(r["epoch"]), *(show(r[c]) for c in known)] for r in some.to_dict("records")]
     return Table(caption, ["method", "epoch", *(names[c] for c in known)], rows)
 
 

@@ -21,7 +21,7 @@ LINE_END = "line-end"
 """The name of labels at the ends of lines: a narrow page takes them off and shows a legend instead."""
 
 COLORED = 4
-"""So many recipes get a colour of their own; the others stay grey."""
+"""So many methods get a colour of their own; the others stay grey."""
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 
@@ -76,11 +76,11 @@ def house_template(theme: Theme = "light") -> go.layout.Template:
 def cost_figure(
     summary: pd.DataFrame, *, recommended: str | None = None, unit: str = "", theme: Theme = "light"
 ) -> go.Figure:
-    """Draw the mean cost of each recipe with its interval, cheapest on top."""
+    """Draw the mean cost of each method with its interval, cheapest on top."""
     colors = PALETTES[theme]
     rows = summary.sort_values("cost", kind="stable")
     standing = rows["standing"] if "standing" in rows.columns else pd.Series("", index=rows.index)
-    kinds = np.where(rows["recipe"] == recommended, "recommended", standing.to_numpy())
+    kinds = np.where(rows["method"] == recommended, "recommended", standing.to_numpy())
     looks = {
         "recommended": ("recommended", colors.first, "diamond", 13),
         "cheapest": ("cheapest", colors.third, "circle", 11),
@@ -95,7 +95,7 @@ def cost_figure(
         if part.empty:
             continue
         figure.add_scatter(
-            x=part["cost"], y=_plain(part["recipe"]), mode="markers", name=label,
+            x=part["cost"], y=_plain(part["method"]), mode="markers", name=label,
             marker={"color": color, "symbol": symbol, "size": size, "line": {"color": color, "width": 1.6}},
             error_x={"type": "data", "symmetric": False, "array": part["high"] - part["cost"],
                      "arrayminus": part["cost"] - part["low"], "color": color, "thickness": 1.6, "width": 0},
@@ -104,7 +104,7 @@ def cost_figure(
         )  # fmt: skip
     figure.update_xaxes(title_text=_with_unit("mean cost per case", unit), rangemode="tozero")
     _cut_far_ones(figure, rows, colors)
-    order = _plain(rows["recipe"])
+    order = _plain(rows["method"])
     figure.update_yaxes(
         type="category", categoryorder="array", categoryarray=order, range=[len(order) - 0.4, -0.6], showgrid=False,
         tickfont={"color": colors.ink},
@@ -113,14 +113,14 @@ def cost_figure(
 
 
 def _cut_far_ones(figure: go.Figure, rows: pd.DataFrame, colors: Palette) -> None:
-    """Let the axis end before recipes many times as dear as most, and say at its end what they cost."""
+    """Let the axis end before methods many times as dear as most, and say at its end what they cost."""
     ends = rows["high"].where(rows["high"].notna(), rows["cost"])
     far = rows["cost"] > 3 * ends.median()
     if not far.any() or rows["cost"].min() < 0:
         return
     end = 1.25 * float(ends[~far].max())
     figure.update_xaxes(range=[0, end], rangemode="normal")
-    for name, cost in zip(_plain(rows.loc[far, "recipe"]), rows.loc[far, "cost"], strict=True):
+    for name, cost in zip(_plain(rows.loc[far, "method"]), rows.loc[far, "cost"], strict=True):
         figure.add_annotation(
             text=f"{cost:.4g} \u2192", x=end, y=name, xanchor="right", showarrow=False, font={"color": colors.muted}
         )
@@ -137,12 +137,12 @@ def ratio_figure(
     figure = _figure(theme, "Cost against cost ratio", height=420)
     frames = {"ran": ran, "anew": redecided if redecided is not None else ran.iloc[:0]}
     if highlight is None:
-        highlight = ran.groupby("recipe")["normalized_cost"].mean().sort_values().index[:COLORED].tolist()
-    names = _ordered(pd.concat([frame["recipe"] for frame in frames.values()]), highlight)
+        highlight = ran.groupby("method")["normalized_cost"].mean().sort_values().index[:COLORED].tolist()
+    names = _ordered(pd.concat([frame["method"] for frame in frames.values()]), highlight)
     colors = _colors(names, highlight, theme)
     ends = []
     for name in names:
-        anew, points = (frames[key][frames[key]["recipe"] == name].sort_values("ratio") for key in ("anew", "ran"))
+        anew, points = (frames[key][frames[key]["method"] == name].sort_values("ratio") for key in ("anew", "ran"))
         line = anew if len(anew) else points
         if len(line) > 1 and name in highlight:
             figure.add_scatter(
@@ -207,10 +207,10 @@ def lambda_figure(epochs: pd.DataFrame, *, highlight: Sequence[str] | None = Non
     known = epochs.dropna(subset=[name for name in ("lambda", "threshold") if name in epochs.columns])
     if "lambda" not in known.columns:
         known = known.iloc[:0]
-    names = _ordered(known["recipe"], highlight or ())[:COLORED]
+    names = _ordered(known["method"], highlight or ())[:COLORED]
     colors = dict(zip(names, PALETTES[theme].lines, strict=False))
     for name in names:
-        part = known[known["recipe"] == name].sort_values("epoch")
+        part = known[known["method"] == name].sort_values("epoch")
         for row, column in ((1, "threshold"), (2, "lambda")):
             _band(figure, part, column, colors[name], row=row)
             figure.add_scatter(
@@ -232,11 +232,11 @@ def history_figure(
 ) -> go.Figure:
     """Draw training and validation cost by epoch (the paper's Figure 1b)."""
     figure = _figure(theme, "Cost while training", height=400)
-    names = _ordered(epochs["recipe"], highlight or ())
+    names = _ordered(epochs["method"], highlight or ())
     names = [name for name in names if name in (highlight or ())][:COLORED] or names[:2]
     colors = dict(zip(names, PALETTES[theme].lines, strict=False))
     for name in names:
-        part = epochs[epochs["recipe"] == name].sort_values("epoch")
+        part = epochs[epochs["method"] == name].sort_values("epoch")
         for column, label, dash in (("val_cost", "validation", "solid"), ("train_cost", "training", "dot")):
             if column not in part.columns or part[column].isna().all():
                 continue
@@ -257,7 +257,7 @@ def calibration_figure(
 ) -> go.Figure:
     """Draw the share of positives against the mean score of bins: on the diagonal scores are probabilities."""
     figure = _figure(theme, "Can the probabilities be trusted?", height=440)
-    names = _ordered(table["recipe"], highlight or ())
+    names = _ordered(table["method"], highlight or ())
     highlight = names[:COLORED] if highlight is None else highlight
     colors = _colors(names, highlight, theme)
     figure.add_scatter(
@@ -265,7 +265,7 @@ def calibration_figure(
         line={"color": PALETTES[theme].muted, "width": 1, "dash": "dot"},
     )  # fmt: skip
     for name in reversed(names):
-        part = table[table["recipe"] == name]
+        part = table[table["method"] == name]
         big = name in highlight
         figure.add_scatter(
             x=part["mean_score"], y=part["positive_share"], mode="lines+markers" if big else "lines",
@@ -301,7 +301,7 @@ def decision_figure(
     figure = _figure(theme, "Net benefit", height=420)
     colors = PALETTES[theme]
     if len(table):
-        one = table[table["recipe"] == table["recipe"].iloc[0]]
+        one = table[table["method"] == table["method"].iloc[0]]
         figure.add_scatter(
             x=one["threshold"], y=one["treat_all"], mode="lines", name="act on all", hoverinfo="skip",
             line={"color": colors.muted, "width": 1.2, "dash": "dash"}, showlegend=False,
@@ -315,9 +315,9 @@ def decision_figure(
 
 
 def optimism_figure(table: pd.DataFrame, *, unit: str = "", theme: Theme = "light") -> go.Figure:
-    """Draw validation cost and test cost of each recipe: how much the choice of epoch and threshold flattered."""
+    """Draw validation cost and test cost of each method: how much the choice of epoch and threshold flattered."""
     colors = PALETTES[theme]
-    names = _plain(table["recipe"])
+    names = _plain(table["method"])
     figure = _figure(theme, "Promised and paid", height=110 + 28 * len(table))
     for name, low, high in zip(names, table["validation_cost"], table["cost"], strict=True):
         figure.add_scatter(
@@ -342,10 +342,10 @@ def optimism_figure(table: pd.DataFrame, *, unit: str = "", theme: Theme = "ligh
 
 
 def rank_figure(ranks: pd.DataFrame, *, recommended: str | None = None, theme: Theme = "light") -> go.Figure:
-    """Draw average ranks; recipes inside the shaded critical difference are not told apart from the first."""
+    """Draw average ranks; methods inside the shaded critical difference are not told apart from the first."""
     colors = PALETTES[theme]
     rows = ranks.sort_values("rank", kind="stable")
-    names = _plain(rows["recipe"])
+    names = _plain(rows["method"])
     figure = _figure(theme, "Average rank over all data", height=96 + 30 * len(rows))
     gap = critical_difference(ranks)
     if gap is not None and len(rows):
@@ -393,11 +393,11 @@ def _dress(figure: go.Figure, theme: Theme, title: str, *, height: int) -> go.Fi
 def _curves(
     figure: go.Figure, table: pd.DataFrame, x: str, y: str, highlight: Sequence[str] | None, theme: Theme
 ) -> go.Figure:
-    names = _ordered(table["recipe"], highlight or ())
+    names = _ordered(table["method"], highlight or ())
     highlight = names[:COLORED] if highlight is None else highlight
     colors = _colors(names, highlight, theme)
     for name in reversed(names):
-        part, big = table[table["recipe"] == name], name in highlight
+        part, big = table[table["method"] == name], name in highlight
         figure.add_scatter(
             x=part[x], y=part[y], mode="lines", name=_plain_one(name), showlegend=big,
             line={"color": colors[name], "width": 2.2 if big else 1},
