@@ -7,7 +7,7 @@ import pandas as pd
 import plotly.io as pio
 import pytest
 
-from adacsl.report import figures, frames
+from adacsl.report import figures, frames, style
 
 VIEW = ("breast-cancer", 8.0)
 HOSTILE = "</script><img src=x onerror=alert(1)>%{x}"
@@ -26,14 +26,14 @@ def contrast(one, other):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_colours_can_be_read(theme):
-    palette = figures.PALETTES[theme]
+    palette = style.PALETTES[theme]
     for color in (palette.ink, palette.muted, *palette.lines):
         assert contrast(color, palette.paper) >= 4.5
     assert contrast(palette.quiet, palette.paper) >= 1.5
 
 
 def test_every_colour_has_one_partner_in_the_dark():
-    light, dark = figures.PALETTES["light"], figures.PALETTES["dark"]
+    light, dark = style.PALETTES["light"], style.PALETTES["dark"]
     assert len(set(light)) == len(light)
     assert len(set(dark)) == len(dark)
     assert not set(light) & set(dark)
@@ -62,8 +62,8 @@ def all_figures(report, **options):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_every_figure_has_a_title_named_axes_and_one_look(report, theme):
-    palette = figures.PALETTES[theme]
-    other = figures.PALETTES["dark" if theme == "light" else "light"]
+    palette = style.PALETTES[theme]
+    other = style.PALETTES["dark" if theme == "light" else "light"]
     for name, figure in all_figures(report, theme=theme).items():
         assert figure.layout.title.text, name
         axes = [axis for axis in (*figure.select_xaxes(), *figure.select_yaxes()) if axis.title.text]
@@ -109,24 +109,24 @@ def test_ratio_figure_has_points_where_cells_ran(report):
     points = [trace for trace in figure.data if trace.mode == "markers"]
     assert sum(len(trace.x) for trace in points) == len(ran)
     assert {trace.name for trace in figure.data if trace.mode == "lines"} == {"ce", "adacsl-cv"}
-    ends = [note for note in figure.layout.annotations if note.name == figures.LINE_END]
+    ends = [note for note in figure.layout.annotations if note.name == style.LINE_END]
     assert {note.text for note in ends} == {"ce", "adacsl-cv"}
 
 
 def test_labels_at_line_ends_do_not_overlap(report):
     figure = figures.ratio_figure(frames.ratio_table(report.results))
-    heights = sorted(note.y for note in figure.layout.annotations if note.name == figures.LINE_END)
+    heights = sorted(note.y for note in figure.layout.annotations if note.name == style.LINE_END)
     low, high = figure.layout.yaxis.range
-    assert len(heights) == figures.COLORED
+    assert len(heights) == style.COLORED
     assert np.diff(heights).min() >= 0.05 * (high - low)
 
 
 def test_labels_of_lines_that_leave_the_picture_stay_in_it(report):
     ran = frames.ratio_table(report.results)
     figure = figures.ratio_figure(ran.assign(normalized_cost=ran["normalized_cost"] + 5))
-    heights = sorted(note.y for note in figure.layout.annotations if note.name == figures.LINE_END)
+    heights = sorted(note.y for note in figure.layout.annotations if note.name == style.LINE_END)
     low, high = figure.layout.yaxis.range
-    assert len(heights) == figures.COLORED
+    assert len(heights) == style.COLORED
     assert heights[-1] <= high
     assert np.diff(heights).min() >= 0.05 * (high - low)
 
