@@ -369,7 +369,7 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path):
 def test_the_next_run_waits_for_workers_of_the_last(store, monkeypatch):
     worker = Store.attach(store.folder)
     store.close()
-    monkeypatch.setattr("adacsl.experiments.store.PATIENCE", 0.1)
+    monkeypatch.setattr("adacsl.experiments.run_folder.PATIENCE", 0.1)
     with pytest.raises(StoreError, match=r"workers of an earlier run still write to .*run: end them, or choose"):
         Store.open(store.folder, IDENTITY)
     worker.write(made())
