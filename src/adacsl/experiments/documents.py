@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl import __version__
-from adacsl.durable import decode, encode, sync_folder, write_file
+from adacsl.durable import decode, encode, replace_file, sync_folder, write_file
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 TAIL = re.compile(rb'"sha256": "([0-9a-f]{64})"\n}\n')
 TAIL_LENGTH = 79
 DTYPES = ("<f4", "<f8", "<i8", "|i1")
@@ -60,7 +60,7 @@ def read_document(path: Path, kind: str) -> dict[str, Any]:
     DamagedError
         It is not what was written, or not of this kind.
     StoreError
-        It cannot be read, or was written by a newer adacsl.
+        It cannot be read, or was written by an older or newer adacsl.
     """
     try:
         content = path.read_bytes()
@@ -81,10 +81,10 @@ def read_document(path: Path, kind: str) -> dict[str, Any]:
 def _check_version(path: Path, version: Any) -> None:
     if not isinstance(version, int) or version < 1:
         raise DamagedError(f"schema_version is {str(version)[:20]}")
-    if version > SCHEMA_VERSION:
+    if version != SCHEMA_VERSION:
+        remedy = "update adacsl" if version > SCHEMA_VERSION else "choose another --out"
         raise StoreError(
-            f"{path} has schema version {version}; adacsl {__version__} reads up to version {SCHEMA_VERSION}: "
-            "update adacsl"
+            f"{path} has schema version {version}; adacsl {__version__} reads version {SCHEMA_VERSION}: {remedy}"
         )
 
 
@@ -133,22 +133,20 @@ def put(path: Path, content: bytes, *, replace: bool) -> bool:
 
     A file that is there already stays, unless ``replace``.
     """
-    draft = path.parent / f".{uuid.uuid4().hex}.draft"
     with as_store_error(path):
         path.parent.mkdir(parents=True, exist_ok=True)
+        if replace:
+            replace_file(path, content)
+            return True
+        draft = path.parent / f".{uuid.uuid4().hex}.draft"
         try:
             write_file(draft, content)
-            placed = _replace(draft, path) if replace else _place(draft, path)
+            placed = _place(draft, path)
         finally:
             with contextlib.suppress(OSError):
                 draft.unlink()
         sync_folder(path.parent)
     return placed
-
-
-def _replace(draft: Path, path: Path) -> bool:
-    draft.replace(path)
-    return True
 
 
 def _place(draft: Path, path: Path) -> bool:

@@ -110,9 +110,9 @@ class Progress:
 
 
 class Leader:
-    """The recipe with the lowest mean normalised cost so far.
+    """The method with the lowest mean normalised cost so far.
 
-    Recipes are compared where all have been measured: the means of easy and of hard splits would say nothing.
+    Methods are compared where all have been measured: the means of easy and of hard splits would say nothing.
     """
 
     def __init__(self) -> None:
@@ -121,10 +121,10 @@ class Leader:
     def add(self, cell: Cell, cost: float | None) -> None:
         """Note the cost of a cell."""
         if cost is not None and math.isfinite(cost):
-            self._costs[cell.recipe][cell.data, cell.ratio, cell.seed] = cost
+            self._costs[cell.method][cell.data, cell.ratio, cell.seed] = cost
 
     def find(self) -> tuple[str, float] | None:
-        """Return the recipe and its mean cost, or None while nothing can be compared."""
+        """Return the method and its mean cost, or None while nothing can be compared."""
         if not self._costs:
             return None
         common = set.intersection(*(set(costs) for costs in self._costs.values()))
