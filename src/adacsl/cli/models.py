@@ -87,15 +87,6 @@ def takes_pictures(classifier: CostClassifier) -> bool:
     return bool(getattr(classifier, "images_", False))
 
 
-def plain_labels(classes: tuple[str, str]) -> list[Any]:
-    """Return the labels of the negative and the positive class: whole numbers as such, others as text."""
-    try:
-        numbers = [int(name) for name in classes]
-    except ValueError:
-        return list(classes)
-    return numbers if [str(number) for number in numbers] == list(classes) else list(classes)
-
-
 def costs_of_rows(own: CostMatrix, prices: dict[str, Any], n: int) -> CostMatrix:
     """Return the costs of n rows: what ``prices`` (numbers or columns) names, and the model's ``own`` for the rest."""
     import numpy as np  # noqa: PLC0415
@@ -118,7 +109,6 @@ __all__ = [
     "check_model_folder",
     "costs_of_rows",
     "load_model",
-    "plain_labels",
     "save_model",
     "takes_pictures",
     "training_notes",

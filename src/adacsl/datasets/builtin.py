@@ -282,7 +282,7 @@ def load_dataset(
     from adacsl.datasets.pictures import read_archive  # noqa: PLC0415  it needs torch, which is slow to import
 
     archive = read_archive(_checked_file(known, folder, check=check), image_size=image_size)
-    y = binary_labels(archive.labels, 1, what=known.name).y
+    y, _ = binary_labels(archive.labels, 1, what=known.name)
     return Task(known.name, archive.X, y, settle_costs(costs, y), archive.groups, known.classes, known.source)
 
 

@@ -19,7 +19,7 @@ from PIL import Image
 
 from adacsl.datasets.content import Content, Size
 from adacsl.datasets.errors import DataError, listed, one_line
-from adacsl.estimators.images import SKIPPED_FOLDERS, Images, Progress, as_images
+from adacsl.datasets.images import SKIPPED_FOLDERS, Images, Progress, as_images
 from adacsl.extras import requires
 
 with requires("train"):

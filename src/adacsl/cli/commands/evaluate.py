@@ -10,7 +10,7 @@ import numpy as np
 
 from adacsl.cli.commands.predict import labels_of, positive_probability
 from adacsl.cli.drafts import check_file, draft_of
-from adacsl.cli.models import Trained, load_model, plain_labels, takes_pictures
+from adacsl.cli.models import Trained, load_model, takes_pictures
 from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text
 from adacsl.cli.rows import feature_columns
 from adacsl.cli.screen import PLAIN, Answer, Screen
@@ -18,6 +18,7 @@ from adacsl.cli.tablewriter import check_suffix, label_type, table_writer
 from adacsl.core.costs import as_host
 from adacsl.core.curves import calibration_error
 from adacsl.core.intervals import Interval, cost_interval
+from adacsl.core.labels import plain_labels
 from adacsl.core.partitions import Quantile
 from adacsl.core.thresholds import Threshold, find_threshold
 

@@ -112,11 +112,11 @@ def _rows(
 
     score, label = _guess(frame, name, columns[0], columns[1])
     values = _numbers(frame, score, name)
-    labels = binary_labels(frame[label], positive, what=f"column {label!r} of {name}")
+    y, classes = binary_labels(frame[label], positive, what=f"column {label!r} of {name}")
     fn, fp = (price_column(frame, c, what=name) if c else None for c in (prices.fn_column, prices.fp_column))
-    costs = settle_costs(prices.known, labels.y, fn=fn, fp=fp)
+    costs = settle_costs(prices.known, y, fn=fn, fp=fp)
     weight = None if columns[2] is None else price_column(frame, columns[2], what=name)
-    return _Rows(_scaled(values), labels.y, labels.classes, costs, weight)
+    return _Rows(_scaled(values), y, classes, costs, weight)
 
 
 def _guess(frame: Any, name: str, score: str | None, label: str | None) -> tuple[str, str]:

@@ -14,16 +14,16 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.estimators.tables import (
-    _check_size,
-    _Column,
-    _dates,
-    _levels,
-    _lookup,
-    _numbers,
-    _parse_dates,
-    _parse_numbers,
-    _read,
+from adacsl.datasets.columns import (
+    Column,
+    as_dates,
+    as_levels,
+    as_numbers,
+    check_size,
+    parse_dates,
+    parse_numbers,
+    positions_among,
+    read_columns,
 )
 
 FORMAT = 1
@@ -31,20 +31,20 @@ FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Column:
+class CodedColumn:
     """What a column is, and the levels of a category, sorted."""
 
     name: str
     kind: str
     levels: list[str]
 
-    def encode(self, column: _Column) -> NDArray[np.float64]:
+    def encode(self, column: Column) -> NDArray[np.float64]:
         """Return the column as floats."""
         if self.kind == "number":
-            return _numbers(column)
+            return as_numbers(column)
         if self.kind == "date":
-            return _dates(column)
-        position = _lookup(self.levels, _levels(column))
+            return as_dates(column)
+        position = positions_among(self.levels, as_levels(column))
         return np.where(position < 0, np.nan, position)
 
 
@@ -62,20 +62,20 @@ class ColumnEncoder:
     (1,)
     """
 
-    columns: list[Column]
+    columns: list[CodedColumn]
 
     def fit(self, X: Any) -> ColumnEncoder:  # noqa: N803
         """Learn kinds and levels."""
-        table = _read(X)
-        _check_size(table)
+        table = read_columns(X)
+        check_size(table)
         declared = _declared_categories(X)
         self.columns = [_fit(table.column(i), category=i in declared) for i in range(table.n_columns)]
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the matrix of a table with the columns of :meth:`fit`, in their order."""
-        table = _read(X)
-        _check_size(table)
+        table = read_columns(X)
+        check_size(table)
         if table.n_columns != len(self.columns):
             raise ValueError(f"X has {table.n_columns} features, but {len(self.columns)} were expected")
         return np.stack([rule.encode(table.column(i)) for i, rule in enumerate(self.columns)], axis=1)
@@ -95,22 +95,22 @@ class ColumnEncoder:
         if data.get("format") != FORMAT:
             raise ValueError(f"these columns have format {data.get('format')!r}; this version of adacsl reads {FORMAT}")
         encoder = cls()
-        encoder.columns = [Column(**rule) for rule in data["columns"]]
+        encoder.columns = [CodedColumn(**rule) for rule in data["columns"]]
         return encoder
 
 
-def _fit(column: _Column, *, category: bool) -> Column:
+def _fit(column: Column, *, category: bool) -> CodedColumn:
     if column.kind != "text":
-        return Column(column.name, "category" if category else column.kind, _found(column) if category else [])
-    if not category and _parse_numbers(column) is not None:
-        return Column(column.name, "number", [])
-    if not category and _parse_dates(column) is not None:
-        return Column(column.name, "date", [])
-    return Column(column.name, "category", _found(column))
+        return CodedColumn(column.name, "category" if category else column.kind, _found(column) if category else [])
+    if not category and parse_numbers(column) is not None:
+        return CodedColumn(column.name, "number", [])
+    if not category and parse_dates(column) is not None:
+        return CodedColumn(column.name, "date", [])
+    return CodedColumn(column.name, "category", _found(column))
 
 
-def _found(column: _Column) -> list[str]:
-    levels = np.unique(_levels(column))
+def _found(column: Column) -> list[str]:
+    levels = np.unique(as_levels(column))
     return [str(level) for level in levels if level != ""]
 
 
@@ -123,4 +123,4 @@ def _declared_categories(X: Any) -> set[int]:  # noqa: N803
     return {i for i, kind in enumerate(frame.schema.dtypes()) if kind in (nw.Categorical, nw.Enum)}
 
 
-__all__ = ["Column", "ColumnEncoder"]
+__all__ = ["CodedColumn", "ColumnEncoder"]

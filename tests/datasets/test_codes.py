@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adacsl.estimators.columns import ColumnEncoder
+from adacsl.datasets.codes import ColumnEncoder
 
 
 def test_kinds_of_columns():
