@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from adacsl.datasets.errors import listed
+
 Floats: TypeAlias = NDArray[np.float64]
 
 _MISSING_TEXT = ("", "None", "nan", "NaN", "NaT", "<NA>")
-_LISTED = 6  # names shown in an error message before "..."
 
 
 class Column(NamedTuple):
@@ -64,7 +65,7 @@ def _read_frame(frame: nw.DataFrame[Any]) -> Table:
     columns = list(frame.columns)
     doubled = sorted({str(c) for c in columns if columns.count(c) > 1})
     if doubled:
-        raise ValueError(f"the table has two columns of the same name: {listed_names(doubled)}")
+        raise ValueError(f"the table has two columns of the same name: {listed(map(repr, doubled))}")
     names = columns if all(isinstance(c, str) for c in columns) else None
     return Table(names, *frame.shape, lambda i: _from_series(str(columns[i]), frame.get_column(columns[i])))
 
@@ -229,7 +230,16 @@ def check_size(table: Table) -> None:
         raise ValueError(f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
 
 
-def listed_names(names: Sequence[str]) -> str:
-    """Return the first few names, quoted."""
-    shown = ", ".join(repr(name) for name in names[:_LISTED])
-    return shown + (", ..." if len(names) > _LISTED else "")
+__all__ = [
+    "Column",
+    "Floats",
+    "Table",
+    "as_dates",
+    "as_levels",
+    "as_numbers",
+    "check_size",
+    "parse_dates",
+    "parse_numbers",
+    "positions_among",
+    "read_columns",
+]

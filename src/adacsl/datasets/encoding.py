@@ -29,10 +29,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.datasets.columns import Floats, Table, check_size, listed_names, read_columns
-from adacsl.datasets.features import Scaling, fit_rule, rule_from_dict, rule_to_dict
+from adacsl.datasets.columns import Floats, Table, check_size, read_columns
+from adacsl.datasets.errors import listed
+from adacsl.datasets.features import fit_rule, rule_from_dict, rule_to_dict
 
-SCALINGS: tuple[Scaling, ...] = ("both", "robust", "quantile", "standard")
+SCALINGS = ("both", "robust", "quantile", "standard")
 
 MAX_LEVELS = 30
 """Categories with more levels keep the most frequent ones and get a frequency feature."""
@@ -77,12 +78,12 @@ class TableEncoder:
     n_features_in_: int
     feature_names_in_: NDArray[Any]
 
-    def __init__(self, *, scaling: Scaling = "both", max_levels: int = MAX_LEVELS) -> None:
+    def __init__(self, *, scaling: str = "both", max_levels: int = MAX_LEVELS) -> None:
         if scaling not in SCALINGS:
             raise ValueError(f"scaling must be one of {', '.join(map(repr, SCALINGS))}, got {scaling!r}")
         if max_levels < 2:
             raise ValueError(f"max_levels must be at least 2, got {max_levels!r}")
-        self.scaling: Scaling = scaling
+        self.scaling = scaling
         self.max_levels = max_levels
 
     def fit(self, X: Any) -> TableEncoder:  # noqa: N803  scikit-learn's name
@@ -172,9 +173,8 @@ class TableEncoder:
             where = {name: i for i, name in enumerate(table.names)}
             missing = [name for name in self._names if name not in where]
             if missing:
-                raise ValueError(
-                    f"X lacks columns that fit saw: {listed_names(missing)}; it has {listed_names(table.names)}"
-                )
+                has = listed(map(repr, table.names))
+                raise ValueError(f"X lacks columns that fit saw: {listed(map(repr, missing))}; it has {has}")
             return [where[name] for name in self._names]
         if table.n_columns != self.n_features_in_:
             raise ValueError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass, fields
 from statistics import NormalDist
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,6 @@ from adacsl.datasets.columns import (
     parse_numbers,
     positions_among,
 )
-
-Scaling: TypeAlias = Literal["both", "robust", "quantile", "standard"]
 
 _KNOTS = 101
 _REACH = 3.5  # normal scores beyond this are a few samples in ten thousand
@@ -145,10 +143,7 @@ class Category:
         return [False] * (len(self.levels) + self.other + self.missing) + [True] * (self.scale is not None)
 
 
-Rule: TypeAlias = Number | Date | Category
-
-
-def fit_rule(column: Column, scaling: Scaling, max_levels: int) -> Rule | None:
+def fit_rule(column: Column, scaling: str, max_levels: int) -> Number | Date | Category | None:
     """Decide what a column is and learn its encoding; None where it is constant or missing altogether."""
     if column.kind == "text" and (column.values != "").any():
         numbers = parse_numbers(column)
@@ -161,14 +156,14 @@ def fit_rule(column: Column, scaling: Scaling, max_levels: int) -> Rule | None:
     return _fit_date(column.name, column.values, scaling) if column.kind == "date" else None
 
 
-def _fit_number(name: str, values: Floats, scaling: Scaling) -> Number | None:
+def _fit_number(name: str, values: Floats, scaling: str) -> Number | None:
     known = np.sort(values[~np.isnan(values)])
     if known.size == 0 or (known.size == values.size and known[0] == known[-1]):
         return None
     return Number(name, _fit_scales(known, scaling), _median(known), bool(known.size < values.size))
 
 
-def _fit_scales(ordered: Floats, scaling: Scaling) -> dict[str, Scale]:
+def _fit_scales(ordered: Floats, scaling: str) -> dict[str, Scale]:
     """Return the scales of a sorted column, by what their features' names start with."""
     if scaling != "both":
         return {"": _fit_scale(ordered, scaling)}
@@ -178,7 +173,7 @@ def _fit_scales(ordered: Floats, scaling: Scaling) -> dict[str, Scale]:
     return {"": _fit_scale(ordered, "robust"), "rank of ": ranks}
 
 
-def _fit_scale(ordered: Floats, scaling: Scaling) -> Scale:
+def _fit_scale(ordered: Floats, scaling: str) -> Scale:
     if scaling == "quantile":
         return _normal_scores(ordered)
     if scaling == "standard":
@@ -229,12 +224,12 @@ def _date_parts(seconds: Floats) -> dict[str, Floats]:
     return {"seconds": seconds} | {part: numbers.astype(np.float64) for part, numbers in since.items()}
 
 
-def _fit_date(name: str, seconds: Floats, scaling: Scaling) -> Date | None:
+def _fit_date(name: str, seconds: Floats, scaling: str) -> Date | None:
     known = np.sort(seconds[~np.isnan(seconds)])
     if known.size == 0 or (known.size == seconds.size and known[0] == known[-1]):
         return None
     parts = {part: values for part, values in _date_parts(known).items() if values.min() < values.max()}
-    one: Scaling = "quantile" if scaling == "both" else scaling
+    one = "quantile" if scaling == "both" else scaling
     scales = {part: _fit_scale(np.sort(parts[part]), one) for part in parts if part not in _PERIODS}
     cycles = [part for part in _PERIODS if part in parts]
     return Date(name, scales, cycles, _median(known), bool(known.size < seconds.size))
@@ -279,15 +274,15 @@ def _frequency(frequencies: dict[str, float], text: NDArray[Any]) -> Floats:
     return np.where(position < 0, 0.0, np.asarray([*frequencies.values(), 0.0])[position])
 
 
-_RULES: dict[str, type[Rule]] = {rule.kind: rule for rule in (Number, Date, Category)}
+_RULES: dict[str, type[Number | Date | Category]] = {rule.kind: rule for rule in (Number, Date, Category)}
 
 
-def rule_to_dict(rule: Rule) -> dict[str, Any]:
+def rule_to_dict(rule: Number | Date | Category) -> dict[str, Any]:
     """Return what was learnt as plain JSON values."""
     return {"kind": rule.kind, **asdict(rule)}
 
 
-def rule_from_dict(data: dict[str, Any]) -> Rule:
+def rule_from_dict(data: dict[str, Any]) -> Number | Date | Category:
     """Read what :func:`rule_to_dict` wrote."""
     rule = _RULES.get(data.get("kind", ""))
     if rule is None:

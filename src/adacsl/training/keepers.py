@@ -42,12 +42,12 @@ class Keeper:
     ----------
     history : list of dict
         One row per epoch: lambda and weight it was trained with, threshold and costs that were measured after it.
-    kept_shift : float
-        The shift of the kept epoch.
+    undone : float
+        Log of the weight that was undone in the kept epoch; 0 unless ``unweighted``.
     weights : dict of tensors, or None
         Of the kept epoch, without ``watch``.
     watched : array, or None
-        Log-odds of the ``watch`` rows in the kept epoch.
+        Logits of the ``watch`` rows in the kept epoch.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Keeper:
         self.member, self.held, self.shift, self.unweighted, self.patience = member, held, shift, unweighted, patience
         self.watch, self.sample = watch, NONE if sample is None else sample
         self.history: list[dict[str, Any]] = []
-        self.kept_shift, self.tired = shift, False
+        self.undone, self.tired = 0.0, False
         self.weights: dict[str, Tensor] | None = None
         self.watched: NDArray[np.float64] | None = None
         self.seconds = 0.0
@@ -85,8 +85,8 @@ class Keeper:
         """Judge an epoch by the logits of :attr:`rows`; tell whether it is to be kept."""
         if self.tired:
             return False
-        shift = self.shift + (math.log(trained["weight"]) if self.unweighted else 0.0)
-        moved = np.asarray(logits, dtype=np.float64) + shift
+        undone = math.log(trained["weight"]) if self.unweighted else 0.0
+        moved = np.asarray(logits, dtype=np.float64) + (self.shift + undone)
         n = len(self.held.rows)
         better = self.held.look(moved[:n])
         cost, cut = self.held.latest
@@ -96,21 +96,21 @@ class Keeper:
             row["train_cost"] = float((base + stakes @ (moved[n:] > bayes + cut)) / len(self.sample))
         self.history.append(row)
         if better:
-            self.kept_shift = shift
+            self.undone = undone
         lost = not self.held.last and self.patience is not None and epoch - self.held.best >= self.patience
         self.tired = bool(lost)
         return better
 
     def keep_watched(self, logits: NDArray[Any]) -> None:
         """Keep what the kept epoch says about the watched rows."""
-        self.watched = np.asarray(logits, dtype=np.float64) + self.kept_shift
+        self.watched = np.asarray(logits, dtype=np.float64) + self.undone
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything needed to go on later: numbers, lists and tensors."""
         held = {k: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for k, v in self.held.state_dict().items()}
         watched = None if self.watched is None else torch.from_numpy(self.watched)
         return {
-            "held": held, "history": self.history, "shift": self.kept_shift, "tired": self.tired,
+            "held": held, "history": self.history, "undone": self.undone, "tired": self.tired,
             "weights": self.weights, "watched": watched, "seconds": self.seconds,
         }  # fmt: skip
 
@@ -118,7 +118,7 @@ class Keeper:
         """Go on from there."""
         held = {k: v.numpy() if isinstance(v, Tensor) else v for k, v in state["held"].items()}
         self.held.load_state_dict(held)
-        self.history, self.kept_shift, self.tired = list(state["history"]), state["shift"], state["tired"]
+        self.history, self.undone, self.tired = list(state["history"]), state["undone"], state["tired"]
         self.weights, watched = state["weights"], state["watched"]
         self.watched = watched.numpy() if isinstance(watched, Tensor) else watched
         self.seconds = float(state["seconds"])

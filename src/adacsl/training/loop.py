@@ -265,14 +265,16 @@ class MemberTraining(pl.LightningModule):
             return
         losses = self._mean_training_losses()
         logits = self._gathered_logits()  # a GPU is waited for here, and here only
-        trained = [{"weight": m.negative_weight} | _lambda_of(m) for m in self._members]
+        trained = [_trained_with(member) for member in self._members]
         thresholds = self._steer([m for m in self._members if m.every is None], logits)
         host = logits.cpu().numpy()
         kept = []
         for keeper, column in zip(self.keepers, self._columns, strict=True):
             key = id(keeper.member.controller)
-            about = trained[column] | {"threshold": thresholds.get(key, self._between.get(key, math.nan))}
-            if keeper.look(host[keeper.rows, column], self.current_epoch, about | {"train_loss": float(losses[column])}):
+            about = trained[column] | {"train_loss": float(losses[column])}
+            if keeper.member.controller is not None:
+                about["threshold"] = thresholds.get(key, self._between.get(key, math.nan))
+            if keeper.look(host[keeper.rows, column], self.current_epoch, about):
                 kept.append((keeper, column))
         self._keep(kept, host)
         self.negative_weight.copy_(self._weights_now())
@@ -432,10 +434,10 @@ class MemberTraining(pl.LightningModule):
             self.trainer.should_stop = True
 
 
-def _lambda_of(member: Member) -> dict[str, float]:
+def _trained_with(member: Member) -> dict[str, float]:
     if member.controller is None:
-        return {"lambda": 1.0}
-    return {"lambda": member.controller.lambda_, "target": member.controller.target}
+        return {"weight": member.weight}
+    return {"weight": member.negative_weight, "lambda": member.controller.lambda_}
 
 
 def _light(values: Tensor) -> Any:
