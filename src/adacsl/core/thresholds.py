@@ -28,6 +28,7 @@ from adacsl.core.arrays import (
     widen,
 )
 from adacsl.core.costs import CostMatrix
+from adacsl.core.prices import check_samples
 
 Ties = Literal["nearest", "lowest"]
 
@@ -218,7 +219,7 @@ def _check(scores: Array, labels: Array, costs: CostMatrix, sample_weight: Array
         raise ValueError(f"a threshold belongs to two classes, but the cost matrix has {costs.n_classes}")
     checked = as_scores(scores)
     positive = as_binary_labels(labels, checked)
-    costs._check_instances(checked.shape[0])
+    check_samples(costs.n_instances, checked.shape[0])
     return _Samples(widen(checked), positive, costs, as_weights(sample_weight, checked), FloatGrid.of(checked))
 
 
