@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix, as_host
-from adacsl.core.intervals import Interval, _drawn_means
+from adacsl.core.intervals import Interval, drawn_means
 from adacsl.core.thresholds import TIE_TOLERANCE, Threshold, find_threshold
 
 Floats = NDArray[np.float64]
@@ -179,7 +179,7 @@ def mean_cost(each: Floats, weight: Floats | None, *, level: float = 0.95, rando
     """Return the mean cost per row (per unit of weight) with its percentile bootstrap interval."""
     sums = each if weight is None else each * weight
     resamples = 1000 if len(each) <= MANY else 200
-    means = _drawn_means(sums, weight, resamples, np.random.default_rng(random_state))
+    means = drawn_means(sums, weight, resamples, np.random.default_rng(random_state))
     low, high = np.quantile(means, ((1.0 - level) / 2.0, (1.0 + level) / 2.0))
     return Interval(float(np.average(each, weights=weight)), float(low), float(high))
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.costs import CostMatrix, as_host
+from adacsl.core.costs import CostMatrix, as_host, unchecked_costs
 from adacsl.experiments.cells import Cell, CellResult
 from adacsl.experiments.documents import DamagedError, pack, pack_bits, read_document, unpack, unpack_bits
 
@@ -128,7 +128,7 @@ def stored_split(body: dict[str, Any]) -> StoredSplit:
     rows, labels = (unpack(body[name]).astype(np.int64) for name in ("test_rows", "labels"))
     fp, fn, tp, tn = (_decode_cost(body["costs"][name]) for name in PRICES)
     # all errors on these rows alone may be free
-    return StoredSplit(rows, labels, CostMatrix._unchecked(((tn, fn), (fp, tp))))
+    return StoredSplit(rows, labels, unchecked_costs(((tn, fn), (fp, tp))))
 
 
 def _encode_cost(cost: Any) -> Any:
