@@ -38,12 +38,12 @@ def main() -> None:
         device=options.device,
     )  # fmt: skip
     frame = found.results
-    means = frame.groupby(["data", "recipe"])["cost"].mean().unstack("data")
+    means = frame.groupby(["data", "method"])["cost"].mean().unstack("data")
     relative = means / means.loc["adacsl-caution-0"]
     relative["geometric mean"] = np.exp(np.log(relative.clip(lower=1e-12)).mean(axis=1))
     print(relative.round(3).to_string())
     if options.csv is not None:
-        frame[["data", "ratio", "recipe", "seed", "cost", "normalized_cost"]].round(5).to_csv(options.csv, index=False)
+        frame[["data", "ratio", "method", "seed", "cost", "normalized_cost"]].round(5).to_csv(options.csv, index=False)
         options.csv.with_suffix(".meta.json").write_text(json.dumps(metadata(options.device), indent=2) + "\n")
 
 

@@ -48,17 +48,17 @@ def main() -> None:
     settings = {name: replace(protocol, **SETTINGS[name]) for name in options.settings}
     tasks = {name: replace(task, name=f"setting-{number}", groups=None) for number, name in enumerate(settings)}
     factors = {float(f"{mean_ratio(task.costs) * k:.6g}"): k for k in FACTORS}
-    recipes = {recipe.name: recipe for recipe in MODERN_RECIPES if recipe.name in options.methods}
+    methods = {method.name: method for method in MODERN_RECIPES if method.name in options.methods}
 
     def jobs_of(name: str, split: int) -> list[Job]:
         own = tasks[name].name
-        return plan_jobs([tasks[name]], {own: recipes}, {own: list(factors)}, [split], settings[name])
+        return plan_jobs([tasks[name]], {own: methods}, {own: list(factors)}, [split], settings[name])
 
     jobs = [job for split in options.splits for name in settings for job in jobs_of(name, split)]
     rows = run_all(jobs, {t.name: t for t in tasks.values()}, settings, options.workers)
     names = {t.name: name for name, t in tasks.items()}
     table = [
-        {"data": source.name, "setting": names[cell.data], "method": cell.recipe, "k": factors[cell.ratio],
+        {"data": source.name, "setting": names[cell.data], "method": cell.method, "k": factors[cell.ratio],
          "split": cell.seed, "out_of_fold_cost": round(metrics["validation_cost"], 5), "seconds": round(seconds, 1)}
         for cell, metrics, seconds in rows
     ]  # fmt: skip

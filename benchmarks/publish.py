@@ -282,8 +282,8 @@ def results_page(
 
 
 def suite_section(folder: Path) -> str:
-    """Return the comparison of all recipes on all tables, if it was run."""
-    head = "\n## All recipes on nine tables\n\n"
+    """Return the comparison of all methods on all tables, if it was run."""
+    head = "\n## All methods on nine tables\n\n"
     if not (folder / "suite.csv").exists():
         return head + "Not measured yet with this version.\n"
     import pandas as pd  # noqa: PLC0415  the other pages need no pandas
@@ -294,24 +294,24 @@ def suite_section(folder: Path) -> str:
     about = json.loads((folder / "suite.meta.json").read_text())
     results = pd.read_csv(folder / "suite.csv")
     ranked = ranks(results)
-    means = results.groupby(["data", "recipe"])["normalized_cost"].mean().unstack("data")
+    means = results.groupby(["data", "method"])["normalized_cost"].mean().unstack("data")
     seeds, ratios_ = results["seed"].nunique(), results.groupby("data")["ratio"].nunique().max()
     lines = [
         head,
         "The main job, `adacsl compare`, on every built-in table with its own costs, misses 1, 3 and 5 times dearer: "
-        f"{len(results):,} cells ({len(means.columns)} tables, {ratios_} ratios, {len(means)} recipes, {seeds} seeds) "
+        f"{len(results):,} cells ({len(means.columns)} tables, {ratios_} ratios, {len(means)} methods, {seeds} seeds) "
         f"in {about['wall_seconds']:.0f} s. Normalised test cost, means over ratios and seeds; the cheapest of each "
         f"table in bold. **{overall(ranked, simplest_first=list(RECIPES))}** Only adacsl-cv averages five nets here, "
         "the other nets stand alone: how much of its lead is cross-fitting's is told under Tables.\n\n",
         f"`{about['command']}`; {about['date']}; {about['device']}; {about['note']}; "
         "`benchmarks/results/suite.csv`.\n\n",
-        f"| recipe | average rank | {' | '.join(means.columns)} |\n|---|--:|{'--:|' * len(means.columns)}\n",
+        f"| method | average rank | {' | '.join(means.columns)} |\n|---|--:|{'--:|' * len(means.columns)}\n",
     ]
     best = means.min()
     for row in ranked.table.itertuples():
-        costs = means.loc[row.recipe]
+        costs = means.loc[row.method]
         shown_costs = [f"**{c:.3f}**" if c == best[name] else f"{c:.3f}" for name, c in costs.items()]
-        lines.append(f"| {row.recipe} | {row.average_rank:.1f} | {' | '.join(shown_costs)} |\n")
+        lines.append(f"| {row.method} | {row.average_rank:.1f} | {' | '.join(shown_costs)} |\n")
     lines.append(
         f"\nFriedman's test: p = {ranked.friedman_p:.1g}; average ranks less than {ranked.critical_difference:.1f} "
         "apart are not told apart (Nemenyi). Verdicts by table and ratio: `adacsl compare`.\n"

@@ -1,4 +1,4 @@
-"""How long the full comparison takes: every built-in table, three cost ratios, five seeds, all recipes.
+"""How long the full comparison takes: every built-in table, three cost ratios, five seeds, all methods.
 
 The same as ``adacsl compare TABLES --ratios 1x 3x 5x --seeds 5 --out runs/suite``, with the time of each table written
 down. Started again with the same --run folder it goes on where it was.
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def show(found: Comparison, seconds: float) -> None:
-    means = found.results.groupby(["data", "recipe"])["normalized_cost"].mean().unstack("data")
+    means = found.results.groupby(["data", "method"])["normalized_cost"].mean().unstack("data")
     print(f"{datetime.date.today()}: normalised cost, means over ratios and seeds")
     print(means.assign(rank=means.rank().mean(axis=1)).sort_values("rank").round(3).to_string())
     print(found.overall)
@@ -55,7 +55,7 @@ def write(found: Comparison, seconds: float, options: argparse.Namespace) -> Non
     columns = [
         "data",
         "ratio",
-        "recipe",
+        "method",
         "seed",
         "cost",
         "normalized_cost",

@@ -26,11 +26,11 @@ def spied(monkeypatch):
 
 def make_comparison(failures):
     rows = [
-        {"data": "d", "ratio": 8.0, "recipe": recipe, "seed": seed, "cost": cost + 0.01 * seed, "normalized_cost": cost,
+        {"data": "d", "ratio": 8.0, "method": method, "seed": seed, "cost": cost + 0.01 * seed, "normalized_cost": cost,
          "savings": 1 - cost, "n_train": 80, "n_test": 20}
-        for recipe, cost in (("ce-bayes", 0.5), ("[red]adacsl", 0.4)) for seed in range(3)
+        for method, cost in (("ce-bayes", 0.5), ("[red]adacsl", 0.4)) for seed in range(3)
     ]  # fmt: skip
-    columns = ["data", "ratio", "recipe", "seed", "type", "message"]
+    columns = ["data", "ratio", "method", "seed", "type", "message"]
     return Comparison(pd.DataFrame(rows), pd.DataFrame(failures, columns=columns), {"data": {}}, {}, {})
 
 
@@ -45,7 +45,7 @@ def test_compare_ends_with_table_verdict_and_report(adacsl, tmp_path):
     assert said.err == ""
 
     found = adacsl("compare", *QUICK, "--seeds", 2, "--out", tmp_path / "run", "--quiet", "--json").json
-    table = {row["recipe"]: row for row in found["table"]}
+    table = {row["method"]: row for row in found["table"]}
     # 8 per missed tumour, 212 of 569; 1 per needless check
     assert table["always-negative"]["mean"] == pytest.approx(8 * 212 / 569, rel=0.03)
     assert table["always-positive"]["mean"] == pytest.approx(357 / 569, rel=0.03)
@@ -161,7 +161,7 @@ def test_a_report_of_a_run_with_failures_exits_with_1(adacsl, monkeypatch, tmp_p
     found = SimpleNamespace(
         verdict="v", best="ce", report=lambda path: path,
         failures=pd.DataFrame([("d", 8.0, "smote", 0, "ValueError", "x")],
-                              columns=["data", "ratio", "recipe", "seed", "type", "message"]),
+                              columns=["data", "ratio", "method", "seed", "type", "message"]),
     )  # fmt: skip
     monkeypatch.setattr(comparison, "load_comparison", lambda folder: found)
     assert adacsl("report", tmp_path).code == 1

@@ -73,8 +73,8 @@ def test_every_cell_has_a_result(found):
 
 
 def test_the_table_holds_means_of_the_cells(found):
-    row = found.table.query("recipe == 'ce-bayes' and ratio == 20").iloc[0]
-    cells = found.results.query("recipe == 'ce-bayes' and ratio == 20")
+    row = found.table.query("method == 'ce-bayes' and ratio == 20").iloc[0]
+    cells = found.results.query("method == 'ce-bayes' and ratio == 20")
     assert row["mean"] == pytest.approx(cells["cost"].mean())
     assert row["n"] == 3
 
@@ -87,14 +87,14 @@ def test_all_methods_were_tested_on_the_same_rows(found):
 
 
 def test_outcomes_reproduce_the_costs_of_the_cells(found):
-    for recipe, ratio in (("adacsl", 20.0), ("mine", 5.0), ("always-positive", 20.0)):
-        outcome = found.outcome(recipe, ratio=ratio)
-        cells = found.results.query("recipe == @recipe and ratio == @ratio")
+    for method, ratio in (("adacsl", 20.0), ("mine", 5.0), ("always-positive", 20.0)):
+        outcome = found.outcome(method, ratio=ratio)
+        cells = found.results.query("method == @method and ratio == @ratio")
         assert outcome.costs.total(outcome.labels, outcome.decisions) == pytest.approx(cells["total_cost"].sum())
 
 
 def test_the_verdict_is_words_and_a_method(found):
-    assert found.best in set(found.results["recipe"]) | {None}
+    assert found.best in set(found.results["method"]) | {None}
     assert "ratio 5:" in found.verdict
     assert "ratio 20:" in str(found)
 
@@ -125,7 +125,7 @@ def test_the_report_is_one_page(found, tmp_path):
 def test_a_notebook_shows_verdict_and_table_without_markup_of_the_users(found):
     import dataclasses
 
-    odd = found.results.assign(recipe=found.results["recipe"].replace({"mine": "<script>alert(1)</script>"}))
+    odd = found.results.assign(method=found.results["method"].replace({"mine": "<script>alert(1)</script>"}))
     page = dataclasses.replace(found, results=odd)._repr_html_()
     assert "<table" in page
     assert "<script>" not in page
@@ -142,7 +142,7 @@ def test_started_again_nothing_runs_twice_and_more_can_be_added(found):
     options = {"positive": "sick", "ratios": ["1x", 20], "folder": found.folder} | QUICK
     before = {path: path.stat().st_mtime_ns for path in found.folder.glob("cells/*/*/*.json")}
     again = compare(x, y, CostMatrix(fp=1, fn=5), methods=["ce", "always-negative"], seeds=3, **options)
-    assert set(again.results["recipe"]) == {"ce", "always-negative"}
+    assert set(again.results["method"]) == {"ce", "always-negative"}
     after = {path: path.stat().st_mtime_ns for path in found.folder.glob("cells/*/*/*.json")}
     assert all(after[path] == when for path, when in before.items())
     assert len(after) == len(before) + 6
@@ -167,9 +167,9 @@ def test_what_fails_is_named_and_the_others_are_compared():
     methods = ["always-positive", "always-negative", Recipe("fails", learner=Fails())]
     with pytest.warns(UserWarning, match="2 cells failed"):
         found = compare(x, y, positive="sick", methods=methods, seeds=2, **QUICK)
-    assert set(found.failures["recipe"]) == {"fails"}
+    assert set(found.failures["method"]) == {"fails"}
     assert "no such luck" in found.failures["message"].iloc[0]
-    assert set(found.table["recipe"]) == {"always-positive", "always-negative"}
+    assert set(found.table["method"]) == {"always-positive", "always-negative"}
 
 
 def test_when_all_fail_the_first_error_is_told():
@@ -185,10 +185,10 @@ def test_rows_with_costs_of_their_own_at_two_ratios():
     found = compare(
         x, y, costs, positive="sick", methods=["ce-bayes", "gbm-weighted"], ratios=["1x", "4x"], seeds=2, **QUICK
     )
-    for recipe in ("ce-bayes", "gbm-weighted"):
+    for method in ("ce-bayes", "gbm-weighted"):
         for ratio in sorted(found.results["ratio"].unique()):
-            outcome = found.outcome(recipe, ratio=ratio)
-            cells = found.results.query("recipe == @recipe and ratio == @ratio")
+            outcome = found.outcome(method, ratio=ratio)
+            cells = found.results.query("method == @method and ratio == @ratio")
             assert outcome.own_costs
             assert outcome.threshold is None
             assert outcome.costs.total(outcome.labels, outcome.decisions) == pytest.approx(cells["total_cost"].sum())
@@ -251,7 +251,7 @@ def test_images_leave_out_what_needs_columns():
         progress=False,
         device="cpu",
     )
-    assert set(found.table["recipe"]) == {"ce-bayes", "always-positive"}
+    assert set(found.table["method"]) == {"ce-bayes", "always-positive"}
 
 
 @pytest.mark.parametrize("ratio", [0, -1, "x", "3y", float("nan"), "inf"])
@@ -283,13 +283,13 @@ def test_tasks_need_names_of_their_own():
 
 
 @pytest.mark.parametrize("n", [300, 60_000])
-def test_small_nets_of_all_recipes_are_one_job_and_large_ones_several(n):
+def test_small_nets_of_all_methods_are_one_job_and_large_ones_several(n):
     task = make_task(*table(n), positive="sick")
     jobs = plan_jobs([task], {task.name: choose_recipes()}, {task.name: [5.0, 9.0]}, [0], Protocol(device="cpu"))
     cells = [cell for job in jobs for cell in job.cells]
     assert len(cells) == len(set(cells)) == 2 * len(RECIPES)
     trainings = [
-        {Training.of(RECIPES[cell.recipe], cell.ratio) for cell in job.cells if RECIPES[cell.recipe].learner == "net"}
+        {Training.of(RECIPES[cell.method], cell.ratio) for cell in job.cells if RECIPES[cell.method].learner == "net"}
         for job in jobs
     ]
     nets = [sum(training.members for training in group) for group in trainings if group]

@@ -44,12 +44,12 @@ def plan_of(*names, ratios=(8.0,), data="made", seed=0):
     plan = {}
     for name in names:
         for ratio in ratios:
-            recipe = RECIPES[name]
-            plan.setdefault(Training.of(recipe, ratio), []).append(Use(Cell(data, ratio, name, seed), recipe.decide))
+            method = RECIPES[name]
+            plan.setdefault(Training.of(method, ratio), []).append(Use(Cell(data, ratio, name, seed), method.decide))
     return plan
 
 
-NET_RECIPES = [name for name, recipe in RECIPES.items() if recipe.learner == "net"]
+NET_RECIPES = [name for name, method in RECIPES.items() if method.learner == "net"]
 
 
 def test_one_cross_entropy_training_serves_all_ratios_and_thresholds():
@@ -59,7 +59,7 @@ def test_one_cross_entropy_training_serves_all_ratios_and_thresholds():
     assert len(plan_of("smote", "oversample", "undersample", ratios=(2.0, 8.0))) == 3
 
 
-def test_every_net_recipe_comes_to_an_end_in_one_batch(monkeypatch):
+def test_every_net_method_comes_to_an_end_in_one_batch(monkeypatch):
     calls = []
     monkeypatch.setattr(
         nets, "run_training", lambda module, settings: (calls.append(module), run_training(module, settings))
@@ -67,15 +67,15 @@ def test_every_net_recipe_comes_to_an_end_in_one_batch(monkeypatch):
     task = made_task()
     split = make_split(task, QUICK, 0)
     done = list(run_nets(task, split, 0, plan_of(*NET_RECIPES), QUICK))
-    assert {one.use.cell.recipe for one in done} == set(NET_RECIPES)
+    assert {one.use.cell.method for one in done} == set(NET_RECIPES)
     assert len(calls) == 1
     for one in done:
         assert one.decided.scores.shape == split.test.shape
         assert np.isfinite(one.decided.scores).all()
-        folds = 5 if one.use.cell.recipe == "adacsl-cv" else 1
+        folds = 5 if one.use.cell.method == "adacsl-cv" else 1
         assert len(one.history) == 3 * folds
         assert {"epoch", "fold", "val_cost", "train_cost"} <= set(one.history[0])
-        assert ("lambda" in one.extra) == one.use.cell.recipe.startswith("adacsl")
+        assert ("lambda" in one.extra) == one.use.cell.method.startswith("adacsl")
 
 
 @pytest.mark.parametrize("rows", [False, True])
@@ -86,7 +86,7 @@ def test_test_labels_change_no_score(rows):
     flipped[split.test] = 1 - flipped[split.test]
     other = Task(task.name, task.X, flipped, task.costs)
     for one, two in zip(*(run_nets(t, split, 0, plan_of(*NET_RECIPES), QUICK) for t in (task, other)), strict=True):
-        assert np.array_equal(one.decided.scores, two.decided.scores), one.use.cell.recipe
+        assert np.array_equal(one.decided.scores, two.decided.scores), one.use.cell.method
         assert np.array_equal(one.decided.decisions, two.decided.decisions)
 
 
@@ -97,7 +97,7 @@ def test_the_kept_epoch_is_the_cheapest_on_validation_rows():
         costs = [row["val_cost"] for row in one.history]
         assert one.extra["epoch"] == int(np.argmin(costs))
         # computed epoch by epoch from logits on the device; here from the probabilities that are kept
-        assert one.decided.validation_cost == pytest.approx(min(costs), abs=1e-9), one.use.cell.recipe
+        assert one.decided.validation_cost == pytest.approx(min(costs), abs=1e-9), one.use.cell.method
 
 
 def test_an_adaptive_net_is_the_one_of_the_classifier():
@@ -124,12 +124,12 @@ def watched(*names, ratio=8.0, images=False):
     task = made_pictures() if images else made_task()
     split = make_split(task, QUICK, 0)
     data = nets._prepare(task, split, 0, smote=True)
-    recipes = [RECIPES[name] if isinstance(name, str) else name for name in names]
-    trainings = [Training.of(recipe, ratio) for recipe in recipes]
+    methods = [RECIPES[name] if isinstance(name, str) else name for name in names]
+    trainings = [Training.of(method, ratio) for method in methods]
     members = [net for t in trainings for net in nets._nets_of(t, task, split, 0, data)]
     watches = []
-    for number, (recipe, training) in enumerate(zip(recipes, trainings, strict=True)):
-        use = Use.of(recipe, Cell(task.name, ratio, recipe.name, 0))
+    for number, (method, training) in enumerate(zip(methods, trainings, strict=True)):
+        use = Use.of(method, Cell(task.name, ratio, method.name, 0))
         (watch,) = nets._watch_all(use, training, [members[number]], task, split)
         watch.column = number
         watches.append(watch)
@@ -242,9 +242,9 @@ def test_each_use_gets_the_test_scores_of_its_own_net(monkeypatch):
     )
     task = made_task()
     split = make_split(task, QUICK, 0)
-    recipes = [Recipe("one", select="last"), Recipe("two", loss="weighted", select="last")]
-    plan = {Training.of(r, 8.0): [Use.of(r, Cell("made", 8.0, r.name, 0))] for r in recipes}
-    done = {one.use.cell.recipe: one.decided.scores for one in run_nets(task, split, 0, plan, QUICK)}
+    methods = [Recipe("one", select="last"), Recipe("two", loss="weighted", select="last")]
+    plan = {Training.of(r, 8.0): [Use.of(r, Cell("made", 8.0, r.name, 0))] for r in methods}
+    done = {one.use.cell.method: one.decided.scores for one in run_nets(task, split, 0, plan, QUICK)}
     (module,) = modules
     with torch.no_grad():
         rows = torch.from_numpy(split.test)[:, None].expand(-1, 2)
@@ -275,9 +275,9 @@ def test_test_images_are_scored_in_the_epochs_that_are_kept(views, monkeypatch):
     monkeypatch.setattr(nets._WatchedTraining, "_score_test", spy)
     task, few = made_pictures(), Protocol(epochs=4, batch_size=16, device="cpu", views=views)
     split = make_split(task, few, 0)
-    recipes = [RECIPES["adacsl"], Recipe("last", loss="weighted", adapt=Whole(), select="last")]
-    uses = [Use.of(recipe, Cell("pictures", 4.0, recipe.name, 0)) for recipe in recipes]
-    best, last = run_nets(task, split, 0, {Training.of(recipes[0], 4.0): uses}, few)
+    methods = [RECIPES["adacsl"], Recipe("last", loss="weighted", adapt=Whole(), select="last")]
+    uses = [Use.of(method, Cell("pictures", 4.0, method.name, 0)) for method in methods]
+    best, last = run_nets(task, split, 0, {Training.of(methods[0], 4.0): uses}, few)
     costs = [row["val_cost"] for row in best.history]
     falls = [epoch for epoch, cost in enumerate(costs) if cost < min(costs[:epoch], default=math.inf)]
     assert [epoch for select, epoch in scored if select == "best"] == falls
@@ -321,11 +321,11 @@ def test_row_costs_steer_with_each_ratios_own_prices():
 # variants of the adaptation, and the paper's own settings
 
 
-def run_variant(recipe, *, task=None, protocol=QUICK, ratio=8.0, seed=0):
+def run_variant(method, *, task=None, protocol=QUICK, ratio=8.0, seed=0):
     task = made_task() if task is None else task
     split = make_split(task, protocol, seed)
-    cell = Cell(task.name, ratio, recipe.name, seed)
-    (one,) = run_nets(task, split, seed, {Training.of(recipe, ratio): [Use.of(recipe, cell)]}, protocol)
+    cell = Cell(task.name, ratio, method.name, seed)
+    (one,) = run_nets(task, split, seed, {Training.of(method, ratio): [Use.of(method, cell)]}, protocol)
     return one
 
 
@@ -340,8 +340,8 @@ def test_deciding_at_t_corrected_is_deciding_at_t_prime_raw(monkeypatch, target,
         return look(watch, logits, epoch, step)
 
     monkeypatch.setattr(nets._Watch, "look", spy)
-    recipe = Recipe("mine", loss="weighted", adapt=Whole(), target=target)
-    one = run_variant(recipe, protocol=Protocol(epochs=8, batch_size=16, lr=0.02, device="cpu"))
+    method = Recipe("mine", loss="weighted", adapt=Whole(), target=target)
+    one = run_variant(method, protocol=Protocol(epochs=8, batch_size=16, lr=0.02, device="cpu"))
     assert one.decided.threshold == pytest.approx(1 / 9)
     kept = raw[int(one.extra["epoch"])]
     clear = np.abs(kept - number) > 1e-6
@@ -349,9 +349,9 @@ def test_deciding_at_t_corrected_is_deciding_at_t_prime_raw(monkeypatch, target,
     assert 0 < one.decided.decisions.sum() < len(kept)
 
 
-def test_the_caution_of_a_recipe_is_the_controllers():
-    recipe = Recipe("mine", loss="weighted", adapt=Whole(), caution=2.0)
-    assert nets._controller(Training.of(recipe, 8.0), CostMatrix(fp=1, fn=8), False).caution == 2.0
+def test_the_caution_of_a_method_is_the_controllers():
+    method = Recipe("mine", loss="weighted", adapt=Whole(), caution=2.0)
+    assert nets._controller(Training.of(method, 8.0), CostMatrix(fp=1, fn=8), False).caution == 2.0
 
 
 def test_the_target_sets_the_first_weight():
@@ -379,7 +379,7 @@ def test_select_is_another_use_of_the_same_training():
     long = Protocol(epochs=6, batch_size=16, lr=0.05, device="cpu")
     task = made_task()
     split = make_split(task, long, 0)
-    uses = [Use.of(recipe, Cell("made", 8.0, recipe.name, 0)) for recipe in (best, last)]
+    uses = [Use.of(method, Cell("made", 8.0, method.name, 0)) for method in (best, last)]
     one, two = run_nets(task, split, 0, {Training.of(best, 8.0): uses}, long)
     costs = [row["val_cost"] for row in two.history]
     assert costs == [row["val_cost"] for row in one.history]
@@ -401,8 +401,8 @@ def test_adapting_every_so_many_batches_steps_as_often(monkeypatch, every):
     made = []
     controller = nets._controller
     monkeypatch.setattr(nets, "_controller", lambda *args: made.append(controller(*args)) or made[-1])
-    recipe = Recipe("mine", loss="weighted", adapt=Whole(), every=every)
-    one = run_variant(recipe)
+    method = Recipe("mine", loss="weighted", adapt=Whole(), every=every)
+    one = run_variant(method)
     rows = len(make_split(made_task(), QUICK, 0).train)
     batches = 3 * math.ceil(rows / 32)
     assert len(made[0].history) == (batches - 1) // every

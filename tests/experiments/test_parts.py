@@ -52,9 +52,9 @@ def trained(monkeypatch):
     return spy
 
 
-def results(parts, *recipes):
+def results(parts, *methods):
     task = made_pictures()
-    uses = [Use.of(recipe, Cell("pictures", 4.0, recipe.name, 0)) for recipe in recipes]
+    uses = [Use.of(method, Cell("pictures", 4.0, method.name, 0)) for method in methods]
     return list(run_nets(task, make_split(task, PROTOCOL, 0), 0, {TRAINING: uses}, PROTOCOL, parts))
 
 
@@ -112,7 +112,7 @@ def test_a_use_that_was_not_watched_then_is_trained_again(tmp_path, trained):
 
 def test_parts_stay_until_the_last_result_was_taken(tmp_path, trained):
     task, parts = made_pictures(), Parts(tmp_path / "parts")
-    uses = [Use.of(recipe, Cell("pictures", 4.0, recipe.name, 0)) for recipe in (BEST, LAST)]
+    uses = [Use.of(method, Cell("pictures", 4.0, method.name, 0)) for method in (BEST, LAST)]
     going = run_nets(task, make_split(task, PROTOCOL, 0), 0, {TRAINING: uses}, PROTOCOL, parts)
     next(going)
     next(going)

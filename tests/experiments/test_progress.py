@@ -12,8 +12,8 @@ from adacsl.experiments.progress import Leader, Progress
 from adacsl.experiments.runner import Event
 
 
-def cell(recipe="ce", seed=0, data="toy", ratio=8.0):
-    return Cell(data, ratio, recipe, seed)
+def cell(method="ce", seed=0, data="toy", ratio=8.0):
+    return Cell(data, ratio, method, seed)
 
 
 def console(terminal=False):

@@ -156,7 +156,7 @@ def test_a_choice_takes_what_was_cheapest_on_held_out_rows():
 def test_a_choice_is_run_by_running_what_it_chooses_among():
     wishes = {"parts": ("table2",), "profiles": ("modern",), "splits": ("random",), "seeds": 1}
     planned = full_plan(**wishes, methods=("adacsl-cv-auto",))
-    assert {cell.recipe for cell in planned.places} == set(CHOICES[1].among)
+    assert {cell.method for cell in planned.places} == set(CHOICES[1].among)
     order = PROFILES["modern"].methods
     assert all(order.index(choice.name) > order.index(name) for choice in CHOICES for name in choice.among)
     assert len(order) == len(set(order))
@@ -221,7 +221,7 @@ def test_methods_for_tables_get_features_on_the_same_splits(weights):
         assert ready[plain].images
         tests = [make_split(ready[name], setting.protocol, 0).test.tolist() for name in (setting.data, plain)]
         assert tests[0] == tests[1]
-    job = next(job for job in planned.jobs if job.cells[0].recipe == "gbm-bayes")
+    job = next(job for job in planned.jobs if job.cells[0].method == "gbm-bayes")
     rows = [module.row_of(one, *planned.places[one.cell]) for one in run_work(ready, job.payload, job.cells)]
     assert [row["k"] for row in rows] == [1, 3, 5]
     assert {(row["method"], row["epoch"]) for row in rows} == {("gbm-bayes", "")}
@@ -243,7 +243,7 @@ def test_whole_seeds_come_first_and_long_jobs_before_short_ones():
 
 def test_figure_one_alone_needs_adacsl_only():
     planned = full_plan(parts=("figure1",), seeds=1)
-    assert {cell.recipe for cell in planned.places} == {"adacsl"}
+    assert {cell.method for cell in planned.places} == {"adacsl"}
     assert {setting.split for setting, _ in planned.places.values()} == {"random"}
     # the cells are those of Table 2: nothing is run twice
     assert set(planned.places) <= set(full_plan(parts=("table2",), seeds=1).places)
@@ -444,7 +444,7 @@ def test_a_failed_net_is_told_and_costs_no_other(tmp_path, monkeypatch, without_
     good = module.run_work
 
     def work(tasks, payload, cells, *, parts=None):
-        if any(cell.recipe == "ta" for cell in cells):
+        if any(cell.method == "ta" for cell in cells):
             raise RuntimeError("out of memory")
         return good(tasks, payload, cells)
 

@@ -67,7 +67,7 @@ def raises(text):
 
 def at_second_cell(act):
     def later(cell):
-        if cell.recipe == "wce":
+        if cell.method == "wce":
             act(cell)
 
     return later
@@ -385,7 +385,7 @@ def test_when_the_time_is_over_workers_end_and_what_is_done_stays(toys, store):
         run(jobs, plain(toys), store, workers=2, seconds=4.0)
     assert time.monotonic() - begin < 15.0
     # the first cells of the two jobs that had begun
-    assert {cell.recipe for job in jobs for cell in job.cells if store.has(cell)} == {"ce"}
+    assert {cell.method for job in jobs for cell in job.cells if store.has(cell)} == {"ce"}
     assert not drafts(store.folder)
 
 
@@ -488,7 +488,7 @@ def snapshot(folder):
 
 def name_in_log(path):
     cell = json.loads(path.read_text())["cell"]
-    return f"{cell['recipe']} {cell['seed']}"
+    return f"{cell['method']} {cell['seed']}"
 
 
 @pytest.mark.slow

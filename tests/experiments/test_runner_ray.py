@@ -63,12 +63,12 @@ def dangerous(toys):
         folder = Path(shared["log"]).parent
         doomed = ray.get_runtime_context().get_node_id() == shared["doomed"]
         for cell in cells:
-            note(shared["log"], f"{cell.recipe} {cell.seed}")
+            note(shared["log"], f"{cell.method} {cell.seed}")
             flag = folder / f"died-{cell.seed}"
-            if payload is not None and cell.recipe == "wce" and not flag.exists():
+            if payload is not None and cell.method == "wce" and not flag.exists():
                 flag.touch()
                 os._exit(1) if payload == "exit" else os.kill(os.getpid(), signal.SIGKILL)
-            if doomed and payload is None and cell.recipe == "wce":
+            if doomed and payload is None and cell.method == "wce":
                 (folder / "busy").touch()
                 time.sleep(300)  # the node goes first
             for _ in range(3000):  # elsewhere nothing is done before
@@ -94,7 +94,7 @@ def test_workers_and_a_node_may_die_in_the_middle(toys, store, cluster, tmp_path
     def watch(event):
         events.append(event)
         if event.kind == "done":
-            toys.note(log, f"stored {event.cells[0].recipe} {event.cells[0].seed}")
+            toys.note(log, f"stored {event.cells[0].method} {event.cells[0].seed}")
         if event.kind == "done" and (tmp_path / "busy").exists() and doomed in cluster.list_all_nodes():
             cluster.remove_node(doomed, allow_graceful=False)
 
@@ -127,7 +127,7 @@ def test_errors_are_recorded_and_the_worker_that_always_dies_too(toys, store, cl
 
     def work(shared, payload, cells):
         for cell in cells:
-            if payload == "raise" and cell.recipe == "wce":
+            if payload == "raise" and cell.method == "wce":
                 raise ValueError("no luck")
             if payload == "die":
                 os._exit(1)

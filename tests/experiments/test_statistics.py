@@ -28,19 +28,19 @@ ORDER = ["always-negative", "always-positive", "ce", "ce-bayes", "smote", "focal
 
 
 def made(costs, *, data="d", ratio=8.0, n_train=400, n_test=100):
-    """Results of recipes by seed; None is a cell that failed."""
+    """Results of methods by seed; None is a cell that failed."""
     rows = [
-        (data, ratio, recipe, seed, cost, 2 * cost, 1 - 2 * cost, n_train, n_test)
-        for recipe, by_seed in costs.items()
+        (data, ratio, method, seed, cost, 2 * cost, 1 - 2 * cost, n_train, n_test)
+        for method, by_seed in costs.items()
         for seed, cost in enumerate(by_seed)
         if cost is not None
     ]
-    columns = ["data", "ratio", "recipe", "seed", "cost", "normalized_cost", "savings", "n_train", "n_test"]
+    columns = ["data", "ratio", "method", "seed", "cost", "normalized_cost", "savings", "n_train", "n_test"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def by_recipe(table):
-    return table.set_index("recipe")
+def by_method(table):
+    return table.set_index("method")
 
 
 def around(mean, *noise):
@@ -66,14 +66,14 @@ def corrected(values, share, confidence=0.95):
 def test_interval_is_the_hand_computed_corrected_t():
     # A: squares of the deviations sum to .001, so s^2 = .00025; 1/5 + 100/400 = .45; t(4) at 97.5 % is 2.776445
     half = 2.776445 * math.sqrt(0.45 * 0.00025)
-    row = by_recipe(summarise(made({"a": A, "b": B}))).loc["a"]
+    row = by_method(summarise(made({"a": A, "b": B}))).loc["a"]
     assert row["mean"] == pytest.approx(0.2)
     assert (row["low"], row["high"]) == pytest.approx((0.2 - half, 0.2 + half), abs=1e-7)
 
 
 @pytest.mark.parametrize("confidence", [0.8, 0.95, 0.99])
 def test_differences_are_paired_corrected_and_adjusted(confidence):
-    table = by_recipe(summarise(made({"a": A, "b": B, "c": C}), confidence=confidence))
+    table = by_method(summarise(made({"a": A, "b": B, "c": C}), confidence=confidence))
     raw = {}
     for name, costs in (("b", B), ("c", C)):
         mean, low, high, raw[name] = corrected([y - x for x, y in zip(A, costs, strict=True)], 0.25, confidence)
@@ -96,7 +96,7 @@ def test_differences_are_paired_corrected_and_adjusted(confidence):
 
 def test_without_shared_rows_it_is_the_paired_t_test():
     results = made({"a": A, "c": C}, n_train=10**12, n_test=1)
-    row = by_recipe(summarise(results)).loc["c"]
+    row = by_method(summarise(results)).loc["c"]
     expected = stats.ttest_rel(C, A)
     interval = expected.confidence_interval()
     assert row["p"] == pytest.approx(expected.pvalue)
@@ -110,7 +110,7 @@ def test_holm_equals_a_hand_worked_case():
     error = math.sqrt(10 / 9 * (1 / 10 + 0.25))
     wanted = {"w": 0.01, "x": 0.04, "y": 0.03, "z": 0.005}
     costs = {name: [100 + s + error * stats.t(9).isf(p / 2) for s in signs] for name, p in wanted.items()}
-    found = by_recipe(summarise(made({"best": [100.0] * 10, **costs})))
+    found = by_method(summarise(made({"best": [100.0] * 10, **costs})))
     assert found["p"].drop("best").to_dict() == pytest.approx({"w": 0.03, "x": 0.06, "y": 0.06, "z": 0.02})
     assert found["standing"].to_dict() == {
         "best": "cheapest",
@@ -124,7 +124,7 @@ def test_holm_equals_a_hand_worked_case():
 def test_uneven_splits_use_their_mean_share():
     results = made({"a": A, "b": B})
     results.loc[results["seed"] == 0, ["n_train", "n_test"]] = (100, 100)  # 1.0 beside four times .25
-    row = by_recipe(summarise(results)).loc["b"]
+    row = by_method(summarise(results)).loc["b"]
     _, low, high, _ = corrected([y - x for x, y in zip(A, B, strict=True)], 0.4)
     assert (row["difference_low"], row["difference_high"]) == pytest.approx((low, high))
 
@@ -133,7 +133,7 @@ def test_blocks_are_apart_and_sorted():
     parts = [made({"a": A, "b": B}, ratio=3), made({"b": A, "a": B}, ratio=1), made({"a": A, "b": B}, data="c")]
     table = summarise(pd.concat(parts))
     assert list(table.columns) == SUMMARY_COLUMNS
-    assert list(zip(table["data"], table["ratio"], table["recipe"], strict=True)) == [
+    assert list(zip(table["data"], table["ratio"], table["method"], strict=True)) == [
         ("c", 8.0, "a"),
         ("c", 8.0, "b"),
         ("d", 1.0, "b"),
@@ -145,26 +145,26 @@ def test_blocks_are_apart_and_sorted():
 
 def test_another_measure():
     results = made({"a": A, "b": B})
-    results["seconds"] = np.where(results["recipe"] == "a", 9.0, 4.0)
-    table = by_recipe(summarise(results, measure="seconds"))
+    results["seconds"] = np.where(results["method"] == "a", 9.0, 4.0)
+    table = by_method(summarise(results, measure="seconds"))
     assert table.loc["b", "standing"] == "cheapest"
     assert table.loc["a", "difference"] == 5.0
-    assert by_recipe(summarise(results.drop(columns=["savings"])))["savings"].isna().all()
+    assert by_method(summarise(results.drop(columns=["savings"])))["savings"].isna().all()
 
 
 def test_low_end_stops_at_the_floor_unless_benefits_were_seen():
     wide = {"a": [0.0, 0.0, 0.0, 0.1], "b": [1.0, 1.1, 1.2, 1.3]}
-    assert by_recipe(summarise(made(wide))).loc["a", "low"] == 0.0
-    assert by_recipe(summarise(made(wide), floor=None)).loc["a", "low"] < 0
-    assert by_recipe(summarise(made({**wide, "c": [-0.1, 0.3, 0.2, 0.1]}))).loc["a", "low"] < 0
-    assert by_recipe(summarise(made(wide)))["below_high"].max() == 100.0
+    assert by_method(summarise(made(wide))).loc["a", "low"] == 0.0
+    assert by_method(summarise(made(wide), floor=None)).loc["a", "low"] < 0
+    assert by_method(summarise(made({**wide, "c": [-0.1, 0.3, 0.2, 0.1]}))).loc["a", "low"] < 0
+    assert by_method(summarise(made(wide)))["below_high"].max() == 100.0
 
 
 # what is missing or does not vary
 
 
 def test_one_seed_has_no_intervals_and_tells_nothing_apart():
-    table = by_recipe(summarise(made({"a": [0.1], "b": [0.2]})))
+    table = by_method(summarise(made({"a": [0.1], "b": [0.2]})))
     assert table[["low", "high", "difference_low", "difference_high", "p"]].isna().all(axis=None)
     assert table["standing"].to_dict() == {"a": "cheapest", "b": "not told apart"}
     assert table.loc["b", "difference"] == pytest.approx(0.1)
@@ -172,7 +172,7 @@ def test_one_seed_has_no_intervals_and_tells_nothing_apart():
 
 def test_missing_cells_pair_by_seed():
     b = [B[0], None, B[2], None, B[4]]
-    row = by_recipe(summarise(made({"a": A, "b": b}))).loc["b"]
+    row = by_method(summarise(made({"a": A, "b": b}))).loc["b"]
     mean, low, high, p = corrected([B[i] - A[i] for i in (0, 2, 4)], 0.25)
     assert (row["n"], row["pairs"]) == (3, 3)
     assert tuple(row[["difference", "difference_low", "difference_high", "p"]]) == pytest.approx((mean, low, high, p))
@@ -180,27 +180,27 @@ def test_missing_cells_pair_by_seed():
     assert row["percent"] == pytest.approx(100 * mean / stdlib.mean(A[i] for i in (0, 2, 4)))
 
 
-def test_failing_on_the_hard_split_does_not_make_a_recipe_cheapest():
+def test_failing_on_the_hard_split_does_not_make_a_method_cheapest():
     a = [0.1, 0.1, 0.1, 0.9]  # mean .3
     b = [0.12, 0.13, 0.12, None]  # mean .123, but dearer wherever both were measured
-    table = by_recipe(summarise(made({"a": a, "b": b})))
+    table = by_method(summarise(made({"a": a, "b": b})))
     assert table.loc["a", "standing"] == "cheapest"
     assert table["rank"].to_dict() == {"a": 1, "b": 2}
     assert table.loc["b", "mean"] < table.loc["a", "mean"]
 
 
-def test_one_lucky_split_does_not_make_a_recipe_cheapest():
-    table = by_recipe(summarise(made({"a": A, "b": B, "lucky": [0.01, None, None, None, None]})))
+def test_one_lucky_split_does_not_make_a_method_cheapest():
+    table = by_method(summarise(made({"a": A, "b": B, "lucky": [0.01, None, None, None, None]})))
     assert table.loc["a", "standing"] == "cheapest"
     assert table.loc["lucky", "standing"] == "not told apart"
     assert table.loc["lucky", "difference"] < 0
-    twice = by_recipe(summarise(made({"a": A, "lucky": [A[0] - 0.1, A[1] - 0.1, None, None, None]})))
+    twice = by_method(summarise(made({"a": A, "lucky": [A[0] - 0.1, A[1] - 0.1, None, None, None]})))
     assert twice.loc["lucky", "p"] == 0  # surely different, but not worse
     assert twice.loc["lucky", "standing"] == "not told apart"
 
 
-def test_recipes_without_a_common_split_are_not_told_apart():
-    table = by_recipe(summarise(made({"a": [0.1, 0.2, None, None], "b": [None, None, 0.5, 0.6]})))
+def test_methods_without_a_common_split_are_not_told_apart():
+    table = by_method(summarise(made({"a": [0.1, 0.2, None, None], "b": [None, None, 0.5, 0.6]})))
     assert table.loc["b", ["difference", "difference_low", "p"]].isna().all()
     assert table["pairs"].to_dict() == {"a": 2, "b": 0}
     assert table["rank"].to_dict() == {"a": 1, "b": 2}
@@ -210,7 +210,7 @@ def test_recipes_without_a_common_split_are_not_told_apart():
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
 def test_differences_that_do_not_vary(scale):
     a = [scale * x for x in (0.1, 0.7, 0.4)]
-    table = by_recipe(summarise(made({"a": a, "same": a, "dearer": [x + 0.3 * scale for x in a]})))
+    table = by_method(summarise(made({"a": a, "same": a, "dearer": [x + 0.3 * scale for x in a]})))
     assert table.loc["same", ["difference", "difference_low", "difference_high", "p"]].tolist() == [0, 0, 0, 1]
     assert table.loc["dearer", "p"] == 0
     assert table["standing"].to_dict() == {"a": "cheapest", "same": "not told apart", "dearer": "clearly worse"}
@@ -218,7 +218,7 @@ def test_differences_that_do_not_vary(scale):
 
 
 def test_costs_below_nothing_have_no_percentages():
-    table = by_recipe(summarise(made({"a": [-x for x in C], "b": [-x for x in A]})))
+    table = by_method(summarise(made({"a": [-x for x in C], "b": [-x for x in A]})))
     assert table.loc["a", "standing"] == "cheapest"
     assert table.loc["b", "difference"] == pytest.approx(0.4)
     assert table.loc["b", ["percent", "percent_low", "below", "below_high"]].isna().all()
@@ -240,7 +240,7 @@ def test_input_is_left_alone_and_categories_are_welcome():
     plain = summarise(results)
     pd.testing.assert_frame_equal(results, before)
     both = pd.concat([results, made({"c": A}, data="other")])
-    both = both.astype({"data": "category", "recipe": "category"})
+    both = both.astype({"data": "category", "method": "category"})
     pd.testing.assert_frame_equal(summarise(both[both["data"] == "d"]), plain)
 
 
@@ -252,7 +252,7 @@ def test_input_is_left_alone_and_categories_are_welcome():
         (lambda r: r.assign(cost=r["cost"].where(r.index != 6)), "d, ratio 8, b, seed 1 with a cost that is no finite"),
         (lambda r: r.assign(cost=np.inf), "no finite number: drop or repeat that cell"),
         (lambda r: r.assign(n_train=0), "a, seed 0 without n_train and n_test above 0"),
-        (lambda r: r.assign(recipe=None), "must name its data, ratio, recipe, seed; some are missing"),
+        (lambda r: r.assign(method=None), "must name its data, ratio, method, seed; some are missing"),
         (lambda r: r.assign(n_test=np.where(r.index == 7, 90, 100)), "d, seed 2 were tested on 90 and on 100 rows"),
     ],
 )
@@ -273,15 +273,15 @@ def test_wrong_settings_are_refused():
         summarise(results, measure="gain")
 
 
-# against a named recipe
+# against a named method
 
 
 def test_pairwise_is_against_the_reference():
     table = pairwise(made({"a": A, "b": B, "c": C}), "b")
     assert list(table.columns) == PAIRWISE_COLUMNS
-    assert table["recipe"].tolist() == ["a", "c"]
+    assert table["method"].tolist() == ["a", "c"]
     assert set(table["reference"]) == {"b"}
-    rows = by_recipe(table)
+    rows = by_method(table)
     raw = {}
     for name, costs in (("a", A), ("c", C)):
         mean, low, high, raw[name] = corrected([x - y for x, y in zip(costs, B, strict=True)], 0.25)
@@ -296,8 +296,8 @@ def test_pairwise_is_against_the_reference():
 def test_pairwise_leaves_out_blocks_without_the_reference():
     both = pd.concat([made({"a": A, "b": B}), made({"a": A, "c": C}, data="e")])
     assert pairwise(both, "b")["data"].unique().tolist() == ["d"]
-    assert list(pairwise(both[both["recipe"] == "b"], "b").columns) == PAIRWISE_COLUMNS
-    with pytest.raises(ValueError, match="reference must be a recipe with results, got 'x'; there are: a, b, c"):
+    assert list(pairwise(both[both["method"] == "b"], "b").columns) == PAIRWISE_COLUMNS
+    with pytest.raises(ValueError, match="reference must be a method with results, got 'x'; there are: a, b, c"):
         pairwise(both, "x")
 
 
@@ -323,7 +323,7 @@ def test_order_of_rows_does_not_matter(rows, random):
 @given(matrices, st.floats(1e-9, 1e9))
 def test_scaling_all_costs_changes_no_certainty(rows, factor):
     plain, scaled = summarise(from_counts(rows)), summarise(from_counts(rows, factor))
-    assert plain[["recipe", "rank", "standing"]].equals(scaled[["recipe", "rank", "standing"]])
+    assert plain[["method", "rank", "standing"]].equals(scaled[["method", "rank", "standing"]])
     for name in ("p", "percent", "percent_low", "below_low", "below_high"):
         np.testing.assert_allclose(scaled[name], plain[name], rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(scaled["difference"], plain["difference"] * factor, rtol=1e-9, atol=1e-12 * factor)
@@ -331,7 +331,7 @@ def test_scaling_all_costs_changes_no_certainty(rows, factor):
 
 @given(matrices, st.integers(-100, 1000))
 def test_a_constant_added_to_all_costs_changes_no_difference(rows, shift):
-    plain, moved = by_recipe(summarise(from_counts(rows))), by_recipe(summarise(from_counts(rows, shift=shift)))
+    plain, moved = by_method(summarise(from_counts(rows))), by_method(summarise(from_counts(rows, shift=shift)))
     assert plain[["rank", "standing"]].equals(moved[["rank", "standing"]])
     for name in ("difference", "difference_low", "difference_high", "p"):
         np.testing.assert_allclose(moved[name], plain[name], rtol=1e-6, atol=1e-9)
@@ -349,7 +349,7 @@ def test_standing_follows_p_and_every_text_is_short(rows):
     assert not (table.loc[doubtful, "p"] < 0.05).any()
     assert (table["difference"] >= 0).all()
     found = verdict(table, simplest_first=["r1", "r0"])
-    assert {found.cheapest, *found.tied, *found.doubtful, *found.worse} == set(table["recipe"])
+    assert {found.cheapest, *found.tied, *found.doubtful, *found.worse} == set(table["method"])
     assert found.recommended in {found.cheapest, *found.tied}
     assert found.text.endswith(".")
     assert found.text.count(". ") <= 2
@@ -380,10 +380,10 @@ def test_intervals_cover_the_truth_where_plain_ones_do_not():
     assert ((cost.mean() - 1).abs() <= half).mean() < 0.82
 
 
-def test_equal_recipes_seldom_make_a_headline():
+def test_equal_methods_seldom_make_a_headline():
     """Two are equally cheap: one of them is rarely called cheapest alone, nor the truly cheapest clearly worse."""
     table = summarise(drawn(np.random.default_rng(1), 300, [0.0, 0.0, 1.5, 1.5]))
-    beaten = (table["standing"] == "clearly worse").groupby(table["recipe"]).mean()
+    beaten = (table["standing"] == "clearly worse").groupby(table["method"]).mean()
     assert beaten["r0"] + beaten["r1"] < 0.08
     assert min(beaten["r2"], beaten["r3"]) > 0.9
 
@@ -422,9 +422,9 @@ def over_tasks(matrix, names=None):
 def test_ranks_equal_a_published_example():
     auc = [[float(x) for x in line.split()] for line in DEMSAR.split("\n") if line]
     found = ranks(over_tasks([[1 - x for x in row] for row in auc], ["plain", "m", "cf", "m+cf"]))
-    average = found.table.set_index("recipe")["average_rank"].to_dict()
+    average = found.table.set_index("method")["average_rank"].to_dict()
     assert average == pytest.approx({"plain": 3.143, "m": 2.0, "cf": 2.893, "m+cf": 1.964}, abs=5e-4)
-    assert found.table["recipe"].tolist() == ["m+cf", "m", "cf", "plain"]
+    assert found.table["method"].tolist() == ["m+cf", "m", "cf", "plain"]
     assert found.n_blocks == 14
     assert found.critical_difference == pytest.approx(1.25, abs=5e-3)  # at 95 %, as published
     assert ranks(over_tasks(auc), confidence=0.9).critical_difference == pytest.approx(1.12, abs=5e-3)
@@ -452,7 +452,7 @@ def test_friedman_without_ties_follows_its_formula(seed):
     chi2 = 12 * n / (k * (k + 1)) * (np.sum(average**2) - k * (k + 1) ** 2 / 4)
     found = ranks(over_tasks(matrix.tolist()))
     assert found.friedman_p == pytest.approx(stats.chi2(k - 1).sf(chi2))
-    assert found.table.set_index("recipe")["average_rank"].sort_index().tolist() == pytest.approx(average.tolist())
+    assert found.table.set_index("method")["average_rank"].sort_index().tolist() == pytest.approx(average.tolist())
 
 
 def test_groups_are_the_largest_sets_within_the_critical_difference():
@@ -460,12 +460,12 @@ def test_groups_are_the_largest_sets_within_the_critical_difference():
     matrix = [[0, 1, 2, 3, 4, 5] if i % 2 else [1, 0, 2, 4, 3, 5] for i in range(20)]
     found = ranks(over_tasks([[x + 1 for x in row] for row in matrix]))
     average = {"r0": 1.5, "r1": 1.5, "r2": 3.0, "r3": 4.5, "r4": 4.5, "r5": 6.0}
-    assert found.table.set_index("recipe")["average_rank"].to_dict() == average
+    assert found.table.set_index("method")["average_rank"].to_dict() == average
     assert found.critical_difference == pytest.approx(2.850 * math.sqrt(42 / 120), rel=1e-3)  # 1.686
     assert found.groups == (("r0", "r1", "r2"), ("r2", "r3", "r4"), ("r3", "r4", "r5"))
 
 
-def test_a_recipe_far_from_all_is_in_no_group():
+def test_a_method_far_from_all_is_in_no_group():
     matrix = [[1, 5 + i % 2, 5 + (i + 1) % 2] for i in range(40)]
     found = ranks(over_tasks(matrix))
     assert found.groups == (("r1", "r2"),)
@@ -505,33 +505,33 @@ def test_a_data_set_is_one_block_however_many_ratios():
     assert (found.n_blocks, found.blocks) == (3, ("data",))
     matrix = np.array([[stdlib.mean(means[data, name]) for name in "abcd"] for data in "xyz"])
     average = stats.rankdata(matrix, axis=1).mean(axis=0)
-    assert found.table.set_index("recipe")["average_rank"].sort_index().tolist() == pytest.approx(average.tolist())
+    assert found.table.set_index("method")["average_rank"].sort_index().tolist() == pytest.approx(average.tolist())
     assert found.friedman_p == pytest.approx(stats.friedmanchisquare(*matrix.T).pvalue)
     assert ranks(results, blocks=("data", "ratio")).n_blocks == 9
     with pytest.raises(ValueError, match=r"blocks must be \('data',\) or \('data', 'ratio'\), got \('seed',\)"):
         ranks(results, blocks=("seed",))
 
 
-def test_only_recipes_measured_everywhere_are_ranked():
+def test_only_methods_measured_everywhere_are_ranked():
     results = over_tasks(np.random.default_rng(0).random((5, 4)).tolist())
-    lacking = results[~((results["recipe"] == "r2") & (results["data"] == "t001"))]
+    lacking = results[~((results["method"] == "r2") & (results["data"] == "t001"))]
     found = ranks(lacking)
     assert found.left_out == ("r2",)
-    assert sorted(found.table["recipe"]) == ["r0", "r1", "r3"]
+    assert sorted(found.table["method"]) == ["r0", "r1", "r3"]
     text = overall(found, simplest_first=[]).text
     assert text.endswith(" Not measured everywhere and left out: r2.")
-    two = ranks(lacking[lacking["recipe"] != "r0"])
-    assert two.reason == "ranks need at least 3 recipes measured everywhere to be tested, got 2 (r2 lacks some)"
+    two = ranks(lacking[lacking["method"] != "r0"])
+    assert two.reason == "ranks need at least 3 methods measured everywhere to be tested, got 2 (r2 lacks some)"
     assert (two.friedman_p, two.critical_difference, two.groups) == (None, None, ())
 
 
 def test_blocks_compare_the_same_splits():
-    """A recipe without the hard split must not rank first for it."""
+    """A method without the hard split must not rank first for it."""
     costs = {"a": [0.1, 0.1, 0.9], "b": [0.2, 0.2, None], "c": [0.3, 0.3, 0.95]}
     results = pd.concat([made(costs, data=data) for data in "xy"])
-    assert ranks(results).table["recipe"].tolist() == ["a", "b", "c"]
+    assert ranks(results).table["method"].tolist() == ["a", "b", "c"]
     apart = {"a": [0.1, 0.1, None, None], "b": [None, None, 0.2, 0.2], "c": [0.3, 0.3, 0.3, 0.3]}
-    assert ranks(pd.concat([made(apart, data=data) for data in "xy"])).table["recipe"].tolist() == ["a", "b", "c"]
+    assert ranks(pd.concat([made(apart, data=data) for data in "xy"])).table["method"].tolist() == ["a", "b", "c"]
 
 
 def test_splits_without_a_normalised_cost_are_left_out_of_ranks():
@@ -568,14 +568,14 @@ def test_the_cheapest_alone():
     assert str(found) == f"{found}" == found.text
 
 
-def test_percentages_of_the_text_are_those_of_the_dearer_recipe():
+def test_percentages_of_the_text_are_those_of_the_dearer_method():
     difference = [b - a for a, b in zip(near(0.22), near(0.25, 1), strict=True)]
     mean, low, high, _ = corrected(difference, 0.25)
     # as written in the test above
     assert [round(100 * end / 0.25, 1) for end in (mean, low, high)] == [12.0, 8.1, 15.9]
 
 
-def test_two_recipes_and_one_worse():
+def test_two_methods_and_one_worse():
     assert said({"ce": near(0.3), "ce-bayes": near(0.2)}).text == "ce-bayes is cheapest: 33 % (33-33 %) below ce."
     three = said({"ce": near(0.3), "ce-bayes": near(0.2), "smote": near(0.4)})
     assert three.text == "ce-bayes is cheapest: 33 % (33-33 %) below the next, ce; smote is clearly worse too."
@@ -666,7 +666,7 @@ def test_constants_alone_say_nothing_about_predicting():
     )
 
 
-def test_constants_are_the_recipes_of_that_name():
+def test_constants_are_the_methods_of_that_name():
     from adacsl.experiments.recipes import RECIPES
 
     assert list(RECIPES)[:2] == list(CONSTANTS)
@@ -690,7 +690,7 @@ def test_one_split_is_no_evidence():
     )
 
 
-def test_one_recipe_is_no_comparison():
+def test_one_method_is_no_comparison():
     assert said({"ce": A}).text == "Only ce was measured: there is nothing to compare it with."
 
 

@@ -230,7 +230,7 @@ def test_names_of_users_lead_nowhere_else(store):
     for name in names:
         store.write(made(Cell(name, 1.0, name, 0)))
     assert store.scan().done == {Cell(name, 1.0, name, 0) for name in names}
-    assert set(store.results()["recipe"]) == set(names)
+    assert set(store.results()["method"]) == set(names)
     written = [path for path in store.folder.rglob("*.json") if path.name != "run.json"]
     assert len(written) == len(names)
     assert {path.parents[2] for path in written} == {store.folder / "cells"}
@@ -298,15 +298,24 @@ def test_another_identity_is_refused_and_named(store, changes, difference):
 
 def test_a_newer_schema_asks_for_an_update(store):
     store.write(made())
-    forge(store.folder / "cells" / PLACE, schema_version=2)
+    forge(store.folder / "cells" / PLACE, schema_version=3)
     for act in (store.scan, store.results, lambda: store.read(CELL)):
-        with pytest.raises(StoreError, match=r"has schema version 2; adacsl .* reads up to version 1: update adacsl"):
+        with pytest.raises(StoreError, match=r"has schema version 3; adacsl .* reads version 2: update adacsl"):
             act()
     store.close()
     forge(store.folder / "run.json", schema_version=7)
     for act in (lambda: Store.read_only(store.folder), lambda: Store.open(store.folder, IDENTITY)):
         with pytest.raises(StoreError, match=r"run.json has schema version 7; .*: update adacsl"):
             act()
+
+
+def test_the_folder_of_an_older_adacsl_is_refused_and_left_alone(store):
+    store.close()
+    forge(store.folder / "run.json", schema_version=1)
+    before = files(store.folder)
+    with pytest.raises(StoreError, match=r"run.json has schema version 1; .* reads version 2: choose another --out"):
+        Store.open(store.folder, IDENTITY)
+    assert files(store.folder) == before
 
 
 def test_a_damaged_run_file_is_named(store):
@@ -360,7 +369,7 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path):
 def test_the_next_run_waits_for_workers_of_the_last(store, monkeypatch):
     worker = Store.attach(store.folder)
     store.close()
-    monkeypatch.setattr("adacsl.experiments.store.PATIENCE", 0.1)
+    monkeypatch.setattr("adacsl.experiments.run_folder.PATIENCE", 0.1)
     with pytest.raises(StoreError, match=r"workers of an earlier run still write to .*run: end them, or choose"):
         Store.open(store.folder, IDENTITY)
     worker.write(made())
@@ -408,7 +417,7 @@ def binary(path):
 
 
 def other_cell(path):
-    forge(path, cell={"data": "toy", "ratio": 8.0, "recipe": "ce-tuned", "seed": 4})
+    forge(path, cell={"data": "toy", "ratio": 8.0, "method": "ce-tuned", "seed": 4})
 
 
 def other_kind(path):
@@ -502,7 +511,7 @@ def test_failures_are_recorded_counted_and_forgotten_when_the_cell_is_done(store
     assert not store.has(CELL)
     assert store.scan().done == set()
     row = store.failures().iloc[0]
-    assert tuple(row[["data", "ratio", "recipe", "seed", "type", "attempts"]]) == (*CELL, "ZeroDivisionError", 2)
+    assert tuple(row[["data", "ratio", "method", "seed", "type", "attempts"]]) == (*CELL, "ZeroDivisionError", 2)
     assert store.results().empty
     store.write(made())
     assert store.scan().failed == {}
@@ -549,7 +558,7 @@ def test_results_have_one_row_per_cell_in_order(store):
     store.write(made(Cell("a", 16.0, "ce", 0), metrics=metrics))
     store.write(made(Cell("a", 2.0, "ce", 0), metrics=metrics | {"lambda": 1.5}))
     frame = store.results()
-    assert list(frame.columns[:15]) == ["data", "ratio", "recipe", "seed", *full]
+    assert list(frame.columns[:15]) == ["data", "ratio", "method", "seed", *full]
     assert set(frame.columns[15:-3]) == {"epoch", "lambda"}
     assert list(frame.columns[-3:]) == ["threshold", "seconds", "device"]
     assert frame[["data", "ratio"]].to_numpy().tolist() == [["a", 2.0], ["a", 16.0], ["b", 8.0]]
@@ -561,11 +570,11 @@ def test_results_have_one_row_per_cell_in_order(store):
 
 
 def test_an_empty_run_has_the_columns_of_a_full_one(store):
-    assert list(store.results())[:6] == ["data", "ratio", "recipe", "seed", "cost", "total_cost"]
+    assert list(store.results())[:6] == ["data", "ratio", "method", "seed", "cost", "total_cost"]
     assert list(store.failures()) == [
         "data",
         "ratio",
-        "recipe",
+        "method",
         "seed",
         "type",
         "message",

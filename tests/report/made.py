@@ -9,7 +9,7 @@ from adacsl.core.costs import CostMatrix
 from adacsl.core.thresholds import find_threshold
 from adacsl.report.data import Outcome, ReportData
 
-RECIPES = {
+METHODS = {
     # separation of the two classes, distortion of the logits, rule
     "always-negative": (0.0, 1.0, "negative"),
     "ce": (2.0, 1.5, "half"),
@@ -37,7 +37,7 @@ def made_report(
     *,
     data=("breast-cancer",),
     ratios=(2.0, 8.0, 32.0),
-    recipes=RECIPES,
+    methods=METHODS,
     seeds=5,
     rows=240,
     own_costs=False,
@@ -49,18 +49,18 @@ def made_report(
     cells, outcomes, histories = [], {}, {}
     for number, name in enumerate(data):
         for ratio in ratios:
-            for recipe in recipes:
-                key = (text(name), ratio, text(recipe))
-                found = [_cell(number, ratio, recipe, seed, rows, own_costs, decimals) for seed in range(seeds)]
+            for method in methods:
+                key = (text(name), ratio, text(method))
+                found = [_cell(number, ratio, method, seed, rows, own_costs, decimals) for seed in range(seeds)]
                 for seed, (row, _, history) in enumerate(found):
-                    cells.append({"data": key[0], "ratio": ratio, "recipe": key[2], "seed": seed, **row})
+                    cells.append({"data": key[0], "ratio": ratio, "method": key[2], "seed": seed, **row})
                     if history:
                         histories[(*key, seed)] = history
                 outcomes[key] = _pooled([part for _, part, _ in found])
     results = pd.DataFrame(cells)
     summary = _summary(results)
     views = [(text(name), ratio) for name in data for ratio in ratios]
-    cheapest = {view: _view(summary, view)["recipe"].iloc[0] for view in views}
+    cheapest = {view: _view(summary, view)["method"].iloc[0] for view in views}
     fields = {
         "title": text("Which method is cheapest?"),
         "verdicts": {view: text(_verdict(_view(summary, view))) for view in views},
@@ -90,14 +90,14 @@ FACTS = {
 }
 
 
-def _cell(number, ratio, recipe, seed, rows, own_costs, decimals):
-    rng = np.random.default_rng([number, seed])  # the same rows for every recipe and ratio
+def _cell(number, ratio, method, seed, rows, own_costs, decimals):
+    rng = np.random.default_rng([number, seed])  # the same rows for every method and ratio
     labels = (rng.random(rows) < PRIOR).astype(int)
     labels[:2] = 0, 1
     noise, shared = rng.normal(size=rows), rng.normal(size=rows)
-    separation, heat, rule = RECIPES[recipe]
-    # recipes that differ in their rule only share a training, and so their scores
-    training = [values[:2] for values in RECIPES.values()].index((separation, heat))
+    separation, heat, rule = METHODS[method]
+    # methods that differ in their rule only share a training, and so their scores
+    training = [values[:2] for values in METHODS.values()].index((separation, heat))
     own = np.random.default_rng([number, seed, training, 7]).normal(size=rows)
     signal = (labels - 0.5) * separation + 0.8 * shared + 0.5 * noise + 0.3 * own
     if separation == 0:
@@ -120,7 +120,7 @@ def _cell(number, ratio, recipe, seed, rows, own_costs, decimals):
         "tp": tp, "fp": fp, "fn": fn_count, "tn": rows - tp - fp - fn_count, "n_train": 4 * rows, "n_test": rows,
         "seconds": 0.4 + 0.1 * seed,
     }  # fmt: skip
-    history = _history(rng, mean, recipe) if separation and not recipe.startswith("gbm") else []
+    history = _history(rng, mean, method) if separation and not method.startswith("gbm") else []
     if history:
         row |= {"validation_cost": min(step["val_cost"] for step in history), "threshold": threshold}
     part = {"scores": scores, "labels": labels, "decisions": decisions, "seeds": np.full(rows, seed), "fn": fn}
@@ -137,9 +137,9 @@ def _threshold(rule, scores, labels, costs, own_costs):
     return find_threshold(scores[::2], labels[::2], costs.rows(slice(None, None, 2))).value
 
 
-def _history(rng, final, recipe, epochs=24):
+def _history(rng, final, method, epochs=24):
     steps, weight = [], 1.0
-    for fold in range(3 if recipe.endswith("-cv") else 1):
+    for fold in range(3 if method.endswith("-cv") else 1):
         weight = 1.0
         for epoch in range(1, epochs + 1):
             left = np.exp(-epoch / 6)
@@ -151,7 +151,7 @@ def _history(rng, final, recipe, epochs=24):
                 "val_cost": float(final * (0.93 + 1.6 * left + 0.05 * rng.random())),
                 "train_cost": float(final * (0.55 + 1.9 * left + 0.02 * rng.random())),
             }
-            if recipe.startswith("adacsl"):
+            if method.startswith("adacsl"):
                 step |= {"lambda": weight, "threshold": threshold}
             steps.append(step)
     return steps
@@ -167,7 +167,7 @@ def _pooled(parts):
 
 
 def _summary(results):
-    groups = results.groupby(["data", "ratio", "recipe"], sort=False)
+    groups = results.groupby(["data", "ratio", "method"], sort=False)
     frame = groups.agg(
         n=("cost", "size"), cost=("cost", "mean"), spread=("cost", "std"),
         normalized_cost=("normalized_cost", "mean"), savings=("savings", "mean"),
@@ -196,13 +196,13 @@ def _view(summary, view):
 
 def _verdict(rows):
     first, second = rows.iloc[0], rows.iloc[1]
-    worse = rows.loc[rows["standing"] == "clearly worse", "recipe"].tolist()
+    worse = rows.loc[rows["standing"] == "clearly worse", "method"].tolist()
     share = 1 - first["cost"] / second["cost"]
     tail = f"; {' and '.join(worse[-2:])} are clearly worse" if len(worse) > 1 else ""
-    return f"{first['recipe']} is cheapest: {100 * share:.0f} % below the next, {second['recipe']}{tail}."
+    return f"{first['method']} is cheapest: {100 * share:.0f} % below the next, {second['method']}{tail}."
 
 
 def _ranks(summary):
-    frame = summary.groupby("recipe", sort=False)["rank"].mean().reset_index().sort_values("rank", ignore_index=True)
+    frame = summary.groupby("method", sort=False)["rank"].mean().reset_index().sort_values("rank", ignore_index=True)
     frame["critical_difference"] = 1.9
     return frame

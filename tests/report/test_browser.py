@@ -223,7 +223,7 @@ def test_curve_is_redrawn_with_both_points(page, report):
 
 
 def test_rows_with_prices_of_their_own(opened, made):
-    report = made(own_costs=True, rows=120, ratios=(8.0,), recipes=FEW)
+    report = made(own_costs=True, rows=120, ratios=(8.0,), methods=FEW)
     page = opened(report, "own")
     outcome = report.outcomes[(*VIEW, report.recommended_of(VIEW))]
     assert page.text_content("#ratio-label") == "Cost of a miss, times"
@@ -236,7 +236,7 @@ def test_rows_with_prices_of_their_own(opened, made):
 
 
 def test_ties_are_cut_as_python_cuts_them(opened, made):
-    report = made(decimals=1, ratios=(8.0,), rows=60, recipes=FEW)
+    report = made(decimals=1, ratios=(8.0,), rows=60, methods=FEW)
     page = opened(report, "ties")
     outcome = report.outcomes[(*VIEW, report.recommended_of(VIEW))]
     for ratio in (0.5, 1, 4, 9, 99):
@@ -322,7 +322,7 @@ def test_arithmetic_of_the_page_is_that_of_the_core(page):
 
 def test_subsample_is_weighted_back_and_said_to_be_one(opened, made, monkeypatch):
     monkeypatch.setattr(report_page, "EMBEDDED_ROWS", 300)
-    report = made(ratios=(8.0,), recipes=FEW)
+    report = made(ratios=(8.0,), methods=FEW)
     page = opened(report, "sample")
     outcome = report.outcomes[(*VIEW, report.recommended_of(VIEW))]
     assert "300 of 1,200 test cases" in page.text_content("#sample-note")
@@ -352,7 +352,7 @@ def test_another_ratio_is_another_view(page, report):
 
 
 def test_many_data_sets_have_a_chooser_and_ranks(opened, made):
-    report = made(data=("alpha", "beta", "gamma"), ratios=(2.0, 8.0), rows=60, recipes=FEW)
+    report = made(data=("alpha", "beta", "gamma"), ratios=(2.0, 8.0), rows=60, methods=FEW)
     page = opened(report, "many")
     page.select_option("#choose-ratio", label="2")
     page.select_option("#choose-data", label="gamma")
@@ -375,7 +375,7 @@ def test_nothing_is_said_to_the_console_and_nothing_leaves_the_page(page):
 
 def test_hostile_words_do_nothing(opened, made):
     report = made(
-        data=(HOSTILE, "b", "c"), ratios=(8.0,), rows=60, seeds=2, recipes=FEW, text=lambda value: value + HOSTILE
+        data=(HOSTILE, "b", "c"), ratios=(8.0,), rows=60, seeds=2, methods=FEW, text=lambda value: value + HOSTILE
     )
     page = opened(report, "hostile")
     for place in page.locator(".plot:visible").all()[:3]:
@@ -530,12 +530,12 @@ def test_focus_can_be_seen(page):
 
 
 def test_outcome_in_double_precision_is_embedded_as_such(opened, made):
-    report = made(ratios=(8.0,), rows=40, seeds=2, recipes=FEW)
+    report = made(ratios=(8.0,), rows=40, seeds=2, methods=FEW)
     outcomes = {
         key: Outcome(np.linspace(0, 1, o.n) ** 2, o.labels, o.decisions, o.seeds, fp=2.0, fn=16.0, tp=-1.0, tn=0.5)
         for key, o in report.outcomes.items()
     }
-    report = made(ratios=(8.0,), rows=40, seeds=2, recipes=FEW, outcomes=outcomes)
+    report = made(ratios=(8.0,), rows=40, seeds=2, methods=FEW, outcomes=outcomes)
     page = opened(report, "double")
     outcome = outcomes[(*VIEW, report.recommended_of(VIEW))]
     best = find_threshold(outcome.scores, outcome.labels, outcome.costs)

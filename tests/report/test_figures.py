@@ -7,7 +7,7 @@ import pandas as pd
 import plotly.io as pio
 import pytest
 
-from adacsl.report import figures, frames
+from adacsl.report import figures, frames, style
 
 VIEW = ("breast-cancer", 8.0)
 HOSTILE = "</script><img src=x onerror=alert(1)>%{x}"
@@ -26,14 +26,14 @@ def contrast(one, other):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_colours_can_be_read(theme):
-    palette = figures.PALETTES[theme]
+    palette = style.PALETTES[theme]
     for color in (palette.ink, palette.muted, *palette.lines):
         assert contrast(color, palette.paper) >= 4.5
     assert contrast(palette.quiet, palette.paper) >= 1.5
 
 
 def test_every_colour_has_one_partner_in_the_dark():
-    light, dark = figures.PALETTES["light"], figures.PALETTES["dark"]
+    light, dark = style.PALETTES["light"], style.PALETTES["dark"]
     assert len(set(light)) == len(light)
     assert len(set(dark)) == len(dark)
     assert not set(light) & set(dark)
@@ -44,7 +44,7 @@ def all_figures(report, **options):
     name = report.recommended_of(VIEW)
     shown = {key: outcomes[key] for key in list(outcomes)[:5]}
     epochs = frames.epoch_table(report.histories_of(VIEW))
-    ranks = pd.DataFrame({"recipe": ["a", "b"], "rank": [1.2, 1.8], "critical_difference": [0.9, 0.9]})
+    ranks = pd.DataFrame({"method": ["a", "b"], "rank": [1.2, 1.8], "critical_difference": [0.9, 0.9]})
     own = outcomes[name]
     return {
         "cost": figures.cost_figure(rows, recommended=name, **options),
@@ -62,8 +62,8 @@ def all_figures(report, **options):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_every_figure_has_a_title_named_axes_and_one_look(report, theme):
-    palette = figures.PALETTES[theme]
-    other = figures.PALETTES["dark" if theme == "light" else "light"]
+    palette = style.PALETTES[theme]
+    other = style.PALETTES["dark" if theme == "light" else "light"]
     for name, figure in all_figures(report, theme=theme).items():
         assert figure.layout.title.text, name
         axes = [axis for axis in (*figure.select_xaxes(), *figure.select_yaxes()) if axis.title.text]
@@ -73,24 +73,24 @@ def test_every_figure_has_a_title_named_axes_and_one_look(report, theme):
         assert not [color for color in other if color in text], name
 
 
-def test_cost_figure_shows_each_recipe_once_cheapest_on_top(report):
+def test_cost_figure_shows_each_method_once_cheapest_on_top(report):
     rows = report.summary_of(VIEW)
     figure = figures.cost_figure(rows, recommended="ce-tuned", unit="EUR")
     drawn = {name: cost for trace in figure.data for name, cost in zip(trace.y, trace.x, strict=True)}
-    assert drawn == dict(zip(rows["recipe"], rows["cost"], strict=True))
-    assert list(figure.layout.yaxis.categoryarray) == rows["recipe"].tolist()
+    assert drawn == dict(zip(rows["method"], rows["cost"], strict=True))
+    assert list(figure.layout.yaxis.categoryarray) == rows["method"].tolist()
     assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]
     marked = next(trace for trace in figure.data if trace.name == "recommended")
     assert list(marked.y) == ["ce-tuned"]
     assert "EUR" in figure.layout.xaxis.title.text
     whiskers = np.asarray(marked.x) - np.asarray(marked.error_x.arrayminus)
-    assert whiskers == pytest.approx(rows.loc[rows["recipe"] == "ce-tuned", "low"])
+    assert whiskers == pytest.approx(rows.loc[rows["method"] == "ce-tuned", "low"])
 
 
 def test_cost_figure_names_what_lies_beyond_its_end(report):
     rows = report.summary_of(VIEW)
     assert not figures.cost_figure(rows).layout.annotations
-    far = rows["recipe"] == "always-negative"
+    far = rows["method"] == "always-negative"
     figure = figures.cost_figure(
         rows.assign(cost=rows["cost"].where(~far, 987.6), high=rows["high"].where(~far, 999.0))
     )
@@ -109,24 +109,24 @@ def test_ratio_figure_has_points_where_cells_ran(report):
     points = [trace for trace in figure.data if trace.mode == "markers"]
     assert sum(len(trace.x) for trace in points) == len(ran)
     assert {trace.name for trace in figure.data if trace.mode == "lines"} == {"ce", "adacsl-cv"}
-    ends = [note for note in figure.layout.annotations if note.name == figures.LINE_END]
+    ends = [note for note in figure.layout.annotations if note.name == style.LINE_END]
     assert {note.text for note in ends} == {"ce", "adacsl-cv"}
 
 
 def test_labels_at_line_ends_do_not_overlap(report):
     figure = figures.ratio_figure(frames.ratio_table(report.results))
-    heights = sorted(note.y for note in figure.layout.annotations if note.name == figures.LINE_END)
+    heights = sorted(note.y for note in figure.layout.annotations if note.name == style.LINE_END)
     low, high = figure.layout.yaxis.range
-    assert len(heights) == figures.COLORED
+    assert len(heights) == style.COLORED
     assert np.diff(heights).min() >= 0.05 * (high - low)
 
 
 def test_labels_of_lines_that_leave_the_picture_stay_in_it(report):
     ran = frames.ratio_table(report.results)
     figure = figures.ratio_figure(ran.assign(normalized_cost=ran["normalized_cost"] + 5))
-    heights = sorted(note.y for note in figure.layout.annotations if note.name == figures.LINE_END)
+    heights = sorted(note.y for note in figure.layout.annotations if note.name == style.LINE_END)
     low, high = figure.layout.yaxis.range
-    assert len(heights) == figures.COLORED
+    assert len(heights) == style.COLORED
     assert heights[-1] <= high
     assert np.diff(heights).min() >= 0.05 * (high - low)
 
@@ -143,14 +143,14 @@ def test_threshold_figure_marks_the_points(report):
     assert marks["cheapest with hindsight"] == pytest.approx(tuple(expected.loc["cheapest"]))
 
 
-def test_lambda_figure_without_adaptive_recipes_is_empty():
+def test_lambda_figure_without_adaptive_methods_is_empty():
     epochs = frames.epoch_table({("ce", 0): [{"epoch": 1, "val_cost": 1.0}]})
     assert not figures.lambda_figure(epochs).data
     assert len(figures.history_figure(epochs).data) == 2  # the line and its band
 
 
 def test_rank_figure_without_a_critical_difference():
-    ranks = pd.DataFrame({"recipe": ["a", "b"], "rank": [1.0, 2.0], "critical_difference": [None, None]})
+    ranks = pd.DataFrame({"method": ["a", "b"], "rank": [1.0, 2.0], "critical_difference": [None, None]})
     assert figures.critical_difference(ranks) is None
     assert not figures.rank_figure(ranks).layout.shapes
     ranks = ranks.drop(columns="critical_difference")
@@ -159,7 +159,7 @@ def test_rank_figure_without_a_critical_difference():
 
 
 def test_names_are_shown_letter_by_letter(made):
-    report = made(ratios=(8.0,), rows=40, seeds=2, recipes=["ce", "adacsl-cv"], text=lambda value: value + HOSTILE)
+    report = made(ratios=(8.0,), rows=40, seeds=2, methods=["ce", "adacsl-cv"], text=lambda value: value + HOSTILE)
     view = report.views[0]
     outcomes, rows = report.outcomes_of(view), report.summary_of(view)
     epochs = frames.epoch_table(report.histories_of(view))

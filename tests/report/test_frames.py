@@ -170,7 +170,7 @@ def test_decision_table_by_hand():
 def test_no_outcomes_give_empty_tables():
     for table in (frames.calibration_table({}), frames.brier_table({}), frames.decision_table({})):
         assert table.empty
-        assert "recipe" in table.columns
+        assert "method" in table.columns
 
 
 # other ratios
@@ -179,13 +179,13 @@ def test_no_outcomes_give_empty_tables():
 def test_ratio_table_means_over_seeds():
     results = pd.DataFrame(
         {
-            "recipe": ["a", "a", "b"],
+            "method": ["a", "a", "b"],
             "ratio": [2.0, 2.0, 4.0],
             "cost": [1.0, 3.0, 5.0],
             "normalized_cost": [0.2, 0.4, 0.9],
         }
     )
-    table = frames.ratio_table(results).set_index("recipe")
+    table = frames.ratio_table(results).set_index("method")
     assert table.loc["a", ["n", "cost", "normalized_cost"]].tolist() == pytest.approx([2, 2.0, 0.3])
     assert frames.ratio_table(results.drop(columns="normalized_cost"))["normalized_cost"].isna().all()
     assert frames.ratio_table(results.iloc[:0]).empty
@@ -233,10 +233,10 @@ def test_epoch_table_means_over_seeds_and_folds():
 
 def test_optimism_table_is_test_minus_validation():
     results = pd.DataFrame(
-        {"recipe": ["a", "a", "b", "c"], "cost": [2.0, 4.0, 1.0, 9.0], "validation_cost": [1.0, 3.0, 1.5, np.nan]}
+        {"method": ["a", "a", "b", "c"], "cost": [2.0, 4.0, 1.0, 9.0], "validation_cost": [1.0, 3.0, 1.5, np.nan]}
     )
     table = frames.optimism_table(results)
-    assert table["recipe"].tolist() == ["b", "a"]
+    assert table["method"].tolist() == ["b", "a"]
     assert table["gap"].tolist() == [-0.5, 1.0]
     assert table["gap_share"].tolist() == pytest.approx([-0.5, 1 / 3])
     assert frames.optimism_table(results.drop(columns="validation_cost")).empty
@@ -255,7 +255,7 @@ def test_outcome_needs_columns_of_one_length():
 
 def test_report_data_says_what_is_missing():
     summary = pd.DataFrame(
-        {"data": ["a"], "ratio": [1.0], "recipe": ["ce"], "n": [1], "cost": [1.0], "low": [0.0], "high": [2.0]}
+        {"data": ["a"], "ratio": [1.0], "method": ["ce"], "n": [1], "cost": [1.0], "low": [0.0], "high": [2.0]}
     )
     with pytest.raises(ValueError, match=r"needs the columns \['low'\]"):
         ReportData("t", {("a", 1.0): "v"}, {}, summary, summary.drop(columns="low"))

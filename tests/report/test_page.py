@@ -46,7 +46,7 @@ class Parsed(html.parser.HTMLParser):
 
 @pytest.fixture(scope="module")
 def small(made):
-    return made(ratios=(8.0,), rows=30, seeds=2, recipes=["ce", "adacsl-cv"])
+    return made(ratios=(8.0,), rows=30, seeds=2, methods=["ce", "adacsl-cv"])
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +134,7 @@ def test_rendering_twice_gives_the_same_page(small):
 
 
 def test_least_there_can_be_is_a_verdict_and_a_summary(report):
-    rows = report.summary[["data", "ratio", "recipe", "n", "cost", "low", "high"]]
+    rows = report.summary[["data", "ratio", "method", "n", "cost", "low", "high"]]
     bare = ReportData("Bare", {("breast-cancer", 8.0): "Take ce."}, {}, report.results.iloc[:0], rows)
     words = Parsed(render_report(bare)).text
     assert "Take ce." in words

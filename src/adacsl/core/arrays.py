@@ -118,6 +118,30 @@ def as_classes(values: Array, n_classes: int, name: str) -> Array:
     return classes
 
 
+def as_probabilities(values: Array, n_classes: int) -> Array:
+    """Return checked probabilities: those of the positive class, (n,), or of every class, (n, K)."""
+    array = as_array(values, "probabilities")
+    wanted = f"(n, {n_classes})" if n_classes > 2 else "(n,) or (n, 2)"
+    if not ((array.ndim == 1 and n_classes == 2) or (array.ndim == 2 and array.shape[1] == n_classes)):
+        raise ValueError(f"probabilities must have shape {wanted}, got {tuple(array.shape)}")
+    if array.shape[0] == 0:
+        raise ValueError("probabilities are empty: at least one sample is needed")
+    xp = array_namespace(array)
+    if not xp.isdtype(array.dtype, "real floating"):
+        array = xp.astype(array, default_float(xp, array))
+    check_probabilities(array, "probabilities")
+    if array.ndim == 2:
+        _check_rows_sum_to_one(array)
+    return array
+
+
+def _check_rows_sum_to_one(array: Array) -> None:
+    xp = array_namespace(array)
+    off = float(xp.max(xp.abs(xp.sum(xp.astype(array, default_float(xp, array)), axis=1) - 1.0)))
+    if off > 1e-2:
+        raise ValueError(f"each row of probabilities must sum to 1, one is off by {off:.3g}; apply a softmax first")
+
+
 def as_weights(values: Array | None, like: Array, name: str = "sample_weight") -> Array | None:
     """Return non-negative weights where ``like`` lives, in wide floats; None stays None."""
     if values is None:
@@ -140,6 +164,14 @@ def _check_length(array: Array, like: Array, name: str) -> None:
         raise ValueError(f"{name} has {array.shape[0]} entries, expected {like.shape[0]}: one for each sample")
 
 
+def check_same_length(array: Array, other: Array, name: str, other_name: str) -> None:
+    """Raise unless two arrays have an entry for each of the same samples."""
+    if array.shape[0] != other.shape[0]:
+        raise ValueError(
+            f"{name} has {array.shape[0]} entries but {other_name} has {other.shape[0]}: they must belong together"
+        )
+
+
 def move(array: Array, like: Array) -> Array:
     """Bring ``array`` into the library and onto the device of ``like`` (no copy if it is there)."""
     if type(array) is type(like) and device(array) == device(like):
@@ -149,6 +181,13 @@ def move(array: Array, like: Array) -> Array:
     if is_torch_array(like) and isinstance(array, np.ndarray) and not array.flags.writeable:
         array = array.copy()  # torch has no read-only tensors and warns of them
     return array_namespace(like).asarray(array, device=device(like))
+
+
+def as_host(values: Array) -> Any:
+    """Return a float or array as numpy, wherever it lived."""
+    if isinstance(values, float | np.ndarray):
+        return np.asarray(values)
+    return np.asarray(values.cpu() if hasattr(values, "cpu") else values)
 
 
 def default_float(xp: Any, array: Array) -> Any:
@@ -171,6 +210,17 @@ def count_true(mask: Array) -> int:
     """Count exactly, in 64-bit integers."""
     xp = array_namespace(mask)
     return int(xp.count_nonzero(mask))
+
+
+def count_outcomes(true: Array, pred: Array, n_classes: int) -> list[tuple[int, int, int]]:
+    """Return how often each class was called for each: (predicted, actual, count)."""
+    if n_classes > 2:
+        found = array_namespace(true).unique_counts(pred * n_classes + true)
+        pairs = ((int(value), int(count)) for value, count in zip(found[0], found[1], strict=True))
+        return [(value // n_classes, value % n_classes, count) for value, count in pairs]
+    actual, called = true == 1, pred == 1
+    tp, positives, alarms = count_true(actual & called), count_true(actual), count_true(called)
+    return [(0, 0, true.shape[0] - positives - alarms + tp), (0, 1, positives - tp), (1, 0, alarms - tp), (1, 1, tp)]
 
 
 class FloatGrid(NamedTuple):

@@ -83,7 +83,7 @@ def mean_interval(values: Any, weight: Any | None, *, level: float = 0.95, rando
     """Return the mean of single rows' costs (per unit of weight) with its percentile bootstrap interval."""
     sums = values if weight is None else values * weight
     resamples = 1000 if len(values) <= MANY else 200
-    means = _drawn_means(sums, weight, resamples, np.random.default_rng(random_state))
+    means = drawn_means(sums, weight, resamples, np.random.default_rng(random_state))
     low, high = np.quantile(means, ((1.0 - level) / 2.0, (1.0 + level) / 2.0))
     return Interval(float(np.average(values, weights=weight)), float(low), float(high))
 
@@ -95,7 +95,7 @@ def _interval(values: Any, groups: Array | None, level: float, resamples: int, r
         raise ValueError(f"resamples must be at least 100 for a stable interval, got {resamples!r}")
     rng = np.random.default_rng(random_state)
     sums, sizes = (values, None) if groups is None else _sums_by_group(values, groups)
-    means = _drawn_means(sums, sizes, resamples, rng)
+    means = drawn_means(sums, sizes, resamples, rng)
     tail = (1.0 - level) / 2.0
     low, high = np.quantile(means, (tail, 1.0 - tail))
     return Interval(float(values.mean()), float(low), float(high))
@@ -109,7 +109,8 @@ def _sums_by_group(values: Any, groups: Array) -> tuple[Any, Any]:
     return np.bincount(number, weights=values), np.bincount(number).astype(float)
 
 
-def _drawn_means(sums: Any, sizes: Any | None, resamples: int, rng: np.random.Generator) -> Any:
+def drawn_means(sums: Any, sizes: Any | None, resamples: int, rng: np.random.Generator) -> Any:
+    """Return the means of bootstrap draws of values, or of groups with their sums and sizes."""
     n = sums.shape[0]
     if sizes is not None:
         return np.asarray([_ratio_of(rng.integers(0, n, size=n), sums, sizes) for _ in range(resamples)])

@@ -1,7 +1,6 @@
 """The exact cheapest threshold of a set of scores, and the whole curve it is read from.
 
-One sort and prefix sums: calling the k lowest scores negative costs the misses among them plus the false alarms
-among the others. Every cut between two distinct scores is looked at, in O(n log n), on the device of the scores.
+Every cut between two distinct scores is looked at, in O(n log n), on the device of the scores.
 """
 
 from __future__ import annotations
@@ -11,25 +10,22 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array
+from array_api_compat import array_namespace, device
 
-from adacsl.core.arrays import (
-    Array,
-    FloatGrid,
-    as_binary_labels,
-    as_scores,
-    as_vector,
-    as_weights,
-    check_finite,
-    count_true,
-    default_float,
-    dtype_name,
-    move,
-    widen,
-)
+from adacsl.core.arrays import Array, FloatGrid, as_vector, check_finite, count_true, default_float, move, widen
 from adacsl.core.costs import CostMatrix
-
-Ties = Literal["nearest", "lowest"]
+from adacsl.core.cuts import (
+    Cuts,
+    Samples,
+    can_pack,
+    checked,
+    cut_costs,
+    distinct_cuts,
+    rising_order,
+    scores_of,
+    sort_samples,
+    sorted_keys,
+)
 
 TIE_TOLERANCE = 1e-12
 """Costs this close (relative) count as equal: sums of floats differ in the last digits with the order of addition."""
@@ -59,35 +55,6 @@ class CostCurve(NamedTuple):
     costs: Array
     false_negatives: Array
     false_positives: Array
-
-
-class _Cuts(NamedTuple):
-    """Sorted samples and what it costs to call the first k = 0 .. n of them negative."""
-
-    scores: Array  # n, rising
-    missed: Array  # n + 1: false negatives, rising from 0
-    alarmed: Array  # n + 1: false positives, falling to 0
-    base: float  # what the samples cost even when every decision is right
-    squares: Array | None = None  # n + 1: sums of the squared stakes below each cut, where they are asked for
-
-
-class _Optima(NamedTuple):
-    """All equally cheap cuts: their numbers, costs, and the scores next to them."""
-
-    cut: Array
-    costs: Array
-    below: Array
-    above: Array
-
-
-class _Samples(NamedTuple):
-    """Checked input."""
-
-    scores: Array
-    positive: Array
-    costs: CostMatrix
-    weight: Array | None
-    grid: FloatGrid
 
 
 def find_threshold(
@@ -125,11 +92,11 @@ def find_threshold(
     >>> find_threshold([0.1, 0.3, 0.6, 0.8], [0, 1, 0, 1], CostMatrix(fp=1, fn=8))
     Threshold(value=0.29999999999999993, cost=1.0, low=0.1, high=0.3)
     """
-    samples = _check(scores, labels, costs, sample_weight)
+    samples = checked(scores, labels, costs, sample_weight)
     target, caution = check_target(target), check_caution(caution)
-    if candidates is None and not caution and _can_pack(samples):
+    if candidates is None and not caution and can_pack(samples):
         return _best_packed_cut(samples, samples.grid.round(target))
-    cuts = _running_costs(samples, *_sort(samples), squares=caution > 0.0)
+    cuts = cut_costs(samples, *sort_samples(samples), squares=caution > 0.0)
     allowed = _as_candidates(candidates, samples.scores, samples.grid)
     return _search(cuts, samples.grid, target, allowed, caution=caution)
 
@@ -143,10 +110,10 @@ def cost_curve(scores: Array, labels: Array, costs: CostMatrix, *, sample_weight
     >>> curve.costs.tolist()
     [2.0, 1.0, 9.0, 8.0, 16.0]
     """
-    samples = _check(scores, labels, costs, sample_weight)
-    cuts = _running_costs(samples, *_sort(samples))
+    samples = checked(scores, labels, costs, sample_weight)
+    cuts = cut_costs(samples, *sort_samples(samples))
     xp = array_namespace(cuts.scores)
-    distinct = _distinct(cuts.scores)
+    distinct = distinct_cuts(cuts.scores)
     first = xp.asarray([samples.grid.below(float(cuts.scores[0]))], dtype=cuts.scores.dtype, device=device(cuts.scores))
     missed, alarmed = cuts.missed[distinct], cuts.alarmed[distinct]
     return CostCurve(xp.concat((first, cuts.scores))[distinct], missed + alarmed + cuts.base, missed, alarmed)
@@ -161,7 +128,7 @@ def subgroup_thresholds(
     target: float,
     candidates: Array | None = None,
     edges: Sequence[float] | None = None,
-    ties: Ties = "nearest",
+    ties: Literal["nearest", "lowest"] = "nearest",
     sample_weight: Array | None = None,
     caution: float = 0.0,
 ) -> tuple[list[Threshold], list[float]]:
@@ -169,12 +136,12 @@ def subgroup_thresholds(
 
     ``edges`` confines the search of subgroup m to ``[edges[m], edges[m + 1]]``.
     """
-    samples = _check(scores, labels, costs, sample_weight)
+    samples = checked(scores, labels, costs, sample_weight)
     xp = array_namespace(samples.scores)
     numbers = move(as_vector(subgroups, "subgroups"), samples.scores)
     if numbers.shape[0] != samples.scores.shape[0]:
         raise ValueError(f"the partition numbered {numbers.shape[0]} of {samples.scores.shape[0]} samples")
-    order = _order(samples.scores)
+    order = rising_order(samples.scores)
     order = xp.take(order, xp.argsort(xp.take(numbers, order), stable=True))
     found = xp.unique_counts(numbers)
     rank = [int(v) for v in found.values]
@@ -182,7 +149,7 @@ def subgroup_thresholds(
     for number, size in sorted(zip(rank, (int(c) for c in found.counts), strict=True)):
         members = order[start : start + size]
         start += size
-        part = _Samples(
+        part = Samples(
             xp.take(samples.scores, members),
             xp.take(samples.positive, members),
             samples.costs.rows(members),
@@ -190,9 +157,11 @@ def subgroup_thresholds(
             samples.grid,
         )
         span = (0.0, 1.0) if edges is None else (float(edges[number]), float(edges[number + 1]))
-        cuts = _running_costs(part, part.scores, part.positive, None, squares=caution > 0.0)
+        cuts = cut_costs(part, part.scores, part.positive, None, squares=caution > 0.0)
         allowed = _as_candidates(candidates, part.scores, part.grid)
-        results.append(_search(cuts, samples.grid, target, allowed, span=span, ties=ties, caution=caution))
+        results.append(
+            _search(cuts, samples.grid, target, allowed, span=span, lowest=ties == "lowest", caution=caution)
+        )
         sizes.append(float(size) if part.weight is None else float(xp.sum(part.weight)))
     return results, sizes
 
@@ -211,183 +180,37 @@ def check_caution(caution: float) -> float:
     return float(caution)
 
 
-def _check(scores: Array, labels: Array, costs: CostMatrix, sample_weight: Array | None) -> _Samples:
-    if not isinstance(costs, CostMatrix):
-        raise TypeError(f"costs must be a CostMatrix such as CostMatrix(fp=1, fn=8), got {costs!r}")
-    if costs.n_classes != 2:
-        raise ValueError(f"a threshold belongs to two classes, but the cost matrix has {costs.n_classes}")
-    checked = as_scores(scores)
-    positive = as_binary_labels(labels, checked)
-    costs._check_instances(checked.shape[0])
-    return _Samples(widen(checked), positive, costs, as_weights(sample_weight, checked), FloatGrid.of(checked))
-
-
-# sorting
-
-
-def _sort(samples: _Samples) -> tuple[Array, Array, Array | None]:
-    """Return sorted scores, their labels, and the order (None where nothing else has to be brought along)."""
-    if _can_pack(samples):
-        keys = _sorted_keys(samples.scores, samples.positive)
-        xp = array_namespace(keys)
-        return _scores_of(keys, samples.scores), xp.astype(keys & 1, xp.bool), None
-    order = _order(samples.scores)
-    xp = array_namespace(order)
-    return xp.take(samples.scores, order), xp.take(samples.positive, order), order
-
-
-def _can_pack(samples: _Samples) -> bool:
-    """Tell whether score and label are all there is to a sample, and fit into one integer."""
-    known = is_numpy_array(samples.scores) or is_torch_array(samples.scores)
-    plain = samples.weight is None and samples.costs.n_instances is None
-    return known and plain and dtype_name(samples.scores) in ("float32", "float64")
-
-
-def _sorted_keys(scores: Array, positive: Array) -> Array:
-    """Sort scores with their labels as plain integers, far faster than an argsort.
-
-    The bits of a float in [0, 1] read as an integer rise with it and leave the two top bits free. Doubled, less one for
-    a positive, they hold both; among equal scores the positives come first.
-    """
-    xp = array_namespace(scores)
-    keys = scores.view(xp.int32 if dtype_name(scores) == "float32" else xp.int64) << 1  # drops the sign of -0.0
-    keys -= positive.view(xp.uint8)
-    if is_numpy_array(keys):
-        keys.sort()
-        return keys
-    return xp.sort(keys)
-
-
-def _scores_of(keys: Array, like: Array) -> Array:
-    return ((keys + 1) >> 1).view(like.dtype)
-
-
-def _order(scores: Array) -> Array:
-    """Return the positions of the scores in rising order."""
-    n = scores.shape[0]
-    if is_numpy_array(scores) and scores.dtype == np.float32 and n < 2**32:
-        # score and position in one 64-bit integer: numpy sorts those several times faster than it argsorts
-        keys = (scores + np.float32(0)).view(np.int32).astype(np.int64)
-        keys <<= 32
-        keys |= np.arange(n)
-        keys.sort()
-        keys &= 0xFFFFFFFF
-        return keys
-    return array_namespace(scores).argsort(scores, stable=False)
-
-
-# costs of all cuts
-
-
-def _running_costs(
-    samples: _Samples, scores: Array, positive: Array, order: Array | None, *, squares: bool = False
-) -> _Cuts:
-    fp, fn = samples.costs.fp - samples.costs.tn, samples.costs.fn - samples.costs.tp
-    if samples.weight is None and isinstance(fp, float) and isinstance(fn, float):
-        return _running_counts(scores, positive, samples.costs, squares=squares)
-    xp = array_namespace(scores)
-    # one signed number per sample, so that one gather brings everything into order
-    stake = xp.where(samples.positive, _price(fn, scores), -_price(fp, scores))
-    if samples.weight is not None:
-        stake = stake * samples.weight
-    if order is not None:
-        stake = xp.take(stake, order)
-    zero = xp.zeros((1,), dtype=stake.dtype, device=device(stake))
-    missed = _sums_before(xp.maximum(stake, zero))
-    # summed from the other end rather than subtracted from the total: no digits cancel
-    alarmed = xp.flip(_sums_before(xp.flip(xp.maximum(-stake, zero))))
-    return _Cuts(scores, missed, alarmed, _unavoidable_cost(samples), _sums_before(stake * stake) if squares else None)
-
-
-def _running_counts(scores: Array, positive: Array, costs: CostMatrix, *, squares: bool = False) -> _Cuts:
-    xp = array_namespace(scores)
-    kind = default_float(xp, scores)
-    n = scores.shape[0]
-    counter = xp.int32 if n < 2**31 - 1 else xp.int64
-    misses = _sums_before(xp.astype(positive, counter))
-    positives = int(misses[-1])
-    # of the n - k samples above cut k, all but the remaining positives are false alarms
-    alarms = misses + xp.arange(n - positives, -positives - 1, -1, dtype=counter, device=device(scores))
-    missed, alarmed = xp.astype(misses, kind), xp.astype(alarms, kind)
-    missed *= costs.fn - costs.tp
-    alarmed *= costs.fp - costs.tn
-    sums = None
-    if squares:
-        sums = missed * (costs.fn - costs.tp) + (alarmed[0] - alarmed) * (costs.fp - costs.tn)
-    return _Cuts(scores, missed, alarmed, costs.tp * positives + costs.tn * (n - positives), sums)
-
-
-def _sums_before(values: Array) -> Array:
-    """Return the sums of the first 0, 1, ..., n values, in the values' own type."""
-    if is_numpy_array(values):
-        sums = np.empty(values.shape[0] + 1, dtype=values.dtype)
-        sums[0] = 0
-        np.cumsum(values, out=sums[1:])
-        return sums
-    if is_torch_array(values):
-        out = values.new_zeros(values.shape[0] + 1)
-        array_namespace(values).cumsum(values, 0, dtype=values.dtype, out=out[1:])
-        return out
-    return array_namespace(values).cumulative_sum(values, dtype=values.dtype, include_initial=True)
-
-
-def _unavoidable_cost(samples: _Samples) -> float:
-    xp = array_namespace(samples.scores)
-    tp, tn = samples.costs.tp, samples.costs.tn
-    if isinstance(tp, float) and tp == 0.0 and isinstance(tn, float) and tn == 0.0:
-        return 0.0
-    right = xp.where(samples.positive, _price(tp, samples.scores), _price(tn, samples.scores))
-    return float(xp.sum(right if samples.weight is None else right * samples.weight))
-
-
-def _price(cell: Any, like: Array) -> Array:
-    """Return a price as a wide array (of one or of n numbers) where ``like`` lives."""
-    xp = array_namespace(like)
-    kind = default_float(xp, like)
-    if isinstance(cell, float):
-        return xp.asarray([cell], dtype=kind, device=device(like))
-    return xp.astype(move(cell, like), kind, copy=False)
-
-
-def _distinct(scores: Array) -> Array:
-    """Return which of the n + 1 cuts fall between two different scores (or at an end)."""
-    xp = array_namespace(scores)
-    end = xp.ones((1,), dtype=xp.bool, device=device(scores))
-    return xp.concat((end, scores[1:] != scores[:-1], end))
-
-
 # choosing among the cuts
 
 
 def _search(
-    cuts: _Cuts,
+    cuts: Cuts,
     grid: FloatGrid,
     target: float,
     candidates: Array | None,
     *,
     span: tuple[float, float] = (0.0, 1.0),
-    ties: Ties = "nearest",
+    lowest: bool = False,
     caution: float = 0.0,
 ) -> Threshold:
     goal = grid.round(target)
     span = (grid.round(span[0]), grid.round(span[1]))
     if candidates is not None:
-        return _best_candidate(cuts, goal, candidates, span, ties, caution)
-    goal = span[0] if ties == "lowest" else min(max(goal, span[0]), span[1])
+        return _best_candidate(cuts, goal, candidates, span, caution, lowest=lowest)
+    goal = span[0] if lowest else min(max(goal, span[0]), span[1])
     return _best_cut(cuts, grid, goal, span, caution)
 
 
-def _best_cut(cuts: _Cuts, grid: FloatGrid, goal: float, span: tuple[float, float], caution: float) -> Threshold:
+def _best_cut(cuts: Cuts, grid: FloatGrid, goal: float, span: tuple[float, float], caution: float) -> Threshold:
     xp = array_namespace(cuts.scores)
     costs = cuts.missed + cuts.alarmed
-    costs[~_distinct(cuts.scores)] = xp.inf
+    costs[~distinct_cuts(cuts.scores)] = xp.inf
     optimal = xp.nonzero(costs <= xp.min(costs) * (1.0 + TIE_TOLERANCE))[0]
     if caution and cuts.squares is not None:
         own = count_true(cuts.scores <= goal)  # the cut that deciding at the goal makes
         optimal = _nearly_optimal(costs, cuts.squares, optimal, own, caution)
-    below, above = _neighbours(cuts.scores, optimal)
-    found = _Optima(optimal, xp.take(costs, optimal), below, above)
-    return _choose(found, cuts.scores.shape[0], cuts.base, grid, goal, span)
+    low, high = _intervals(optimal, *_neighbours(cuts.scores, optimal), cuts.scores.shape[0], costs.dtype, span[0])
+    return _choose(xp.take(costs, optimal), low, high, cuts.base, grid, goal, span)
 
 
 def _nearly_optimal(costs: Array, squares: Array, optimal: Array, own: int, caution: float) -> Array:
@@ -404,13 +227,13 @@ def _nearly_optimal(costs: Array, squares: Array, optimal: Array, own: int, caut
     return low + xp.nonzero((excess <= caution * error) | (excess <= 0.0))[0]
 
 
-def _best_packed_cut(samples: _Samples, goal: float) -> Threshold:
+def _best_packed_cut(samples: Samples, goal: float) -> Threshold:
     """Find the cheapest cut of class-wide costs in as few passes over the samples as possible.
 
     Calling one more negative negative always saves something, so a cheapest cut lies just below a positive or above
     everything: cut number j of these misses j positives, and only their positions are needed.
     """
-    keys = _sorted_keys(samples.scores, samples.positive)
+    keys = sorted_keys(samples.scores, samples.positive)
     xp = array_namespace(keys)
     costs, n = samples.costs, keys.shape[0]
     cut = xp.concat((xp.nonzero(keys & 1)[0], xp.full((1,), n, dtype=xp.int64, device=device(keys))))
@@ -423,12 +246,12 @@ def _best_packed_cut(samples: _Samples, goal: float) -> Threshold:
     optimal = xp.nonzero(total <= xp.min(total) * (1.0 + TIE_TOLERANCE))[0]
     cut, total = xp.take(cut, optimal), xp.take(total, optimal)
     below, above = _neighbours(keys, cut)
-    below, above = _scores_of(below, samples.scores), _scores_of(above, samples.scores)
+    below, above = scores_of(below, samples.scores), scores_of(above, samples.scores)
     # no cut divides equal scores (positives come first among them, so it is no cheaper, but may count as a tie)
     real = (cut == 0) | (cut == n) | (below != above)
-    found = _Optima(cut[real], total[real], below[real], above[real])
+    low, high = _intervals(cut[real], below[real], above[real], n, total.dtype, 0.0)
     base = costs.tp * positives + costs.tn * (n - positives)
-    return _choose(found, n, base, samples.grid, goal, (0.0, 1.0))
+    return _choose(total[real], low, high, base, samples.grid, goal, (0.0, 1.0))
 
 
 def _neighbours(rising: Array, cut: Array) -> tuple[Array, Array]:
@@ -438,19 +261,23 @@ def _neighbours(rising: Array, cut: Array) -> tuple[Array, Array]:
     return xp.take(rising, cut - xp.astype(lower, cut.dtype)), xp.take(rising, cut - xp.astype(upper, cut.dtype))
 
 
-def _choose(found: _Optima, n: int, base: float, grid: FloatGrid, goal: float, span: tuple[float, float]) -> Threshold:
-    """Take the point nearest ``goal`` of all equally cheap thresholds."""
-    xp = array_namespace(found.costs)
-    kind = found.costs.dtype
-    # thresholds from low up to (not including) high call the same samples negative
-    low = xp.where(found.cut == 0, span[0], xp.astype(found.below, kind))
-    high = xp.where(found.cut == n, xp.inf, xp.astype(found.above, kind))
+def _intervals(cut: Array, below: Array, above: Array, n: int, kind: Any, start: float) -> tuple[Array, Array]:
+    """Return where the thresholds of each cut begin and end: from low up to (not including) high they decide alike."""
+    xp = array_namespace(cut)
+    low = xp.where(cut == 0, start, xp.astype(below, kind))
+    return low, xp.where(cut == n, xp.inf, xp.astype(above, kind))
+
+
+def _choose(
+    costs: Array, low: Array, high: Array, base: float, grid: FloatGrid, goal: float, span: tuple[float, float]
+) -> Threshold:
+    """Take the point nearest ``goal`` of all equally cheap thresholds: intervals ``[low, high)`` with their costs."""
     nearest = _nearest_interval(low, high, goal)
     first, last = _joined_interval(low, high, nearest)
     value = _point_of(float(low[nearest]), float(high[nearest]), goal, grid)
     return Threshold(
         value,
-        float(found.costs[nearest]) + base,
+        float(costs[nearest]) + base,
         min(float(low[first]), value),
         min(float(high[last]), span[1]),
     )
@@ -485,7 +312,7 @@ def _joined_interval(low: Array, high: Array, nearest: int) -> tuple[int, int]:
 
 
 def _best_candidate(
-    cuts: _Cuts, goal: float, candidates: Array, span: tuple[float, float], ties: Ties, caution: float
+    cuts: Cuts, goal: float, candidates: Array, span: tuple[float, float], caution: float, *, lowest: bool
 ) -> Threshold:
     xp = array_namespace(cuts.scores)
     allowed = candidates[(candidates >= span[0]) & (candidates <= span[1])]
@@ -498,7 +325,7 @@ def _best_candidate(
         own = int(xp.argmin(xp.abs(allowed - goal)))
         optimal = _nearly_optimal(costs, xp.take(cuts.squares, cut), optimal, own, caution)
     distance = xp.abs(xp.take(allowed, optimal) - goal)
-    chosen = 0 if ties == "lowest" else int(xp.argmin(distance))
+    chosen = 0 if lowest else int(xp.argmin(distance))
     # neighbours on the grid that are as cheap belong to one interval
     first, last = _joined_interval(optimal, optimal + 1, chosen)
     value, low, high = (float(allowed[int(optimal[k])]) for k in (chosen, first, last))
@@ -524,7 +351,6 @@ def paper_grid() -> Array:
 __all__ = [
     "CostCurve",
     "Threshold",
-    "Ties",
     "check_caution",
     "check_target",
     "cost_curve",

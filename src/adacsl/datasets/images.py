@@ -155,6 +155,17 @@ def _channels_first(array: Pixels) -> Pixels:
     return images[:, :3] if images.shape[1] == 4 else images
 
 
+def resize(pixels: torch.Tensor, size: int, *, batch: int = 512) -> torch.Tensor:
+    """Return N x H x W x C bytes as N x size x size x C bytes: bilinear with antialiasing, as Pillow resizes."""
+    parts = []
+    for part in torch.split(pixels, batch):
+        small = torch.nn.functional.interpolate(
+            part.permute(0, 3, 1, 2).float(), size=(size, size), mode="bilinear", antialias=True, align_corners=False
+        )
+        parts.append(small.round_().clamp_(0, 255).to(torch.uint8).permute(0, 2, 3, 1).contiguous())
+    return torch.cat(parts)
+
+
 def _resized(pixels: Pixels, size: tuple[int, int] | None) -> Pixels:
     if size is None or pixels.shape[2:] == size:
         return pixels

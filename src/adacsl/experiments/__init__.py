@@ -1,1 +1,1 @@
-"""Which method is cheapest on this data, and how sure is that: recipes, runner, statistics, comparison."""
+"""Which method is cheapest on this data, and how sure is that: methods, runner, statistics, comparison."""

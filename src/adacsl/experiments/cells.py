@@ -1,4 +1,4 @@
-"""A cell of a comparison: one data set, cost ratio, recipe and seed; and what came out of it."""
+"""A cell of a comparison: one data set, cost ratio, method and seed; and what came out of it."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ class Cell(NamedTuple):
 
     data: str
     ratio: float  # how many false positives one false negative is worth (means, where rows have their own costs)
-    recipe: str
+    method: str
     seed: int
 
     def __str__(self) -> str:
-        return f"{self.data}, ratio {self.ratio:g}, {self.recipe}, seed {self.seed}"
+        return f"{self.data}, ratio {self.ratio:g}, {self.method}, seed {self.seed}"
 
 
 @dataclass(frozen=True)
 class CellResult:
-    """What a recipe did on the test rows of one split.
+    """What a method did on the test rows of one split.
 
     ``metrics`` always has: cost (mean per test row), total_cost, normalized_cost, savings, accuracy, tp, fp, fn, tn,
     n_train (rows that were not test), n_test; where they make sense also validation_cost (of the chosen epoch: how

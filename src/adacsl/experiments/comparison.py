@@ -47,7 +47,7 @@ class Comparison:
     """What a comparison found: ``print(comparison.verdict)``, ``comparison.table``, ``comparison.report(path)``."""
 
     results: pd.DataFrame
-    """One row per cell: data, ratio, recipe, seed, cost and what lies behind it."""
+    """One row per cell: data, ratio, method, seed, cost and what lies behind it."""
     failures: pd.DataFrame
     """One row per cell without a result, with its error."""
     facts: Mapping[str, Any]
@@ -98,16 +98,16 @@ class Comparison:
 
     @property
     def _simplest_first(self) -> list[str]:
-        return list(dict.fromkeys([*RECIPES, *self.results["recipe"]]))
+        return list(dict.fromkeys([*RECIPES, *self.results["method"]]))
 
     # what is behind it
 
-    def outcome(self, recipe: str, *, data: str | None = None, ratio: float | None = None) -> Outcome:
+    def outcome(self, method: str, *, data: str | None = None, ratio: float | None = None) -> Outcome:
         """Return the test rows of a method with scores, decisions and prices, all seeds together."""
         data, ratio = self._view(data, ratio)
-        mine = [cell for cell in sorted(self.cells) if (cell.data, cell.ratio, cell.recipe) == (data, ratio, recipe)]
+        mine = [cell for cell in sorted(self.cells) if (cell.data, cell.ratio, cell.method) == (data, ratio, method)]
         if not mine:
-            raise ValueError(f"there is no result of {recipe!r} on {data!r} at ratio {ratio:g}")
+            raise ValueError(f"there is no result of {method!r} on {data!r} at ratio {ratio:g}")
         parts = [(self.cells[cell], self.splits[cell.data, cell.seed]) for cell in mine]
         prices = [scale_misses(split.costs, ratio / self._own_ratio(data)) for _, split in parts]
         sizes = [len(split.labels) for _, split in parts]
@@ -121,13 +121,13 @@ class Comparison:
             threshold=thresholds.pop() if len(thresholds) == 1 else None,
         )
 
-    def history(self, recipe: str, *, data: str | None = None, ratio: float | None = None) -> pd.DataFrame:
+    def history(self, method: str, *, data: str | None = None, ratio: float | None = None) -> pd.DataFrame:
         """Return lambda, T_actual and costs by epoch, of all seeds."""
         data, ratio = self._view(data, ratio)
         rows = [
             {"seed": cell.seed} | step
             for cell, result in sorted(self.cells.items())
-            if (cell.data, cell.ratio, cell.recipe) == (data, ratio, recipe)
+            if (cell.data, cell.ratio, cell.method) == (data, ratio, method)
             for step in result.history
         ]
         return pd.DataFrame(rows)
@@ -158,11 +158,11 @@ class Comparison:
         own = self.results[self.results["data"] == name]
         return figures.ratio_figure(frames.ratio_table(own))
 
-    def plot_threshold(self, recipe: str | None = None, *, data: str | None = None, ratio: float | None = None) -> Any:
+    def plot_threshold(self, method: str | None = None, *, data: str | None = None, ratio: float | None = None) -> Any:
         """Draw the cost of every threshold, the chosen and the cheapest one."""
         from adacsl.report import figures  # noqa: PLC0415  plotly only for those who look
 
-        outcome = self.outcome(self._named(recipe, data, ratio), data=data, ratio=ratio)
+        outcome = self.outcome(self._named(method, data, ratio), data=data, ratio=ratio)
         return figures.threshold_figure(frames.threshold_curve(outcome), frames.threshold_points(outcome))
 
     def plot_lambda(self, *, data: str | None = None, ratio: float | None = None) -> Any:
@@ -177,11 +177,11 @@ class Comparison:
 
         return figures.history_figure(frames.epoch_table(self._histories(self._view(data, ratio))))
 
-    def plot_calibration(self, *recipes: str, data: str | None = None, ratio: float | None = None) -> Any:
+    def plot_calibration(self, *methods: str, data: str | None = None, ratio: float | None = None) -> Any:
         """Draw how often what was predicted came true."""
         from adacsl.report import figures  # noqa: PLC0415  plotly only for those who look
 
-        return figures.calibration_figure(frames.calibration_table(self._outcomes(recipes, data, ratio)))
+        return figures.calibration_figure(frames.calibration_table(self._outcomes(methods, data, ratio)))
 
     def plot_ranks(self) -> Any:
         """Draw average ranks over the data sets with the critical difference."""
@@ -192,8 +192,8 @@ class Comparison:
             raise ValueError(f"there are no ranks to draw: {self.ranks.reason or 'one data set only'}")
         return figures.rank_figure(table)
 
-    def _named(self, recipe: str | None, data: str | None, ratio: float | None) -> str:
-        return recipe or self._recommended(self._view(data, ratio))
+    def _named(self, method: str | None, data: str | None, ratio: float | None) -> str:
+        return method or self._recommended(self._view(data, ratio))
 
     def _recommended(self, view: tuple[str, float]) -> str:
         verdict = self.verdicts[view]
@@ -202,14 +202,14 @@ class Comparison:
     def _block(self, view: tuple[str, float]) -> pd.DataFrame:
         return self.table[(self.table["data"] == view[0]) & (self.table["ratio"] == view[1])]
 
-    def _outcomes(self, recipes: Sequence[str], data: str | None, ratio: float | None) -> dict[str, Outcome]:
+    def _outcomes(self, methods: Sequence[str], data: str | None, ratio: float | None) -> dict[str, Outcome]:
         view = self._view(data, ratio)
-        names = recipes or [self._recommended(view)]
+        names = methods or [self._recommended(view)]
         return {name: self.outcome(name, data=view[0], ratio=view[1]) for name in names}
 
     def _histories(self, view: tuple[str, float]) -> dict[tuple[str, int], list[dict[str, Any]]]:
         return {
-            (cell.recipe, cell.seed): result.history
+            (cell.method, cell.seed): result.history
             for cell, result in sorted(self.cells.items())
             if (cell.data, cell.ratio) == view and result.history
         }
@@ -235,9 +235,9 @@ class Comparison:
         """Return everything the page shows."""
         views = list(self.verdicts)
         outcomes = {
-            (*view, recipe): self.outcome(recipe, data=view[0], ratio=view[1])
+            (*view, method): self.outcome(method, data=view[0], ratio=view[1])
             for view in views
-            for recipe in self._block(view)["recipe"]
+            for method in self._block(view)["method"]
         }
         names = [data for data, _ in views]
         classes = {tuple(self.facts["data"][name]["classes"]) for name in names}
@@ -250,14 +250,14 @@ class Comparison:
             ranks=self._rank_table(),
             outcomes=outcomes,
             histories={
-                (cell.data, cell.ratio, cell.recipe, cell.seed): result.history
+                (cell.data, cell.ratio, cell.method, cell.seed): result.history
                 for cell, result in self.cells.items()
                 if result.history
             },
             classes=classes.pop() if len(classes) == 1 else ("negative", "positive"),
             recommended={view: self._recommended(view) for view in views},
             overall=str(self.overall) if len(set(names)) > 1 else "",
-            titles={name: recipe.title for name, recipe in RECIPES.items()} | dict(self.titles),
+            titles={name: method.title for name, method in RECIPES.items()} | dict(self.titles),
         )
 
     def _facts_in_words(self) -> dict[str, str]:
@@ -287,7 +287,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """Show the verdict and the table in a notebook."""
-        columns = ["data", "ratio", "recipe", "n", "mean", "low", "high", "normalized_cost", "savings", "standing"]
+        columns = ["data", "ratio", "method", "n", "mean", "low", "high", "normalized_cost", "savings", "standing"]
         table = self.table[columns].to_html(index=False, float_format="{:.3f}".format)
         lines = "<br>".join(html.escape(line) for line in self.verdict.splitlines())
         return f"<p><strong>{lines}</strong></p>{table}"
@@ -340,7 +340,7 @@ def compare(
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> found = compare(X, 1 - y, CostMatrix(fp=1, fn=8), methods=["ce", "gbm-bayes"], seeds=2, workers=1,
     ...                 epochs=2, progress=False)
-    >>> sorted(found.table["recipe"])
+    >>> sorted(found.table["method"])
     ['ce', 'gbm-bayes']
     """
     task = make_task(X, y, costs, positive=positive, groups=groups, name=name)
@@ -405,13 +405,13 @@ def compare_tasks(
         raise TypeError(f"compare has no option {unknown[0]!r}; those of the protocol are {', '.join(known)}")
     conditions = Protocol(**protocol)
     methods = None if methods is None else [methods] if isinstance(methods, str) else list(methods)
-    recipes = {task.name: choose_recipes(methods, images=task.images) for task in tasks}
+    chosen = {task.name: choose_recipes(methods, images=task.images) for task in tasks}
     at = {task.name: choose_ratios(task.costs, ratios) for task in tasks}
     numbers = list(range(seeds)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
     if not numbers or len(set(numbers)) != len(numbers):
         raise ValueError(f"seeds must be a number of splits from 1, or different numbers, got {seeds!r}")
-    titles = {recipe.name: recipe.title for chosen in recipes.values() for recipe in chosen.values()}
-    jobs = plan_jobs(tasks, recipes, at, numbers, conditions)
+    titles = {method.name: method.title for some in chosen.values() for method in some.values()}
+    jobs = plan_jobs(tasks, chosen, at, numbers, conditions)
     with tempfile.TemporaryDirectory(prefix="adacsl-") as scratch:
         place = Path(folder) if folder is not None else Path(scratch) / "run"
         with Store.open(place, _identity(tasks, conditions)) as store:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from adacsl import __version__
 from adacsl.durable import decode, encode, place_file, replace_file
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 TAIL = re.compile(rb'"sha256": "([0-9a-f]{64})"\n}\n')
 TAIL_LENGTH = 79
 DTYPES = ("<f4", "<f8", "<i8", "|i1")
@@ -59,7 +59,7 @@ def read_document(path: Path, kind: str) -> dict[str, Any]:
     DamagedError
         It is not what was written, or not of this kind.
     StoreError
-        It cannot be read, or was written by a newer adacsl.
+        It cannot be read, or was written by an older or newer adacsl.
     """
     try:
         content = path.read_bytes()
@@ -80,10 +80,10 @@ def read_document(path: Path, kind: str) -> dict[str, Any]:
 def _check_version(path: Path, version: Any) -> None:
     if not isinstance(version, int) or version < 1:
         raise DamagedError(f"schema_version is {str(version)[:20]}")
-    if version > SCHEMA_VERSION:
+    if version != SCHEMA_VERSION:
+        remedy = "update adacsl" if version > SCHEMA_VERSION else "choose another --out"
         raise StoreError(
-            f"{path} has schema version {version}; adacsl {__version__} reads up to version {SCHEMA_VERSION}: "
-            "update adacsl"
+            f"{path} has schema version {version}; adacsl {__version__} reads version {SCHEMA_VERSION}: {remedy}"
         )
 
 

@@ -15,14 +15,14 @@ import signal
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from adacsl.experiments.cells import Cell
+from adacsl.experiments.cells import Cell, CellResult
 from adacsl.experiments.documents import StoreError, as_store_error
-from adacsl.experiments.pools import Report, Ticket, Work, outcomes
+from adacsl.experiments.pools import Job, Report, outcomes
 from adacsl.experiments.store import Failure, Store
 from adacsl.extras import requires
 
@@ -45,13 +45,6 @@ def cores() -> int:
     return int(joblib.cpu_count())
 
 
-class Answer(NamedTuple):
-    """What a worker sends back; the results themselves are on the disk already."""
-
-    saved: dict[Cell, dict[str, float]]
-    failure: Failure | None
-
-
 class JoblibPool:
     """Worker processes that write their results themselves.
 
@@ -63,12 +56,12 @@ class JoblibPool:
         How many processes; each gets its share of the cores for its threads.
     """
 
-    def __init__(self, work: Work, shared: Any, store: Store, *, workers: int) -> None:
+    def __init__(self, work: Callable[..., Iterator[CellResult]], shared: Any, store: Store, *, workers: int) -> None:
         self._store = store
         self._workers = workers
         self._parcel = store.folder / f".shared-{uuid.uuid4().hex}.draft"
         self._idle: list[ProcessPoolExecutor] = []
-        self._busy: dict[Future[Answer], tuple[ProcessPoolExecutor, Ticket]] = {}
+        self._busy: dict[Future[Any], tuple[ProcessPoolExecutor, Job]] = {}
         try:
             with as_store_error(self._parcel):
                 _pack(self._parcel, (work, shared))
@@ -80,28 +73,28 @@ class JoblibPool:
         """Tell whether a worker is free."""
         return len(self._busy) < self._workers
 
-    def submit(self, ticket: Ticket) -> None:
-        """Give a ticket to a free worker, or to a new one."""
+    def submit(self, job: Job) -> None:
+        """Give a job to a free worker, or to a new one."""
         executor = self._idle.pop() if self._idle else self._start()
-        future = executor.submit(_do, str(self._store.folder), str(self._parcel), ticket.payload, ticket.cells)
-        self._busy[future] = executor, ticket
+        future = executor.submit(_do, str(self._store.folder), str(self._parcel), job.payload, job.cells)
+        self._busy[future] = executor, job
 
     def wait(self, seconds: float | None = None) -> Iterator[Report]:
         """Wait until a worker is through, or dead, or the time is over."""
         for future in wait(self._busy, seconds, return_when=FIRST_COMPLETED).done:
-            executor, ticket = self._busy.pop(future)
+            executor, job = self._busy.pop(future)
             error = future.exception()
             if isinstance(error, StoreError):
                 raise error
             if isinstance(error, BrokenProcessPool):
                 executor.shutdown(wait=True, kill_workers=True)
-                yield Report(ticket, self._saved(ticket), _obituary(error))
+                yield Report(job, self._saved(job), _obituary(error))
                 continue
             self._idle.append(executor)
             if error is not None:  # the job could not even be sent
-                yield Report(ticket, self._saved(ticket), Failure.of(error))
+                yield Report(job, self._saved(job), Failure.of(error))
                 continue
-            yield Report(ticket, *future.result())
+            yield Report(job, *future.result())
 
     def close(self, *, kill: bool) -> None:
         """End the workers."""
@@ -122,8 +115,8 @@ class JoblibPool:
             env={name: str(_threads(name, share)) for name in THREAD_VARIABLES},
         )
 
-    def _saved(self, ticket: Ticket) -> dict[Cell, dict[str, float]]:
-        return {cell: self._store.read(cell).metrics for cell in ticket.cells if self._store.has(cell)}
+    def _saved(self, job: Job) -> dict[Cell, dict[str, float]]:
+        return {cell: self._store.read(cell).metrics for cell in job.cells if self._store.has(cell)}
 
 
 def _threads(name: str, share: int) -> int:
@@ -163,19 +156,22 @@ def _attached(folder: str) -> Store:
 
 
 @functools.cache
-def _unpacked(parcel: str) -> tuple[Work, Any]:
-    content: tuple[Work, Any] = _unpack(Path(parcel))
+def _unpacked(parcel: str) -> tuple[Callable[..., Iterator[CellResult]], Any]:
+    content: tuple[Callable[..., Iterator[CellResult]], Any] = _unpack(Path(parcel))
     return content
 
 
-def _do(folder: str, parcel: str, payload: Any, cells: tuple[Cell, ...]) -> Answer:
+def _do(
+    folder: str, parcel: str, payload: Any, cells: tuple[Cell, ...]
+) -> tuple[dict[Cell, dict[str, float]], Failure | None]:
+    """Return the metrics of what is now on the disk, and why there is no more."""
     store, (work, shared) = _attached(folder), _unpacked(parcel)
     saved: dict[Cell, dict[str, float]] = {}
     for outcome in outcomes(work, shared, payload, cells, save=store.write):
         if isinstance(outcome, Failure):
-            return Answer(saved, outcome)
+            return saved, outcome
         saved[outcome.cell] = outcome.metrics
-    return Answer(saved, None)
+    return saved, None
 
 
 # parcels: a pickle whose large buffers lie in a file beside it, to be mapped

@@ -94,7 +94,7 @@ def run_work(
     fits: dict[Any, tuple[Fit, list[Use]]] = {}
     constants: list[Use] = []
     for cell in cells:
-        recipe = recipes[cell.recipe]
+        recipe = recipes[cell.method]
         use = Use.of(recipe, cell)
         if recipe.learner == "net":
             plan.setdefault(Training.of(recipe, cell.ratio), []).append(use)

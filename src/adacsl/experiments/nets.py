@@ -665,7 +665,7 @@ def _take_up(watches: Sequence[_Watch], part: dict[str, Any]) -> bool:
 
 
 def _name(use: Use) -> str:
-    return f"{use.cell.recipe} {use.cell.ratio!r} {use.decide} {use.select}"
+    return f"{use.cell.method} {use.cell.ratio!r} {use.decide} {use.select}"
 
 
 def _watch_all(use: Use, training: Training, nets: Sequence[_Net], task: Task, split: Split) -> list[_Watch]:

@@ -53,7 +53,7 @@ def summary(rows: Sequence[Row]) -> pd.DataFrame:
     tables = []
     for view, block in cast("Any", frame.groupby(VIEW, sort=False)):
         table = summarise(_as_results(block), measure="normalized_cost").astype({"ratio": int})
-        table = table.rename(columns={"ratio": "k", "recipe": "method"})
+        table = table.rename(columns={"ratio": "k"})
         more = block.groupby(["k", "method"])[["cost", "accuracy"]].mean()
         about = dict(zip(VIEW, view, strict=True))
         tables.append(table.drop(columns=["data"]).join(more, on=["k", "method"]).assign(**about))
@@ -62,7 +62,7 @@ def summary(rows: Sequence[Row]) -> pd.DataFrame:
 
 
 def _as_results(block: pd.DataFrame) -> pd.DataFrame:
-    renamed = block.rename(columns={"dataset": "data", "k": "ratio", "method": "recipe"})
+    renamed = block.rename(columns={"dataset": "data", "k": "ratio"})
     return renamed.assign(n_train=REST, n_test=TEST)
 
 
@@ -117,7 +117,7 @@ def _judge(block: pd.DataFrame, champion: str, about: tuple[str, str, str, str, 
     else:
         verdict = "confirmed" if (others["standing"] == "clearly worse").all() else "not confirmed"
     percent, low, high, p = (float(nearest[name]) for name in ("percent", "percent_low", "percent_high", "p"))
-    return Claim(*about, verdict, str(nearest["recipe"]), percent, low, high, p)
+    return Claim(*about, verdict, str(nearest["method"]), percent, low, high, p)
 
 
 # tables
@@ -257,7 +257,7 @@ def _against_reference(results: Sequence[Row], reference: str = "adacsl") -> dic
         return {}
     others = pairwise(_as_results(means), reference, measure="normalized_cost")
     some = others.assign(percent_low=others["percent_low"].where(others["pairs"] > FEW))
-    numbers = zip(some["recipe"], some["percent"], some["percent_low"], some["percent_high"], strict=True)
+    numbers = zip(some["method"], some["percent"], some["percent_low"], some["percent_high"], strict=True)
     return {str(method): _per_cent(*three) for method, *three in numbers}
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from adacsl.experiments.documents import DamagedError, StoreError, document, put, read_document
-from adacsl.experiments.store import file_name
+from adacsl.experiments.run_folder import file_name
 
 
 class Place(NamedTuple):

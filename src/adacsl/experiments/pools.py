@@ -4,30 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from adacsl.experiments.cells import Cell, CellResult
 from adacsl.experiments.documents import StoreError
 from adacsl.experiments.provenance import now, stamped
 from adacsl.experiments.store import Failure, Store
 
-Work: TypeAlias = Callable[[Any, Any, tuple[Cell, ...]], Iterator[CellResult]]
-"""``work(shared, payload, cells)`` yields the result of each of these cells, in any order."""
 
-
-class Job(NamedTuple):
-    """Cells that one training serves."""
+@dataclass
+class Job:
+    """Cells that one training serves; in a run, those it still owes, and how often it has broken."""
 
     cells: tuple[Cell, ...]
     payload: Any = None  # small; the data travel as ``shared``
-
-
-@dataclass(eq=False)
-class Ticket:
-    """A job in the queue: the cells it still owes, and how often it has broken."""
-
-    cells: tuple[Cell, ...]
-    payload: Any
     errors: int = 0  # it raised, or its worker died
     losses: int = 0  # its machine went away, which says nothing about the job
     failure: Failure | None = None  # of the present attempt
@@ -35,9 +25,9 @@ class Ticket:
 
 @dataclass(frozen=True)
 class Report:
-    """What a pool has to say about a ticket."""
+    """What a pool has to say about a job."""
 
-    ticket: Ticket
+    job: Job
     saved: dict[Cell, dict[str, float]] = field(default_factory=dict)  # cells now in the store, with their metrics
     failure: Failure | None = None
     over: bool = True  # nothing more will come
@@ -48,10 +38,10 @@ class Pool(Protocol):
     """Where jobs run."""
 
     def has_room(self) -> bool:
-        """Tell whether one more ticket is welcome."""
+        """Tell whether one more job is welcome."""
 
-    def submit(self, ticket: Ticket) -> None:
-        """Take a ticket."""
+    def submit(self, job: Job) -> None:
+        """Take a job."""
 
     def wait(self, seconds: float | None = None) -> Iterator[Report]:
         """Wait until something has happened, and tell it; after so many seconds that may be nothing."""
@@ -61,7 +51,7 @@ class Pool(Protocol):
 
 
 def outcomes(
-    work: Work,
+    work: Callable[..., Iterator[CellResult]],
     shared: Any,
     payload: Any,
     cells: tuple[Cell, ...],
@@ -70,7 +60,8 @@ def outcomes(
 ) -> Iterator[CellResult | Failure]:
     """Do a job: yield its results, saved, as they come, and at the end a failure if there was one.
 
-    Only a StoreError is raised: a full disk is not the job's fault and ends the run.
+    ``work(shared, payload, cells)`` yields the result of each of these cells, in any order. Only a StoreError is
+    raised: a full disk is not the job's fault and ends the run.
     """
     started, owed = now(), set(cells)
     try:
@@ -94,31 +85,31 @@ def outcomes(
 class InProcess:
     """No pool at all: jobs run here, one after another."""
 
-    work: Work
+    work: Callable[..., Iterator[CellResult]]
     shared: Any
     store: Store
-    waiting: list[Ticket] = field(default_factory=list)
+    waiting: list[Job] = field(default_factory=list)
 
     def has_room(self) -> bool:
         """Tell whether nothing waits."""
         return not self.waiting
 
-    def submit(self, ticket: Ticket) -> None:
-        """Take a ticket."""
-        self.waiting.append(ticket)
+    def submit(self, job: Job) -> None:
+        """Take a job."""
+        self.waiting.append(job)
 
     def wait(self, seconds: float | None = None) -> Iterator[Report]:
         """Do the job, however long it takes; each cell is told at once."""
-        ticket, failure = self.waiting.pop(), None
-        for outcome in outcomes(self.work, self.shared, ticket.payload, ticket.cells, save=self.store.write):
+        job, failure = self.waiting.pop(), None
+        for outcome in outcomes(self.work, self.shared, job.payload, job.cells, save=self.store.write):
             if isinstance(outcome, Failure):
                 failure = outcome
             else:
-                yield Report(ticket, {outcome.cell: outcome.metrics}, over=False)
-        yield Report(ticket, failure=failure)
+                yield Report(job, {outcome.cell: outcome.metrics}, over=False)
+        yield Report(job, failure=failure)
 
     def close(self, *, kill: bool) -> None:
         """Do nothing: there are no workers."""
 
 
-__all__ = ["InProcess", "Job", "Pool", "Report", "Ticket", "Work", "outcomes"]
+__all__ = ["InProcess", "Job", "Pool", "Report", "outcomes"]

@@ -41,7 +41,7 @@ class Progress:
     def __init__(self, total: int, *, quiet: bool = False, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True, quiet=quiet)
         self._quiet = quiet
-        self._leader = Leader()
+        self._leader = Leader(max(16, self._console.width - 50))  # the other columns come first
         self._kept, self._part = 0, 0
         self._begin = self._said = time.monotonic()
         self._bar = progress.Progress(
@@ -52,7 +52,7 @@ class Progress:
             progress.TextColumn("+"),
             progress.TimeRemainingColumn(),
             progress.TextColumn("left"),
-            _LeaderColumn(self._leader, max(16, self._console.width - 50)),  # the others come first
+            self._leader,
             console=self._console,
             disable=quiet or not self._console.is_terminal,
         )
@@ -109,22 +109,23 @@ class Progress:
             self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-class Leader:
-    """The recipe with the lowest mean normalised cost so far.
+class Leader(progress.ProgressColumn):
+    """The method with the lowest mean normalised cost so far, as a column of the bar.
 
-    Recipes are compared where all have been measured: the means of easy and of hard splits would say nothing.
+    Methods are compared where all have been measured: the means of easy and of hard splits would say nothing.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, width: int | None = None) -> None:
+        super().__init__(Column(no_wrap=True, overflow="ellipsis", max_width=width))
         self._costs: dict[str, dict[tuple[str, float, int], float]] = defaultdict(dict)
 
     def add(self, cell: Cell, cost: float | None) -> None:
         """Note the cost of a cell."""
         if cost is not None and math.isfinite(cost):
-            self._costs[cell.recipe][cell.data, cell.ratio, cell.seed] = cost
+            self._costs[cell.method][cell.data, cell.ratio, cell.seed] = cost
 
     def find(self) -> tuple[str, float] | None:
-        """Return the recipe and its mean cost, or None while nothing can be compared."""
+        """Return the method and its mean cost, or None while nothing can be compared."""
         if not self._costs:
             return None
         common = set.intersection(*(set(costs) for costs in self._costs.values()))
@@ -138,16 +139,9 @@ class Leader:
         found = self.find()
         return "" if found is None else f"cheapest so far: {found[0]} {found[1]:.3f}"
 
-
-class _LeaderColumn(progress.ProgressColumn):
-    """The cost before the name, which may be cut off where a terminal is narrow."""
-
-    def __init__(self, leader: Leader, width: int) -> None:
-        self._leader = leader
-        super().__init__(Column(no_wrap=True, overflow="ellipsis", max_width=width))
-
     def render(self, task: progress.Task) -> Text:
-        found = self._leader.find()
+        """Write the cost before the name, which may be cut off where a terminal is narrow."""
+        found = self.find()
         return Text("" if found is None else f"cheapest: {found[1]:.3f} {found[0]}")
 
 

@@ -8,11 +8,11 @@ import logging
 import os
 import socket
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from adacsl.experiments.cells import CellResult
-from adacsl.experiments.pools import Report, Ticket, Work, outcomes
+from adacsl.experiments.pools import Job, Report, outcomes
 from adacsl.experiments.store import Failure, Store
 from adacsl.extras import requires
 
@@ -56,7 +56,7 @@ class RayPool:
 
     def __init__(
         self,
-        work: Work,
+        work: Callable[..., Iterator[CellResult]],
         shared: Any,
         store: Store,
         *,
@@ -68,7 +68,7 @@ class RayPool:
         self._limit = workers or QUEUE
         self._print = builtins.print
         self._ours = _connect(address, workers=workers, gpus=gpus)
-        self._running: dict[Any, Ticket] = {}
+        self._running: dict[Any, Job] = {}
         task = _with_gpus if gpus else _without_gpus
         self._task: Any = ray.remote(num_returns="streaming", num_cpus=1, num_gpus=gpus, max_retries=0)(task)
         self._work, self._shared = ray.put(work), ray.put(shared)
@@ -77,10 +77,10 @@ class RayPool:
         """Tell whether the cluster should hear of one more job."""
         return len(self._running) < self._limit
 
-    def submit(self, ticket: Ticket) -> None:
-        """Send a ticket to the cluster."""
-        stream = self._task.remote(self._work, self._shared, ticket.payload, ticket.cells)
-        self._running[stream] = ticket
+    def submit(self, job: Job) -> None:
+        """Send a job to the cluster."""
+        stream = self._task.remote(self._work, self._shared, job.payload, job.cells)
+        self._running[stream] = job
 
     def wait(self, seconds: float | None = None) -> Iterator[Report]:
         """Wait for the next result of any job."""
@@ -89,25 +89,25 @@ class RayPool:
             yield self._next(stream)
 
     def _next(self, stream: Any) -> Report:
-        ticket = self._running[stream]
+        job = self._running[stream]
         try:
             outcome = ray.get(next(stream))
         except StopIteration:
             del self._running[stream]
-            return Report(ticket)
+            return Report(job)
         except exceptions.RayError as error:
             del self._running[stream]
-            return Report(ticket, failure=_describe(error), lost=isinstance(error, LOST))
+            return Report(job, failure=_describe(error), lost=isinstance(error, LOST))
         if isinstance(outcome, Failure):
-            return Report(ticket, failure=outcome, over=False)
-        return self._save(ticket, outcome)
+            return Report(job, failure=outcome, over=False)
+        return self._save(job, outcome)
 
-    def _save(self, ticket: Ticket, result: CellResult) -> Report:
+    def _save(self, job: Job, result: CellResult) -> Report:
         try:
             self._store.write(result)
         except (TypeError, ValueError) as error:  # JSON cannot hold it: the job's fault
-            return Report(ticket, failure=Failure.of(error), over=False)
-        return Report(ticket, {result.cell: result.metrics}, over=False)
+            return Report(job, failure=Failure.of(error), over=False)
+        return Report(job, {result.cell: result.metrics}, over=False)
 
     def close(self, *, kill: bool) -> None:
         """End the tasks, and the cluster if it is ours."""

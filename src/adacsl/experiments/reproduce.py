@@ -283,13 +283,13 @@ def _task_of(setting: Setting, task: Task) -> Task:
 
 
 def _key(setting: Setting, k: int, cell: Cell) -> tuple[Any, ...]:
-    return (setting.dataset, setting.profile, setting.split, k, cell.recipe, cell.seed)
+    return (setting.dataset, setting.profile, setting.split, k, cell.method, cell.seed)
 
 
 def _nets(job: Job) -> int:
     recipes = {recipe.name: recipe for recipe in job.payload.recipes}
-    nets = [cell for cell in job.cells if recipes[cell.recipe].learner == "net"]
-    return sum(training.members for training in {Training.of(recipes[c.recipe], c.ratio) for c in nets})
+    nets = [cell for cell in job.cells if recipes[cell.method].learner == "net"]
+    return sum(training.members for training in {Training.of(recipes[c.method], c.ratio) for c in nets})
 
 
 class Estimate(NamedTuple):
@@ -506,7 +506,7 @@ def _export(result: CellResult, planned: Planned, sheets: Mapping[str, Sheet]) -
     if setting.sheet == "table2" and math.isfinite(result.metrics["validation_cost"]):
         about = dict(zip(KEY, _key(setting, k, result.cell), strict=True))
         sheets["held_out"].add(about | {"validation_cost": round(result.metrics["validation_cost"], 6)})
-    if setting.sheet == "table2" and result.cell.recipe == FIGURE_METHOD:
+    if setting.sheet == "table2" and result.cell.method == FIGURE_METHOD:
         for row in epochs_of(result, setting, k):
             sheets["figure1"].add(row)
 

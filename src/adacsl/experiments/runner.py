@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
-from adacsl.experiments.cells import Cell
-from adacsl.experiments.pools import InProcess, Job, Pool, Report, Ticket, Work
+from adacsl.experiments.cells import Cell, CellResult
+from adacsl.experiments.pools import InProcess, Job, Pool, Report
 from adacsl.experiments.store import Failure, Scan, Store
 
 LOSSES = 5
@@ -49,7 +50,7 @@ class RunInterrupted(KeyboardInterrupt):
 
 def run(
     jobs: Iterable[Job],
-    work: Work,
+    work: Callable[..., Iterator[CellResult]],
     store: Store,
     *,
     shared: Any = None,
@@ -99,10 +100,10 @@ def run(
         Results cannot be written (full disk): the run ends, what was finished stays.
     """
     begin = time.monotonic()
-    tickets = _check_jobs(jobs)
+    jobs = _check_jobs(jobs)
     _check_settings(engine, workers=workers, address=address, gpus=gpus, retries=retries)
     scan = store.scan()
-    course = _Course(tickets, store, scan, retries=retries, tell=on_event or (lambda event: None))
+    course = _Course(jobs, store, scan, retries=retries, tell=on_event or (lambda event: None))
     if course.queue:
 
         def open_pool() -> Pool:
@@ -119,19 +120,18 @@ class _Course:
     """The state of a run: what waits, what is done, what has failed."""
 
     def __init__(
-        self, tickets: list[Ticket], store: Store, scan: Scan, *, retries: int, tell: Callable[[Event], object]
+        self, jobs: list[Job], store: Store, scan: Scan, *, retries: int, tell: Callable[[Event], object]
     ) -> None:
         self.store, self.retries, self.tell = store, retries, tell
-        wanted = {cell for ticket in tickets for cell in ticket.cells}
+        wanted = {cell for job in jobs for cell in job.cells}
         self.total, self.ran = len(wanted), 0
         self.done = wanted & scan.done
         self.failed: set[Cell] = set()
-        self.queue: deque[Ticket] = deque()
+        self.queue: deque[Job] = deque()
         self.running = 0
-        for ticket in tickets:
-            if missing := tuple(cell for cell in ticket.cells if cell not in scan.done):
-                ticket.cells = missing
-                self.queue.append(ticket)
+        for job in jobs:
+            if missing := tuple(cell for cell in job.cells if cell not in scan.done):
+                self.queue.append(replace(job, cells=missing))
         self.say("start")
         for path in scan.corrupt:
             self.say("corrupt", message=f"{path} was damaged: it is kept there, and its cell runs again")
@@ -143,32 +143,32 @@ class _Course:
 
     def take(self, report: Report) -> None:
         """Note what a pool reports; a job that owes cells is recorded, and queued again if it may."""
-        ticket = report.ticket
+        job = report.job
         for cell, metrics in report.saved.items():
             if cell not in self.done:
                 self.done.add(cell)
                 self.ran += 1
                 self.say("done", (cell,), cost=metrics.get("normalized_cost"))
-        ticket.failure = report.failure or ticket.failure
+        job.failure = report.failure or job.failure
         if not report.over:
             return
         self.running -= 1
-        owed = tuple(cell for cell in ticket.cells if cell not in self.done)
+        owed = tuple(cell for cell in job.cells if cell not in self.done)
         if owed:
-            self._fail(ticket, owed, lost=report.lost)
+            self._fail(job, owed, lost=report.lost)
 
-    def _fail(self, ticket: Ticket, owed: tuple[Cell, ...], *, lost: bool) -> None:
-        failure = ticket.failure or Failure("RuntimeError", "the job ended without saying why")
-        ticket.losses += lost
-        ticket.errors += not lost
-        again = ticket.errors <= self.retries and ticket.losses <= LOSSES
+    def _fail(self, job: Job, owed: tuple[Cell, ...], *, lost: bool) -> None:
+        failure = job.failure or Failure("RuntimeError", "the job ended without saying why")
+        job.losses += lost
+        job.errors += not lost
+        again = job.errors <= self.retries and job.losses <= LOSSES
         for cell in owed:
             self.store.fail(cell, failure)
         message = f"{failure.type}: {failure.message}"
         self.say("failed", owed, message=message, again=again)
         if again:
-            ticket.cells, ticket.failure = owed, None
-            self.queue.append(ticket)
+            job.cells, job.failure = owed, None
+            self.queue.append(job)
         else:
             self.failed.update(owed)
 
@@ -201,7 +201,7 @@ def _drive(course: _Course, open_pool: Callable[[], Pool], end: float) -> None:
 
 def _open_pool(
     engine: str,
-    work: Work,
+    work: Callable[..., Iterator[CellResult]],
     shared: Any,
     store: Store,
     *,
@@ -223,12 +223,12 @@ def _open_pool(
     return joblib_pool.JoblibPool(work, shared, store, workers=workers)
 
 
-def _check_jobs(jobs: Iterable[Job]) -> list[Ticket]:
-    tickets = [Ticket(tuple(job.cells), job.payload) for job in jobs]
-    twice = [cell for cell, count in Counter(cell for t in tickets for cell in t.cells).items() if count > 1]
+def _check_jobs(jobs: Iterable[Job]) -> list[Job]:
+    jobs = list(jobs)
+    twice = [cell for cell, count in Counter(cell for job in jobs for cell in job.cells).items() if count > 1]
     if twice:
         raise ValueError(f"every cell must belong to one job, but {len(twice)} belong to several, such as {twice[0]}")
-    return tickets
+    return jobs
 
 
 def _check_settings(engine: str, *, workers: int | None, address: str | None, gpus: float, retries: int) -> None:
@@ -242,4 +242,4 @@ def _check_settings(engine: str, *, workers: int | None, address: str | None, gp
         raise ValueError(f"retries and gpus must not be negative, got {retries} and {gpus:g}")
 
 
-__all__ = ["Event", "Job", "RunInterrupted", "Tally", "Work", "run"]
+__all__ = ["Event", "Job", "RunInterrupted", "Tally", "run"]

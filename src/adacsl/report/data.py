@@ -19,19 +19,19 @@ with requires("compare"):
 View: TypeAlias = tuple[str, float]
 """One data set at one cost ratio: what the page shows at a time."""
 
-SUMMARY_COLUMNS = ("data", "ratio", "recipe", "n", "cost", "low", "high")
+SUMMARY_COLUMNS = ("data", "ratio", "method", "n", "cost", "low", "high")
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The test rows of one recipe on one data set at one ratio, of all seeds together.
+    """The test rows of one method on one data set at one ratio, of all seeds together.
 
     Parameters
     ----------
     scores : array of shape (n,)
         Probability of the positive class.
     labels, decisions : arrays of shape (n,)
-        0 or 1: what was true, and what the recipe decided.
+        0 or 1: what was true, and what the method decided.
     seeds : array of shape (n,)
         Which repetition each row comes from.
     fp, fn, tp, tn : float or array of shape (n,)
@@ -93,21 +93,21 @@ class ReportData:
     results : DataFrame
         One row per finished cell.
     summary : DataFrame
-        One row per data set, ratio and recipe: n, cost, low, high, normalized_cost, savings, difference, p, standing.
+        One row per data set, ratio and method: n, cost, low, high, normalized_cost, savings, difference, p, standing.
     ranks : DataFrame, optional
-        Average ranks over many data sets: recipe, rank; the critical difference in a column of that name.
-    outcomes : mapping from (data, ratio, recipe) to Outcome
+        Average ranks over many data sets: method, rank; the critical difference in a column of that name.
+    outcomes : mapping from (data, ratio, method) to Outcome
         Test rows; where they are missing, the page leaves out what needs them.
-    histories : mapping from (data, ratio, recipe, seed) to list of dict
+    histories : mapping from (data, ratio, method, seed) to list of dict
         By epoch: epoch, fold, lambda, threshold, val_cost, train_cost.
     classes : (str, str)
         What the negative and the positive class are called.
     recommended : mapping from (data, ratio) to str
-        The recipe to take.
+        The method to take.
     unit : str
         What costs are counted in, such as EUR.
     titles : mapping from str to str
-        One line about each recipe.
+        One line about each method.
     overall : str
         The verdict over all data sets, shown above the ranks.
     """
@@ -151,14 +151,14 @@ class ReportData:
         return self.results[self.results["data"] == data] if "data" in self.results.columns else self.results
 
     def outcomes_of(self, view: View) -> dict[str, Outcome]:
-        """Return the outcomes of a view by recipe, cheapest first."""
-        names = self.summary_of(view)["recipe"]
+        """Return the outcomes of a view by method, cheapest first."""
+        names = self.summary_of(view)["method"]
         return {name: self.outcomes[(*view, name)] for name in names if (*view, name) in self.outcomes}
 
     def histories_of(self, view: View) -> dict[tuple[str, int], Sequence[Mapping[str, Any]]]:
-        """Return the histories of a view by recipe and seed."""
+        """Return the histories of a view by method and seed."""
         return {(key[2], key[3]): steps for key, steps in self.histories.items() if key[:2] == view and steps}
 
     def recommended_of(self, view: View) -> str:
-        """Return the recommended recipe, by default the cheapest."""
-        return self.recommended.get(view) or str(self.summary_of(view)["recipe"].iloc[0])
+        """Return the recommended method, by default the cheapest."""
+        return self.recommended.get(view) or str(self.summary_of(view)["method"].iloc[0])

@@ -2,85 +2,43 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from adacsl.extras import requires
+from adacsl.report.style import (
+    COLORED,
+    PALETTES,
+    Palette,
+    Theme,
+    add_band,
+    add_line_ends,
+    axis_title,
+    colors_of,
+    dress,
+    highlighted_first,
+    hover,
+    list_names,
+    new_figure,
+    plain,
+    top_of,
+)
 
 with requires("compare"):
     import pandas as pd
     import plotly.graph_objects as go
     from plotly.subplots import make_subplots
 
-Theme = Literal["light", "dark"]
-
-LINE_END = "line-end"
-"""The name of labels at the ends of lines: a narrow page takes them off and shows a legend instead."""
-
-COLORED = 4
-"""So many recipes get a colour of their own; the others stay grey."""
-
-FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
-
-
-class Palette(NamedTuple):
-    """The colours of a theme, by role; as text on ``paper`` all but ``grid`` and ``quiet`` pass WCAG AA."""
-
-    paper: str
-    ink: str
-    muted: str
-    grid: str
-    quiet: str
-    first: str
-    second: str
-    third: str
-    fourth: str
-
-    @property
-    def lines(self) -> tuple[str, str, str, str]:
-        """Colours of lines in order; told apart with any kind of colour vision (after Okabe and Ito)."""
-        return self.first, self.second, self.third, self.fourth
-
-
-PALETTES: dict[str, Palette] = {
-    "light": Palette("#ffffff", "#1d2733", "#5b6876", "#e3e8ed", "#b4bec8", "#0b62b0", "#b04a00", "#00735c", "#96458a"),
-    "dark": Palette("#151a20", "#e7ebef", "#9dabb9", "#2a323b", "#4f5b67", "#66b5ff", "#ff9d52", "#3fcf9f", "#e090d2"),
-}
-
-
-def house_template(theme: Theme = "light") -> go.layout.Template:
-    """Return the plotly template of a theme."""
-    colors = PALETTES[theme]
-    axis = {
-        "gridcolor": colors.grid, "linecolor": colors.grid, "zeroline": False, "ticks": "", "automargin": True,
-        "ticklabelstandoff": 4,
-        "title": {"font": {"size": 13, "color": colors.muted}, "standoff": 10}, "tickfont": {"color": colors.muted},
-    }  # fmt: skip
-    return go.layout.Template(
-        layout={
-            "font": {"family": FONT, "size": 13, "color": colors.ink},
-            "title": {"font": {"size": 16}, "x": 0, "xref": "paper", "xanchor": "left"},
-            "paper_bgcolor": colors.paper, "plot_bgcolor": colors.paper, "colorway": list(colors.lines),
-            "xaxis": axis, "yaxis": axis, "hovermode": "closest",
-            "hoverlabel": {"font": {"family": FONT, "color": colors.ink}, "bgcolor": colors.paper,
-                           "bordercolor": colors.muted},
-            "legend": {"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"},
-            "margin": {"l": 8, "r": 16, "t": 56, "b": 48}, "dragmode": False,
-        }
-    )  # fmt: skip
-
 
 def cost_figure(
     summary: pd.DataFrame, *, recommended: str | None = None, unit: str = "", theme: Theme = "light"
 ) -> go.Figure:
-    """Draw the mean cost of each recipe with its interval, cheapest on top."""
+    """Draw the mean cost of each method with its interval, cheapest on top."""
     colors = PALETTES[theme]
     rows = summary.sort_values("cost", kind="stable")
     standing = rows["standing"] if "standing" in rows.columns else pd.Series("", index=rows.index)
-    kinds = np.where(rows["recipe"] == recommended, "recommended", standing.to_numpy())
+    kinds = np.where(rows["method"] == recommended, "recommended", standing.to_numpy())
     looks = {
         "recommended": ("recommended", colors.first, "diamond", 13),
         "cheapest": ("cheapest", colors.third, "circle", 11),
@@ -89,38 +47,34 @@ def cost_figure(
         "clearly worse": ("clearly dearer", colors.muted, "circle-open", 9),
         "": ("mean", colors.ink, "circle", 9),
     }
-    figure = _figure(theme, _titled("Cost per case", unit), height=96 + 30 * len(rows))
+    figure = new_figure(theme, f"Cost per case, {plain(unit)}" if unit else "Cost per case", height=96 + 30 * len(rows))
     for kind, (label, color, symbol, size) in looks.items():
         part = rows[kinds == kind]
         if part.empty:
             continue
         figure.add_scatter(
-            x=part["cost"], y=_plain(part["recipe"]), mode="markers", name=label,
+            x=part["cost"], y=[plain(name) for name in part["method"]], mode="markers", name=label,
             marker={"color": color, "symbol": symbol, "size": size, "line": {"color": color, "width": 1.6}},
             error_x={"type": "data", "symmetric": False, "array": part["high"] - part["cost"],
                      "arrayminus": part["cost"] - part["low"], "color": color, "thickness": 1.6, "width": 0},
             customdata=np.stack((part["low"], part["high"]), axis=1),
             hovertemplate="%{y}<br>%{x:.4g} (%{customdata[0]:.4g} to %{customdata[1]:.4g})<extra></extra>",
         )  # fmt: skip
-    figure.update_xaxes(title_text=_with_unit("mean cost per case", unit), rangemode="tozero")
+    figure.update_xaxes(title_text=axis_title("mean cost per case", unit), rangemode="tozero")
     _cut_far_ones(figure, rows, colors)
-    order = _plain(rows["recipe"])
-    figure.update_yaxes(
-        type="category", categoryorder="array", categoryarray=order, range=[len(order) - 0.4, -0.6], showgrid=False,
-        tickfont={"color": colors.ink},
-    )  # fmt: skip
-    return figure
+    order = [plain(name) for name in rows["method"]]
+    return list_names(figure, order, colors)
 
 
 def _cut_far_ones(figure: go.Figure, rows: pd.DataFrame, colors: Palette) -> None:
-    """Let the axis end before recipes many times as dear as most, and say at its end what they cost."""
+    """Let the axis end before methods many times as dear as most, and say at its end what they cost."""
     ends = rows["high"].where(rows["high"].notna(), rows["cost"])
     far = rows["cost"] > 3 * ends.median()
     if not far.any() or rows["cost"].min() < 0:
         return
     end = 1.25 * float(ends[~far].max())
     figure.update_xaxes(range=[0, end], rangemode="normal")
-    for name, cost in zip(_plain(rows.loc[far, "recipe"]), rows.loc[far, "cost"], strict=True):
+    for name, cost in zip([plain(name) for name in rows.loc[far, "method"]], rows.loc[far, "cost"], strict=True):
         figure.add_annotation(
             text=f"{cost:.4g} \u2192", x=end, y=name, xanchor="right", showarrow=False, font={"color": colors.muted}
         )
@@ -134,32 +88,32 @@ def ratio_figure(
     theme: Theme = "light",
 ) -> go.Figure:
     """Draw the normalised cost against the cost ratio: what ran as points, the same scores decided anew as lines."""
-    figure = _figure(theme, "Cost against cost ratio", height=420)
+    figure = new_figure(theme, "Cost against cost ratio", height=420)
     frames = {"ran": ran, "anew": redecided if redecided is not None else ran.iloc[:0]}
     if highlight is None:
-        highlight = ran.groupby("recipe")["normalized_cost"].mean().sort_values().index[:COLORED].tolist()
-    names = _ordered(pd.concat([frame["recipe"] for frame in frames.values()]), highlight)
-    colors = _colors(names, highlight, theme)
+        highlight = ran.groupby("method")["normalized_cost"].mean().sort_values().index[:COLORED].tolist()
+    names = highlighted_first(pd.concat([frame["method"] for frame in frames.values()]), highlight)
+    colors = colors_of(names, highlight, theme)
     ends = []
     for name in names:
-        anew, points = (frames[key][frames[key]["recipe"] == name].sort_values("ratio") for key in ("anew", "ran"))
+        anew, points = (frames[key][frames[key]["method"] == name].sort_values("ratio") for key in ("anew", "ran"))
         line = anew if len(anew) else points
         if len(line) > 1 and name in highlight:
             figure.add_scatter(
-                x=line["ratio"], y=line["normalized_cost"], mode="lines", name=_plain_one(name),
+                x=line["ratio"], y=line["normalized_cost"], mode="lines", name=plain(name),
                 line={"color": colors[name], "width": 2.2},
-                legendgroup=_plain_one(name), hovertemplate=_hover("ratio", "normalised cost"),
+                legendgroup=plain(name), hovertemplate=hover("ratio", "normalised cost"),
             )  # fmt: skip
         figure.add_scatter(
-            x=points["ratio"], y=points["normalized_cost"], mode="markers", name=_plain_one(name),
-            legendgroup=_plain_one(name),
+            x=points["ratio"], y=points["normalized_cost"], mode="markers", name=plain(name),
+            legendgroup=plain(name),
             marker={"color": colors[name], "size": 8 if name in highlight else 5},
-            showlegend=name in highlight and len(line) <= 1, hovertemplate=_hover("ratio", "normalised cost"),
+            showlegend=name in highlight and len(line) <= 1, hovertemplate=hover("ratio", "normalised cost"),
         )  # fmt: skip
         if name in highlight and len(line):
             ends.append((name, float(line["ratio"].iloc[-1]), float(line["normalized_cost"].iloc[-1]), colors[name]))
     values = np.concatenate([frame["normalized_cost"].to_numpy(dtype=float) for frame in frames.values()])
-    top = _top(values, least=1.05, most=1.6)
+    top = top_of(values, least=1.05, most=1.6)
     figure.add_hline(y=1, line={"color": PALETTES[theme].muted, "width": 1, "dash": "dot"})
     figure.add_annotation(
         text="best constant decision", x=0, xref="x domain", y=1, xanchor="left", yanchor="bottom", showarrow=False,
@@ -170,13 +124,13 @@ def ratio_figure(
         dtick="D2" if _decades(frames) < 2.5 else None,
     )  # fmt: skip
     figure.update_yaxes(title_text="normalised cost", range=[0, top])
-    return _with_line_ends(figure, ends, (0.0, top), log_x=True)
+    return add_line_ends(figure, ends, (0.0, top))
 
 
 def threshold_figure(curve: pd.DataFrame, points: pd.DataFrame, *, unit: str = "", theme: Theme = "light") -> go.Figure:
     """Draw the cost of every threshold, with the chosen, the cheapest and the Bayes threshold marked."""
     colors = PALETTES[theme]
-    figure = _figure(theme, "Cost of every threshold", height=400)
+    figure = new_figure(theme, "Cost of every threshold", height=400)
     figure.add_scatter(
         x=[*curve["threshold"], 1.0], y=[*curve["cost"], curve["cost"].iloc[-1]], mode="lines", name="cost",
         line={"color": colors.muted, "width": 2, "shape": "hv"},
@@ -194,29 +148,29 @@ def threshold_figure(curve: pd.DataFrame, points: pd.DataFrame, *, unit: str = "
             marker={"symbol": symbol, "size": 13, "color": color, "line": {"color": color, "width": 2.5}},
             hovertemplate=f"{label}: threshold %{{x:.4f}}<br>cost %{{y:.4g}}<extra></extra>",
         )  # fmt: skip
-    top = _top(curve["cost"].to_numpy(), least=0.0, most=float(points["cost"].min()) * 6 or 1.0)
+    top = top_of(curve["cost"].to_numpy(), least=0.0, most=float(points["cost"].min()) * 6 or 1.0)
     figure.update_xaxes(title_text="threshold", range=[-0.01, 1.01])
-    figure.update_yaxes(title_text=_with_unit("cost per case", unit), range=[0, top])
+    figure.update_yaxes(title_text=axis_title("cost per case", unit), range=[0, top])
     return figure.update_layout(showlegend=True)
 
 
 def lambda_figure(epochs: pd.DataFrame, *, highlight: Sequence[str] | None = None, theme: Theme = "light") -> go.Figure:
     """Draw T_actual and lambda by epoch (the paper's Figure 1a): means over seeds and folds, with their range."""
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.08)
-    _dress(figure, theme, "How the loss adapted itself", height=480)
+    dress(figure, theme, "How the loss adapted itself", height=480)
     known = epochs.dropna(subset=[name for name in ("lambda", "threshold") if name in epochs.columns])
     if "lambda" not in known.columns:
         known = known.iloc[:0]
-    names = _ordered(known["recipe"], highlight or ())[:COLORED]
+    names = highlighted_first(known["method"], highlight or ())[:COLORED]
     colors = dict(zip(names, PALETTES[theme].lines, strict=False))
     for name in names:
-        part = known[known["recipe"] == name].sort_values("epoch")
+        part = known[known["method"] == name].sort_values("epoch")
         for row, column in ((1, "threshold"), (2, "lambda")):
-            _band(figure, part, column, colors[name], row=row)
+            add_band(figure, part, column, colors[name], row=row)
             figure.add_scatter(
-                x=part["epoch"], y=part[column], mode="lines", name=_plain_one(name), line={"color": colors[name]},
-                legendgroup=_plain_one(name), showlegend=row == 1, row=row, col=1,
-                hovertemplate=_hover("epoch", column),
+                x=part["epoch"], y=part[column], mode="lines", name=plain(name), line={"color": colors[name]},
+                legendgroup=plain(name), showlegend=row == 1, row=row, col=1,
+                hovertemplate=hover("epoch", column),
             )  # fmt: skip
     figure.add_hline(y=0.5, row=1, col=1, line={"color": PALETTES[theme].muted, "width": 1, "dash": "dot"})
     figure.add_hline(y=1.0, row=2, col=1, line={"color": PALETTES[theme].muted, "width": 1, "dash": "dot"})
@@ -231,24 +185,24 @@ def history_figure(
     epochs: pd.DataFrame, *, highlight: Sequence[str] | None = None, unit: str = "", theme: Theme = "light"
 ) -> go.Figure:
     """Draw training and validation cost by epoch (the paper's Figure 1b)."""
-    figure = _figure(theme, "Cost while training", height=400)
-    names = _ordered(epochs["recipe"], highlight or ())
+    figure = new_figure(theme, "Cost while training", height=400)
+    names = highlighted_first(epochs["method"], highlight or ())
     names = [name for name in names if name in (highlight or ())][:COLORED] or names[:2]
     colors = dict(zip(names, PALETTES[theme].lines, strict=False))
     for name in names:
-        part = epochs[epochs["recipe"] == name].sort_values("epoch")
+        part = epochs[epochs["method"] == name].sort_values("epoch")
         for column, label, dash in (("val_cost", "validation", "solid"), ("train_cost", "training", "dot")):
             if column not in part.columns or part[column].isna().all():
                 continue
             if name == names[0]:  # several bands on top of each other say nothing
-                _band(figure, part, column, colors[name])
+                add_band(figure, part, column, colors[name])
             figure.add_scatter(
-                x=part["epoch"], y=part[column], mode="lines", name=f"{_plain_one(name)}, {label}",
+                x=part["epoch"], y=part[column], mode="lines", name=f"{plain(name)}, {label}",
                 line={"color": colors[name], "dash": dash, "width": 2.2},
-                hovertemplate=_hover("epoch", "cost"),
+                hovertemplate=hover("epoch", "cost"),
             )  # fmt: skip
     figure.update_xaxes(title_text="epoch")
-    figure.update_yaxes(title_text=_with_unit("cost per case", unit), rangemode="tozero")
+    figure.update_yaxes(title_text=axis_title("cost per case", unit), rangemode="tozero")
     return figure.update_layout(showlegend=True)
 
 
@@ -256,23 +210,23 @@ def calibration_figure(
     table: pd.DataFrame, *, highlight: Sequence[str] | None = None, theme: Theme = "light"
 ) -> go.Figure:
     """Draw the share of positives against the mean score of bins: on the diagonal scores are probabilities."""
-    figure = _figure(theme, "Can the probabilities be trusted?", height=440)
-    names = _ordered(table["recipe"], highlight or ())
+    figure = new_figure(theme, "Can the probabilities be trusted?", height=440)
+    names = highlighted_first(table["method"], highlight or ())
     highlight = names[:COLORED] if highlight is None else highlight
-    colors = _colors(names, highlight, theme)
+    colors = colors_of(names, highlight, theme)
     figure.add_scatter(
         x=[0, 1], y=[0, 1], mode="lines", hoverinfo="skip", showlegend=False,
         line={"color": PALETTES[theme].muted, "width": 1, "dash": "dot"},
     )  # fmt: skip
     for name in reversed(names):
-        part = table[table["recipe"] == name]
+        part = table[table["method"] == name]
         big = name in highlight
         figure.add_scatter(
             x=part["mean_score"], y=part["positive_share"], mode="lines+markers" if big else "lines",
-            name=_plain_one(name), showlegend=big, customdata=part["n"],
+            name=plain(name), showlegend=big, customdata=part["n"],
             line={"color": colors[name], "width": 2.2 if big else 1},
             marker={"size": 5 + 11 * np.sqrt(part["n"] / part["n"].max()), "opacity": 0.85},
-            hovertemplate=_hover("mean score", "share of positives", "<br>%{customdata} cases"),
+            hovertemplate=hover("mean score", "share of positives", "<br>%{customdata} cases"),
         )  # fmt: skip
     figure.update_xaxes(title_text="mean score of a bin", range=[-0.02, 1.04])
     figure.update_yaxes(title_text="share that was positive", range=[-0.02, 1.04])
@@ -281,7 +235,7 @@ def calibration_figure(
 
 def brier_figure(table: pd.DataFrame, *, highlight: Sequence[str] | None = None, theme: Theme = "light") -> go.Figure:
     """Draw the loss of trusting the scores over all cost ratios; the area under a line is its Brier score."""
-    figure = _figure(theme, "Loss over all cost ratios", height=420)
+    figure = new_figure(theme, "Loss over all cost ratios", height=420)
     _curves(figure, table, "proportion", "loss", highlight, theme)
     at = np.unique(table["proportion"].to_numpy(dtype=float))
     share = float(table["positive_share"].iloc[0]) if len(table) else 0.0
@@ -290,7 +244,7 @@ def brier_figure(table: pd.DataFrame, *, highlight: Sequence[str] | None = None,
         line={"color": PALETTES[theme].muted, "width": 1, "dash": "dot"}, hoverinfo="skip", showlegend=False,
     )  # fmt: skip
     figure.update_xaxes(title_text="cost proportion: fp / (fp + fn)", range=[0, 1])
-    figure.update_yaxes(title_text="loss per case", range=[0, _top(table["loss"].to_numpy(), 0, 1)])
+    figure.update_yaxes(title_text="loss per case", range=[0, top_of(table["loss"].to_numpy(), 0, 1)])
     return figure
 
 
@@ -298,27 +252,27 @@ def decision_figure(
     table: pd.DataFrame, *, highlight: Sequence[str] | None = None, theme: Theme = "light"
 ) -> go.Figure:
     """Draw the net benefit of acting at each threshold, against acting on all and on none."""
-    figure = _figure(theme, "Net benefit", height=420)
+    figure = new_figure(theme, "Net benefit", height=420)
     colors = PALETTES[theme]
     if len(table):
-        one = table[table["recipe"] == table["recipe"].iloc[0]]
+        one = table[table["method"] == table["method"].iloc[0]]
         figure.add_scatter(
             x=one["threshold"], y=one["treat_all"], mode="lines", name="act on all", hoverinfo="skip",
             line={"color": colors.muted, "width": 1.2, "dash": "dash"}, showlegend=False,
         )  # fmt: skip
     figure.add_hline(y=0, line={"color": colors.muted, "width": 1, "dash": "dot"})
     _curves(figure, table, "threshold", "net_benefit", highlight, theme)
-    top = _top(table["net_benefit"].to_numpy(), 0.0, 1.0)
+    top = top_of(table["net_benefit"].to_numpy(), 0.0, 1.0)
     figure.update_xaxes(title_text="threshold at which one would act", range=[0, 1])
     figure.update_yaxes(title_text="net benefit per case", range=[-0.25 * top, top])
     return figure
 
 
 def optimism_figure(table: pd.DataFrame, *, unit: str = "", theme: Theme = "light") -> go.Figure:
-    """Draw validation cost and test cost of each recipe: how much the choice of epoch and threshold flattered."""
+    """Draw validation cost and test cost of each method: how much the choice of epoch and threshold flattered."""
     colors = PALETTES[theme]
-    names = _plain(table["recipe"])
-    figure = _figure(theme, "Promised and paid", height=110 + 28 * len(table))
+    names = [plain(name) for name in table["method"]]
+    figure = new_figure(theme, "Promised and paid", height=110 + 28 * len(table))
     for name, low, high in zip(names, table["validation_cost"], table["cost"], strict=True):
         figure.add_scatter(
             x=[low, high], y=[name, name], mode="lines", line={"color": colors.quiet, "width": 2}, hoverinfo="skip",
@@ -333,20 +287,16 @@ def optimism_figure(table: pd.DataFrame, *, unit: str = "", theme: Theme = "ligh
             marker={"color": color, "size": 10, "symbol": symbol, "line": {"color": color, "width": 2}},
             hovertemplate=f"%{{y}}<br>{label} %{{x:.4g}}<extra></extra>",
         )  # fmt: skip
-    figure.update_xaxes(title_text=_with_unit("mean cost per case", unit), rangemode="tozero")
-    figure.update_yaxes(
-        type="category", categoryorder="array", categoryarray=names, range=[len(names) - 0.4, -0.6], showgrid=False,
-        tickfont={"color": colors.ink},
-    )  # fmt: skip
-    return figure
+    figure.update_xaxes(title_text=axis_title("mean cost per case", unit), rangemode="tozero")
+    return list_names(figure, names, colors)
 
 
 def rank_figure(ranks: pd.DataFrame, *, recommended: str | None = None, theme: Theme = "light") -> go.Figure:
-    """Draw average ranks; recipes inside the shaded critical difference are not told apart from the first."""
+    """Draw average ranks; methods inside the shaded critical difference are not told apart from the first."""
     colors = PALETTES[theme]
     rows = ranks.sort_values("rank", kind="stable")
-    names = _plain(rows["recipe"])
-    figure = _figure(theme, "Average rank over all data", height=96 + 30 * len(rows))
+    names = [plain(name) for name in rows["method"]]
+    figure = new_figure(theme, "Average rank over all data", height=96 + 30 * len(rows))
     gap = critical_difference(ranks)
     if gap is not None and len(rows):
         first = float(rows["rank"].iloc[0])
@@ -364,11 +314,7 @@ def rank_figure(ranks: pd.DataFrame, *, recommended: str | None = None, theme: T
         hovertemplate="%{y}<br>average rank %{x:.2f}<extra></extra>",
     )  # fmt: skip
     figure.update_xaxes(title_text="average rank (1 = cheapest on every data set)")
-    figure.update_yaxes(
-        type="category", categoryorder="array", categoryarray=names, range=[len(names) - 0.4, -0.6], showgrid=False,
-        tickfont={"color": colors.ink},
-    )  # fmt: skip
-    return figure
+    return list_names(figure, names, colors)
 
 
 def critical_difference(ranks: pd.DataFrame) -> float | None:
@@ -379,109 +325,22 @@ def critical_difference(ranks: pd.DataFrame) -> float | None:
     return None if found is None or pd.isna(found) else float(found)
 
 
-# the parts the pictures share
-
-
-def _figure(theme: Theme, title: str, *, height: int) -> go.Figure:
-    return _dress(go.Figure(), theme, title, height=height)
-
-
-def _dress(figure: go.Figure, theme: Theme, title: str, *, height: int) -> go.Figure:
-    return figure.update_layout(template=house_template(theme), title_text=title, height=height)
-
-
 def _curves(
     figure: go.Figure, table: pd.DataFrame, x: str, y: str, highlight: Sequence[str] | None, theme: Theme
 ) -> go.Figure:
-    names = _ordered(table["recipe"], highlight or ())
+    names = highlighted_first(table["method"], highlight or ())
     highlight = names[:COLORED] if highlight is None else highlight
-    colors = _colors(names, highlight, theme)
+    colors = colors_of(names, highlight, theme)
     for name in reversed(names):
-        part, big = table[table["recipe"] == name], name in highlight
+        part, big = table[table["method"] == name], name in highlight
         figure.add_scatter(
-            x=part[x], y=part[y], mode="lines", name=_plain_one(name), showlegend=big,
+            x=part[x], y=part[y], mode="lines", name=plain(name), showlegend=big,
             line={"color": colors[name], "width": 2.2 if big else 1},
-            hovertemplate=_hover(x.replace("_", " "), y.replace("_", " ")),
+            hovertemplate=hover(x.replace("_", " "), y.replace("_", " ")),
         )  # fmt: skip
     return figure.update_layout(showlegend=True, legend_traceorder="reversed")
-
-
-def _band(figure: go.Figure, part: pd.DataFrame, column: str, color: str, *, row: int | None = None) -> None:
-    """Shade from the lowest to the highest value of seeds and folds."""
-    x = part["epoch"].to_numpy()
-    y = np.concatenate((part[f"{column}_low"].to_numpy(), part[f"{column}_high"].to_numpy()[::-1]))
-    place = {} if row is None else {"row": row, "col": 1}
-    figure.add_scatter(
-        x=np.concatenate((x, x[::-1])), y=y, fill="toself", fillcolor=color, opacity=0.13, line={"width": 0},
-        mode="lines", hoverinfo="skip", showlegend=False, **place,
-    )  # fmt: skip
-
-
-def _ordered(names: pd.Series[Any], highlight: Sequence[str]) -> list[str]:
-    present = list(dict.fromkeys(names))
-    return [name for name in highlight if name in present] + [name for name in present if name not in highlight]
-
-
-def _colors(names: Sequence[str], highlight: Sequence[str], theme: Theme) -> dict[str, str]:
-    bright = dict(zip(highlight, PALETTES[theme].lines, strict=False))
-    return {name: bright.get(name, PALETTES[theme].quiet) for name in names}
-
-
-def _with_line_ends(
-    figure: go.Figure, ends: list[tuple[str, float, float, str]], span: tuple[float, float], *, log_x: bool
-) -> go.Figure:
-    """Write each line's name at its end, moved apart where lines meet."""
-    ends = sorted(ends, key=lambda end: end[2])
-    for (name, x, _, color), place in zip(ends, _spread([end[2] for end in ends], span), strict=True):
-        figure.add_annotation(
-            name=LINE_END, text=_plain_one(name), x=float(np.log10(x)) if log_x else x, y=place, xanchor="left",
-            xshift=8, showarrow=False, font={"color": color, "size": 12},
-        )  # fmt: skip
-    right = 16 + 8 * max((len(end[0]) for end in ends), default=0)
-    return figure.update_layout(margin_r=min(right, 150), showlegend=False)
-
-
-def _spread(heights: Sequence[float], span: tuple[float, float]) -> list[float]:
-    """Move rising heights as little as needed to be a label's height apart, all inside the picture."""
-    step = 0.06 * (span[1] - span[0])
-    places: list[float] = []
-    for height in heights:
-        places.append(max([min(height, span[1]), *(last + step for last in places[-1:])]))
-    ceiling = span[1]
-    for k in reversed(range(len(places))):
-        places[k] = min(places[k], ceiling)
-        ceiling = places[k] - step
-    return places
 
 
 def _decades(frames: dict[str, pd.DataFrame]) -> float:
     ratios = np.concatenate([frame["ratio"].to_numpy(dtype=float) for frame in frames.values()])
     return float(np.log10(ratios.max() / ratios.min())) if len(ratios) else 0.0
-
-
-def _top(values: Any, least: float, most: float) -> float:
-    finite = np.asarray(values, dtype=float)
-    finite = finite[np.isfinite(finite)]
-    return max(least, min(most, float(finite.max()) * 1.08)) if finite.size else max(least, 1.0)
-
-
-def _hover(x: str, y: str, tail: str = "") -> str:
-    # names come in through a field: a %{ in a name would be read as one
-    return f"%{{fullData.name}}<br>{x} %{{x:.4g}}<br>{y} %{{y:.4g}}{tail}<extra></extra>"
-
-
-def _titled(text: str, unit: str) -> str:
-    return f"{text}, {_plain_one(unit)}" if unit else text
-
-
-def _with_unit(text: str, unit: str) -> str:
-    return f"{text} [{_plain_one(unit)}]" if unit else text
-
-
-def _plain(names: Any) -> list[str]:
-    return [_plain_one(name) for name in names]
-
-
-def _plain_one(text: str) -> str:
-    """Return a name as plotly shows it letter by letter: it reads some HTML in texts."""
-    return html.escape(str(text), quote=False)

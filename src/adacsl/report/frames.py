@@ -76,7 +76,7 @@ def subgroup_table(outcome: Outcome, *, bins: int = 10) -> pd.DataFrame:
     """Return the paper's Table 1: rows of similar score, and the threshold that is cheapest for each such subgroup.
 
     Among equally cheap thresholds T_m is the one nearest the chosen (else the Bayes) threshold: where T_m equals it,
-    nothing is lost in that subgroup. ``cost`` is what the recipe's decisions cost there, ``cheapest_cost`` what T_m
+    nothing is lost in that subgroup. ``cost`` is what the method's decisions cost there, ``cheapest_cost`` what T_m
     would have cost.
     """
     partition = EqualWidth(bins)
@@ -113,20 +113,20 @@ def confusion_table(outcome: Outcome) -> pd.DataFrame:
 def calibration_table(outcomes: Mapping[str, Outcome], *, bins: int = 10) -> pd.DataFrame:
     """Return, in bins of similar score, the mean score and the share of positives: equal where scores can be trusted.
 
-    ``error`` is the expected calibration error of the recipe, the same in all its rows.
+    ``error`` is the expected calibration error of the method, the same in all its rows.
     """
     parts = []
     for name, outcome in outcomes.items():
         found = calibration_error(outcome.scores, outcome.labels, partition=EqualWidth(bins))
         columns = {"mean_score": found.mean_score, "positive_share": found.positive_share, "n": found.sizes}
-        parts.append(pd.DataFrame({"recipe": name, **columns, "error": found.error}))
-    return _stacked(parts, ["recipe", "mean_score", "positive_share", "n", "error"])
+        parts.append(pd.DataFrame({"method": name, **columns, "error": found.error}))
+    return _stacked(parts, ["method", "mean_score", "positive_share", "n", "error"])
 
 
 def brier_table(outcomes: Mapping[str, Outcome], *, points: int = 101) -> pd.DataFrame:
     """Return the Brier curve at evenly spaced cost proportions.
 
-    Columns: recipe, proportion, loss, best_loss, area, positive_share.
+    Columns: method, proportion, loss, best_loss, area, positive_share.
     ``best_loss`` is what the best threshold would have reached: the gap is what better calibration could save. ``area``
     is the Brier score.
     """
@@ -140,27 +140,27 @@ def brier_table(outcomes: Mapping[str, Outcome], *, points: int = 101) -> pd.Dat
             "best_loss": np.interp(at, best.x, best.y),
         }
         share = float(outcome.labels.mean())
-        parts.append(pd.DataFrame({"recipe": name, **columns, "area": curve.area, "positive_share": share}))
-    return _stacked(parts, ["recipe", "proportion", "loss", "best_loss", "area", "positive_share"])
+        parts.append(pd.DataFrame({"method": name, **columns, "area": curve.area, "positive_share": share}))
+    return _stacked(parts, ["method", "proportion", "loss", "best_loss", "area", "positive_share"])
 
 
 def decision_table(outcomes: Mapping[str, Outcome]) -> pd.DataFrame:
-    """Return the net benefit at thresholds 0.01 .. 0.99: recipe, threshold, net_benefit, treat_all."""
+    """Return the net benefit at thresholds 0.01 .. 0.99: method, threshold, net_benefit, treat_all."""
     parts = []
     for name, outcome in outcomes.items():
         curve = decision_curve(outcome.scores, outcome.labels)
         columns = {"threshold": curve.thresholds, "net_benefit": curve.net_benefit, "treat_all": curve.treat_all}
-        parts.append(pd.DataFrame({"recipe": name, **columns}))
-    return _stacked(parts, ["recipe", "threshold", "net_benefit", "treat_all"])
+        parts.append(pd.DataFrame({"method": name, **columns}))
+    return _stacked(parts, ["method", "threshold", "net_benefit", "treat_all"])
 
 
 def ratio_table(results: pd.DataFrame) -> pd.DataFrame:
-    """Return what each recipe cost at each ratio that ran: recipe, ratio, n, cost, normalized_cost (means of cells)."""
+    """Return what each method cost at each ratio that ran: method, ratio, n, cost, normalized_cost (means of cells)."""
     if results.empty:
-        return pd.DataFrame(columns=["recipe", "ratio", "n", "cost", "normalized_cost"])
+        return pd.DataFrame(columns=["method", "ratio", "n", "cost", "normalized_cost"])
     if "normalized_cost" not in results.columns:
         results = results.assign(normalized_cost=np.nan)
-    groups = results.groupby(["recipe", "ratio"], sort=False)
+    groups = results.groupby(["method", "ratio"], sort=False)
     frame = groups.agg(n=("cost", "size"), cost=("cost", "mean"), normalized_cost=("normalized_cost", "mean"))
     return frame.reset_index()
 
@@ -177,35 +177,35 @@ def redecided_table(outcomes: Mapping[str, Outcome], ratios: Iterable[float]) ->
             decisions = costs.decide(outcome.scores)
             mean = costs.mean(outcome.labels, decisions)
             rows.append((name, float(ratio), mean, _normalized(costs, outcome.labels, decisions)))
-    return pd.DataFrame(rows, columns=["recipe", "ratio", "cost", "normalized_cost"])
+    return pd.DataFrame(rows, columns=["method", "ratio", "cost", "normalized_cost"])
 
 
 def epoch_table(histories: Mapping[tuple[str, int], Sequence[Mapping[str, Any]]]) -> pd.DataFrame:
-    """Return each recipe's lambda, T_actual and costs by epoch: means over seeds and folds, with lowest and highest."""
-    steps = [{**step, "recipe": recipe, "seed": seed} for (recipe, seed), steps in histories.items() for step in steps]
+    """Return each method's lambda, T_actual and costs by epoch: means over seeds and folds, with lowest and highest."""
+    steps = [{**step, "method": method, "seed": seed} for (method, seed), steps in histories.items() for step in steps]
     names = [name for name in ("lambda", "threshold", "val_cost", "train_cost") if any(name in s for s in steps)]
     if not steps or not names:
-        return pd.DataFrame(columns=["recipe", "epoch", "n"])
+        return pd.DataFrame(columns=["method", "epoch", "n"])
     frame = pd.DataFrame(steps)
     frame[names] = frame[names].astype(float)
     parts = {"n": ("seed", "size")}
     for name in names:
         parts |= {name: (name, "mean"), f"{name}_low": (name, "min"), f"{name}_high": (name, "max")}
-    return frame.groupby(["recipe", "epoch"], sort=False).agg(**parts).reset_index()
+    return frame.groupby(["method", "epoch"], sort=False).agg(**parts).reset_index()
 
 
 def optimism_table(results: pd.DataFrame) -> pd.DataFrame:
     """Return how much dearer the test rows were than the validation rows that epoch and threshold were chosen on.
 
-    Columns: recipe, n, validation_cost, cost, gap (cost - validation_cost), gap_share (of the test cost).
+    Columns: method, n, validation_cost, cost, gap (cost - validation_cost), gap_share (of the test cost).
     """
-    columns = ["recipe", "n", "validation_cost", "cost", "gap", "gap_share"]
+    columns = ["method", "n", "validation_cost", "cost", "gap", "gap_share"]
     if "validation_cost" not in results.columns:
         return pd.DataFrame(columns=columns)
     known = results.dropna(subset=["validation_cost"])
     if known.empty:
         return pd.DataFrame(columns=columns)
-    groups = known.groupby("recipe", sort=False)
+    groups = known.groupby("method", sort=False)
     frame = groups.agg(n=("cost", "size"), validation_cost=("validation_cost", "mean"), cost=("cost", "mean"))
     frame["gap"] = frame["cost"] - frame["validation_cost"]
     frame["gap_share"] = frame["gap"] / frame["cost"].where(frame["cost"] != 0)

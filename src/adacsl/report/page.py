@@ -22,9 +22,11 @@ from adacsl.durable import replace_file
 from adacsl.extras import requires
 from adacsl.report import cards
 from adacsl.report.data import Outcome, ReportData, View
-from adacsl.report.figures import PALETTES, house_template, threshold_figure
+from adacsl.report.figures import threshold_figure
 from adacsl.report.frames import thinned, threshold_curve, threshold_points
 from adacsl.report.numbers import show
+from adacsl.report.style import PALETTES, house_template
+from adacsl.report.tables import empty_matrix
 
 with requires("compare"):
     import jinja2
@@ -94,7 +96,7 @@ def render_report(data: ReportData) -> str:
         "facts": data.facts,
         "classes": data.classes,
         "rules": RULES,
-        "live_matrix": cards.empty_matrix(data.classes),
+        "live_matrix": empty_matrix(data.classes),
         "version": adacsl.__version__,
         "policy": _policy(_sha256(script), source_hash),
         "style": Markup(_template_text("page.css")),  # noqa: S704 - our own file
@@ -151,48 +153,40 @@ def _start(data: ReportData) -> int:
 # scores for the sliders
 
 
-class _Store:
-    """Arrays by content: what several methods and ratios share is written once."""
-
-    def __init__(self) -> None:
-        self.arrays: list[dict[str, Any]] = []
-        self._places: dict[tuple[str, bytes], int] = {}
-
-    def put(self, kind: str, values: NDArray[Any]) -> int:
-        """Return the number of the array, writing it if it is new."""
-        raw = (np.packbits(values) if kind == "bits" else values.astype(f"<{kind}")).tobytes()
-        place = self._places.setdefault((kind, raw), len(self.arrays))
-        if place == len(self.arrays):
-            text = base64.b64encode(raw).decode()
-            self.arrays.append({"kind": kind, "data": text} | ({"n": len(values)} if kind == "bits" else {}))
-        return place
-
-    @property
-    def size(self) -> int:
-        """How many characters the arrays take."""
-        return sum(len(entry["data"]) + 40 for entry in self.arrays)
-
-
 def _samples(data: ReportData, room: int) -> tuple[list[list[dict[str, Any]]], list[dict[str, Any]]]:
     """Pack the test rows of all methods into about ``room`` characters, thinning out where they do not fit."""
     limit = EMBEDDED_ROWS
     while True:
-        store = _Store()
+        places: dict[tuple[str, int, bytes], int] = {}
         found = [
-            [_sample(data, name, outcome, limit, store) for name, outcome in data.outcomes_of(view).items()]
+            [_sample(data, name, outcome, limit, places) for name, outcome in data.outcomes_of(view).items()]
             for view in data.views
         ]
-        size = store.size + sum(len(json.dumps(sample)) for view in found for sample in view)
+        arrays = [_array_entry(*key) for key in places]
+        size = sum(len(entry["data"]) + 40 for entry in arrays)
+        size += sum(len(json.dumps(sample)) for view in found for sample in view)
         if size <= room or limit <= FEWEST_ROWS:
-            return found, store.arrays
+            return found, arrays
         limit = max(FEWEST_ROWS, int(limit * min(0.8, room / size if room > 0 else 0.0)))
 
 
-def _sample(data: ReportData, name: str, outcome: Outcome, limit: int, store: _Store) -> dict[str, Any]:
+def _place(places: dict[tuple[str, int, bytes], int], kind: str, values: NDArray[Any]) -> int:
+    """Return the number of an array; what several methods and ratios share has one number, and is written once."""
+    raw = (np.packbits(values) if kind == "bits" else values.astype(f"<{kind}")).tobytes()
+    return places.setdefault((kind, len(values), raw), len(places))
+
+
+def _array_entry(kind: str, n: int, raw: bytes) -> dict[str, Any]:
+    return {"kind": kind, "data": base64.b64encode(raw).decode()} | ({"n": n} if kind == "bits" else {})
+
+
+def _sample(
+    data: ReportData, name: str, outcome: Outcome, limit: int, places: dict[tuple[str, int, bytes], int]
+) -> dict[str, Any]:
     rows, weights = drawn_rows(outcome.labels, limit)
     kind = "f4" if outcome.scores.dtype == np.float32 else "f8"
     costs = {
-        key: price if isinstance(price, float) else {"array": store.put("f8", np.asarray(price)[rows])}
+        key: price if isinstance(price, float) else {"array": _place(places, "f8", np.asarray(price)[rows])}
         for key, price in ((key, getattr(outcome.costs, key)) for key in ("fp", "fn", "tp", "tn"))
     }
     title = data.titles.get(name, "")
@@ -200,9 +194,9 @@ def _sample(data: ReportData, name: str, outcome: Outcome, limit: int, store: _S
         "name": name,
         "label": f"{name}: {title}" if title else name,
         "kind": kind,
-        "scores": store.put(kind, outcome.scores[rows]),
-        "labels": store.put("bits", outcome.labels[rows]),
-        "decisions": store.put("bits", outcome.decisions[rows]),
+        "scores": _place(places, kind, outcome.scores[rows]),
+        "labels": _place(places, "bits", outcome.labels[rows]),
+        "decisions": _place(places, "bits", outcome.decisions[rows]),
         "costs": costs,
         "ownCosts": outcome.own_costs,
         "ratio": 1.0 if outcome.own_costs else float(outcome.costs.ratio),

@@ -29,7 +29,7 @@ def result_of(cell, cost=None):
 
 def grid(n, per_job=2):
     """Jobs of a few cells each."""
-    cells = [Cell("toy", 8.0, recipe, seed) for seed in range(-(-n // per_job)) for recipe in ("ce", "wce")[:per_job]]
+    cells = [Cell("toy", 8.0, method, seed) for seed in range(-(-n // per_job)) for method in ("ce", "wce")[:per_job]]
     return [Job(tuple(cells[i : i + per_job])) for i in range(0, n, per_job)]
 
 
@@ -44,7 +44,7 @@ def note(log, line):
 
 def work_slowly(shared, payload, cells):
     for cell in cells:
-        note(shared["log"], f"{cell.recipe} {cell.seed}")
+        note(shared["log"], f"{cell.method} {cell.seed}")
         time.sleep(shared["seconds"])
         yield result_of(cell)
 

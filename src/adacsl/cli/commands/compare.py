@@ -140,7 +140,7 @@ def _came_to_an_end(work: Any, *args: Any, **options: Any) -> Any:
 def failed_cells(found: Comparison) -> list[dict[str, Any]]:
     """Return the cells without a result, with their errors."""
     return [
-        {"data": row["data"], "ratio": row["ratio"], "recipe": row["recipe"], "seed": row["seed"],
+        {"data": row["data"], "ratio": row["ratio"], "method": row["method"], "seed": row["seed"],
          "error": f"{row['type']}: {row['message']}"}
         for row in found.failures.to_dict("records")
     ]  # fmt: skip
@@ -187,7 +187,7 @@ def _table(block: Any) -> Any:
     for row in block.to_dict("records"):
         dearer = "" if row["standing"] == "cheapest" or row["percent"] != row["percent"] else f"{row['percent']:+.1f} %"
         table.add_row(
-            Text(str(row["recipe"])), f"{row['mean']:.4g}", f"[{row['low']:.4g}, {row['high']:.4g}]",
+            Text(str(row["method"])), f"{row['mean']:.4g}", f"[{row['low']:.4g}, {row['high']:.4g}]",
             f"{row['normalized_cost']:.3f}", dearer, str(row["standing"]),
         )  # fmt: skip
     return table
@@ -196,7 +196,7 @@ def _table(block: Any) -> Any:
 def _failures(failed: list[dict[str, Any]]) -> list[str]:
     lines = [f"{len(failed)} cells failed; the same command tries them again:"]
     lines += [
-        f"  {cell['data']}, ratio {cell['ratio']:g}, {cell['recipe']}, seed {cell['seed']}: {one_line(cell['error'])}"
+        f"  {cell['data']}, ratio {cell['ratio']:g}, {cell['method']}, seed {cell['seed']}: {one_line(cell['error'])}"
         for cell in failed[:NAMED]
     ]
     return [*lines, f"  ... and {len(failed) - NAMED} more"] if len(failed) > NAMED else lines

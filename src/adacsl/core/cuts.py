@@ -1,0 +1,192 @@
+"""Samples in the order of their scores, and what every cut between them costs.
+
+One sort and prefix sums: calling the k lowest scores negative costs the misses among them plus the false alarms
+among the others, for all k at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array
+
+from adacsl.core.arrays import (
+    Array,
+    FloatGrid,
+    as_binary_labels,
+    as_scores,
+    as_weights,
+    default_float,
+    dtype_name,
+    move,
+    widen,
+)
+from adacsl.core.costs import CostMatrix
+from adacsl.core.prices import check_samples, is_free
+
+
+class Samples(NamedTuple):
+    """Checked input."""
+
+    scores: Array
+    positive: Array
+    costs: CostMatrix
+    weight: Array | None
+    grid: FloatGrid
+
+
+class Cuts(NamedTuple):
+    """Sorted samples and what it costs to call the first k = 0 .. n of them negative."""
+
+    scores: Array  # n, rising
+    missed: Array  # n + 1: false negatives, rising from 0
+    alarmed: Array  # n + 1: false positives, falling to 0
+    base: float  # what the samples cost even when every decision is right
+    squares: Array | None = None  # n + 1: sums of the squared stakes below each cut, where they are asked for
+
+
+def checked(scores: Array, labels: Array, costs: CostMatrix, sample_weight: Array | None) -> Samples:
+    """Check scores, labels, costs and weights of one set of samples."""
+    if not isinstance(costs, CostMatrix):
+        raise TypeError(f"costs must be a CostMatrix such as CostMatrix(fp=1, fn=8), got {costs!r}")
+    if costs.n_classes != 2:
+        raise ValueError(f"a threshold belongs to two classes, but the cost matrix has {costs.n_classes}")
+    checked = as_scores(scores)
+    positive = as_binary_labels(labels, checked)
+    check_samples(costs.n_instances, checked.shape[0])
+    return Samples(widen(checked), positive, costs, as_weights(sample_weight, checked), FloatGrid.of(checked))
+
+
+# sorting
+
+
+def sort_samples(samples: Samples) -> tuple[Array, Array, Array | None]:
+    """Return sorted scores, their labels, and the order (None where nothing else has to be brought along)."""
+    if can_pack(samples):
+        keys = sorted_keys(samples.scores, samples.positive)
+        xp = array_namespace(keys)
+        return scores_of(keys, samples.scores), xp.astype(keys & 1, xp.bool), None
+    order = rising_order(samples.scores)
+    xp = array_namespace(order)
+    return xp.take(samples.scores, order), xp.take(samples.positive, order), order
+
+
+def can_pack(samples: Samples) -> bool:
+    """Tell whether score and label are all there is to a sample, and fit into one integer."""
+    known = is_numpy_array(samples.scores) or is_torch_array(samples.scores)
+    plain = samples.weight is None and samples.costs.n_instances is None
+    return known and plain and dtype_name(samples.scores) in ("float32", "float64")
+
+
+def sorted_keys(scores: Array, positive: Array) -> Array:
+    """Sort scores with their labels as plain integers, far faster than an argsort.
+
+    The bits of a float in [0, 1] read as an integer rise with it and leave the two top bits free. Doubled, less one for
+    a positive, they hold both; among equal scores the positives come first.
+    """
+    xp = array_namespace(scores)
+    keys = scores.view(xp.int32 if dtype_name(scores) == "float32" else xp.int64) << 1  # drops the sign of -0.0
+    keys -= positive.view(xp.uint8)
+    if is_numpy_array(keys):
+        keys.sort()
+        return keys
+    return xp.sort(keys)
+
+
+def scores_of(keys: Array, like: Array) -> Array:
+    """Return the scores behind sorted keys."""
+    return ((keys + 1) >> 1).view(like.dtype)
+
+
+def rising_order(scores: Array) -> Array:
+    """Return the positions of the scores in rising order."""
+    n = scores.shape[0]
+    if is_numpy_array(scores) and scores.dtype == np.float32 and n < 2**32:
+        # score and position in one 64-bit integer: numpy sorts those several times faster than it argsorts
+        keys = (scores + np.float32(0)).view(np.int32).astype(np.int64)
+        keys <<= 32
+        keys |= np.arange(n)
+        keys.sort()
+        keys &= 0xFFFFFFFF
+        return keys
+    return array_namespace(scores).argsort(scores, stable=False)
+
+
+# costs of all cuts
+
+
+def cut_costs(samples: Samples, scores: Array, positive: Array, order: Array | None, *, squares: bool = False) -> Cuts:
+    """Return what every cut of sorted samples costs; with ``squares``, also what errors of these costs need."""
+    fp, fn = samples.costs.fp - samples.costs.tn, samples.costs.fn - samples.costs.tp
+    if samples.weight is None and isinstance(fp, float) and isinstance(fn, float):
+        return _running_counts(scores, positive, samples.costs, squares=squares)
+    xp = array_namespace(scores)
+    # one signed number per sample, so that one gather brings everything into order
+    stake = xp.where(samples.positive, _price(fn, scores), -_price(fp, scores))
+    if samples.weight is not None:
+        stake = stake * samples.weight
+    if order is not None:
+        stake = xp.take(stake, order)
+    zero = xp.zeros((1,), dtype=stake.dtype, device=device(stake))
+    missed = _sums_before(xp.maximum(stake, zero))
+    # summed from the other end rather than subtracted from the total: no digits cancel
+    alarmed = xp.flip(_sums_before(xp.flip(xp.maximum(-stake, zero))))
+    return Cuts(scores, missed, alarmed, _unavoidable_cost(samples), _sums_before(stake * stake) if squares else None)
+
+
+def _running_counts(scores: Array, positive: Array, costs: CostMatrix, *, squares: bool = False) -> Cuts:
+    xp = array_namespace(scores)
+    kind = default_float(xp, scores)
+    n = scores.shape[0]
+    counter = xp.int32 if n < 2**31 - 1 else xp.int64
+    misses = _sums_before(xp.astype(positive, counter))
+    positives = int(misses[-1])
+    # of the n - k samples above cut k, all but the remaining positives are false alarms
+    alarms = misses + xp.arange(n - positives, -positives - 1, -1, dtype=counter, device=device(scores))
+    missed, alarmed = xp.astype(misses, kind), xp.astype(alarms, kind)
+    missed *= costs.fn - costs.tp
+    alarmed *= costs.fp - costs.tn
+    sums = None
+    if squares:
+        sums = missed * (costs.fn - costs.tp) + (alarmed[0] - alarmed) * (costs.fp - costs.tn)
+    return Cuts(scores, missed, alarmed, costs.tp * positives + costs.tn * (n - positives), sums)
+
+
+def _sums_before(values: Array) -> Array:
+    """Return the sums of the first 0, 1, ..., n values, in the values' own type."""
+    if is_numpy_array(values):
+        sums = np.empty(values.shape[0] + 1, dtype=values.dtype)
+        sums[0] = 0
+        np.cumsum(values, out=sums[1:])
+        return sums
+    if is_torch_array(values):
+        out = values.new_zeros(values.shape[0] + 1)
+        array_namespace(values).cumsum(values, 0, dtype=values.dtype, out=out[1:])
+        return out
+    return array_namespace(values).cumulative_sum(values, dtype=values.dtype, include_initial=True)
+
+
+def _unavoidable_cost(samples: Samples) -> float:
+    xp = array_namespace(samples.scores)
+    tp, tn = samples.costs.tp, samples.costs.tn
+    if is_free(tp) and is_free(tn):
+        return 0.0
+    right = xp.where(samples.positive, _price(tp, samples.scores), _price(tn, samples.scores))
+    return float(xp.sum(right if samples.weight is None else right * samples.weight))
+
+
+def _price(cell: Any, like: Array) -> Array:
+    """Return a price as a wide array (of one or of n numbers) where ``like`` lives."""
+    xp = array_namespace(like)
+    kind = default_float(xp, like)
+    if isinstance(cell, float):
+        return xp.asarray([cell], dtype=kind, device=device(like))
+    return xp.astype(move(cell, like), kind, copy=False)
+
+
+def distinct_cuts(scores: Array) -> Array:
+    """Return which of the n + 1 cuts fall between two different scores (or at an end)."""
+    xp = array_namespace(scores)
+    end = xp.ones((1,), dtype=xp.bool, device=device(scores))
+    return xp.concat((end, scores[1:] != scores[:-1], end))

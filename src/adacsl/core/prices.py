@@ -1,0 +1,114 @@
+"""One price of a cost matrix, and what a table of prices must fulfil."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from adacsl.core.arrays import Array, as_array, as_vector, check_finite, default_float, move
+
+Cost: TypeAlias = Any
+"""One price for all samples (a float), or one price for each sample (a vector)."""
+
+
+def as_price(value: Any, name: str) -> Cost:
+    """Check one price: a float, or a vector of floats that nobody else can write to."""
+    if isinstance(value, str | bytes) or value is None:
+        raise TypeError(f"{name} must be a number or a vector of numbers, got {value!r}")
+    array = as_array(value, name)
+    if array.ndim == 0:
+        number = float(array)
+        if not math.isfinite(number):
+            raise ValueError(f"{name} must be finite, got {number}")
+        return number
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be one number or one for each sample, got shape {tuple(array.shape)}")
+    vector = as_vector(array, name)
+    xp = array_namespace(vector)
+    vector = xp.astype(vector, default_float(xp, vector), copy=True)
+    check_finite(vector, name)
+    if isinstance(vector, np.ndarray):
+        vector.flags.writeable = False
+    return vector
+
+
+def price_like(cell: Cost, like: Array) -> Cost:
+    """Return a price where ``like`` lives, in its own type; a float stays a float."""
+    return cell if isinstance(cell, float) else array_namespace(like).astype(move(cell, like), like.dtype)
+
+
+def is_free(cell: Cost) -> bool:
+    """Tell whether a price is zero for all samples."""
+    return isinstance(cell, float) and cell == 0.0
+
+
+def show_price(cell: Cost) -> str:
+    """Return a number, or how many there are and their mean."""
+    if isinstance(cell, float):
+        return f"{cell:.12g}"
+    return f"<{cell.shape[0]} values, mean {float(array_namespace(cell).mean(cell)):.6g}>"
+
+
+def check_lengths(cells: tuple[tuple[Cost, ...], ...]) -> None:
+    """Raise unless prices of single samples belong to the same samples, in arrays of one library."""
+    lengths = {cell.shape[0] for row in cells for cell in row if not isinstance(cell, float)}
+    if len(lengths) > 1:
+        raise ValueError(f"costs of single samples must all have one length, got {sorted(lengths)}")
+    kinds = {type(cell).__name__ for row in cells for cell in row if not isinstance(cell, float)}
+    if len(kinds) > 1:
+        raise TypeError(f"costs of single samples must be arrays of one library, got {' and '.join(sorted(kinds))}")
+
+
+def check_two_classes(cells: tuple[tuple[Cost, ...], ...]) -> None:
+    """Raise unless each error costs more than being right."""
+    (tn, fn), (fp, tp) = cells
+    for error, right, error_name, right_name in ((fn, tp, "fn", "tp"), (fp, tn, "fp", "tn")):
+        _check_dearer(error, right, error_name, right_name)
+
+
+def _check_dearer(error: Cost, right: Cost, error_name: str, right_name: str) -> None:
+    extra = error - right
+    if isinstance(extra, float):
+        if not extra > 0:
+            raise ValueError(
+                f"{error_name} must cost more than {right_name}, got {error_name}={error:g} and "
+                f"{right_name}={right:g}: where being wrong is no dearer than being right, "
+                "one constant decision is best and nothing is left to learn"
+            )
+        return
+    xp = array_namespace(extra)
+    lowest = int(xp.argmin(extra))
+    if float(extra[lowest]) < 0:
+        raise ValueError(
+            f"{error_name} must not cost less than {right_name}, but for sample {lowest} it does, by "
+            f"{-float(extra[lowest]):g}; clip {error_name} at {right_name} or leave such samples out"
+        )
+    if float(xp.max(extra)) == 0:
+        raise ValueError(f"{error_name} costs no more than {right_name} for any sample: nothing is left to learn")
+
+
+def check_many_classes(cells: tuple[tuple[Cost, ...], ...]) -> None:
+    """Raise where an error pays, or where nothing costs more than being right."""
+    dearest = 0.0
+    for j in range(len(cells)):
+        for i in range(len(cells)):
+            extra = cells[i][j] - cells[j][j]
+            low = extra if isinstance(extra, float) else float(array_namespace(extra).min(extra))
+            high = extra if isinstance(extra, float) else float(array_namespace(extra).max(extra))
+            if low < 0:
+                raise ValueError(
+                    f"predicting {i} when {j} is true costs less than being right (by {-low:g}); "
+                    "an error must not pay: check the matrix and its orientation"
+                )
+            dearest = max(dearest, high)
+    if dearest == 0:
+        raise ValueError("every decision costs the same: nothing is left to learn")
+
+
+def check_samples(n_instances: int | None, n: int) -> None:
+    """Raise where prices of single samples belong to other than ``n`` samples."""
+    if n_instances not in (None, n):
+        raise ValueError(f"these costs belong to {n_instances} samples, but {n} came; pick theirs with .rows(index)")

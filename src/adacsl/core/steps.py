@@ -1,0 +1,98 @@
+"""One step of the controller: by how much the weight moves, what a step has measured, and steps read from a state."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Update = Literal["exponential", "odds"]
+
+ODDS_LIMITS = (1e-6, 1.0 - 1e-6)
+"""The odds of thresholds at 0 and 1 are 0 and infinite: the exact odds update looks at thresholds inside these."""
+
+
+@dataclass(frozen=True)
+class Adjustment:
+    """What one step of the controller measured and decided.
+
+    Attributes
+    ----------
+    lambda_ : float
+        The accumulated correction, after this step.
+    factor : float
+        What lambda was multiplied by; exactly 1 where T' already is a cheapest threshold of every subgroup.
+    weight : float
+        Weight of the negative class in the loss, after this step.
+    thresholds, sizes : tuple of float
+        Cheapest threshold T_m and number of samples (or their weight) of each non-empty subgroup.
+    cost : float
+        Mean validation cost of deciding at T': what the classifier would cost if training stopped now.
+    converged : bool
+        Whether lambda moved by less than the tolerance.
+    """
+
+    lambda_: float
+    factor: float
+    weight: float
+    thresholds: tuple[float, ...]
+    sizes: tuple[float, ...]
+    cost: float
+    converged: bool
+
+
+def step_factor(threshold: float, target: float = 0.5, *, update: Update = "exponential") -> float:
+    r"""Return what the negatives' weight must be multiplied by for ``threshold`` to move to ``target``.
+
+    .. math:: \exp\frac{T_m - T'}{T'(1 - T')} \quad\text{(eq. 7)}\qquad\text{or}\qquad
+       \frac{T_m}{1 - T_m} \cdot \frac{1 - T'}{T'} \quad\text{(exact)}
+
+    Examples
+    --------
+    >>> step_factor(0.5)
+    1.0
+    >>> round(step_factor(0.6), 4), round(step_factor(0.6, update="odds"), 4)
+    (1.4918, 1.5)
+    """
+    if threshold == target:
+        return 1.0
+    if update == "odds":
+        inside = min(max(threshold, ODDS_LIMITS[0]), ODDS_LIMITS[1])
+        return inside / (1.0 - inside) * (1.0 - target) / target
+    # T' near 0 or 1 can ask for e^1000: the clip keeps the product with lambda finite
+    return math.exp(min(max((threshold - target) / (target * (1.0 - target)), -300.0), 300.0))
+
+
+def check_state(state: dict[str, Any], settings: dict[str, Any]) -> None:
+    """Raise unless a saved state is whole and comes from a controller with these settings."""
+    if not isinstance(state, dict) or set(state) != {"version", "settings", "lambda", "history"}:
+        raise ValueError(
+            "this is no state of an AdaptiveWeight: expected the keys version, settings, lambda and history, "
+            f"got {sorted(state) if isinstance(state, dict) else type(state).__name__}"
+        )
+    if state["version"] != 1:
+        raise ValueError(f"the state has version {state['version']!r}, this adacsl reads version 1: update adacsl")
+    if not isinstance(state["settings"], dict):
+        raise ValueError(  # noqa: TRY004  the type is right, its content is not
+            f"the saved settings must be a dict, got {state['settings']!r}: the state is damaged"
+        )
+    saved_settings = {"caution": 0.0} | state["settings"]  # a later addition
+    for name, value in settings.items():
+        if saved_settings.get(name) != value:
+            raise ValueError(
+                f"the state was saved with {name}={saved_settings.get(name)!r}, this controller has "
+                f"{name}={value!r}; make the controller with the saved settings"
+            )
+    saved, (low, high) = state["lambda"], settings["bounds"]
+    if isinstance(saved, bool) or not isinstance(saved, float | int) or not low <= saved <= high:
+        raise ValueError(
+            f"the saved lambda must be a number from {low:g} to {high:g}, got {saved!r}: the state is damaged"
+        )
+
+
+def read_history(rows: Any) -> list[Adjustment]:
+    """Return the steps of a saved state."""
+    try:
+        return [Adjustment(**(row | {k: tuple(map(float, row[k])) for k in ("thresholds", "sizes")})) for row in rows]
+    except (TypeError, ValueError, KeyError) as error:
+        raise ValueError(f"the saved history cannot be read ({error!r}): the state is damaged") from error

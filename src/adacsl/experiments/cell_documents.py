@@ -1,0 +1,143 @@
+"""Cells, failures and splits as documents, and back."""
+
+from __future__ import annotations
+
+import math
+import traceback
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.core.costs import CostMatrix, as_host, unchecked_costs
+from adacsl.experiments.cells import Cell, CellResult
+from adacsl.experiments.documents import DamagedError, pack, pack_bits, read_document, unpack, unpack_bits
+
+PRICES = ("fp", "fn", "tp", "tn")
+
+
+class Failure(NamedTuple):
+    """Why a cell has no result."""
+
+    type: str
+    message: str
+    traceback: str = ""
+    attempts: int = 1
+    time: str = ""
+
+    @classmethod
+    def of(cls, error: BaseException) -> Failure:
+        """Describe an exception."""
+        trace = "".join(traceback.format_exception(error))[-20_000:]
+        # file names in messages may hold letters that no encoding takes
+        message, trace = (text.encode("utf-8", "backslashreplace").decode() for text in (str(error), trace))
+        return cls(type(error).__name__, message, trace)
+
+
+class StoredSplit(NamedTuple):
+    """The test rows of one seed, in the order of the stored scores."""
+
+    test_rows: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    costs: CostMatrix
+
+
+def cell_key(cell: Cell) -> dict[str, Any]:
+    """Return a cell as JSON values."""
+    return {"data": cell.data, "ratio": float(cell.ratio), "method": cell.method, "seed": int(cell.seed)}
+
+
+def cell_body(result: CellResult) -> dict[str, Any]:
+    """Return a result as JSON values."""
+    scores, decisions = np.asarray(result.scores, dtype="<f4"), np.asarray(result.decisions, dtype=bool)
+    if scores.ndim != 1 or scores.shape != decisions.shape:
+        raise ValueError(
+            f"{result.cell}: scores and decisions must be vectors of one length, got shapes {scores.shape} "
+            f"and {decisions.shape}"
+        )
+    return {
+        "cell": cell_key(result.cell),
+        "metrics": result.metrics,
+        "threshold": None if result.threshold is None else float(result.threshold),
+        "seconds": float(result.seconds),
+        "provenance": result.provenance,
+        "history": result.history,
+        "scores": pack(scores),
+        "decisions": pack_bits(decisions),
+    }
+
+
+def cell_result(body: dict[str, Any]) -> CellResult:
+    """Return what :func:`cell_body` was given."""
+    try:
+        result = CellResult(
+            cell=Cell(**body["cell"]),
+            metrics=dict(body["metrics"]),
+            scores=unpack(body["scores"]).astype(np.float32),
+            decisions=unpack_bits(body["decisions"]),
+            threshold=body["threshold"],
+            history=list(body["history"]),
+            seconds=body["seconds"],
+            provenance=dict(body["provenance"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise DamagedError(f"its form is wrong: {str(error)[:60]}") from error
+    if len(result.scores) != len(result.decisions):
+        raise DamagedError(f"{len(result.scores)} scores but {len(result.decisions)} decisions")
+    return result
+
+
+def result_row(result: CellResult) -> dict[str, Any]:
+    """Return a result as a row of the results frame."""
+    threshold = math.nan if result.threshold is None else result.threshold
+    known = {"threshold": threshold, "seconds": result.seconds, "device": result.provenance.get("device")}
+    return result.cell._asdict() | result.metrics | known
+
+
+def failed_cell(body: dict[str, Any]) -> tuple[Cell, Failure]:
+    """Return a cell and why it failed."""
+    try:
+        return Cell(**body["cell"]), Failure(*(body[name] for name in Failure._fields))
+    except (KeyError, TypeError) as error:
+        raise DamagedError(f"its form is wrong: {str(error)[:60]}") from error
+
+
+def read_failure(path: Path) -> Failure | None:
+    """Return why a cell failed before, if that was recorded."""
+    try:
+        return failed_cell(read_document(path, "failure"))[1] if path.exists() else None
+    except DamagedError:
+        return None
+
+
+def split_body(test_rows: NDArray[Any], labels: NDArray[Any], costs: CostMatrix) -> dict[str, Any]:
+    """Return test rows with their labels and costs as JSON values."""
+    rows, labels = np.asarray(test_rows, dtype="<i8"), np.asarray(labels)
+    if rows.ndim != 1 or labels.shape != rows.shape or costs.n_instances not in (None, len(rows)):
+        raise ValueError(
+            f"a split needs one label for each test row and costs of these rows, got {len(rows)} rows, "
+            f"{len(labels)} labels and {costs!r}"
+        )
+    prices = {name: _encode_cost(getattr(costs, name)) for name in PRICES}
+    return {"test_rows": pack(rows), "labels": pack(labels.astype("i1")), "costs": prices}
+
+
+def stored_split(body: dict[str, Any]) -> StoredSplit:
+    """Return what :func:`split_body` was given."""
+    rows, labels = (unpack(body[name]).astype(np.int64) for name in ("test_rows", "labels"))
+    fp, fn, tp, tn = (_decode_cost(body["costs"][name]) for name in PRICES)
+    # all errors on these rows alone may be free
+    return StoredSplit(rows, labels, unchecked_costs(((tn, fn), (fp, tp))))
+
+
+def _encode_cost(cost: Any) -> Any:
+    return cost if isinstance(cost, float) else pack(as_host(cost).astype("<f8"))
+
+
+def _decode_cost(cost: Any) -> Any:
+    if not isinstance(cost, dict):
+        return float(cost)
+    vector = unpack(cost)
+    vector.flags.writeable = False
+    return vector

@@ -1,0 +1,43 @@
+"""Parts of sentences: names, numbers, and numbers with their intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+NAMES_SHOWN = 5
+"""A sentence lists so many methods; the others are counted."""
+
+
+def names_of(methods: Sequence[str]) -> str:
+    """Join names: ``a``, ``a and b``, ``a, b and c``, ``a, b, c, d, e and 3 others``.
+
+    >>> names_of(["smote", "focal", "ce"])
+    'smote, focal and ce'
+    """
+    shown = list(methods[:NAMES_SHOWN])
+    more = len(methods) - len(shown)
+    if more:
+        shown.append("one other" if more == 1 else f"{more} others")
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def names_are(methods: Sequence[str]) -> str:
+    """Join names and add "is" or "are"."""
+    return f"{names_of(methods)} {'is' if len(methods) == 1 else 'are'}"
+
+
+def span(value: float, low: float, high: float, unit: str) -> str:
+    """Return ``12 % (5-19 %)``; a hyphen would read as a minus beside a negative end."""
+    middle = f"{_number(value)}{unit}"
+    if not math.isfinite(low):
+        return middle
+    between = "-" if low >= 0 else " to "
+    return f"{middle} ({_number(low)}{between}{_number(high)}{unit})"
+
+
+def _number(value: float) -> str:
+    """Two digits that count; whole numbers from 10 on."""
+    if abs(value) >= 10:
+        return f"{value:,.0f}"
+    return f"{float(f'{value:.2g}') + 0.0:g}"

@@ -1,0 +1,187 @@
+"""Tables and confusion matrices of the page: frames as rows of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from adacsl.extras import requires
+from adacsl.report import frames
+from adacsl.report.data import Outcome, ReportData
+from adacsl.report.numbers import DASH, show, show_column, show_percent, with_unit
+
+with requires("compare"):
+    import pandas as pd
+
+EPOCHS_SHOWN = 20
+"""About so many epochs of a training stand in a table; the picture has all of them."""
+
+
+class Table(NamedTuple):
+    """Rows of text under headers; ``text`` are the columns that hold words, ``marked`` the row that stands out."""
+
+    caption: str
+    headers: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    marked: str | None = None
+    text: Sequence[int] = ()
+
+
+class Matrix(NamedTuple):
+    """A confusion matrix in money.
+
+    A row has the name of its true class and its cells; a cell its outcome ("tp", ...), its money, its cases, and its
+    share of the dearest cell.
+    """
+
+    caption: str
+    rows: Sequence[tuple[str, Sequence[tuple[str, str, str, float]]]]
+
+
+def cost_table(data: ReportData, rows: pd.DataFrame, marked: str) -> Table:
+    """Return the cost of each method, cheapest first."""
+    unit = f", {data.unit}" if data.unit else ""
+    texts = show_column([*rows["cost"], *rows["low"], *rows["high"]])
+    cost, low, high = (texts[len(rows) * k : len(rows) * (k + 1)] for k in range(3))
+    columns = {
+        "method": rows["method"].astype(str).tolist(),
+        f"cost{unit}": cost,
+        "95 % interval": [f"{a} to {b}" if a != DASH else DASH for a, b in zip(low, high, strict=True)],
+    }
+    for head, column, write in (
+        ("normalised", "normalized_cost", show_column),
+        ("saved", "savings", lambda values: [show_percent(value) for value in values]),
+        ("dearer than the cheapest", "percent", lambda values: [_show_more(value) for value in values]),
+        ("p", "p", lambda values: [_show_p(value) for value in values]),
+        ("repetitions", "n", lambda values: [show(value) for value in values]),
+        ("against the cheapest", "standing", lambda values: values.astype(str).tolist()),
+    ):
+        if column in rows.columns:
+            columns[head] = write(rows[column])
+    words = [len(columns) - 1] if "standing" in rows.columns else []
+    body = [list(row) for row in zip(*columns.values(), strict=True)]
+    return Table("Cost of each method, cheapest first", list(columns), body, marked, words)
+
+
+def group_table(data: ReportData, name: str, table: pd.DataFrame) -> Table:
+    """Return the cheapest threshold of groups of similar score."""
+    rows = [
+        [
+            f"{row.low:.1f} to {row.high:.1f}", show(row.n), show(row.positives), f"{max(row.threshold, 0.0):.3f}",
+            show(row.cheapest_cost), show(row.cost),
+        ]
+        for row in records(table)
+    ]  # fmt: skip
+    heads = ["score", "cases", data.classes[1], "cheapest threshold", "cost there", "cost as decided"]
+    return Table(f"Groups of similar score, {name}", heads, rows)
+
+
+def threshold_table(data: ReportData, outcomes: Mapping[str, Outcome], marked: str) -> Table:
+    """Return what each method decided at, and what other thresholds would have cost."""
+    rows: list[list[Any]] = []
+    for name, outcome in outcomes.items():
+        points = frames.threshold_points(outcome).set_index("point")
+        decided = outcome.costs.mean(outcome.labels, outcome.decisions)
+        best = points.loc["cheapest"]
+        rows.append(
+            [
+                name,
+                "varies" if outcome.threshold is None else f"{outcome.threshold:.3f}",
+                decided,
+                f"{best['threshold']:.3f}",
+                best["cost"],
+                points.loc["Bayes", "cost"] if "Bayes" in points.index else float("nan"),
+            ]
+        )
+    costs = iter(show_column([row[column] for row in rows for column in (2, 4, 5)]))
+    rows = [[next(costs) if column in (2, 4, 5) else cell for column, cell in enumerate(row)] for row in rows]
+    unit = f", {data.unit}" if data.unit else ""
+    heads = [
+        "method",
+        "decided at",
+        f"cost{unit}",
+        "cheapest with hindsight",
+        "cost there",
+        "cost at the Bayes threshold",
+    ]
+    return Table("Thresholds and cost per case", heads, rows, marked)
+
+
+def calibration_table(table: pd.DataFrame) -> Table:
+    """Return mean score and share of positives of each bin."""
+    rows = [
+        [row.method, show(row.mean_score), show(row.positive_share), show(row.n), show(row.error)]
+        for row in records(table)
+    ]
+    return Table("Calibration", ["method", "mean score", "share of positives", "cases", "calibration error"], rows)
+
+
+def curve_table(caption: str, head: str, table: pd.DataFrame, x: str, y: str) -> Table:
+    """Return every twentieth of a curve over [0, 1], a column for each method."""
+    every = table[np.isclose((table[x] * 20).round() / 20, table[x])]
+    wide = every.pivot_table(index=x, columns="method", values=y, sort=False).sort_index()
+    wide.index = pd.Index([f"{value:.2f}" for value in wide.index])
+    return wide_table(caption, head, wide)
+
+
+def epoch_table(caption: str, table: pd.DataFrame, columns: list[str]) -> Table:
+    """Return some epochs of a training."""
+    names = {
+        "threshold": "cheapest threshold",
+        "lambda": "lambda",
+        "val_cost": "validation cost",
+        "train_cost": "training cost",
+    }
+    known = [column for column in columns if column in table.columns]
+    last = table["epoch"].max()
+    some = table[(table["epoch"] % max(1, round(last / EPOCHS_SHOWN)) == 0) | (table["epoch"] == last)]
+    rows = [[r["method"], show(r["epoch"]), *(show(r[c]) for c in known)] for r in some.to_dict("records")]
+    return Table(caption, ["method", "epoch", *(names[c] for c in known)], rows)
+
+
+def wide_table(caption: str, head: str, frame: pd.DataFrame, *, marked: str | None = None) -> Table:
+    """Return a frame as it is, its index under ``head``."""
+    rows = [
+        [str(index), *(show(value) for value in row)] for index, row in zip(frame.index, frame.to_numpy(), strict=True)
+    ]
+    return Table(caption, [head, *(show(c) if isinstance(c, float) else str(c) for c in frame.columns)], rows, marked)
+
+
+def cost_matrix(data: ReportData, table: pd.DataFrame) -> Matrix:
+    """Return a confusion matrix in money."""
+    dearest = float(table["total_cost"].abs().max()) or 1.0
+    cells = {
+        row.outcome: (
+            row.outcome, with_unit(row.total_cost, data.unit), f"{row.count:,} cases", abs(row.total_cost) / dearest
+        )
+        for row in records(table)
+    }  # fmt: skip
+    return _arranged(data.classes, cells, "Total cost of each outcome")
+
+
+def empty_matrix(classes: tuple[str, str]) -> Matrix:
+    """Return the matrix that the explorer fills."""
+    blank = {name: (name, "", "", 0.0) for name in ("tp", "fn", "fp", "tn")}
+    return _arranged(classes, blank, "Total cost of each outcome at your threshold")
+
+
+def _arranged(classes: tuple[str, str], cells: Mapping[str, tuple[str, str, str, float]], caption: str) -> Matrix:
+    positive, negative = (classes[1], [cells["tp"], cells["fn"]]), (classes[0], [cells["fp"], cells["tn"]])
+    return Matrix(caption, [positive, negative])
+
+
+def records(table: pd.DataFrame) -> Iterable[Any]:
+    """Return the rows of a frame, their columns as attributes."""
+    records = table.to_dict("records")
+    return (SimpleNamespace(**{str(name): value for name, value in record.items()}) for record in records)
+
+
+def _show_more(percent: float) -> str:
+    return DASH if not np.isfinite(percent) or percent == 0 else f"{show(round(percent, 1 if percent < 10 else 0))} %"
+
+
+def _show_p(value: float) -> str:
+    return DASH if not np.isfinite(value) else "< 0.001" if value < 0.001 else f"{value:.3f}"
