@@ -167,7 +167,7 @@ def _fit_as_it_is(candidate: Candidate, rows: Rows, features: TableEncoder | Non
 def _fitted(candidate: Candidate, rows: Rows, features: TableEncoder | None, train: NDArray[Any]) -> Any:
     settings, weight = candidate.method.learner_, rows.weights(train)
     model = settings.fresh(candidate.seed)
-    if candidate.method.loss == "weighted":
+    if candidate.method.loss == "weighted" and not math.isclose(candidate.target, candidate.class_costs.threshold):
         stakes = _stakes(candidate, rows)[train]
         weight = (stakes if weight is None else stakes * weight) / np.mean(stakes)
     options = {} if weight is None else {settings.weight_name or weight_name_of(model) or "sample_weight": weight}
@@ -177,9 +177,10 @@ def _fitted(candidate: Candidate, rows: Rows, features: TableEncoder | None, tra
 
 
 def _stakes(candidate: Candidate, rows: Rows) -> NDArray[np.float64]:
-    """Return what an error on each row costs: weighted so, 0.5 is the threshold."""
-    reduced = candidate.costs.reduced()
-    return np.where(rows.y == 1, np.asarray(reduced.fn), np.asarray(reduced.fp)).astype(np.float64)
+    """Return what an error on each row costs: weighted so, T' is the threshold (eq. 5)."""
+    reduced, target = candidate.costs.reduced(), candidate.target
+    fp = np.asarray(reduced.fp) * ((1.0 - target) / target)
+    return np.where(rows.y == 1, np.asarray(reduced.fn), fp).astype(np.float64)
 
 
 def _hold_out(
