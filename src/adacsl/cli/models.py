@@ -6,14 +6,17 @@ import dataclasses
 import json
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from adacsl.cli.options import FREE, Prices
+from adacsl.core.costs import CostMatrix
 from adacsl.durable import check_folder, replace_file
 
 if TYPE_CHECKING:
-    from adacsl.core.costs import CostMatrix
     from adacsl.datasets.task import Task
     from adacsl.estimators.binary import CostClassifier
     from adacsl.estimators.classifier import AdaCSLClassifier
@@ -76,17 +79,71 @@ def load_model(folder: Path, *, device: str = "auto") -> Trained:
         return Trained(classifier)
 
 
+# what a model takes
+
+
 def takes_pictures(classifier: CostClassifier) -> bool:
     """Tell whether a model was trained on pictures; only nets are."""
     return bool(getattr(classifier, "images_", False))
 
 
+def check_kind(classifier: CostClassifier, data: object, *, pictures: bool) -> None:
+    """Refuse pictures for a model of tables, and the other way round."""
+    from adacsl.datasets.errors import DataError  # noqa: PLC0415  pandas
+
+    if pictures != takes_pictures(classifier):
+        told = ("pictures, but {} holds a table: give pictures", "a table, but {} holds pictures: give a table")
+        raise DataError("the model was trained on " + told[pictures].format(data))
+
+
+def feature_columns(
+    classifier: CostClassifier, known: Sequence[str], data: object, others: Sequence[str] = ()
+) -> list[str]:
+    """Return the columns the model was trained on; if it knows no names, all but ``others``, where they are as many."""
+    from adacsl.datasets.errors import DataError, listed  # noqa: PLC0415
+
+    names = getattr(classifier, "feature_names_in_", None)
+    if names is None:
+        left = [name for name in known if name not in others]
+        if len(left) != classifier.n_features_in_:
+            raise DataError(
+                f"the model was trained on {classifier.n_features_in_} columns without names, but {data} has "
+                f"{len(left)}: give exactly these, in their order"
+            )
+        return left
+    missing = [name for name in names if name not in known]
+    if missing:
+        raise DataError(
+            f"{data} lacks {len(missing)} of the {len(names)} columns that the model was trained on "
+            f"({listed(missing)}); it has {listed(known)}"
+        )
+    return [str(name) for name in names]
+
+
+def model_input(classifier: CostClassifier, frame: Any, columns: list[str]) -> Any:
+    """Return some columns of a table in the form of the training data."""
+    return frame[columns] if hasattr(classifier, "feature_names_in_") else frame[columns].to_numpy()
+
+
+# what it says
+
+
+def positive_probability(classifier: CostClassifier, X: Any) -> np.ndarray[Any, Any]:  # noqa: N803
+    """Return the probability of the positive class."""
+    column = int(np.flatnonzero(classifier.classes_ == classifier.positive_)[0])
+    proba: np.ndarray[Any, Any] = classifier.predict_proba(X)[:, column]
+    return proba
+
+
+def labels_of(classifier: CostClassifier, positive: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return decisions as labels."""
+    where = int(np.flatnonzero(classifier.classes_ == classifier.positive_)[0])
+    labels: np.ndarray[Any, Any] = classifier.classes_[np.where(positive, where, 1 - where)]
+    return labels
+
+
 def costs_of_rows(own: CostMatrix, prices: dict[str, Any], n: int) -> CostMatrix:
     """Return the costs of n rows: what ``prices`` (numbers or columns) names, and the model's ``own`` for the rest."""
-    import numpy as np  # noqa: PLC0415
-
-    from adacsl.core.costs import CostMatrix  # noqa: PLC0415
-
     if not prices:
         return own
     merged = {name: prices.get(name, getattr(own, name)) for name in ("fp", "fn", "tp", "tn")}
@@ -100,9 +157,14 @@ def costs_of_rows(own: CostMatrix, prices: dict[str, Any], n: int) -> CostMatrix
 
 __all__ = [
     "Trained",
+    "check_kind",
     "check_model_folder",
     "costs_of_rows",
+    "feature_columns",
+    "labels_of",
     "load_model",
+    "model_input",
+    "positive_probability",
     "save_model",
     "takes_pictures",
     "training_notes",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 
@@ -117,9 +117,9 @@ def split_words(words: Iterable[str] | None) -> list[str]:
     return [word.strip() for part in words or () for word in part.split(",") if word.strip()]
 
 
-def interval_text(interval: Any) -> str:
+def interval_text(low: float, high: float) -> str:
     """Return an interval for a table."""
-    return f"[{interval.low:.4g}, {interval.high:.4g}]"
+    return f"[{low:.4g}, {high:.4g}]"
 
 
 __all__ = ["ANY", "FREE", "Prices", "Source", "Words", "interval_text", "split_words"]

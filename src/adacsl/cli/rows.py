@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from adacsl.cli.models import takes_pictures
+from adacsl.cli.models import check_kind, feature_columns, model_input, takes_pictures
 
 if TYPE_CHECKING:
     from adacsl.estimators.binary import CostClassifier
@@ -15,20 +15,10 @@ PICTURES = 512
 """How many pictures are held in memory at a time."""
 
 
-class Piece(NamedTuple):
-    """Some rows: what the classifier takes, and the columns that are asked for besides."""
-
-    X: Any
-    others: dict[str, Any]
-
-    def __len__(self) -> int:
-        return len(self.X)
-
-
 class Rows(NamedTuple):
-    """All rows in order, and how many there are where that is known."""
+    """All rows in order: pieces of what the classifier takes, each with the columns that are asked for besides."""
 
-    pieces: Iterator[Piece]
+    pieces: Iterator[tuple[Any, dict[str, Any]]]
     total: int | None
     unit: str
 
@@ -51,119 +41,60 @@ def open_rows(
     folder : path, optional
         Of the files of data sets with a name.
     """
-    from adacsl.datasets.builtin import DATASETS  # noqa: PLC0415  pandas
-    from adacsl.datasets.errors import DataError  # noqa: PLC0415
-    from adacsl.datasets.tables import is_table  # noqa: PLC0415
+    from adacsl.datasets.builtin import is_builtin  # noqa: PLC0415  pandas
+    from adacsl.datasets.errors import DataError, check_column  # noqa: PLC0415
+    from adacsl.datasets.reading import load_task  # noqa: PLC0415
+    from adacsl.datasets.tables import count_rows, is_table, stream_table, table_columns  # noqa: PLC0415
 
     if rows < 1:
         raise ValueError(f"--batch-rows must be at least 1, got {rows}")
     path = Path(data).expanduser()
-    named = data.lower().replace("_", "-") in DATASETS
-    if not named and path.exists() and is_table(path):
-        if takes_pictures(classifier):
-            raise DataError(f"the model was trained on pictures, but {path} is a table: give a folder of pictures")
-        return _stream(classifier, path, rows, extra)
+    on_disk = not is_builtin(data) and path.exists()
+    if on_disk and is_table(path):
+        check_kind(classifier, data, pictures=False)
+        features = feature_columns(classifier, table_columns(path), data, extra)
+        frames = stream_table(path, columns=list(dict.fromkeys((*features, *extra))), rows=rows)
+        return Rows(_pieces(classifier, frames, features, extra), count_rows(path), "rows")
     if takes_pictures(classifier) and extra:
         raise DataError("pictures have no columns: leave out --keep, --fn-column and --fp-column")
-    if not named and path.is_dir():
-        if not takes_pictures(classifier):
-            raise DataError(f"the model was trained on a table, but {path} is a folder: give a CSV or Parquet file")
-        return _pictures(path, min(rows, PICTURES))
-    return _held(classifier, data, rows, extra, folder)
-
-
-def feature_columns(classifier: CostClassifier, known: Sequence[str], data: object) -> list[str] | None:
-    """Return the columns the model was trained on, all of which are there; None where it knows no names."""
-    from adacsl.datasets.errors import DataError, listed  # noqa: PLC0415
-
-    names = getattr(classifier, "feature_names_in_", None)
-    if names is None:
-        return None
-    missing = [name for name in names if name not in known]
-    if missing:
-        raise DataError(
-            f"{data} lacks {len(missing)} of the {len(names)} columns that the model was trained on "
-            f"({listed(missing)}); it has {listed(known)}"
-        )
-    return [str(name) for name in names]
-
-
-def _unnamed(classifier: CostClassifier, known: Sequence[str], extra: Sequence[str], data: object) -> list[str]:
-    """Return the columns for a model that was trained on an array: all others, if they are as many."""
-    from adacsl.datasets.errors import DataError  # noqa: PLC0415
-
-    names = [name for name in known if name not in extra]
-    if len(names) != classifier.n_features_in_:
-        raise DataError(
-            f"the model was trained on {classifier.n_features_in_} columns without names, but {data} has {len(names)}: "
-            "give exactly these, in their order"
-        )
-    return names
-
-
-def _stream(classifier: CostClassifier, path: Path, rows: int, extra: Sequence[str]) -> Rows:
-    from adacsl.datasets.tables import count_rows, stream_table, table_columns  # noqa: PLC0415
-
-    known = table_columns(path)
-    named = feature_columns(classifier, known, path)
-    features = _unnamed(classifier, known, extra, path) if named is None else named
-    frames = stream_table(path, columns=list(dict.fromkeys((*features, *extra))), rows=rows)
-    return Rows((_piece(frame, features, extra, named=named is not None) for frame in frames), count_rows(path), "rows")
-
-
-def _piece(frame: Any, features: list[str], extra: Sequence[str], *, named: bool) -> Piece:
-    table = frame[features]
-    return Piece(table if named else table.to_numpy(), {name: frame[name] for name in extra})
-
-
-def _held(classifier: CostClassifier, data: str, rows: int, extra: Sequence[str], folder: Path | None) -> Rows:
-    """Cut a data set that is read as a whole."""
-    from adacsl.datasets.errors import DataError, listed  # noqa: PLC0415
-    from adacsl.datasets.reading import load_task  # noqa: PLC0415
-
+    if on_disk and path.is_dir():
+        check_kind(classifier, data, pictures=True)
+        return _picture_files(path, min(rows, PICTURES))
     task = load_task(data, folder=folder)
-    if task.images != takes_pictures(classifier):
-        kinds = ("pictures", "a table") if takes_pictures(classifier) else ("a table", "pictures")
-        raise DataError(f"the model was trained on {kinds[0]}, but {data} holds {kinds[1]}")
+    check_kind(classifier, data, pictures=task.images)
     total = len(task.y)
     if task.images:
         return Rows(_cut_pictures(task.X), total, "pictures")
-    known = list(task.X.columns)
-    absent = [name for name in extra if name not in known]
-    if absent:
-        raise DataError(f"{data} has no column {absent[0]!r} (it has {listed(known)})")
-    named = feature_columns(classifier, known, data)
-    features = _unnamed(classifier, known, extra, data) if named is None else named
-    pieces = (
-        _piece(task.X.iloc[i : i + rows], features, extra, named=named is not None) for i in range(0, total, rows)
-    )
-    return Rows(pieces, total, "rows")
+    for name in extra:
+        check_column(name, task.X.columns, data)
+    features = feature_columns(classifier, list(task.X.columns), data, extra)
+    cut = (task.X.iloc[i : i + rows] for i in range(0, total, rows))
+    return Rows(_pieces(classifier, cut, features, extra), total, "rows")
 
 
-def _cut_pictures(pixels: Any) -> Iterator[Piece]:
+def _pieces(
+    classifier: CostClassifier, frames: Iterable[Any], features: list[str], extra: Sequence[str]
+) -> Iterator[tuple[Any, dict[str, Any]]]:
+    for frame in frames:
+        yield model_input(classifier, frame, features), {name: frame[name] for name in extra}
+
+
+def _cut_pictures(pixels: Any) -> Iterator[tuple[Any, dict[str, Any]]]:
     for start in range(0, len(pixels), PICTURES):
         part = pixels[start : start + PICTURES]
-        yield Piece(part, {"file": [str(start + i) for i in range(len(part))]})
+        yield part, {"file": [str(start + i) for i in range(len(part))]}
 
 
-def _pictures(folder: Path, rows: int) -> Rows:
+def _picture_files(folder: Path, rows: int) -> Rows:
     from adacsl.datasets.errors import DataError  # noqa: PLC0415
-    from adacsl.datasets.images import SKIPPED_FOLDERS, SUFFIXES  # noqa: PLC0415  torch
+    from adacsl.datasets.images import SUFFIXES, image_files  # noqa: PLC0415  torch
 
-    files = sorted(
-        path
-        for path in folder.rglob("*")
-        if path.suffix.lower() in SUFFIXES
-        and not any(part.startswith(".") or part in SKIPPED_FOLDERS for part in path.relative_to(folder).parts)
-    )
+    files = image_files(folder)
     if not files:
         raise DataError(f"{folder} holds no pictures ({', '.join(sorted(SUFFIXES))})")
     chunks = (files[i : i + rows] for i in range(0, len(files), rows))
-    return Rows(
-        (Piece(chunk, {"file": [path.relative_to(folder).as_posix() for path in chunk]}) for chunk in chunks),
-        len(files),
-        "pictures",
-    )
+    named = ((chunk, {"file": [path.relative_to(folder).as_posix() for path in chunk]}) for chunk in chunks)
+    return Rows(named, len(files), "pictures")
 
 
-__all__ = ["Piece", "Rows", "feature_columns", "open_rows"]
+__all__ = ["Rows", "open_rows"]

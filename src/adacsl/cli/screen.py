@@ -9,17 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import numpy as np
 from cyclopts import Group, Parameter
-
-
-class Advance(Protocol):
-    """Moves a progress bar: so many done, and a word about how it goes."""
-
-    def __call__(self, done: float, *, note: str = "", total: float | None = None) -> None:
-        """Show the new state."""
 
 
 class Stopped(Exception):  # noqa: N818  no error: the user asked for it
@@ -76,8 +69,8 @@ class Screen:
             console.print(item)
 
     @contextmanager
-    def progress(self, title: str, *, total: float | None = None, unit: str = "rows") -> Iterator[Advance]:
-        """Show a progress bar on stderr, where that is a terminal."""
+    def progress(self, title: str, *, total: float | None = None, unit: str = "rows") -> Iterator[Callable[..., None]]:
+        """Show a progress bar on stderr, where that is a terminal; yield ``advance(done, note="", total=None)``."""
         from rich.console import Console  # noqa: PLC0415
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
@@ -129,4 +122,4 @@ def plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-__all__ = ["PLAIN", "Advance", "Answer", "Screen", "Stopped", "one_line", "plain", "stoppable"]
+__all__ = ["PLAIN", "Answer", "Screen", "Stopped", "one_line", "plain", "stoppable"]

@@ -69,18 +69,6 @@ def writing_table(path: Path, columns: Mapping[str, Any]) -> Iterator[Callable[[
             raise
 
 
-def column_type(path: Path | None, name: str) -> Any:
-    """Return the kind of a column that is to be kept as it is: that of the Parquet file, or text."""
-    with requires("cli"):
-        import pyarrow as pa  # noqa: PLC0415
-        from pyarrow.parquet import read_schema  # noqa: PLC0415
-    if path is None:
-        return pa.string()
-    part = next(iter(sorted(path.glob("*.parquet")))) if path.is_dir() else path
-    kind = read_schema(part).field(name).type
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
 def label_type(labels: np.ndarray[Any, Any]) -> Any:
     """Return the kind of a column of labels."""
     import pyarrow as pa  # noqa: PLC0415
@@ -101,4 +89,4 @@ def _arrow(values: Any, field: Any) -> Any:
     return pa.array(array, type=field.type, from_pandas=True)
 
 
-__all__ = ["check_table_file", "column_type", "label_type", "writing", "writing_table"]
+__all__ = ["check_table_file", "label_type", "writing", "writing_table"]

@@ -9,6 +9,9 @@ import numpy as np
 from adacsl.core.arrays import Array
 from adacsl.core.costs import CostMatrix, as_host
 
+MANY = 200_000
+"""With more rows, chance plays a small part: fewer draws measure it."""
+
 FEW_KINDS = 1000
 """Up to so many different costs are drawn by their counts."""
 
@@ -78,6 +81,15 @@ def cost_difference_interval(
     """
     extra = as_host(costs.incurred(y_true, y_pred)) - as_host(costs.incurred(y_true, y_other))
     return _interval(extra, groups, level, resamples, random_state)
+
+
+def mean_interval(values: Any, weight: Any | None, *, level: float = 0.95, random_state: int | None = 0) -> Interval:
+    """Return the mean of single rows' costs (per unit of weight) with its percentile bootstrap interval."""
+    sums = values if weight is None else values * weight
+    resamples = 1000 if len(values) <= MANY else 200
+    means = drawn_means(sums, weight, resamples, np.random.default_rng(random_state))
+    low, high = np.quantile(means, ((1.0 - level) / 2.0, (1.0 + level) / 2.0))
+    return Interval(float(np.average(values, weights=weight)), float(low), float(high))
 
 
 def _interval(

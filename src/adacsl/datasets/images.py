@@ -209,6 +209,11 @@ def _from_folder(folder: Path, size: tuple[int, int] | None, progress: Progress 
     return Images(pixels, np.asarray(labels) if here else None, names, ignored)
 
 
+def image_files(folder: Path) -> list[Path]:
+    """Return all visible images in and below a folder, in order."""
+    return sorted(_sort_out(_walk(folder))[0])
+
+
 def _known() -> str:
     return ", ".join(sorted(SUFFIXES))
 
@@ -344,4 +349,4 @@ def _label_array(labels: list[Any]) -> NDArray[Any] | None:
     return None if missing else np.asarray(labels)
 
 
-__all__ = ["SKIPPED_FOLDERS", "SUFFIXES", "Images", "Progress", "Size", "as_images", "is_images"]
+__all__ = ["SKIPPED_FOLDERS", "SUFFIXES", "Images", "Progress", "Size", "as_images", "image_files", "is_images"]

@@ -84,6 +84,16 @@ def table_columns(path: str | os.PathLike[str]) -> list[str]:
     return _parquet_columns(path) if _is_parquet(path) else _header(path)
 
 
+def column_type(path: Path, name: str) -> Any:
+    """Return the pyarrow type of a column: that of a Parquet file, else text."""
+    with requires("cli"):
+        import pyarrow as pa  # noqa: PLC0415
+    if not path.exists() or not _is_parquet(path):
+        return pa.string()
+    kind = _parquet_file(_parts(path)[0]).schema_arrow.field(name).type
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
 def is_table(path: Path) -> bool:
     """Tell whether this is a table by its name: a known suffix, or a folder that holds Parquet parts."""
     return any(path.glob("*.parquet")) if path.is_dir() else _suffix(path) is not None
@@ -295,4 +305,4 @@ def _plain_type(kind: Any, *, gaps: bool) -> Any:
     return pa.timestamp("us") if pa.types.is_date(kind) else None
 
 
-__all__ = ["ROWS", "SUFFIXES", "count_rows", "is_table", "read_table", "stream_table", "table_columns"]
+__all__ = ["ROWS", "SUFFIXES", "column_type", "count_rows", "is_table", "read_table", "stream_table", "table_columns"]

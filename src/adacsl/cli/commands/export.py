@@ -58,7 +58,7 @@ def _takes(classifier: AdaCSLClassifier) -> str:
 def _read(classifier: AdaCSLClassifier, sample: str) -> Any:
     from adacsl.cli.rows import open_rows  # noqa: PLC0415
 
-    return next(open_rows(classifier, sample, rows=SAMPLE).pieces).X
+    return next(open_rows(classifier, sample, rows=SAMPLE).pieces)[0]
 
 
 def _made_up(classifier: AdaCSLClassifier) -> Any:

@@ -12,8 +12,9 @@ from adacsl.cli.options import FREE, Prices, interval_text
 from adacsl.cli.screen import PLAIN, Answer, Screen
 from adacsl.cli.writing import writing
 from adacsl.core.costs import CostMatrix, as_host
-from adacsl.core.intervals import Interval
+from adacsl.core.intervals import mean_interval
 from adacsl.core.thresholds import CostCurve, cost_curve
+from adacsl.core.tuning import tune_threshold
 from adacsl.durable import check_file
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -58,51 +59,34 @@ def threshold(
     if curve is not None:
         check_file(curve)
     rows = _rows(read_table(scores), str(scores), (score_column, label_column, weight_column), positive, prices)
-    found = _tune(rows)
-    whole = cost_curve(rows.scale.inner, rows.labels, rows.costs, sample_weight=rows.weight)
+    whole = cost_curve(rows.scores, rows.labels, rows.costs, sample_weight=rows.weight)
+    cuts = np.asarray(whole.thresholds, np.float64)
+    if rows.distinct is not None:
+        cuts = np.concatenate(([np.nextafter(rows.distinct[0], -np.inf)], rows.distinct))
     if curve is not None:
-        _write_curve(curve, whole, rows)
-    return Answer(_document(rows, found, curve), tuple(_shown(rows, found, whole, curve)))
-
-
-class _Scale(NamedTuple):
-    """Scores as numbers in [0, 1]: themselves if they are such, else their ranks."""
-
-    scores: NDArray[np.float64]
-    inner: NDArray[np.float64]
-    distinct: NDArray[np.float64] | None  # the scores by rank, where ranks stand for them
-
-    def outer(self, inner: float) -> float:
-        """Return the score that a number in [0, 1] stands for: for ranks, the highest that is not above it."""
-        if self.distinct is None:
-            return inner
-        below = int(np.floor(inner * (len(self.distinct) + 1) + 1e-9))
-        return float(self.distinct[min(max(below, 1), len(self.distinct)) - 1])
-
-    def middle(self, low: float, high: float) -> float:
-        """Return a threshold between two neighbouring scores."""
-        return low if low == high else low / 2.0 + high / 2.0
+        _write_curve(curve, whole, cuts)
+    document = _document(rows) | {"curve": curve}
+    bars = _sparkline(cuts, np.asarray(whole.costs), (0.0, 1.0) if rows.distinct is None else (cuts[1], cuts[-1]))
+    shown = [*_shown(document, rows.classes), "", *bars]
+    return Answer(document, tuple(shown if curve is None else [*shown, f"cost of every cut: {curve}"]))
 
 
 class _Rows(NamedTuple):
-    scale: _Scale
+    """Labelled scores in [0, 1]: as they came, or, where they are no such numbers, their ranks among ``distinct``."""
+
+    scores: NDArray[np.float64]
+    distinct: NDArray[np.float64] | None
     labels: NDArray[np.int64]
     classes: tuple[str, str]
     costs: CostMatrix
     weight: NDArray[np.float64] | None
 
-
-class _Found(NamedTuple):
-    value: float
-    low: float
-    high: float
-    interval: Interval
-    total: float
-    here: float
-    expected: Interval | None
-    bayes: float | None  # None: each row has its own, or the scores are no probabilities
-    bayes_cost: Interval | None
-    constants: tuple[float, float]  # always negative, always positive
+    def outer(self, score: float) -> float:
+        """Return the score that a number in [0, 1] stands for: for ranks, the highest that is not above it."""
+        if self.distinct is None:
+            return score
+        below = int(np.floor(score * (len(self.distinct) + 1) + 1e-9))
+        return float(self.distinct[min(max(below, 1), len(self.distinct)) - 1])
 
 
 def _rows(
@@ -112,12 +96,17 @@ def _rows(
     from adacsl.datasets.prices import number_column, settle_costs  # noqa: PLC0415
 
     score, label = _guess(frame, name, columns[0], columns[1])
-    values = number_column(frame, score, what=name, holds="a score", least=-np.inf)
+    scores = number_column(frame, score, what=name, holds="a score", least=-np.inf)
     y, classes = binary_labels(frame[label], positive, what=f"column {label!r} of {name}")
-    fn, fp = (number_column(frame, c, what=name) if c else None for c in (prices.fn_column, prices.fp_column))
+    fn, fp, weight = (
+        number_column(frame, column, what=name) if column else None
+        for column in (prices.fn_column, prices.fp_column, columns[2])
+    )
     costs = settle_costs(prices.known, y, fn=fn, fp=fp)
-    weight = None if columns[2] is None else number_column(frame, columns[2], what=name)
-    return _Rows(_scaled(values), y, classes, costs, weight)
+    if scores.min() >= 0.0 and scores.max() <= 1.0:
+        return _Rows(scores, None, y, classes, costs, weight)
+    distinct, rank = np.unique(scores, return_inverse=True)
+    return _Rows(np.asarray((rank + 1.0) / (len(distinct) + 1.0), np.float64), distinct, y, classes, costs, weight)
 
 
 def _guess(frame: Any, name: str, score: str | None, label: str | None) -> tuple[str, str]:
@@ -143,116 +132,87 @@ def _guess(frame: Any, name: str, score: str | None, label: str | None) -> tuple
     return score, label
 
 
-def _scaled(scores: NDArray[np.float64]) -> _Scale:
-    if scores.min() >= 0.0 and scores.max() <= 1.0:
-        return _Scale(scores, scores, None)
-    distinct, rank = np.unique(scores, return_inverse=True)
-    return _Scale(scores, np.asarray((rank + 1.0) / (len(distinct) + 1.0), np.float64), distinct)
-
-
-def _tune(rows: _Rows) -> _Found:
-    from adacsl.cli.tuned import mean_cost, tune_threshold  # noqa: PLC0415
-
-    scale, costs = rows.scale, rows.costs
-    tuned = tune_threshold(scale.inner, rows.labels, costs, sample_weight=rows.weight)
-    low, high = scale.outer(tuned.best.low), scale.outer(tuned.best.high)
-    value = tuned.best.value if scale.distinct is None else scale.middle(low, high)
-    constants = [
-        costs.mean(rows.labels, np.full(len(rows.labels), label), sample_weight=rows.weight) for label in (0, 1)
-    ]
-    bayes_cost = None
-    if scale.distinct is None:
-        bayes_cost = mean_cost(as_host(costs.incurred(rows.labels, costs.decide(scale.inner))), rows.weight)
-    weight = float(len(rows.labels) if rows.weight is None else rows.weight.sum())
-    return _Found(
-        value, low, high,
-        Interval(value, scale.outer(tuned.threshold.low), scale.outer(tuned.threshold.high)),
-        tuned.best.cost, tuned.best.cost / weight, tuned.cost,
-        float(costs.threshold) if scale.distinct is None and costs.n_instances is None else None,
-        bayes_cost, (constants[0], constants[1]),
-    )  # fmt: skip
-
-
-def _write_curve(path: Path, curve: CostCurve, rows: _Rows) -> None:
+def _write_curve(path: Path, curve: CostCurve, cuts: NDArray[np.float64]) -> None:
     import pandas as pd  # noqa: PLC0415
 
-    cuts = np.asarray(curve.thresholds, dtype=np.float64)
-    if rows.scale.distinct is not None:
-        cuts = np.concatenate(([np.nextafter(rows.scale.distinct[0], -np.inf)], rows.scale.distinct))
-    table = pd.DataFrame(
-        {
-            "threshold": cuts,
-            "total_cost": curve.costs,
-            "false_negative_cost": curve.false_negatives,
-            "false_positive_cost": curve.false_positives,
-        }
-    )
+    names = ("threshold", "total_cost", "false_negative_cost", "false_positive_cost")
+    columns = (cuts, curve.costs, curve.false_negatives, curve.false_positives)
     with writing(path) as draft:
-        table.to_csv(draft, index=False)
+        pd.DataFrame(dict(zip(names, columns, strict=True))).to_csv(draft, index=False)
 
 
-def _document(rows: _Rows, found: _Found, curve: Path | None) -> dict[str, Any]:
+def _document(rows: _Rows) -> dict[str, Any]:
+    costs, y, weight = rows.costs, rows.labels, rows.weight
+    tuned = tune_threshold(rows.scores, y, costs, sample_weight=weight)
+    low, high = rows.outer(tuned.best.low), rows.outer(tuned.best.high)
+    between = low if low == high else low / 2.0 + high / 2.0
     return {
-        "rows": len(rows.labels),
-        "positives": int(rows.labels.sum()),
+        "rows": len(y),
+        "positives": int(y.sum()),
         "classes": list(rows.classes),
-        "threshold": {"value": found.value, "low": found.low, "high": found.high, "interval": list(found.interval[1:])},
-        "cost": {
-            "total": found.total,
-            "mean": found.here,
-            "expected": None if found.expected is None else found.expected.estimate,
-            "interval": None if found.expected is None else list(found.expected[1:]),
+        "threshold": {
+            "value": tuned.best.value if rows.distinct is None else between,
+            "low": low,
+            "high": high,
+            "interval": [rows.outer(tuned.threshold.low), rows.outer(tuned.threshold.high)],
         },
-        "bayes": None
-        if found.bayes_cost is None
-        else {"threshold": found.bayes, "mean": found.bayes_cost.estimate, "interval": list(found.bayes_cost[1:])},
-        "always_negative": found.constants[0],
-        "always_positive": found.constants[1],
-        "curve": curve,
+        "cost": {
+            "total": tuned.best.cost,
+            "mean": tuned.best.cost / float(len(y) if weight is None else weight.sum()),
+            "expected": None if tuned.cost is None else tuned.cost.estimate,
+            "interval": None if tuned.cost is None else list(tuned.cost[1:]),
+        },
+        "bayes": _bayes(rows),
+        "always_negative": costs.mean(y, np.zeros(len(y), int), sample_weight=weight),
+        "always_positive": costs.mean(y, np.ones(len(y), int), sample_weight=weight),
     }
 
 
-def _shown(rows: _Rows, found: _Found, curve: CostCurve, path: Path | None) -> list[Any]:
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+def _bayes(rows: _Rows) -> dict[str, Any] | None:
+    """Return what the Bayes threshold costs; scores that are no probabilities have none."""
+    if rows.distinct is not None:
+        return None
+    mean = mean_interval(as_host(rows.costs.incurred(rows.labels, rows.costs.decide(rows.scores))), rows.weight)
+    own = rows.costs.n_instances is not None  # each row has its own
+    return {
+        "threshold": None if own else float(rows.costs.threshold),
+        "mean": mean.estimate,
+        "interval": list(mean[1:]),
+    }
 
+
+def _shown(found: dict[str, Any], classes: tuple[str, str]) -> list[Any]:
+    from rich.table import Table  # noqa: PLC0415
+
+    cut, cost, bayes = found["threshold"], found["cost"], found["bayes"]
     table = Table("", box=None, pad_edge=False)
     for heading in ("score >", "cost per row", "95 % interval"):
         table.add_column(heading, justify="right")
-    table.add_row("cheapest, on these rows", f"{found.value:.4g}", f"{found.here:.4g}", "")
-    if found.expected is not None:
-        table.add_row("  expected on new rows", "", f"{found.expected.estimate:.4g}", interval_text(found.expected))
-    if found.bayes_cost is not None:
-        bayes = "by row" if found.bayes is None else f"{found.bayes:.4g}"
-        table.add_row("Bayes threshold", bayes, f"{found.bayes_cost.estimate:.4g}", interval_text(found.bayes_cost))
-    for label, cost in zip(("negative", "positive"), found.constants, strict=True):
-        table.add_row(f"always {label}", "", f"{cost:.4g}", "")
-    positives = int(rows.labels.sum())
-    lines: list[Any] = [
-        f"{len(rows.labels)} rows, {positives} of them positive ({rows.classes[1]})",
-        f"cheapest threshold {found.value:.6g}: every cut from {found.low:.6g} up to {found.high:.6g} costs the same",
-        f"95 % interval of the threshold: {found.interval.low:.4g} to {found.interval.high:.4g}",
+    table.add_row("cheapest, on these rows", f"{cut['value']:.4g}", f"{cost['mean']:.4g}", "")
+    if cost["expected"] is not None:
+        table.add_row("  expected on new rows", "", f"{cost['expected']:.4g}", interval_text(*cost["interval"]))
+    if bayes is not None:
+        where = "by row" if bayes["threshold"] is None else f"{bayes['threshold']:.4g}"
+        table.add_row("Bayes threshold", where, f"{bayes['mean']:.4g}", interval_text(*bayes["interval"]))
+    for label in ("negative", "positive"):
+        table.add_row(f"always {label}", "", f"{found[f'always_{label}']:.4g}", "")
+    return [
+        f"{found['rows']} rows, {found['positives']} of them positive ({classes[1]})",
+        f"cheapest threshold {cut['value']:.6g}: "
+        f"every cut from {cut['low']:.6g} up to {cut['high']:.6g} costs the same",
+        f"95 % interval of the threshold: {cut['interval'][0]:.4g} to {cut['interval'][1]:.4g}",
         "",
         table,
-        "",
-        *_sparkline(rows, curve),
     ]
-    if path is not None:
-        lines.append(Text(f"cost of every cut: {path}"))
-    return lines
 
 
-def _sparkline(rows: _Rows, curve: CostCurve) -> list[str]:
+def _sparkline(cuts: NDArray[np.float64], costs: NDArray[np.float64], ends: tuple[float, float]) -> list[str]:
     """Return the cost curve as one line of bars."""
-    cuts, costs = np.asarray(curve.thresholds, np.float64), np.asarray(curve.costs)
-    if rows.scale.distinct is not None:
-        cuts = np.concatenate(([rows.scale.distinct[0]], rows.scale.distinct))
-    low, high = (0.0, 1.0) if rows.scale.distinct is None else (float(cuts[0]), float(cuts[-1]))
-    at = np.searchsorted(cuts, np.linspace(low, high, WIDTH), side="right") - 1
+    at = np.searchsorted(cuts, np.linspace(*ends, WIDTH), side="right") - 1
     heights = costs[np.maximum(at, 0)]
     span = float(heights.max() - heights.min()) or 1.0
     bars = "".join(BARS[round((h - heights.min()) / span * (len(BARS) - 1))] for h in heights)
-    return ["cost by threshold", bars, f"{low:<8.4g}{high:>{WIDTH - 8}.4g}"]
+    return ["cost by threshold", bars, f"{ends[0]:<8.4g}{ends[1]:>{WIDTH - 8}.4g}"]
 
 
 __all__ = ["threshold"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,7 @@ from cyclopts import Parameter
 
 from adacsl.cli.models import check_model_folder, save_model, training_notes
 from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text
-from adacsl.cli.screen import PLAIN, Advance, Answer, Screen, stoppable
+from adacsl.cli.screen import PLAIN, Answer, Screen, stoppable
 from adacsl.core.labels import plain_labels
 
 if TYPE_CHECKING:
@@ -60,11 +61,13 @@ def train(
     force
         Put the model into a folder that holds other files.
     """
+    from adacsl.datasets.builtin import is_builtin  # noqa: PLC0415  pandas
+
     check_model_folder(out, force=force)
     prices.check()
     started = time.perf_counter()
     task = source.load(data, prices)
-    if not prices.given and data.lower().replace("_", "-") != task.name:
+    if not prices.given and not is_builtin(data):
         screen.note("no costs were given (--fn 8 --fp 1): both classes count alike")
     folds = (0 if task.images else 5) if cv is None else cv
     classifier = _classifier(task, folds, epochs=epochs, weights=weights, device=device, seed=seed, resume=resume)
@@ -105,17 +108,16 @@ def _fit(classifier: AdaCSLClassifier, task: Task, screen: Screen) -> None:
     classifier.trainer = None
 
 
-def _epoch_bar(advance: Advance) -> Any:
+def _epoch_bar(advance: Callable[..., None]) -> Any:
     """Return a callback that shows epochs and the validation cost."""
-    from lightning.pytorch.callbacks import Callback  # noqa: PLC0415
+    from lightning.pytorch.callbacks import LambdaCallback  # noqa: PLC0415
 
-    class EpochBar(Callback):
-        def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-            cost = trainer.callback_metrics.get("val_cost")
-            note = "" if cost is None else f"cost {float(cost):.4g} per row"
-            advance(trainer.current_epoch + 1, note=note, total=trainer.max_epochs)
+    def show(trainer: Any, _: Any) -> None:
+        cost = trainer.callback_metrics.get("val_cost")
+        note = "" if cost is None else f"cost {float(cost):.4g} per row"
+        advance(trainer.current_epoch + 1, note=note, total=trainer.max_epochs)
 
-    return EpochBar()
+    return LambdaCallback(on_train_epoch_end=show)
 
 
 def _answer(classifier: AdaCSLClassifier, task: Task, out: Path, seconds: float) -> Answer:
@@ -140,7 +142,7 @@ def _answer(classifier: AdaCSLClassifier, task: Task, out: Path, seconds: float)
         (
             f"{len(task.y)} rows, {int(task.y.sum())} of them positive ({task.classes[1]}); {epochs} epochs, "
             f"{seconds:.0f} s",
-            f"estimated cost per row ({how}): {cost.estimate:.4g}, 95 % interval {interval_text(cost)}",
+            f"estimated cost per row ({how}): {cost.estimate:.4g}, 95 % interval {interval_text(cost.low, cost.high)}",
             f"decides {task.classes[1]} where the raw score is above {classifier.threshold_:.4g} "
             f"(probability above {float(classifier.costs_.threshold):.4g})",
             f"model saved: {out}",
