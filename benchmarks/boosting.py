@@ -32,8 +32,8 @@ from sklearn.model_selection import train_test_split
 from tables import TABLES, Table, load_table
 
 from adacsl import AdaCSLBoostingClassifier, AdaptiveWeight, CostMatrix, find_threshold
+from adacsl.datasets.codes import ColumnEncoder
 from adacsl.estimators.boosting import honest_rounds, load_engine
-from adacsl.estimators.columns import ColumnEncoder
 from adacsl.estimators.splits import cross_splits, one_split
 from adacsl.integrations.boosting import Boosted, Engine, Matrix, Plan, sigmoid
 

@@ -28,7 +28,7 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from adacsl.core.control import AdaptiveWeight
 from adacsl.core.costs import CostMatrix
-from adacsl.estimators.tables import TableEncoder
+from adacsl.datasets.encoding import TableEncoder
 from adacsl.torch.tablenet import TableNet
 
 RESULTS = Path(__file__).parent / "results" / "table_nets.csv"

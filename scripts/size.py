@@ -23,7 +23,11 @@ def docstring_lines(tree: ast.AST) -> set[int]:
     found: set[int] = set()
     for node in ast.walk(tree):
         for child in getattr(node, "body", []) if not isinstance(node, ast.Lambda | ast.IfExp) else []:
-            if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant) and isinstance(child.value.value, str):
+            if (
+                isinstance(child, ast.Expr)
+                and isinstance(child.value, ast.Constant)
+                and isinstance(child.value.value, str)
+            ):
                 found |= set(range(child.lineno, (child.end_lineno or child.lineno) + 1))
     return found
 

@@ -1,12 +1,13 @@
-"""What lasts: values as plain JSON, files that are on the disk before they are named."""
+"""What lasts: values as plain JSON, files that are there as a whole or not at all."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import math
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,71 @@ def decode(value: Any) -> Any:
     return {key: decode(item) for key, item in value.items()}
 
 
+# files
+
+
+@contextlib.contextmanager
+def draft_of(path: Path) -> Iterator[Path]:
+    """Yield a file beside ``path`` to write to; at the end it is flushed and takes the name.
+
+    If anything goes wrong, the draft is gone and what was there is untouched.
+
+    Examples
+    --------
+    >>> with draft_of(Path("numbers.txt")) as draft:  # doctest: +SKIP
+    ...     draft.write_text("1, 2, 3")
+    """
+    with _beside(path) as draft:
+        yield draft
+        with draft.open("r+b") as file:
+            os.fsync(file.fileno())
+        draft.replace(path)
+    sync_folder(path.parent)
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all, in the place of what was there; its folder is made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with draft_of(path) as draft:
+        draft.write_bytes(content)
+
+
+def place_file(path: Path, content: bytes) -> bool:
+    """Write a new file whole or not at all; one that is there stays. Tell whether it is ours."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _beside(path) as draft:
+        write_file(draft, content)
+        placed = _place(draft, path)
+    sync_folder(path.parent)
+    return placed
+
+
+@contextlib.contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    # on the same file system, as renames do not cross them; hidden, and with a suffix by which killed ones are found
+    draft = path.parent / f".{uuid.uuid4().hex}.draft"
+    try:
+        yield draft
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+
+
+def _place(draft: Path, path: Path) -> bool:
+    """Give a finished draft its name unless the name is taken."""
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
+            raise
+        if path.exists():  # a file system without hard links: nearly as good, as one process writes a file
+            return False
+        draft.rename(path)
+    return True
+
+
 def write_file(path: Path, content: bytes) -> None:
     """Write a new file and wait until the disk has it."""
     with path.open("xb") as file:
@@ -81,3 +147,40 @@ def sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def check_file(path: Path) -> None:
+    """Refuse, before any work is done, a file that cannot be written in the end."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: give the name of a file")
+    if path.exists() and not path.is_file():
+        raise OSError(f"{path} is no ordinary file: give the name of one")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} to: make it first")
+    _check_writable(path.parent)
+
+
+def check_folder(folder: Path, advice: str) -> None:
+    """Refuse, before any work is done, a folder that cannot be made or written to; ``advice`` says what to give."""
+    above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not above.is_dir():
+        raise NotADirectoryError(f"{above} is a file: {advice}")
+    _check_writable(above)
+
+
+def _check_writable(folder: Path) -> None:
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(f"no permission to write to {folder}: choose another place")
+
+
+__all__ = [
+    "check_file",
+    "check_folder",
+    "decode",
+    "draft_of",
+    "encode",
+    "place_file",
+    "replace_file",
+    "sync_folder",
+    "write_file",
+]

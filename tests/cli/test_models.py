@@ -17,7 +17,7 @@ import pytest
 
 import adacsl as library
 from adacsl import CostMatrix
-from adacsl.cli.models import costs_of_rows, plain_labels
+from adacsl.cli.models import costs_of_rows
 
 PROGRAM = [sys.executable, "-m", "adacsl.cli"]
 TRAIN = (
@@ -117,14 +117,6 @@ def test_labels_that_are_numbers_come_back_as_numbers(adacsl, place, rows, tmp_p
     assert adacsl("train", tmp_path / "rows.parquet", *words).code == 0
     assert adacsl("predict", tmp_path / "m", tmp_path / "rows.parquet", "--out", tmp_path / "p.parquet").code == 0
     assert set(pd.read_parquet(tmp_path / "p.parquet")["decision"]) <= {0, 1}
-
-
-@pytest.mark.parametrize(
-    ("classes", "labels"),
-    [(("0", "1"), [0, 1]), (("-1", "1"), [-1, 1]), (("no", "1"), ["no", "1"]), (("01", "2"), ["01", "2"])],
-)
-def test_plain_labels(classes, labels):
-    assert plain_labels(classes) == labels
 
 
 def test_a_folder_of_other_files_is_left_alone_unless_forced(adacsl, refused, place, tmp_path):

@@ -100,19 +100,19 @@ def test_pictures_have_no_columns(tmp_path):
 
 
 def test_the_list_says_what_is_here(made):
-    found = {entry.dataset.name: entry for entry in list_datasets(made)}
+    found = {entry["name"]: entry for entry in list_datasets(made)}
     assert list(found) == list(DATASETS)
-    assert found["breast-cancer"].present
-    assert found["german-credit"].path == made / "german_credit.csv.gz"
-    assert not found["adult"].present
-    assert re.search(r"put adult\.csv\.gz into .*: UCI Adult", found["adult"].where)
+    assert found["breast-cancer"]["present"]
+    assert found["german-credit"]["where"] == str(made / "german_credit.csv.gz")
+    assert not found["adult"]["present"]
+    assert re.search(r"put adult\.csv\.gz into .*: UCI Adult", found["adult"]["where"])
 
 
 def test_the_list_without_a_folder_names_the_variable(monkeypatch):
     monkeypatch.delenv("ADACSL_DATA", raising=False)
-    found = {entry.dataset.name: entry for entry in list_datasets()}
-    assert [name for name, entry in found.items() if entry.present] == ["breast-cancer"]
-    assert "ADACSL_DATA" in found["adult"].where
+    found = {entry["name"]: entry for entry in list_datasets()}
+    assert [name for name, entry in found.items() if entry["present"]] == ["breast-cancer"]
+    assert "ADACSL_DATA" in found["adult"]["where"]
 
 
 def test_descriptions_are_plain_values():
@@ -175,5 +175,5 @@ def test_the_page_lists_what_the_registry_holds():
     page = (Path(__file__).parents[2] / "docs" / "compare" / "data.md").read_text(encoding="utf-8")
     for known in DATASETS.values():
         file = f"`{known.file}`" if known.file else "with scikit-learn"
-        row = (known.title, f"{known.rows:,}", f"{known.positives:,} {known.positive_means}", known.prices, file)
+        row = (known.title, f"{known.rows:,}", f"{known.positives:,} {known.classes[1]}", known.prices, file)
         assert f"| `{known.name}` | {' | '.join(row)} |" in page

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adacsl.datasets import DataError, count_rows, read_table, stream_table
+from adacsl.datasets.encoding import TableEncoder
 from adacsl.datasets.tables import table_columns
-from adacsl.estimators.tables import TableEncoder
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

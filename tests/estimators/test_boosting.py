@@ -248,7 +248,7 @@ def test_adaptation_pays_where_nothing_is_stopped():
 def test_categories_and_gaps_go_to_the_booster_as_they_are(engine):
     X, y = mixed()
     clf = quick(engine=engine, rounds=30).fit(X, y)
-    kinds = [column.kind for column in clf.encoder_.columns]
+    kinds = [column["kind"] for column in clf.encoder_.columns]
     assert kinds == ["number", "category", "category", "number", "date"]
     assert clf.encoder_.transform(X).shape == X.shape
     assert np.isnan(clf.encoder_.transform(X)).any()

@@ -29,7 +29,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
 from adacsl import AdaCSLClassifier, CostMatrix, EqualWidth, Interval
-from adacsl.estimators.images import as_images
+from adacsl.datasets.images import as_images
 
 COSTS = CostMatrix(fp=1, fn=8)
 HISTORY = ["epoch", "fold", "target", "lambda", "weight", "threshold", "val_cost", "train_loss"]

@@ -27,9 +27,9 @@ def made_task(n=400, costs=None):
     return Task("made", frame, y, CostMatrix(fp=1, fn=8) if costs is None else costs)
 
 
-def results(method, task, split, ratios=(8.0,), seed=0):
-    uses = [Use(Cell(task.name, ratio, method.name, seed), method.decide) for ratio in ratios]
-    return list(run_estimator(task, split, seed, Fit.of(method, ratios[0]), uses))
+def results(recipe, task, split, ratios=(8.0,), seed=0):
+    uses = [Use(Cell(task.name, ratio, recipe.name, seed), recipe.decide) for ratio in ratios]
+    return list(run_estimator(task, split, seed, Fit.of(recipe, ratios[0]), uses))
 
 
 @pytest.mark.parametrize("name", ["gbm-bayes", "gbm-tuned", "gbm-weighted", "metacost"])
@@ -68,9 +68,9 @@ def test_one_boosting_serves_both_thresholds_and_all_ratios():
 def test_weighted_scores_are_corrected_to_the_bayes_threshold():
     task = made_task()
     split = make_split(task, Protocol(), 0)
-    method = Recipe("logistic-weighted", learner=LogisticRegression(max_iter=500), loss="weighted")
-    (one,) = results(method, task, split)
-    from adacsl.estimators.tables import TableEncoder
+    recipe = Recipe("logistic-weighted", learner=LogisticRegression(max_iter=500), loss="weighted")
+    (one,) = results(recipe, task, split)
+    from adacsl.datasets.encoding import TableEncoder
 
     rest = np.sort(np.concatenate((split.train, split.validation)))
     x = TableEncoder().fit(task.X.iloc[rest]).transform(task.X)

@@ -478,11 +478,13 @@ def test_sample_weights_of_the_score():
         (lambda: mean_cost([0, 1], [0, 1]), ValueError, "the cost needs prices"),
         (lambda: mean_cost(["a", "b"], ["a", "a"], costs=COSTS), ValueError, r"which of the classes .* is positive"),
         (
-            lambda: mean_cost(["a", "b"], ["c", "a"], costs=COSTS, pos_label="a"),
+            lambda: mean_cost(["a", "b"], ["c", "a"], costs=COSTS, positive="a"),
             ValueError,
             "leaves more than one other class",
         ),
         (lambda: mean_cost([0, 1], [0, 1], fn=[1, 2]), ValueError, "costs of each row need fp too"),
+        (lambda: mean_cost([0, 1], [0, 1], costs=COSTS, pos_label=1), TypeError, r"is named by positive=\.\.\."),
+        (lambda: mean_cost([0, 1], [0, 1], costs=COSTS, weight=1), TypeError, "weight=.*no such option"),
     ],
 )
 def test_wrong_scores(call, error, match):

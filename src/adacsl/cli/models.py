@@ -9,8 +9,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from adacsl.cli.drafts import check_writable, draft_of
 from adacsl.cli.options import FREE, Prices
+from adacsl.durable import check_folder, replace_file
 
 if TYPE_CHECKING:
     from adacsl.core.costs import CostMatrix
@@ -34,16 +34,11 @@ def check_model_folder(folder: Path, *, force: bool) -> None:
     """Refuse, before hours of training, a place where no model can be kept in the end."""
     from adacsl.estimators.artefacts import is_artefact  # noqa: PLC0415  torch
 
-    if folder.exists() and not folder.is_dir():
-        raise NotADirectoryError(f"{folder} is a file: give a folder for the model, --out model/")
+    check_folder(folder, "give a folder for the model, --out model/")
     if folder.is_dir() and any(folder.iterdir()) and not is_artefact(folder) and not force:
         raise FileExistsError(
             f"{folder} holds other files and no model: give a new folder, or --force to put the model beside them"
         )
-    above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not above.is_dir():
-        raise NotADirectoryError(f"{above} is a file: {folder} cannot be made below it")
-    check_writable(above)
 
 
 def save_model(classifier: AdaCSLClassifier, folder: Path, notes: dict[str, Any], *, force: bool) -> Path:
@@ -58,8 +53,7 @@ def save_model(classifier: AdaCSLClassifier, folder: Path, notes: dict[str, Any]
                 shutil.move(path, folder / path.name)
     else:
         classifier.save(folder)
-    with draft_of(folder / NOTES) as draft:
-        draft.write_text(json.dumps(notes, indent=1) + "\n", encoding="utf-8")
+    replace_file(folder / NOTES, f"{json.dumps(notes, indent=1)}\n".encode())
     return folder
 
 
@@ -87,15 +81,6 @@ def takes_pictures(classifier: CostClassifier) -> bool:
     return bool(getattr(classifier, "images_", False))
 
 
-def plain_labels(classes: tuple[str, str]) -> list[Any]:
-    """Return the labels of the negative and the positive class: whole numbers as such, others as text."""
-    try:
-        numbers = [int(name) for name in classes]
-    except ValueError:
-        return list(classes)
-    return numbers if [str(number) for number in numbers] == list(classes) else list(classes)
-
-
 def costs_of_rows(own: CostMatrix, prices: dict[str, Any], n: int) -> CostMatrix:
     """Return the costs of n rows: what ``prices`` (numbers or columns) names, and the model's ``own`` for the rest."""
     import numpy as np  # noqa: PLC0415
@@ -118,7 +103,6 @@ __all__ = [
     "check_model_folder",
     "costs_of_rows",
     "load_model",
-    "plain_labels",
     "save_model",
     "takes_pictures",
     "training_notes",

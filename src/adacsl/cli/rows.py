@@ -148,7 +148,7 @@ def _cut_pictures(pixels: Any) -> Iterator[Piece]:
 
 def _pictures(folder: Path, rows: int) -> Rows:
     from adacsl.datasets.errors import DataError  # noqa: PLC0415
-    from adacsl.estimators.images import SKIPPED_FOLDERS, SUFFIXES  # noqa: PLC0415  torch
+    from adacsl.datasets.images import SKIPPED_FOLDERS, SUFFIXES  # noqa: PLC0415  torch
 
     files = sorted(
         path

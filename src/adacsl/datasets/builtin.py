@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
-from adacsl.datasets.content import Size
 from adacsl.datasets.errors import DataError, did_you_mean, listed
 from adacsl.datasets.labels import binary_labels
 from adacsl.datasets.prices import Costs, settle_costs
 from adacsl.datasets.tables import read_table
-from adacsl.datasets.tabular import OwnCosts, table_task
-from adacsl.datasets.task import Task
+from adacsl.datasets.task import Task, table_task
 from adacsl.extras import requires
 
 with requires("train"):
@@ -67,32 +64,14 @@ class DataSet:
     prices: str = BALANCED
     left_out: tuple[str, ...] = ()
     note: str = ""
-    own_costs: OwnCosts | None = field(default=None, repr=False, compare=False)
-
-    @property
-    def positive_means(self) -> str:
-        """What a positive row is."""
-        return self.classes[1]
+    own_costs: CostMatrix | Callable[[pd.DataFrame], CostMatrix] | None = field(default=None, repr=False, compare=False)
 
 
-class Listed(NamedTuple):
-    """A data set and where it is: ``path`` is None where it comes with scikit-learn or is absent."""
-
-    dataset: DataSet
-    present: bool
-    path: Path | None
-    where: str
-
-
-def _fixed(*, fp: float, fn: float) -> OwnCosts:
-    return lambda frame, y: CostMatrix(fp=fp, fn=fn)
-
-
-def _amounts(frame: pd.DataFrame, y: NDArray[np.int64]) -> CostMatrix:
+def _amounts(frame: pd.DataFrame) -> CostMatrix:
     return CostMatrix(fp=2.5, fn=frame["amount"].to_numpy(np.float64))
 
 
-def _priced(frame: pd.DataFrame, y: NDArray[np.int64]) -> CostMatrix:
+def _priced(frame: pd.DataFrame) -> CostMatrix:
     names = {"fp": "C_FP", "fn": "C_FN", "tp": "C_TP", "tn": "C_TN"}
     return CostMatrix(**{name: frame[column].to_numpy(np.float64) for name, column in names.items()})
 
@@ -103,20 +82,20 @@ _ALL = (
         "breast-cancer", "Breast tumours, 30 measurements of cell nuclei", "table", 569, 212, ("benign", "malignant"),
         "comes with scikit-learn (UCI Breast Cancer Wisconsin, Diagnostic)", _UCI,
         prices="fp=1, fn=8 (a missed tumour is as bad as eight needless checks; our assumption)",
-        own_costs=_fixed(fp=1, fn=8),
+        own_costs=CostMatrix(fp=1, fn=8),
     ),
     DataSet(
         "german-credit", "Credit applicants of a German bank", "table", 1_000, 300, ("good", "bad"),
         "UCI Statlog (German Credit Data)", _UCI,
         file="german_credit.csv.gz", sha256="8fbd13dcffe6163566db2440e095e4811d4ed6710f06f07fc5e8227967e97a21",
-        prices="fp=1, fn=5 (the data set's own)", own_costs=_fixed(fp=1, fn=5),
+        prices="fp=1, fn=5 (the data set's own)", own_costs=CostMatrix(fp=1, fn=5),
     ),
     DataSet(
         "marketing-campaign", "Customers who answered a campaign", "table", 2_240, 334, ("no answer", "answered"),
         "Kaggle rodsaldanha/arketing-campaign", "none stated",
         file="marketing_campaign.csv.gz", sha256="57b02445dbaf24b9decf2511199ea4f9242e0b4ad0b08ddf38761e13875a7037",
         prices="fp=3, fn=8 (a contact costs 3, an answer brings 11: Z_CostContact, Z_Revenue)",
-        left_out=("ID", "Z_CostContact", "Z_Revenue"), own_costs=_fixed(fp=3, fn=8),
+        left_out=("ID", "Z_CostContact", "Z_Revenue"), own_costs=CostMatrix(fp=3, fn=8),
     ),
     DataSet(
         "telco-churn", "Telephone customers who left", "table", 7_043, 1_869, ("stayed", "left"),
@@ -202,25 +181,22 @@ def data_folder(folder: str | os.PathLike[str] | None = None) -> Path | None:
     return None if named is None else Path(named).expanduser()
 
 
-def list_datasets(folder: str | os.PathLike[str] | None = None) -> list[Listed]:
-    """Return all data sets, and for each whether it is here and where it is or comes from."""
-    here = data_folder(folder)
-    found = []
-    for known in DATASETS.values():
-        path = here / known.file if here is not None and known.file is not None else None
-        if known.file is None:
-            found.append(Listed(known, True, None, "always there"))
-        elif path is not None and path.is_file():
-            found.append(Listed(known, True, path, str(path)))
-        else:
-            found.append(Listed(known, False, None, f"put {known.file} into {here or FOLDER_VARIABLE}: {known.source}"))
-    return found
+def is_builtin(name: object) -> bool:
+    """Tell whether this is the name of a data set."""
+    return isinstance(name, str) and name.lower().replace("_", "-") in DATASETS
+
+
+def list_datasets(folder: str | os.PathLike[str] | None = None) -> list[dict[str, Any]]:
+    """Describe all data sets, whether each is here and where it is or comes from."""
+    return [describe(name, folder=folder) for name in DATASETS]
 
 
 def describe(name: str, *, folder: str | os.PathLike[str] | None = None) -> dict[str, Any]:
     """Return everything known about a data set as plain values, for a table or JSON."""
-    known = dataset(name)
-    listed_ = next(entry for entry in list_datasets(folder) if entry.dataset is known)
+    known, here = dataset(name), data_folder(folder)
+    path = here / known.file if here is not None and known.file is not None else None
+    present = known.file is None or (path is not None and path.is_file())
+    where = "always there" if known.file is None else str(path)
     return {
         "name": known.name,
         "title": known.title,
@@ -236,8 +212,8 @@ def describe(name: str, *, folder: str | os.PathLike[str] | None = None) -> dict
         "licence": known.licence,
         "file": known.file,
         "sha256": known.sha256,
-        "present": listed_.present,
-        "where": listed_.where,
+        "present": present,
+        "where": where if present else f"put {known.file} into {here or FOLDER_VARIABLE}: {known.source}",
     }
 
 
@@ -250,7 +226,7 @@ def load_dataset(
     fp_column: str | None = None,
     group_column: str | None = None,
     drop: Sequence[str] = (),
-    image_size: Size = None,
+    image_size: int | tuple[int, int] | None = None,
     check: bool = True,
 ) -> Task:
     """Load a data set by name.
@@ -269,21 +245,21 @@ def load_dataset(
         Compare the file's SHA-256 with the published one first; a difference is an error.
     """
     known = dataset(name)
-    own = known.own_costs
     if known.kind == "table":
         frame = _embedded() if known.file is None else _table(_checked_file(known, folder, check=check))
+        own = known.own_costs(frame) if callable(known.own_costs) else known.own_costs
         return table_task(
             frame, name=known.name, target="target", positive=1, costs=costs, fn_column=fn_column,
-            fp_column=fp_column, group_column=group_column, drop=(*known.left_out, *drop), own_costs=own,
+            fp_column=fp_column, group_column=group_column, drop=(*known.left_out, *drop), own=own,
             classes=known.classes, source=known.source,
         )  # fmt: skip
     if fn_column or fp_column or group_column or drop:
         raise DataError(f"{known.name} holds pictures: fn_column, fp_column, group_column and drop are for tables")
     from adacsl.datasets.pictures import read_archive  # noqa: PLC0415  it needs torch, which is slow to import
 
-    archive = read_archive(_checked_file(known, folder, check=check), image_size=image_size)
-    y = binary_labels(archive.labels, 1, what=known.name).y
-    return Task(known.name, archive.X, y, settle_costs(costs, y), archive.groups, known.classes, known.source)
+    pictures, labels, groups = read_archive(_checked_file(known, folder, check=check), image_size=image_size)
+    y, _ = binary_labels(labels, 1, what=known.name)
+    return Task(known.name, pictures, y, settle_costs(costs, y), groups, known.classes, known.source)
 
 
 def _embedded() -> pd.DataFrame:
@@ -299,7 +275,7 @@ def _table(path: Path) -> pd.DataFrame:
         return read_table(path)
     from adacsl.datasets.pictures import read_archive  # noqa: PLC0415
 
-    frame: pd.DataFrame = read_archive(path).X
+    frame: pd.DataFrame = read_archive(path)[0]
     return frame
 
 
@@ -333,10 +309,10 @@ def _digest(path: Path) -> str:
 __all__ = [
     "DATASETS",
     "DataSet",
-    "Listed",
     "data_folder",
     "dataset",
     "describe",
+    "is_builtin",
     "list_datasets",
     "load_dataset",
 ]

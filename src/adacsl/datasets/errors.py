@@ -37,9 +37,22 @@ def did_you_mean(name: object, names: Iterable[object]) -> str:
     return f"; did you mean {known[near[0]]!r}?" if near else ""
 
 
+def check_column(column: object, known: Iterable[object], what: str) -> None:
+    """Refuse a column that is not there.
+
+    >>> check_column("agee", ["age", "job"], "people.csv")
+    Traceback (most recent call last):
+        ...
+    adacsl.datasets.errors.DataError: people.csv has no column 'agee'; did you mean 'age'? (it has age, job)
+    """
+    names = list(known)
+    if column not in names:
+        raise DataError(f"{what} has no column {column!r}{did_you_mean(column, names)} (it has {listed(names)})")
+
+
 def one_line(error: object) -> str:
     """Return the text of an error without line breaks."""
     return " ".join(str(error).split()).rstrip(".")
 
 
-__all__ = ["DataError", "DataWarning", "did_you_mean", "listed", "one_line"]
+__all__ = ["DataError", "DataWarning", "check_column", "did_you_mean", "listed", "one_line"]

@@ -1,31 +1,25 @@
-"""Labels of any kind as 0 and 1, and which class is the positive one."""
+"""Labels as they stand in files, as 0 and 1; the rules are those of :mod:`adacsl.core.labels`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from adacsl.core.labels import customary_positive, label_name, same_label
 from adacsl.datasets.errors import DataError, did_you_mean, listed
 from adacsl.extras import requires
 
 with requires("train"):
     import pandas as pd
 
-POSITIVE_BY_CUSTOM = ({"0": False, "1": True}, {"-1": False, "1": True}, {"false": False, "true": True})
 
-
-class Labels(NamedTuple):
-    """1 = positive, and the names of the negative and the positive class."""
-
-    y: NDArray[np.int64]
-    classes: tuple[str, str]
-
-
-def binary_labels(values: Any, positive: object = None, *, what: str = "the labels") -> Labels:
-    """Return labels of two classes as 0 and 1.
+def binary_labels(
+    values: Any, positive: object = None, *, what: str = "the labels"
+) -> tuple[NDArray[np.int64], tuple[str, str]]:
+    """Return labels of two classes as 0 and 1 (positive), and the names of the negative and the positive class.
 
     Parameters
     ----------
@@ -47,43 +41,7 @@ def binary_labels(values: Any, positive: object = None, *, what: str = "the labe
     if len(names) == 1:
         raise DataError(f"{what} has one class only ({counts}): both are needed to learn from")
     where = _custom(names, what, counts) if positive is None else _named(names, positive, what, counts)
-    return Labels((codes == where).astype(np.int64), (names[1 - where], names[where]))
-
-
-def label_name(label: Any) -> str:
-    """Return a label as text; whole numbers without a point.
-
-    >>> label_name(1.0), label_name(True), label_name(" yes")
-    ('1', 'True', 'yes')
-    """
-    if isinstance(label, bytes):
-        return label.decode(errors="replace").strip()
-    if isinstance(label, float | np.floating) and float(label).is_integer():
-        return str(int(label))
-    return str(label).strip()
-
-
-def same_label(name: str, said: object) -> bool:
-    """Tell whether what somebody said means the class of this name.
-
-    >>> same_label("1", "1.0"), same_label("True", 1), same_label("True", "true"), same_label("yes", "Yes")
-    (True, True, True, False)
-    """
-    other = label_name(said)
-    if name == other:
-        return True
-    number, wanted = _number(name), _number(other)
-    return number is not None and number == wanted
-
-
-def _number(name: str) -> float | None:
-    truth = {"true": 1.0, "false": 0.0}.get(name.casefold())
-    if truth is not None:
-        return truth
-    try:
-        return float(name)
-    except ValueError:
-        return None
+    return (codes == where).astype(np.int64), (names[1 - where], names[where])
 
 
 def _check_present(series: pd.Series[Any], what: str) -> None:
@@ -107,10 +65,9 @@ def _counts(names: Sequence[str], counts: NDArray[Any]) -> str:
 
 def _custom(names: list[str], what: str, counts: str) -> int:
     """Return which of two labels is the positive one where custom leaves no doubt."""
-    folded = [name.casefold() for name in names]
-    for custom in POSITIVE_BY_CUSTOM:
-        if set(folded) == set(custom):
-            return [custom[name] for name in folded].index(True)
+    positive = customary_positive(names)
+    if positive is not None:
+        return names.index(positive)
     raise DataError(
         f"which class of {what} is positive ({counts})? Name the one whose misses are costly: "
         f"positive={names[0]!r} or positive={names[1]!r}"
@@ -125,4 +82,4 @@ def _named(names: list[str], positive: object, what: str, counts: str) -> int:
     return (exact or fitting)[0]
 
 
-__all__ = ["Labels", "binary_labels", "label_name", "same_label"]
+__all__ = ["binary_labels"]

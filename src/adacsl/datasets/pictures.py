@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from adacsl.datasets.content import Content, Size
 from adacsl.datasets.errors import DataError, listed, one_line
-from adacsl.estimators.images import SKIPPED_FOLDERS, Images, Progress, as_images
+from adacsl.datasets.images import SKIPPED_FOLDERS, Images, Progress, Size, as_images
 from adacsl.extras import requires
 
 with requires("train"):
@@ -31,7 +30,7 @@ MEDMNIST = {"train_images", "train_labels"}
 CREDITCARD = {"V", "scale", "time", "amount_cents", "target"}
 
 
-def read_folder(path: Path, *, image_size: Size) -> Content:
+def read_folder(path: Path, *, image_size: Size) -> tuple[NDArray[np.uint8], NDArray[Any]]:
     """Read a folder with one subfolder of pictures for each of two classes; the labels are the subfolders' names."""
     try:
         here = sorted(entry.name for entry in path.iterdir() if entry.is_dir())
@@ -45,7 +44,7 @@ def read_folder(path: Path, *, image_size: Size) -> Content:
     images = decoded(path, image_size=image_size)
     if images.labels is None:
         raise DataError(f"{path} holds pictures but no class folders: put them into one subfolder for each class")
-    return Content(images.pixels.transpose(0, 2, 3, 1), images.labels)
+    return images.pixels.transpose(0, 2, 3, 1), images.labels
 
 
 def decoded(inputs: Any, *, image_size: Size, progress: Progress | None = None) -> Images:
@@ -56,8 +55,10 @@ def decoded(inputs: Any, *, image_size: Size, progress: Progress | None = None) 
         raise DataError(one_line(error)) from error
 
 
-def read_archive(path: Path, *, image_size: Size = None) -> Content:
-    """Read an .npz file of one of the three layouts; pictures keep their size unless one is given.
+def read_archive(path: Path, *, image_size: Size = None) -> tuple[Any, NDArray[Any], NDArray[Any] | None]:
+    """Read an .npz file of one of the three layouts: pictures or a table, labels, and groups if there are any.
+
+    Pictures keep their size unless one is given.
 
     * ``jpeg`` (bytes of all files), ``offsets`` (N + 1), ``labels``, and optionally ``groups`` and ``names``;
     * ``train_images``, ``train_labels`` and the same for ``val`` and ``test``, which are put together; pictures that
@@ -70,7 +71,8 @@ def read_archive(path: Path, *, image_size: Size = None) -> Content:
     if arrays.keys() >= MEDMNIST:
         return _medmnist(arrays, path, image_size)
     if arrays.keys() >= CREDITCARD:
-        return _creditcard(arrays)
+        frame = _creditcard(arrays)
+        return frame, frame["target"].to_numpy(), None
     raise DataError(
         f"{path} holds {listed(arrays)}; expected {', '.join(sorted(JPEGS))} (pictures) or "
         f"{', '.join(sorted(MEDMNIST))} (MedMNIST)"
@@ -85,7 +87,9 @@ def _load(path: Path) -> dict[str, NDArray[Any]]:
         raise DataError(f"{path} is no .npz archive of arrays, or a damaged one: {one_line(error)}") from error
 
 
-def _jpegs(arrays: dict[str, NDArray[Any]], path: Path, image_size: Size) -> Content:
+def _jpegs(
+    arrays: dict[str, NDArray[Any]], path: Path, image_size: Size
+) -> tuple[Any, NDArray[Any], NDArray[Any] | None]:
     offsets, labels = arrays["offsets"].astype(np.int64), arrays["labels"].reshape(-1)
     content, groups = arrays["jpeg"].tobytes(), arrays.get("groups")
     n = len(offsets) - 1
@@ -106,7 +110,7 @@ def _jpegs(arrays: dict[str, NDArray[Any]], path: Path, image_size: Size) -> Con
             raise DataError(f"cannot read picture {i + 1} of {path}{called}: {one_line(error)}") from error
 
     pixels = _decode_all(decode, n, path)
-    return Content(_nhwc(pixels, image_size), labels, groups)
+    return _nhwc(pixels, image_size), labels, groups
 
 
 def _decode_all(decode: Any, n: int, path: Path) -> NDArray[np.uint8]:
@@ -126,7 +130,9 @@ def _decode_all(decode: Any, n: int, path: Path) -> NDArray[np.uint8]:
     return out
 
 
-def _medmnist(arrays: dict[str, NDArray[Any]], path: Path, image_size: Size) -> Content:
+def _medmnist(
+    arrays: dict[str, NDArray[Any]], path: Path, image_size: Size
+) -> tuple[Any, NDArray[Any], NDArray[Any] | None]:
     parts = [part for part in ("train", "val", "test") if f"{part}_images" in arrays]
     absent = [f"{part}_labels" for part in parts if f"{part}_labels" not in arrays]
     if absent:
@@ -140,19 +146,19 @@ def _medmnist(arrays: dict[str, NDArray[Any]], path: Path, image_size: Size) -> 
     rows = np.ascontiguousarray(images).reshape(len(images), -1)
     same = rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).reshape(-1)
     groups = np.unique(same, return_inverse=True)[1].astype(np.int64)
-    return Content(_nhwc(images, image_size), labels.reshape(-1), groups)
+    return _nhwc(images, image_size), labels.reshape(-1), groups
 
 
 def _nhwc(pixels: NDArray[np.uint8], image_size: Size) -> NDArray[np.uint8]:
     return np.ascontiguousarray(decoded(pixels, image_size=image_size).pixels.transpose(0, 2, 3, 1))
 
 
-def _creditcard(arrays: dict[str, NDArray[Any]]) -> Content:
+def _creditcard(arrays: dict[str, NDArray[Any]]) -> pd.DataFrame:
     values = arrays["V"] * float(arrays["scale"])
     frame = pd.DataFrame(values, columns=[f"V{i + 1}" for i in range(values.shape[1])])
     frame["amount"], frame["time"] = arrays["amount_cents"] / 100.0, arrays["time"]
     frame["target"] = arrays["target"].astype(np.int64)
-    return Content(frame, frame["target"].to_numpy(), None)
+    return frame
 
 
 __all__ = ["decoded", "read_archive", "read_folder"]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
-from adacsl.datasets.errors import DataError, did_you_mean, listed, one_line
+from adacsl.datasets.errors import DataError, check_column, listed, one_line
 from adacsl.extras import requires
 
 with requires("train"):
@@ -79,22 +79,23 @@ def _prices(costs: Costs, y: NDArray[np.int64], own: CostMatrix | None) -> dict[
     return {"fp": matrix.fp, "fn": matrix.fn, "tp": matrix.tp, "tn": matrix.tn}
 
 
-def price_column(frame: pd.DataFrame, name: str, *, what: str) -> NDArray[np.float64]:
-    """Return a column of prices: finite numbers that are not negative, or an error that names the first bad row."""
-    if name not in frame.columns:
-        raise DataError(f"{what} has no column {name!r}{did_you_mean(name, frame.columns)} ({listed(frame.columns)})")
+def number_column(
+    frame: pd.DataFrame, name: str, *, what: str, holds: str = "a price of 0 or more", least: float = 0.0
+) -> NDArray[np.float64]:
+    """Return a column of finite numbers, none below ``least``, or an error that names the first bad row."""
+    check_column(name, frame.columns, what)
     column = frame[name].reset_index(drop=True)
     numbers = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
-    bad = ~np.isfinite(numbers) | (numbers < 0)
+    bad = ~np.isfinite(numbers) | (numbers < least)
     if bad.any():
         first = int(bad.argmax())
         value = column.iloc[first]
         came = "nothing" if pd.isna(value) else repr(value.item() if isinstance(value, np.generic) else value)
         raise DataError(
-            f"column {name!r} of {what} must hold a price of 0 or more in every row, got {came} in row {first + 1} "
+            f"column {name!r} of {what} must hold {holds} in every row, got {came} in row {first + 1} "
             f"({int(bad.sum())} such rows): repair or leave out these rows"
         )
     return numbers
 
 
-__all__ = ["Costs", "price_column", "settle_costs"]
+__all__ = ["Costs", "number_column", "settle_costs"]

@@ -7,15 +7,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from adacsl.datasets.builtin import DATASETS, load_dataset
-from adacsl.datasets.content import Content, Size
+from adacsl.datasets.builtin import DATASETS, is_builtin, load_dataset
 from adacsl.datasets.errors import DataError, did_you_mean, listed
 from adacsl.datasets.labels import binary_labels
 from adacsl.datasets.prices import Costs, settle_costs
 from adacsl.datasets.tables import SUFFIXES, is_table, read_table
-from adacsl.datasets.tabular import table_task
-from adacsl.datasets.task import Task
+from adacsl.datasets.task import Task, table_task
 from adacsl.extras import requires
 
 with requires("train"):
@@ -35,7 +34,7 @@ def load_task(
     fp_column: str | None = None,
     group_column: str | None = None,
     drop: Sequence[str] = (),
-    image_size: Size = None,
+    image_size: int | tuple[int, int] | None = None,
     folder: str | os.PathLike[str] | None = None,
     check: bool = True,
 ) -> Task:
@@ -80,7 +79,7 @@ def load_task(
     >>> task.X.shape, int(task.y.sum()), task.classes, task.costs
     ((569, 30), 212, ('benign', 'malignant'), CostMatrix(fp=1, fn=8))
     """
-    if isinstance(data, str) and data.lower().replace("_", "-") in DATASETS:
+    if isinstance(data, str) and is_builtin(data):
         if target is not None or positive is not None:
             raise DataError(f"{data} brings its own labels: leave out target and positive")
         return load_dataset(
@@ -88,27 +87,31 @@ def load_task(
             drop=drop, image_size=image_size, check=check,
         )  # fmt: skip
     path = _existing(data)
-    table_only = bool(target or fn_column or fp_column or group_column or drop)
-    content = _read(path, image_size, table_only=table_only)
-    if isinstance(content.X, pd.DataFrame):
+    if is_table(path):
+        content, labels, groups = read_table(path), None, None
+    else:
+        only = bool(target or fn_column or fp_column or group_column or drop)
+        content, labels, groups = _read_pictures(path, image_size, table_only=only)
+    if isinstance(content, pd.DataFrame):
         task = table_task(  # errors name the file
-            content.X, name=str(path), target=target, positive=positive, costs=costs, fn_column=fn_column,
+            content, name=str(path), target=target, positive=positive, costs=costs, fn_column=fn_column,
             fp_column=fp_column, group_column=group_column, drop=drop, source=str(path),
         )  # fmt: skip
         return replace(task, name=_name(path))
-    y, classes = binary_labels(content.labels, positive, what=str(path))
-    return Task(_name(path), content.X, y, settle_costs(costs, y), content.groups, classes, str(path))
+    y, classes = binary_labels(labels, positive, what=str(path))
+    return Task(_name(path), content, y, settle_costs(costs, y), groups, classes, str(path))
 
 
-def _read(path: Path, image_size: Size, *, table_only: bool) -> Content:
-    if is_table(path):
-        return Content(read_table(path))
+def _read_pictures(path: Path, image_size: int | tuple[int, int] | None, *, table_only: bool) -> tuple[Any, Any, Any]:
+    """Read a folder or an archive (which may hold a table) as pictures or rows, labels and groups."""
     from adacsl.datasets.pictures import read_archive, read_folder  # noqa: PLC0415  torch is slow to import
 
-    content = Content(None) if path.is_dir() else read_archive(path, image_size=image_size)
-    if table_only and not isinstance(content.X, pd.DataFrame):
+    archive = None if path.is_dir() else read_archive(path, image_size=image_size)
+    if table_only and (archive is None or not isinstance(archive[0], pd.DataFrame)):
         raise DataError(f"{path} holds pictures: target, fn_column, fp_column, group_column and drop are for tables")
-    return read_folder(path, image_size=FOLDER_SIZE if image_size is None else image_size) if path.is_dir() else content
+    if archive is not None:
+        return archive
+    return *read_folder(path, image_size=FOLDER_SIZE if image_size is None else image_size), None
 
 
 def _existing(data: str | os.PathLike[str]) -> Path:

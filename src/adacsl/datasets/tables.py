@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from adacsl.datasets.errors import DataError, did_you_mean, listed, one_line
+from adacsl.datasets.errors import DataError, check_column, listed, one_line
 from adacsl.extras import requires
 
 with requires("train"):
@@ -120,8 +120,7 @@ def _wanted(names: Sequence[str], columns: Sequence[str] | None, path: Path) -> 
     if doubled:
         raise DataError(f"{path} has several columns called {listed(map(repr, doubled))}: rename or remove them")
     for column in columns or ():
-        if column not in names:
-            raise DataError(f"{path} has no column {column!r}{did_you_mean(column, names)} (it has {listed(names)})")
+        check_column(column, names, str(path))
     return list(names if columns is None else columns)
 
 

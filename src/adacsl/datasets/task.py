@@ -1,9 +1,11 @@
-"""A task: data with their labels, groups and prices, which every method is run on."""
+"""A task: data with their labels, costs, groups and weights: one value from the door to the learner."""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,10 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
+from adacsl.datasets.errors import DataError, check_column, listed, one_line
+from adacsl.datasets.labels import binary_labels
+from adacsl.datasets.prices import Costs, number_column, settle_costs
 from adacsl.extras import requires
 
 with requires("train"):
     import pandas as pd
+
+PRICE_NAMES = re.compile(r"c_(fp|fn|tp|tn)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +44,8 @@ class Task:
         What the negative and the positive class are called.
     source : str
         Where the data came from, for the report.
+    sample_weight : array of shape (n,), optional
+        How much each row counts.
     """
 
     name: str
@@ -46,6 +55,7 @@ class Task:
     groups: NDArray[Any] | None = None
     classes: tuple[str, str] = ("0", "1")
     source: str = ""
+    sample_weight: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         n = len(self.y)
@@ -53,8 +63,49 @@ class Task:
             raise ValueError(f"X, y and groups must be equally long, got {len(self.X)} rows for {n} labels")
         if self.costs.n_classes != 2 or self.costs.n_instances not in (None, n):
             raise ValueError(f"a task of {n} rows needs costs of two classes, for all rows or each, got {self.costs!r}")
-        if set(np.unique(self.y).tolist()) != {0, 1}:
-            raise ValueError(f"the labels of a task are 0 and 1, both present; got {np.unique(self.y).tolist()[:5]}")
+        if not np.isin(self.y, (0, 1)).all():
+            raise ValueError(f"the labels of a task are 0 and 1; got {np.unique(self.y).tolist()[:5]}")
+        if self.sample_weight is not None:
+            _check_weight(self.sample_weight, n)
+
+    @classmethod
+    def from_data(
+        cls,
+        X: Any,  # noqa: N803  scikit-learn's name
+        y: Any,
+        costs: Costs = None,
+        *,
+        positive: object = None,
+        groups: Any = None,
+        sample_weight: Any = None,
+        name: str = "data",
+    ) -> Task:
+        """Return data held in memory as a task.
+
+        Parameters
+        ----------
+        X : table, or uint8 images N x H x W x C
+            pandas, polars, pyarrow or numpy.
+        y : array of shape (n,)
+            Labels of two classes.
+        costs : CostMatrix, mapping of fp, fn, tp and tn, "balanced" or None
+            None is "balanced": inverse class frequencies.
+        positive : label, optional
+            The class ``fn`` speaks of; 0/1, -1/1 and False/True need no naming.
+        groups, sample_weight : arrays of shape (n,), optional
+        name : str
+
+        Examples
+        --------
+        >>> task = Task.from_data([[1.0], [2.0], [3.0]], ["ill", "well", "well"], {"fp": 1, "fn": 8}, positive="ill")
+        >>> task.y.tolist(), task.classes, list(task.X.columns)
+        ([1, 0, 0], ('well', 'ill'), ['x0'])
+        """
+        labels, classes = binary_labels(y, positive)
+        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        groups = None if groups is None else np.asarray(groups)
+        settled = settle_costs(costs, labels)
+        return cls(name, _as_features(X), labels, settled, groups, classes, sample_weight=weight)
 
     @property
     def images(self) -> bool:
@@ -65,13 +116,27 @@ class Task:
         """Return some rows of X."""
         return self.X.iloc[rows] if isinstance(self.X, pd.DataFrame) else self.X[rows]
 
+    def rows(self, index: Any) -> Task:
+        """Return the task of some rows (positions, a slice or a mask), which may be of one class."""
+        positions = np.arange(len(self.y))[index]
+        return replace(
+            self,
+            X=self.take(positions),
+            y=self.y[positions],
+            costs=self.costs.rows(positions),
+            groups=None if self.groups is None else self.groups[positions],
+            sample_weight=None if self.sample_weight is None else self.sample_weight[positions],
+        )
+
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of everything: features, labels, groups and costs."""
+        """SHA-256 of everything: features, labels, groups, weights and costs."""
         sha = hashlib.sha256(self.costs.to_json().encode())
         sha.update(np.ascontiguousarray(self.y).tobytes())
         if self.groups is not None:
             sha.update("\0".join(map(str, self.groups.tolist())).encode())
+        if self.sample_weight is not None:
+            sha.update(b"sample_weight" + np.ascontiguousarray(self.sample_weight).tobytes())
         if isinstance(self.X, pd.DataFrame):
             sha.update("\0".join(f"{name}:{kind}" for name, kind in self.X.dtypes.items()).encode())
             sha.update(pd.util.hash_pandas_object(self.X, index=False).to_numpy().tobytes())
@@ -79,3 +144,115 @@ class Task:
             sha.update(str(self.X.shape).encode())
             sha.update(np.ascontiguousarray(self.X).tobytes())
         return sha.hexdigest()
+
+
+def _check_weight(weight: NDArray[np.float64], n: int) -> None:
+    if weight.shape != (n,):
+        raise ValueError(f"sample_weight must hold one number for each of {n} rows, got shape {weight.shape}")
+    bad = ~np.isfinite(weight) | (weight < 0)
+    if bad.any():
+        first = int(bad.argmax())
+        raise ValueError(f"sample_weight must be finite and not negative, got {weight[first]} in row {first + 1}")
+
+
+def _as_features(X: Any) -> Any:  # noqa: N803
+    if isinstance(X, np.ndarray) and X.ndim == 4:
+        return X
+    if isinstance(X, pd.DataFrame):
+        return X.reset_index(drop=True)
+    if hasattr(X, "to_pandas"):
+        return X.to_pandas()
+    return pd.DataFrame(np.asarray(X)).rename(columns=lambda number: f"x{number}")
+
+
+# a table whose columns still have to be told apart
+
+
+def table_task(
+    frame: pd.DataFrame,
+    *,
+    name: str,
+    target: str | None = None,
+    positive: object = None,
+    costs: Costs = None,
+    fn_column: str | None = None,
+    fp_column: str | None = None,
+    group_column: str | None = None,
+    drop: Sequence[str] = (),
+    own: CostMatrix | None = None,
+    classes: tuple[str, str] | None = None,
+    source: str = "",
+) -> Task:
+    """Return a table as a task.
+
+    Columns of prices stay features, as an amount often is one: name them in ``drop`` where they are not known when a
+    decision is made. No features are: the target, the groups, what is in ``drop``, columns called ``C_FP``, ``C_FN``,
+    ``C_TP`` or ``C_TN``, and an unnamed column that counts the rows.
+    """
+    target = _target(frame, target, name)
+    for column in (*drop, *((group_column,) if group_column else ())):
+        check_column(column, frame.columns, name)
+    y, found = binary_labels(frame[target], positive, what=f"column {target!r} of {name}")
+    fn, fp = (number_column(frame, c, what=name) if c else None for c in (fn_column, fp_column))
+    settled = settle_costs(costs, y, fn=fn, fp=fp, own=own)
+    left_out = {target, *drop, *((group_column,) if group_column else ())}
+    features = _features(frame, left_out, name)
+    groups = _groups(frame, group_column, name) if group_column else None
+    try:
+        return Task(name, features, y, settled, groups, classes or found, source)
+    except ValueError as error:
+        raise DataError(one_line(error)) from error
+
+
+def _target(frame: pd.DataFrame, target: str | None, name: str) -> str:
+    if target is None:
+        if "target" in frame.columns:
+            return "target"
+        raise DataError(f"which column of {name} holds the labels? Say target=...; it has {listed(frame.columns)}")
+    check_column(target, frame.columns, name)
+    return target
+
+
+def _features(frame: pd.DataFrame, left_out: Iterable[str], name: str) -> pd.DataFrame:
+    out = set(left_out) | {column for column in frame.columns if PRICE_NAMES.fullmatch(str(column))}
+    out |= {column for column in frame.columns if str(column).startswith("Unnamed: ") and _counts_rows(frame[column])}
+    kept = [column for column in frame.columns if column not in out]
+    if not kept:
+        raise DataError(f"{name} has no column left to learn from: {listed(sorted(map(str, out)))} are no features")
+    for column in kept:
+        _check_plain(frame[column], column, name)
+    features = frame[kept].reset_index(drop=True)
+    features.columns = pd.Index([str(column) for column in kept])
+    return features
+
+
+def _counts_rows(column: pd.Series[Any]) -> bool:
+    if not pd.api.types.is_integer_dtype(column.dtype):
+        return False
+    numbers = column.to_numpy()
+    return bool((np.diff(numbers) == 1).all()) and int(numbers[0]) in (0, 1)
+
+
+def _check_plain(column: pd.Series[Any], name: str, table: str) -> None:
+    if column.dtype != object:
+        return
+    kinds = sorted({type(value).__name__ for value in column.dropna()} & {"list", "dict", "ndarray", "bytes", "set"})
+    if kinds:
+        raise DataError(
+            f"column {name!r} of {table} holds values of type {kinds[0]}, expected numbers, text or dates: "
+            "turn their parts into columns, or drop it"
+        )
+
+
+def _groups(frame: pd.DataFrame, column: str, name: str) -> NDArray[Any]:
+    groups = frame[column].reset_index(drop=True)
+    missing = groups.isna()
+    if missing.any():
+        raise DataError(
+            f"the group column {column!r} of {name} is missing in {int(missing.sum())} rows, first in row "
+            f"{int(missing.to_numpy().argmax()) + 1}: give every row a group"
+        )
+    return groups.to_numpy()
+
+
+__all__ = ["Task", "table_task"]

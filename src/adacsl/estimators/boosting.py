@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from adacsl.core.control import AdaptiveWeight
 from adacsl.core.costs import CostMatrix
 from adacsl.core.partitions import Partition
+from adacsl.datasets.codes import ColumnEncoder
 from adacsl.estimators.binary import Array, CostClassifier, Rows, as_costs, take
-from adacsl.estimators.columns import ColumnEncoder
 from adacsl.extras import requires
 from adacsl.integrations.boosting import Boosted, Matrix, Plan, sigmoid
 

@@ -16,8 +16,8 @@ import numpy as np
 from adacsl.core.control import AdaptiveWeight
 from adacsl.core.costs import CostMatrix
 from adacsl.core.partitions import Partition
-from adacsl.estimators.images import Images, as_images, is_images
-from adacsl.estimators.tables import TableEncoder
+from adacsl.datasets.encoding import TableEncoder
+from adacsl.datasets.images import Images, as_images, is_images
 from adacsl.estimators.training import (
     Data,
     Member,

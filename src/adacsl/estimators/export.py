@@ -13,8 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from adacsl.datasets.columns import as_numbers as _numbers
+from adacsl.datasets.columns import read_columns as _read
+from adacsl.datasets.encoding import TableEncoder
 from adacsl.estimators.classifier import AdaCSLClassifier
-from adacsl.estimators.tables import TableEncoder, _numbers, _read
 from adacsl.estimators.training import member_logits
 from adacsl.extras import requires
 

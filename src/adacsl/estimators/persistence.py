@@ -12,11 +12,11 @@ from torch import nn
 
 from adacsl.core.costs import CostMatrix
 from adacsl.core.intervals import Interval
+from adacsl.datasets.codes import ColumnEncoder
+from adacsl.datasets.encoding import TableEncoder
 from adacsl.estimators.artefacts import ArtefactError, read_artefact, write_artefact
 from adacsl.estimators.boosting import AdaCSLBoostingClassifier, load_engine
 from adacsl.estimators.classifier import AdaCSLClassifier
-from adacsl.estimators.columns import ColumnEncoder
-from adacsl.estimators.tables import TableEncoder
 from adacsl.estimators.training import choose_device
 from adacsl.torch.tablenet import TableNet
 

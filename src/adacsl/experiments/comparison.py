@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from adacsl.core.costs import CostMatrix
-from adacsl.datasets.labels import binary_labels
 from adacsl.datasets.task import Task
 from adacsl.experiments.cells import Cell, CellResult
 from adacsl.experiments.deciding import mean_ratio, scale_misses
@@ -358,25 +357,7 @@ def make_task(
     name: str = "data",
 ) -> Task:
     """Bring data held in memory into the form of a task."""
-    labels, classes = binary_labels(y, positive)
-    return Task(
-        name,
-        _as_features(X),
-        labels,
-        CostMatrix.balanced(labels) if costs is None else costs,
-        groups=None if groups is None else np.asarray(groups),
-        classes=classes,
-    )
-
-
-def _as_features(X: Any) -> Any:  # noqa: N803
-    if isinstance(X, np.ndarray) and X.ndim == 4:
-        return X
-    if isinstance(X, pd.DataFrame):
-        return X.reset_index(drop=True)
-    if hasattr(X, "to_pandas"):
-        return X.to_pandas()
-    return pd.DataFrame(np.asarray(X)).rename(columns=lambda number: f"x{number}")
+    return Task.from_data(X, y, costs, positive=positive, groups=groups, name=name)
 
 
 def compare_tasks(

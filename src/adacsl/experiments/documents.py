@@ -9,7 +9,6 @@ import hashlib
 import json
 import os
 import re
-import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl import __version__
-from adacsl.durable import decode, encode, replace_file, sync_folder, write_file
+from adacsl.durable import decode, encode, place_file, replace_file
 
 SCHEMA_VERSION = 2
 TAIL = re.compile(rb'"sha256": "([0-9a-f]{64})"\n}\n')
@@ -134,34 +133,10 @@ def put(path: Path, content: bytes, *, replace: bool) -> bool:
     A file that is there already stays, unless ``replace``.
     """
     with as_store_error(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if replace:
-            replace_file(path, content)
-            return True
-        draft = path.parent / f".{uuid.uuid4().hex}.draft"
-        try:
-            write_file(draft, content)
-            placed = _place(draft, path)
-        finally:
-            with contextlib.suppress(OSError):
-                draft.unlink()
-        sync_folder(path.parent)
-    return placed
-
-
-def _place(draft: Path, path: Path) -> bool:
-    """Give a finished draft its name unless the name is taken."""
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        return False
-    except OSError as error:
-        if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
-            raise
-        if path.exists():  # a file system without hard links: nearly as good, as one process runs a cell
-            return False
-        draft.rename(path)
-    return True
+        if not replace:
+            return place_file(path, content)
+        replace_file(path, content)
+        return True
 
 
 # locks

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
+from adacsl.datasets.encoding import TableEncoder
 from adacsl.datasets.task import Task
-from adacsl.estimators.tables import TableEncoder
 from adacsl.experiments.cells import Split
 from adacsl.experiments.deciding import Finished, Scored, Use, at_ratio, bayes_logit, decide
 from adacsl.experiments.protocol import make_folds

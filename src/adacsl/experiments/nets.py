@@ -22,9 +22,9 @@ from adacsl.core.control import AdaptiveWeight, Update
 from adacsl.core.costs import CostMatrix
 from adacsl.core.partitions import Partition
 from adacsl.core.thresholds import find_threshold
+from adacsl.datasets.encoding import TableEncoder
 from adacsl.datasets.task import Task
 from adacsl.estimators.classifier import defaults_for
-from adacsl.estimators.tables import TableEncoder
 from adacsl.estimators.training import (
     Data,
     IndexBatches,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from adacsl.durable import draft_of
 from adacsl.experiments import subgroups
 
 Row = dict[str, Any]
@@ -63,12 +64,10 @@ class Sheet:
     def write(self) -> None:
         """Write all rows, sorted, in the place of what was there."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        draft = self.path.with_name(f".{self.path.name}.draft")
-        with draft.open("w", newline="", encoding="utf-8") as file:
+        with draft_of(self.path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, self.columns, extrasaction="ignore", lineterminator="\n")
             writer.writeheader()
             writer.writerows(self.rows[key] for key in sorted(self.rows))
-        draft.replace(self.path)
 
     def key_of(self, row: Row) -> tuple[Any, ...]:
         """Return what tells a row from others."""

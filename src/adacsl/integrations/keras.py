@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from adacsl.core.arrays import Array
 from adacsl.core.control import AdaptiveWeight
 from adacsl.core.costs import CostMatrix
 from adacsl.core.partitions import EqualWidth, Quantile, Whole
+from adacsl.durable import replace_file
 from adacsl.extras import requires
 from adacsl.integrations.measuring import check_settings, measure
 
@@ -221,9 +221,7 @@ class AdaptiveCost(keras.callbacks.Callback):  # type: ignore[misc]
         if logs is not None:
             logs.update({"val_cost": measured.cost, "lambda": measured.lambda_, "threshold": measured.threshold})
         if self.resume is not None:
-            draft = self.resume.with_name(f".{self.resume.name}-{os.getpid()}")
-            draft.write_text(json.dumps(self._loss.controller.state_dict()))
-            draft.replace(self.resume)
+            replace_file(self.resume, json.dumps(self._loss.controller.state_dict()).encode())
 
     def _predictions(self) -> tuple[Array, Array, Array | None]:
         if isinstance(self.validation_data, tuple):

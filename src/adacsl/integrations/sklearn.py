@@ -15,6 +15,7 @@ import numpy as np
 
 from adacsl.core.arrays import Array
 from adacsl.core.costs import CostMatrix
+from adacsl.core.labels import choose_positive
 from adacsl.extras import requires
 
 with requires("sklearn"):
@@ -55,7 +56,12 @@ def cost_scorer(costs: CostMatrix | None = None, *, positive: Any = None) -> Any
             "costs of each row come as metadata: set_score_request(fn=True)"
         )
     settings = {} if positive is None else {"pos_label": positive}
-    return make_scorer(mean_cost, greater_is_better=False, costs=costs, **settings)
+    return make_scorer(_cost_at_label, greater_is_better=False, costs=costs, **settings)
+
+
+def _cost_at_label(y_true: Array, y_pred: Array, *, pos_label: Any = None, **prices: Any) -> float:
+    """Speak scikit-learn's word: by it, its searches for a threshold know whose probability to cut."""
+    return mean_cost(y_true, y_pred, positive=pos_label, **prices)
 
 
 def mean_cost(
@@ -63,12 +69,13 @@ def mean_cost(
     y_pred: Array,
     *,
     costs: CostMatrix | None = None,
-    pos_label: Any = None,
+    positive: Any = None,
     fp: Array | None = None,
     fn: Array | None = None,
     tp: Array | None = None,
     tn: Array | None = None,
     sample_weight: Array | None = None,
+    **old: Any,
 ) -> float:
     """Return the mean cost of decisions, as a metric in scikit-learn's form.
 
@@ -78,7 +85,7 @@ def mean_cost(
         Labels of two classes.
     costs : CostMatrix, optional
         Class-wide costs.
-    pos_label : label, optional
+    positive : label, optional
         The class ``fn`` speaks of. 0/1, -1/1 and False/True need no naming.
     fp, fn, tp, tn : arrays of shape (n,), optional
         Costs of each row; what is left out comes from ``costs``.
@@ -90,9 +97,13 @@ def mean_cost(
     >>> mean_cost([0, 1, 1, 0], [1, 1, 0, 0], costs=CostMatrix(fp=1, fn=8))
     2.25
     """
+    if old:
+        said = next(iter(old))
+        advice = "the positive class is named by positive=..." if said == "pos_label" else "no such option"
+        raise TypeError(f"mean_cost({said}=...): {advice}")
     true, pred = column_or_1d(y_true), column_or_1d(y_pred)
     check_consistent_length(true, pred)
-    positive = _positive_label(true, pred, pos_label)
+    positive = choose_positive([*np.unique(true).tolist(), *np.unique(pred).tolist()], positive)
     prices = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, costs) or costs
     if prices is None:
         raise ValueError("the cost needs prices: give costs=CostMatrix(fp=1, fn=8), or fp and fn of each row")
@@ -109,17 +120,6 @@ def row_costs(given: dict[str, Any], default: CostMatrix | None) -> CostMatrix |
     if missing:
         raise ValueError(f"costs of each row need {' and '.join(missing)} too: give them, or costs=CostMatrix(...)")
     return CostMatrix(**{name: value for name, value in merged.items() if value is not None})
-
-
-def _positive_label(true: Array, pred: Array, named: Any) -> Any:
-    labels = set(np.unique(true).tolist()) | set(np.unique(pred).tolist())
-    if named is not None:
-        if len(labels - {named}) > 1:
-            raise ValueError(f"positive={named!r} leaves more than one other class: {sorted(labels, key=str)}")
-        return named
-    if not any(labels <= plain for plain in PLAIN_LABELS):
-        raise ValueError(f"which of the classes {sorted(labels, key=str)} is positive? Say positive=...")
-    return 1
 
 
 __all__ = ["cost_scorer", "mean_cost"]

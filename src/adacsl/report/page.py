@@ -58,7 +58,6 @@ def write_report(data: ReportData, path: str | os.PathLike[str]) -> Path:
         raise IsADirectoryError(f"cannot write the report: {target} is a folder; name a file such as report.html")
     text = render_report(data)
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
         replace_file(target, text.encode())
     except OSError as error:
         reason = error.strerror or str(error)

@@ -64,22 +64,22 @@ def cross_entropy_of_weight(
 
 
 class _SummedCrossEntropy(torch.autograd.Function):
-    """Sum of w log(1 + exp(+-z)) over everything; its gradient is w (sigmoid(z) - y)."""
+    """Sums of w log(1 + exp(+-z)) over the last axis; the gradient is w (sigmoid(z) - y)."""
 
     @staticmethod
     def forward(ctx: Any, z: Tensor, y: Tensor, w: Tensor) -> Tensor:
         ctx.save_for_backward(z, y, w)
         of_label = torch.addcmul(z, z, y, value=-2.0)  # z or -z, exactly
-        return (F.softplus(of_label) * w).sum()
+        return (F.softplus(of_label) * w).sum(-1)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         z, y, w = ctx.saved_tensors
-        return torch.sigmoid(z).sub_(y).mul_(w).mul_(gradients[0]), None, None
+        return torch.sigmoid(z).sub_(y).mul_(w).mul_(gradients[0].unsqueeze(-1)), None, None
 
 
 def summed_cross_entropy(z: Tensor, y: Tensor, w: Tensor) -> Tensor:
-    """Return the sum of weighted losses; half as many kernels as torch's own, which small nets on a GPU feel.
+    """Return sums of weighted losses over the last axis; half as many kernels as torch's own, which small nets on a GPU feel.
 
     Parameters
     ----------

@@ -6,10 +6,13 @@ import itertools
 import math
 from collections.abc import Sequence
 from statistics import NormalDist
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from adacsl.torch.functional import positive_logit
 
 
 class TableNet(nn.Module):
@@ -51,6 +54,7 @@ class TableNet(nn.Module):
 
     borders: Tensor
     numeric: Tensor
+    noise: Tensor | None
 
     def __init__(
         self,
@@ -85,6 +89,7 @@ class TableNet(nn.Module):
             for i, (a, b) in enumerate(itertools.pairwise(sizes))
         )
         self.output = MemberOutput(width, heads=heads, generators=generators)
+        self.noise = None  # random bytes of the next pass, where dropout is to be the members' own
 
     def forward(self, x: Tensor) -> Tensor:
         """Return logits of shape (rows, members, heads).
@@ -95,23 +100,41 @@ class TableNet(nn.Module):
         """
         # inside, members come first and the heads' rows lie one after another: (members, heads * rows, units)
         hidden = self._spread(x.unsqueeze(0) if x.ndim == 2 else x.transpose(0, 1))
-        for layer in self.layers:
+        for number, layer in enumerate(self.layers):
             hidden = F.relu(layer(hidden))
             if self.training and self.dropout > 0:
-                hidden = _drop(hidden, self.dropout)
+                own = None if self.noise is None else self.noise[:, number]
+                hidden = _drop(hidden, self.dropout, own)
         logits: Tensor = self.output(hidden)
         return logits
 
+    def draw_noise(self, generators: Sequence[torch.Generator], passes: int, rows: int) -> Tensor | None:
+        """Return random bytes for the dropout of some passes, each member's from a generator of its own.
+
+        The shape is (members, passes, layers, heads, rows, units); assign one pass to :attr:`noise` before it. None
+        where nothing is dropped.
+        """
+        if self.dropout == 0:
+            return None
+        shape = (passes, self.depth, self.heads, rows, self.width)
+        # one draw of 64 bits serves eight units
+        draws = torch.empty((len(generators), math.ceil(math.prod(shape) / 8)), dtype=torch.int64, device=self.borders.device)
+        for own, generator in zip(draws, generators, strict=True):
+            own.random_(-(2**63), None, generator=generator)
+        return draws.view(torch.uint8)[:, : math.prod(shape)].view(len(generators), *shape)
+
+    def sizes(self) -> dict[str, Any]:
+        """Return the settings of the constructor, but for members and seeds."""
+        return {
+            "n_features": self.n_features, "numeric": self.numeric.tolist(), "bins": self.bins, "heads": self.heads,
+            "width": self.width, "depth": self.depth, "dropout": self.dropout,
+        }  # fmt: skip
+
     def member(self, index: int) -> TableNet:
         """Return one member as a net of its own."""
-        net = TableNet(
-            self.n_features, numeric=self.numeric.tolist(), bins=self.bins, heads=self.heads,
-            width=self.width, depth=self.depth, dropout=self.dropout, seeds=[0],
-        )  # fmt: skip
-        shared = {"borders", "numeric"}
-        own = {key: value if key in shared else value[index : index + 1] for key, value in self.state_dict().items()}
-        net.load_state_dict(own)
-        return net.to(self.borders.device).train(self.training)
+        own = {name for name, _ in self.named_parameters()}
+        state = {name: value[index] if name in own else value for name, value in self.state_dict().items()}
+        return stack_members(self, [state]).to(self.borders.device).train(self.training)
 
     def extra_repr(self) -> str:
         """Describe the sizes."""
@@ -154,11 +177,11 @@ class MemberLinear(nn.Module):
         """Map (members or 1, rows, inputs), or (members, heads, rows, inputs) behind the first layer."""
         members = self.weight.shape[0]
         if self.heads == 1:
-            return torch.baddbmm(self.bias[:, 0], x.expand(members, -1, -1), self.weight)
+            return product(x.expand(members, -1, -1), self.weight, self.bias[:, 0])
         scaled = (x.unsqueeze(1) if self.first else x) * self.scale_in
-        product = torch.bmm(scaled.flatten(1, 2), self.weight)
-        product = product.reshape(members, self.heads, -1, self.weight.shape[2])
-        return torch.addcmul(self.bias, product, self.scale_out)
+        mapped = product(scaled.flatten(1, 2), self.weight)
+        mapped = mapped.reshape(members, self.heads, -1, self.weight.shape[2])
+        return torch.addcmul(self.bias, mapped, self.scale_out)
 
 
 class MemberOutput(nn.Module):
@@ -173,18 +196,47 @@ class MemberOutput(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map hidden units to logits of shape (rows, members, heads)."""
         if x.ndim == 3:
-            return torch.baddbmm(self.bias[:, 0], x, self.weight[:, 0]).transpose(0, 1)
+            return product(x, self.weight[:, 0], self.bias[:, 0]).transpose(0, 1)
         return (torch.matmul(x, self.weight) + self.bias).squeeze(-1).permute(2, 0, 1)
 
 
-def _drop(x: Tensor, share: float) -> Tensor:
+def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Return the matrix product of each member, plus its bias."""
+    alone = x.shape[0] == 1 and x.device.type == "cpu"
+    if alone:  # libraries take another way for a batch of one, which rounds differently: a member alone must not
+        x, weight = x.expand(2, -1, -1), weight.expand(2, -1, -1)
+        bias = None if bias is None else bias.expand(2, -1, -1)
+    out = torch.bmm(x, weight) if bias is None else torch.baddbmm(bias, x, weight)
+    return out[:1] if alone else out
+
+
+def stack_members(net: TableNet, states: Sequence[dict[str, Tensor]]) -> TableNet:
+    """Return a net of the sizes of ``net`` from the parts of single members' states."""
+    chosen = TableNet(**net.sizes(), members=len(states), seeds=list(range(len(states))))
+    own = {name for name, _ in net.named_parameters()}
+    first = states[0]
+    chosen.load_state_dict({k: torch.stack([s[k] for s in states]) if k in own else v for k, v in first.items()})
+    return chosen
+
+
+def member_logits(net: nn.Module, x: Tensor) -> Tensor:
+    """Return batch x members x heads from any net: ordinary ones have one member and one head."""
+    out: Tensor = net(x)
+    if out.ndim == 3:
+        return out
+    return positive_logit(out)[:, None, None]
+
+
+def _drop(x: Tensor, share: float, noise: Tensor | None) -> Tensor:
     """Zero a share of the units, a multiple of 1/256, and scale up the others."""
-    if x.device.type != "cpu" or torch.compiler.is_compiling():
+    if noise is None and (x.device.type != "cpu" or torch.compiler.is_compiling()):
         return F.dropout(x, share)
     # on a CPU torch draws one slow random number per unit: eight bits of a 64-bit draw do, and save a fifth of a step
     cut = min(max(round(256 * share), 1), 255)
-    draws = torch.empty((x.numel() + 7) // 8, dtype=torch.int64, device=x.device).random_(-(2**63), None)
-    kept = (draws.view(torch.uint8)[: x.numel()] >= cut).view(x.shape)
+    if noise is None:
+        draws = torch.empty((x.numel() + 7) // 8, dtype=torch.int64, device=x.device).random_(-(2**63), None)
+        noise = draws.view(torch.uint8)[: x.numel()]
+    kept = (noise >= cut).view(x.shape)
     return x * (kept.to(x.dtype) * (256.0 / (256 - cut)))
 
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from adacsl.cli.drafts import check_writable
 from adacsl.cli.options import ANY, FREE, Prices, Source, Words, split_words
 from adacsl.cli.screen import PLAIN, Answer, Screen, one_line, stoppable
+from adacsl.durable import check_folder
 from adacsl.extras import requires
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def compare(  # noqa: PLR0913  a command lists its options
     _check_training(engine, device, epochs, weights)
     tasks = [source.load(name, prices) for name in data or (DEFAULT_DATA,)]
     folder = _default_folder(tasks) if out is None else out
-    _check_run_folder(folder)
+    check_folder(folder, "give a folder for the results, --out runs/NAME")
     protocol: dict[str, Any] = {"device": device, "weights": None if weights is None else str(weights)}
     if epochs is not None:
         protocol["epochs"] = epochs
@@ -150,13 +150,6 @@ def _default_folder(tasks: list[Task]) -> Path:
     """Return a folder of its own for these data and costs, the same each time."""
     digest = hashlib.sha256("".join(task.digest for task in tasks).encode()).hexdigest()
     return Path("runs") / f"{'+'.join(task.name for task in tasks)[:80]}-{digest[:6]}"
-
-
-def _check_run_folder(folder: Path) -> None:
-    above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not above.is_dir():
-        raise NotADirectoryError(f"{above} is a file: give a folder for the results, --out runs/NAME")
-    check_writable(above)
 
 
 def _answer(found: Comparison, folder: Path, page: Path) -> Answer:

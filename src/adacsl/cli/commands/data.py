@@ -20,7 +20,7 @@ def data(name: str | None = None, *, folder: Path | None = None, screen: Screen 
     from adacsl.datasets.builtin import describe, list_datasets  # noqa: PLC0415  pandas
 
     if name is None:
-        found = [describe(entry.dataset.name, folder=folder) for entry in list_datasets(folder)]
+        found = list_datasets(folder)
         return Answer({"datasets": found}, (_table(found), "", "describe one: adacsl data NAME"))
     about = describe(name, folder=folder)
     shown = [f"{key.replace('_', ' ')}: {_text(value)}" for key, value in about.items() if value not in (None, "", [])]

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from adacsl.cli.commands.predict import labels_of, positive_probability
-from adacsl.cli.drafts import check_file, draft_of
-from adacsl.cli.models import Trained, load_model, plain_labels, takes_pictures
+from adacsl.cli.models import Trained, load_model, takes_pictures
 from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text
 from adacsl.cli.rows import feature_columns
 from adacsl.cli.screen import PLAIN, Answer, Screen
-from adacsl.cli.tablewriter import check_suffix, label_type, table_writer
+from adacsl.cli.writing import check_table_file, label_type, writing_table
 from adacsl.core.costs import as_host
 from adacsl.core.curves import calibration_error
 from adacsl.core.intervals import Interval, cost_interval
+from adacsl.core.labels import plain_labels
 from adacsl.core.partitions import Quantile
 from adacsl.core.thresholds import Threshold, find_threshold
 
@@ -56,8 +56,7 @@ def evaluate(
         auto, cpu, cuda, cuda:1 or mps.
     """
     if rows is not None:
-        check_suffix(rows)
-        check_file(rows)
+        check_table_file(rows)
     trained = load_model(model, device=device)
     task = _task(trained, data, source, prices)
     found = _measure(trained.classifier, task)
@@ -159,7 +158,7 @@ def _write_rows(path: Path, classifier: CostClassifier, task: Task, found: _Foun
 
     kind = label_type(classifier.classes_)
     columns = {"label": kind, "probability": pa.float64(), "decision": kind, "cost": pa.float64()}
-    with draft_of(path) as draft, table_writer(draft, path, columns) as write:
+    with writing_table(path, columns) as write:
         write(
             {
                 "label": labels_of(classifier, task.y == 1), "probability": found.probability,

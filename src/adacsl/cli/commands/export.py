@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from adacsl.cli.drafts import check_file
 from adacsl.cli.models import load_model
 from adacsl.cli.screen import PLAIN, Answer, Screen
+from adacsl.durable import check_file
 
 if TYPE_CHECKING:
     from adacsl.estimators.classifier import AdaCSLClassifier

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from adacsl.cli.drafts import check_file, draft_of
 from adacsl.cli.models import Trained, costs_of_rows, load_model
 from adacsl.cli.options import FREE, Prices, Words, split_words
 from adacsl.cli.rows import Piece, Rows, open_rows
 from adacsl.cli.screen import PLAIN, Answer, Screen, stoppable
-from adacsl.cli.tablewriter import Write, check_suffix, column_type, label_type, table_writer
+from adacsl.cli.writing import check_table_file, column_type, label_type, writing_table
 
 if TYPE_CHECKING:
     from adacsl.estimators.binary import CostClassifier
@@ -62,8 +61,7 @@ def predict(
     folder
         Where the files of built-in data sets are; default: the folder that ADACSL_DATA names.
     """
-    check_suffix(out)
-    check_file(out)
+    check_table_file(out)
     if out.exists() and Path(data).exists() and out.samefile(data):
         raise ValueError(f"{out} is the data to predict: give another name with --out")
     trained = load_model(model, device=device)
@@ -77,8 +75,8 @@ def predict(
         trained.classifier, data, rows=batch_rows, extra=list(dict.fromkeys((*kept, *columns))), folder=folder
     )
     started = time.perf_counter()
-    with stoppable("nothing was written; start the command again"), draft_of(out) as draft:
-        total = _write(draft, out, trained, rows, _Plan(Path(data), kept, spoken), screen)
+    with stoppable("nothing was written; start the command again"):
+        total = _write(out, trained, rows, _Plan(Path(data), kept, spoken), screen)
     return _answer(trained.classifier, total, rows.unit, out, time.perf_counter() - started)
 
 
@@ -90,7 +88,7 @@ class _Plan(NamedTuple):
     prices: Prices
 
 
-def _write(draft: Path, out: Path, trained: Trained, rows: Rows, plan: _Plan, screen: Screen) -> _Total:
+def _write(out: Path, trained: Trained, rows: Rows, plan: _Plan, screen: Screen) -> _Total:
     import pyarrow as pa  # noqa: PLC0415
 
     classifier = trained.classifier
@@ -105,14 +103,14 @@ def _write(draft: Path, out: Path, trained: Trained, rows: Rows, plan: _Plan, sc
     total, started = _Total(), time.perf_counter()
     with (
         screen.progress("predicting", total=rows.total, unit=rows.unit) as advance,
-        table_writer(draft, out, columns) as write,
+        writing_table(out, columns) as write,
     ):
         for total in _predicted(classifier, rows, plan, write):
             advance(total.rows, note=f"{total.rows / (time.perf_counter() - started):,.0f} {rows.unit}/s")
     return total
 
 
-def _predicted(classifier: CostClassifier, rows: Rows, plan: _Plan, write: Write) -> Iterator[_Total]:
+def _predicted(classifier: CostClassifier, rows: Rows, plan: _Plan, write: Any) -> Iterator[_Total]:
     """Predict and write piece by piece; yield the totals so far."""
     total = _Total()
     for piece in rows.pieces:
@@ -148,13 +146,13 @@ def row_prices(prices: Prices, piece: Piece, data: str, start: int) -> dict[str,
     """Return what was said about prices: numbers, and the columns of these rows."""
     import pandas as pd  # noqa: PLC0415
 
-    from adacsl.datasets.prices import price_column  # noqa: PLC0415
+    from adacsl.datasets.prices import number_column  # noqa: PLC0415
 
     found: dict[str, Any] = dict(prices.known or {})
     for name, column in (("fn", prices.fn_column), ("fp", prices.fp_column)):
         if column is not None:
             what = data if start == 0 else f"{data}, from row {start + 1} on,"
-            found[name] = price_column(pd.DataFrame({column: piece.others[column]}), column, what=what)
+            found[name] = number_column(pd.DataFrame({column: piece.others[column]}), column, what=what)
     return found
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from adacsl.cli.drafts import check_file
 from adacsl.cli.screen import PLAIN, Answer, Screen
+from adacsl.durable import check_file
 
 
 def report(run: Path, *, out: Path | None = None, screen: Screen = PLAIN) -> Answer:

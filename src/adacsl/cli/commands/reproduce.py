@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from adacsl.cli.drafts import check_writable
 from adacsl.cli.options import split_words
 from adacsl.cli.screen import PLAIN, Answer, Screen, stoppable
+from adacsl.durable import check_folder
 from adacsl.extras import requires
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def reproduce(  # noqa: PLR0913  a command lists its options
             {"plan": [estimate._asdict() for estimate in estimates]}, tuple(experiments.plan_lines(estimates))
         )
     for folder in (wishes.folder, wishes.results):
-        check_writable(next(place for place in (folder, *folder.absolute().parents) if place.exists()))
+        check_folder(folder, "choose another place for --out and --export")
     with stoppable(f"what is finished is kept in {wishes.folder}; the same command goes on from there"):
         found = _run(wishes, quiet=screen.quiet)
         from adacsl.experiments.paper_report import write_report  # noqa: PLC0415

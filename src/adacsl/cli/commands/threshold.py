@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.cli.drafts import check_file, draft_of
 from adacsl.cli.options import FREE, Prices, interval_text
 from adacsl.cli.screen import PLAIN, Answer, Screen
+from adacsl.cli.writing import writing
 from adacsl.core.costs import CostMatrix, as_host
 from adacsl.core.intervals import Interval
 from adacsl.core.thresholds import CostCurve, cost_curve
+from adacsl.durable import check_file
 
 BARS = "▁▂▃▄▅▆▇█"
 WIDTH = 60
@@ -108,25 +109,25 @@ def _rows(
     frame: Any, name: str, columns: tuple[str | None, str | None, str | None], positive: str | None, prices: Prices
 ) -> _Rows:
     from adacsl.datasets.labels import binary_labels  # noqa: PLC0415
-    from adacsl.datasets.prices import price_column, settle_costs  # noqa: PLC0415
+    from adacsl.datasets.prices import number_column, settle_costs  # noqa: PLC0415
 
     score, label = _guess(frame, name, columns[0], columns[1])
-    values = _numbers(frame, score, name)
-    labels = binary_labels(frame[label], positive, what=f"column {label!r} of {name}")
-    fn, fp = (price_column(frame, c, what=name) if c else None for c in (prices.fn_column, prices.fp_column))
-    costs = settle_costs(prices.known, labels.y, fn=fn, fp=fp)
-    weight = None if columns[2] is None else price_column(frame, columns[2], what=name)
-    return _Rows(_scaled(values), labels.y, labels.classes, costs, weight)
+    values = number_column(frame, score, what=name, holds="a score", least=-np.inf)
+    y, classes = binary_labels(frame[label], positive, what=f"column {label!r} of {name}")
+    fn, fp = (number_column(frame, c, what=name) if c else None for c in (prices.fn_column, prices.fp_column))
+    costs = settle_costs(prices.known, y, fn=fn, fp=fp)
+    weight = None if columns[2] is None else number_column(frame, columns[2], what=name)
+    return _Rows(_scaled(values), y, classes, costs, weight)
 
 
 def _guess(frame: Any, name: str, score: str | None, label: str | None) -> tuple[str, str]:
     """Return the columns of scores and labels: named, called so by custom, or told apart where there are two."""
-    from adacsl.datasets.errors import DataError, did_you_mean, listed  # noqa: PLC0415
+    from adacsl.datasets.errors import DataError, check_column, listed  # noqa: PLC0415
 
     known = list(frame.columns)
     for column in (score, label):
-        if column is not None and column not in known:
-            raise DataError(f"{name} has no column {column!r}{did_you_mean(column, known)} (it has {listed(known)})")
+        if column is not None:
+            check_column(column, known, name)
     score = score or next((c for c in known if str(c).casefold() == "score" and c != label), None)
     label = label or next((c for c in known if str(c).casefold() == "label" and c != score), None)
     if len(known) == 2 and (score is None or label is None):
@@ -140,24 +141,6 @@ def _guess(frame: Any, name: str, score: str | None, label: str | None) -> tuple
         wanted = " and ".join(f"--{w}-column" for w, c in (("score", score), ("label", label)) if c is None)
         raise DataError(f"which columns of {name} hold scores and labels? Say {wanted}; it has {listed(known)}")
     return score, label
-
-
-def _numbers(frame: Any, column: str, name: str) -> NDArray[np.float64]:
-    import pandas as pd  # noqa: PLC0415
-
-    from adacsl.datasets.errors import DataError  # noqa: PLC0415
-
-    numbers: NDArray[np.float64] = pd.to_numeric(frame[column], errors="coerce").to_numpy(np.float64, na_value=np.nan)
-    bad = ~np.isfinite(numbers)
-    if bad.any():
-        first = int(bad.argmax())
-        value = frame[column].iloc[first]
-        came = "nothing" if pd.isna(value) else repr(str(value))
-        raise DataError(
-            f"column {column!r} of {name} must hold scores, got {came} in row {first + 1} "
-            f"({int(bad.sum())} such rows): repair or leave out these rows"
-        )
-    return numbers
 
 
 def _scaled(scores: NDArray[np.float64]) -> _Scale:
@@ -204,7 +187,7 @@ def _write_curve(path: Path, curve: CostCurve, rows: _Rows) -> None:
             "false_positive_cost": curve.false_positives,
         }
     )
-    with draft_of(path) as draft:
+    with writing(path) as draft:
         table.to_csv(draft, index=False)
 
 

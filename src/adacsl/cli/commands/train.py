@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from cyclopts import Parameter
 
-from adacsl.cli.models import check_model_folder, plain_labels, save_model, training_notes
+from adacsl.cli.models import check_model_folder, save_model, training_notes
 from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text
 from adacsl.cli.screen import PLAIN, Advance, Answer, Screen, stoppable
+from adacsl.core.labels import plain_labels
 
 if TYPE_CHECKING:
     from adacsl.datasets.task import Task

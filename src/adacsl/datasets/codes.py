@@ -7,49 +7,40 @@ counts as such, unless its column was declared a category. Missing values and le
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.estimators.tables import (
-    _check_size,
-    _Column,
-    _dates,
-    _levels,
-    _lookup,
-    _numbers,
-    _parse_dates,
-    _parse_numbers,
-    _read,
+from adacsl.datasets.columns import (
+    Column,
+    as_dates,
+    as_levels,
+    as_numbers,
+    check_size,
+    parse_dates,
+    parse_numbers,
+    positions_among,
+    read_columns,
 )
 
 FORMAT = 1
 """Version of the layout that :meth:`ColumnEncoder.to_dict` writes."""
 
 
-@dataclass(frozen=True)
-class Column:
-    """What a column is, and the levels of a category, sorted."""
-
-    name: str
-    kind: str
-    levels: list[str]
-
-    def encode(self, column: _Column) -> NDArray[np.float64]:
-        """Return the column as floats."""
-        if self.kind == "number":
-            return _numbers(column)
-        if self.kind == "date":
-            return _dates(column)
-        position = _lookup(self.levels, _levels(column))
-        return np.where(position < 0, np.nan, position)
-
-
 class ColumnEncoder:
     """Encode a numpy, pandas, polars or pyarrow table as a float64 matrix of the same columns.
+
+    Parameters
+    ----------
+    max_levels : int, optional
+        Keep the most frequent levels of a category only, for learners that take so many; others are NaN.
+
+    Attributes
+    ----------
+    columns : list of dict
+        For each column its name, its kind ("number", "date" or "category") and the sorted levels of a category.
 
     Examples
     --------
@@ -62,32 +53,36 @@ class ColumnEncoder:
     (1,)
     """
 
-    columns: list[Column]
+    columns: list[dict[str, Any]]
+
+    def __init__(self, *, max_levels: int | None = None) -> None:
+        self.max_levels = max_levels
 
     def fit(self, X: Any) -> ColumnEncoder:  # noqa: N803
         """Learn kinds and levels."""
-        table = _read(X)
-        _check_size(table)
+        table = read_columns(X)
+        check_size(table)
         declared = _declared_categories(X)
-        self.columns = [_fit(table.column(i), category=i in declared) for i in range(table.n_columns)]
+        columns = (table.column(i) for i in range(table.n_columns))
+        self.columns = [_fit(column, i in declared, self.max_levels) for i, column in enumerate(columns)]
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the matrix of a table with the columns of :meth:`fit`, in their order."""
-        table = _read(X)
-        _check_size(table)
+        table = read_columns(X)
+        check_size(table)
         if table.n_columns != len(self.columns):
             raise ValueError(f"X has {table.n_columns} features, but {len(self.columns)} were expected")
-        return np.stack([rule.encode(table.column(i)) for i, rule in enumerate(self.columns)], axis=1)
+        return np.stack([_encode(rule, table.column(i)) for i, rule in enumerate(self.columns)], axis=1)
 
     @property
     def categories(self) -> tuple[int, ...]:
         """Positions of the categorical columns."""
-        return tuple(i for i, rule in enumerate(self.columns) if rule.kind == "category")
+        return tuple(i for i, rule in enumerate(self.columns) if rule["kind"] == "category")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fitted state as plain JSON values."""
-        return {"format": FORMAT, "columns": [asdict(rule) for rule in self.columns]}
+        return {"format": FORMAT, "columns": [dict(rule) for rule in self.columns]}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> ColumnEncoder:
@@ -95,23 +90,38 @@ class ColumnEncoder:
         if data.get("format") != FORMAT:
             raise ValueError(f"these columns have format {data.get('format')!r}; this version of adacsl reads {FORMAT}")
         encoder = cls()
-        encoder.columns = [Column(**rule) for rule in data["columns"]]
+        encoder.columns = [{key: rule[key] for key in ("name", "kind", "levels")} for rule in data["columns"]]
         return encoder
 
 
-def _fit(column: _Column, *, category: bool) -> Column:
+def _fit(column: Column, category: bool, max_levels: int | None) -> dict[str, Any]:
+    kind = "category" if category else _kind(column)
+    levels = _levels(column, max_levels) if kind == "category" else []
+    return {"name": column.name, "kind": kind, "levels": levels}
+
+
+def _kind(column: Column) -> str:
     if column.kind != "text":
-        return Column(column.name, "category" if category else column.kind, _found(column) if category else [])
-    if not category and _parse_numbers(column) is not None:
-        return Column(column.name, "number", [])
-    if not category and _parse_dates(column) is not None:
-        return Column(column.name, "date", [])
-    return Column(column.name, "category", _found(column))
+        return column.kind
+    if parse_numbers(column) is not None:
+        return "number"
+    return "category" if parse_dates(column) is None else "date"
 
 
-def _found(column: _Column) -> list[str]:
-    levels = np.unique(_levels(column))
-    return [str(level) for level in levels if level != ""]
+def _levels(column: Column, most: int | None) -> list[str]:
+    text = as_levels(column)
+    levels, counts = np.unique(text[text != ""], return_counts=True)
+    frequent = np.argsort(-counts, kind="stable")[:most]
+    return [str(level) for level in levels[np.sort(frequent)]]
+
+
+def _encode(rule: dict[str, Any], column: Column) -> NDArray[np.float64]:
+    if rule["kind"] == "number":
+        return as_numbers(column)
+    if rule["kind"] == "date":
+        return as_dates(column)
+    position = positions_among(rule["levels"], as_levels(column))
+    return np.where(position < 0, np.nan, position)
 
 
 def _declared_categories(X: Any) -> set[int]:  # noqa: N803
@@ -123,4 +133,4 @@ def _declared_categories(X: Any) -> set[int]:  # noqa: N803
     return {i for i, kind in enumerate(frame.schema.dtypes()) if kind in (nw.Categorical, nw.Enum)}
 
 
-__all__ = ["Column", "ColumnEncoder"]
+__all__ = ["ColumnEncoder"]

@@ -17,6 +17,8 @@ from torch.utils.data import Dataset, IterableDataset
 
 Progress = Callable[[int, int], None]
 Pixels = NDArray[np.uint8]
+Size = int | tuple[int, int] | None
+"""The side of square pictures, their height and width, or None: as they are."""
 
 SUFFIXES = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"})
 SKIPPED_FOLDERS = frozenset({"__MACOSX", "__pycache__"})
@@ -62,9 +64,7 @@ def is_images(inputs: Any) -> bool:
     return dimensions == 4 or (dimensions == 3 and getattr(inputs, "dtype", None) in (np.uint8, torch.uint8))
 
 
-def as_images(
-    inputs: Any, *, image_size: int | tuple[int, int] | None = None, progress: Progress | None = None
-) -> Images:
+def as_images(inputs: Any, *, image_size: Size = None, progress: Progress | None = None) -> Images:
     """Return the images of ``inputs`` as one array of bytes, (N, C, H, W).
 
     Parameters
@@ -104,7 +104,7 @@ def _is_path_list(inputs: Any) -> bool:
     )
 
 
-def _size(image_size: int | tuple[int, int] | None) -> tuple[int, int] | None:
+def _size(image_size: Size) -> tuple[int, int] | None:
     if image_size is None:
         return None
     pair = (image_size, image_size) if isinstance(image_size, int) else tuple(image_size)
@@ -153,6 +153,17 @@ def _channels_first(array: Pixels) -> Pixels:
         )
     images = array.transpose(0, 3, 1, 2) if last else array
     return images[:, :3] if images.shape[1] == 4 else images
+
+
+def resize(pixels: torch.Tensor, size: int, *, batch: int = 512) -> torch.Tensor:
+    """Return N x H x W x C bytes as N x size x size x C bytes: bilinear with antialiasing, as Pillow resizes."""
+    parts = []
+    for part in torch.split(pixels, batch):
+        small = torch.nn.functional.interpolate(
+            part.permute(0, 3, 1, 2).float(), size=(size, size), mode="bilinear", antialias=True, align_corners=False
+        )
+        parts.append(small.round_().clamp_(0, 255).to(torch.uint8).permute(0, 2, 3, 1).contiguous())
+    return torch.cat(parts)
 
 
 def _resized(pixels: Pixels, size: tuple[int, int] | None) -> Pixels:
@@ -333,4 +344,4 @@ def _label_array(labels: list[Any]) -> NDArray[Any] | None:
     return None if missing else np.asarray(labels)
 
 
-__all__ = ["Images", "as_images", "is_images"]
+__all__ = ["SKIPPED_FOLDERS", "SUFFIXES", "Images", "Progress", "Size", "as_images", "is_images"]

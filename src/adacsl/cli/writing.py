@@ -1,8 +1,9 @@
-"""Writes columns piece by piece as Parquet or CSV."""
+"""Files that commands write: whole or not at all; tables piece by piece, as Parquet or CSV."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,30 +11,42 @@ from typing import Any
 
 import numpy as np
 
+from adacsl.durable import check_file, draft_of
 from adacsl.extras import requires
 
 SUFFIXES = (".parquet", ".pq", ".csv")
 EXACT = 2.0**53
 
-Write = Callable[[Mapping[str, Any]], None]
+
+@contextmanager
+def writing(path: Path) -> Iterator[Path]:
+    """Yield a draft of a file; what goes wrong with it is said in one line."""
+    try:
+        with draft_of(path) as draft:
+            yield draft
+    except OSError as error:
+        # reading may fail too while the draft is open: only what belongs to this file is said to
+        if error.filename not in (None, str(draft), draft, os.fsencode(draft)):
+            raise
+        reason = error.strerror or str(error)
+        raise OSError(f"could not write {path}: {reason}; nothing was left there") from error
 
 
-def check_suffix(path: Path) -> None:
-    """Refuse a name that does not say how to write."""
+def check_table_file(path: Path) -> None:
+    """Refuse, before any work is done, a table that cannot be written in the end."""
     if path.suffix.lower() not in SUFFIXES:
         raise ValueError(f"cannot tell how to write {path}: expected a name that ends in {', '.join(SUFFIXES)}")
+    check_file(path)
 
 
 @contextmanager
-def table_writer(draft: Path, like: Path, columns: Mapping[str, Any]) -> Iterator[Write]:
-    """Open a file and yield a function that appends rows.
+def writing_table(path: Path, columns: Mapping[str, Any]) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    """Yield a function that appends rows to a table, Parquet or CSV by its name; it is there when it is complete.
 
     Parameters
     ----------
-    draft : path
+    path : path
         The file to write.
-    like : path
-        Its name in the end, which says whether it is Parquet or CSV.
     columns : mapping of str to pyarrow type
         Names and kinds of the columns.
     """
@@ -42,20 +55,18 @@ def table_writer(draft: Path, like: Path, columns: Mapping[str, Any]) -> Iterato
         from pyarrow.csv import CSVWriter  # noqa: PLC0415
         from pyarrow.parquet import ParquetWriter  # noqa: PLC0415
     schema = pa.schema(list(columns.items()))
-    writer = CSVWriter(draft, schema) if like.suffix.lower() == ".csv" else ParquetWriter(draft, schema)
-
-    def write(values: Mapping[str, Any]) -> None:
-        arrays = [_arrow(values[field.name], field) for field in schema]
-        writer.write_table(pa.table(arrays, schema=schema))
-
-    try:
-        yield write
-        writer.close()
-    except BaseException:
-        # closing a file that could not be written fails as well
-        with contextlib.suppress(Exception):
+    with writing(path) as draft:
+        writer = CSVWriter(draft, schema) if path.suffix.lower() == ".csv" else ParquetWriter(draft, schema)
+        try:
+            yield lambda values: writer.write_table(
+                pa.table([_arrow(values[field.name], field) for field in schema], schema=schema)
+            )
             writer.close()
-        raise
+        except BaseException:
+            # closing a file that could not be written fails as well
+            with contextlib.suppress(Exception):
+                writer.close()
+            raise
 
 
 def column_type(path: Path | None, name: str) -> Any:
@@ -90,4 +101,4 @@ def _arrow(values: Any, field: Any) -> Any:
     return pa.array(array, type=field.type, from_pandas=True)
 
 
-__all__ = ["Write", "check_suffix", "column_type", "label_type", "table_writer"]
+__all__ = ["check_table_file", "column_type", "label_type", "writing", "writing_table"]

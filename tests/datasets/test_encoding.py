@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adacsl.estimators.tables import SCALINGS, TableEncoder
+from adacsl.datasets.encoding import SCALINGS, TableEncoder
 
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": lambda data: pl.DataFrame(data).to_arrow()}
 DAYS = [dt.datetime(2020, 1, 31, 5), dt.datetime(2021, 6, 1, 23), None, dt.datetime(2024, 2, 29, 12)]

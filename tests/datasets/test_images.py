@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 from torch.utils.data import Dataset, IterableDataset, TensorDataset
 
-from adacsl.estimators.images import as_images, is_images
+from adacsl.datasets.images import as_images, is_images
 
 RNG = np.random.default_rng(0)
 

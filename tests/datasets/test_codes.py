@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adacsl.estimators.columns import ColumnEncoder
+from adacsl.datasets.codes import ColumnEncoder
 
 
 def test_kinds_of_columns():
@@ -29,7 +29,7 @@ def test_kinds_of_columns():
     )
     encoder = ColumnEncoder().fit(table)
     found = encoder.transform(table)
-    assert [c.kind for c in encoder.columns] == [
+    assert [c["kind"] for c in encoder.columns] == [
         "number", "number", "number", "category", "number", "category", "date", "date", "number",
     ]  # fmt: skip
     assert encoder.categories == (3, 5)
@@ -62,7 +62,7 @@ def test_codes_name_the_levels(values):
     X = pd.DataFrame({"v": pd.Series(["z", *values], dtype=object)})
     encoder = ColumnEncoder().fit(X)
     codes = encoder.transform(X)[:, 0]
-    levels = encoder.columns[0].levels
+    levels = encoder.columns[0]["levels"]
     assert levels == sorted(set(levels))
     for value, code in zip(["z", *values], codes, strict=True):
         assert np.isnan(code) if value == "" else levels[int(code)] == value
@@ -91,3 +91,11 @@ def test_wrong_tables_are_refused():
         encoder.transform(np.ones((0, 2)))
     with pytest.raises(ValueError, match="infinity"):
         encoder.transform(np.array([[1.0, np.inf]]))
+
+
+def test_only_the_most_frequent_levels():
+    table = pd.DataFrame({"shop": ["b", "a", "b", "c", "c", "b"], "n": range(6)})
+    encoder = ColumnEncoder(max_levels=2).fit(table)
+    assert [column["levels"] for column in encoder.columns] == [["b", "c"], []]
+    codes = encoder.transform(table)[:, 0]
+    np.testing.assert_array_equal(codes, [0, np.nan, 0, 1, 1, 0])

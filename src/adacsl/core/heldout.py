@@ -1,0 +1,208 @@
+"""Held-out rows: scored by models that did not train on them, and a choice among models that does not flatter itself.
+
+The candidate (epoch, round) that is cheapest on some rows looks cheaper on them than it is. So the rows are halved, and
+a row's *honest* score comes from the candidate that the other half found cheapest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.core.costs import CostMatrix
+from adacsl.core.thresholds import find_threshold
+
+BLIND = ("half", "raw")
+"""Ways to decide that do not look at costs: at even odds."""
+
+FARTHEST_CUT = 50.0
+"""Log-odds beyond which a threshold says the same about every row."""
+
+
+def halves(labels: NDArray[Any], groups: NDArray[Any] | None = None) -> NDArray[np.bool_]:
+    """Tell which rows form the second half: both classes evenly spread, no group torn apart.
+
+    Examples
+    --------
+    >>> halves(np.asarray([0, 0, 1, 1])).tolist(), halves(np.asarray([0, 0, 1, 1]), np.asarray([7, 7, 8, 8])).tolist()
+    ([False, True, False, True], [False, False, True, True])
+    """
+    positive = np.asarray(labels) == 1
+    units = np.arange(len(positive)) if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
+    has_positives = np.bincount(units, weights=positive) > 0
+    second, turn = np.zeros(len(has_positives), dtype=bool), 0
+    for kind in (False, True):
+        own = np.flatnonzero(has_positives == kind)
+        second[own[1 - turn :: 2]] = True
+        if groups is not None:  # groups may be few: dealt out in turns over both kinds, so that no half stays empty
+            turn = (turn + len(own)) % 2
+    return second[units]
+
+
+def sigmoid(logits: NDArray[Any]) -> NDArray[np.float64]:
+    """Return probabilities from log-odds, in float64 and without overflow."""
+    logits = np.asarray(logits, dtype=np.float64)
+    small = np.exp(-np.abs(logits))
+    return np.where(logits >= 0, 1.0, small) / (1.0 + small)
+
+
+def log_odds(probabilities: NDArray[Any] | float) -> NDArray[np.float64]:
+    """Return log-odds; of 0 and 1 (and beyond) they are infinite."""
+    inside = np.clip(np.asarray(probabilities, dtype=np.float64), 0.0, 1.0)
+    with np.errstate(divide="ignore"):
+        return np.log(inside) - np.log1p(-inside)
+
+
+def bayes_log_odds(costs: CostMatrix) -> NDArray[np.float64]:
+    """Return the log-odds of the Bayes threshold, of each row where rows have costs of their own.
+
+    Examples
+    --------
+    >>> float(bayes_log_odds(CostMatrix(fp=1, fn=1)))
+    0.0
+    """
+    reduced = costs.reduced()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        odds = np.log(np.asarray(reduced.fp, np.float64)) - np.log(np.asarray(reduced.fn, np.float64))
+    return np.nan_to_num(odds, nan=0.0, posinf=np.inf, neginf=-np.inf)  # a row without costs decides nothing
+
+
+class HeldOut:
+    """Scores of some rows by models that did not train on them; the cheapest of several candidates is kept.
+
+    Parameters
+    ----------
+    rows : array of shape (n,)
+        The numbers of the rows.
+    labels : array of shape (n,)
+        Whether each is positive.
+    costs : CostMatrix
+        Class-wide, or of these rows.
+    decide : str
+        How decisions will be made: "tuned" judges a candidate at its cheapest threshold, "half" and "raw" at even
+        odds, all others at the Bayes threshold.
+    weight, groups : arrays of shape (n,), optional
+        How much each row counts; rows of one group are in one half.
+    last : bool
+        Take the last candidate instead of the cheapest.
+
+    Attributes
+    ----------
+    seen, best : int
+        Candidates so far, and which of them is kept.
+    cost : float
+        What the kept one cost, in the mean over the rows.
+    logits : array of shape (n,)
+        Its log-odds.
+    latest : (float, float)
+        Cost and tuned cut (0 where nothing is tuned) of the candidate that was looked at last.
+    """
+
+    def __init__(
+        self,
+        rows: NDArray[Any],
+        labels: NDArray[Any],
+        costs: CostMatrix,
+        *,
+        decide: str = "bayes",
+        weight: NDArray[Any] | None = None,
+        groups: NDArray[Any] | None = None,
+        last: bool = False,
+    ) -> None:
+        self.rows, self.labels, self.costs = np.asarray(rows), np.asarray(labels) == 1, costs
+        self.decide, self.weight, self.last = decide, weight, last
+        n = len(self.labels)
+        second = halves(self.labels, groups)
+        self._parts = np.stack([np.ones(n, dtype=bool), ~second, second])
+        counted = self._parts * (1.0 if weight is None else np.asarray(weight, dtype=np.float64))
+        yes, no = (np.asarray(costs.incurred(self.labels, np.full(n, c)), np.float64) for c in (1, 0))
+        self._mass = np.maximum(counted.sum(1), 1e-300)
+        self._stakes, self._base = counted * (yes - no), counted @ no
+        self._cuts = np.zeros(n) if decide in BLIND else np.broadcast_to(bayes_log_odds(costs), n)
+        self.seen, self.best, self.cost, self._cut = 0, -1, np.inf, 0.0
+        self.logits = np.full(n, np.nan)
+        self._cheapest, self._honest = np.full(2, np.inf), np.full(n, np.nan)
+        self.latest = (np.nan, 0.0)
+
+    def look(self, logits: NDArray[Any]) -> bool:
+        """Judge one more candidate by the log-odds it gives the rows; tell whether it is kept."""
+        logits = np.asarray(logits, dtype=np.float64)
+        costs, cuts = self._judge(logits)
+        self.latest = (float(costs[0]), float(cuts[0]))
+        better = costs < np.concatenate(([self.cost], self._cheapest))
+        if self.last:
+            better[:] = True
+        if better[0]:
+            self.best, self.cost, self._cut, self.logits = self.seen, float(costs[0]), float(cuts[0]), logits
+        for half in (0, 1):
+            if better[1 + half]:
+                self._cheapest[half] = costs[1 + half]
+                # the threshold is the other half's as well
+                others = self._parts[2 - half]
+                self._honest[others] = logits[others] - cuts[1 + half]
+        self.seen += 1
+        return bool(better[0])
+
+    @property
+    def honest(self) -> NDArray[np.float64]:
+        """Each row's log-odds from the candidate that the other half chose, on the scale of the kept one."""
+        return self.logits if self.last else self._honest + self._cut
+
+    def _judge(self, logits: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return mean cost and tuned cut (0 where nothing is tuned) on all rows, and on each half."""
+        if self.decide != "tuned":
+            return (self._base + self._stakes @ (logits > self._cuts)) / self._mass, np.zeros(3)
+        found = [self._tune(logits, part) if part.any() else (0.0, 0.0) for part in self._parts]
+        return np.asarray([cost for cost, _ in found]) / self._mass, np.asarray([cut for _, cut in found])
+
+    def _tune(self, logits: NDArray[np.float64], part: NDArray[np.bool_]) -> tuple[float, float]:
+        """Return what the cheapest threshold costs on some rows, and where it lies."""
+        weight = None if self.weight is None else np.asarray(self.weight)[part]
+        return tune_cut(logits[part], self.labels[part], self.costs.rows(part), weight)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what has been found so far."""
+        return {
+            "seen": self.seen, "best": self.best, "cost": self.cost, "cut": self._cut, "logits": self.logits,
+            "cheapest": self._cheapest, "honest": self._honest,
+        }  # fmt: skip
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from there."""
+        self.seen, self.best, self.cost, self._cut = (state[name] for name in ("seen", "best", "cost", "cut"))
+        self.logits, self._cheapest, self._honest = (
+            np.asarray(state[name], dtype=np.float64) for name in ("logits", "cheapest", "honest")
+        )
+
+
+def tune_cut(
+    logits: NDArray[np.float64], labels: NDArray[Any], costs: CostMatrix, weight: NDArray[Any] | None
+) -> tuple[float, float]:
+    """Return the total cost of the cheapest threshold, and how far (in log-odds) it lies above the Bayes threshold.
+
+    Where rows have costs of their own, each row's Bayes threshold is moved by the same factor of its odds.
+    """
+    bayes = bayes_log_odds(costs)
+    if costs.n_instances is None:
+        target = min(max(float(costs.threshold), 1e-7), 1.0 - 1e-7)
+        found = find_threshold(sigmoid(logits), labels, costs, target=target, sample_weight=weight)
+    else:
+        found = find_threshold(sigmoid(logits - bayes), labels, costs, target=0.5, sample_weight=weight)
+        bayes = np.zeros(())
+    cut = float(np.clip(log_odds(found.value), -FARTHEST_CUT, FARTHEST_CUT) - np.clip(bayes, -50.0, 50.0))
+    return float(found.cost), cut
+
+
+def pooled(n: int, parts: Sequence[HeldOut], *, honest: bool = True) -> NDArray[np.float64]:
+    """Return one log-odds per row of n: NaN for rows that nobody held out, the mean where several did."""
+    total, count = np.zeros(n), np.zeros(n)
+    for part in parts:
+        np.add.at(total, part.rows, part.honest if honest else part.logits)
+        np.add.at(count, part.rows, 1)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+__all__ = ["HeldOut", "bayes_log_odds", "halves", "log_odds", "pooled", "sigmoid", "tune_cut"]

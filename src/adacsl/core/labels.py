@@ -1,0 +1,146 @@
+"""Labels of two classes as 0 and 1, and which class is positive: one rule for estimators, metrics and files.
+
+0 and 1, -1 and 1, False and True need no naming, also where they are written as text. Of other labels, somebody has to
+say which one is positive: the class whose misses cost ``fn``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+CUSTOM = ({"0", "1"}, {"-1", "1"}, {"false", "true"})
+
+
+def label_name(label: Any) -> str:
+    """Return a label as text; whole numbers without a point.
+
+    >>> label_name(1.0), label_name(True), label_name(" yes")
+    ('1', 'True', 'yes')
+    """
+    if isinstance(label, bytes):
+        return label.decode(errors="replace").strip()
+    if isinstance(label, float | np.floating) and float(label).is_integer():
+        return str(int(label))
+    return str(label).strip()
+
+
+def same_label(name: str, said: object) -> bool:
+    """Tell whether what somebody said means the class of this name.
+
+    >>> same_label("1", "1.0"), same_label("True", 1), same_label("True", "true"), same_label("yes", "Yes")
+    (True, True, True, False)
+    """
+    other = label_name(said)
+    if name == other:
+        return True
+    number, wanted = _number(name), _number(other)
+    return number is not None and number == wanted
+
+
+def _number(name: str) -> float | None:
+    truth = {"true": 1.0, "false": 0.0}.get(name.casefold())
+    if truth is not None:
+        return truth
+    try:
+        return float(name)
+    except ValueError:
+        return None
+
+
+def plain_labels(names: Sequence[str]) -> list[Any]:
+    """Return the labels that names stand for: whole numbers as such, others as text.
+
+    >>> plain_labels(("0", "1")), plain_labels(("no", "1"))
+    ([0, 1], ['no', '1'])
+    """
+    try:
+        numbers = [int(name) for name in names]
+    except ValueError:
+        return list(names)
+    return numbers if [str(number) for number in numbers] == list(names) else list(names)
+
+
+def customary_positive(labels: Iterable[Any]) -> Any:
+    """Return the label that is positive by custom, or None where custom says nothing.
+
+    >>> customary_positive([-1, 1]), customary_positive(["False", "True"]), customary_positive(["no", "yes"])
+    (1, 'True', None)
+
+    Where only the negative one is there, its counterpart is returned.
+
+    >>> customary_positive([0])
+    1
+    """
+    known = {label_name(label).casefold(): label for label in labels}
+    if not any(known.keys() <= pair for pair in CUSTOM):
+        return None
+    return next((label for name, label in known.items() if name in ("1", "true")), 1)
+
+
+def choose_positive(labels: Iterable[Any], positive: Any = None) -> Any:
+    """Return the positive one of at most two labels: the one named, or by custom.
+
+    Raises
+    ------
+    ValueError
+        If custom does not tell, or ``positive`` leaves more than one other class.
+    """
+    found = sorted(set(labels), key=str)
+    if positive is not None:
+        if len([label for label in found if label != positive]) > 1:
+            raise ValueError(f"positive={positive!r} leaves more than one other class: {found}")
+        return positive
+    custom = customary_positive(found)
+    if custom is None:
+        raise ValueError(f"which of the classes {found} is positive? Say positive=...")
+    return custom
+
+
+def encode_labels(
+    y: NDArray[Any], positive: Any = None, *, who: str = "the classifier", stacklevel: int = 1
+) -> tuple[NDArray[np.int64], NDArray[Any], Any]:
+    """Return labels as 0 and 1 (positive), the two classes sorted, and the positive one.
+
+    Parameters
+    ----------
+    y : array of shape (n,)
+        Labels of two classes, none missing.
+    positive : label, optional
+        Left out where custom does not tell, the second class is taken, with a warning.
+    who : str
+        Who needs two classes, for messages.
+    stacklevel : int
+        Whose line the warning names: 1 is the caller, 2 the caller of that, and so on.
+
+    Examples
+    --------
+    >>> encode_labels(np.array(["ill", "well", "ill"]), "ill")
+    (array([1, 0, 1]), array(['ill', 'well'], dtype='<U4'), 'ill')
+    """
+    classes, numbers = np.unique(y, return_inverse=True)
+    if len(classes) > 2:
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is multiclass: "
+            f"{len(classes)} classes came"
+        )
+    if len(classes) < 2:
+        raise ValueError(f"{who} needs two classes, but y holds one class only: {classes[0]!r}")
+    if positive is None:
+        if customary_positive(classes.tolist()) is None:
+            warnings.warn(
+                f"the positive class was not named: taking {classes[1]!r} (the other is {classes[0]!r}); "
+                "say positive=... to choose",
+                stacklevel=stacklevel + 1,
+            )
+        positive = classes[1]  # by custom too, the greater one is positive
+    elif positive not in classes.tolist():
+        raise ValueError(f"positive={positive!r} is no label of y; the labels are {classes.tolist()}")
+    return np.asarray(numbers if positive == classes[1] else 1 - numbers, dtype=np.int64), classes, positive
+
+
+__all__ = ["choose_positive", "customary_positive", "encode_labels", "label_name", "plain_labels", "same_label"]

@@ -1,0 +1,245 @@
+"""The raw columns of any table library: numbers, dates (as seconds) and text, with one sign for what is missing."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.datasets.errors import listed
+
+Floats: TypeAlias = NDArray[np.float64]
+
+_MISSING_TEXT = ("", "None", "nan", "NaN", "NaT", "<NA>")
+
+
+class Column(NamedTuple):
+    """One raw column: numbers and dates (seconds) as float64 with NaN for missing, text with ``""`` for missing."""
+
+    name: str
+    kind: Literal["number", "date", "text"]
+    values: NDArray[Any]
+
+
+class Table(NamedTuple):
+    """A table whose columns are read one at a time; arrays and frames with odd names have none."""
+
+    names: list[str] | None
+    n_rows: int
+    n_columns: int
+    column: Callable[[int], Column]
+
+
+def read_columns(X: Any) -> Table:  # noqa: N803
+    """Return the columns of a numpy, pandas, polars or pyarrow table, or of anything that is an array."""
+    if isinstance(X, np.ndarray | list | tuple):
+        return _read_array(np.asarray(X))
+    if hasattr(X, "toarray"):
+        raise TypeError("sparse data was passed, but dense data is required: use X.toarray()")
+    try:
+        frame = nw.from_native(X)
+    except TypeError:
+        return _read_array(np.asarray(X))  # torch tensors, memory maps and everything else with __array__
+    except nw.exceptions.DuplicateError as error:
+        raise ValueError(f"the table has two columns of the same name: {error}") from None
+    if isinstance(frame, nw.LazyFrame):
+        raise TypeError("X is a lazy table: collect it first, for instance X.collect()")
+    return _read_frame(frame)
+
+
+def _read_array(array: NDArray[Any]) -> Table:
+    if array.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got {array.ndim}D array instead: a table has rows and columns. Reshape your data"
+        )
+    if array.dtype.kind == "c":
+        raise ValueError("Complex data not supported: X holds complex numbers")
+    return Table(None, array.shape[0], array.shape[1], lambda i: _from_array(f"x{i}", array[:, i]))
+
+
+def _read_frame(frame: nw.DataFrame[Any]) -> Table:
+    columns = list(frame.columns)
+    doubled = sorted({str(c) for c in columns if columns.count(c) > 1})
+    if doubled:
+        raise ValueError(f"the table has two columns of the same name: {listed(map(repr, doubled))}")
+    names = columns if all(isinstance(c, str) for c in columns) else None
+    return Table(names, *frame.shape, lambda i: _from_series(str(columns[i]), frame.get_column(columns[i])))
+
+
+def _from_array(name: str, values: NDArray[Any]) -> Column:
+    if values.dtype.kind == "M":
+        return Column(name, "date", _seconds(values))
+    if values.dtype.kind == "m":
+        return Column(name, "number", np.where(np.isnat(values), np.nan, values / np.timedelta64(1, "s")))
+    if values.dtype.kind in "OUST":
+        return Column(name, "text", _clean_text(values))
+    numbers = values.astype(np.float64)
+    if np.isinf(numbers).any():
+        raise ValueError(f"Input X contains infinity in column {name!r}")
+    return Column(name, "number", numbers)
+
+
+def _from_series(name: str, series: nw.Series[Any]) -> Column:
+    dtype = series.dtype
+    if dtype.is_nested():
+        raise ValueError(f"column {name!r} holds lists or structs ({dtype}): turn their parts into columns first")
+    if dtype.is_numeric() or dtype == nw.Boolean:
+        return _from_array(name, _nulls_to_nan(series))
+    if dtype in (nw.Date, nw.Datetime):
+        return _from_array(name, _instants(series))
+    if dtype == nw.Duration:
+        return _from_array(name, series.to_numpy().astype("timedelta64[us]"))
+    if dtype in (nw.Categorical, nw.Enum):
+        series = series.cast(nw.String)
+    return _from_array(name, series.to_numpy().astype(object))
+
+
+def _nulls_to_nan(series: nw.Series[Any]) -> NDArray[Any]:
+    """Return numbers as float64; null means NaN, whatever the library's own integer and boolean nulls are."""
+    return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+
+
+def _instants(series: nw.Series[Any]) -> NDArray[Any]:
+    if series.dtype == nw.Datetime and getattr(series.dtype, "time_zone", None):
+        series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    return np.asarray(series.to_numpy(), dtype="datetime64[us]")
+
+
+def _seconds(values: NDArray[Any]) -> Floats:
+    instants = values.astype("datetime64[us]")
+    return np.where(np.isnat(instants), np.nan, instants.astype(np.int64) / 1e6)
+
+
+def _clean_text(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the values as text, ``""`` where they are missing."""
+    # str() of every kind of missing value is one of a few words: this needs no loop and no pandas
+    text = np.strings.strip(values.astype(str))
+    return np.where(np.isin(text, _MISSING_TEXT), "", text)
+
+
+# text that is something else
+
+
+def parse_numbers(column: Column) -> Floats | None:
+    """Return text as numbers, None where some value is no number."""
+    present = column.values != ""
+    numbers = np.full(len(present), np.nan)
+    try:
+        numbers[present] = _plain(column.values[present]).astype(np.float64)
+    except ValueError:
+        return None
+    if np.isinf(numbers).any():
+        raise ValueError(f"Input X contains infinity in column {column.name!r}")
+    return numbers
+
+
+def _plain(text: NDArray[Any]) -> NDArray[Any]:
+    """Write truth values as numbers: object columns of bools are numeric too."""
+    truth = np.isin(text, ("True", "False"))
+    return np.where(text == "True", "1", "0") if truth.all() else text
+
+
+def parse_dates(column: Column) -> Floats | None:
+    """Return ISO text as seconds, None where some value is no ISO date."""
+    present = column.values != ""
+    text = column.values[present]
+    if not (np.strings.str_len(text) >= 10).all() or not _dashes(text):
+        return None
+    seconds = np.full(len(present), np.nan)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # numpy converts zones to UTC as we want, but warns
+            seconds[present] = _seconds(text.astype("datetime64[us]"))
+    except ValueError:
+        return None
+    return seconds
+
+
+def _dashes(text: NDArray[Any]) -> bool:
+    # numpy would also read "now" and "2012" as dates
+    letters = text.astype("<U10").view("<U1").reshape(-1, 10)
+    return bool((letters[:, [4, 7]] == "-").all())
+
+
+def _first_bad(column: Column, parse: Callable[[Column], Floats | None]) -> str:
+    """Return the first text that ``parse`` refuses, by bisection: each step halves the candidates."""
+    values = column.values
+    while len(values) > 1:
+        half = len(values) // 2
+        values = values[:half] if parse(column._replace(values=values[:half])) is None else values[half:]
+    return str(values[0])
+
+
+def as_numbers(column: Column) -> Floats:
+    """Return the column as numbers, or say which value is none."""
+    if column.kind == "number":
+        return column.values
+    if column.kind == "date":
+        raise ValueError(f"column {column.name!r} held numbers when the encoder was fitted, now it holds dates")
+    numbers = parse_numbers(column)
+    if numbers is None:
+        bad = _first_bad(column, parse_numbers)
+        raise ValueError(f"column {column.name!r} held numbers when the encoder was fitted, now it holds {bad!r}")
+    return numbers
+
+
+def as_dates(column: Column) -> Floats:
+    """Return the column as seconds, or say which value is no date."""
+    if column.kind == "date":
+        return column.values
+    if column.kind == "number" and not np.isnan(column.values).all():
+        raise ValueError(f"column {column.name!r} held dates when the encoder was fitted, now it holds numbers")
+    dates = column.values if column.kind == "number" else parse_dates(column)
+    if dates is None:
+        bad = _first_bad(column, parse_dates)
+        raise ValueError(f"column {column.name!r} held dates when the encoder was fitted, now it holds {bad!r}")
+    return dates
+
+
+def as_levels(column: Column) -> NDArray[Any]:
+    """Return the column as text; whole numbers are written without a point, so that 1 and 1.0 are one level."""
+    if column.kind == "text":
+        return column.values
+    if column.kind == "date":
+        return np.where(np.isnan(column.values), "", column.values.astype("datetime64[s]").astype(str))
+    known = np.nan_to_num(column.values)
+    whole = bool((known == np.trunc(known)).all()) and bool((np.abs(known) < 2**53).all())
+    text = known.astype(np.int64).astype(str) if whole else column.values.astype(str)
+    return np.where(np.isnan(column.values), "", text)
+
+
+def positions_among(levels: list[str], text: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the position of each text in the sorted levels, -1 where it is none of them."""
+    if not levels:
+        return np.full(len(text), -1, dtype=np.int64)
+    table = np.asarray(levels)
+    position = np.minimum(np.searchsorted(table, text), len(levels) - 1)
+    return np.where(table[position] == text, position, -1).astype(np.int64)
+
+
+def check_size(table: Table) -> None:
+    """Refuse a table without rows or columns, in scikit-learn's words."""
+    shape = (table.n_rows, table.n_columns)
+    if table.n_rows == 0:
+        raise ValueError(f"Found array with 0 sample(s) (shape={shape}) while a minimum of 1 is required.")
+    if table.n_columns == 0:
+        raise ValueError(f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
+
+
+__all__ = [
+    "Column",
+    "Floats",
+    "Table",
+    "as_dates",
+    "as_levels",
+    "as_numbers",
+    "check_size",
+    "parse_dates",
+    "parse_numbers",
+    "positions_among",
+    "read_columns",
+]

@@ -1,0 +1,297 @@
+"""What a :class:`~adacsl.datasets.encoding.TableEncoder` learns about one column, and the features it makes of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, fields
+from statistics import NormalDist
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.datasets.columns import (
+    Column,
+    Floats,
+    as_dates,
+    as_levels,
+    as_numbers,
+    parse_dates,
+    parse_numbers,
+    positions_among,
+)
+
+_KNOTS = 101
+_REACH = 3.5  # normal scores beyond this are a few samples in ten thousand
+_FAR = 1e6  # linear scales end here, so that float32 and products with weights stay finite
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A monotone map: linear between knots (flat outside), or (x - center) / width, squashed into (-limit, limit)."""
+
+    knots: list[float]
+    scores: list[float]
+    center: float = 0.0
+    width: float = 1.0
+    limit: float | None = None
+
+    def __call__(self, values: Floats) -> Floats:
+        """Return values on this scale."""
+        if self.knots:
+            # neighbouring knots may be so close that their slope overflows
+            return np.clip(np.interp(values, self.knots, self.scores), self.scores[0], self.scores[-1])
+        with np.errstate(over="ignore"):
+            z = np.clip((values - self.center) / self.width, -_FAR, _FAR)
+        return z if self.limit is None else z / np.sqrt(1.0 + np.square(z / self.limit))
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number on one or two scales, and an indicator where training data had missing values."""
+
+    kind: ClassVar[str] = "number"
+    name: str
+    scales: dict[str, Scale]
+    fill: float
+    missing: bool
+
+    def encode(self, column: Column) -> list[Floats]:
+        """Return the features of a column."""
+        values = as_numbers(column)
+        gaps = np.isnan(values)
+        filled = np.where(gaps, self.fill, values)
+        out = [scale(filled) for scale in self.scales.values()]
+        return [*out, gaps.astype(np.float64)] if self.missing else out
+
+    def describe(self) -> list[str]:
+        """Return what each feature says."""
+        return [f"{scale}{self.name}" for scale in self.scales] + [f"{self.name} is missing"] * self.missing
+
+    def scaled(self) -> list[bool]:
+        """Tell which features are scaled numbers."""
+        return [True] * len(self.scales) + [False] * self.missing
+
+
+@dataclass(frozen=True)
+class Date:
+    """Parts of a date: scaled numbers and points on circles; those that were constant in training are left out."""
+
+    kind: ClassVar[str] = "date"
+    name: str
+    scales: dict[str, Scale]
+    cycles: list[str]
+    fill: float
+    missing: bool
+
+    def encode(self, column: Column) -> list[Floats]:
+        """Return the features of a column."""
+        values = as_dates(column)
+        gaps = np.isnan(values)
+        parts = _date_parts(np.where(gaps, self.fill, values))
+        out = [scale(parts[part]) for part, scale in self.scales.items()]
+        for part in self.cycles:
+            angle = parts[part] * (2.0 * math.pi / _PERIODS[part])
+            out += [np.sin(angle), np.cos(angle)]
+        return [*out, gaps.astype(np.float64)] if self.missing else out
+
+    def describe(self) -> list[str]:
+        """Return what each feature says."""
+        out = [f"{part} of {self.name}" for part in self.scales]
+        out += [f"{wave} of {part} of {self.name}" for part in self.cycles for wave in ("sine", "cosine")]
+        return [*out, f"{self.name} is missing"] if self.missing else out
+
+    def scaled(self) -> list[bool]:
+        """Tell which features are scaled numbers."""
+        return [i < len(self.scales) for i in range(len(self.describe()))]
+
+
+@dataclass(frozen=True)
+class Category:
+    """One-hot levels, then "other", "missing" and the log frequency where training data give them a meaning."""
+
+    kind: ClassVar[str] = "category"
+    name: str
+    levels: list[str]
+    other: bool
+    missing: bool
+    frequencies: dict[str, float] | None
+    scale: Scale | None
+
+    def encode(self, column: Column) -> list[Floats]:
+        """Return the features of a column."""
+        text = as_levels(column)
+        position = positions_among(self.levels, text)
+        out = [(position == i).astype(np.float64) for i in range(len(self.levels))]
+        gaps = text == ""
+        if self.other:
+            out.append(((position < 0) & ~(gaps & self.missing)).astype(np.float64))
+        if self.missing:
+            out.append(gaps.astype(np.float64))
+        if self.frequencies is not None and self.scale is not None:
+            out.append(self.scale(_frequency(self.frequencies, text)))
+        return out
+
+    def describe(self) -> list[str]:
+        """Return what each feature says."""
+        out = [f"{self.name} = {level}" for level in self.levels]
+        out += [f"{self.name} is other"] * self.other + [f"{self.name} is missing"] * self.missing
+        return out + [f"frequency of {self.name}"] * (self.scale is not None)
+
+    def scaled(self) -> list[bool]:
+        """Tell which features are scaled numbers."""
+        return [False] * (len(self.levels) + self.other + self.missing) + [True] * (self.scale is not None)
+
+
+def fit_rule(column: Column, scaling: str, max_levels: int) -> Number | Date | Category | None:
+    """Decide what a column is and learn its encoding; None where it is constant or missing altogether."""
+    if column.kind == "text" and (column.values != "").any():
+        numbers = parse_numbers(column)
+        if numbers is not None:
+            return _fit_number(column.name, numbers, scaling)
+        dates = parse_dates(column)
+        return _fit_category(column, max_levels) if dates is None else _fit_date(column.name, dates, scaling)
+    if column.kind == "number":
+        return _fit_number(column.name, column.values, scaling)
+    return _fit_date(column.name, column.values, scaling) if column.kind == "date" else None
+
+
+def _fit_number(name: str, values: Floats, scaling: str) -> Number | None:
+    known = np.sort(values[~np.isnan(values)])
+    if known.size == 0 or (known.size == values.size and known[0] == known[-1]):
+        return None
+    return Number(name, _fit_scales(known, scaling), _median(known), bool(known.size < values.size))
+
+
+def _fit_scales(ordered: Floats, scaling: str) -> dict[str, Scale]:
+    """Return the scales of a sorted column, by what their features' names start with."""
+    if scaling != "both":
+        return {"": _fit_scale(ordered, scaling)}
+    ranks = _normal_scores(ordered)
+    if len(ranks.knots) <= 2:
+        return {"": ranks}  # yes and no have one scale only
+    return {"": _fit_scale(ordered, "robust"), "rank of ": ranks}
+
+
+def _fit_scale(ordered: Floats, scaling: str) -> Scale:
+    if scaling == "quantile":
+        return _normal_scores(ordered)
+    if scaling == "standard":
+        # huge values overflow in a sum of squares: bring them near 1 first
+        unit = max(abs(float(ordered[0])), abs(float(ordered[-1]))) or 1.0
+        width = float((ordered / unit).std()) * unit
+        return Scale([], [], float((ordered / unit).mean()) * unit, width or 1.0)
+    last = len(ordered) - 1
+    low, high = float(ordered[round(0.25 * last)]), float(ordered[round(0.75 * last)])
+    width = (high - low) or float(ordered[-1]) / 2.0 - float(ordered[0]) / 2.0
+    return Scale([], [], _median(ordered), min(width, 1e308) or 1.0, 3.0)
+
+
+def _median(ordered: Floats) -> float:
+    # halves first: the sum of two huge values overflows
+    last = len(ordered) - 1
+    return float(ordered[last // 2]) / 2.0 + float(ordered[(last + 1) // 2]) / 2.0
+
+
+def _normal_scores(ordered: Floats) -> Scale:
+    """Map each training value to the normal quantile of its middle rank; at most 101 knots are kept."""
+    normal = NormalDist()
+    values = ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))]
+    if len(values) > _KNOTS:
+        # levels evenly spaced in normal scores resolve the tails, where heavy-tailed data have their spread
+        levels = np.asarray([normal.cdf(z) for z in np.linspace(-_REACH, _REACH, _KNOTS - 2)])
+        picked = np.round(levels * (len(ordered) - 1)).astype(np.int64)
+        values = np.unique(np.concatenate((ordered[:1], ordered[picked], ordered[-1:])))
+    middle = (np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")) / 2.0
+    scores = [min(max(normal.inv_cdf(r), -_REACH), _REACH) for r in middle / len(ordered)]
+    return Scale([float(v) for v in values], scores)
+
+
+_SCALE_NAMES = ("", "rank of ", "seconds", "year", "day")
+_PERIODS = {"month": 12.0, "weekday": 7.0, "hour": 24.0}
+
+
+def _date_parts(seconds: Floats) -> dict[str, Floats]:
+    instants = np.floor(seconds).astype(np.int64).astype("datetime64[s]")
+    days, months = instants.astype("datetime64[D]"), instants.astype("datetime64[M]")
+    since = {
+        "year": instants.astype("datetime64[Y]").astype(np.int64) + 1970,
+        "day": (days - months.astype("datetime64[D]")).astype(np.int64) + 1,
+        "month": months.astype(np.int64) % 12,
+        "weekday": (days.astype(np.int64) + 3) % 7,
+        "hour": (instants - days).astype(np.int64) // 3600,
+    }
+    return {"seconds": seconds} | {part: numbers.astype(np.float64) for part, numbers in since.items()}
+
+
+def _fit_date(name: str, seconds: Floats, scaling: str) -> Date | None:
+    known = np.sort(seconds[~np.isnan(seconds)])
+    if known.size == 0 or (known.size == seconds.size and known[0] == known[-1]):
+        return None
+    parts = {part: values for part, values in _date_parts(known).items() if values.min() < values.max()}
+    one = "quantile" if scaling == "both" else scaling
+    scales = {part: _fit_scale(np.sort(parts[part]), one) for part in parts if part not in _PERIODS}
+    cycles = [part for part in _PERIODS if part in parts]
+    return Date(name, scales, cycles, _median(known), bool(known.size < seconds.size))
+
+
+def _fit_category(column: Column, max_levels: int) -> Category | None:
+    text = column.values
+    found, counts = np.unique(text[text != ""], return_counts=True)
+    gaps = bool((text == "").any())
+    if len(found) == 1 and not gaps:
+        return None
+    many = len(found) > max_levels
+    kept = _frequent(found, counts, len(text), max_levels)
+    frequencies = {str(level): math.log(count) for level, count in zip(found, counts, strict=True)} if many else None
+    scale = None if frequencies is None else _frequency_scale(frequencies, text)
+    if scale is None and not kept and not gaps:
+        return None  # an identifier: every level is rare and equally so
+    stored = frequencies if scale is not None else None
+    return Category(column.name, kept, len(kept) < len(found), gaps, stored, scale)
+
+
+def _frequent(found: NDArray[Any], counts: NDArray[Any], n: int, max_levels: int) -> list[str]:
+    """Return the levels worth a column of their own, sorted: seen often enough, and no more than ``max_levels``."""
+    # a level seen in 0.2 % of the rows, or 20 times, has a weight that can be learnt; tiny tables keep every level
+    enough = min(max(n // 500, 1), 20)
+    order = np.argsort(-counts, kind="stable")[:max_levels]
+    if len(found) > max_levels and counts.max() == 1:
+        return []
+    return sorted(str(found[i]) for i in order if counts[i] >= enough)
+
+
+def _frequency_scale(frequencies: dict[str, float], text: NDArray[Any]) -> Scale | None:
+    values = _frequency(frequencies, text)
+    if values.min() == values.max():
+        return None
+    return Scale([], [], float(values.mean()), float(values.std()))
+
+
+def _frequency(frequencies: dict[str, float], text: NDArray[Any]) -> Floats:
+    """Return the log of how often each level was seen in training; 0, as if seen once, for missing and new ones."""
+    position = positions_among(list(frequencies), text)
+    return np.where(position < 0, 0.0, np.asarray([*frequencies.values(), 0.0])[position])
+
+
+_RULES: dict[str, type[Number | Date | Category]] = {rule.kind: rule for rule in (Number, Date, Category)}
+
+
+def rule_to_dict(rule: Number | Date | Category) -> dict[str, Any]:
+    """Return what was learnt as plain JSON values."""
+    return {"kind": rule.kind, **asdict(rule)}
+
+
+def rule_from_dict(data: dict[str, Any]) -> Number | Date | Category:
+    """Read what :func:`rule_to_dict` wrote."""
+    rule = _RULES.get(data.get("kind", ""))
+    if rule is None:
+        raise ValueError(f"a column must be of kind {', '.join(_RULES)}, got {data.get('kind')!r}")
+    values = {field.name: data[field.name] for field in fields(rule)}
+    if values.get("scale") is not None:
+        values["scale"] = Scale(**values["scale"])
+    if "scales" in values:
+        # JSON writers may sort keys, but the features have an order
+        names = [name for name in _SCALE_NAMES if name in values["scales"]]
+        values["scales"] = {name: Scale(**values["scales"][name]) for name in names}
+    return rule(**values)

@@ -1,0 +1,101 @@
+"""What a method has fitted: one candidate per target it tries, each judged by rows that did not train it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.core.costs import CostMatrix
+from adacsl.core.heldout import HeldOut, bayes_log_odds, log_odds
+from adacsl.estimators.rows import Folds, Rows
+
+
+@dataclass(eq=False)
+class Candidate:
+    """A method with one target, on some rows: what is to be fitted, and what came out.
+
+    Parameters
+    ----------
+    method : Method
+        Whose settings count.
+    costs : CostMatrix
+        Class-wide, or of each row of the data.
+    target : float
+        T'.
+    folds : pairs of row numbers
+        Training rows and held-out rows.
+    seed : int
+        Of everything that is random.
+    watch : array of row numbers, optional
+        Only the scores of these rows are wanted, no model.
+
+    Attributes
+    ----------
+    held : list of HeldOut
+        One per fold.
+    history : list of dict
+        One row per epoch or round, and fold.
+    model : object
+        Gives ``logits(X)``; None where rows are watched.
+    watched : array, optional
+        The logits of the rows to watch.
+    """
+
+    method: Any
+    costs: CostMatrix
+    target: float
+    folds: Folds
+    seed: int
+    watch: NDArray[np.int64] | None = None
+    held: list[HeldOut] = field(default_factory=list)
+    history: list[dict[str, Any]] = field(default_factory=list)
+    model: Any = None
+    watched: NDArray[np.float64] | None = None
+    seconds: float = 0.0
+    extra: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def class_costs(self) -> CostMatrix:
+        """The costs as one price per outcome."""
+        return self.costs.averaged()
+
+    @property
+    def row_costs(self) -> CostMatrix | None:
+        """Costs of each row, where they differ."""
+        return None if self.costs.n_instances is None else self.costs
+
+    @property
+    def adapts(self) -> bool:
+        """Whether a controller steers the weight."""
+        method = self.method
+        return method.controller is not None and method.learner_.adapts(method.controller, method.target, self)
+
+    def shift(self, y: NDArray[Any]) -> float:
+        """Return what turns the learner's log-odds into those of the probability."""
+        method = self.method
+        if method.decide == "raw":
+            return 0.0
+        if method.resample is not None:  # trained on as many positives as negatives
+            return float(log_odds(float(np.mean(y[self.folds[0][0]]))))
+        # what another loss trains for is its own affair; an unweighted score needs no correction
+        if method.loss == "plain" or callable(method.loss) or method.decide == "unweighted":
+            return 0.0
+        return float(np.clip(bayes_log_odds(self.class_costs), -700, 700) - log_odds(self.target))
+
+    def hold_out(self, rows: Rows, held_out: NDArray[np.int64], *, decide: str | None = None) -> HeldOut:
+        """Return the judge of some held-out rows."""
+        return HeldOut(
+            held_out, rows.y[held_out], self.costs.rows(held_out),
+            decide=self.method.decide if decide is None else decide,
+            weight=rows.weights(held_out), groups=None if rows.groups is None else rows.groups[held_out],
+            last=self.method.select == "last",
+        )  # fmt: skip
+
+
+def mean_logits(parts: Iterable[NDArray[Any]]) -> NDArray[np.float64]:
+    """Return the mean of several models' logits, in float64 and in one order of adding."""
+    return np.mean(np.stack([np.asarray(part, dtype=np.float64) for part in parts]), axis=0)

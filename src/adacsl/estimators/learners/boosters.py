@@ -1,0 +1,187 @@
+"""Gradient boosting on XGBoost, LightGBM or CatBoost, whose class weight a controller can steer between rounds."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Iterator, Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.datasets.codes import ColumnEncoder
+from adacsl.estimators.candidates import Candidate, mean_logits
+from adacsl.estimators.rows import Rows
+from adacsl.estimators.settings import make_controller
+from adacsl.extras import requires
+from adacsl.integrations.boosting import Engine, Matrix, Plan
+
+with requires("sklearn"):
+    from sklearn.base import BaseEstimator
+
+ENGINES = ("xgboost", "lightgbm", "catboost")
+USUAL = {"update": "exponential", "damping": 1.0}
+
+
+class Booster(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Settings of a booster.
+
+    Parameters
+    ----------
+    engine : {"xgboost", "lightgbm", "catboost", "auto"}
+        Which library boosts; each is an extra, ``pip install 'adacsl[xgboost]'``. "auto": the first that is installed.
+    rounds : int, default 300
+        Trees at most.
+    lr : float, default 0.1
+        Learning rate.
+    patience : int or None, default 50
+        Stop after so many rounds without a cheaper one.
+    every : int, default 1
+        Adapt after every so many rounds.
+    params : dict, optional
+        The library's own parameters, such as ``{"max_depth": 4, "nthread": 2}``; they win over the above.
+    """
+
+    tables_only = True
+
+    def __init__(
+        self,
+        engine: str = "auto",
+        *,
+        rounds: int = 300,
+        lr: float = 0.1,
+        patience: int | None = 50,
+        every: int = 1,
+        params: dict[str, Any] | None = None,
+    ) -> None:
+        self.engine = engine
+        self.rounds = rounds
+        self.lr = lr
+        self.patience = patience
+        self.every = every
+        self.params = params
+
+    def check(self) -> None:
+        """Refuse settings that make no sense."""
+        if self.engine not in (*ENGINES, "auto"):
+            raise ValueError(f"engine must be one of {', '.join(map(repr, ENGINES))}, got {self.engine!r}")
+        if not isinstance(self.rounds, Integral) or self.rounds < 1:
+            raise ValueError(f"rounds must be a whole number of at least 1, got {self.rounds!r}")
+        if not isinstance(self.lr, Real) or not 0.0 < self.lr <= 1.0:
+            raise ValueError(f"lr must be a number above 0 and at most 1, got {self.lr!r}")
+
+    def adapts(self, controller: Any, target: Any, candidate: Candidate) -> bool:
+        """Tell whether "auto" adapts: unless T' is the Bayes threshold, where the plain booster did as well."""
+        return not (isinstance(controller, str) and candidate.target == float(candidate.class_costs.threshold))
+
+    @property
+    def chosen_engine(self) -> str:
+        """The library's name."""
+        if self.engine != "auto":
+            return self.engine
+        return installed_engine() or ENGINES[0]
+
+
+def installed_engine() -> str | None:
+    """Return the first boosting library that is installed."""
+    return next((name for name in ENGINES if importlib.util.find_spec(name)), None)
+
+
+def load_engine(name: str) -> Engine:
+    """Return a boosting library, or say what to install."""
+    engine: Engine = importlib.import_module(f"adacsl.integrations.{name}").ENGINE
+    return engine
+
+
+def fit_boosters(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidate]:
+    """Train one booster per fold for each candidate."""
+    # levels come from rows that may be learned from
+    encoder = ColumnEncoder().fit(rows.take(rows.use))
+    matrix = Matrix(rows.encoded(encoder), rows.y, rows.weight, encoder.categories)
+    for candidate in candidates:
+        _boost(candidate, rows, matrix, encoder)
+        yield candidate
+
+
+def _boost(candidate: Candidate, rows: Rows, matrix: Matrix, encoder: ColumnEncoder) -> None:
+    method, settings = candidate.method, candidate.method.learner_
+    if method.decide == "unweighted":
+        # trees of many rounds carry the weights of many rounds: no single number undoes them
+        raise ValueError(
+            "decide='unweighted' is not for boosters, whose rounds had weights of their own; "
+            "a plain booster at the Bayes threshold is target='bayes'"
+        )
+    engine = load_engine(settings.chosen_engine)
+    plan = Plan(settings.rounds, settings.lr, candidate.seed % 2**31, dict(settings.params or {}), method.verbose)
+    models, kept = [], []
+    for fold, (train, held_out) in enumerate(candidate.folds):
+        controller = make_controller(
+            method.controller, candidate.class_costs, candidate.target, USUAL, still=not candidate.adapts
+        )
+        check_varies(matrix.x[train])
+        held = candidate.hold_out(rows, held_out)
+        shift = candidate.shift(rows.y)
+        boosted = engine.boost(
+            _part(matrix, train), _part(matrix, held_out), controller, plan, every=settings.every,
+            patience=settings.patience, costs=None if rows.costs is None else candidate.costs.rows(held_out),
+        )  # fmt: skip
+        for number, row in enumerate(boosted.history):
+            held.look(boosted.margins[number] + shift)
+            about = {"round": row.round, "fold": fold, "lambda": row.lambda_, "weight": row.weight}
+            candidate.history.append(about | {"threshold": row.threshold, "val_cost": held.latest[0]})
+        candidate.held.append(held)
+        kept.append(held.best + 1)
+        # through bytes and back: what predicts is what would be saved, without callbacks and training data
+        models.append(engine.from_bytes(engine.to_bytes(boosted.model, held.best + 1)))
+    candidate.model = BoosterModel(settings.chosen_engine, models, kept, encoder)
+    candidate.extra = {"epoch": float(np.mean(kept)) - 1.0}
+    if candidate.watch is not None:
+        candidate.watched = candidate.model.logits(rows.take(candidate.watch))
+
+
+def check_varies(x: NDArray[Any]) -> None:
+    """Refuse rows that are all alike: boosters have nothing to split on, and say so in ways of their own."""
+    if not np.any((x != x[:1]) & ~(np.isnan(x) & np.isnan(x[:1]))):
+        raise ValueError(
+            f"every column is constant in the {len(x)} training rows: there is nothing to learn from; "
+            "give columns that differ, or more rows"
+        )
+
+
+def _part(matrix: Matrix, rows: NDArray[Any]) -> Matrix:
+    weight = None if matrix.weight is None else matrix.weight[rows]
+    return Matrix(matrix.x[rows], matrix.y[rows], weight, matrix.categories)
+
+
+class BoosterModel:
+    """Boosters whose margins are averaged."""
+
+    kind = "boosters"
+
+    def __init__(self, engine: str, boosters: list[Any], rounds: list[int], encoder: ColumnEncoder) -> None:
+        self.engine, self.boosters, self.rounds, self.encoder = engine, boosters, rounds, encoder
+
+    def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """Return the mean margin of each row."""
+        matrix = Matrix(self.encoder.transform(X), None, None, self.encoder.categories)
+        engine = load_engine(self.engine)
+        return mean_logits([engine.margins(model, matrix) for model in self.boosters])
+
+    def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return everything as arrays (the library's own format, byte by byte) and plain values."""
+        engine = load_engine(self.engine)
+        arrays = {
+            f"booster.{i}": np.frombuffer(engine.to_bytes(model, rounds), dtype=np.uint8)
+            for i, (model, rounds) in enumerate(zip(self.boosters, self.rounds, strict=True))
+        }
+        return arrays, {"engine": self.engine, "rounds": self.rounds, "encoder": self.encoder.to_dict()}
+
+    @classmethod
+    def from_numbers(cls, arrays: dict[str, Any], document: dict[str, Any]) -> BoosterModel:
+        """Return the model of what :meth:`numbers` gave."""
+        engine = load_engine(document["engine"])
+        rounds = [int(value) for value in document["rounds"]]
+        models = [engine.from_bytes(np.asarray(arrays[f"booster.{i}"]).tobytes()) for i in range(len(rounds))]
+        return cls(document["engine"], models, rounds, ColumnEncoder.from_dict(document["encoder"]))

@@ -1,0 +1,159 @@
+"""Trained nets: from a table or images to logits, and to numbers that can be stored."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from adacsl.datasets.encoding import TableEncoder
+from adacsl.datasets.images import resize
+from adacsl.estimators.candidates import mean_logits
+from adacsl.torch.augment import Augment, ChannelsFirst, FlipAverage
+from adacsl.torch.resnet import Normalise, load_backbone, named_network
+from adacsl.torch.tablenet import TableNet, stack_members
+from adacsl.training.keepers import Keeper
+from adacsl.training.running import choose_device, predict_logits
+
+if TYPE_CHECKING:
+    from adacsl.estimators.learners.nets import Net, Prepared
+
+
+class NetModel:
+    """Nets whose logits are averaged.
+
+    Parameters
+    ----------
+    net : nn.Module
+        A :class:`~adacsl.torch.tablenet.TableNet` of several members, or a list of nets.
+    settings : Net
+        How they were made.
+    encoder : TableEncoder, optional
+        Of tables; None for images.
+    undone : list of float
+        What is added to each net's logits: the log of the weight, where it is undone.
+    size : (int, int), optional
+        Height and width of images as the nets take them.
+    device : str
+        Where to predict.
+    """
+
+    kind = "nets"
+
+    def __init__(
+        self,
+        net: nn.Module,
+        settings: Net,
+        encoder: TableEncoder | None,
+        undone: list[float],
+        device: str = "auto",
+    ) -> None:
+        self.net, self.settings, self.encoder, self.undone, self.device = net, settings, encoder, undone, device
+        self.net.requires_grad_(False).eval()
+
+    @classmethod
+    def of_keepers(cls, settings: Net, keepers: Sequence[Keeper], data: Prepared, device: str) -> NetModel:
+        """Return the model that the keepers have kept."""
+        states = [keeper.weights or {} for keeper in keepers]
+        features = data.x.shape[1]
+        if data.encoder is not None and settings.module is None:
+            like = TableNet(features, numeric=data.encoder.numeric_features, seeds=[0])
+            net: nn.Module = stack_members(like, states)
+        else:
+            net = nn.ModuleList(build_net(settings, features, images=data.rows.images) for _ in states)
+            for one, state in zip(net, states, strict=True):
+                one.load_state_dict(state)
+        return cls(net, settings, data.encoder, [keeper.undone for keeper in keepers], device)
+
+    def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """Return the mean logit of each row of a table, or of images N x H x W x C."""
+        device = torch.device(choose_device(self.device, warn=False))  # fit or load has said so
+        x = self.inputs(X)
+        prepare = None if self.encoder is not None else preparation(self.settings)
+        nets = list(self.net) if isinstance(self.net, nn.ModuleList) else [self.net]
+        batch = 16384 if self.encoder is not None else 1024
+        parts = [predict_logits(net, x, device=device, batch_size=batch, prepare=prepare) for net in nets]
+        columns = torch.cat(parts, dim=1).numpy().astype(np.float64)
+        return mean_logits([columns[:, i] + undone for i, undone in enumerate(self.undone)])
+
+    def inputs(self, X: Any) -> Tensor:  # noqa: N803
+        """Return the rows as the nets take them."""
+        if self.encoder is not None:
+            return torch.from_numpy(self.encoder.transform(X))
+        pixels, size = torch.from_numpy(np.ascontiguousarray(X)), self.settings.image_size
+        return pixels if size is None or pixels.shape[1:3] == (size, size) else resize(pixels, size)
+
+    def numbers(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Return everything as tensors and plain values."""
+        own = self.encoder is None and (self.settings.module is None or isinstance(self.settings.module, str))
+        if isinstance(self.net, TableNet):
+            about: dict[str, Any] = {"name": "TableNet", **self.net.sizes()}
+        else:
+            about = {"name": (self.settings.module or "resnet18") if own else "custom"}
+        kept = ("image_size", "views")
+        return dict(self.net.state_dict()), {
+            "net": about, "encoder": None if self.encoder is None else self.encoder.to_dict(), "undone": self.undone,
+            "settings": {name: getattr(self.settings, name) for name in kept},
+        }  # fmt: skip
+
+    @classmethod
+    def from_numbers(
+        cls, tensors: dict[str, Tensor], document: dict[str, Any], settings: Net, *, module: Any = None, device: str
+    ) -> NetModel:
+        """Return the model of what :meth:`numbers` gave; ``module`` is needed where the net was not one of adacsl's."""
+        about, undone = dict(document["net"]), [float(value) for value in document["undone"]]
+        name = about.pop("name")
+        encoder = None if document["encoder"] is None else TableEncoder.from_dict(document["encoder"])
+        settings.set_params(**document["settings"])
+        if name == "TableNet":
+            net: nn.Module = TableNet(**about, members=len(undone), seeds=[0] * len(undone))
+        else:
+            if name == "custom" and module is None:
+                raise ValueError(
+                    "it was trained with a net that is not adacsl's: give that net too, load(folder, module=...)"
+                )
+            settings.module = module if name == "custom" else name
+            features = 0 if encoder is None else encoder.n_features_out_
+            net = nn.ModuleList(build_net(settings, features, images=encoder is None) for _ in undone)
+        try:
+            net.load_state_dict(tensors)
+        except RuntimeError as error:
+            raise ValueError(
+                f"the saved weights do not fit {type(net).__name__}: {str(error)[:300]}; "
+                "give the net it was trained with, load(folder, module=...)"
+            ) from error
+        return cls(net, settings, encoder, undone, device)
+
+
+def build_net(settings: Net, n_features: int, *, images: bool) -> nn.Module:
+    """Return a fresh net: the user's, or the default image net."""
+    module = settings.module
+    if images:
+        module = "resnet18" if module is None else module
+        net = named_network(module) if isinstance(module, str) else _made(module)
+        if settings.weights is not None:
+            load_backbone(net, settings.weights)
+        net = net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        return FlipAverage(net) if settings.views == 4 else net
+    if isinstance(module, str):
+        raise TypeError(f"module={module!r} names an image net, but X is a table; give a net or a factory")
+    return _made(module, n_features)
+
+
+def preparation(settings: Net) -> nn.Module:
+    """Return what images go through before the net: augmentation (in training only) and normalisation."""
+    augment = [Augment()] if settings.augment is True else [settings.augment] if settings.augment else []
+    return nn.Sequential(ChannelsFirst(), *augment, Normalise())
+
+
+def _made(module: Any, *args: Any) -> nn.Module:
+    """Return a fresh net from a module (copied, with its weights) or a factory."""
+    net = copy.deepcopy(module) if isinstance(module, nn.Module) else module(*args)
+    if not isinstance(net, nn.Module):
+        raise TypeError(f"module must be an nn.Module or a callable that returns one, got {type(net).__name__}")
+    return net

@@ -1,0 +1,462 @@
+"""Nets for tables and images, trained by the engine; trainings that several methods ask for happen once."""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from pathlib import Path
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from adacsl.core.control import AdaptiveWeight
+from adacsl.core.heldout import bayes_log_odds
+from adacsl.datasets.encoding import TableEncoder
+from adacsl.datasets.images import resize
+from adacsl.estimators.candidates import Candidate, mean_logits
+from adacsl.estimators.learners.netmodel import NetModel, build_net, preparation
+from adacsl.estimators.resuming import claim_folder
+from adacsl.estimators.rows import Rows
+from adacsl.estimators.settings import make_controller
+from adacsl.extras import requires
+from adacsl.torch.tablenet import TableNet
+from adacsl.training.keepers import Keeper
+from adacsl.training.members import Data, Member, Settings, batch_shape
+from adacsl.training.running import choose_device, train
+
+with requires("train"):
+    from sklearn.base import BaseEstimator
+
+SAMPLE = 500
+"""Training rows whose cost is measured after each epoch, where a comparison shows it."""
+
+FOCUS = 2.0
+"""The focal loss's gamma."""
+
+RESIZED: WeakKeyDictionary[Any, dict[int, Tensor]] = WeakKeyDictionary()
+"""Pictures of a task, resized once for all fits of this process."""
+
+USUAL = {"epochs", "batch_size", "lr", "weight_decay", "patience", "optimizer"}
+
+
+class Net(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Settings of nets; a method takes them as ``net={"epochs": 30}`` or ``learner=Net(epochs=30)``.
+
+    Parameters
+    ----------
+    module : nn.Module, callable or str, optional
+        Tables: a net or a factory called with the number of encoded features, one logit (or two) per row.
+        Images: a net, a factory called without arguments, or a name (``"resnet18"``, ``"timm:..."``,
+        ``"torchvision:..."``); it gets normalised images of three channels.
+        Default: :class:`~adacsl.torch.tablenet.TableNet` or ResNet-18.
+    epochs, batch_size, lr, weight_decay, optimizer, patience : number, str or "auto"
+        Training; "auto" depends on the data (:func:`defaults_for`). ``optimizer``: "adamw", "sgd" or a callable.
+        ``patience=None``: no early stopping.
+    schedule : {"cosine", "constant"}
+        Warm up and fall along a cosine, or leave the learning rate as it is.
+    every : int, optional
+        Adapt after so many batches instead of once per epoch.
+    weights : path, optional
+        Local weights (.safetensors, .pth) of the image net's backbone.
+    image_size : int, optional
+        Side to which images are resized; default: arrays keep their size, files become 64 x 64. Small pictures may be
+        enlarged: a net made for large ones then sees more in them, and takes longer.
+    augment : bool or nn.Module, default True
+        Random flips and small shifts of training images, on the device; or a module of your own, such as
+        ``Augment(rotate=True)``, that maps a (B, C, H, W) batch of bytes to another.
+    views : {1, 4}
+        4 averages the net's logits over the four flips of each image when predicting.
+    precision : str, default "auto"
+        Lightning's precision; "auto" is bf16-mixed on CUDA.
+    trainer : dict, optional
+        Further arguments of Lightning's ``Trainer``: strategies, devices, nodes, loggers, callbacks.
+    """
+
+    tables_only = False
+
+    def __init__(
+        self,
+        module: Any = None,
+        *,
+        epochs: int | str = "auto",
+        batch_size: int | str = "auto",
+        lr: float | str = "auto",
+        weight_decay: float | str = "auto",
+        optimizer: Any = "auto",
+        patience: int | str | None = "auto",
+        schedule: str = "cosine",
+        every: int | None = None,
+        weights: Any = None,
+        image_size: int | None = None,
+        augment: bool | nn.Module = True,
+        views: int = 1,
+        precision: Any = "auto",
+        trainer: dict[str, Any] | None = None,
+    ) -> None:
+        self.module = module
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.optimizer = optimizer
+        self.patience = patience
+        self.schedule = schedule
+        self.every = every
+        self.weights = weights
+        self.image_size = image_size
+        self.augment = augment
+        self.views = views
+        self.precision = precision
+        self.trainer = trainer
+
+    def check(self) -> None:
+        """Refuse settings that make no sense, before anything is read."""
+        if self.views not in (1, 4):
+            raise ValueError(f"views must be one of 1, 4, got {self.views!r}")
+        if self.schedule not in ("cosine", "constant"):
+            raise ValueError(f"schedule must be 'cosine' or 'constant', got {self.schedule!r}")
+        if self.every is not None and (not isinstance(self.every, Integral) or self.every < 1):
+            raise ValueError(f"every must be None or a number of batches from 1, got {self.every!r}")
+        if self.image_size is not None and self.image_size < 8:
+            raise ValueError(f"image_size must be None or a side of at least 8 pixels, got {self.image_size!r}")
+        if isinstance(self.optimizer, str) and self.optimizer not in ("auto", "adamw", "sgd"):
+            raise ValueError(f"optimizer must be 'adamw', 'sgd' or a callable, got {self.optimizer!r}")
+        if str(self.precision).startswith("64"):
+            raise ValueError(f"precision={self.precision!r} is not supported: nets train in 32 bits, or mixed with 16")
+        strategy = str((self.trainer or {}).get("strategy", ""))
+        if any(kind in strategy for kind in ("spawn", "fork", "notebook")):
+            raise ValueError(
+                f"strategy={strategy!r} trains in processes that end with the fit and take the nets with them; "
+                "use 'ddp', which runs the script in every process"
+            )
+
+    def adapts(self, controller: Any, target: Any, candidate: Candidate) -> bool:
+        """Tell whether "auto" adapts: always."""
+        return True
+
+    def settings(self, n: int, *, images: bool, device: str, verbose: bool) -> Settings:
+        """Return the settings of the engine for so many training rows."""
+        chosen = defaults_for(n, images=images)
+        chosen |= {name: getattr(self, name) for name in USUAL if not _is_auto(getattr(self, name))}
+        chosen.pop("patience")
+        for name in ("epochs", "batch_size"):
+            if not isinstance(chosen[name], Integral) or chosen[name] < 1:
+                raise ValueError(f"{name} must be 'auto' or a whole number of at least 1, got {chosen[name]!r}")
+        return Settings(
+            **chosen, schedule=self.schedule, device=choose_device(device), precision=self.precision, verbose=verbose,
+            trainer=dict(self.trainer or {}), evaluation_batch_size=1024 if images else 16384,
+            gradient_clip=None if images else 1.0,
+        )  # fmt: skip
+
+    def patience_for(self, n: int, *, images: bool) -> int | None:
+        """Return how many epochs without a cheaper one end the training."""
+        chosen = defaults_for(n, images=images)["patience"] if _is_auto(self.patience) else self.patience
+        return None if chosen is None else int(chosen)
+
+
+def defaults_for(n: int, *, images: bool) -> dict[str, Any]:
+    """Return what "auto" stands for, by kind of data and number of training rows."""
+    if images:
+        return {
+            "epochs": 15, "batch_size": 64, "lr": 3e-4, "weight_decay": 0.05, "patience": None, "optimizer": "adamw"
+        }  # fmt: skip
+    # small batches keep cross-fitting cheap: a batched step of five nets then costs little more than one net's
+    batch = int(min(max(2 ** round(math.log2(max(n, 1) / 32)), 32), 256))
+    epochs = int(min(max(3000 * batch // max(n, 1), 15), 60))
+    return {
+        "epochs": epochs, "batch_size": batch, "lr": 2e-3, "weight_decay": 0.1, "patience": max(10, epochs // 3),
+        "optimizer": "adamw",
+    }  # fmt: skip
+
+
+class Parts(Protocol):
+    """Where nets of an unfinished cross-fit on images are kept."""
+
+    def read(self, training: str, fold: int) -> dict[str, Any] | None:
+        """Return what was kept of a net."""
+
+    def write(self, training: str, fold: int, kept: Mapping[str, Any]) -> None:
+        """Keep what a net is needed for."""
+
+    def forget(self, training: str) -> None:
+        """All nets of this training are there: the results have been taken."""
+
+
+@dataclass
+class Training:
+    """Members that several candidates may ask for, and everybody who looks at them."""
+
+    name: str
+    members: list[Member]
+    net: Net
+    settings: Settings
+    keepers: dict[int, list[Keeper]]  # by candidate
+
+    @property
+    def shape(self) -> Any:
+        """What trainings must have in common to run side by side."""
+        sizes = [len(member.train) for member in self.members]
+        return repr(self.settings), batch_shape(sizes, self.settings.batch_size)
+
+
+def fit_nets(candidates: Sequence[Candidate], rows: Rows, parts: Parts | None = None) -> Iterator[Candidate]:
+    """Train what the candidates need, small nets side by side; yield each as soon as it is there."""
+    data = Prepared(rows)
+    trainings: dict[str, Training] = {}
+    for number, candidate in enumerate(candidates):
+        key = training_key(candidate)
+        if key not in trainings:
+            trainings[key] = _training(key, candidate, rows, data)
+        trainings[key].keepers[number] = _keepers(candidate, trainings[key], rows)
+    for group in _groups(list(trainings.values()), side_by_side=_are_table_nets(candidates[0], rows)):
+        _train(group, data, candidates[0], parts)
+        for training in group:
+            for number, keepers in training.keepers.items():
+                yield _finish(candidates[number], training, keepers, data)
+            if parts is not None and len(training.members) > 1:  # who asked for the next has taken those before
+                parts.forget(training.name)
+
+
+def training_key(candidate: Candidate) -> str:
+    """Return what decides about a training; candidates that differ only in how they decide have the same."""
+    method = candidate.method
+    own = [method.learner_.get_params(), method.resample, method.loss, candidate.seed, method.device]
+    own += [repr(method.cv), repr(method.validation) if isinstance(method.validation, float) else ""]
+    if method.loss != "plain":
+        steering = method.controller
+        steering = repr(steering) + str(vars(steering)) if isinstance(steering, AdaptiveWeight) else steering
+        own += [steering, candidate.target, candidate.class_costs.to_json(), candidate.costs.n_instances]
+    return repr(own)
+
+
+class Prepared:
+    """Features as nets take them, made once; SMOTE's rows follow behind the data's own."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows, self.y, self.weight = rows, rows.y, rows.weight
+        self.encoder: TableEncoder | None = None
+        if rows.images:
+            self.x = torch.from_numpy(rows.x if rows.extra is None else np.concatenate((rows.x, rows.extra)))
+        else:
+            # scales and categories come from rows that may be learned from; no label is looked at
+            self.encoder = TableEncoder().fit(rows.take(rows.use))
+            self.x = torch.from_numpy(rows.encoded(self.encoder))
+        self._own: dict[int, Tensor] = {}
+
+    def at_size(self, size: int | None) -> Tensor:
+        """Return the pictures, resized."""
+        if size is None or not self.rows.images or self.x.shape[1:3] == (size, size):
+            return self.x
+        known = self._own if self.rows.source is None else RESIZED.setdefault(self.rows.source, {})
+        if size not in known:
+            known[size] = resize(self.x, size)
+        return known[size]
+
+    def add_positives(self, train: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
+        """Append SMOTE's rows to the table; return their numbers."""
+        made = smote_rows(self.x.numpy()[train], self.y[train], seed)
+        start = len(self.y)
+        self.x = torch.from_numpy(np.concatenate((self.x.numpy(), made)))
+        self.y = np.concatenate((self.y, np.ones(len(made), np.int64)))
+        if self.weight is not None:
+            self.weight = np.concatenate((self.weight, np.full(len(made), self.weight[train].mean())))
+        return np.arange(start, len(self.y))
+
+    def tensors(self, size: int | None) -> Data:
+        """Return what the engine takes."""
+        weight = None if self.weight is None else torch.from_numpy(self.weight)
+        return Data(self.at_size(size), torch.from_numpy(self.y.astype(np.float32)), weight)
+
+
+def smote_rows(x: NDArray[np.float32], y: NDArray[np.int64], seed: int) -> NDArray[np.float32]:
+    """Return SMOTE's new positives, as many as are missing; none where it has too few to mix."""
+    positives, negatives = int(y.sum()), int((1 - y).sum())
+    if positives < 2 or positives >= negatives:
+        return x[:0]
+    with requires("compare"):
+        from imblearn.over_sampling import SMOTE  # noqa: PLC0415  only this method needs it
+    balanced, _ = SMOTE(k_neighbors=min(5, positives - 1), random_state=seed).fit_resample(x, y)
+    return np.asarray(balanced[len(x) :], dtype=np.float32)
+
+
+# what is asked for
+
+
+def _are_table_nets(candidate: Candidate, rows: Rows) -> bool:
+    return not rows.images and candidate.method.learner_.module is None
+
+
+def _training(key: str, candidate: Candidate, rows: Rows, data: Prepared) -> Training:
+    """Return one member per fold; folds that train side by side share a controller."""
+    method = candidate.method
+    net: Net = method.learner_
+    settings = net.settings(
+        len(candidate.folds[0][0]), images=rows.images, device=method.device, verbose=method.verbose
+    )
+    shared = _controller(candidate, rows) if _are_table_nets(candidate, rows) else None
+    members = []
+    for fold, (train_rows, held_out) in enumerate(candidate.folds):
+        controller = shared or _controller(candidate, rows)
+        members.append(_member(candidate, controller, train_rows, held_out, fold, rows, data))
+    return Training(key, members, net, settings, {})
+
+
+def _controller(candidate: Candidate, rows: Rows) -> AdaptiveWeight:
+    # nets for tables are small and quick to overshoot: the exact update at half speed was cheapest on them
+    usual = {"update": "exponential", "damping": 1.0} if rows.images else {"update": "odds", "damping": 0.5}
+    return make_controller(candidate.method.controller, candidate.class_costs, candidate.target, usual)
+
+
+def _member(
+    candidate: Candidate, controller: AdaptiveWeight, train_rows: NDArray[Any], held_out: NDArray[Any], fold: int,
+    rows: Rows, data: Prepared,
+) -> Member:  # fmt: skip
+    method, seed = candidate.method, candidate.seed
+    weighted = method.loss in ("weighted", "focal")
+    bayes = float(bayes_log_odds(candidate.class_costs))
+    loss = functools.partial(method.loss, costs=candidate.class_costs) if callable(method.loss) else None
+    return Member(
+        train_rows, held_out, seed=seed + fold, fold=fold,
+        weight=controller.base_weight if weighted else 1.0,
+        controller=controller if weighted and candidate.adapts else None,
+        costs=candidate.row_costs, every=method.learner_.every,
+        gamma=FOCUS if method.loss == "focal" else 0.0,
+        offset=bayes if method.loss == "logit-adjusted" else 0.0,
+        loss=loss, pools=_pools(method.resample, train_rows, rows, data, seed),
+        smote=rows.images and method.resample == "smote",
+    )  # fmt: skip
+
+
+def _pools(
+    resample: str | None, train: NDArray[np.int64], rows: Rows, data: Prepared, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """Return the rows a balanced training draws from: equally many of each, as many as others see."""
+    if resample is None or (rows.images and resample == "smote"):
+        return None
+    negatives, positives = (train[rows.y[train] == label] for label in (0, 1))
+    if resample == "undersample":
+        rng = np.random.default_rng(seed)
+        fewest = min(len(negatives), len(positives))
+        negatives, positives = (rng.permutation(part)[:fewest] for part in (negatives, positives))
+    elif resample == "smote":
+        positives = np.concatenate((positives, data.add_positives(train, seed)))
+    return negatives, positives
+
+
+def _keepers(candidate: Candidate, training: Training, rows: Rows) -> list[Keeper]:
+    """Return who keeps the epochs that this candidate wants, one per member."""
+    method = candidate.method
+    patience = training.net.patience_for(len(candidate.folds[0][0]), images=rows.images)
+    shift = candidate.shift(rows.y)
+    keepers = []
+    for member in training.members:
+        sample = None
+        if candidate.watch is not None:
+            # the cost on training rows is shown beside it: some are enough, and of images, which take long, few
+            size = SAMPLE if rows.images else max(len(member.validation), SAMPLE)
+            sample = np.sort(np.random.default_rng(0).permutation(member.train)[:size])
+        keepers.append(
+            Keeper(
+                member, candidate.hold_out(rows, member.validation), shift=shift,
+                unweighted=method.decide == "unweighted", patience=patience, watch=candidate.watch, sample=sample,
+                costs=candidate.costs, labels=rows.y,
+            )  # fmt: skip
+        )
+    return keepers
+
+
+# training
+
+
+def _groups(trainings: list[Training], *, side_by_side: bool) -> list[list[Training]]:
+    """Return trainings that run side by side: those whose batches have the same shape."""
+    if not side_by_side:
+        return [[training] for training in trainings]
+    groups: dict[Any, list[Training]] = {}
+    for training in trainings:
+        groups.setdefault(training.shape, []).append(training)
+    return list(groups.values())
+
+
+def _train(group: Sequence[Training], data: Prepared, first: Candidate, parts: Parts | None) -> None:
+    """Train all members of a group: together where the net can hold many, else one after another."""
+    training, method = group[0], first.method
+    tensors = data.tensors(training.net.image_size)
+    folder = None
+    if method.resume is not None:
+        folder = claim_folder(Path(method.resume), tensors, [m for t in group for m in t.members], training, data)
+    start = time.perf_counter()
+    if _are_table_nets(first, data.rows):
+        members = [member for t in group for member in t.members]
+        keepers = [keeper for t in group for own in t.keepers.values() for keeper in own]
+        table = TableNet(
+            tensors.x.shape[1], len(members), numeric=_numeric(data), seeds=[member.seed for member in members]
+        )
+        train(table, tensors, members, keepers, training.settings, resume=folder and folder / "together")
+        # nets share the time they trained together, and those who look at one net share its part
+        each = (time.perf_counter() - start) / len(members)
+        for keeper in keepers:
+            keeper.seconds = each
+        return
+    for number, member in enumerate(training.members):
+        keepers = [own[number] for own in training.keepers.values()]
+        part = folder and folder / f"member-{number}"
+        _train_or_take_up(training, member, keepers, tensors, data, part, parts)
+
+
+def _train_or_take_up(
+    training: Training, member: Member, keepers: Sequence[Keeper], tensors: Data, data: Prepared, folder: Path | None,
+    parts: Parts | None,
+) -> None:  # fmt: skip
+    """Train a net, or give its keepers what an earlier run has kept of it."""
+    keep = parts if len(training.members) > 1 else None
+    kept = None if keep is None else keep.read(training.name, member.fold)
+    names = [f"{i} {k.held.decide} {k.held.last} {k.held.costs.to_json()[:200]}" for i, k in enumerate(keepers)]
+    if kept is not None and all(name in kept for name in names):
+        for name, keeper in zip(names, keepers, strict=True):
+            keeper.load_state_dict(kept[name])
+        return
+    start = time.perf_counter()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(member.seed)
+        net = build_net(training.net, tensors.x.shape[1], images=data.rows.images)
+    prepare = preparation(training.net) if data.rows.images else None
+    train(net, tensors, [member], keepers, training.settings, prepare=prepare, resume=folder)
+    for keeper in keepers:
+        keeper.seconds = time.perf_counter() - start
+    if keep is not None:
+        keep.write(training.name, member.fold, {n: k.state_dict() for n, k in zip(names, keepers, strict=True)})
+
+
+def _numeric(data: Prepared) -> list[int]:
+    return [] if data.encoder is None else data.encoder.numeric_features
+
+
+def _finish(candidate: Candidate, training: Training, keepers: Sequence[Keeper], data: Prepared) -> Candidate:
+    candidate.held = [keeper.held for keeper in keepers]
+    candidate.history = [row for keeper in keepers for row in keeper.history]
+    candidate.seconds = sum(keeper.seconds for keeper in keepers) / len(training.keepers)
+    candidate.extra = {"epoch": float(np.mean([keeper.held.best for keeper in keepers]))}
+    if candidate.adapts and training.members[0].controller is not None:
+        chosen = [keeper.history[keeper.held.best]["lambda"] for keeper in keepers]
+        candidate.extra["lambda"] = math.exp(float(np.mean(np.log(chosen))))
+    if candidate.watch is not None:
+        candidate.watched = mean_logits([np.asarray(keeper.watched) for keeper in keepers])
+        return candidate
+    candidate.model = NetModel.of_keepers(training.net, keepers, data, candidate.method.device)
+    return candidate
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
+
+
+__all__ = ["Net", "Parts", "defaults_for", "fit_nets", "smote_rows"]

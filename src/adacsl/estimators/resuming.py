@@ -1,0 +1,56 @@
+"""Folders of checkpoints, which belong to one fit and no other."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from adacsl.durable import replace_file
+from adacsl.training.members import Data, Member
+
+
+def claim_folder(folder: Path, data: Data, members: Sequence[Member], training: Any, prepared: Any) -> Path:
+    """Return the folder of a fit's checkpoints, after making sure that it belongs to this very fit."""
+    folder.mkdir(parents=True, exist_ok=True)
+    mark = folder / "fit.sha256"
+    net = training.net
+    known = _fingerprint(data, members, training, [_describe(v) for v in (net.module, net.augment, net.views)])
+    if mark.exists() and mark.read_text() != known:
+        raise ValueError(
+            f"the checkpoints in {folder} belong to other data or settings; give an empty folder, or the same fit"
+        )
+    replace_file(mark, known.encode())
+    return folder
+
+
+def _describe(value: Any) -> str:
+    """Return what can be told of a net or a function from one run of a program to the next."""
+    if isinstance(value, nn.Module):
+        shapes = [(name, list(tensor.shape)) for name, tensor in value.state_dict().items()]
+        return f"{value!r} {shapes}"
+    return str(getattr(value, "__qualname__", type(value).__qualname__)) if callable(value) else repr(value)
+
+
+def _fingerprint(data: Data, members: Sequence[Member], training: Any, others: list[str]) -> str:
+    """Return a digest of everything that decides what a fit ends with."""
+    digest = hashlib.sha256()
+    arrays = [t.numpy() for t in (data.x, data.y, data.sample_weight) if t is not None]
+    arrays += [part for member in members for part in (member.train, member.validation)]
+    for array in arrays:
+        digest.update(repr((array.shape, array.dtype.str)).encode())
+        digest.update(np.ascontiguousarray(array).data)
+    # where it trains, and what it shows, may change
+    settings = vars(training.settings)
+    plain = {k: v for k, v in settings.items() if k not in ("verbose", "device", "trainer", "optimizer")}
+    keepers = [[k.held.decide, k.held.last, k.patience] for own in training.keepers.values() for k in own]
+    states = [(m.weight, None if m.controller is None else m.controller.state_dict()) for m in members]
+    costs = [None if m.costs is None else m.costs.to_dict() for m in members[:1]]
+    whole = [plain, _describe(settings["optimizer"]), costs, states, keepers, others]
+    digest.update(json.dumps(whole, sort_keys=True, default=repr).encode())
+    return digest.hexdigest()

@@ -1,0 +1,109 @@
+"""The rows of a fit, from the door to the learner: features, 0/1 labels, and what goes with each row."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.core.costs import CostMatrix
+from adacsl.datasets.task import Task
+from adacsl.estimators.splits import cross_splits, one_split
+from adacsl.extras import requires
+
+with requires("sklearn"):
+    from sklearn.utils import _safe_indexing
+
+Folds = list[tuple[NDArray[Any], NDArray[Any]]]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Checked training data.
+
+    Parameters
+    ----------
+    x : table, array or images
+        Features of all rows.
+    y : array of shape (n,)
+        1 = positive.
+    use : array of row numbers
+        The rows that may be learned from: not those of weight zero, nor those a comparison tests on.
+    weight, groups : arrays of shape (n,), optional
+        How much each row counts; rows of one group never stand on both sides of a split.
+    costs : CostMatrix, optional
+        Of each row, where they differ.
+    extra : table, optional
+        Validation rows given apart, which follow those of ``x``; ``validation`` are their numbers.
+    images : bool
+        Whether the rows are pictures, uint8 N x H x W x C.
+    source : hashable, optional
+        What the rows are part of: work done for it once (resizing pictures) serves other fits too.
+    """
+
+    x: Any
+    y: NDArray[np.int64]
+    use: NDArray[np.int64]
+    weight: NDArray[np.float64] | None = None
+    groups: NDArray[Any] | None = None
+    costs: CostMatrix | None = None
+    extra: Any = None
+    validation: NDArray[np.int64] | None = None
+    images: bool = False
+    source: Hashable = None
+
+    @staticmethod
+    def of_task(task: Task, use: NDArray[np.int64]) -> Rows:
+        """Return some rows of a task to learn from."""
+        weight = task.sample_weight
+        use = use if weight is None else use[weight[use] > 0]
+        costs = None if task.costs.n_instances is None else task.costs
+        return Rows(task.X, task.y, use, weight, task.groups, costs, images=task.images, source=task)
+
+    def folds(self, cv: Any, validation: Any, seed: int) -> Folds:
+        """Return (training rows, held-out rows): one pair, or one per fold."""
+        use = self.use
+        if self.validation is not None:
+            return [(np.arange(len(self.y) - len(self.validation)), self.validation)]
+        if cv is not None and not isinstance(cv, Integral):
+            # a splitter of the user's speaks of all rows
+            pairs = cross_splits(self.y, self.groups, cv, seed)
+            return [(np.intersect1d(train, use), np.intersect1d(test, use)) for train, test in pairs]
+        groups = None if self.groups is None else self.groups[use]
+        if cv is None:
+            # as a comparison has it, where the seed itself has cut off the test rows
+            pairs = one_split(self.y[use], groups, float(validation), seed + 1)
+        else:
+            pairs = cross_splits(self.y[use], groups, cv, seed)
+        return [(np.sort(use[train]), np.sort(use[test])) for train, test in pairs]
+
+    def take(self, rows: NDArray[Any]) -> Any:
+        """Return some rows' features; those of validation data given apart are numbered behind the others."""
+        if self.validation is not None and len(rows) and rows[0] >= self.validation[0]:
+            return _safe_indexing(self.extra, rows - self.validation[0])
+        return self.x if len(rows) == len(self.y) and self.extra is None else take(self.x, rows)
+
+    def encoded(self, encoder: Any) -> NDArray[Any]:
+        """Return all rows by an encoder that was fitted on those in use."""
+        x = encoder.transform(self.x)
+        return x if self.extra is None else np.concatenate((x, encoder.transform(self.extra)))
+
+    def weights(self, rows: NDArray[Any]) -> NDArray[np.float64] | None:
+        """Return how much these rows count."""
+        return None if self.weight is None else self.weight[rows]
+
+
+def take(x: Any, rows: NDArray[Any]) -> Any:
+    """Return some rows of an array or a table of any library."""
+    if isinstance(x, np.ndarray):
+        return x[rows]
+    if hasattr(x, "toarray") or isinstance(x, list):
+        return _safe_indexing(x, rows)
+    import narwhals as nw  # noqa: PLC0415  scikit-learn alone needs none
+
+    frame = nw.from_native(x, eager_only=True, pass_through=True)
+    return frame[rows.tolist()].to_native() if isinstance(frame, nw.DataFrame) else _safe_indexing(x, rows)

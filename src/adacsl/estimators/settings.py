@@ -1,0 +1,119 @@
+"""Settings that travel as one value: the controller's, the net's, the booster's."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+
+from adacsl.core.control import AdaptiveWeight
+from adacsl.core.costs import CostMatrix
+from adacsl.core.heldout import bayes_log_odds, sigmoid
+from adacsl.estimators.decision import THRESHOLD_LIMITS
+from adacsl.extras import requires
+
+with requires("sklearn"):
+    from sklearn.base import BaseEstimator
+
+TARGETS = ("bayes", "middle", "auto")
+STEERING = ("partition", "update", "damping", "bounds", "caution", "candidates", "tolerance", "search", "ties")
+"""What a controller is told beside costs and target, which are the method's."""
+
+MOVED = {
+    "adapt": "controller=None (lambda stays 1) or controller='auto'",
+    "crossfit": "cv",
+    "pos_label": "positive",
+    "module": "net={'module': ...}",
+} | {name: f"controller={{{name!r}: ...}}" for name in STEERING}
+"""Old spellings, and what they are called now."""
+
+
+class NestedSettings(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """An estimator whose settings may be dicts: ``controller={"damping": 0.5}`` is searched as ``controller__damping``."""
+
+    NESTED: tuple[str, ...] = ("controller", "net", "learner")
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the settings; those inside dicts as ``name__key``."""
+        params: dict[str, Any] = super().get_params(deep=deep)
+        for name in self.NESTED if deep else ():
+            value = params.get(name)
+            inner = settings_of(value) if isinstance(value, AdaptiveWeight) else value
+            if isinstance(inner, dict):
+                params |= {f"{name}__{key}": setting for key, setting in inner.items()}
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Change settings; ``controller__damping=0.5`` changes one inside."""
+        plain = {}
+        for name, value in params.items():
+            outer, _, key = name.partition("__")
+            held = params.get(outer, getattr(self, outer, None))
+            if key and outer in self.NESTED and (held is None or isinstance(held, str | dict | AdaptiveWeight)):
+                inner = settings_of(held) if isinstance(held, AdaptiveWeight) else dict(held or {}) if isinstance(held, dict) else {}
+                setattr(self, outer, inner | {key: value})
+            else:
+                plain[name] = value
+        super().set_params(**plain)
+        return self
+
+
+def settings_of(controller: AdaptiveWeight) -> dict[str, Any]:
+    """Return how a controller steers."""
+    return {name: getattr(controller, name) for name in STEERING}
+
+
+def make_controller(
+    given: Any, costs: CostMatrix, target: float, usual: dict[str, Any], *, still: bool = False
+) -> AdaptiveWeight:
+    """Return a fresh controller from what the user gave: ``"auto"``, a dict, or an AdaptiveWeight to be like.
+
+    ``usual`` is what "auto" stands for; ``still`` keeps lambda at 1.
+    """
+    if isinstance(given, AdaptiveWeight):
+        chosen = settings_of(given)
+    elif given in ("auto", None):
+        chosen = dict(usual)
+    elif isinstance(given, dict):
+        if unknown := [name for name in given if name not in STEERING]:
+            raise ValueError(f"a controller has no setting {unknown[0]!r}; it has {', '.join(STEERING)}")
+        chosen = usual | given
+    else:
+        raise TypeError(f"controller must be None, 'auto', a dict of settings or an AdaptiveWeight, got {given!r}")
+    return AdaptiveWeight(costs, target=target, **(chosen | ({"bounds": (1.0, 1.0)} if still else {})))
+
+
+def find_targets(target: Any, costs: CostMatrix) -> list[float]:
+    """Return T' as numbers: one, or all that ``"auto"`` tries.
+
+    Examples
+    --------
+    >>> find_targets("auto", CostMatrix(fp=1, fn=4))
+    [0.5, 0.3333333333333333, 0.2]
+    """
+    bayes = float(np.clip(costs.threshold, *THRESHOLD_LIMITS))
+    middle = math.sqrt(bayes / (1.0 - bayes))
+    named = {"bayes": bayes, "middle": middle / (1.0 + middle)}
+    if target == "auto":
+        return list(dict.fromkeys([0.5, named["middle"], bayes]))
+    if isinstance(target, str):
+        if target not in named:
+            raise ValueError(f"target must be a number or one of {', '.join(map(repr, TARGETS))}, got {target!r}")
+        return [named[target]]
+    if isinstance(target, bool) or not 0.0 < target < 1.0:
+        raise ValueError(f"target must be a number between 0 and 1 or one of {', '.join(map(repr, TARGETS))}, got {target!r}")
+    return [float(target)]
+
+
+def natural_threshold(costs: CostMatrix, shift: float) -> float:
+    """Return the score that means the Bayes threshold, where ``shift`` turns its log-odds into the probability's."""
+    return float(np.clip(sigmoid(bayes_log_odds(costs) - shift), *THRESHOLD_LIMITS))
+
+
+def refuse_old_names(given: dict[str, Any], who: str) -> None:
+    """Raise an error that names the new spelling of an old one, or the settings there are."""
+    for name in given:
+        if name in MOVED:
+            raise TypeError(f"{who} has no setting {name!r} any more: say {MOVED[name]}")
+        raise TypeError(f"{who} has no setting {name!r}")

@@ -1,0 +1,124 @@
+"""Keepers: who looks at each epoch of a member, and keeps the cheapest one's weights, or its logits of some rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from adacsl.core.costs import CostMatrix
+from adacsl.core.heldout import BLIND, HeldOut, bayes_log_odds
+from adacsl.training.members import Member
+
+NONE = np.empty(0, dtype=np.int64)
+
+
+class Keeper:
+    """Keeps one epoch of one member: the cheapest on its held-out rows under one way to decide, or the last.
+
+    Parameters
+    ----------
+    member : Member
+        Whose epochs it looks at.
+    held : HeldOut
+        Judges them.
+    shift : float, default 0
+        What turns the net's logits into log-odds of the probability.
+    unweighted : bool
+        Undo the weight of each epoch as well, lambda included.
+    patience : int, optional
+        It stops looking after so many epochs without a cheaper one; training ends when all keepers have.
+    watch : array of row numbers, optional
+        Keep the logits of these rows instead of weights.
+    sample : array of row numbers, optional
+        Training rows whose cost is shown in the history; ``costs`` are those of all rows.
+
+    Attributes
+    ----------
+    history : list of dict
+        One row per epoch: lambda and weight it was trained with, threshold and costs that were measured after it.
+    undone : float
+        Log of the weight that was undone in the kept epoch; 0 unless ``unweighted``.
+    weights : dict of tensors, or None
+        Of the kept epoch, without ``watch``.
+    watched : array, or None
+        Logits of the ``watch`` rows in the kept epoch.
+    """
+
+    def __init__(
+        self,
+        member: Member,
+        held: HeldOut,
+        *,
+        shift: float = 0.0,
+        unweighted: bool = False,
+        patience: int | None = None,
+        watch: NDArray[Any] | None = None,
+        sample: NDArray[Any] | None = None,
+        costs: CostMatrix | None = None,
+        labels: NDArray[Any] | None = None,
+    ) -> None:
+        self.member, self.held, self.shift, self.unweighted, self.patience = member, held, shift, unweighted, patience
+        self.watch, self.sample = watch, NONE if sample is None else sample
+        self.history: list[dict[str, Any]] = []
+        self.undone, self.tired = 0.0, False
+        self.weights: dict[str, Tensor] | None = None
+        self.watched: NDArray[np.float64] | None = None
+        self.seconds = 0.0
+        if len(self.sample) and costs is not None and labels is not None:
+            own, y = costs.rows(self.sample), np.asarray(labels)[self.sample] == 1
+            yes, no = (np.asarray(own.incurred(y, np.full(len(y), c)), dtype=np.float64) for c in (1, 0))
+            cuts = 0.0 if held.decide in BLIND else bayes_log_odds(own)
+            self._sampled = (yes - no, float(no.sum()), cuts)
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """The rows whose logits it wants to see after each epoch."""
+        return np.concatenate((self.held.rows, self.sample)).astype(np.int64)
+
+    def look(self, logits: NDArray[Any], epoch: int, trained: Mapping[str, float]) -> bool:
+        """Judge an epoch by the logits of :attr:`rows`; tell whether it is to be kept."""
+        if self.tired:
+            return False
+        undone = math.log(trained["weight"]) if self.unweighted else 0.0
+        moved = np.asarray(logits, dtype=np.float64) + (self.shift + undone)
+        n = len(self.held.rows)
+        better = self.held.look(moved[:n])
+        cost, cut = self.held.latest
+        row = {"epoch": epoch, "fold": self.member.fold} | dict(trained) | {"val_cost": cost}
+        if len(self.sample):
+            stakes, base, bayes = self._sampled
+            row["train_cost"] = float((base + stakes @ (moved[n:] > bayes + cut)) / len(self.sample))
+        self.history.append(row)
+        if better:
+            self.undone = undone
+        lost = not self.held.last and self.patience is not None and epoch - self.held.best >= self.patience
+        self.tired = bool(lost)
+        return better
+
+    def keep_watched(self, logits: NDArray[Any]) -> None:
+        """Keep what the kept epoch says about the watched rows."""
+        self.watched = np.asarray(logits, dtype=np.float64) + self.undone
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything needed to go on later: numbers, lists and tensors."""
+        held = {k: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for k, v in self.held.state_dict().items()}
+        watched = None if self.watched is None else torch.from_numpy(self.watched)
+        return {
+            "held": held, "history": self.history, "undone": self.undone, "tired": self.tired,
+            "weights": self.weights, "watched": watched, "seconds": self.seconds,
+        }  # fmt: skip
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from there."""
+        held = {k: v.numpy() if isinstance(v, Tensor) else v for k, v in state["held"].items()}
+        self.held.load_state_dict(held)
+        self.history, self.undone, self.tired = list(state["history"]), state["undone"], state["tired"]
+        self.weights, watched = state["weights"], state["watched"]
+        self.watched = watched.numpy() if isinstance(watched, Tensor) else watched
+        self.seconds = float(state["seconds"])

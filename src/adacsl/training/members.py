@@ -1,0 +1,119 @@
+"""What is trained: data, members (single nets with rows, a loss and perhaps a controller), settings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from adacsl.core.control import AdaptiveWeight
+from adacsl.core.costs import CostMatrix
+
+LANES = 32
+"""Batches of nets that train side by side are filled up to a multiple of this: no vector of a CPU or GPU is longer, so
+that a number's bits do not depend on what stands beside it."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """Everything the members learn from; ``x`` moves to the training device once and stays there."""
+
+    x: Tensor
+    y: Tensor
+    sample_weight: Tensor | None = None
+
+    def labels_on(self, device: torch.device) -> Data:
+        """Return the same with labels and weights on a device; ``x`` stays where it is."""
+        weight = None if self.sample_weight is None else self.sample_weight.to(device, torch.float32)
+        return Data(self.x, self.y.to(device, torch.float32), weight)
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """One net: which rows train it, which rows (never seen in training) adapt it, and its loss.
+
+    Parameters
+    ----------
+    train, validation : arrays of row numbers
+        Its own; what others have does not matter to it.
+    seed : int
+        Of its weights, batches and dropout.
+    fold : int
+        Its number among the nets of one cross-fit.
+    weight : float
+        Of the negatives in the loss (eq. 9), where no controller steers it.
+    controller : AdaptiveWeight, optional
+        Steers that weight; members of one cross-fit may share one, which then looks at the rows of all of them.
+    costs : CostMatrix, optional
+        Costs of each row, for the controller, where they differ.
+    every : int, optional
+        Adapt after so many batches instead of once per epoch.
+    gamma, offset : float
+        The focal loss's exponent; what is added to the logits in the loss.
+    loss : callable, optional
+        Another loss altogether: ``loss(logits, labels)``, element by element.
+    pools : pair of arrays, optional
+        Negatives and positives to draw from in equal numbers, anew in each epoch, instead of ``train``.
+    smote : bool
+        Fill up the rarer class of each batch of images with mixtures.
+    """
+
+    train: NDArray[np.int64]
+    validation: NDArray[np.int64]
+    seed: int = 0
+    fold: int = 0
+    weight: float = 1.0
+    controller: AdaptiveWeight | None = None
+    costs: CostMatrix | None = None
+    every: int | None = None
+    gamma: float = 0.0
+    offset: float = 0.0
+    loss: Callable[[Tensor, Tensor], Tensor] | None = None
+    pools: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+    smote: bool = False
+
+    @property
+    def negative_weight(self) -> float:
+        """Weight of the negatives in the loss, now."""
+        return self.weight if self.controller is None else self.controller.weight
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to train."""
+
+    epochs: int
+    batch_size: int
+    lr: float
+    weight_decay: float = 0.0
+    optimizer: str | Callable[..., torch.optim.Optimizer] = "adamw"
+    schedule: str = "cosine"
+    device: str = "auto"
+    precision: str | int = "auto"
+    verbose: bool = False
+    trainer: dict[str, Any] = field(default_factory=dict)
+    evaluation_batch_size: int = 8192
+    gradient_clip: float | None = 1.0
+
+
+def mix(*numbers: int) -> int:
+    """Return one seed made of several numbers."""
+    return int(np.random.SeedSequence(numbers).generate_state(1)[0])
+
+
+def batch_shape(sizes: Sequence[int], batch_size: int) -> tuple[int, int]:
+    """Return how many batches an epoch of these members has, and how many rows the batches are filled up to.
+
+    Examples
+    --------
+    >>> batch_shape([364, 365], 32)
+    (12, 32)
+    """
+    batches = math.ceil(max(sizes) / batch_size)
+    return batches, math.ceil(math.ceil(max(sizes) / batches) / LANES) * LANES

@@ -1,0 +1,189 @@
+"""Running the loop: devices, Lightning's trainer, checkpoints, interrupts; and predicting with what was trained."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import shutil
+import signal
+import warnings
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from adacsl.integrations.lightning import pl
+from adacsl.torch.tablenet import member_logits
+from adacsl.training.keepers import Keeper
+from adacsl.training.loop import MemberTraining
+from adacsl.training.members import Data, Member, Settings
+
+CHECKPOINT = "last.ckpt"
+
+
+def train(
+    net: nn.Module,
+    data: Data,
+    members: Sequence[Member],
+    keepers: Sequence[Keeper],
+    settings: Settings,
+    *,
+    prepare: nn.Module | None = None,
+    resume: Path | None = None,
+) -> None:
+    """Train the members of one net; what is worth keeping is with the keepers afterwards.
+
+    From the last checkpoint in ``resume``, if there is one; the caller's random numbers are left alone.
+    """
+    module = MemberTraining(net, data, members, keepers, settings, prepare)
+    with quiet(settings.verbose), torch.random.fork_rng(devices=_cuda_devices()), _tuned_convolutions(prepare):
+        trainer = _make_trainer(settings, resume)
+        path = None if resume is None else _last_checkpoint(resume)
+        with _plain_interrupt():
+            trainer.fit(module, ckpt_path=path, weights_only=True if path else None)
+    if any(keeper.held.best < 0 for keeper in keepers):
+        raise RuntimeError(
+            f"training ended ({trainer.state.status.value}) without a measured epoch in this process: use at least one "
+            "epoch, and strategies that run the script in every process ('ddp', not 'ddp_spawn' or 'ddp_notebook')"
+        )
+    for keeper in keepers:
+        if keeper.weights is not None:
+            keeper.weights = {name: value.cpu() for name, value in keeper.weights.items()}
+
+
+def predict_logits(
+    net: nn.Module, x: Tensor, *, device: torch.device, batch_size: int, prepare: nn.Module | None = None
+) -> Tensor:
+    """Return logits, rows x members, averaged over heads, in batches."""
+    net = net.to(device).eval()
+    prepare = None if prepare is None else prepare.to(device).eval()
+    out = []
+    with torch.inference_mode():
+        for start in range(0, len(x), batch_size):
+            part = x[start : start + batch_size].to(device)
+            out.append(member_logits(net, part if prepare is None else prepare(part)).float().mean(2).cpu())
+    net.to("cpu")
+    return torch.cat(out)
+
+
+def choose_device(device: str, *, warn: bool = True) -> str:
+    """Return 'cpu', 'cuda', 'cuda:1' or 'mps'; a wish that cannot be met falls back to the CPU with one line."""
+    count, mps = torch.cuda.device_count() if torch.cuda.is_available() else 0, torch.backends.mps.is_available()
+    if device == "auto":
+        return "cuda" if count else "mps" if mps else "cpu"
+    kind, _, number = str(device).partition(":")
+    if kind not in ("cpu", "cuda", "mps") or not (number.isdigit() or number == ""):
+        raise ValueError(f"device must be 'auto', 'cpu', 'cuda', 'cuda:1' or 'mps', got {device!r}")
+    if kind == "cpu" or (kind == "mps" and mps) or (kind == "cuda" and int(number or 0) < count):
+        return "cpu" if kind == "cpu" else device
+    if warn:
+        there = "no such device" if count else "no GPU"
+        warnings.warn(f"device={device!r} asked for, but {there} is available: using the CPU", stacklevel=4)
+    return "cpu"
+
+
+class KeepLast(pl.callbacks.Checkpoint):
+    """Keeps the state after each epoch, and only the last one: a process killed while writing leaves the one before."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Write beside the checkpoint, then put it in its place."""
+        draft, path = self.folder / f"draft-{CHECKPOINT}", self.folder / CHECKPOINT
+        trainer.save_checkpoint(draft)
+        if trainer.is_global_zero:
+            if path.is_dir():  # sharded strategies write folders
+                shutil.rmtree(path)
+            draft.replace(path)
+        trainer.strategy.barrier()
+
+
+def _make_trainer(settings: Settings, resume: Path | None) -> pl.Trainer:
+    device = choose_device(settings.device)
+    accelerator = settings.trainer.get("accelerator", device.split(":")[0])
+    precision = settings.precision
+    if precision == "auto":
+        precision = "bf16-mixed" if accelerator in ("cuda", "gpu") else "32-true"
+    callbacks = list(settings.trainer.get("callbacks") or [])
+    keeping = resume is not None or any(isinstance(callback, pl.callbacks.Checkpoint) for callback in callbacks)
+    options: dict[str, Any] = {
+        "max_epochs": settings.epochs,
+        "accelerator": accelerator,
+        "devices": [int(device.split(":")[1])] if ":" in device else 1,
+        "precision": precision,
+        "logger": False,
+        "enable_checkpointing": keeping,
+        "enable_progress_bar": settings.verbose,
+        "enable_model_summary": False,
+        "num_sanity_val_steps": 0,
+        "use_distributed_sampler": False,
+        "log_every_n_steps": 1000,
+    }
+    if resume is not None:
+        callbacks.append(KeepLast(resume))
+    return pl.Trainer(**(options | settings.trainer | {"callbacks": callbacks}))
+
+
+def _last_checkpoint(folder: Path) -> str | None:
+    """Return the checkpoint to go on from, if there is one, after looking at every byte of it."""
+    path = folder / CHECKPOINT
+    if not path.exists():
+        return None
+    if path.is_dir():
+        return str(path)
+    try:
+        with zipfile.ZipFile(path) as archive:  # torch writes zip archives with checksums, but does not read those
+            damaged = archive.testzip()
+    except (OSError, zipfile.BadZipFile) as error:
+        damaged = str(error)
+    if damaged is not None:
+        raise ValueError(f"the checkpoint {path} is damaged ({damaged}): delete its folder, and training starts anew")
+    return str(path)
+
+
+def _cuda_devices() -> list[int]:
+    return list(range(torch.cuda.device_count())) if torch.cuda.is_available() else []
+
+
+@contextlib.contextmanager
+def _tuned_convolutions(prepare: nn.Module | None) -> Iterator[None]:
+    """Let a GPU try which convolution of images is fastest: all batches are of (nearly) the same shape."""
+    before = torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark = before or prepare is not None
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.benchmark = before
+
+
+@contextlib.contextmanager
+def _plain_interrupt() -> Iterator[None]:
+    """Turn Lightning's sys.exit(1) upon Ctrl-C, after which Ctrl-C would be ignored, back into KeyboardInterrupt."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    except SystemExit as error:
+        if not isinstance(error.__context__, KeyboardInterrupt):
+            raise
+        signal.signal(signal.SIGINT, handler)
+        raise KeyboardInterrupt from None
+
+
+@contextlib.contextmanager
+def quiet(verbose: bool) -> Iterator[None]:
+    """Keep Lightning's advice (about workers we do not have, loggers we do not need) off the user's screen."""
+    names = ("lightning.pytorch", "pytorch_lightning", "lightning.fabric", "lightning_fabric")
+    levels = {name: logging.getLogger(name).level for name in names}
+    for name in names:
+        logging.getLogger(name).setLevel(logging.WARNING if verbose else logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=r"(lightning|pytorch_lightning|lightning_fabric)\..*")
+        try:
+            yield
+        finally:
+            for name, level in levels.items():
+                logging.getLogger(name).setLevel(level)

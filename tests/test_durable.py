@@ -1,0 +1,113 @@
+"""Files that are there as a whole or not at all."""
+
+import errno
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from adacsl.durable import check_file, check_folder, draft_of, place_file, replace_file
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_draft_takes_the_name_at_the_end(tmp_path):
+    path = tmp_path / "numbers.txt"
+    path.write_text("old")
+    with draft_of(path) as draft:
+        draft.write_text("new")
+        assert draft.parent == tmp_path
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+    assert names(tmp_path) == ["numbers.txt"]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_a_draft_is_gone_if_anything_goes_wrong(tmp_path, error):
+    path = tmp_path / "numbers.txt"
+    path.write_text("old")
+
+    def fail():
+        with draft_of(path) as draft:
+            draft.write_text("half")
+            raise error
+
+    with pytest.raises(error):
+        fail()
+    assert path.read_text() == "old"
+    assert names(tmp_path) == ["numbers.txt"]
+
+
+def test_files_are_replaced_or_placed(tmp_path):
+    path = tmp_path / "new" / "file"
+    assert place_file(path, b"first")
+    assert not place_file(path, b"second")
+    assert path.read_bytes() == b"first"
+    replace_file(path, b"third")
+    assert path.read_bytes() == b"third"
+    assert names(path.parent) == ["file"]
+
+
+@pytest.mark.parametrize("code", [errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS])
+def test_file_systems_without_hard_links(tmp_path, monkeypatch, code):
+    def refuse(*_):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "link", refuse)
+    assert place_file(tmp_path / "file", b"first")
+    assert not place_file(tmp_path / "file", b"second")
+    assert (tmp_path / "file").read_bytes() == b"first"
+    assert names(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("write", [replace_file, place_file])
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+def test_what_the_disk_refuses_leaves_nothing(tmp_path, monkeypatch, write, call):
+    def refuse(*_):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(*((os, "fsync") if call == "fsync" else (os, "link")), refuse)
+    monkeypatch.setattr(Path, "replace", refuse)
+    with pytest.raises(OSError, match="Input/output error"):
+        write(tmp_path / "file", b"content")
+    assert names(tmp_path) == []
+
+
+def test_full_disk_leaves_nothing_half_written(tmp_path):
+    """A real limit of the system, in a process of its own."""
+    script = textwrap.dedent("""
+        import resource, sys
+        from pathlib import Path
+        from adacsl.durable import replace_file
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+        try:
+            replace_file(Path(sys.argv[1]), b"x" * 100_000)
+        except OSError as error:
+            print(type(error).__name__)
+    """)
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "r.html")], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "OSError"
+    assert names(tmp_path) == []
+
+
+def test_places_are_checked_before_any_work(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    check_file(tmp_path / "file")
+    check_folder(tmp_path / "new" / "folder", "give a folder")
+    with pytest.raises(NotADirectoryError, match=r"file is a file: give a folder"):
+        check_folder(tmp_path / "file" / "folder", "give a folder")
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*new to write x to: make it first"):
+        check_file(tmp_path / "new" / "x")
+    with pytest.raises(IsADirectoryError, match="is a folder: give the name of a file"):
+        check_file(tmp_path)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    for check in (lambda: check_file(tmp_path / "x"), lambda: check_folder(tmp_path / "x", "")):
+        with pytest.raises(PermissionError, match=r"no permission to write to .*: choose another place"):
+            check()
