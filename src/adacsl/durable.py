@@ -127,18 +127,6 @@ def write_file(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def replace_file(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all: a new one is completed beside the old one, then renamed."""
-    draft = path.parent / f".{uuid.uuid4().hex}.draft"
-    try:
-        write_file(draft, content)
-        draft.replace(path)
-    finally:
-        with contextlib.suppress(OSError):
-            draft.unlink()
-    sync_folder(path.parent)
-
-
 def sync_folder(folder: Path) -> None:
     """Make new names in a folder last through a power cut, where the system can."""
     with contextlib.suppress(OSError):
