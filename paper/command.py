@@ -1,42 +1,42 @@
-"""``adacsl reproduce``: the paper's tables and figures from raw data."""
+"""``python -m paper``: the paper's tables and figures from raw data, and the pages made from them."""
 
 from __future__ import annotations
 
+import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any
 
-from cyclopts import Parameter
-
-from adacsl.cli.drafts import check_writable
-from adacsl.cli.options import split_words
-from adacsl.cli.screen import PLAIN, Answer, Screen, stoppable
+from adacsl import __version__
 from adacsl.extras import requires
 
-if TYPE_CHECKING:
-    from adacsl.experiments.reproduce import Reproduced, Wishes
+with requires("cli"):
+    from cyclopts import App, Parameter
 
-Several = Annotated[tuple[str, ...], Parameter(negative=(), consume_multiple=True)]
+    from adacsl.cli.app import run_app
+from adacsl.cli.drafts import check_writable
+from adacsl.cli.screen import PLAIN, Answer, Screen, stoppable
+from paper.planning import estimate, plan_lines
+from paper.publish import PAGES, publish_pages
+from paper.report import write_report
+from paper.running import Reproduced, prepare
+from paper.running import reproduce as run
+from paper.wishes import Wishes
+
+NAME = "python -m paper"
+EXAMPLES = (
+    f"{NAME} table2 --quick",
+    f"{NAME} all --data data/ --seeds 5 --device cuda --workers 10",
+    f"{NAME} table2 --data data/ --datasets ham10k --profile paper",
+    f"{NAME} publish",
+)
 
 
-def reproduce(  # noqa: PLR0913  a command lists its options
-    what: Literal["table1", "table2", "figure1", "ablations", "all"],
+def reproduce(
+    wishes: Annotated[Wishes, Parameter(name="*")],
     *,
-    data: Path | None = None,
-    datasets: Several = (),
-    profile: Literal["paper", "modern", "four-views", "enlarged", "both"] = "both",
-    splits: Literal["random", "group", "both"] = "both",
-    methods: Several = (),
-    seeds: int = 5,
-    weights: Path | None = None,
-    device: str = "auto",
-    workers: int | None = None,
-    out: Path | None = None,
-    export: Path | None = None,
-    skip_done: Annotated[tuple[Path, ...], Parameter(negative=(), consume_multiple=True)] = (),
-    quick: Annotated[bool, Parameter(negative=())] = False,
-    plan: Annotated[bool, Parameter(negative=())] = False,
-    time_limit: float | None = None,
+    plan: bool = False,
     screen: Screen = PLAIN,
 ) -> Answer:
     """Run the paper's experiments and set the results beside its figures.
@@ -46,72 +46,67 @@ def reproduce(  # noqa: PLR0913  a command lists its options
 
     Parameters
     ----------
-    what
-        A table or figure of the paper, ablations of AdaCSL, or all of them.
-    data
-        Folder of the paper's data, as distributed or as compact files; default: the folder that ADACSL_DATA names.
-    datasets
-        Some of ham10k, idc, rffd, pvd; default: all that are in the folder.
-    profile
-        paper: as published. modern: stronger training and baselines, cross-fitting. four-views: as modern, and every
-        score is the mean over the picture's four flips. enlarged: as four-views, with pictures of 128 x 128. both:
-        paper and modern.
-    splits
-        random: pictures one by one, as in the paper. group: pictures of one lesion or leaf together (profile modern).
-    methods
-        Some methods only, with commas between them.
-    seeds
-        How many random splits.
-    weights
-        ImageNet weights of ResNet-18; default: resnet18_imagenet_fp16.safetensors in the data folder.
-    device
-        Where nets train: auto, cpu, cuda, cuda:1 or mps.
-    workers
-        How many nets at once; on a large GPU several share it well.
-    out
-        Folder for everything; default: runs/paper (with --quick: runs/paper-quick).
-    export
-        Folder for the CSV files, if not --out.
-    skip_done
-        CSV files of earlier runs, or folders with them: taken over, not run again.
-    quick
-        A hundred pictures (made-up ones where there are no data) and two epochs: does it all work?
     plan
         Only say how many nets that is.
-    time_limit
-        End after so many seconds; what is finished is kept.
     """
-    with requires("compare"):
-        from adacsl.experiments import reproduce as experiments  # noqa: PLC0415  torch
-    both = experiments.both
-    wishes = experiments.Wishes(
-        parts=experiments.parts_of(what), data=data, datasets=tuple(split_words(datasets)),
-        profiles=both(profile, ("paper", "modern")), splits=both(splits, ("random", "group")),
-        methods=tuple(split_words(methods)), seeds=seeds, weights=weights, device=device, workers=workers, out=out,
-        export=export, skip_done=skip_done, quick=quick, time_limit=time_limit,
-    )  # fmt: skip
     if plan:
-        estimates = experiments.estimate(experiments.prepare(wishes)[0])
-        return Answer(
-            {"plan": [estimate._asdict() for estimate in estimates]}, tuple(experiments.plan_lines(estimates))
-        )
+        estimates = estimate(prepare(wishes)[0])
+        return Answer({"plan": [each._asdict() for each in estimates]}, tuple(plan_lines(estimates)))
     for folder in (wishes.folder, wishes.results):
         check_writable(next(place for place in (folder, *folder.absolute().parents) if place.exists()))
     with stoppable(f"what is finished is kept in {wishes.folder}; the same command goes on from there"):
         found = _run(wishes, quiet=screen.quiet)
-        from adacsl.experiments.paper_report import write_report  # noqa: PLC0415
-
         pages = write_report(wishes.results, wishes.folder)
     return _answer(found, pages)
 
 
+def publish(folder: Path = PAGES, *, screen: Screen = PLAIN) -> Answer:
+    """Make the documentation's page of results, and its pictures, from the CSV files beside it.
+
+    Parameters
+    ----------
+    folder
+        Holds the page, and the CSV files below results/; default: docs/paper.
+    """
+    made = publish_pages(folder)
+    return Answer({"files": made}, tuple(map(str, made)))
+
+
+def build() -> App:
+    """Return the application."""
+    app = App(
+        name=NAME,
+        version=__version__,
+        default_parameter=Parameter(negative=(), consume_multiple=True, show_default=False),
+        help_format="markdown",
+        help_epilogue="Examples:\n\n" + "\n".join(f"    {line}" for line in EXAMPLES),
+    )
+    app.default(reproduce)
+    app.command(publish, help_epilogue="")
+    return app
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code; every error becomes one line on stderr."""
+    return run_app(build(), arguments)
+
+
+def command_line(*words: str) -> str:
+    """Return a command as it can be shown to others: of absolute paths only the last part.
+
+    Examples
+    --------
+    >>> command_line("python", "-m", "paper", "all", "--data", "/home/me/my data")
+    "python -m paper all --data 'my data'"
+    """
+    return shlex.join(Path(word).name if Path(word).is_absolute() else word for word in words)
+
+
 def _run(wishes: Wishes, *, quiet: bool) -> Reproduced:
-    from adacsl.experiments.progress import Progress  # noqa: PLC0415
-    from adacsl.experiments.reproduce import command_line  # noqa: PLC0415
-    from adacsl.experiments.reproduce import reproduce as run  # noqa: PLC0415
+    from adacsl.experiments.progress import Progress  # noqa: PLC0415  a help text needs none
 
     with Progress(1, quiet=quiet) as bar:
-        return run(wishes, tell=bar, command=command_line("adacsl", *sys.argv[1:]))
+        return run(wishes, tell=bar, command=command_line(*NAME.split(), *sys.argv[1:]))
 
 
 def _answer(found: Reproduced, pages: list[Path]) -> Answer:
@@ -129,4 +124,4 @@ def _answer(found: Reproduced, pages: list[Path]) -> Answer:
     return Answer(document, (*shown, "", *map(str, files)), code=1 if found.failed else 0)
 
 
-__all__ = ["reproduce"]
+__all__ = ["build", "command_line", "main", "publish", "reproduce"]

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from adacsl.datasets.task import Task
-from adacsl.estimators.training import choose_device
+from adacsl.datasets import Task
 from adacsl.extras import requires
 from adacsl.torch.resnet import Normalise, resnet18
+from paper.engine import choose_device
 
 with requires("compare"):
     import pandas as pd

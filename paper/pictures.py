@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from adacsl.experiments.paper_figures import TITLES, normalized
-from adacsl.experiments.profiles import PROFILES
-from adacsl.experiments.sheets import Row
 from adacsl.extras import requires
+from paper.figures import TITLES, normalized
+from paper.methods import PROFILES
+from paper.sheets import Row
 
 with requires("compare"):
     import pandas as pd

@@ -8,15 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.control import AdaptiveWeight
-from adacsl.core.costs import CostMatrix
-from adacsl.core.partitions import EqualWidth
-from adacsl.datasets.task import Task
-from adacsl.estimators.training import choose_device
-from adacsl.experiments.nets import resize
+from adacsl import AdaptiveWeight, CostMatrix, EqualWidth
+from adacsl.datasets import Task
 from adacsl.extras import requires
 from adacsl.torch.functional import weighted_cross_entropy
 from adacsl.torch.resnet import load_backbone, named_network, normalise
+from paper.engine import choose_device, resize
 
 with requires("compare"):
     import torch

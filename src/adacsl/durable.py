@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,18 @@ def write_file(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all, in the place of what was there; its folder is made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.parent / f".{uuid.uuid4().hex}.draft"
+    try:
+        write_file(draft, content)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:

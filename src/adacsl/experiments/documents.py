@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl import __version__
-from adacsl.durable import decode, encode, sync_folder, write_file
+from adacsl.durable import decode, encode, replace_file, sync_folder, write_file
 
 SCHEMA_VERSION = 1
 TAIL = re.compile(rb'"sha256": "([0-9a-f]{64})"\n}\n')
@@ -135,20 +135,18 @@ def put(path: Path, content: bytes, *, replace: bool) -> bool:
     """
     draft = path.parent / f".{uuid.uuid4().hex}.draft"
     with as_store_error(path):
+        if replace:
+            replace_file(path, content)
+            return True
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             write_file(draft, content)
-            placed = _replace(draft, path) if replace else _place(draft, path)
+            placed = _place(draft, path)
         finally:
             with contextlib.suppress(OSError):
                 draft.unlink()
         sync_folder(path.parent)
     return placed
-
-
-def _replace(draft: Path, path: Path) -> bool:
-    draft.replace(path)
-    return True
 
 
 def _place(draft: Path, path: Path) -> bool:
