@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
-from adacsl.experiments.statistics import pairwise, summarise
-from adacsl.extras import requires
-from paper.sheets import Row
+import pandas as pd
 
-with requires("compare"):
-    import pandas as pd
+from adacsl.experiments.statistics import pairwise, summarise
+from paper.sheets import Row
 
 TEST, REST = 0.20, 0.80
 """Shares of the rows that are tested on and that are not: what the corrected intervals need."""

@@ -8,13 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+from cyclopts import App, Parameter
+
 from adacsl import __version__
-from adacsl.extras import requires
-
-with requires("cli"):
-    from cyclopts import App, Parameter
-
-    from adacsl.cli.app import run_app
+from adacsl.cli.app import run_app
 from adacsl.cli.drafts import check_writable
 from adacsl.cli.screen import PLAIN, Answer, Screen, stoppable
 from paper.planning import estimate, plan_lines

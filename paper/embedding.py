@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
+import torch
+from torch.nn import functional as F
 
 from adacsl.datasets import Task
-from adacsl.extras import requires
 from adacsl.torch.resnet import Normalise, resnet18
 from paper.engine import choose_device
-
-with requires("compare"):
-    import pandas as pd
-    import torch
-    from torch.nn import functional as F
 
 BATCH = 256
 SIDE = 128

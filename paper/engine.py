@@ -91,6 +91,7 @@ __all__ = [
     "Ended",
     "Event",
     "Job",
+    "RunInterrupted",
     "Tell",
     "about_now",
     "choose_device",

@@ -6,15 +6,14 @@ With ``engine.py`` the only module here that knows how adacsl writes a method do
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple
+
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 
 from adacsl import RECIPES, EqualWidth, Quantile, Recipe, Whole
 from adacsl.experiments.protocol import Protocol
-from adacsl.extras import requires
-
-with requires("compare"):
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import GridSearchCV
 
 SECONDS_PER_EPOCH = 1.5 / 15
 """Of an H200 for one epoch of ResNet-18 over 10,000 pictures of 64 x 64, twelve nets side by side: 15 take 1.5 s."""
@@ -215,6 +214,11 @@ def quick_protocol(protocol: Protocol) -> Protocol:
     return replace(protocol, epochs=2, batch_size=32, image_size=16, weights=None)
 
 
+def protocol_identity(protocol: Protocol) -> dict[str, Any]:
+    """Return what results depend on; weights are the same wherever they lie."""
+    return protocol.identity() | {"weights": None if protocol.weights is None else Path(protocol.weights).name}
+
+
 def net_seconds(protocol: Protocol, rows: int) -> float:
     """Return how long an H200 with twelve nets side by side takes for one of them."""
     pixels = ((protocol.image_size or 64) / 64) ** 2
@@ -236,6 +240,7 @@ __all__ = [
     "Recipe",
     "all_recipes",
     "net_seconds",
+    "protocol_identity",
     "quick_protocol",
     "quick_recipe",
     "validation_recipes",

@@ -16,7 +16,7 @@ from adacsl.datasets.builtin import data_folder
 from adacsl.durable import replace_file
 from paper.embedding import as_features
 from paper.engine import CellResult, Ended, Tell, about_now, run_jobs
-from paper.methods import CHOICES
+from paper.methods import CHOICES, protocol_identity
 from paper.planning import FEATURES, FIGURE_METHOD, Planned, Setting, key_of, plan, settings_of
 from paper.sheets import EPOCH_COLUMNS, KEY, SHEET_KEYS, SHEETS, Row, Sheet, read_results, read_rows
 from paper.sources import MADE_UP, WOLF_DOG, Source, find_source, find_weights, present_sources, quick_task
@@ -158,15 +158,15 @@ def _run_cells(
 ) -> Ended:
     if not planned.jobs:
         return Ended((), stopped=False)
-    ready = _with_features(planned, tasks, wishes.device)
+    ready = with_features(planned, tasks, wishes.device)
     left = None if wishes.time_limit is None else wishes.time_limit - (time.monotonic() - begin)
     return run_jobs(
-        planned.jobs, ready, wishes.folder / "store", _identity(planned, quick=wishes.quick), workers=wishes.workers,
+        planned.jobs, ready, wishes.folder / "store", identity_of(planned, quick=wishes.quick), workers=wishes.workers,
         seconds=left, take=lambda result: _export(result, planned, sheets), tell=tell,
     )  # fmt: skip
 
 
-def _with_features(planned: Planned, tasks: Mapping[str, Task], device: str) -> dict[str, Task]:
+def with_features(planned: Planned, tasks: Mapping[str, Task], device: str) -> dict[str, Task]:
     """Return the tasks of all settings, with the features that some of them need computed."""
     found = dict(planned.tasks)
     wanted = {setting.data: setting for setting, _ in planned.places.values() if setting.tag == FEATURES}
@@ -191,15 +191,13 @@ def _export(result: CellResult, planned: Planned, sheets: Mapping[str, Sheet]) -
             sheets["figure1"].add(row)
 
 
-def _identity(planned: Planned, *, quick: bool) -> dict[str, Any]:
-    """Return what results depend on: each setting's data and protocol. Weights are the same wherever they lie."""
-    protocols = {setting.data: setting.protocol for setting, _ in planned.places.values()}
+def identity_of(planned: Planned, *, quick: bool) -> dict[str, Any]:
+    """Return what results depend on: each setting's data and protocol."""
     about = {}
-    for name, protocol in protocols.items():
-        conditions = protocol.identity()
-        conditions["weights"] = None if protocol.weights is None else Path(protocol.weights).name
-        task = planned.tasks[name]
-        about[name] = {"digest": task.digest, "rows": len(task.y), "protocol": conditions}
+    for setting in {setting.data: setting for setting, _ in planned.places.values()}.values():
+        task = planned.tasks[setting.data]
+        conditions = protocol_identity(setting.protocol)
+        about[setting.data] = {"digest": task.digest, "rows": len(task.y), "protocol": conditions}
     return {"data": about, "quick": quick}
 
 
@@ -236,4 +234,14 @@ def _earlier_calls(wishes: Wishes) -> list[dict[str, Any]]:
     return calls
 
 
-__all__ = ["Reproduced", "chosen_rows", "epochs_of", "prepare", "reproduce", "row_of"]
+__all__ = [
+    "ABOUT",
+    "Reproduced",
+    "chosen_rows",
+    "epochs_of",
+    "identity_of",
+    "prepare",
+    "reproduce",
+    "row_of",
+    "with_features",
+]

@@ -6,18 +6,15 @@ import copy
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from adacsl import AdaptiveWeight, CostMatrix, EqualWidth
 from adacsl.datasets import Task
-from adacsl.extras import requires
-from adacsl.torch.functional import weighted_cross_entropy
+from adacsl.torch import weighted_cross_entropy
 from adacsl.torch.resnet import load_backbone, named_network, normalise
 from paper.engine import choose_device, resize
-
-with requires("compare"):
-    import torch
-    from torch import Tensor, nn
 
 COSTS = CostMatrix(fp=2, fn=2)
 BINS = EqualWidth(10)
@@ -97,7 +94,7 @@ def two_epochs(
             after[branch] = [_probabilities(own, x) for x, _ in parts]
     labels = [task.y[part] for part in rows]
     about = {"dataset": task.name, "seed": seed, "lambda": step.lambda_}
-    return [about | row for row in _measured(before, after, labels)]
+    return [about | row for row in measured(before, after, labels)]
 
 
 def _part(task: Task, rows: NDArray[np.int64], size: int, device: torch.device) -> tuple[Tensor, Tensor]:
@@ -124,7 +121,7 @@ def _probabilities(net: nn.Module, x: Tensor) -> NDArray[np.float64]:
     return torch.cat(parts).cpu().numpy()
 
 
-def _measured(
+def measured(
     before: list[NDArray[np.float64]],
     after: dict[str, list[NDArray[np.float64]]],
     labels: list[NDArray[np.int64]],
@@ -156,4 +153,4 @@ def _quality(
     return {f"{part}_{name}_{when}": values[name] for name in wanted}
 
 
-__all__ = ["COLUMNS", "PER_CLASS", "balanced_halves", "two_epochs"]
+__all__ = ["COLUMNS", "PER_CLASS", "balanced_halves", "measured", "two_epochs"]

@@ -8,18 +8,15 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 
-from adacsl.extras import requires
 from paper.claims import VIEW, Claim, against, claims, mean_over_k, summary
 from paper.figures import DATASETS, TABLE_1, TITLES, normalized
 from paper.methods import ABLATIONS, PROFILES, VALIDATION_SHARES, validation_recipes
 from paper.pictures import FEW
 from paper.sheets import Row
 from paper.subgroups import PER_CLASS
-
-with requires("compare"):
-    import pandas as pd
 
 NOT_RUN = "not run yet"
 

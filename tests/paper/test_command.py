@@ -135,3 +135,11 @@ def test_as_a_user_starts_it():
     assert moved.stderr == (
         "error: the paper's experiments have moved: run python -m paper table2 --quick in a checkout of adacsl\n"
     )
+
+
+def test_a_missing_package_is_one_line():
+    code = "import sys, runpy; sys.modules['cyclopts'] = None; runpy.run_module('paper', run_name='__main__')"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=ROOT)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: python -m paper needs 'cyclopts': run  pip install -e '.[cli]'\n"

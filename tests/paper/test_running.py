@@ -15,15 +15,13 @@ from torch.nn import functional as F
 
 from adacsl import CostMatrix
 from adacsl.datasets import DataError, Task
-from adacsl.experiments.cells import CellResult
 from adacsl.experiments.documents import StoreError
-from adacsl.experiments.jobs import run_work
-from adacsl.experiments.protocol import Protocol, make_split
-from adacsl.experiments.runner import RunInterrupted
+from adacsl.experiments.protocol import make_split
 from adacsl.torch.resnet import normalise, resnet18
 from paper import embedding, engine, planning, running
 from paper.embedding import as_features
-from paper.methods import CHOICES, MODERN_RECIPES, PAPER_RECIPES, PROFILES
+from paper.engine import CellResult, RunInterrupted
+from paper.methods import CHOICES, MODERN_RECIPES, PAPER_RECIPES, PROFILES, Protocol
 from paper.planning import estimate, plan, settings_of
 from paper.running import chosen_rows, prepare, reproduce
 from paper.sheets import COLUMNS, Sheet, read_results, read_rows
@@ -204,7 +202,7 @@ def test_methods_for_tables_get_features_on_the_same_splits(weights):
     assert [setting.split for setting in of_features] == ["random", "group"]
     assert {recipe.name for setting in of_features for recipe in setting.recipes} == {"gbm-bayes", "linear-bayes"}
     assert sum(e.nets for e in estimate(planned)) == 2 * 3  # AdaCSL for each k and split
-    ready = running._with_features(planned, tasks, "cpu")
+    ready = running.with_features(planned, tasks, "cpu")
     for setting in of_features:
         plain = setting.data.removesuffix(".features")
         assert ready[setting.data].X.shape == (120, 512)
@@ -212,7 +210,7 @@ def test_methods_for_tables_get_features_on_the_same_splits(weights):
         tests = [make_split(ready[name], setting.protocol, 0).test.tolist() for name in (setting.data, plain)]
         assert tests[0] == tests[1]
     job = next(job for job in planned.jobs if job.cells[0].recipe == "gbm-bayes")
-    rows = [running.row_of(one, *planned.places[one.cell]) for one in run_work(ready, job.payload, job.cells)]
+    rows = [running.row_of(one, *planned.places[one.cell]) for one in engine.run_work(ready, job.payload, job.cells)]
     assert [row["k"] for row in rows] == [1, 3, 5]
     assert {(row["method"], row["epoch"]) for row in rows} == {("gbm-bayes", "")}
     assert all(0 <= row["normalized_cost"] <= 2.5 for row in rows)
@@ -450,7 +448,7 @@ def test_other_settings_need_another_folder(tmp_path, without_training):
     planned, _ = prepare(QUICK)
     (first, *_), *_ = planned.places.values()
     assert first.protocol.epochs == 2
-    other = running._identity(planned, quick=False)
+    other = running.identity_of(planned, quick=False)
     with pytest.raises(StoreError, match="other data or settings"):
         engine.Store.open(tmp_path / "store", other)
 

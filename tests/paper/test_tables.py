@@ -269,7 +269,7 @@ def test_splits_by_group_have_a_picture_of_their_own_without_the_papers_line(tmp
 @pytest.mark.parametrize(("means", "scale"), [([0.3, 0.5, 3.0], "log"), ([0.0, 0.4, 0.5], "linear"), ([0.0], "linear")])
 def test_costs_that_differ_by_large_factors_are_drawn_on_a_logarithmic_axis(means, scale):
     axes = pytest.importorskip("matplotlib.figure").Figure().add_subplot()
-    pictures._scale(axes, pd.Series(means))
+    pictures.scale_costs(axes, pd.Series(means))
     assert axes.get_xscale() == scale
     assert axes.get_xlim()[0] == pytest.approx(0.1 if scale == "log" else 0.0)
 
@@ -317,7 +317,7 @@ def test_subgroups_are_measured_as_in_the_paper():
     before = [rng.random(50), rng.random(40)]
     after = {"without": [rng.random(50), rng.random(40)], "with": [rng.random(50), rng.random(40)]}
     labels = [rng.integers(0, 2, 50), rng.integers(0, 2, 40)]
-    rows = subgroups._measured(before, after, labels)
+    rows = subgroups.measured(before, after, labels)
     assert sum(row["size"] for row in rows) == 40
     for row in rows:
         inside = (before[1] >= (row["bin"] - 1) / 10) & (before[1] < row["bin"] / 10)
