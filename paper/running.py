@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from adacsl.datasets import DataError, Task
-from adacsl.datasets.builtin import data_folder
+from adacsl.datasets import DataError, Task, data_folder
 from adacsl.durable import replace_file
 from paper.embedding import as_features
 from paper.engine import CellResult, Ended, Tell, about_now, run_jobs

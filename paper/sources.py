@@ -10,8 +10,7 @@ import numpy as np
 
 from adacsl import CostMatrix
 from adacsl.datasets import DATASETS as ARCHIVES
-from adacsl.datasets import DataError, Task, load_dataset
-from adacsl.datasets.builtin import data_folder
+from adacsl.datasets import DataError, Task, data_folder, load_dataset
 from adacsl.datasets.errors import did_you_mean, listed
 from paper.folders import PAPER
 
