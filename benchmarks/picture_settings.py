@@ -2,8 +2,8 @@
 
 On splits that the paper's experiments do not use.
 
-    python benchmarks/picture_settings.py --data pv-d --device cuda --workers 12 --csv settings.csv
-    python benchmarks/picture_settings.py --rows 120 --epochs 1 --splits 10 --device cpu --workers 1    # does it run?
+    PYTHONPATH=. python benchmarks/picture_settings.py --data pv-d --device cuda --workers 12 --csv settings.csv
+    PYTHONPATH=. python benchmarks/picture_settings.py --rows 120 --epochs 1 --splits 10 --device cpu    # does it run?
 """
 
 from __future__ import annotations
@@ -17,14 +17,10 @@ from typing import Any
 import pandas as pd
 from harness import write_csv
 
-from adacsl.experiments.deciding import mean_ratio
-from adacsl.experiments.jobs import plan_jobs, run_work
-from adacsl.experiments.paper_figures import FACTORS
-from adacsl.experiments.pools import Job
-from adacsl.experiments.profiles import MODERN_RECIPES, PROFILES, find_source, find_weights, quick_task
-from adacsl.experiments.protocol import Protocol
-from adacsl.experiments.runner import run
-from adacsl.experiments.store import Store
+from paper.engine import CellResult, Job, jobs_of, run_jobs
+from paper.figures import FACTORS
+from paper.methods import MODERN_RECIPES, PROFILES, Protocol
+from paper.sources import find_source, find_weights, quick_task
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "flipped": {"rotate": False},
@@ -42,25 +38,28 @@ def main() -> None:
     options = parse()
     source = find_source(options.data)
     task = source.load(None) if options.rows is None else quick_task(source, None, rows=options.rows)
-    protocol = PROFILES["modern"].for_source(source, weights=find_weights(None, None), device=options.device)
+    protocol = PROFILES["modern"].conditions(
+        upright=source.upright, weights=find_weights(None, None), device=options.device
+    )
     if options.epochs is not None:
         protocol = replace(protocol, epochs=options.epochs)
     settings = {name: replace(protocol, **SETTINGS[name]) for name in options.settings}
     tasks = {name: replace(task, name=f"setting-{number}", groups=None) for number, name in enumerate(settings)}
-    factors = {float(f"{mean_ratio(task.costs) * k:.6g}"): k for k in FACTORS}
-    methods = {method.name: method for method in MODERN_RECIPES if method.name in options.methods}
-
-    def jobs_of(name: str, split: int) -> list[Job]:
-        own = tasks[name].name
-        return plan_jobs([tasks[name]], {own: methods}, {own: list(factors)}, [split], settings[name])
-
-    jobs = [job for split in options.splits for name in settings for job in jobs_of(name, split)]
-    rows = run_all(jobs, {t.name: t for t in tasks.values()}, settings, options.workers)
+    factors = {float(f"{task.costs.averaged().ratio * k:.6g}"): k for k in FACTORS}
+    recipes = [recipe for recipe in MODERN_RECIPES if recipe.name in options.methods]
+    jobs = [
+        job
+        for split in options.splits
+        for name, protocol in settings.items()
+        for job in jobs_of(tasks[name], recipes, list(factors), split, protocol)
+    ]
+    results = run_all(jobs, {t.name: t for t in tasks.values()}, settings, options.workers)
     names = {t.name: name for name, t in tasks.items()}
     table = [
-        {"data": source.name, "setting": names[cell.data], "method": cell.method, "k": factors[cell.ratio],
-         "split": cell.seed, "out_of_fold_cost": round(metrics["validation_cost"], 5), "seconds": round(seconds, 1)}
-        for cell, metrics, seconds in rows
+        {"data": source.name, "setting": names[r.cell.data], "method": r.cell.recipe, "k": factors[r.cell.ratio],
+         "split": r.cell.seed, "out_of_fold_cost": round(r.metrics["validation_cost"], 5),
+         "seconds": round(r.seconds, 1)}
+        for r in results
     ]  # fmt: skip
     if options.csv is not None:
         write_csv(table, options.csv, ("setting", "method", "k", "split"))
@@ -69,13 +68,13 @@ def main() -> None:
     print(by_k.assign(all=by_k.mean(axis=1)).round(4).to_string())
 
 
-def run_all(jobs: list[Job], tasks: dict[str, Any], settings: dict[str, Protocol], workers: int) -> list[Any]:
-    """Run the jobs and return (cell, metrics, seconds) of each cell."""
+def run_all(jobs: list[Job], tasks: dict[str, Any], settings: dict[str, Protocol], workers: int) -> list[CellResult]:
+    """Run the jobs and return what came of each cell."""
     identity = {"settings": {name: protocol.identity() for name, protocol in settings.items()}}
-    with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder) / "store", identity) as store:
-        run(jobs, run_work, store, shared=tasks, workers=workers)
-        found = (store.read(cell) for job in jobs for cell in job.cells)
-        return [(result.cell, result.metrics, result.seconds) for result in found]
+    found: list[CellResult] = []
+    with tempfile.TemporaryDirectory() as folder:
+        run_jobs(jobs, tasks, Path(folder) / "store", identity, workers=workers, seconds=None, take=found.append)
+    return found
 
 
 def parse() -> argparse.Namespace:

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 from adacsl import __version__
 from adacsl.extras import requires
 
 with requires("cli"):
     import rich  # noqa: F401  cyclopts shows its help with it
-    from cyclopts import App, CycloptsError
+    from cyclopts import App, CycloptsError, Parameter
 
 from adacsl.cli.commands.compare import compare
 from adacsl.cli.commands.data import data
@@ -29,7 +30,6 @@ from adacsl.cli.commands.evaluate import evaluate
 from adacsl.cli.commands.export import export
 from adacsl.cli.commands.predict import predict
 from adacsl.cli.commands.report import report
-from adacsl.cli.commands.reproduce import reproduce
 from adacsl.cli.commands.threshold import threshold
 from adacsl.cli.commands.train import train
 from adacsl.cli.screen import PLAIN, Answer, Stopped, one_line
@@ -71,11 +71,6 @@ EXAMPLES: dict[Callable[..., Answer], tuple[str, ...]] = {
     ),
     report: ("adacsl report runs/loans --out report.html",),
     export: ("adacsl export model/ --onnx model.onnx --sample rows.csv",),
-    reproduce: (
-        "adacsl reproduce table2 --quick",
-        "adacsl reproduce all --data data/ --seeds 5 --device cuda --workers 10",
-        "adacsl reproduce table2 --data data/ --datasets ham10k --profile paper",
-    ),
     data: ("adacsl data", "adacsl data breast-cancer"),
 }
 
@@ -92,17 +87,33 @@ def build() -> App:
     for order, (command, examples) in enumerate(EXAMPLES.items()):
         shown = "Examples:\n\n" + "\n".join(f"    {line}" for line in examples)
         app.command(command, help_epilogue=shown, sort_key=order)
+    app.command(reproduce, show=False)
     app.register_install_completion_command(help_epilogue="")
     return app
 
 
+def reproduce(*words: Annotated[str, Parameter(allow_leading_hyphen=True, show=False)]) -> Answer:
+    """Say where the paper's experiments are now."""
+    asked = shlex.join(words) or "table2 --quick"
+    raise ValueError(f"the paper's experiments have moved: run  python -m paper {asked}  in a checkout of adacsl")
+
+
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; every error becomes one line on stderr."""
+    return run_app(build(), arguments)
+
+
+def run_app(app: App, arguments: Sequence[str] | None = None) -> int:
+    """Run one command of any application whose commands return an Answer, and return its exit code.
+
+    Errors, warnings and Ctrl-C become one line each on stderr; ``--debug`` and ``--quiet`` do here what they do for
+    ``adacsl``. Without ``arguments`` those of the process are taken.
+    """
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words or os.environ.get("ADACSL_DEBUG", "") not in ("", "0")
     try:
         with _warnings_as_notes(quiet="--quiet" in words), _ended_by_sigterm():
-            code = _dispatch(words)
+            code = _dispatch(app, words)
             sys.stdout.flush()
             return code
     except BrokenPipeError:
@@ -116,8 +127,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _complain(Stopped("start the command again"))
 
 
-def _dispatch(words: list[str]) -> int:
-    command, bound, _ = build().parse_args(words, exit_on_error=False, print_error=False)
+def _dispatch(app: App, words: list[str]) -> int:
+    command, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False)
     answer: Any = command(*bound.args, **bound.kwargs)
     if isinstance(answer, Answer):
         bound.arguments.get("screen", PLAIN).answer(answer)
@@ -200,4 +211,4 @@ def _forget_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-__all__ = ["build", "run"]
+__all__ = ["build", "run", "run_app"]

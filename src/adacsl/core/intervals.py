@@ -30,6 +30,7 @@ def cost_interval(
     y_pred: Array,
     *,
     groups: Array | None = None,
+    sample_weight: Array | None = None,
     level: float = 0.95,
     resamples: int = 2000,
     random_state: int | None = 0,
@@ -45,6 +46,8 @@ def cost_interval(
     groups : array of shape (n,), optional
         Draw whole groups (patients, customers) rather than single samples: samples of one group are no independent
         evidence.
+    sample_weight : array of shape (n,), optional
+        How much each sample counts in the mean.
     level : float, default 0.95
         Coverage.
     resamples : int, default 2000
@@ -57,7 +60,8 @@ def cost_interval(
     >>> cost_interval(CostMatrix(fp=1, fn=8), [0, 1] * 50, [0, 1] * 49 + [0, 0])
     Interval(estimate=0.08, low=0.0, high=0.24)
     """
-    return _interval(as_host(costs.incurred(y_true, y_pred)), groups, level, resamples, random_state)
+    paid = as_host(costs.incurred(y_true, y_pred))
+    return _interval(paid, groups, level, resamples, random_state, sample_weight)
 
 
 def cost_difference_interval(
@@ -88,25 +92,32 @@ def mean_interval(values: Any, weight: Any | None, *, level: float = 0.95, rando
     return Interval(float(np.average(values, weights=weight)), float(low), float(high))
 
 
-def _interval(values: Any, groups: Array | None, level: float, resamples: int, random_state: int | None) -> Interval:
+def _interval(
+    values: Any, groups: Array | None, level: float, resamples: int, random_state: int | None, weight: Any = None
+) -> Interval:
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level!r}")
     if resamples < 100:
         raise ValueError(f"resamples must be at least 100 for a stable interval, got {resamples!r}")
     rng = np.random.default_rng(random_state)
-    sums, sizes = (values, None) if groups is None else _sums_by_group(values, groups)
+    sums, sizes = values, None
+    if weight is not None:  # every sample is a group of its own: a sum, and how much it counts
+        sums, sizes = values * np.asarray(weight, dtype=float), np.asarray(weight, dtype=float)
+    if groups is not None:
+        sums, sizes = _sums_by_group(values, groups, weight)
     means = drawn_means(sums, sizes, resamples, rng)
     tail = (1.0 - level) / 2.0
     low, high = np.quantile(means, (tail, 1.0 - tail))
-    return Interval(float(values.mean()), float(low), float(high))
+    return Interval(float(np.average(values, weights=weight)), float(low), float(high))
 
 
-def _sums_by_group(values: Any, groups: Array) -> tuple[Any, Any]:
+def _sums_by_group(values: Any, groups: Array, weight: Any) -> tuple[Any, Any]:
     array = np.asarray(groups)
     if array.shape != values.shape:
         raise ValueError(f"groups has shape {array.shape}, expected {values.shape}: one group for each sample")
     _, number = np.unique(array, return_inverse=True)
-    return np.bincount(number, weights=values), np.bincount(number).astype(float)
+    counted = np.ones(len(values)) if weight is None else np.asarray(weight, dtype=float)
+    return np.bincount(number, weights=values * counted), np.bincount(number, weights=counted)
 
 
 def drawn_means(sums: Any, sizes: Any | None, resamples: int, rng: np.random.Generator) -> Any:

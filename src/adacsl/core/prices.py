@@ -18,7 +18,8 @@ def as_price(value: Any, name: str) -> Cost:
     """Check one price: a float, or a vector of floats that nobody else can write to."""
     if isinstance(value, str | bytes) or value is None:
         raise TypeError(f"{name} must be a number or a vector of numbers, got {value!r}")
-    array = as_array(value, name)
+    plain = isinstance(value, int | float) and abs(value) < 2**63  # concerns no array library, which may be missing
+    array = np.asarray(value) if plain else as_array(value, name)
     if array.ndim == 0:
         number = float(array)
         if not math.isfinite(number):

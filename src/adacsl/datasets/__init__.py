@@ -1,6 +1,6 @@
 """Data sets: tables and images with their labels, groups and prices."""
 
-from adacsl.datasets.builtin import DATASETS, DataSet, describe, list_datasets, load_dataset
+from adacsl.datasets.builtin import DATASETS, DataSet, data_folder, describe, list_datasets, load_dataset
 from adacsl.datasets.errors import DataError, DataWarning
 from adacsl.datasets.reading import load_task
 from adacsl.datasets.tables import count_rows, read_table, stream_table
@@ -13,6 +13,7 @@ __all__ = [
     "DataWarning",
     "Task",
     "count_rows",
+    "data_folder",
     "describe",
     "list_datasets",
     "load_dataset",

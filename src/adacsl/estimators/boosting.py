@@ -17,7 +17,7 @@ from adacsl.core.partitions import Partition
 from adacsl.datasets.codes import ColumnEncoder
 from adacsl.estimators.binary import Array, CostClassifier, Rows, as_costs, take
 from adacsl.extras import requires
-from adacsl.integrations.boosting import Boosted, Engine, Matrix, Plan, sigmoid
+from adacsl.integrations.boosting import Boosted, Matrix, Plan, sigmoid
 
 with requires("boosting"):
     import pandas as pd
@@ -241,7 +241,7 @@ class AdaCSLBoostingClassifier(CostClassifier):
         self,
         target: float,
         adapt: bool,
-        engine: Engine,
+        engine: Any,
         matrix: Matrix,
         rows: Rows,
         folds: list[Any],
@@ -275,7 +275,7 @@ class AdaCSLBoostingClassifier(CostClassifier):
         costs = [row.val_cost for row in boosted.history]
         return len(costs) - 1 if self.select == "last" else int(np.argmin(costs))
 
-    def _finish(self, tried: list[_Tried], engine: Engine, rows: Rows) -> None:
+    def _finish(self, tried: list[_Tried], engine: Any, rows: Rows) -> None:
         judged = [self._judge(one.target, one.scores, rows) for one in tried]
         best = min(range(len(tried)), key=lambda i: judged[i].cost)
         chosen = tried[best]
@@ -331,10 +331,9 @@ class _Tried(NamedTuple):
     scores: NDArray[np.float64]
 
 
-def load_engine(name: str) -> Engine:
-    """Return a boosting library, or say what to install."""
-    engine: Engine = importlib.import_module(f"adacsl.integrations.{name}").ENGINE
-    return engine
+def load_engine(name: str) -> Any:
+    """Return the module of a boosting library, or say what to install."""
+    return importlib.import_module(f"adacsl.integrations.{name}")
 
 
 def honest_rounds(

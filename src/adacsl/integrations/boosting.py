@@ -1,9 +1,12 @@
-"""What the boosting integrations share: measure validation margins after a round, step the controller, remember."""
+"""What the boosting integrations share: measure validation margins after a round, step the controller, remember.
+
+For AdaCSLBoostingClassifier the module of each library has the functions ``boost``, ``margins``, ``to_bytes`` and
+``from_bytes``.
+"""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -11,8 +14,6 @@ from numpy.typing import NDArray
 
 from adacsl.core.control import AdaptiveWeight, Adjustment
 from adacsl.core.costs import CostMatrix
-
-Vector = NDArray[Any]
 
 
 class Round(NamedTuple):
@@ -70,7 +71,7 @@ class Feedback:
         self.costs = costs
         self.patience = patience
         self.history: list[Round] = []
-        self.margins: list[Vector] = []
+        self.margins: list[NDArray[Any]] = []
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         # libraries copy their parameters, but objective, metric and callback of a run must share one controller
@@ -95,7 +96,9 @@ class Feedback:
         """Whether the patience has ended."""
         return self.patience is not None and len(self.history) - 1 - self.best_round >= self.patience
 
-    def look(self, margins: Vector, labels: Vector, sample_weight: Vector | None = None) -> Adjustment:
+    def look(
+        self, margins: NDArray[Any], labels: NDArray[Any], sample_weight: NDArray[Any] | None = None
+    ) -> Adjustment:
         """Measure the whole validation set after a round; every so often step the controller."""
         stepping = (len(self.history) + 1) % self.every == 0
         # in between it is measured by a copy, which is thrown away: the same numbers, and lambda stays
@@ -110,19 +113,19 @@ class Feedback:
         self.margins.append(margins)
         return step
 
-    def row_weights(self, labels: Vector, sample_weight: Vector | None = None) -> Vector:
+    def row_weights(self, labels: NDArray[Any], sample_weight: NDArray[Any] | None = None) -> NDArray[Any]:
         """Return the weight of each training row: 1 for positives, the controller's for negatives (eq. 9)."""
         weight = np.where(np.asarray(labels) == 1, 1.0, self.controller.weight)
         return weight if sample_weight is None else weight * sample_weight
 
     def derivatives(
-        self, margins: Vector, labels: Vector, sample_weight: Vector | None = None
-    ) -> tuple[Vector, Vector]:
+        self, margins: NDArray[Any], labels: NDArray[Any], sample_weight: NDArray[Any] | None = None
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return gradient and hessian of the weighted cross-entropy by the margins, for libraries that ask for them."""
         scores, weight = sigmoid(margins), self.row_weights(labels, sample_weight)
         return (scores - labels) * weight, np.maximum(scores * (1.0 - scores), 1e-16) * weight
 
-    def start(self, labels: Vector, sample_weight: Vector | None = None) -> float:
+    def start(self, labels: NDArray[Any], sample_weight: NDArray[Any] | None = None) -> float:
         """Return the margin of the best constant score under the weighted loss, where boosting starts."""
         weight = self.row_weights(labels, sample_weight)
         positive = float(weight[np.asarray(labels) == 1].sum())
@@ -135,7 +138,7 @@ class Matrix(NamedTuple):
 
     x: NDArray[np.float64]
     y: Any  # labels; None where there is nothing to learn
-    weight: Vector | None = None
+    weight: NDArray[Any] | None = None
     categories: tuple[int, ...] = ()
 
 
@@ -157,20 +160,11 @@ class Boosted(NamedTuple):
     history: list[Round]
 
 
-class Engine(NamedTuple):
-    """A boosting library as four functions."""
-
-    boost: Callable[..., Boosted]
-    margins: Callable[[Any, Matrix], NDArray[np.float64]]
-    to_bytes: Callable[[Any, int], bytes]
-    from_bytes: Callable[[bytes], Any]
-
-
-def sigmoid(margins: Vector) -> NDArray[np.float64]:
+def sigmoid(margins: NDArray[Any]) -> NDArray[np.float64]:
     """Return scores from margins, in float64 and without overflow."""
     margins = np.asarray(margins, dtype=np.float64)
     small = np.exp(-np.abs(margins))
-    return np.where(margins >= 0, 1.0, small) / (1.0 + small)
+    return np.asarray(np.where(margins >= 0, 1.0, small) / (1.0 + small))
 
 
-__all__ = ["Boosted", "Engine", "Feedback", "Matrix", "Plan", "Round", "sigmoid"]
+__all__ = ["Boosted", "Feedback", "Matrix", "Plan", "Round", "sigmoid"]

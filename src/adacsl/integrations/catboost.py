@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from adacsl.core.control import AdaptiveWeight
 from adacsl.core.costs import CostMatrix
 from adacsl.extras import requires
-from adacsl.integrations.boosting import Boosted, Engine, Feedback, Matrix, Plan, sigmoid
+from adacsl.integrations.boosting import Boosted, Feedback, Matrix, Plan, sigmoid
 
 with requires("catboost"):
     import pandas as pd
@@ -140,7 +140,5 @@ def _pool(data: Matrix) -> Any:
         frame[column] = np.nan_to_num(data.x[:, column], nan=-1.0).astype(np.int64)
     return Pool(frame, data.y, weight=data.weight, cat_features=list(data.categories))
 
-
-ENGINE = Engine(boost, margins, to_bytes, from_bytes)
 
 __all__ = ["AdaptiveCost"]

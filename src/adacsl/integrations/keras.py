@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from adacsl.core.arrays import Array
 from adacsl.core.control import AdaptiveWeight
 from adacsl.core.costs import CostMatrix
 from adacsl.core.partitions import EqualWidth, Quantile, Whole
@@ -34,8 +35,6 @@ except ImportError as error:
         ) from None
     with requires("keras"):
         raise
-
-Array = Any
 
 SETTINGS = ("target", "update", "damping", "bounds", "caution", "tolerance", "search", "ties")
 PARTITIONS: dict[str, Any] = {kind.__name__: kind for kind in (Whole, EqualWidth, Quantile)}

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from adacsl.core.control import AdaptiveWeight
 from adacsl.core.costs import CostMatrix
 from adacsl.extras import requires
-from adacsl.integrations.boosting import Boosted, Engine, Feedback, Matrix, Plan, sigmoid
+from adacsl.integrations.boosting import Boosted, Feedback, Matrix, Plan, sigmoid
 
 with requires("lightgbm"):
     import lightgbm as lgb
@@ -150,7 +150,5 @@ def from_bytes(content: bytes) -> Any:
     """Read what :func:`to_bytes` wrote."""
     return lgb.Booster(model_str=content.decode())
 
-
-ENGINE = Engine(boost, margins, to_bytes, from_bytes)
 
 __all__ = ["AdaptiveCost"]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from adacsl.core.arrays import Array
 from adacsl.core.control import AdaptiveWeight
 from adacsl.core.costs import CostMatrix
-
-Array = Any
 
 
 class Measurement(NamedTuple):

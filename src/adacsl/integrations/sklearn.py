@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from adacsl.core.arrays import Array
 from adacsl.core.costs import CostMatrix
 from adacsl.core.labels import choose_positive
 from adacsl.extras import requires
@@ -20,8 +21,6 @@ from adacsl.extras import requires
 with requires("sklearn"):
     from sklearn.metrics import make_scorer
     from sklearn.utils.validation import check_consistent_length, column_or_1d
-
-Array = Any
 
 PLAIN_LABELS = ({0, 1}, {-1, 1})
 """Labels whose positive class needs no naming; False and True are 0 and 1."""

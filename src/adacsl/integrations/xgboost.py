@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from adacsl.core.control import AdaptiveWeight
 from adacsl.core.costs import CostMatrix
 from adacsl.extras import requires
-from adacsl.integrations.boosting import Boosted, Engine, Feedback, Matrix, Plan
+from adacsl.integrations.boosting import Boosted, Feedback, Matrix, Plan
 
 with requires("xgboost"):
     import xgboost as xgb
@@ -174,7 +174,5 @@ def _matrix(data: Matrix) -> Any:
     types = ["c" if i in data.categories else "q" for i in range(data.x.shape[1])]
     return xgb.DMatrix(data.x, data.y, weight=data.weight, feature_types=types, enable_categorical=True)
 
-
-ENGINE = Engine(boost, margins, to_bytes, from_bytes)
 
 __all__ = ["AdaptiveCost"]

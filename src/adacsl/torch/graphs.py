@@ -8,21 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 WARM_UP = 3
 """Passes that run as they are before one is recorded: libraries choose their kernels and allocate in them."""
-
-
-@dataclass(frozen=True)
-class _Recording:
-    graph: torch.cuda.CUDAGraph
-    rows: Tensor
-    loss: Tensor
-    gradients: list[Tensor | None]
 
 
 class RecordedPass:
@@ -47,7 +38,8 @@ class RecordedPass:
     def __init__(self, run_pass: Callable[[Tensor], Tensor], parameters: Iterable[nn.Parameter]) -> None:
         self._run_pass, self._parameters = run_pass, list(parameters)
         self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        self._recordings: dict[torch.Size, _Recording] = {}
+        # by shape: the graph, the rows it reads, the loss and the gradients it writes
+        self._recordings: dict[torch.Size, tuple[torch.cuda.CUDAGraph, Tensor, Tensor, list[Tensor | None]]] = {}
         self._passes: dict[torch.Size, int] = {}
         self._given_up = False
 
@@ -68,11 +60,12 @@ class RecordedPass:
                 self._forget_gradients()
                 return self._run_pass(rows)
             recording = self._recordings[rows.shape]
-        recording.rows.copy_(rows)
-        recording.graph.replay()
-        for parameter, gradient in zip(self._parameters, recording.gradients, strict=True):
+        graph, own_rows, loss, gradients = recording
+        own_rows.copy_(rows)
+        graph.replay()
+        for parameter, gradient in zip(self._parameters, gradients, strict=True):
             parameter.grad = gradient
-        return recording.loss.clone()
+        return loss.clone()
 
     def _record(self, rows: Tensor) -> bool:
         """Record a pass, which does not run it; tell whether that worked."""
@@ -87,7 +80,7 @@ class RecordedPass:
         except RuntimeError:
             self._given_up = True  # a driver or build without graphs: slower, nothing else
             return False
-        self._recordings[rows.shape] = _Recording(graph, own_rows, loss, [p.grad for p in self._parameters])
+        self._recordings[rows.shape] = graph, own_rows, loss, [p.grad for p in self._parameters]
         return True
 
     def _forget_gradients(self) -> None:

@@ -16,7 +16,7 @@ from adacsl.estimators.candidates import Candidate, mean_logits
 from adacsl.estimators.rows import Rows
 from adacsl.estimators.settings import make_controller
 from adacsl.extras import requires
-from adacsl.integrations.boosting import Engine, Matrix, Plan
+from adacsl.integrations.boosting import Matrix, Plan
 
 with requires("sklearn"):
     from sklearn.base import BaseEstimator
@@ -89,10 +89,9 @@ def installed_engine() -> str | None:
     return next((name for name in ENGINES if importlib.util.find_spec(name)), None)
 
 
-def load_engine(name: str) -> Engine:
+def load_engine(name: str) -> Any:
     """Return a boosting library, or say what to install."""
-    engine: Engine = importlib.import_module(f"adacsl.integrations.{name}").ENGINE
-    return engine
+    return importlib.import_module(f"adacsl.integrations.{name}")
 
 
 def fit_boosters(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidate]:

@@ -6,21 +6,15 @@ import copy
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
 
-from adacsl.core.control import AdaptiveWeight
-from adacsl.core.costs import CostMatrix
-from adacsl.core.partitions import EqualWidth
-from adacsl.datasets.task import Task
-from adacsl.estimators.training import choose_device
-from adacsl.experiments.nets import resize
-from adacsl.extras import requires
-from adacsl.torch.functional import weighted_cross_entropy
+from adacsl import AdaptiveWeight, CostMatrix, EqualWidth
+from adacsl.datasets import Task
+from adacsl.torch import weighted_cross_entropy
 from adacsl.torch.resnet import load_backbone, named_network, normalise
-
-with requires("compare"):
-    import torch
-    from torch import Tensor, nn
+from paper.engine import choose_device, resize
 
 COSTS = CostMatrix(fp=2, fn=2)
 BINS = EqualWidth(10)
@@ -100,7 +94,7 @@ def two_epochs(
             after[branch] = [_probabilities(own, x) for x, _ in parts]
     labels = [task.y[part] for part in rows]
     about = {"dataset": task.name, "seed": seed, "lambda": step.lambda_}
-    return [about | row for row in _measured(before, after, labels)]
+    return [about | row for row in measured(before, after, labels)]
 
 
 def _part(task: Task, rows: NDArray[np.int64], size: int, device: torch.device) -> tuple[Tensor, Tensor]:
@@ -127,7 +121,7 @@ def _probabilities(net: nn.Module, x: Tensor) -> NDArray[np.float64]:
     return torch.cat(parts).cpu().numpy()
 
 
-def _measured(
+def measured(
     before: list[NDArray[np.float64]],
     after: dict[str, list[NDArray[np.float64]]],
     labels: list[NDArray[np.int64]],
@@ -159,4 +153,4 @@ def _quality(
     return {f"{part}_{name}_{when}": values[name] for name in wanted}
 
 
-__all__ = ["COLUMNS", "PER_CLASS", "balanced_halves", "two_epochs"]
+__all__ = ["COLUMNS", "PER_CLASS", "balanced_halves", "measured", "two_epochs"]

@@ -8,13 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from adacsl.experiments.paper_figures import TITLES, normalized
-from adacsl.experiments.profiles import PROFILES
-from adacsl.experiments.sheets import Row
-from adacsl.extras import requires
+import pandas as pd
 
-with requires("compare"):
-    import pandas as pd
+from paper.figures import TITLES, normalized
+from paper.methods import PROFILES
+from paper.sheets import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -111,14 +109,14 @@ def _draw_methods(block: pd.DataFrame, dataset: str, profile: str, split: str, p
         axes.set_yticks(range(len(order)), names)
         axes.tick_params(axis="y", labelleft=place == 0)
         axes.set_ylim(len(order) - 0.5, -0.5)
-        _scale(axes, part["mean"])
+        scale_costs(axes, part["mean"])
         axes.grid(axis="x", alpha=0.3)
         name = f"{profile}, by group" if split == "group" else profile
         axes.set(title=f"{dataset}, {name}, k = {k}", xlabel="normalised cost")
     _save(figure, path)
 
 
-def _scale(axes: Axes, means: pd.Series[float]) -> None:
+def scale_costs(axes: Axes, means: pd.Series[float]) -> None:
     """Start at 0; where costs differ by large factors, use a logarithmic axis, off which lower ends may run."""
     least = float(means[means > 0].min())
     if float(means.max()) > 8 * least:
@@ -150,4 +148,4 @@ def _save(figure: Figure, path: Path) -> Path:
     return path
 
 
-__all__ = ["FEW", "can_draw", "draw_epochs", "draw_methods", "words_for"]
+__all__ = ["FEW", "can_draw", "draw_epochs", "draw_methods", "scale_costs", "words_for"]

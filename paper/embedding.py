@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
+import torch
+from torch.nn import functional as F
 
-from adacsl.datasets.task import Task
-from adacsl.estimators.training import choose_device
-from adacsl.extras import requires
+from adacsl.datasets import Task
 from adacsl.torch.resnet import Normalise, resnet18
-
-with requires("compare"):
-    import pandas as pd
-    import torch
-    from torch.nn import functional as F
+from paper.engine import choose_device
 
 BATCH = 256
 SIDE = 128

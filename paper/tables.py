@@ -1,126 +1,24 @@
-"""The reproduced tables and figures beside the paper's own: LaTeX, HTML, Markdown and pictures, from CSV files."""
+"""The reproduced tables beside the paper's own, as text."""
 
 from __future__ import annotations
 
-import base64
-import html
 import math
 import re
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 
-from adacsl.experiments.paper_figures import DATASETS, TABLE_1, TITLES, normalized
-from adacsl.experiments.paper_pictures import FEW, draw_epochs, draw_methods, words_for
-from adacsl.experiments.profiles import ABLATIONS, PROFILES, VALIDATION_SHARES, validation_recipes
-from adacsl.experiments.sheets import Row, read_results
-from adacsl.experiments.statistics import pairwise, summarise
-from adacsl.experiments.subgroups import PER_CLASS
-from adacsl.extras import requires
-
-with requires("compare"):
-    import pandas as pd
-
-TEST, REST = 0.20, 0.80
-"""Shares of the rows that are tested on and that are not: what the corrected intervals need."""
-
-VIEW = ["dataset", "profile", "split"]
-CONTESTS = (
-    ("one net", "paper", "adacsl", ("ce", "ta", "smote", "wce")),
-    ("one net", "modern", "adacsl", ("ce-bayes", "ce-tuned", "ce-calibrated", "wce", "wce-tuned", "focal")),
-    ("last epoch", "modern", "adacsl-last", ("ce-bayes-last", "wce-last")),
-    ("cross-fitted", "modern", "adacsl-cv", ("ce-bayes-cv", "ce-tuned-cv", "wce-cv")),
-    ("no net trained", "modern", "adacsl", ("linear-bayes", "gbm-bayes", "gbm-tuned")),
-    ("cross-fitted", "enlarged", "adacsl-cv-target-bayes-cautious", ("ce-bayes-cv", "ce-tuned-cv", "wce-cv")),
-)
-"""Whom AdaCSL has to beat: methods that had as much data, as many nets and the same selection."""
+from paper.claims import VIEW, Claim, against, claims, mean_over_k, summary
+from paper.figures import DATASETS, TABLE_1, TITLES, normalized
+from paper.methods import ABLATIONS, PROFILES, VALIDATION_SHARES, validation_recipes
+from paper.pictures import FEW
+from paper.sheets import Row
+from paper.subgroups import PER_CLASS
 
 NOT_RUN = "not run yet"
-
-
-# figures
-
-
-def summary(rows: Sequence[Row]) -> pd.DataFrame:
-    """Return mean and 95 % interval of the normalised cost by data set, profile, split, k and method.
-
-    Intervals are those of the corrected resampled t-test (Nadeau and Bengio 2003); one run has none.
-    """
-    frame = pd.DataFrame(rows)
-    tables = []
-    for view, block in cast("Any", frame.groupby(VIEW, sort=False)):
-        table = summarise(_as_results(block), measure="normalized_cost").astype({"ratio": int})
-        table = table.rename(columns={"ratio": "k"})
-        more = block.groupby(["k", "method"])[["cost", "accuracy"]].mean()
-        about = dict(zip(VIEW, view, strict=True))
-        tables.append(table.drop(columns=["data"]).join(more, on=["k", "method"]).assign(**about))
-    columns = [*VIEW, "k", "method", "n", "mean", "low", "high", "cost", "accuracy"]
-    return pd.concat(tables, ignore_index=True)[columns]
-
-
-def _as_results(block: pd.DataFrame) -> pd.DataFrame:
-    renamed = block.rename(columns={"dataset": "data", "k": "ratio"})
-    return renamed.assign(n_train=REST, n_test=TEST)
-
-
-class Claim(NamedTuple):
-    """Whether "AdaCSL is cheapest" holds in one row: a paired test against each rival, adjusted after Holm."""
-
-    contest: str
-    dataset: str
-    profile: str
-    split: str
-    k: int | None  # None: the mean over all k
-    verdict: str  # confirmed, not confirmed, refuted or too few runs
-    rival: str  # the cheapest of the others
-    percent: float  # how much dearer that one is than AdaCSL
-    percent_low: float
-    percent_high: float
-    p: float
-
-
-def claims(rows: Sequence[Row]) -> list[Claim]:
-    """Test the paper's claim in every row, and for the mean over all k, which a few runs tell more about.
-
-    Confirmed: every rival is significantly dearer than AdaCSL. Refuted: a rival is significantly cheaper. Not
-    confirmed: anything between.
-    """
-    frame, found = pd.DataFrame(rows), []
-    for contest, profile, champion, rivals in CONTESTS:
-        contenders = frame[(frame["profile"] == profile) & frame["method"].isin([champion, *rivals])]
-        for (dataset, split), block in cast("Any", contenders.groupby(["dataset", "split"], sort=False)):
-            views: list[tuple[int | None, Any]] = [(int(k), part) for k, part in block.groupby("k", sort=False)]
-            if len(views) > 1:
-                views.append((None, _mean_over_k(block)))
-            for k, part in views:
-                if champion in set(part["method"]) and part["method"].nunique() > 1:
-                    found.append(_judge(part, champion, (contest, str(dataset), profile, str(split), k)))
-    return found
-
-
-def _mean_over_k(block: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per method and seed that was run for every k."""
-    wide = block.pivot_table(index=["dataset", "method", "seed"], columns="k", values="normalized_cost").dropna()
-    return wide.mean(axis=1).rename("normalized_cost").reset_index().assign(k=0)
-
-
-def _judge(block: pd.DataFrame, champion: str, about: tuple[str, str, str, str, int | None]) -> Claim:
-    others = pairwise(_as_results(block), champion, measure="normalized_cost")
-    nearest = others.sort_values("difference", kind="stable").iloc[0]
-    if others["pairs"].min() < 2:
-        verdict = "too few runs"
-    elif (others["standing"] == "clearly cheaper").any():
-        verdict = "refuted"
-    else:
-        verdict = "confirmed" if (others["standing"] == "clearly worse").all() else "not confirmed"
-    percent, low, high, p = (float(nearest[name]) for name in ("percent", "percent_low", "percent_high", "p"))
-    return Claim(*about, verdict, str(nearest["method"]), percent, low, high, p)
-
-
-# tables
 
 
 class Grid(NamedTuple):
@@ -226,7 +124,7 @@ def _ablation_grid(results: Sequence[Row], profile: str) -> Grid:
     table = table[table["dataset"] == dataset]
     factors = sorted(table["k"].unique().tolist())
     runs = table.groupby("method")["n"].min()
-    against = _against_reference(
+    dearer = _against_reference(
         [r for r in results if (r["dataset"], r["profile"], r["split"]) == (dataset, profile, "random")]
     )
     rows = [
@@ -235,7 +133,7 @@ def _ablation_grid(results: Sequence[Row], profile: str) -> Grid:
             method,
             *(_entry(table, dataset, k, profile, "random", method) for k in factors),
             str(runs[method]),
-            against.get(method, "-"),
+            dearer.get(method, "-"),
         )
         for group, methods in groups.items()
         for method in methods
@@ -252,12 +150,12 @@ def _ablation_grid(results: Sequence[Row], profile: str) -> Grid:
 
 def _against_reference(results: Sequence[Row], reference: str = "adacsl") -> dict[str, str]:
     """Return how much dearer each method is than the reference, on the runs that both have for every k."""
-    means = _mean_over_k(pd.DataFrame(results))
+    means = mean_over_k(pd.DataFrame(results))
     if reference not in set(means["method"]):
         return {}
-    others = pairwise(_as_results(means), reference, measure="normalized_cost")
+    others = against(means, reference)
     some = others.assign(percent_low=others["percent_low"].where(others["pairs"] > FEW))
-    numbers = zip(some["method"], some["percent"], some["percent_low"], some["percent_high"], strict=True)
+    numbers = zip(some["recipe"], some["percent"], some["percent_low"], some["percent_high"], strict=True)
     return {str(method): _per_cent(*three) for method, *three in numbers}
 
 
@@ -337,116 +235,4 @@ def _slug(*words: Any) -> str:
     return re.sub(r"[^a-z0-9]+", "-", " ".join(map(str, words)).lower()).strip("-")
 
 
-# writing
-
-
-LATEX = {letter: f"\\{letter}" for letter in "&%$#_{}"} | {
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "\\": r"\textbackslash{}",
-    "<": "$<$",
-    ">": "$>$",
-}
-
-
-def to_latex(grid: Grid) -> str:
-    """Return a table for ``booktabs``."""
-    lines = [
-        r"\begin{table}[htbp]",
-        r"\centering",
-        rf"\caption{{{_tex(grid.title)}. {_tex(grid.note)}}}".replace(". }", ".}"),
-        rf"\label{{tab:{grid.name}}}",
-        rf"\begin{{tabular}}{{l{'r' * (len(grid.header) - 1)}}}",
-        r"\toprule",
-        " & ".join(map(_tex, grid.header)) + r" \\",
-        r"\midrule",
-        *(" & ".join(map(_tex, row)) + r" \\" for row in grid.rows),
-        r"\bottomrule",
-        r"\end{tabular}",
-        r"\end{table}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _tex(text: str) -> str:
-    return "".join(LATEX.get(letter, letter) for letter in text)
-
-
-def to_markdown(grid: Grid) -> str:
-    """Return a table for the documentation."""
-    cells = [grid.header, ("---",) * len(grid.header), *grid.rows]
-    lines = ["| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in cells]
-    return "\n".join([f"**{grid.title}**", "", *lines, *(("", grid.note) if grid.note else ())]) + "\n"
-
-
-def to_html(grids_: Iterable[Grid], pictures: Sequence[Path]) -> str:
-    """Return one page that needs no other file."""
-    parts = []
-    for grid in grids_:
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in grid.header)
-        body = "".join("<tr>" + "".join(f"<td>{html.escape(c)}</td>" for c in row) + "</tr>" for row in grid.rows)
-        parts.append(
-            f'<section id="{html.escape(grid.name)}"><h2>{html.escape(grid.title)}</h2><div class="wide"><table><thead>'
-            f"<tr>{head}</tr></thead><tbody>{body}</tbody></table></div><p>{html.escape(grid.note)}</p></section>"
-        )
-    for picture in pictures:
-        content = base64.b64encode(picture.read_bytes()).decode()
-        words = html.escape(words_for(picture))
-        image = f'<img src="data:image/png;base64,{content}" alt="{words}">'
-        parts.append(f"<figure>{image}<figcaption>{words}</figcaption></figure>")
-    return PAGE.replace("BODY", "\n".join(parts))
-
-
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>The paper, reproduced</title><style>
-body{font:16px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}
-.wide{overflow-x:auto}table{border-collapse:collapse;font-variant-numeric:tabular-nums}
-td,th{padding:.3rem .8rem;border-bottom:1px solid #8886;text-align:left;white-space:nowrap}img{max-width:100%}
-</style></head><body><h1>The paper, reproduced</h1>
-BODY
-</body></html>
-"""
-
-
-def write_pictures(results: dict[str, list[Row]], folder: Path) -> list[Path]:
-    """Draw Table 2 and Figure 1 as PNG files and return their paths; none where matplotlib is missing."""
-    made = draw_methods(summary(results["table2"]), folder) if results["table2"] else []
-    return made + (draw_epochs(results["figure1"], folder) if results["figure1"] else [])
-
-
-def write_report(results: Path, folder: Path) -> list[Path]:
-    """Write LaTeX tables, Figure 1 and one HTML page from the CSV files of a folder; return their paths."""
-    found = read_results(results)
-    tables = grids(found)
-    folder.mkdir(parents=True, exist_ok=True)
-    made = []
-    for part in ("table1", "table2", "ablations"):
-        own = [grid for grid in tables if _part(grid) == part]
-        if own:
-            path = folder / f"{part}.tex"
-            path.write_text("\n".join(to_latex(grid) for grid in own), encoding="utf-8")
-            made.append(path)
-    pictures = write_pictures(found, folder)
-    page = folder / "paper.html"
-    page.write_text(to_html(tables, pictures), encoding="utf-8")
-    return [*made, *pictures, page]
-
-
-def _part(grid: Grid) -> str:
-    return next((part for part in ("table1", "ablations") if grid.name.startswith(part)), "table2")
-
-
-__all__ = [
-    "CONTESTS",
-    "Claim",
-    "Grid",
-    "claims",
-    "grids",
-    "summary",
-    "to_html",
-    "to_latex",
-    "to_markdown",
-    "write_pictures",
-    "write_report",
-]
+__all__ = ["Grid", "grids"]

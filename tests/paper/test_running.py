@@ -14,34 +14,22 @@ from safetensors.torch import save_file
 from torch.nn import functional as F
 
 from adacsl import CostMatrix
-from adacsl.datasets.errors import DataError
-from adacsl.datasets.task import Task
-from adacsl.experiments import embedding
-from adacsl.experiments import reproduce as module
-from adacsl.experiments.cells import CellResult
-from adacsl.experiments.embedding import as_features
-from adacsl.experiments.jobs import run_work
-from adacsl.experiments.profiles import (
-    CHOICES,
-    MODERN_RECIPES,
-    PAPER_RECIPES,
-    PROFILES,
-    SOURCES,
-    find_source,
-    made_task,
-)
-from adacsl.experiments.protocol import Protocol, make_split
-from adacsl.experiments.reproduce import Wishes, chosen_rows, estimate, main, prepare, reproduce, settings_of
-from adacsl.experiments.runner import RunInterrupted
-from adacsl.experiments.sheets import COLUMNS, Sheet, read_results, read_rows
+from adacsl.datasets import DataError, Task
+from adacsl.experiments.documents import StoreError
+from adacsl.experiments.protocol import make_split
 from adacsl.torch.resnet import normalise, resnet18
+from paper import embedding, engine, planning, running
+from paper.embedding import as_features
+from paper.engine import CellResult, RunInterrupted
+from paper.methods import CHOICES, MODERN_RECIPES, PAPER_RECIPES, PROFILES, Protocol
+from paper.planning import estimate, plan, settings_of
+from paper.running import chosen_rows, prepare, reproduce
+from paper.sheets import COLUMNS, Sheet, read_results, read_rows
+from paper.sources import SOURCES, find_source, made_task
+from paper.wishes import Wishes
 
-QUICK = Wishes(parts=("table2",), quick=True, device="cpu", workers=1)
-
-
-@pytest.fixture(autouse=True)
-def no_data(monkeypatch):
-    monkeypatch.delenv("ADACSL_DATA", raising=False)
+ROOT = Path(__file__).resolve().parents[2]
+QUICK = Wishes("table2", quick=True, device="cpu", workers=1)
 
 
 @pytest.fixture
@@ -59,7 +47,7 @@ def without_training(monkeypatch):
             scores = np.zeros(2, np.float32)
             yield CellResult(cell, metrics, scores, scores > 0.5, 0.5, history, 1.5)
 
-    monkeypatch.setattr(module, "run_work", work)
+    monkeypatch.setattr(engine, "run_work", work)
     return ran
 
 
@@ -67,7 +55,7 @@ def without_training(monkeypatch):
 
 
 def test_profile_paper_is_the_published_protocol():
-    protocol = PROFILES["paper"].for_source(SOURCES["HAM10K"], weights="w.safetensors", device="cpu")
+    protocol = PROFILES["paper"].conditions(upright=False, weights="w.safetensors", device="cpu")
     assert protocol == Protocol(
         test=0.20, validation=0.15, epochs=20, batch_size=64, lr=0.01, weight_decay=0.01, optimizer="plain-sgd",
         schedule="constant", augment=False, rotate=False, image_size=50, weights="w.safetensors", device="cpu",
@@ -82,13 +70,13 @@ def test_profile_paper_is_the_published_protocol():
 
 def test_profile_modern_has_stronger_baselines_and_turns_lesions_only():
     modern = PROFILES["modern"]
-    lesions = modern.for_source(SOURCES["HAM10K"], weights=None, device="cpu")
+    lesions = modern.conditions(upright=False, weights=None, device="cpu")
     assert (lesions.rotate, lesions.augment, lesions.image_size, lesions.schedule) == (True, True, 64, "cosine")
     assert lesions.views == 1
-    assert PROFILES["four-views"].for_source(SOURCES["HAM10K"], weights=None, device="cpu") == replace(lesions, views=4)
-    enlarged = PROFILES["enlarged"].for_source(SOURCES["HAM10K"], weights=None, device="cpu")
+    assert PROFILES["four-views"].conditions(upright=False, weights=None, device="cpu") == replace(lesions, views=4)
+    enlarged = PROFILES["enlarged"].conditions(upright=False, weights=None, device="cpu")
     assert enlarged == replace(lesions, views=4, image_size=128)
-    assert not modern.for_source(SOURCES["PV-D"], weights=None, device="cpu").rotate
+    assert not modern.conditions(upright=True, weights=None, device="cpu").rotate
     assert modern.splits == ("random", "group")
     names = {recipe.name for recipe in MODERN_RECIPES}
     assert {"ce-bayes", "ce-tuned", "ce-calibrated", "wce", "wce-tuned", "focal", "adacsl"} <= names
@@ -104,12 +92,12 @@ def test_data_sets_go_by_several_names(name):
 # the plan
 
 
-def full_plan(**wishes):
+def full_plan(what="all", **wishes):
     """The plan on made-up pictures, without loading anything."""
-    wishes = Wishes(**wishes)
+    wishes = Wishes(what, **wishes)
     tasks = {"HAM10K": replace(made_task(), name="HAM10K")}
     settings = settings_of(wishes, [SOURCES["HAM10K"]], None)
-    return module.plan(wishes, settings, tasks, set())
+    return plan(wishes, settings, tasks, set())
 
 
 def test_nets_are_counted_once_for_all_that_share_them():
@@ -125,7 +113,7 @@ def test_nets_are_counted_once_for_all_that_share_them():
 
 
 def test_larger_pictures_are_expected_to_take_longer_and_smaller_ones_no_less():
-    plans = {name: full_plan(parts=("table2",), profiles=(name,), splits=("random",), seeds=1) for name in PROFILES}
+    plans = {name: full_plan("table2", profile=(name,), splits=("random",), seeds=1) for name in PROFILES}
     each = {name: e.seconds / e.nets for name, plan in plans.items() for e in estimate(plan) if e.nets}
     assert each["enlarged"] == pytest.approx(4 * each["modern"])
     assert each["paper"] / 20 == pytest.approx(each["modern"] / 15)  # by epochs alone
@@ -154,17 +142,17 @@ def test_a_choice_takes_what_was_cheapest_on_held_out_rows():
 
 
 def test_a_choice_is_run_by_running_what_it_chooses_among():
-    wishes = {"parts": ("table2",), "profiles": ("modern",), "splits": ("random",), "seeds": 1}
+    wishes = {"what": "table2", "profile": ("modern",), "splits": ("random",), "seeds": 1}
     planned = full_plan(**wishes, methods=("adacsl-cv-auto",))
-    assert {cell.method for cell in planned.places} == set(CHOICES[1].among)
+    assert {cell.recipe for cell in planned.places} == set(CHOICES[1].among)
     order = PROFILES["modern"].methods
     assert all(order.index(choice.name) > order.index(name) for choice in CHOICES for name in choice.among)
     assert len(order) == len(set(order))
 
 
 def test_choices_are_rows_like_others(tmp_path, monkeypatch, without_training):
-    monkeypatch.setitem(module.QUICK_METHODS, ("table2", "modern"), CHOICES[0].among)
-    wishes = replace(QUICK, out=tmp_path, profiles=("modern",))
+    monkeypatch.setitem(planning.QUICK_METHODS, ("table2", "modern"), CHOICES[0].among)
+    wishes = replace(QUICK, out=tmp_path, profile=("modern",))
     found = reproduce(wishes)
     rows = read_rows(tmp_path / "table2.csv")
     assert found.done == found.total == 3 * 2 * 2
@@ -207,50 +195,50 @@ def test_features_are_those_of_the_net_before_training(weights, monkeypatch):
 
 def test_methods_for_tables_get_features_on_the_same_splits(weights):
     tasks = {"HAM10K": replace(made_task(), name="HAM10K")}
-    wishes = Wishes(parts=("table2",), seeds=1, methods=("gbm-bayes", "linear-bayes", "adacsl"), profiles=("modern",))
+    wishes = Wishes("table2", seeds=1, methods=("gbm-bayes", "linear-bayes", "adacsl"), profile=("modern",))
     settings = settings_of(wishes, [SOURCES["HAM10K"]], weights)
-    planned = module.plan(wishes, settings, tasks, set())
+    planned = plan(wishes, settings, tasks, set())
     of_features = [setting for setting in settings if setting.tag == "features"]
     assert [setting.split for setting in of_features] == ["random", "group"]
     assert {recipe.name for setting in of_features for recipe in setting.recipes} == {"gbm-bayes", "linear-bayes"}
     assert sum(e.nets for e in estimate(planned)) == 2 * 3  # AdaCSL for each k and split
-    ready = module._with_features(planned, tasks, "cpu")
+    ready = running.with_features(planned, tasks, "cpu")
     for setting in of_features:
         plain = setting.data.removesuffix(".features")
         assert ready[setting.data].X.shape == (120, 512)
         assert ready[plain].images
         tests = [make_split(ready[name], setting.protocol, 0).test.tolist() for name in (setting.data, plain)]
         assert tests[0] == tests[1]
-    job = next(job for job in planned.jobs if job.cells[0].method == "gbm-bayes")
-    rows = [module.row_of(one, *planned.places[one.cell]) for one in run_work(ready, job.payload, job.cells)]
+    job = next(job for job in planned.jobs if job.cells[0].recipe == "gbm-bayes")
+    rows = [running.row_of(one, *planned.places[one.cell]) for one in engine.run_work(ready, job.payload, job.cells)]
     assert [row["k"] for row in rows] == [1, 3, 5]
     assert {(row["method"], row["epoch"]) for row in rows} == {("gbm-bayes", "")}
     assert all(0 <= row["normalized_cost"] <= 2.5 for row in rows)
 
 
 def test_without_weights_there_are_no_features():
-    settings = settings_of(Wishes(parts=("table2",)), [SOURCES["HAM10K"]], None)
+    settings = settings_of(Wishes("table2"), [SOURCES["HAM10K"]], None)
     assert not [setting for setting in settings if setting.tag]
 
 
 def test_whole_seeds_come_first_and_long_jobs_before_short_ones():
-    jobs = full_plan(parts=("table2",), seeds=3).jobs
+    jobs = full_plan("table2", seeds=3).jobs
     seeds = [job.cells[0].seed for job in jobs]
     assert seeds == sorted(seeds)
-    nets = [module._nets(job) for job in jobs if job.cells[0].seed == 0]
+    nets = [engine.count_nets(job) for job in jobs if job.cells[0].seed == 0]
     assert nets == sorted(nets, reverse=True)
 
 
 def test_figure_one_alone_needs_adacsl_only():
-    planned = full_plan(parts=("figure1",), seeds=1)
-    assert {cell.method for cell in planned.places} == {"adacsl"}
+    planned = full_plan("figure1", seeds=1)
+    assert {cell.recipe for cell in planned.places} == {"adacsl"}
     assert {setting.split for setting, _ in planned.places.values()} == {"random"}
     # the cells are those of Table 2: nothing is run twice
-    assert set(planned.places) <= set(full_plan(parts=("table2",), seeds=1).places)
+    assert set(planned.places) <= set(full_plan("table2", seeds=1).places)
 
 
 def test_profiles_test_on_the_same_pictures():
-    planned = full_plan(parts=("table2",), seeds=1)
+    planned = full_plan("table2", seeds=1)
     tests = [
         make_split(planned.tasks[setting.data], setting.protocol, 0).test.tolist()
         for setting, _ in planned.places.values()
@@ -260,7 +248,7 @@ def test_profiles_test_on_the_same_pictures():
 
 
 def test_costs_are_inverse_priors_times_k():
-    planned = full_plan(parts=("table2",), seeds=1)
+    planned = full_plan("table2", seeds=1)
     task = next(iter(planned.tasks.values()))
     assert task.costs == CostMatrix.balanced(task.y)
     ratios = {k: cell.ratio for cell, (_, k) in planned.places.items()}
@@ -270,8 +258,8 @@ def test_costs_are_inverse_priors_times_k():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"parts": ("table3",)}, "parts must be some of table1, table2, figure1, ablations, got 'table3'"),
-        ({"profiles": ("old",)}, "profiles must be some of paper, modern"),
+        ({"what": "table3"}, "there is no 'table3' here: take one of table1, table2, figure1, ablations, all"),
+        ({"profile": ("old",)}, "profile must be some of paper, modern"),
         ({"splits": ("time",)}, "splits must be some of random, group"),
         ({"seeds": 0}, "seeds must be at least 1, got 0"),
         ({"time_limit": -1.0}, "the time limit must be a number of seconds from 0, got -1"),
@@ -283,22 +271,22 @@ def test_costs_are_inverse_priors_times_k():
 )
 def test_wishes_that_make_no_sense_are_refused(wrong, message):
     with pytest.raises(ValueError, match=message):
-        Wishes(**wrong)
+        Wishes(**{"what": "all"} | wrong)
 
 
 def test_data_that_are_not_there_are_named(tmp_path):
     with pytest.raises(DataError, match="say where the paper's data are: --data DIR"):
-        prepare(Wishes())
+        prepare(Wishes("all"))
     with pytest.raises(DataError, match="none of the paper's data sets is in"):
-        prepare(Wishes(data=tmp_path))
+        prepare(Wishes("all", data=tmp_path))
     with pytest.raises(DataError, match=r"there is no folder .*absent of data"):
-        prepare(Wishes(data=tmp_path / "absent"))
+        prepare(Wishes("all", data=tmp_path / "absent"))
     with pytest.raises(DataError, match=r"there is no IDC in .* expected a folder idc with <patient>/0/"):
-        prepare(Wishes(data=tmp_path, datasets=("idc",), weights=_file(tmp_path)))
+        prepare(Wishes("all", data=tmp_path, datasets=("idc",), weights=_file(tmp_path)))
     with pytest.raises(DataError, match="the paper has no data set 'ham'; did you mean 'ham10k'"):
-        prepare(Wishes(data=tmp_path, datasets=("ham",)))
+        prepare(Wishes("all", data=tmp_path, datasets=("ham",)))
     with pytest.raises(DataError, match=r"there is no file .*absent of weights"):
-        prepare(Wishes(data=tmp_path, datasets=("idc",), weights=tmp_path / "absent"))
+        prepare(Wishes("all", data=tmp_path, datasets=("idc",), weights=tmp_path / "absent"))
 
 
 def _file(folder):
@@ -309,14 +297,14 @@ def _file(folder):
 
 def test_nets_without_imagenet_weights_are_warned_of(tmp_path):
     with pytest.warns(UserWarning, match="no ImageNet weights were found"), pytest.raises(DataError):
-        prepare(Wishes(data=tmp_path, datasets=("idc",)))
+        prepare(Wishes("all", data=tmp_path, datasets=("idc",)))
 
 
 def test_data_without_groups_cannot_be_split_by_group():
-    wishes = Wishes(parts=("table2",), seeds=1)
+    wishes = Wishes("table2", seeds=1)
     task = replace(made_task(), name="HAM10K", groups=None)
     with pytest.raises(DataError, match="HAM10K has no groups here"):
-        module.plan(wishes, settings_of(wishes, [SOURCES["HAM10K"]], None), {"HAM10K": task}, set())
+        plan(wishes, settings_of(wishes, [SOURCES["HAM10K"]], None), {"HAM10K": task}, set())
 
 
 # running
@@ -364,13 +352,13 @@ def test_a_damaged_list_of_calls_is_told_before_anything_runs(tmp_path, without_
 
 
 def test_nets_of_unfinished_jobs_are_kept_beside_the_results(tmp_path, monkeypatch, without_training):
-    good, places = module.run_work, set()
+    good, places = engine.run_work, set()
 
     def work(tasks, payload, cells, *, parts):
         places.add(parts.folder)
         return good(tasks, payload, cells)
 
-    monkeypatch.setattr(module, "run_work", work)
+    monkeypatch.setattr(engine, "run_work", work)
     reproduce(replace(QUICK, out=tmp_path))
     assert places == {tmp_path / "store" / "parts"}
 
@@ -386,7 +374,7 @@ def test_started_again_nothing_runs_twice(tmp_path, without_training):
 
 
 def test_results_of_another_machine_are_taken_over_and_not_run_again(tmp_path, without_training):
-    reproduce(replace(QUICK, out=tmp_path / "a", profiles=("paper",)))
+    reproduce(replace(QUICK, out=tmp_path / "a", profile=("paper",)))
     without_training.clear()
     wishes = replace(QUICK, out=tmp_path / "b", skip_done=(tmp_path / "a",))
     found = reproduce(wishes, command="second")
@@ -421,7 +409,7 @@ def test_what_a_job_had_done_before_it_was_cut_off_is_not_lost(tmp_path, monkeyp
         store.write(next(work(shared, first.payload, first.cells)))  # its worker never got to report it
         raise RunInterrupted(0, 36)
 
-    monkeypatch.setattr(module, "run", run)
+    monkeypatch.setattr(engine, "run", run)
     found = reproduce(replace(QUICK, out=tmp_path, time_limit=0.0))
     assert found.stopped
     assert found.done == len(read_rows(tmp_path / "table2.csv")) == 1
@@ -441,14 +429,14 @@ def test_rows_are_on_disk_as_soon_as_they_are_there(tmp_path, without_training):
 
 
 def test_a_failed_net_is_told_and_costs_no_other(tmp_path, monkeypatch, without_training):
-    good = module.run_work
+    good = engine.run_work
 
     def work(tasks, payload, cells, *, parts=None):
-        if any(cell.method == "ta" for cell in cells):
+        if any(cell.recipe == "ta" for cell in cells):
             raise RuntimeError("out of memory")
         return good(tasks, payload, cells)
 
-    monkeypatch.setattr(module, "run_work", work)
+    monkeypatch.setattr(engine, "run_work", work)
     found = reproduce(replace(QUICK, out=tmp_path))
     assert len(found.failed) == 4
     assert "out of memory" in found.failed[0]
@@ -457,18 +445,16 @@ def test_a_failed_net_is_told_and_costs_no_other(tmp_path, monkeypatch, without_
 
 def test_other_settings_need_another_folder(tmp_path, without_training):
     reproduce(replace(QUICK, out=tmp_path))
-    from adacsl.experiments.documents import StoreError
-
     planned, _ = prepare(QUICK)
     (first, *_), *_ = planned.places.values()
     assert first.protocol.epochs == 2
-    other = module._identity(planned, quick=False)
+    other = running.identity_of(planned, quick=False)
     with pytest.raises(StoreError, match="other data or settings"):
-        module.Store.open(tmp_path / "store", other)
+        engine.Store.open(tmp_path / "store", other)
 
 
 def test_table_one_runs_once_for_each_seed(tmp_path):
-    wishes = replace(QUICK, parts=("table1",), out=tmp_path)
+    wishes = replace(QUICK, what="table1", out=tmp_path)
     reproduce(wishes)
     rows = read_rows(tmp_path / "table1.csv")
     assert {row["seed"] for row in rows} == {0, 1}
@@ -505,43 +491,34 @@ def test_files_that_are_not_ours_are_refused(tmp_path):
         read_results(tmp_path / "absent")
 
 
-# the entry without the command line
+# without the command line
 
 
-def test_the_plain_entry_needs_none_of_the_screens_packages(tmp_path):
+def test_python_needs_none_of_the_screens_packages(tmp_path):
     """On a machine with torch, Lightning, scikit-learn, pandas and SciPy alone."""
     code = (
         "import sys, lightning.pytorch\n"  # which takes rich where it is installed
         "for name in ('cyclopts', 'rich', 'plotly', 'imblearn', 'jinja2', 'ray'):\n"
         "    sys.modules[name] = None\n"
-        "from adacsl.experiments.reproduce import main\n"
-        f"sys.exit(main(['table2', '--quick', '--plan', '--out', {str(tmp_path)!r}]))\n"
+        "from paper.planning import estimate, plan_lines\n"
+        "from paper.running import prepare, reproduce\n"
+        "from paper.wishes import Wishes\n"
+        "wishes = Wishes('table2', quick=True, device='cpu')\n"
+        "print(*plan_lines(estimate(prepare(wishes)[0])), sep='\\n')\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     assert "table2 made-up.paper.random" in done.stdout
     assert done.stdout.splitlines()[-1].split()[:3] == ["all", "36", "30"]
 
 
-def test_the_plain_entry_runs_and_renders(tmp_path, without_training, capsys):
-    words = ["table2", "--quick", "--profile", "paper", "--splits", "both", "--device", "cpu", "--workers", "1"]
-    code = main([*words, "--out", str(tmp_path / "o"), "--export", str(tmp_path / "e"), "--render"])
-    assert code == 0
-    out = capsys.readouterr().out
-    assert "20 of 20 rows" in out
-    assert (tmp_path / "e/table2.csv").exists()
-    assert (tmp_path / "o/table2.tex").exists()
-    assert (tmp_path / "o/paper.html").exists()
-    (call,) = json.loads((tmp_path / "e/about.json").read_text())
-    assert call["command"].startswith("python -m adacsl.experiments.reproduce table2 --quick")
-
-
 @pytest.mark.data
 def test_the_real_data_are_found():
-    shared = Path(__file__).parents[2].parent / "shared" / "data"
+    shared = ROOT.parent / "shared" / "data"
     if not shared.is_dir():
         pytest.skip("the data sets are not here: name their folder in ADACSL_DATA")
-    planned, tasks = prepare(Wishes(parts=("table2",), data=shared, seeds=1))
+    planned, tasks = prepare(Wishes("table2", data=shared, seeds=1))
     assert set(tasks) == {"HAM10K", "PV-D"}
     assert all(isinstance(task, Task) and task.X.shape[1:] == (64, 64, 3) for task in tasks.values())
     assert {setting.protocol.weights is not None for setting, _ in planned.places.values()} == {True}

@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.costs import CostMatrix
-from adacsl.datasets.errors import DataError, DataWarning, did_you_mean, listed
-from adacsl.datasets.images import SUFFIXES, Progress, Size
+from adacsl import CostMatrix
+from adacsl.datasets import DataError, DataWarning, Task, read_table
+from adacsl.datasets.content import Size
+from adacsl.datasets.errors import did_you_mean, listed
 from adacsl.datasets.labels import binary_labels
 from adacsl.datasets.pictures import decoded
-from adacsl.datasets.tables import read_table
-from adacsl.datasets.task import Task
+from adacsl.estimators.images import SUFFIXES, Progress
 
 PathLike = str | os.PathLike[str]
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from adacsl.durable import draft_of
-from adacsl.experiments import subgroups
+from adacsl.durable import replace_file
+from paper import subgroups
 
 Row = dict[str, Any]
 
@@ -53,21 +54,22 @@ class Sheet:
         if self.key_of(row) in self.rows:
             return
         self.rows[self.key_of(row)] = row
-        new = not self.path.exists()
+        text = self._text([row], header=not self.path.exists())
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, self.columns, extrasaction="ignore", lineterminator="\n")
-            if new:
-                writer.writeheader()
-            writer.writerow(row)
+            file.write(text)
 
     def write(self) -> None:
         """Write all rows, sorted, in the place of what was there."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with draft_of(self.path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, self.columns, extrasaction="ignore", lineterminator="\n")
+        replace_file(self.path, self._text((self.rows[key] for key in sorted(self.rows)), header=True).encode())
+
+    def _text(self, rows: Iterable[Row], *, header: bool) -> str:
+        text = io.StringIO()
+        writer = csv.DictWriter(text, self.columns, extrasaction="ignore", lineterminator="\n")
+        if header:
             writer.writeheader()
-            writer.writerows(self.rows[key] for key in sorted(self.rows))
+        writer.writerows(rows)
+        return text.getvalue()
 
     def key_of(self, row: Row) -> tuple[Any, ...]:
         """Return what tells a row from others."""

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from adacsl.datasets import DataError, DataWarning
-from adacsl.datasets.paper import (
+from paper.folders import (
     PAPER,
     Published,
     ham10000_folder,

@@ -9,13 +9,15 @@ import pytest
 from scipy import stats
 
 from adacsl import CostMatrix, EqualWidth
-from adacsl.datasets.task import Task
-from adacsl.experiments import paper_figures, paper_pictures, subgroups
-from adacsl.experiments.paper_figures import TABLE_1, TABLE_2, normalized
-from adacsl.experiments.paper_report import Grid, claims, grids, summary, to_html, to_latex, to_markdown, write_report
-from adacsl.experiments.profiles import made_task
-from adacsl.experiments.sheets import EPOCH_COLUMNS, SHEET_KEYS, SHEETS, Sheet
-from adacsl.experiments.subgroups import balanced_halves, two_epochs
+from adacsl.datasets import Task
+from paper import figures, pictures, subgroups
+from paper.claims import claims, summary
+from paper.figures import TABLE_1, TABLE_2, normalized
+from paper.report import to_html, to_latex, to_markdown, write_report
+from paper.sheets import EPOCH_COLUMNS, SHEET_KEYS, SHEETS, Sheet
+from paper.sources import made_task
+from paper.subgroups import balanced_halves, two_epochs
+from paper.tables import Grid, grids
 
 # the paper's figures; these normalised costs were computed by others from the same table
 NORMALISED = {
@@ -243,8 +245,8 @@ def test_the_report_is_written_from_csv_files_alone(full, tmp_path):
         sheet.start(rows)
     made = write_report(tmp_path / "in", tmp_path / "out")
     names = {path.name for path in made}
-    pictures = {"figure1a.png", "figure1b.png", "table2-ham10k-paper.png", "table2-ham10k-modern.png"}
-    assert names == {"table1.tex", "table2.tex", "ablations.tex", "paper.html"} | pictures
+    drawn = {"figure1a.png", "figure1b.png", "table2-ham10k-paper.png", "table2-ham10k-modern.png"}
+    assert names == {"table1.tex", "table2.tex", "ablations.tex", "paper.html"} | drawn
     for path in made:
         assert path.stat().st_size > 300
     assert (tmp_path / "out/figure1a.png").read_bytes().startswith(b"\x89PNG")
@@ -258,16 +260,16 @@ def test_splits_by_group_have_a_picture_of_their_own_without_the_papers_line(tmp
     lines = []
     monkeypatch.setattr(axes, "axvline", lambda self, x, **_: lines.append((self.get_title(), x)))
     rows = [row for split in ("group", "random") for row in runs({"adacsl": BASE}, profile="modern", split=split)]
-    made = paper_pictures.draw_methods(summary(rows), tmp_path)
+    made = pictures.draw_methods(summary(rows), tmp_path)
     assert [path.name for path in made] == ["table2-ham10k-modern.png", "table2-ham10k-modern-group.png"]
-    assert all(path.exists() and paper_pictures.words_for(path).startswith("Table 2") for path in made)
+    assert all(path.exists() and pictures.words_for(path).startswith("Table 2") for path in made)
     assert [x for _, x in lines] == [normalized("HAM10K", 1, "adacsl")]
 
 
 @pytest.mark.parametrize(("means", "scale"), [([0.3, 0.5, 3.0], "log"), ([0.0, 0.4, 0.5], "linear"), ([0.0], "linear")])
 def test_costs_that_differ_by_large_factors_are_drawn_on_a_logarithmic_axis(means, scale):
     axes = pytest.importorskip("matplotlib.figure").Figure().add_subplot()
-    paper_pictures._scale(axes, pd.Series(means))
+    pictures.scale_costs(axes, pd.Series(means))
     assert axes.get_xscale() == scale
     assert axes.get_xlim()[0] == pytest.approx(0.1 if scale == "log" else 0.0)
 
@@ -315,7 +317,7 @@ def test_subgroups_are_measured_as_in_the_paper():
     before = [rng.random(50), rng.random(40)]
     after = {"without": [rng.random(50), rng.random(40)], "with": [rng.random(50), rng.random(40)]}
     labels = [rng.integers(0, 2, 50), rng.integers(0, 2, 40)]
-    rows = subgroups._measured(before, after, labels)
+    rows = subgroups.measured(before, after, labels)
     assert sum(row["size"] for row in rows) == 40
     for row in rows:
         inside = (before[1] >= (row["bin"] - 1) / 10) & (before[1] < row["bin"] / 10)
@@ -336,5 +338,5 @@ def test_lambda_is_the_papers_over_ten_bins():
 
 
 def test_names_of_the_paper_are_kept():
-    assert list(paper_figures.TITLES) == list(paper_figures.METHODS)
+    assert list(figures.TITLES) == list(figures.METHODS)
     assert isinstance(made_task(), Task)

@@ -3,35 +3,29 @@
 import json
 from pathlib import Path
 
-import pytest
-
-from adacsl.experiments.sheets import EPOCH_COLUMNS, SHEET_KEYS, SHEETS, Sheet
+from paper.publish import publish_pages
+from paper.sheets import EPOCH_COLUMNS, SHEET_KEYS, SHEETS, Sheet
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture
-def publish(load_module):
-    return load_module(ROOT / "docs/paper/publish.py")
-
-
-def test_the_committed_page_is_made_from_the_committed_results(publish, tmp_path):
+def test_the_committed_page_is_made_from_the_committed_results(tmp_path):
     (tmp_path / "results").mkdir()
     for path in (ROOT / "docs/paper/results").glob("*"):
         if path.suffix in (".csv", ".json"):
             (tmp_path / "results" / path.name).write_bytes(path.read_bytes())
-    publish.main(tmp_path)
+    publish_pages(tmp_path)
     committed = (ROOT / "docs/paper/results.md").read_text(encoding="utf-8")
-    assert (tmp_path / "results.md").read_text(encoding="utf-8") == committed, "run python docs/paper/publish.py"
+    assert (tmp_path / "results.md").read_text(encoding="utf-8") == committed, "run python -m paper publish"
 
 
-def test_what_was_not_run_is_said_to_be_not_run(publish, tmp_path):
-    publish.main(tmp_path)
+def test_what_was_not_run_is_said_to_be_not_run(tmp_path):
+    publish_pages(tmp_path)
     page = (tmp_path / "results.md").read_text()
     assert page.count("Not run yet.") == 5
 
 
-def test_runs_become_tables_pictures_and_commands(publish, tmp_path):
+def test_runs_become_tables_pictures_and_commands(tmp_path):
     rows = [
         {"dataset": "HAM10K", "profile": "paper", "split": "random", "k": 1, "method": method, "seed": seed,
          "cost": 700, "normalized_cost": cost + 0.01 * seed, "accuracy": 0.8, "epoch": 3, "seconds": 2}
@@ -44,18 +38,18 @@ def test_runs_become_tables_pictures_and_commands(publish, tmp_path):
     for name, content in (("table2", rows), ("figure1", steps)):
         Sheet(tmp_path / "results" / f"{name}.csv", SHEETS[name], key=SHEET_KEYS[name]).start(content)
     call = {
-        "command": "adacsl reproduce table2",
+        "command": "python -m paper table2",
         "date": "2026-01-02",
         "device": "H200",
         "seconds": 9.6,
         "commit": None,
     }
     (tmp_path / "results/about.json").write_text(json.dumps([call]))
-    publish.main(tmp_path)
+    publish_pages(tmp_path)
     page = (tmp_path / "results.md").read_text()
     assert "| HAM10K | 1 | 0.329 | 0.340 (" in page
     assert "| HAM10K | paper | random | one net | 1 | confirmed | wce | 24 %" in page
     assert "](results/figure1a.png)" in page
     assert (tmp_path / "results/figure1b.png").exists()
-    assert "| 2026-01-02 | H200 | 10 | - | `adacsl reproduce table2` |" in page
+    assert "| 2026-01-02 | H200 | 10 | - | `python -m paper table2` |" in page
     assert page.count("Not run yet.") == 2

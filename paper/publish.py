@@ -1,7 +1,4 @@
-"""Make docs/paper/results.md (and the pictures of Figure 1) from docs/paper/results/*.csv.
-
-python docs/paper/publish.py
-"""
+"""The documentation's page of results, docs/paper/results.md, and its pictures, from docs/paper/results/*.csv."""
 
 from __future__ import annotations
 
@@ -9,13 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-from adacsl.experiments.paper_pictures import words_for
-from adacsl.experiments.paper_report import Grid, grids, to_markdown, write_pictures
-from adacsl.experiments.sheets import SHEETS, read_results
+from paper.pictures import words_for
+from paper.report import to_markdown, write_pictures
+from paper.running import ABOUT
+from paper.sheets import SHEETS, read_results
+from paper.tables import grids
 
-HERE = Path(__file__).resolve().parent
+PAGES = Path(__file__).resolve().parents[1] / "docs" / "paper"
 HEAD = """\
-<!-- made by docs/paper/publish.py from docs/paper/results/*.csv: do not edit -->
+<!-- made by python -m paper publish from docs/paper/results/*.csv: do not edit -->
 
 # Results
 
@@ -31,8 +30,9 @@ SECTIONS = {
 }
 
 
-def main(folder: Path = HERE) -> None:
-    results = folder / "results"
+def publish_pages(folder: Path = PAGES) -> list[Path]:
+    """Write the page and its pictures; return their paths."""
+    page, results = folder / "results.md", folder / "results"
     found: dict[str, list[Any]] = read_results(results) if results.is_dir() else {name: [] for name in SHEETS}
     tables = grids(found)
     pictures = write_pictures(found, results)
@@ -45,21 +45,18 @@ def main(folder: Path = HERE) -> None:
         shown = [path for path in pictures if path.stem.startswith(sheet)]
         parts += [f"![{words_for(path)}](results/{path.name})\n" for path in shown]
         parts += [f"*{words}.*\n" for words in dict.fromkeys(words_for(path) for path in shown)]
-        parts += [to_markdown(grid) for name in names for grid in tables if belongs(grid, name)]
-    parts.append(about(results / "about.json"))
-    (folder / "results.md").write_text("\n".join(parts), encoding="utf-8")
+        parts += [to_markdown(grid) for name in names for grid in tables if grid.name.startswith(name)]
+    parts.append(_calls(results / ABOUT))
+    page.write_text("\n".join(parts), encoding="utf-8")
+    return [page, *pictures]
 
 
-def belongs(grid: Grid, name: str) -> bool:
-    return grid.name.startswith(name)
-
-
-def about(path: Path) -> str:
+def _calls(path: Path) -> str:
     """Return the commands behind the figures."""
     if not path.is_file():
         return "## How it was run\n\nNot run yet.\n"
     lines = ["## How it was run\n", "| date | device | seconds | commit | command |", "|---|---|---|---|---|"]
-    for call in json.loads(path.read_text()):
+    for call in json.loads(path.read_text(encoding="utf-8")):
         commit = (call.get("commit") or "-")[:10]
         note = f" ({call['note']})" if "note" in call else ""
         lines.append(
@@ -68,5 +65,4 @@ def about(path: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-if __name__ == "__main__":
-    main()
+__all__ = ["PAGES", "publish_pages"]

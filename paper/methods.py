@@ -1,31 +1,22 @@
-"""The two ways to run the paper's experiments: as published, and as one would today; and the data they run on."""
+"""The paper's methods and how their nets are trained: as published, and as one would today.
+
+With ``engine.py`` the only module here that knows how adacsl writes a method down.
+"""
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 
-from adacsl.core.costs import CostMatrix
-from adacsl.core.partitions import EqualWidth, Quantile, Whole
-from adacsl.datasets.builtin import DATASETS as ARCHIVES
-from adacsl.datasets.builtin import data_folder, load_dataset
-from adacsl.datasets.errors import DataError, did_you_mean, listed
-from adacsl.datasets.paper import PAPER
-from adacsl.datasets.task import Task
+from adacsl import RECIPES, EqualWidth, Quantile, Recipe, Whole
 from adacsl.experiments.protocol import Protocol
-from adacsl.experiments.recipes import RECIPES, Recipe
-from adacsl.extras import requires
 
-with requires("compare"):
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import GridSearchCV
-
-WEIGHTS = "resnet18_imagenet_fp16.safetensors"
-"""The file of the pretrained backbone, looked for in the data folder."""
+SECONDS_PER_EPOCH = 1.5 / 15
+"""Of an H200 for one epoch of ResNet-18 over 10,000 pictures of 64 x 64, twelve nets side by side: 15 take 1.5 s."""
 
 
 # methods
@@ -162,10 +153,9 @@ class Profile:
             names.insert(1 + max(names.index(name) for name in choice.among), choice.name)
         return names + [recipe.name for recipe in self.feature_recipes]
 
-    def for_source(self, source: Source, *, weights: str | None, device: str) -> Protocol:
+    def conditions(self, *, upright: bool, weights: str | None, device: str) -> Protocol:
         """Return the protocol for one data set: pictures without up and down are turned too, where any are."""
-        rotate = self.protocol.augment and not source.upright
-        return replace(self.protocol, rotate=rotate, weights=weights, device=device)
+        return replace(self.protocol, rotate=self.protocol.augment and not upright, weights=weights, device=device)
 
 
 _PAPER = Profile(
@@ -207,130 +197,32 @@ PROFILES = {profile.name: profile for profile in (_PAPER, _MODERN, _FOUR_VIEWS, 
 DEFAULT_PROFILES = ("paper", "modern")
 
 
-# data
+def all_recipes() -> list[Recipe]:
+    """Return every method of every part."""
+    found = [recipe for profile in PROFILES.values() for recipe in (*profile.recipes, *profile.feature_recipes)]
+    found += [recipe for recipes in ABLATIONS.values() for recipe in recipes]
+    return found + [recipe for share in VALIDATION_SHARES for recipe in validation_recipes(share)]
 
 
-@dataclass(frozen=True)
-class Source:
-    """One of the paper's data sets, and where it may lie in a data folder.
-
-    Parameters
-    ----------
-    name : str
-        As in the paper.
-    known : str
-        Its key in :data:`adacsl.datasets.paper.PAPER`.
-    archive : str, optional
-        The built-in data set that holds it in one file.
-    folders : tuple of str
-        Names of folders with the distributed files.
-    upright : bool
-        Whether pictures have an up and a down.
-    aliases : tuple of str
-        Other names for the command line.
-    """
-
-    name: str
-    known: str
-    archive: str | None
-    folders: tuple[str, ...]
-    upright: bool
-    aliases: tuple[str, ...] = ()
-
-    def place(self, folder: Path | None) -> Path | None:
-        """Return the file or folder that holds the data, if there is one."""
-        if folder is None:
-            return None
-        file = None if self.archive is None else ARCHIVES[self.archive].file
-        places = [folder / name for name in (*((file,) if file else ()), *self.folders)]
-        return next((place for place in places if place.exists()), None)
-
-    def load(self, folder: str | os.PathLike[str] | None) -> Task:
-        """Read the data as a task called ``name``, with inverse class frequencies as costs."""
-        here = data_folder(folder)
-        place = self.place(here)
-        published, reader = PAPER[self.known]
-        if place is None:
-            file = "" if self.archive is None else f"the file {ARCHIVES[self.archive].file}, or "
-            where = f"there is no {self.name} in {here}" if here else f"{self.name} needs a folder of data, --data DIR"
-            raise DataError(
-                f"{where}: expected {file}a folder {self.folders[0]} with {published.layout}; get it from "
-                f"{published.source}"
-            )
-        if place.is_file() and self.archive is not None:
-            task = load_dataset(self.archive, folder=here)
-        else:
-            options = {"per_class": 960} if self.known == "rffd" else {}
-            task = reader(place, **options)
-        return replace(task, name=self.name, costs=CostMatrix.balanced(task.y))
+def quick_recipe(recipe: Recipe) -> Recipe:
+    """Return a method with two folds at most, and the weight adapted after every second batch where it is at all."""
+    return replace(recipe, crossfit=2 if recipe.crossfit else 0, every=None if recipe.every is None else 2)
 
 
-SOURCES = {
-    source.name: source
-    for source in (
-        Source("HAM10K", "ham10k", "ham10000", ("ham10k", "HAM10000", "ham10000"), False, ("ham10000",)),
-        Source("IDC", "idc", None, ("idc", "IDC", "IDC_regular_ps50_idx5"), False),
-        Source("RFFD", "rffd", None, ("rffd", "RFFD", "real_and_fake_face"), True),
-        Source("PV-D", "pv-d", "plantvillage", ("pv-d", "pvd", "PlantVillage"), True, ("pvd", "plantvillage")),
-    )
-}
-WOLF_DOG = Source("wolf-dog", "wolf-dog", None, ("wolf-dog", "wolf_dog"), True)
+def quick_protocol(protocol: Protocol) -> Protocol:
+    """Return conditions with few epochs and pixels, and nets that start from nothing."""
+    return replace(protocol, epochs=2, batch_size=32, image_size=16, weights=None)
 
 
-def find_source(name: str) -> Source:
-    """Return a data set of the paper by name; case does not count."""
-    for source in SOURCES.values():
-        if name.lower() in (source.name.lower(), *source.aliases):
-            return source
-    known = [source.name.lower() for source in SOURCES.values()]
-    raise DataError(f"the paper has no data set {name!r}{did_you_mean(name.lower(), known)} (it has {listed(known)})")
+def protocol_identity(protocol: Protocol) -> dict[str, Any]:
+    """Return what results depend on; weights are the same wherever they lie."""
+    return protocol.identity() | {"weights": None if protocol.weights is None else Path(protocol.weights).name}
 
 
-def present_sources(folder: str | os.PathLike[str] | None) -> list[Source]:
-    """Return the paper's data sets that are in a folder."""
-    here = data_folder(folder)
-    return [source for source in SOURCES.values() if source.place(here) is not None]
-
-
-def find_weights(weights: str | os.PathLike[str] | None, folder: str | os.PathLike[str] | None) -> str | None:
-    """Return the file of the pretrained backbone: the one named, or the one in the data folder."""
-    if weights is not None:
-        if not Path(weights).is_file():
-            raise DataError(f"there is no file {weights} of weights: give the ImageNet weights of a ResNet-18")
-        return str(weights)
-    here = data_folder(folder)
-    return str(here / WEIGHTS) if here is not None and (here / WEIGHTS).is_file() else None
-
-
-# a task small enough for a test
-
-
-def quick_task(source: Source | None, folder: str | os.PathLike[str] | None, *, rows: int = 120) -> Task:
-    """Return a few hundred pictures: a part of a data set, or made-up ones where none is given."""
-    if source is None:
-        return made_task(rows)
-    task = source.load(folder)
-    rng = np.random.default_rng(0)
-    share = max(rows // 5, round(rows * float(task.y.mean())))  # positives enough for every split
-    chosen = [
-        rng.permutation(np.flatnonzero(task.y == label))[:count] for label, count in ((0, rows - share), (1, share))
-    ]
-    kept = np.sort(np.concatenate(chosen))
-    groups = None if task.groups is None else task.groups[kept]
-    return Task(task.name, task.X[kept], task.y[kept], CostMatrix.balanced(task.y[kept]), groups, task.classes)
-
-
-def made_task(rows: int = 120, *, side: int = 16) -> Task:
-    """Return made-up pictures: noise, with a bright spot in most of the positives and some of the negatives."""
-    rng = np.random.default_rng(0)
-    y = (np.arange(rows) % 4 == 0).astype(np.int64)
-    pixels = rng.normal(90.0, 30.0, (rows, side, side, 3))
-    spot = rng.random(rows) < np.where(y == 1, 0.9, 0.15)
-    top, left = rng.integers(0, side - 8, (2, rows))
-    for row in np.flatnonzero(spot):
-        pixels[row, top[row] : top[row] + 8, left[row] : left[row] + 8] += 110.0
-    images = pixels.clip(0, 255).astype(np.uint8)
-    return Task("made-up", images, y, CostMatrix.balanced(y), groups=np.arange(rows) // 2, source="made up")
+def net_seconds(protocol: Protocol, rows: int) -> float:
+    """Return how long an H200 with twelve nets side by side takes for one of them."""
+    pixels = ((protocol.image_size or 64) / 64) ** 2
+    return int(protocol.epochs) * SECONDS_PER_EPOCH * rows / 10_000 * max(1.0, pixels)
 
 
 __all__ = [
@@ -341,16 +233,15 @@ __all__ = [
     "MODERN_RECIPES",
     "PAPER_RECIPES",
     "PROFILES",
-    "SOURCES",
     "VALIDATION_SHARES",
-    "WOLF_DOG",
     "Choice",
     "Profile",
-    "Source",
-    "find_source",
-    "find_weights",
-    "made_task",
-    "present_sources",
-    "quick_task",
+    "Protocol",
+    "Recipe",
+    "all_recipes",
+    "net_seconds",
+    "protocol_identity",
+    "quick_protocol",
+    "quick_recipe",
     "validation_recipes",
 ]

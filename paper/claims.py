@@ -1,0 +1,109 @@
+"""Means and intervals of the runs, and the paper's claim tested row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
+
+import pandas as pd
+
+from adacsl.experiments.statistics import pairwise, summarise
+from paper.sheets import Row
+
+TEST, REST = 0.20, 0.80
+"""Shares of the rows that are tested on and that are not: what the corrected intervals need."""
+
+VIEW = ["dataset", "profile", "split"]
+CONTESTS = (
+    ("one net", "paper", "adacsl", ("ce", "ta", "smote", "wce")),
+    ("one net", "modern", "adacsl", ("ce-bayes", "ce-tuned", "ce-calibrated", "wce", "wce-tuned", "focal")),
+    ("last epoch", "modern", "adacsl-last", ("ce-bayes-last", "wce-last")),
+    ("cross-fitted", "modern", "adacsl-cv", ("ce-bayes-cv", "ce-tuned-cv", "wce-cv")),
+    ("no net trained", "modern", "adacsl", ("linear-bayes", "gbm-bayes", "gbm-tuned")),
+    ("cross-fitted", "enlarged", "adacsl-cv-target-bayes-cautious", ("ce-bayes-cv", "ce-tuned-cv", "wce-cv")),
+)
+"""Whom AdaCSL has to beat: methods that had as much data, as many nets and the same selection."""
+
+
+def summary(rows: Sequence[Row]) -> pd.DataFrame:
+    """Return mean and 95 % interval of the normalised cost by data set, profile, split, k and method.
+
+    Intervals are those of the corrected resampled t-test (Nadeau and Bengio 2003); one run has none.
+    """
+    frame = pd.DataFrame(rows)
+    tables = []
+    for view, block in cast("Any", frame.groupby(VIEW, sort=False)):
+        table = summarise(_as_results(block), measure="normalized_cost").astype({"ratio": int})
+        table = table.rename(columns={"ratio": "k", "recipe": "method"})
+        more = block.groupby(["k", "method"])[["cost", "accuracy"]].mean()
+        about = dict(zip(VIEW, view, strict=True))
+        tables.append(table.drop(columns=["data"]).join(more, on=["k", "method"]).assign(**about))
+    columns = [*VIEW, "k", "method", "n", "mean", "low", "high", "cost", "accuracy"]
+    return pd.concat(tables, ignore_index=True)[columns]
+
+
+def _as_results(block: pd.DataFrame) -> pd.DataFrame:
+    renamed = block.rename(columns={"dataset": "data", "k": "ratio", "method": "recipe"})
+    return renamed.assign(n_train=REST, n_test=TEST)
+
+
+def against(block: pd.DataFrame, champion: str) -> pd.DataFrame:
+    """Return how much dearer each other method is than one: paired corrected t-tests, adjusted after Holm."""
+    return pairwise(_as_results(block), champion, measure="normalized_cost")
+
+
+class Claim(NamedTuple):
+    """Whether "AdaCSL is cheapest" holds in one row: a paired test against each rival, adjusted after Holm."""
+
+    contest: str
+    dataset: str
+    profile: str
+    split: str
+    k: int | None  # None: the mean over all k
+    verdict: str  # confirmed, not confirmed, refuted or too few runs
+    rival: str  # the cheapest of the others
+    percent: float  # how much dearer that one is than AdaCSL
+    percent_low: float
+    percent_high: float
+    p: float
+
+
+def claims(rows: Sequence[Row]) -> list[Claim]:
+    """Test the paper's claim in every row, and for the mean over all k, which a few runs tell more about.
+
+    Confirmed: every rival is significantly dearer than AdaCSL. Refuted: a rival is significantly cheaper. Not
+    confirmed: anything between.
+    """
+    frame, found = pd.DataFrame(rows), []
+    for contest, profile, champion, rivals in CONTESTS:
+        contenders = frame[(frame["profile"] == profile) & frame["method"].isin([champion, *rivals])]
+        for (dataset, split), block in cast("Any", contenders.groupby(["dataset", "split"], sort=False)):
+            views: list[tuple[int | None, Any]] = [(int(k), part) for k, part in block.groupby("k", sort=False)]
+            if len(views) > 1:
+                views.append((None, mean_over_k(block)))
+            for k, part in views:
+                if champion in set(part["method"]) and part["method"].nunique() > 1:
+                    found.append(_judge(part, champion, (contest, str(dataset), profile, str(split), k)))
+    return found
+
+
+def mean_over_k(block: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per method and seed that was run for every k."""
+    wide = block.pivot_table(index=["dataset", "method", "seed"], columns="k", values="normalized_cost").dropna()
+    return wide.mean(axis=1).rename("normalized_cost").reset_index().assign(k=0)
+
+
+def _judge(block: pd.DataFrame, champion: str, about: tuple[str, str, str, str, int | None]) -> Claim:
+    others = against(block, champion)
+    nearest = others.sort_values("difference", kind="stable").iloc[0]
+    if others["pairs"].min() < 2:
+        verdict = "too few runs"
+    elif (others["standing"] == "clearly cheaper").any():
+        verdict = "refuted"
+    else:
+        verdict = "confirmed" if (others["standing"] == "clearly worse").all() else "not confirmed"
+    percent, low, high, p = (float(nearest[name]) for name in ("percent", "percent_low", "percent_high", "p"))
+    return Claim(*about, verdict, str(nearest["recipe"]), percent, low, high, p)
+
+
+__all__ = ["CONTESTS", "VIEW", "Claim", "against", "claims", "mean_over_k", "summary"]

@@ -1,0 +1,192 @@
+"""What there is to do: methods under one protocol on one data set, gathered into jobs; and how long it will take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from adacsl.datasets import DataError, Task
+from paper.embedding import stand_in
+from paper.engine import Cell, Job, count_nets, jobs_of
+from paper.methods import (
+    ABLATIONS,
+    CHOICES,
+    PROFILES,
+    VALIDATION_SHARES,
+    Profile,
+    Protocol,
+    Recipe,
+    net_seconds,
+    quick_protocol,
+    quick_recipe,
+    validation_recipes,
+)
+from paper.sources import Source
+from paper.wishes import Wishes
+
+FIGURE_METHOD = "adacsl"
+FEATURES = "features"
+"""The tag of settings whose methods get features instead of pixels."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Methods under one protocol on one data set: what becomes rows of one CSV file."""
+
+    sheet: str
+    dataset: str
+    profile: str
+    split: str
+    protocol: Protocol = field(repr=False)
+    recipes: tuple[Recipe, ...] = field(repr=False)
+    tag: str = ""
+
+    @property
+    def data(self) -> str:
+        """The name of the task, fit for a file name."""
+        parts = (self.dataset.lower(), self.profile, self.split, self.tag)
+        return ".".join(part for part in parts if part)
+
+    def narrowed(self, methods: Sequence[str]) -> Setting:
+        """Return the setting with some methods only, and those that these choose among."""
+        wanted = {*methods, *(name for choice in CHOICES if choice.name in methods for name in choice.among)}
+        return replace(self, recipes=tuple(r for r in self.recipes if r.name in wanted)) if methods else self
+
+
+def settings_of(wishes: Wishes, sources: Sequence[Source], weights: str | None) -> list[Setting]:
+    """Return all settings of the parts that compare methods; what several parts need is there once."""
+    found: dict[tuple[str, str], Setting] = {}
+    for source in sources:
+        for profile in (PROFILES[name] for name in wishes.profile):
+            protocol = profile.conditions(upright=source.upright, weights=weights, device=wishes.device)
+            for split in (s for s in profile.splits if s in wishes.splits):
+                setting = Setting("table2", source.name, profile.name, split, protocol, profile.recipes)
+                if "table2" in wishes.parts:
+                    found[setting.sheet, setting.data] = setting
+                    if weights is not None and profile.feature_recipes:
+                        more = replace(setting, recipes=profile.feature_recipes, tag=FEATURES)
+                        found[more.sheet, more.data] = more
+                elif "figure1" in wishes.parts and source is sources[0] and split == "random":
+                    found[setting.sheet, setting.data] = setting.narrowed([FIGURE_METHOD])
+    if "ablations" in wishes.parts and sources:
+        for profile in (PROFILES[name] for name in wishes.profile if name != "paper"):
+            for setting in ablation_settings(sources[0], profile, weights=weights, device=wishes.device):
+                found[setting.sheet, setting.data] = setting
+    chosen = [_quickly(s) if wishes.quick else s for s in (s.narrowed(wishes.methods) for s in found.values())]
+    return [setting for setting in chosen if setting.recipes]
+
+
+def ablation_settings(source: Source, profile: Profile, *, weights: str | None, device: str) -> list[Setting]:
+    """Return the variants of AdaCSL on one data set, random splits."""
+    protocol = profile.conditions(upright=source.upright, weights=weights, device=device)
+    recipes = tuple(recipe for group in ABLATIONS.values() for recipe in group)
+    found = [Setting("ablations", source.name, profile.name, "random", protocol, recipes)]
+    for share in VALIDATION_SHARES:
+        smaller = replace(protocol, validation=share)
+        tag = f"validation-{share:g}"
+        chosen = validation_recipes(share)
+        found.append(Setting("ablations", source.name, profile.name, "random", smaller, chosen, tag))
+    return found
+
+
+QUICK_METHODS: dict[tuple[str, str], tuple[str, ...]] = {
+    ("table2", "paper"): ("ce", "ta", "smote", "wce", "adacsl"),
+    **{("table2", name): ("ce-bayes", "adacsl", "adacsl-last", "adacsl-cv") for name in PROFILES if name != "paper"},
+    **{("ablations", name): ("adacsl-every-25", "adacsl-validation-0.1") for name in PROFILES if name != "paper"},
+}
+
+
+def _quickly(setting: Setting) -> Setting:
+    """Return the same with few methods, epochs, pixels and nets."""
+    chosen = setting.narrowed(QUICK_METHODS[setting.sheet, setting.profile]).recipes
+    return replace(setting, protocol=quick_protocol(setting.protocol), recipes=tuple(map(quick_recipe, chosen)))
+
+
+class Planned(NamedTuple):
+    """Jobs in the order of their running, and what their cells are in the CSV files."""
+
+    jobs: list[Job]
+    places: dict[Cell, tuple[Setting, int]]
+    tasks: dict[str, Task]
+
+
+def plan(wishes: Wishes, settings: Sequence[Setting], tasks: Mapping[str, Task], done: set[tuple[Any, ...]]) -> Planned:
+    """Gather what is missing into jobs: all of seed 0 first, then seed 1; within a seed the longest first."""
+    jobs: list[Job] = []
+    places: dict[Cell, tuple[Setting, int]] = {}
+    own = {setting.data: _task_of(setting, tasks[setting.dataset]) for setting in settings}
+    for seed in range(wishes.seeds):
+        of_seed: list[Job] = []
+        for setting in settings:
+            task = own[setting.data]
+            factor = {float(f"{task.costs.averaged().ratio * k:.6g}"): k for k in wishes.factors}
+            for job in jobs_of(task, setting.recipes, list(factor), seed, setting.protocol):
+                missing = tuple(c for c in job.cells if key_of(setting, factor[c.ratio], c) not in done)
+                places |= {cell: (setting, factor[cell.ratio]) for cell in missing}
+                if missing:
+                    of_seed.append(Job(missing, job.payload))
+        jobs += sorted(of_seed, key=lambda job: -count_nets(job))
+    return Planned(jobs, places, own)
+
+
+def _task_of(setting: Setting, task: Task) -> Task:
+    if setting.tag == FEATURES:
+        task = stand_in(task)
+    if setting.split == "group" and task.groups is None:
+        raise DataError(
+            f"{task.name} has no groups here, so it cannot be split by group: take --splits random, or give its map"
+        )
+    return replace(task, name=setting.data, groups=task.groups if setting.split == "group" else None)
+
+
+def key_of(setting: Setting, k: int, cell: Cell) -> tuple[Any, ...]:
+    """Return what tells the row of a cell from others in a CSV file."""
+    return (setting.dataset, setting.profile, setting.split, k, cell.recipe, cell.seed)
+
+
+class Estimate(NamedTuple):
+    """How much work a setting is."""
+
+    sheet: str
+    data: str
+    cells: int
+    nets: int
+    seconds: float
+
+
+def estimate(planned: Planned) -> list[Estimate]:
+    """Return cells, nets and seconds (of an H200 with twelve nets side by side) of each setting."""
+    sums: dict[tuple[str, str], list[float]] = {}
+    for job in planned.jobs:
+        setting, _ = planned.places[job.cells[0]]
+        nets = count_nets(job)
+        seconds = nets * net_seconds(setting.protocol, len(planned.tasks[setting.data].y))
+        parts = sums.setdefault((setting.sheet, setting.data), [0, 0, 0.0])
+        for i, more in enumerate((len(job.cells), nets, seconds)):
+            parts[i] += more
+    return [Estimate(*name, int(cells), int(nets), seconds) for name, (cells, nets, seconds) in sums.items()]
+
+
+def plan_lines(estimates: Sequence[Estimate]) -> list[str]:
+    """Return the plan as a table of text."""
+    width = max([len(f"{e.sheet} {e.data}") for e in estimates], default=10)
+    lines = [f"{'part':<{width}}  cells  nets  seconds on an H200"]
+    lines += [f"{e.sheet + ' ' + e.data:<{width}}  {e.cells:5d}  {e.nets:4d}  {e.seconds:7.0f}" for e in estimates]
+    cells, nets, seconds = (sum(getattr(e, name) for e in estimates) for name in ("cells", "nets", "seconds"))
+    return [*lines, f"{'all':<{width}}  {cells:5d}  {nets:4d}  {seconds:7.0f}"]
+
+
+__all__ = [
+    "FEATURES",
+    "FIGURE_METHOD",
+    "QUICK_METHODS",
+    "Estimate",
+    "Planned",
+    "Setting",
+    "estimate",
+    "key_of",
+    "plan",
+    "plan_lines",
+    "settings_of",
+]

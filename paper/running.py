@@ -1,0 +1,246 @@
+"""The paper's tables and figures from raw data: run what is missing, and keep small CSV files that survive anything."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from adacsl.datasets import DataError, Task, data_folder
+from adacsl.durable import replace_file
+from paper.embedding import as_features
+from paper.engine import CellResult, Ended, Tell, about_now, run_jobs
+from paper.methods import CHOICES, protocol_identity
+from paper.planning import FEATURES, FIGURE_METHOD, Planned, Setting, key_of, plan, settings_of
+from paper.sheets import EPOCH_COLUMNS, KEY, SHEET_KEYS, SHEETS, Row, Sheet, read_results, read_rows
+from paper.sources import MADE_UP, WOLF_DOG, Source, find_source, find_weights, present_sources, quick_task
+from paper.subgroups import two_epochs
+from paper.wishes import Wishes
+
+ABOUT = "about.json"
+"""Beside the CSV files: the calls behind them."""
+
+
+# rows
+
+
+def row_of(result: CellResult, setting: Setting, k: int) -> Row:
+    """Return a result as a row of Table 2; the cost is the total over the test rows, as in the paper.
+
+    Divided by their number it is the normalised cost: with inverse priors, calling everything positive costs 1 per row.
+    """
+    metrics = result.metrics
+    numbers = {
+        "cost": round(metrics["total_cost"], 3),
+        "normalized_cost": round(metrics["cost"], 5),
+        "accuracy": round(metrics["accuracy"], 5),
+        "epoch": round(metrics["epoch"], 2) if "epoch" in metrics else "",
+        "seconds": round(result.seconds, 2),
+    }
+    return dict(zip(KEY, key_of(setting, k, result.cell), strict=True)) | numbers
+
+
+def chosen_rows(rows: Iterable[Row], held_out: Iterable[Row]) -> Iterator[Row]:
+    """Yield the rows of methods that choose among others, where all of these were run: least cost on held-out rows."""
+    costs = {tuple(row[name] for name in KEY): float(row["validation_cost"]) for row in held_out}
+    runs: dict[tuple[Any, ...], dict[str, Row]] = {}
+    for row in rows:
+        if tuple(row[name] for name in KEY) in costs:
+            runs.setdefault(tuple(row[name] for name in KEY if name != "method"), {})[row["method"]] = row
+    for methods in runs.values():
+        for choice in (c for c in CHOICES if set(c.among) <= set(methods)):
+            candidates = [methods[name] for name in choice.among]
+            best = min(candidates, key=lambda row: costs[tuple(row[name] for name in KEY)])
+            yield best | {"method": choice.name, "seconds": round(sum(row["seconds"] for row in candidates), 2)}
+
+
+def epochs_of(result: CellResult, setting: Setting, k: int) -> Iterator[Row]:
+    """Yield lambda, T_actual and costs of each epoch, for Figure 1."""
+    about = dict(zip(KEY, key_of(setting, k, result.cell), strict=True))
+    for step in result.history:
+        yield about | {name: round(step[name], 5) if name in step else "" for name in EPOCH_COLUMNS[len(KEY) :]}
+
+
+# running it
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    """What came of it."""
+
+    folder: Path
+    files: tuple[Path, ...]
+    done: int  # rows this run added
+    total: int  # rows it was to add
+    failed: tuple[str, ...] = ()
+    stopped: bool = False  # the time limit was reached
+    seconds: float = 0.0
+
+
+def prepare(wishes: Wishes) -> tuple[Planned, dict[str, Task]]:
+    """Load the data and plan what is missing."""
+    sources = _sources(wishes)
+    weights = find_weights(wishes.weights, wishes.data)
+    if weights is None and not wishes.quick:
+        warnings.warn(
+            "no ImageNet weights were found, so the nets start from random ones and costs will be higher than the "
+            "paper's: name the file, --weights FILE",
+            stacklevel=2,
+        )
+    if wishes.quick:
+        tasks = {source.name: replace(quick_task(source, wishes.data), name=source.name) for source in sources}
+    else:
+        tasks = {source.name: source.load(wishes.data) for source in sources}
+    settings = settings_of(wishes, sources, weights)
+    earlier = read_results(*wishes.skip_done)
+    done = {tuple(row[name] for name in KEY) for name in ("table2", "ablations") for row in earlier[name]}
+    return plan(wishes, settings, tasks, done), tasks
+
+
+def _sources(wishes: Wishes) -> list[Source]:
+    here = data_folder(wishes.data)
+    if here is not None and not here.is_dir():
+        raise DataError(f"there is no folder {here} of data: name the one that holds the paper's data, --data DIR")
+    if wishes.datasets:
+        return [find_source(name) for name in dict.fromkeys(wishes.datasets)]
+    found = present_sources(wishes.data)
+    if wishes.quick:
+        return found[:1] or [MADE_UP]
+    if not found:
+        raise DataError(
+            f"none of the paper's data sets is in {here}: see the page of the documentation about the paper's data"
+            if here
+            else "say where the paper's data are: --data DIR, or the environment variable ADACSL_DATA"
+        )
+    return found
+
+
+def reproduce(wishes: Wishes, *, tell: Tell | None = None, command: str = "") -> Reproduced:
+    """Run what is missing, and write CSV files as results come."""
+    begin = time.monotonic()
+    planned, tasks = prepare(wishes)
+    device = _device_name(wishes.device)  # asked now: a shared GPU may refuse new clients once workers were cut off
+    calls, earlier = _earlier_calls(wishes), read_results(*wishes.skip_done)
+    sheets = {name: Sheet(wishes.results / f"{name}.csv", SHEETS[name], key=SHEET_KEYS[name]) for name in SHEETS}
+    for name, sheet in sheets.items():
+        here = read_rows(sheet.path) if sheet.path.exists() else []
+        sheet.start([*earlier[name], *here])
+    before = {name: len(sheet.rows) for name, sheet in sheets.items()}
+    failed, stopped = _run_cells(wishes, planned, tasks, sheets, tell, begin)
+    added = sum(len(sheets[name].rows) - before[name] for name in ("table2", "ablations"))
+    for row in list(chosen_rows(sheets["table2"].rows.values(), sheets["held_out"].rows.values())):
+        sheets["table2"].add(row)
+    if "table1" in wishes.parts and not stopped:
+        _run_table1(wishes, tasks, sheets["table1"])
+    for sheet in sheets.values():
+        if sheet.rows:
+            sheet.write()
+    seconds = time.monotonic() - begin
+    calls.append({"command": command, "device": device, "seconds": round(seconds, 1), **about_now()})
+    replace_file(wishes.results / ABOUT, f"{json.dumps(calls, indent=1)}\n".encode())
+    files = tuple(sheet.path for sheet in sheets.values() if sheet.rows)
+    return Reproduced(wishes.results, files, added, len(planned.places), failed, stopped, seconds)
+
+
+def _run_cells(
+    wishes: Wishes,
+    planned: Planned,
+    tasks: Mapping[str, Task],
+    sheets: Mapping[str, Sheet],
+    tell: Tell | None,
+    begin: float,
+) -> Ended:
+    if not planned.jobs:
+        return Ended((), stopped=False)
+    ready = with_features(planned, tasks, wishes.device)
+    left = None if wishes.time_limit is None else wishes.time_limit - (time.monotonic() - begin)
+    return run_jobs(
+        planned.jobs, ready, wishes.folder / "store", identity_of(planned, quick=wishes.quick), workers=wishes.workers,
+        seconds=left, take=lambda result: _export(result, planned, sheets), tell=tell,
+    )  # fmt: skip
+
+
+def with_features(planned: Planned, tasks: Mapping[str, Task], device: str) -> dict[str, Task]:
+    """Return the tasks of all settings, with the features that some of them need computed."""
+    found = dict(planned.tasks)
+    wanted = {setting.data: setting for setting, _ in planned.places.values() if setting.tag == FEATURES}
+    features: dict[str, Task] = {}
+    for setting in wanted.values():
+        if setting.dataset not in features:
+            features[setting.dataset] = as_features(
+                tasks[setting.dataset], str(setting.protocol.weights), device=device
+            )
+        found[setting.data] = replace(found[setting.data], X=features[setting.dataset].X)
+    return found
+
+
+def _export(result: CellResult, planned: Planned, sheets: Mapping[str, Sheet]) -> None:
+    setting, k = planned.places[result.cell]
+    sheets[setting.sheet].add(row_of(result, setting, k))
+    if setting.sheet == "table2" and math.isfinite(result.metrics["validation_cost"]):
+        about = dict(zip(KEY, key_of(setting, k, result.cell), strict=True))
+        sheets["held_out"].add(about | {"validation_cost": round(result.metrics["validation_cost"], 6)})
+    if setting.sheet == "table2" and result.cell.recipe == FIGURE_METHOD:
+        for row in epochs_of(result, setting, k):
+            sheets["figure1"].add(row)
+
+
+def identity_of(planned: Planned, *, quick: bool) -> dict[str, Any]:
+    """Return what results depend on: each setting's data and protocol."""
+    about = {}
+    for setting in {setting.data: setting for setting, _ in planned.places.values()}.values():
+        task = planned.tasks[setting.data]
+        conditions = protocol_identity(setting.protocol)
+        about[setting.data] = {"digest": task.digest, "rows": len(task.y), "protocol": conditions}
+    return {"data": about, "quick": quick}
+
+
+def _run_table1(wishes: Wishes, tasks: Mapping[str, Task], sheet: Sheet) -> None:
+    """Run the illustration of Table 1 on wolves and dogs, or on the nearest balanced task there is."""
+    wolves = WOLF_DOG.place(data_folder(wishes.data)) is not None and not wishes.quick
+    task = WOLF_DOG.load(wishes.data) if wolves else next(iter(tasks.values()))
+    small: dict[str, Any] = {"image_size": 16, "per_class": (12, 6)} if wishes.quick else {}
+    weights = None if wishes.quick else find_weights(wishes.weights, wishes.data)
+    done = {(row["dataset"], row["seed"]) for row in sheet.rows.values()}
+    for seed in range(wishes.seeds):
+        if (task.name, seed) not in done:
+            for row in two_epochs(task, seed=seed, weights=weights, device=wishes.device, **small):
+                sheet.add({name: round(v, 5) if isinstance(v, float) else v for name, v in row.items()})
+
+
+def _device_name(wish: str) -> str:
+    import torch  # noqa: PLC0415  loaded long before
+
+    return str(torch.cuda.get_device_name()) if torch.cuda.is_available() and wish != "cpu" else "cpu"
+
+
+def _earlier_calls(wishes: Wishes) -> list[dict[str, Any]]:
+    """Return the calls behind the files that are there already, or taken over: command, device, date."""
+    calls: list[dict[str, Any]] = []
+    for path in dict.fromkeys((wishes.results / ABOUT, *(folder / ABOUT for folder in wishes.skip_done))):
+        if not path.is_file():
+            continue
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise DataError(f"{path} is no list of earlier calls ({error}): move it away") from error
+        calls += [call for call in found if call not in calls]
+    return calls
+
+
+__all__ = [
+    "ABOUT",
+    "Reproduced",
+    "chosen_rows",
+    "epochs_of",
+    "identity_of",
+    "prepare",
+    "reproduce",
+    "row_of",
+    "with_features",
+]

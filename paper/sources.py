@@ -1,0 +1,153 @@
+"""The paper's data sets: where they may lie, and a few made-up pictures where none is at hand."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from adacsl import CostMatrix
+from adacsl.datasets import DATASETS as ARCHIVES
+from adacsl.datasets import DataError, Task, data_folder, load_dataset
+from adacsl.datasets.errors import did_you_mean, listed
+from paper.folders import PAPER
+
+WEIGHTS = "resnet18_imagenet_fp16.safetensors"
+"""The file of the pretrained backbone, looked for in the data folder."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One of the paper's data sets, and where it may lie in a data folder.
+
+    Parameters
+    ----------
+    name : str
+        As in the paper.
+    known : str
+        Its key in :data:`paper.folders.PAPER`.
+    archive : str, optional
+        The built-in data set that holds it in one file.
+    folders : tuple of str
+        Names of folders with the distributed files.
+    upright : bool
+        Whether pictures have an up and a down.
+    aliases : tuple of str
+        Other names for the command line.
+    """
+
+    name: str
+    known: str
+    archive: str | None
+    folders: tuple[str, ...]
+    upright: bool
+    aliases: tuple[str, ...] = ()
+
+    def place(self, folder: Path | None) -> Path | None:
+        """Return the file or folder that holds the data, if there is one."""
+        if folder is None:
+            return None
+        file = None if self.archive is None else ARCHIVES[self.archive].file
+        places = [folder / name for name in (*((file,) if file else ()), *self.folders)]
+        return next((place for place in places if place.exists()), None)
+
+    def load(self, folder: str | os.PathLike[str] | None) -> Task:
+        """Read the data as a task called ``name``, with inverse class frequencies as costs."""
+        here = data_folder(folder)
+        place = self.place(here)
+        published, reader = PAPER[self.known]
+        if place is None:
+            file = "" if self.archive is None else f"the file {ARCHIVES[self.archive].file}, or "
+            where = f"there is no {self.name} in {here}" if here else f"{self.name} needs a folder of data, --data DIR"
+            raise DataError(
+                f"{where}: expected {file}a folder {self.folders[0]} with {published.layout}; get it from "
+                f"{published.source}"
+            )
+        if place.is_file() and self.archive is not None:
+            task = load_dataset(self.archive, folder=here)
+        else:
+            options = {"per_class": 960} if self.known == "rffd" else {}
+            task = reader(place, **options)
+        return replace(task, name=self.name, costs=CostMatrix.balanced(task.y))
+
+
+SOURCES = {
+    source.name: source
+    for source in (
+        Source("HAM10K", "ham10k", "ham10000", ("ham10k", "HAM10000", "ham10000"), False, ("ham10000",)),
+        Source("IDC", "idc", None, ("idc", "IDC", "IDC_regular_ps50_idx5"), False),
+        Source("RFFD", "rffd", None, ("rffd", "RFFD", "real_and_fake_face"), True),
+        Source("PV-D", "pv-d", "plantvillage", ("pv-d", "pvd", "PlantVillage"), True, ("pvd", "plantvillage")),
+    )
+}
+MADE_UP = Source("made-up", "ham10k", None, (), False)
+"""Pictures of our own, for a quick run where there are no data."""
+WOLF_DOG = Source("wolf-dog", "wolf-dog", None, ("wolf-dog", "wolf_dog"), True)
+
+
+def find_source(name: str) -> Source:
+    """Return a data set of the paper by name; case does not count."""
+    for source in SOURCES.values():
+        if name.lower() in (source.name.lower(), *source.aliases):
+            return source
+    known = [source.name.lower() for source in SOURCES.values()]
+    raise DataError(f"the paper has no data set {name!r}{did_you_mean(name.lower(), known)} (it has {listed(known)})")
+
+
+def present_sources(folder: str | os.PathLike[str] | None) -> list[Source]:
+    """Return the paper's data sets that are in a folder."""
+    here = data_folder(folder)
+    return [source for source in SOURCES.values() if source.place(here) is not None]
+
+
+def find_weights(weights: str | os.PathLike[str] | None, folder: str | os.PathLike[str] | None) -> str | None:
+    """Return the file of the pretrained backbone: the one named, or the one in the data folder."""
+    if weights is not None:
+        if not Path(weights).is_file():
+            raise DataError(f"there is no file {weights} of weights: give the ImageNet weights of a ResNet-18")
+        return str(weights)
+    here = data_folder(folder)
+    return str(here / WEIGHTS) if here is not None and (here / WEIGHTS).is_file() else None
+
+
+def quick_task(source: Source, folder: str | os.PathLike[str] | None, *, rows: int = 120) -> Task:
+    """Return a few hundred pictures: a part of a data set, or made-up ones."""
+    if source is MADE_UP:
+        return made_task(rows)
+    task = source.load(folder)
+    rng = np.random.default_rng(0)
+    share = max(rows // 5, round(rows * float(task.y.mean())))  # positives enough for every split
+    chosen = [
+        rng.permutation(np.flatnonzero(task.y == label))[:count] for label, count in ((0, rows - share), (1, share))
+    ]
+    kept = np.sort(np.concatenate(chosen))
+    groups = None if task.groups is None else task.groups[kept]
+    return Task(task.name, task.X[kept], task.y[kept], CostMatrix.balanced(task.y[kept]), groups, task.classes)
+
+
+def made_task(rows: int = 120, *, side: int = 16) -> Task:
+    """Return made-up pictures: noise, with a bright spot in most of the positives and some of the negatives."""
+    rng = np.random.default_rng(0)
+    y = (np.arange(rows) % 4 == 0).astype(np.int64)
+    pixels = rng.normal(90.0, 30.0, (rows, side, side, 3))
+    spot = rng.random(rows) < np.where(y == 1, 0.9, 0.15)
+    top, left = rng.integers(0, side - 8, (2, rows))
+    for row in np.flatnonzero(spot):
+        pixels[row, top[row] : top[row] + 8, left[row] : left[row] + 8] += 110.0
+    images = pixels.clip(0, 255).astype(np.uint8)
+    return Task("made-up", images, y, CostMatrix.balanced(y), groups=np.arange(rows) // 2, source="made up")
+
+
+__all__ = [
+    "MADE_UP",
+    "SOURCES",
+    "WOLF_DOG",
+    "Source",
+    "find_source",
+    "find_weights",
+    "made_task",
+    "present_sources",
+    "quick_task",
+]

@@ -1,0 +1,135 @@
+"""What to reproduce, and where: the options of the command, written once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from paper.figures import FACTORS
+from paper.methods import CHOICES, DEFAULT_PROFILES, PROFILES, all_recipes
+
+PARTS = ("table1", "table2", "figure1", "ablations")
+SPLITS = ("random", "group")
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What to reproduce, and where; each field but the first is an option of ``python -m paper``.
+
+    Names may come one by one or with commas between them.
+
+    Parameters
+    ----------
+    what
+        A table or figure of the paper, ablations of AdaCSL, or all of them.
+    data
+        Folder of the paper's data, as distributed or as compact files; default: the folder that ADACSL_DATA names.
+    datasets
+        Some of ham10k, idc, rffd, pvd; default: all that are in the folder.
+    profile
+        paper: as published. modern: stronger training and baselines, cross-fitting. four-views: as modern, and every
+        score is the mean over the picture's four flips. enlarged: as four-views, with pictures of 128 x 128. both
+        (the default): paper and modern.
+    splits
+        random: pictures one by one, as in the paper. group: pictures of one lesion or leaf together (not in profile
+        paper). both (the default): random and group.
+    methods
+        Some methods only; default: all of a profile.
+    factors
+        The k of the costs; default: 1 3 5.
+    seeds
+        How many random splits; default: 5.
+    weights
+        ImageNet weights of ResNet-18; default: resnet18_imagenet_fp16.safetensors in the data folder.
+    device
+        Where nets train: auto (the default), cpu, cuda, cuda:1 or mps.
+    workers
+        How many nets at once; on a large GPU several share it well.
+    out
+        Folder for everything; default: runs/paper (with --quick: runs/paper-quick).
+    export
+        Folder for the CSV files, if not --out.
+    skip_done
+        CSV files of earlier runs, or folders with them: taken over, not run again.
+    quick
+        A hundred pictures (made-up ones where there are no data), two epochs, two seeds, random splits, the smallest
+        and the largest k: does it all work?
+    time_limit
+        End after so many seconds; what is finished is kept.
+    """
+
+    what: Literal["table1", "table2", "figure1", "ablations", "all"]
+    _: KW_ONLY
+    data: Path | None = None
+    datasets: tuple[str, ...] = ()
+    profile: tuple[str, ...] = DEFAULT_PROFILES
+    splits: tuple[str, ...] = SPLITS
+    methods: tuple[str, ...] = ()
+    factors: tuple[int, ...] = FACTORS
+    seeds: int = 5
+    weights: Path | None = None
+    device: str = "auto"
+    workers: int | None = None
+    out: Path | None = None
+    export: Path | None = None
+    skip_done: tuple[Path, ...] = ()
+    quick: bool = False
+    time_limit: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, both in (("datasets", ()), ("profile", DEFAULT_PROFILES), ("splits", SPLITS), ("methods", ())):
+            self._set(name, _words(getattr(self, name), both))
+        self._check_words()
+        self._check_numbers()
+        if self.quick:
+            self._set("seeds", min(self.seeds, 2))
+            self._set("splits", ("random",))
+            self._set("factors", tuple(dict.fromkeys((self.factors[0], self.factors[-1]))))
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)  # it is frozen for others
+
+    def _check_words(self) -> None:
+        if self.what not in (*PARTS, "all"):
+            raise ValueError(f"there is no {self.what!r} here: take one of {', '.join(PARTS)}, all")
+        for name, known in (("profile", tuple(PROFILES)), ("splits", SPLITS)):
+            if wrong := [word for word in getattr(self, name) if word not in known]:
+                raise ValueError(f"{name} must be some of {', '.join(known)}, both; got {wrong[0]!r}")
+        methods = {*(recipe.name for recipe in all_recipes()), *(choice.name for choice in CHOICES)}
+        if wrong := [name for name in self.methods if name not in methods]:
+            raise ValueError(f"there is no method {wrong[0]!r} here; known: {', '.join(sorted(methods))}")
+
+    def _check_numbers(self) -> None:
+        if self.seeds < 1:
+            raise ValueError(f"seeds must be at least 1, got {self.seeds}")
+        if self.workers is not None and self.workers < 1:
+            raise ValueError(f"workers must be at least 1, got {self.workers}")
+        if self.time_limit is not None and not self.time_limit >= 0:
+            raise ValueError(f"the time limit must be a number of seconds from 0, got {self.time_limit:g}")
+        if not self.factors or min(self.factors) < 1:
+            raise ValueError(f"the factors k of the costs must be numbers from 1, got {self.factors!r}")
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The tables and figures that ``what`` stands for."""
+        return PARTS if self.what == "all" else (self.what,)
+
+    @property
+    def folder(self) -> Path:
+        """The folder for everything."""
+        return self.out or Path("runs/paper-quick" if self.quick else "runs/paper")
+
+    @property
+    def results(self) -> Path:
+        """The folder of the CSV files."""
+        return self.export or self.folder
+
+
+def _words(given: Iterable[str], both: tuple[str, ...]) -> tuple[str, ...]:
+    words = [word.strip() for part in given for word in part.split(",") if word.strip()]
+    return tuple(dict.fromkeys(name for word in words for name in (both if both and word == "both" else (word,))))
+
+
+__all__ = ["PARTS", "SPLITS", "Wishes"]

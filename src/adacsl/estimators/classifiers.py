@@ -1,0 +1,352 @@
+"""The three classifiers: methods under names, and with defaults, of their own."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.core.costs import CostMatrix
+from adacsl.estimators.learners.boosters import ENGINES, Booster
+from adacsl.estimators.learners.models import Model
+from adacsl.estimators.method import Method
+from adacsl.estimators.settings import MOVED
+from adacsl.extras import requires
+
+with requires("sklearn"):
+    from sklearn.base import MetaEstimatorMixin
+    from sklearn.utils import get_tags
+    from sklearn.utils.metaestimators import available_if
+
+NET_SETTINGS = (
+    "module", "epochs", "batch_size", "lr", "weight_decay", "optimizer", "patience", "schedule", "every", "weights",
+    "image_size", "augment", "views", "precision", "trainer",
+)  # fmt: skip
+
+
+class AdaCSLClassifier(Method):
+    """A classifier that minimises cost, for tables and images, steered by validation data (AdaCSL).
+
+    A :class:`Method` of nets whose weighted cross-entropy a controller steers.
+
+    Parameters
+    ----------
+    costs : CostMatrix, optional
+        What the errors cost. Default: the inverse class frequencies (``CostMatrix.balanced(y)``).
+    net : dict or Net, optional
+        Settings of the nets, see :class:`~adacsl.estimators.learners.nets.Net`:
+        ``{"epochs": 30, "lr": 1e-3, "module": ..., "weights": ..., "views": 4}``. A search says ``net__lr``.
+    controller : "auto", None, dict or AdaptiveWeight
+        How lambda is steered: "auto" is the paper's update at full speed for images, and the exact odds update with
+        damping 0.5 for tables, where it was cheaper; ``{"caution": 2}`` changes parts of that; None keeps lambda at 1,
+        which is plain weighted cross-entropy. A search says ``controller__damping``.
+    target, decide, select, cv, validation, positive, device, resume, random_state, verbose
+        As for every :class:`Method`.
+
+    Attributes
+    ----------
+    net_ : nn.Module
+        The trained net(s).
+    encoder_ : TableEncoder
+        Of tables.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from adacsl import CostMatrix
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> clf = AdaCSLClassifier(CostMatrix(fp=1, fn=8), net={"epochs": 3}, random_state=0).fit(X, 1 - y)
+    >>> clf.predict(X[:3]).tolist()
+    [1, 1, 1]
+    """
+
+    loss = "weighted"
+    resample = None
+
+    def __init__(  # the parts that a net has use for
+        self,
+        costs: CostMatrix | None = None,
+        *,
+        net: Any = None,
+        controller: Any = "auto",
+        target: float | str = 0.5,
+        decide: str = "bayes",
+        select: str = "best",
+        cv: Any = None,
+        validation: Any = 0.2,
+        positive: Any = None,
+        device: str = "auto",
+        resume: Any = None,
+        random_state: Any = None,
+        verbose: bool = False,
+        **old: Any,
+    ) -> None:
+        _refuse(old, "AdaCSLClassifier", {name: f"net={{{name!r}: ...}}" for name in NET_SETTINGS})
+        self.costs = costs
+        self.net = net
+        self.controller = controller
+        self.target = target
+        self.decide = decide
+        self.select = select
+        self.cv = cv
+        self.validation = validation
+        self.positive = positive
+        self.device = device
+        self.resume = resume
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _make_learner(self) -> Any:
+        from adacsl.estimators.learners.nets import Net  # noqa: PLC0415  torch
+
+        return make_learner(Net, self.net, "net")
+
+    @property
+    def net_(self) -> Any:
+        """The trained net(s)."""
+        return self.model_.net
+
+    @property
+    def encoder_(self) -> Any:
+        """The encoder of tables."""
+        return self.model_.encoder
+
+
+class AdaCSLBoostingClassifier(Method):
+    """Gradient boosting that minimises cost; validation data can steer its class weight between rounds (AdaCSL).
+
+    By default it is a plain booster, stopped early on cost and decided at the Bayes threshold: on the tables measured
+    adaptation saved nothing on top of that. ``target=0.5`` adapts, ``target="auto"`` tries several ways.
+    Categories and missing values go to the booster as they are; nothing is one-hot encoded or filled in.
+
+    Parameters
+    ----------
+    costs : CostMatrix, optional
+        What the errors cost. Default: the inverse class frequencies (``CostMatrix.balanced(y)``).
+    engine : {"xgboost", "lightgbm", "catboost", "auto"}
+        Which library boosts; each is an extra, ``pip install 'adacsl[xgboost]'``. "auto": the first that is installed.
+    rounds, lr, patience, every, params
+        See :class:`~adacsl.estimators.learners.boosters.Booster`.
+    controller : "auto", None, dict or AdaptiveWeight
+        Whether and how lambda moves. "auto": the paper's update, unless T' = T, where the plain booster did as well.
+    target, decide, select, cv, validation, positive, random_state, verbose
+        As for every :class:`Method`; ``target="bayes"`` by default.
+
+    Attributes
+    ----------
+    boosters_ : list
+        The library's models, up to the kept rounds; ``rounds_`` says how many those are.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from adacsl import CostMatrix
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> clf = AdaCSLBoostingClassifier(CostMatrix(fp=1, fn=8), rounds=20, random_state=0).fit(X, 1 - y)
+    >>> clf.predict(X[:3]).tolist()
+    [1, 1, 1]
+    """
+
+    loss = "weighted"
+    resample = None
+    device = "cpu"
+    resume = None
+
+    def __init__(
+        self,
+        costs: CostMatrix | None = None,
+        *,
+        engine: str = "xgboost",
+        rounds: int = 300,
+        lr: float = 0.1,
+        patience: int | None = 50,
+        every: int = 1,
+        params: dict[str, Any] | None = None,
+        controller: Any = "auto",
+        target: float | str = "bayes",
+        decide: str = "bayes",
+        select: str = "best",
+        cv: Any = None,
+        validation: Any = 0.2,
+        positive: Any = None,
+        random_state: Any = None,
+        verbose: bool = False,
+        **old: Any,
+    ) -> None:
+        _refuse(old, "AdaCSLBoostingClassifier")
+        self.costs = costs
+        self.engine = engine
+        self.rounds = rounds
+        self.lr = lr
+        self.patience = patience
+        self.every = every
+        self.params = params
+        self.controller = controller
+        self.target = target
+        self.decide = decide
+        self.select = select
+        self.cv = cv
+        self.validation = validation
+        self.positive = positive
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _make_learner(self) -> Any:
+        if self.engine not in (*ENGINES, "auto"):
+            raise ValueError(f"engine must be one of {', '.join(map(repr, ENGINES))}, got {self.engine!r}")
+        names = ("rounds", "lr", "patience", "every", "params")
+        return Booster(self.engine, **{name: getattr(self, name) for name in names})
+
+    @property
+    def boosters_(self) -> list[Any]:
+        """The library's models."""
+        return list(self.model_.boosters)
+
+    @property
+    def rounds_(self) -> list[int]:
+        """Rounds that were kept."""
+        return list(self.model_.rounds)
+
+    @property
+    def encoder_(self) -> Any:
+        """The encoder of tables."""
+        return self.model_.encoder
+
+
+def _gives_probabilities(self: AdaptiveCostClassifier) -> bool:
+    fitted = hasattr(self, "model_")
+    return hasattr(self.model_.estimators[0] if fitted else self.estimator, "predict_proba")
+
+
+class AdaptiveCostClassifier(MetaEstimatorMixin, Method):  # type: ignore[misc]  # scikit-learn has no types
+    """Make any scikit-learn classifier minimise cost: its sample weights follow the validation cost (AdaCSL).
+
+    Each round trains with the negatives weighted by the controller, measures held-out rows and corrects the weight;
+    the cheapest round is kept.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Anything with ``sample_weight`` in ``fit`` or ``partial_fit``, also a ``Pipeline`` whose last step has it. With
+        ``predict_proba``, or ``decision_function`` alone (then :meth:`predict_proba` is missing here too).
+    costs : CostMatrix, optional
+        What the errors cost. Default: the inverse class frequencies (``CostMatrix.balanced(y)``).
+    training, rounds, patience, every, weight_name
+        See :class:`~adacsl.estimators.learners.models.Model`.
+    controller : "auto", dict or AdaptiveWeight
+        As for the tables of :class:`AdaCSLClassifier` the exact odds update at half speed.
+    target, decide, select, cv, validation, positive, random_state
+        As for every :class:`Method`; with ``cv`` there is one controller for all folds.
+
+    Attributes
+    ----------
+    estimators_ : list
+        The kept models, one per fold; they know the classes 0 and 1 (positive).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from adacsl import CostMatrix
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), LogisticRegression())
+    >>> clf = AdaptiveCostClassifier(model, CostMatrix(fp=1, fn=8), cv=5, random_state=0).fit(X, 1 - y)
+    >>> clf.predict(X[:3]).tolist()
+    [1, 1, 1]
+    """
+
+    loss = "weighted"
+    resample = None
+    device = "cpu"
+    resume = None
+    verbose = False
+
+    def __init__(
+        self,
+        estimator: Any,
+        costs: CostMatrix | None = None,
+        *,
+        training: str = "auto",
+        rounds: int | str = "auto",
+        patience: int | None = 10,
+        every: int = 1,
+        weight_name: str | None = None,
+        controller: Any = "auto",
+        target: float | str = 0.5,
+        decide: str = "bayes",
+        select: str = "best",
+        cv: Any = None,
+        validation: Any = 0.2,
+        positive: Any = None,
+        random_state: Any = None,
+        **old: Any,
+    ) -> None:
+        _refuse(old, "AdaptiveCostClassifier")
+        self.estimator = estimator
+        self.costs = costs
+        self.training = training
+        self.rounds = rounds
+        self.patience = patience
+        self.every = every
+        self.weight_name = weight_name
+        self.controller = controller
+        self.target = target
+        self.decide = decide
+        self.select = select
+        self.cv = cv
+        self.validation = validation
+        self.positive = positive
+        self.random_state = random_state
+
+    def _make_learner(self) -> Any:
+        names = ("training", "rounds", "patience", "every", "weight_name")
+        model = Model(self.estimator, **{name: getattr(self, name) for name in names}, encode=False)
+        model.check()
+        model.kind_of_training  # noqa: B018  says so where the estimator cannot be steered
+        return model
+
+    @property
+    def _takes_anything(self) -> bool:
+        return True
+
+    @property
+    def estimators_(self) -> list[Any]:
+        """The kept models."""
+        return list(self.model_.estimators)
+
+    @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """Return probabilities, corrected for the cost weighting; columns in the order of ``classes_``."""
+        return super().predict_proba(X)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = copy.deepcopy(get_tags(self.estimator).input_tags)
+        return tags
+
+
+def make_learner(kind: Any, given: Any, name: str) -> Any:
+    """Return the settings of a learner from a dict of them, from itself, or from nothing."""
+    if given is None:
+        return kind()
+    if isinstance(given, kind):
+        return given
+    if not isinstance(given, dict):
+        raise TypeError(f"{name} must be a dict of settings or {kind.__name__}(...), got {given!r}")
+    known = list(kind().get_params())
+    if unknown := [key for key in given if key not in known]:
+        raise ValueError(f"{name} has no setting {unknown[0]!r}; it has {', '.join(known)}")
+    return kind(**given)
+
+
+def _refuse(old: dict[str, Any], who: str, moved: dict[str, str] | None = None) -> None:
+    """Raise an error that names the new spelling of an old one."""
+    known = MOVED | (moved or {})
+    for name in old:
+        if name in known:
+            raise TypeError(f"{who} has no setting {name!r} any more: say {known[name]}")
+        raise TypeError(f"{who} has no setting {name!r}")

@@ -1,0 +1,98 @@
+"""Fitting methods, one or many at once on the same rows: what several need is trained once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.core.costs import CostMatrix
+from adacsl.estimators.candidates import Candidate
+from adacsl.estimators.learners.boosters import ENGINES, Booster, fit_boosters, installed_engine
+from adacsl.estimators.learners.constant import Constant, fit_constants
+from adacsl.estimators.learners.histogram import HistogramBoosting
+from adacsl.estimators.learners.metacost import MetaCost
+from adacsl.estimators.learners.models import Model, fit_models
+from adacsl.estimators.rows import Rows
+
+if TYPE_CHECKING:
+    from adacsl.estimators.method import Method
+
+
+def as_learner(learner: Any) -> Any:
+    """Return what learns, from its short form: a name, a scikit-learn classifier, or itself."""
+    if learner == "net" or type(learner).__name__ == "Net":
+        from adacsl.estimators.learners.nets import Net  # noqa: PLC0415  torch
+
+        return Net() if learner == "net" else learner
+    if isinstance(learner, Booster | Model | Constant):
+        return learner
+    if learner == "boosting":
+        return Booster() if installed_engine() else Model(HistogramBoosting(), encode=False)
+    if learner in ENGINES:
+        return Booster(learner)
+    if learner == "constant":
+        return Constant()
+    if learner == "metacost":
+        return Model(MetaCost(), encode=False)
+    if hasattr(learner, "fit") and (hasattr(learner, "predict_proba") or hasattr(learner, "decision_function")):
+        return Model(learner)
+    if isinstance(learner, str):
+        raise ValueError(f"learner must be 'net', 'boosting', {', '.join(map(repr, ENGINES))}, 'metacost' or 'constant', got {learner!r}")
+    raise TypeError(f"{learner!r} has no predict_proba, which costs need")
+
+
+def fit_methods(
+    methods: Sequence[tuple[Method, CostMatrix | None]],
+    rows: Rows,
+    *,
+    watch: NDArray[np.int64] | None = None,
+    parts: Any = None,
+) -> Iterator[int]:
+    """Fit methods on the same rows, each under its costs; yield the number of each as soon as it is fitted.
+
+    Parameters
+    ----------
+    methods : sequence of (Method, CostMatrix or None)
+        Class-wide costs or those of each row; None: the method's own.
+    rows : Rows
+        What to learn from.
+    watch : array of row numbers, optional
+        Keep scores of these rows only, no models of nets.
+    parts : Parts, optional
+        Where nets of an unfinished cross-fit on images are kept.
+    """
+    asked = [method.candidates(rows, costs, watch) for method, costs in methods]
+    owner = {id(candidate): number for number, own in enumerate(asked) for candidate in own}
+    missing = [len(own) for own in asked]
+    kinds: dict[Any, list[Candidate]] = {}
+    for (method, _), own in zip(methods, asked, strict=True):
+        kinds.setdefault(_kind(method.learner_), []).extend(own)
+    for fit, candidates in kinds.items():
+        extra = {"parts": parts} if fit.__name__ == "fit_nets" else {}
+        start = time.perf_counter()
+        for candidate in fit(candidates, rows, **extra):
+            if not candidate.seconds:
+                candidate.seconds = time.perf_counter() - start
+            number = owner[id(candidate)]
+            missing[number] -= 1
+            if not missing[number]:
+                methods[number][0].finish(asked[number], rows)
+                yield number
+            start = time.perf_counter()
+
+
+def _kind(learner: Any) -> Any:
+    """Return the function that fits such learners."""
+    if isinstance(learner, Booster):
+        return fit_boosters
+    if isinstance(learner, Constant):
+        return fit_constants
+    if isinstance(learner, Model):
+        return fit_models
+    from adacsl.estimators.learners.nets import fit_nets  # noqa: PLC0415  torch
+
+    return fit_nets

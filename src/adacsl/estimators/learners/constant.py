@@ -1,0 +1,55 @@
+"""No learning at all: always the same decision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.estimators.candidates import Candidate
+from adacsl.estimators.rows import Rows
+from adacsl.extras import requires
+
+with requires("sklearn"):
+    from sklearn.base import BaseEstimator
+
+
+class Constant(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Learns nothing; for ``decide="negative"`` and ``decide="positive"``."""
+
+    tables_only = False
+
+    def check(self) -> None:
+        """Nothing can be wrong."""
+
+    def adapts(self, controller: Any, target: Any, candidate: Candidate) -> bool:
+        """Tell whether anything is steered: nothing is."""
+        return False
+
+
+class ConstantModel:
+    """Gives even odds to every row."""
+
+    kind = "constant"
+
+    def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """Return zeros."""
+        return np.zeros(X.shape[0] if hasattr(X, "shape") else len(X))
+
+    def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return nothing: there is nothing to store."""
+        return {}, {}
+
+
+def fit_constants(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidate]:
+    """Give every candidate the model that knows nothing."""
+    for candidate in candidates:
+        candidate.model = ConstantModel()
+        held = candidate.hold_out(rows, rows.use)
+        held.look(np.full(len(rows.use), np.inf if candidate.method.decide == "positive" else -np.inf))
+        candidate.held = [held]
+        if candidate.watch is not None:
+            candidate.watched = np.zeros(len(candidate.watch))
+        yield candidate

@@ -1,0 +1,335 @@
+"""Any scikit-learn classifier: fitted as it is, or in rounds whose sample weights follow the validation cost."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import math
+from collections.abc import Iterator, Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.core.control import AdaptiveWeight
+from adacsl.core.heldout import HeldOut, log_odds, sigmoid
+from adacsl.datasets.encoding import TableEncoder
+from adacsl.estimators.candidates import Candidate, mean_logits
+from adacsl.estimators.rows import Rows
+from adacsl.estimators.settings import make_controller
+from adacsl.extras import requires
+from adacsl.integrations.measuring import measure
+
+with requires("sklearn"):
+    import sklearn
+    from sklearn.base import BaseEstimator, clone
+    from sklearn.pipeline import Pipeline
+    from sklearn.utils.validation import has_fit_parameter
+
+TRAINING = ("auto", "passes", "refits")
+ITERATIVE = ("max_iter", "max_epochs", "n_iter", "epochs")
+"""An estimator with one of these settings learns in passes; others with ``partial_fit`` (naive Bayes) add up counts."""
+ROUNDS = {"passes": 30, "refits": 6}
+FOLDS = 5
+"""Folds that give held-out scores of a model which is fitted on all rows."""
+LOGIT_LIMITS = (1e-15, 1.0 - 1e-15)
+USUAL = {"update": "odds", "damping": 0.5}
+
+
+class Model(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """A scikit-learn classifier, and how it is trained.
+
+    Parameters
+    ----------
+    estimator : classifier
+        With ``predict_proba``, or ``decision_function`` alone. To be weighted or steered it needs ``sample_weight`` in
+        ``fit`` or ``partial_fit``.
+    training : {"auto", "passes", "refits"}
+        What a round of adaptation is: one more pass of ``partial_fit``, or a whole ``fit``.
+    rounds : int or "auto"
+        "auto": 30 passes or 6 refits.
+    patience : int, optional, default 10
+        Stop after so many rounds without a cheaper one. Refits also stop when lambda has settled.
+    every : int, default 1
+        Adapt after every so many rounds.
+    weight_name : str, optional
+        Name of the fit parameter that takes the weights, if it cannot be found: ``"clf__sample_weight"``.
+    encode : bool, default True
+        Encode tables as for nets; False gives the estimator what came.
+    """
+
+    tables_only = True
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        training: str = "auto",
+        rounds: int | str = "auto",
+        patience: int | None = 10,
+        every: int = 1,
+        weight_name: str | None = None,
+        encode: bool = True,
+    ) -> None:
+        self.estimator = estimator
+        self.training = training
+        self.rounds = rounds
+        self.patience = patience
+        self.every = every
+        self.weight_name = weight_name
+        self.encode = encode
+
+    def check(self) -> None:
+        """Refuse settings that make no sense."""
+        if self.training not in TRAINING:
+            raise ValueError(f"training must be one of {', '.join(map(repr, TRAINING))}, got {self.training!r}")
+        if self.rounds != "auto" and (not isinstance(self.rounds, Integral) or self.rounds < 1):
+            raise ValueError(f"rounds must be 'auto' or a whole number of at least 1, got {self.rounds!r}")
+        if self.patience is not None and (not isinstance(self.patience, Integral) or self.patience < 1):
+            raise ValueError(f"patience must be None or a whole number of at least 1, got {self.patience!r}")
+        if not isinstance(self.every, Integral) or self.every < 1:
+            raise ValueError(f"every must be a whole number of at least 1, got {self.every!r}")
+
+    def adapts(self, controller: Any, target: Any, candidate: Candidate) -> bool:
+        """Tell whether "auto" adapts: always."""
+        return True
+
+    @property
+    def kind_of_training(self) -> str:
+        """Passes or refits."""
+        has_passes = hasattr(self.estimator, "partial_fit") and _takes(self.estimator.partial_fit, "sample_weight")
+        has_refits = weight_name_of(self.estimator) is not None or self.weight_name is not None
+        if self.training == "passes" and not has_passes:
+            raise TypeError(f"training='passes' needs partial_fit with sample_weight, which {self.estimator!r} has not")
+        if self.training == "refits" and not has_refits:
+            raise TypeError(f"training='refits' needs fit with sample_weight, which {self.estimator!r} has not")
+        if not has_passes and not has_refits:
+            raise TypeError(
+                f"{self.estimator!r} takes no sample_weight, neither in fit nor in partial_fit, so it cannot be "
+                "steered; take another estimator, name the parameter with weight_name=..., or move its threshold "
+                "with find_threshold"
+            )
+        if self.training != "auto":
+            return self.training
+        iterative = has_passes and any(hasattr(self.estimator, name) for name in ITERATIVE)
+        return "passes" if iterative or not has_refits else "refits"
+
+    def fresh(self, seed: int | None) -> Any:
+        """Return an untrained copy; where the estimator leaves its seed open, it gets this one."""
+        made = clone(self.estimator)
+        if seed is not None:
+            settings = made.get_params(deep=True)
+            open_ = {name: seed for name, value in settings.items() if name.endswith("random_state") and value is None}
+            made.set_params(**open_)
+        return made
+
+
+def fit_models(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidate]:
+    """Fit the estimator of each candidate: in rounds where it is steered, else as it is."""
+    for candidate in candidates:
+        features = _features(candidate.method.learner_, rows)
+        if candidate.adapts:
+            _fit_in_rounds(candidate, rows, features)
+        else:
+            _fit_as_it_is(candidate, rows, features)
+        if candidate.watch is not None:
+            candidate.watched = candidate.model.logits(rows.take(candidate.watch))
+        yield candidate
+
+
+def _features(settings: Model, rows: Rows) -> TableEncoder | None:
+    return TableEncoder().fit(rows.take(rows.use)) if settings.encode else None
+
+
+def _input(features: TableEncoder | None, x: Any) -> Any:
+    return x if features is None else features.transform(x)
+
+
+# as it is
+
+
+def _fit_as_it_is(candidate: Candidate, rows: Rows, features: TableEncoder | None) -> None:
+    """Fit on all rows, or on each fold of a cross-fit; held-out scores come from folds."""
+    method = candidate.method
+    folds = candidate.folds if method.cv is not None else [(rows.use, rows.use[:0])]
+    shift, models = candidate.shift(rows.y), []
+    for train, held_out in folds:
+        models.append(_fitted(candidate, rows, features, train))
+        if len(held_out):
+            _hold_out(candidate, rows, features, models[-1], held_out, shift)
+    candidate.model = EstimatorModel(models, features)
+    if method.cv is None and (candidate.watch is None or method.decide in ("tuned", "calibrated")):
+        for train, held_out in rows.folds(FOLDS, None, candidate.seed):
+            _hold_out(candidate, rows, features, _fitted(candidate, rows, features, train), held_out, shift)
+
+
+def _fitted(candidate: Candidate, rows: Rows, features: TableEncoder | None, train: NDArray[Any]) -> Any:
+    settings, weight = candidate.method.learner_, rows.weights(train)
+    model = settings.fresh(candidate.seed)
+    if candidate.method.loss == "weighted" and not math.isclose(candidate.target, candidate.class_costs.threshold):
+        stakes = _stakes(candidate, rows)[train]
+        weight = (stakes if weight is None else stakes * weight) / np.mean(stakes)
+    options = {} if weight is None else {settings.weight_name or weight_name_of(model) or "sample_weight": weight}
+    if "costs" in inspect.signature(model.fit).parameters:
+        options["costs"] = candidate.costs.rows(train)
+    return model.fit(_input(features, rows.take(train)), rows.y[train], **options)
+
+
+def _stakes(candidate: Candidate, rows: Rows) -> NDArray[np.float64]:
+    """Return what an error on each row costs: weighted so, T' is the threshold (eq. 5)."""
+    reduced, target = candidate.costs.reduced(), candidate.target
+    fp = np.asarray(reduced.fp) * ((1.0 - target) / target)
+    return np.where(rows.y == 1, np.asarray(reduced.fn), fp).astype(np.float64)
+
+
+def _hold_out(
+    candidate: Candidate, rows: Rows, features: TableEncoder | None, model: Any, held_out: NDArray[Any], shift: float
+) -> None:
+    held = candidate.hold_out(rows, held_out)
+    held.look(log_odds(raw_scores(model, _input(features, rows.take(held_out))).clip(*LOGIT_LIMITS)) + shift)
+    candidate.held.append(held)
+
+
+# in rounds
+
+
+def _fit_in_rounds(candidate: Candidate, rows: Rows, features: TableEncoder | None) -> None:
+    """Train round by round with the weight of one controller for all folds; keep the models of the cheapest round."""
+    method, settings = candidate.method, candidate.method.learner_
+    training = settings.kind_of_training
+    controller = make_controller(method.controller, candidate.class_costs, candidate.target, USUAL)
+    seed = None if method.random_state is None else candidate.seed
+    learners = [
+        Learner(settings.fresh(None if seed is None else seed + i), training, settings.weight_name)
+        for i in range(len(candidate.folds))
+    ]
+    held_out = np.concatenate([test for _, test in candidate.folds])
+    held, shift = candidate.hold_out(rows, held_out), candidate.shift(rows.y)
+    models: list[Any] = []
+    undone = 0.0
+    for number in range(ROUNDS[training] if settings.rounds == "auto" else int(settings.rounds)):
+        weight = controller.weight
+        logits = _one_round(candidate, rows, features, learners, weight)
+        about = {"round": number, "fold": 0, "lambda": controller.lambda_, "weight": weight}
+        adapt = (number + 1) % settings.every == 0
+        found = measure(
+            controller, sigmoid(logits), rows.y[held_out], adapt=adapt, sample_weight=rows.weights(held_out),
+            costs=None if rows.costs is None else candidate.costs.rows(held_out),
+        )  # fmt: skip
+        moved = math.log(weight) if method.decide == "unweighted" else 0.0
+        if held.look(logits + shift + moved):
+            models, undone = [learner.keep() for learner in learners], moved
+        candidate.history.append(about | {"threshold": found.threshold, "val_cost": held.latest[0]})
+        if _settled(settings, held, controller, weight, adapted=adapt and training == "refits"):
+            break
+    candidate.held = [held]
+    candidate.model = EstimatorModel(models, features, undone)
+    candidate.extra = {"epoch": float(held.best), "lambda": candidate.history[held.best]["lambda"]}
+
+
+def _one_round(
+    candidate: Candidate, rows: Rows, features: TableEncoder | None, learners: Sequence[Learner], weight: float
+) -> NDArray[np.float64]:
+    """Train all folds once and return the log-odds of the held-out rows, fold after fold."""
+    found = []
+    for learner, (train, held_out) in zip(learners, candidate.folds, strict=True):
+        own = np.ones(len(train)) if rows.weight is None else rows.weight[train]
+        weights = own * np.where(rows.y[train] == 1, 1.0, weight)
+        # the mean weight stays, so that regularisation keeps its strength
+        weights *= own.sum() / weights.sum()
+        learner.learn(_input(features, rows.take(train)), rows.y[train], weights)
+        scores = raw_scores(learner.estimator, _input(features, rows.take(held_out)))
+        found.append(log_odds(scores.clip(*LOGIT_LIMITS)))
+    return np.concatenate(found)
+
+
+def _settled(settings: Model, held: HeldOut, controller: AdaptiveWeight, weight: float, *, adapted: bool) -> bool:
+    if settings.patience is not None and not held.last and held.seen - 1 - held.best >= settings.patience:
+        return True
+    # the same weight would give the same model again
+    return adapted and abs(controller.weight / weight - 1.0) < 1e-3
+
+
+class Learner:
+    """One estimator on its way through the rounds."""
+
+    def __init__(self, estimator: Any, training: str, weight_name: str | None) -> None:
+        self.estimator = estimator
+        self.training = training
+        self.weight_name = weight_name or weight_name_of(estimator)
+        self.trained = False
+
+    def learn(self, x: Any, y: NDArray[Any], weight: NDArray[Any]) -> None:
+        """Train one more round."""
+        if self.training == "passes":
+            self.estimator.partial_fit(x, y, classes=np.array([0, 1]), sample_weight=weight)
+            return
+        self.estimator = self._next()
+        name = str(self.weight_name)
+        if isinstance(self.estimator, Pipeline) and sklearn.get_config()["enable_metadata_routing"]:
+            name = _request_weights(self.estimator)
+        self.estimator.fit(x, y, **{name: weight})
+        self.trained = True
+
+    def keep(self) -> Any:
+        """Return the model as it is now, safe from further rounds."""
+        return copy.deepcopy(self.estimator) if self.training == "passes" else self.estimator
+
+    def _next(self) -> Any:
+        # forests and boosters would add trees instead of starting from the former solution
+        starts_warm = hasattr(self.estimator, "warm_start") and (
+            hasattr(self.estimator, "coef_") or hasattr(self.estimator, "coefs_")
+        )
+        if not self.trained or not starts_warm:
+            return clone(self.estimator)
+        return copy.deepcopy(self.estimator).set_params(warm_start=True)
+
+
+class EstimatorModel:
+    """Estimators whose log-odds are averaged; they know the classes 0 and 1 (positive)."""
+
+    kind = "estimators"
+
+    def __init__(self, estimators: list[Any], encoder: TableEncoder | None, undone: float = 0.0) -> None:
+        self.estimators, self.encoder, self.undone = estimators, encoder, undone
+
+    def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """Return the mean log-odds of each row."""
+        x = _input(self.encoder, X)
+        return mean_logits([log_odds(raw_scores(m, x).clip(*LOGIT_LIMITS)) for m in self.estimators]) + self.undone
+
+
+def raw_scores(model: Any, x: Any) -> NDArray[np.float64]:
+    """Return the scores of the positive class 1 in [0, 1]: probabilities, or the sigmoid of the decision function."""
+    if hasattr(model, "predict_proba"):
+        proba = np.asarray(model.predict_proba(x), dtype=np.float64)
+        classes = list(getattr(model, "classes_", (0, 1)))
+        return proba[:, classes.index(1)] if 1 in classes else np.zeros(len(proba))
+    if hasattr(model, "decision_function"):
+        return sigmoid(np.asarray(model.decision_function(x), dtype=np.float64))
+    raise TypeError(f"{model!r} has neither predict_proba nor decision_function: there are no scores to adapt to")
+
+
+def weight_name_of(estimator: Any) -> str | None:
+    """Return the fit parameter that takes sample weights: of the last step, for a pipeline; None if there is none."""
+    if isinstance(estimator, Pipeline):
+        last, model = estimator.steps[-1]
+        inner = weight_name_of(model)
+        return None if inner is None else f"{last}__{inner}"
+    return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
+
+
+def _request_weights(pipeline: Any) -> str:
+    """Let metadata routing bring the weights to the last step, and to no other that has not asked for them."""
+    last = pipeline.steps[-1][1]
+    for _, step in pipeline.steps:
+        if hasattr(step, "set_fit_request") and has_fit_parameter(step, "sample_weight"):
+            asked = step.get_metadata_routing().fit.requests.get("sample_weight")
+            if asked is None or step is last:
+                step.set_fit_request(sample_weight=step is last)
+    return "sample_weight"
+
+
+def _takes(function: Any, parameter: str) -> bool:
+    return parameter in inspect.signature(function).parameters

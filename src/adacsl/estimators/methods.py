@@ -1,0 +1,116 @@
+"""The table of methods: each name builds an estimator that can be fitted, cloned, searched and saved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from adacsl.core.costs import CostMatrix
+from adacsl.core.partitions import EqualWidth
+from adacsl.estimators.method import Method
+
+ADAPTED = {"loss": "weighted", "controller": "auto"}
+BOOSTED = {"learner": "boosting", "loss": "weighted"}
+
+METHODS: Mapping[str, tuple[str, dict[str, Any]]] = {
+    "always-negative": ("no model: call everything negative", {"learner": "constant", "decide": "negative"}),
+    "always-positive": ("no model: call everything positive", {"learner": "constant", "decide": "positive"}),
+    "ce-bayes": ("cross-entropy, Bayes threshold", {}),
+    "ce": ("cross-entropy, decided at 0.5: blind to costs", {"decide": "half"}),
+    "ce-tuned": ("cross-entropy, threshold tuned on validation data", {"decide": "tuned"}),
+    "ce-calibrated": ("cross-entropy, calibrated on validation data, Bayes threshold", {"decide": "calibrated"}),
+    "oversample": ("classes balanced by repeating positives, corrected, Bayes threshold", {"resample": "oversample"}),
+    "undersample": ("classes balanced by dropping negatives, corrected, Bayes threshold", {"resample": "undersample"}),
+    "smote": ("classes balanced by SMOTE, corrected, Bayes threshold", {"resample": "smote"}),
+    "wce": ("cross-entropy weighted by the costs", {"loss": "weighted"}),
+    "wce-tuned": ("weighted cross-entropy, tuned threshold", {"loss": "weighted", "decide": "tuned"}),
+    "focal": ("weighted focal loss, tuned threshold", {"loss": "focal", "decide": "tuned"}),
+    "logit-adjusted": ("logits shifted by the odds of the Bayes threshold", {"loss": "logit-adjusted"}),
+    "gbm-bayes": ("gradient boosting, Bayes threshold", {**BOOSTED, "target": "bayes"}),
+    "gbm-tuned": ("gradient boosting, tuned threshold", {**BOOSTED, "target": "bayes", "decide": "tuned"}),
+    "gbm-weighted": ("gradient boosting weighted by the costs", BOOSTED),
+    "metacost": ("MetaCost: relabelled by bagged boosting, learned again", {"learner": "metacost", "decide": "half"}),
+    "adacsl": ("AdaCSL: the weight steered by validation cost", ADAPTED),
+    "adacsl-bins": (
+        "AdaCSL, ten subgroups", {"loss": "weighted", "controller": {"partition": EqualWidth(10)}}
+    ),
+    "adacsl-cv": ("AdaCSL, five cross-fitted nets", {**ADAPTED, "cv": 5}),
+}  # fmt: skip
+"""Title and settings of the built-in methods, simplest first: of methods that cannot be told apart, a verdict takes the
+first. ``ce`` needs no less than ``ce-bayes``, the same net and a threshold; being blind to costs is no simplicity."""
+
+
+def method(name: str, costs: CostMatrix | None = None, **settings: Any) -> Method:
+    """Return a method by its name, ready to be fitted.
+
+    Parameters
+    ----------
+    name : str
+        One of :data:`METHODS`: ``"ce-bayes"``, ``"wce-tuned"``, ``"gbm-bayes"``, ``"adacsl-cv"``, ...
+    costs : CostMatrix, optional
+        What the errors cost.
+    **settings
+        Further settings of :class:`~adacsl.Method`, such as ``random_state=0``; they win over the table's.
+
+    Examples
+    --------
+    >>> method("wce-tuned", CostMatrix(fp=1, fn=8)).decide
+    'tuned'
+    """
+    if name not in METHODS:
+        raise ValueError(f"there is no method {name!r}; known: {', '.join(METHODS)}")
+    return Method(costs, **(METHODS[name][1] | settings))
+
+
+def choose_methods(
+    methods: Iterable[Any] | Mapping[str, Method] | str | None = None, *, images: bool = False
+) -> dict[str, Method]:
+    """Return methods by name; None means all that fit the data.
+
+    Parameters
+    ----------
+    methods : names, (name, method) pairs, or a mapping
+        What to take.
+
+    Examples
+    --------
+    >>> list(choose_methods(["wce", ("mine", Method(decide="tuned"))]))
+    ['wce', 'mine']
+    """
+    if methods is None:
+        return {name: method(name) for name in METHODS if not (images and needs_table(method(name)))}
+    if isinstance(methods, str):
+        methods = [methods]
+    chosen: dict[str, Method] = {}
+    for item in methods.items() if isinstance(methods, Mapping) else methods:
+        name, made = (item, method(item)) if isinstance(item, str) else _pair(item)
+        if name in chosen:
+            raise ValueError(f"method {name!r} is named twice")
+        if images and needs_table(made):
+            raise ValueError(f"method {name!r} is for tables, but the data are images")
+        chosen[name] = made
+    if not chosen:
+        raise ValueError("no methods to compare; leave methods out to take all")
+    return chosen
+
+
+def title_of(name: str) -> str:
+    """Return one line for people about a method of the table; its name otherwise."""
+    return METHODS[name][0] if name in METHODS else name
+
+
+def needs_table(made: Method) -> bool:
+    """Tell whether a method cannot be run on images."""
+    from adacsl.estimators.fitting import as_learner  # noqa: PLC0415  it imports the learners
+
+    return bool(as_learner(made.learner).tables_only)
+
+
+def _pair(item: Any) -> tuple[str, Method]:
+    try:
+        name, made = item
+    except (TypeError, ValueError):
+        name, made = None, None
+    if not isinstance(name, str) or not isinstance(made, Method):
+        raise TypeError(f"a method is a name, or a pair of a name and a Method; got {item!r}")
+    return name, made

@@ -1,0 +1,145 @@
+"""python -m paper: the quick run as a user types it, and what goes wrong."""
+
+import csv
+import subprocess
+import sys
+import time
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from paper import command
+from paper.running import Reproduced
+from paper.wishes import Wishes
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_table_two_quick_from_the_command_to_the_page(paper, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    begin = time.monotonic()
+    said = paper("table2", "--quick", "--device", "cpu", "--workers", 1, "--quiet", "--json")
+    assert said.code == 0, said.err
+    assert time.monotonic() - begin < 180
+    assert said.json["done"] == said.json["total"] == 36
+    assert said.json["failed"] == []
+    folder = tmp_path / "runs/paper-quick"
+    with (folder / "table2.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 36
+    for row in rows:
+        assert 0 <= float(row["accuracy"]) <= 1
+        assert float(row["cost"]) >= 0
+        assert 0 <= float(row["epoch"]) <= 1
+    # TA decides at T and misses nothing where it calls everything positive
+    assert {row["method"] for row in rows} >= {"ce", "ta", "smote", "wce", "adacsl", "adacsl-cv", "ce-bayes"}
+    assert r"\toprule" in (folder / "table2.tex").read_text()
+    assert "AdaCSL is cheapest" in (folder / "paper.html").read_text()
+
+    again = paper("table2", "--quick", "--device", "cpu", "--workers", 1, "--quiet")
+    assert again.code == 0
+    assert "0 of 36 missing results are new" in again.out
+    assert str(folder.relative_to(tmp_path) / "paper.html") in again.out
+
+
+def test_the_plan_says_how_many_nets(paper):
+    said = paper("table2", "--quick", "--plan", "--json")
+    assert {entry["data"]: entry["nets"] for entry in said.json["plan"]} == {
+        "made-up.paper.random": 16,
+        "made-up.modern.random": 14,
+    }
+    assert "nets" in paper("table2", "--quick", "--plan").out
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Catch what is wished for; nothing is run."""
+    found = []
+
+    def stop(wishes, **_):
+        found.append(wishes)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "run", stop)
+    return found
+
+
+def test_options_reach_the_experiments(paper, asked, tmp_path):
+    said = paper(
+        "all", "--data", tmp_path, "--datasets", "ham10k", "pvd", "--profile", "modern",
+        "--splits", "group", "--methods", "adacsl,ce-bayes", "--seeds", 3, "--device", "cuda", "--workers", 9,
+        "--out", tmp_path / "o",
+        "--export", tmp_path / "e", "--skip-done", tmp_path / "a.csv", tmp_path / "b", "--time-limit", 60,
+    )  # fmt: skip
+    assert said.code == 130
+    assert f"kept in {tmp_path / 'o'}" in said.err
+    (wishes,) = asked
+    assert wishes == Wishes(
+        "all", data=tmp_path, datasets=("ham10k", "pvd"),
+        profile=("modern",), splits=("group",), methods=("adacsl", "ce-bayes"), seeds=3, device="cuda", workers=9,
+        out=tmp_path / "o", export=tmp_path / "e", skip_done=(tmp_path / "a.csv", tmp_path / "b"), time_limit=60.0,
+    )  # fmt: skip
+
+
+def test_failed_nets_are_bad_news(paper, monkeypatch, tmp_path):
+    lines = tuple(f"cell {i}: RuntimeError: broken" for i in range(7))
+    result = Reproduced(tmp_path, (), 3, 10, lines, stopped=True)
+    monkeypatch.setattr(command, "run", lambda *_, **__: result)
+    said = paper("table2", "--quick", "--out", tmp_path)
+    assert said.code == 1
+    assert "failed: cell 0: RuntimeError: broken" in said.out
+    assert "... and 2 more" in said.out
+    assert "the time limit was reached" in said.out
+
+
+def test_wrong_input_is_one_line(refused, tmp_path):
+    assert "say where the paper's data are" in refused("table2")
+    assert "there is no folder" in refused("table2", "--data", tmp_path / "absent")
+    assert "none of the paper's data sets" in refused("table2", "--data", tmp_path)
+    assert "did you mean 'ham10k'" in refused("table2", "--data", tmp_path, "--datasets", "ham")
+    assert "there is no RFFD" in refused("table2", "--data", tmp_path, "--datasets", "rffd", "--quick")
+    assert "no method 'adaboost'" in refused("table2", "--methods", "adaboost")
+    assert "seeds must be at least 1" in refused("table2", "--seeds", 0)
+    assert "table3" in refused("table3")
+    assert "of earlier results" in refused("table2", "--quick", "--skip-done", tmp_path / "absent.csv")
+
+
+def test_names_may_have_commas_and_both_stands_for_two(paper, asked):
+    paper("table2", "--profile", "both", "--splits", "random,group", "--methods", "adacsl", "ce,wce")
+    (wishes,) = asked
+    assert wishes == Wishes("table2", methods=("adacsl", "ce", "wce"))
+
+
+def test_the_pages_are_made_by_a_command(paper, tmp_path):
+    said = paper("publish", tmp_path, "--json")
+    assert said.code == 0, said.err
+    assert said.json["files"] == [str(tmp_path / "results.md")]
+    assert "Not run yet." in (tmp_path / "results.md").read_text()
+
+
+def test_as_a_user_starts_it():
+    def call(*words):
+        command = [sys.executable, "-m", *words]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=ROOT)
+
+    shown = call("paper", "--help")
+    assert shown.returncode == 0, shown.stderr
+    for field in fields(Wishes)[1:]:
+        assert f"--{field.name.replace('_', '-')}" in shown.stdout
+    wrong = call("paper", "table2", "--seedz", "3")
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert wrong.stderr == "error: Unknown option: --seedz. Did you mean --seeds?\n"
+    moved = call("adacsl.cli", "reproduce", "table2", "--quick")
+    assert (moved.returncode, moved.stdout) == (2, "")
+    assert moved.stderr == (
+        "error: the paper's experiments have moved: run python -m paper table2 --quick in a checkout of adacsl\n"
+    )
+
+
+def test_a_missing_package_is_one_line():
+    code = "import sys, runpy; sys.modules['cyclopts'] = None; runpy.run_module('paper', run_name='__main__')"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=ROOT)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: python -m paper needs 'cyclopts': run  pip install -e '.[cli]'\n"
