@@ -13,8 +13,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from adacsl.datasets.columns import as_numbers as _numbers
-from adacsl.datasets.columns import read_columns as _read
 from adacsl.datasets.encoding import TableEncoder
 from adacsl.estimators.classifier import AdaCSLClassifier
 from adacsl.estimators.training import member_logits
@@ -49,23 +47,7 @@ def graph_inputs(clf: AdaCSLClassifier, X: Any) -> np.ndarray[Any, Any]:  # noqa
     if clf.images_:
         return np.ascontiguousarray(clf._encode(X).numpy())
     rows = clf._check_table(X, reset=False)
-    return raw_numbers(clf.encoder_, rows) if only_numbers(clf.encoder_) else clf.encoder_.transform(rows)
-
-
-def raw_numbers(encoder: TableEncoder, X: Any) -> np.ndarray[Any, Any]:  # noqa: N803
-    """Return the training columns as float64, NaN = missing; unused columns may hold anything."""
-    table = _read(X)
-    out = np.full((table.n_rows, encoder.n_features_in_), np.nan)
-    for number, position in enumerate(encoder._positions(table)):
-        column = table.column(position)
-        if encoder._rules[number] is not None or column.kind == "number":
-            out[:, number] = _numbers(column)
-    return out
-
-
-def only_numbers(encoder: TableEncoder) -> bool:
-    """Tell whether the encoding can be part of the graph: every used column is a number."""
-    return all(rule is None or rule["kind"] == "number" for rule in encoder.to_dict()["columns"])
+    return clf.encoder_.raw_numbers(rows) if clf.encoder_.only_numbers else clf.encoder_.transform(rows)
 
 
 class DecisionGraph(nn.Module):
@@ -75,7 +57,7 @@ class DecisionGraph(nn.Module):
 
     def __init__(self, clf: AdaCSLClassifier) -> None:
         super().__init__()
-        self.raw_numbers = not clf.images_ and only_numbers(clf.encoder_)
+        self.raw_numbers = not clf.images_ and clf.encoder_.only_numbers
         self.encode: nn.Module = clf._prepare() or (Numbers(clf.encoder_) if self.raw_numbers else nn.Identity())
         self.nets = clf.net_ if isinstance(clf.net_, nn.ModuleList) else nn.ModuleList([clf.net_])
         self.register_buffer("shifts", torch.tensor(clf.shifts_, dtype=torch.float32))
