@@ -356,17 +356,3 @@ def _label_array(labels: list[Any]) -> NDArray[Any] | None:
     if 0 < missing < len(labels):
         raise ValueError(f"{missing} of the Dataset's {len(labels)} items have no label")
     return None if missing else np.asarray(labels)
-
-
-__all__ = [
-    "SKIPPED_FOLDERS",
-    "SUFFIXES",
-    "Images",
-    "Progress",
-    "Size",
-    "as_images",
-    "decode_files",
-    "image_files",
-    "is_images",
-    "resize",
-]
