@@ -41,7 +41,9 @@ def as_learner(learner: Any) -> Any:
     if hasattr(learner, "fit") and (hasattr(learner, "predict_proba") or hasattr(learner, "decision_function")):
         return Model(learner)
     if isinstance(learner, str):
-        raise ValueError(f"learner must be 'net', 'boosting', {', '.join(map(repr, ENGINES))}, 'metacost' or 'constant', got {learner!r}")
+        raise ValueError(
+            f"learner must be 'net', 'boosting', {', '.join(map(repr, ENGINES))}, 'metacost' or 'constant', got {learner!r}"
+        )
     raise TypeError(f"{learner!r} has no predict_proba, which costs need")
 
 

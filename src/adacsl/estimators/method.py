@@ -19,7 +19,13 @@ from adacsl.core.partitions import Quantile
 from adacsl.estimators.candidates import Candidate
 from adacsl.estimators.decision import Decision, check_decide
 from adacsl.estimators.rows import Rows
-from adacsl.estimators.settings import NestedSettings, find_targets, make_controller, natural_threshold, refuse_old_names
+from adacsl.estimators.settings import (
+    NestedSettings,
+    find_targets,
+    make_controller,
+    natural_threshold,
+    refuse_old_names,
+)
 from adacsl.extras import requires
 from adacsl.integrations.sklearn import row_costs
 
@@ -199,13 +205,13 @@ class Method(ClassifierMixin, NestedSettings):
         """
         from adacsl.estimators.fitting import fit_methods  # noqa: PLC0415  torch only for those who train nets
 
-        self._check()
+        self.check_settings()
         rows = self._rows(X, y, sample_weight, groups, row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs))
         for _ in fit_methods([(self, rows.costs)], rows):
             pass
         return self
 
-    def _check(self) -> None:
+    def check_settings(self) -> None:
         """Refuse settings that make no sense, alone or together."""
         self.learner_ = self._make_learner()
         self.learner_.check()
@@ -359,7 +365,9 @@ class Method(ClassifierMixin, NestedSettings):
         groups = None if groups is None else column_or_1d(groups)
         check_consistent_length(X, labels, groups)
         if costs is not None and costs.n_instances not in (None, len(labels)):
-            raise ValueError(f"costs of each row must be as many as rows: got {costs.n_instances} for {len(labels)} rows")
+            raise ValueError(
+                f"costs of each row must be as many as rows: got {costs.n_instances} for {len(labels)} rows"
+            )
         use = np.arange(len(labels)) if weight is None else np.flatnonzero(weight > 0)
         present = np.unique(labels[use])
         if len(present) < 2:

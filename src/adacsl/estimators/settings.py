@@ -20,11 +20,16 @@ TARGETS = ("bayes", "middle", "auto")
 STEERING = ("partition", "update", "damping", "bounds", "caution", "candidates", "tolerance", "search", "ties")
 """What a controller is told beside costs and target, which are the method's."""
 
+NET_SETTINGS = (
+    "module", "epochs", "batch_size", "lr", "weight_decay", "optimizer", "patience", "schedule", "every", "weights",
+    "image_size", "augment", "views", "precision", "trainer",
+)  # fmt: skip
+
 MOVED = {
     "adapt": "controller=None (lambda stays 1) or controller='auto'",
     "crossfit": "cv",
     "pos_label": "positive",
-    "module": "net={'module': ...}",
+    "rotate": "net={'augment': Augment(rotate=True)}",
 } | {name: f"controller={{{name!r}: ...}}" for name in STEERING}
 """Old spellings, and what they are called now."""
 
@@ -51,7 +56,13 @@ class NestedSettings(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
             outer, _, key = name.partition("__")
             held = params.get(outer, getattr(self, outer, None))
             if key and outer in self.NESTED and (held is None or isinstance(held, str | dict | AdaptiveWeight)):
-                inner = settings_of(held) if isinstance(held, AdaptiveWeight) else dict(held or {}) if isinstance(held, dict) else {}
+                inner = (
+                    settings_of(held)
+                    if isinstance(held, AdaptiveWeight)
+                    else dict(held or {})
+                    if isinstance(held, dict)
+                    else {}
+                )
                 setattr(self, outer, inner | {key: value})
             else:
                 plain[name] = value
@@ -102,7 +113,9 @@ def find_targets(target: Any, costs: CostMatrix) -> list[float]:
             raise ValueError(f"target must be a number or one of {', '.join(map(repr, TARGETS))}, got {target!r}")
         return [named[target]]
     if isinstance(target, bool) or not 0.0 < target < 1.0:
-        raise ValueError(f"target must be a number between 0 and 1 or one of {', '.join(map(repr, TARGETS))}, got {target!r}")
+        raise ValueError(
+            f"target must be a number between 0 and 1 or one of {', '.join(map(repr, TARGETS))}, got {target!r}"
+        )
     return [float(target)]
 
 
@@ -112,8 +125,9 @@ def natural_threshold(costs: CostMatrix, shift: float) -> float:
 
 
 def refuse_old_names(given: dict[str, Any], who: str) -> None:
-    """Raise an error that names the new spelling of an old one, or the settings there are."""
+    """Raise an error that names the new spelling of an old one."""
+    moved = {name: f"net={{{name!r}: ...}}" for name in NET_SETTINGS} | MOVED
     for name in given:
-        if name in MOVED:
-            raise TypeError(f"{who} has no setting {name!r} any more: say {MOVED[name]}")
+        if name in moved:
+            raise TypeError(f"{who} has no setting {name!r} any more: say {moved[name]}")
         raise TypeError(f"{who} has no setting {name!r}")
