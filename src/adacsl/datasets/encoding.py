@@ -99,7 +99,7 @@ class TableEncoder:
         """Return the float32 matrix of a table with the training columns; frames may bring them in any order."""
         self._check_fitted()
         table = read_columns(X)
-        positions = self._positions(table)
+        positions = self.positions(table)
         check_size(table)
         out = np.zeros((table.n_rows, self.n_features_out_), dtype=np.float32)
         start = 0
@@ -167,7 +167,11 @@ class TableEncoder:
         if not hasattr(self, "_rules"):
             raise ValueError("this TableEncoder is not fitted yet: call fit(X) first")
 
-    def _positions(self, table: Table) -> Sequence[int]:
+    def uses(self, column: int) -> bool:
+        """Tell whether a training column is encoded at all: constant and missing ones are not."""
+        return self._rules[column] is not None
+
+    def positions(self, table: Table) -> Sequence[int]:
         """Return where each training column is in a new table: by name where both have names, else by position."""
         if self._names is not None and table.names is not None:
             where = {name: i for i, name in enumerate(table.names)}
