@@ -35,8 +35,8 @@ def export_onnx(clf: CostClassifier, path: str | Path, sample: Any) -> Path:
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} to: make it first")
     if not isinstance(clf.model_, NetModel):
-        raise ValueError(
-            f"ONNX files are written of nets only, and this model is made of {clf.model_.kind}: use save()"
+        raise ValueError(  # noqa: TRY004  the type is right, its content is not
+            f"ONNX files are written of nets only, and this model is made of {clf.model_.kind}: keep it with save()"
         )
     graph = DecisionGraph(clf).eval()
     inputs = graph_inputs(clf, sample)
