@@ -15,30 +15,35 @@ from adacsl.core.thresholds import CostCurve, Threshold, cost_curve, find_thresh
 from adacsl.extras import requires
 
 if TYPE_CHECKING:
-    from adacsl.estimators.adaptive import AdaptiveCostClassifier
-    from adacsl.estimators.boosting import AdaCSLBoostingClassifier
-    from adacsl.estimators.classifier import AdaCSLClassifier
+    from adacsl.datasets.task import Task
+    from adacsl.estimators.classifiers import AdaCSLBoostingClassifier, AdaCSLClassifier, AdaptiveCostClassifier
+    from adacsl.estimators.decision import Decision
+    from adacsl.estimators.method import Method
+    from adacsl.estimators.methods import METHODS, method
     from adacsl.estimators.persistence import load
-    from adacsl.experiments.comparison import Comparison, compare, load_comparison
-    from adacsl.experiments.recipes import RECIPES, Recipe
+    from adacsl.experiments.comparing import compare, load_comparison
+    from adacsl.experiments.comparison import Comparison
 
 __version__ = "0.1.0"
 
 # where a name lives that needs a framework, and the extra that brings the framework
 _LAZY = {
-    "AdaCSLBoostingClassifier": ("adacsl.estimators.boosting", "boosting"),
-    "AdaCSLClassifier": ("adacsl.estimators.classifier", "train"),
-    "AdaptiveCostClassifier": ("adacsl.estimators.adaptive", "sklearn"),
+    "METHODS": ("adacsl.estimators.methods", "sklearn"),
+    "AdaCSLBoostingClassifier": ("adacsl.estimators.classifiers", "boosting"),
+    "AdaCSLClassifier": ("adacsl.estimators.classifiers", "train"),
+    "AdaptiveCostClassifier": ("adacsl.estimators.classifiers", "sklearn"),
     "Comparison": ("adacsl.experiments.comparison", "compare"),
-    "RECIPES": ("adacsl.experiments.recipes", "compare"),
-    "Recipe": ("adacsl.experiments.recipes", "compare"),
-    "compare": ("adacsl.experiments.comparison", "compare"),
-    "load_comparison": ("adacsl.experiments.comparison", "compare"),
+    "Decision": ("adacsl.estimators.decision", "sklearn"),
+    "Method": ("adacsl.estimators.method", "sklearn"),
+    "Task": ("adacsl.datasets.task", "train"),
+    "compare": ("adacsl.experiments.comparing", "compare"),
     "load": ("adacsl.estimators.persistence", "train"),
+    "load_comparison": ("adacsl.experiments.comparing", "compare"),
+    "method": ("adacsl.estimators.methods", "sklearn"),
 }
 
 __all__ = [
-    "RECIPES",
+    "METHODS",
     "AdaCSLBoostingClassifier",
     "AdaCSLClassifier",
     "AdaptiveCostClassifier",
@@ -47,11 +52,13 @@ __all__ = [
     "Comparison",
     "CostCurve",
     "CostMatrix",
+    "Decision",
     "EqualWidth",
     "Interval",
+    "Method",
     "Partition",
     "Quantile",
-    "Recipe",
+    "Task",
     "Threshold",
     "Whole",
     "__version__",
@@ -65,6 +72,7 @@ __all__ = [
     "find_threshold",
     "load",
     "load_comparison",
+    "method",
     "optimal_cost_curve",
     "paper_grid",
     "step_factor",

@@ -12,18 +12,13 @@ from adacsl.core.costs import CostMatrix
 from adacsl.estimators.learners.boosters import ENGINES, Booster
 from adacsl.estimators.learners.models import Model
 from adacsl.estimators.method import Method
-from adacsl.estimators.settings import MOVED
+from adacsl.estimators.settings import refuse_old_names
 from adacsl.extras import requires
 
 with requires("sklearn"):
     from sklearn.base import MetaEstimatorMixin
     from sklearn.utils import get_tags
     from sklearn.utils.metaestimators import available_if
-
-NET_SETTINGS = (
-    "module", "epochs", "batch_size", "lr", "weight_decay", "optimizer", "patience", "schedule", "every", "weights",
-    "image_size", "augment", "views", "precision", "trainer",
-)  # fmt: skip
 
 
 class AdaCSLClassifier(Method):
@@ -83,7 +78,7 @@ class AdaCSLClassifier(Method):
         verbose: bool = False,
         **old: Any,
     ) -> None:
-        _refuse(old, "AdaCSLClassifier", {name: f"net={{{name!r}: ...}}" for name in NET_SETTINGS})
+        refuse_old_names(old, "AdaCSLClassifier")
         self.costs = costs
         self.net = net
         self.controller = controller
@@ -175,7 +170,7 @@ class AdaCSLBoostingClassifier(Method):
         verbose: bool = False,
         **old: Any,
     ) -> None:
-        _refuse(old, "AdaCSLBoostingClassifier")
+        refuse_old_names(old, "AdaCSLBoostingClassifier")
         self.costs = costs
         self.engine = engine
         self.rounds = rounds
@@ -285,7 +280,7 @@ class AdaptiveCostClassifier(MetaEstimatorMixin, Method):  # type: ignore[misc] 
         random_state: Any = None,
         **old: Any,
     ) -> None:
-        _refuse(old, "AdaptiveCostClassifier")
+        refuse_old_names(old, "AdaptiveCostClassifier")
         self.estimator = estimator
         self.costs = costs
         self.training = training
@@ -310,7 +305,8 @@ class AdaptiveCostClassifier(MetaEstimatorMixin, Method):  # type: ignore[misc] 
         return model
 
     @property
-    def _takes_anything(self) -> bool:
+    def takes_anything(self) -> bool:
+        """Whether features are the estimator's affair: they are."""
         return True
 
     @property
@@ -341,12 +337,3 @@ def make_learner(kind: Any, given: Any, name: str) -> Any:
     if unknown := [key for key in given if key not in known]:
         raise ValueError(f"{name} has no setting {unknown[0]!r}; it has {', '.join(known)}")
     return kind(**given)
-
-
-def _refuse(old: dict[str, Any], who: str, moved: dict[str, str] | None = None) -> None:
-    """Raise an error that names the new spelling of an old one."""
-    known = MOVED | (moved or {})
-    for name in old:
-        if name in known:
-            raise TypeError(f"{who} has no setting {name!r} any more: say {known[name]}")
-        raise TypeError(f"{who} has no setting {name!r}")

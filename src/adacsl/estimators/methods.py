@@ -101,9 +101,12 @@ def title_of(name: str) -> str:
 
 def needs_table(made: Method) -> bool:
     """Tell whether a method cannot be run on images."""
-    from adacsl.estimators.fitting import as_learner  # noqa: PLC0415  it imports the learners
+    return not needs_net(made) and made.decide not in ("negative", "positive")
 
-    return bool(as_learner(made.learner).tables_only)
+
+def needs_net(made: Method) -> bool:
+    """Tell whether a method trains nets."""
+    return made.learner == "net" or type(made.learner).__name__ == "Net"
 
 
 def _pair(item: Any) -> tuple[str, Method]:

@@ -20,17 +20,22 @@ TARGETS = ("bayes", "middle", "auto")
 STEERING = ("partition", "update", "damping", "bounds", "caution", "candidates", "tolerance", "search", "ties")
 """What a controller is told beside costs and target, which are the method's."""
 
+NET_SETTINGS = (
+    "module", "epochs", "batch_size", "lr", "weight_decay", "optimizer", "patience", "schedule", "every", "weights",
+    "image_size", "augment", "views", "precision", "trainer",
+)  # fmt: skip
+
 MOVED = {
     "adapt": "controller=None (lambda stays 1) or controller='auto'",
     "crossfit": "cv",
     "pos_label": "positive",
-    "module": "net={'module': ...}",
+    "rotate": "net={'augment': Augment(rotate=True)}",
 } | {name: f"controller={{{name!r}: ...}}" for name in STEERING}
 """Old spellings, and what they are called now."""
 
 
 class NestedSettings(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """An estimator whose settings may be dicts: ``controller={"damping": 0.5}`` is searched as ``controller__damping``."""
+    """An estimator whose settings may be dicts: ``controller__damping`` is in ``controller={"damping": 0.5}``."""
 
     NESTED: tuple[str, ...] = ("controller", "net", "learner")
 
@@ -39,9 +44,7 @@ class NestedSettings(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         params: dict[str, Any] = super().get_params(deep=deep)
         for name in self.NESTED if deep else ():
             value = params.get(name)
-            inner = settings_of(value) if isinstance(value, AdaptiveWeight) else value
-            if isinstance(inner, dict):
-                params |= {f"{name}__{key}": setting for key, setting in inner.items()}
+            params |= {f"{name}__{key}": setting for key, setting in _inside(value).items()}
         return params
 
     def set_params(self, **params: Any) -> Self:
@@ -51,12 +54,25 @@ class NestedSettings(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
             outer, _, key = name.partition("__")
             held = params.get(outer, getattr(self, outer, None))
             if key and outer in self.NESTED and (held is None or isinstance(held, str | dict | AdaptiveWeight)):
-                inner = settings_of(held) if isinstance(held, AdaptiveWeight) else dict(held or {}) if isinstance(held, dict) else {}
+                inner = (
+                    settings_of(held)
+                    if isinstance(held, AdaptiveWeight)
+                    else dict(held or {})
+                    if isinstance(held, dict)
+                    else {}
+                )
                 setattr(self, outer, inner | {key: value})
             else:
                 plain[name] = value
         super().set_params(**plain)
         return self
+
+
+def _inside(value: Any) -> dict[str, Any]:
+    """Return the settings that a value holds."""
+    if isinstance(value, AdaptiveWeight):
+        return settings_of(value)
+    return dict(value) if isinstance(value, dict) else {}
 
 
 def settings_of(controller: AdaptiveWeight) -> dict[str, Any]:
@@ -102,7 +118,8 @@ def find_targets(target: Any, costs: CostMatrix) -> list[float]:
             raise ValueError(f"target must be a number or one of {', '.join(map(repr, TARGETS))}, got {target!r}")
         return [named[target]]
     if isinstance(target, bool) or not 0.0 < target < 1.0:
-        raise ValueError(f"target must be a number between 0 and 1 or one of {', '.join(map(repr, TARGETS))}, got {target!r}")
+        known = ", ".join(map(repr, TARGETS))
+        raise ValueError(f"target must be a number between 0 and 1 or one of {known}, got {target!r}")
     return [float(target)]
 
 
@@ -112,8 +129,9 @@ def natural_threshold(costs: CostMatrix, shift: float) -> float:
 
 
 def refuse_old_names(given: dict[str, Any], who: str) -> None:
-    """Raise an error that names the new spelling of an old one, or the settings there are."""
+    """Raise an error that names the new spelling of an old one."""
+    moved = {name: f"net={{{name!r}: ...}}" for name in NET_SETTINGS} | MOVED
     for name in given:
-        if name in MOVED:
-            raise TypeError(f"{who} has no setting {name!r} any more: say {MOVED[name]}")
+        if name in moved:
+            raise TypeError(f"{who} has no setting {name!r} any more: say {moved[name]}")
         raise TypeError(f"{who} has no setting {name!r}")

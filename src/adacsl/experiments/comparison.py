@@ -1,41 +1,31 @@
-"""Compare methods under one protocol, and say which to take."""
+"""Comparison: what was found, in words, numbers and pictures; and the method to take, ready to be fitted."""
 
 from __future__ import annotations
 
 import datetime
-import functools
 import html
-import tempfile
-import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from adacsl.core.costs import CostMatrix
-from adacsl.datasets.task import Task
+from adacsl.core.labels import plain_labels
+from adacsl.estimators.method import Method
+from adacsl.estimators.methods import METHODS, method, title_of
 from adacsl.experiments.cells import Cell, CellResult
-from adacsl.experiments.deciding import mean_ratio, scale_misses
-from adacsl.experiments.jobs import plan_jobs, run_work
-from adacsl.experiments.parts import Parts
-from adacsl.experiments.progress import Progress
-from adacsl.experiments.protocol import Protocol, make_split
-from adacsl.experiments.recipes import RECIPES, Recipe, choose_recipes
-from adacsl.experiments.runner import run
+from adacsl.experiments.ratios import scale_misses
 from adacsl.experiments.statistics import Ranks, Verdict, overall, ranks, summarise, verdicts
-from adacsl.experiments.store import Store, StoredSplit
+from adacsl.experiments.store import StoredSplit
 from adacsl.extras import requires
 from adacsl.report import frames
 from adacsl.report.data import Outcome, ReportData
 
 with requires("compare"):
     import pandas as pd
-
-Ratio = float | str
-"""A number of false alarms that one miss is worth, or a multiple of the data's own ratio, such as ``"3x"``."""
+    from sklearn.base import clone
 
 
 class NoResultError(RuntimeError):
@@ -56,7 +46,10 @@ class Comparison:
     splits: Mapping[tuple[str, int], StoredSplit] = field(repr=False)
     folder: Path | None = None
     """Where the results lie, if they were to be kept."""
-    titles: Mapping[str, str] = field(default_factory=dict, repr=False)
+    methods: Mapping[str, Method] = field(default_factory=dict, repr=False)
+    """The methods that were compared; those of the table of methods where it was read from a folder."""
+    net: Mapping[str, Any] | None = field(default=None, repr=False)
+    """Settings that all nets had."""
 
     # the answer
 
@@ -96,9 +89,45 @@ class Comparison:
         chosen = {verdict.recommended for verdict in self.verdicts.values()}
         return chosen.pop() if len(chosen) == 1 else self.overall.recommended
 
+    def method(self, name: str | None = None, *, data: str | None = None, ratio: float | None = None) -> Method:
+        """Return a method as it was compared, with its costs, not yet fitted; default: the recommended one."""
+        view = self._view(data, ratio)
+        name = name or (self.best if data is ratio is None else None) or self._recommended(view)
+        made: Method = clone(self.methods[name]) if name in self.methods else method(name)
+        net = self.facts["protocol"].get("net")
+        if net and made.learner == "net":
+            made.set_params(learner=self._nets(net))
+        labels = plain_labels(self.facts["data"][view[0]]["classes"])
+        own = next(split for (data, _), split in self.splits.items() if data == view[0]).costs
+        costs = scale_misses(own, view[1] / self._own_ratio(view[0])) if own.n_instances is None else None
+        made.set_params(costs=costs, positive=labels[1])
+        return made
+
+    def fit(
+        self,
+        X: Any,  # noqa: N803  scikit-learn's name
+        y: Any,
+        *,
+        name: str | None = None,
+        random_state: int = 0,
+        **given: Any,
+    ) -> Method:
+        """Fit the recommended method (or the one named) on all rows, and return it: it predicts, and can be saved.
+
+        ``given`` are arguments of :meth:`Method.fit`: ``groups``, ``sample_weight``, and ``fp``, ``fn`` where rows have
+        costs of their own.
+        """
+        return self.method(name).set_params(random_state=random_state).fit(X, y, **given)
+
+    def _nets(self, settings: Mapping[str, Any]) -> Any:
+        from adacsl.estimators.learners.nets import Net  # noqa: PLC0415  torch
+
+        given = self.net if self.net is not None else settings
+        return Net(**given)
+
     @property
     def _simplest_first(self) -> list[str]:
-        return list(dict.fromkeys([*RECIPES, *self.results["method"]]))
+        return list(dict.fromkeys([*METHODS, *self.results["method"]]))
 
     # what is behind it
 
@@ -257,7 +286,7 @@ class Comparison:
             classes=classes.pop() if len(classes) == 1 else ("negative", "positive"),
             recommended={view: self._recommended(view) for view in views},
             overall=str(self.overall) if len(set(names)) > 1 else "",
-            titles={name: method.title for name, method in RECIPES.items()} | dict(self.titles),
+            titles={name: title_of(name) for name in (*METHODS, *self.methods)},
         )
 
     def _facts_in_words(self) -> dict[str, str]:
@@ -276,6 +305,8 @@ class Comparison:
             f"{train:.0%} training, {protocol['validation']:.0%} validation, {protocol['test']:.0%} test; "
             f"{len(seeds)} random splits (seeds {', '.join(map(str, seeds))}), stratified"
         )
+        if any(name.startswith("gbm-") for name in self.results["method"]):
+            facts["boosting"] = str(protocol.get("boosting"))
         about = next(iter(self.cells.values())).provenance
         for key in ("device", "commit"):
             if about.get(key):
@@ -294,228 +325,6 @@ class Comparison:
 
     def __str__(self) -> str:
         return self.verdict
-
-
-def compare(
-    X: Any,  # noqa: N803  scikit-learn's name
-    y: Any,
-    costs: CostMatrix | None = None,
-    *,
-    positive: Any = None,
-    groups: Any = None,
-    methods: Iterable[str | Recipe] | None = None,
-    ratios: Sequence[Ratio] | None = None,
-    seeds: int | Sequence[int] = 5,
-    name: str = "data",
-    **options: Any,
-) -> Comparison:
-    """Find out which method is cheapest on this data, and how sure that is.
-
-    Parameters
-    ----------
-    X : table, or uint8 images N x H x W x C
-        pandas, polars, pyarrow or numpy, with text, dates and missing values.
-    y : array of shape (n,)
-        Labels of two classes.
-    costs : CostMatrix, optional
-        Class-wide, or of each row. Default: inverse class frequencies.
-    positive : label, optional
-        The class ``fn`` speaks of; 0/1, -1/1 and False/True need no naming.
-    groups : array of shape (n,), optional
-        Rows of one group never stand on both sides of a split.
-    methods : names and Recipes, optional
-        Default: all of :data:`~adacsl.experiments.recipes.RECIPES` that fit the data.
-    ratios : numbers or strings like "3x", optional
-        Further prices of a miss to compare at. Default: the costs as they are.
-    seeds : int or sequence of int, default 5
-        How many (or which) random splits.
-    name : str
-        What to call the data.
-    **options
-        See :func:`compare_tasks`: ``folder``, ``engine``, ``workers``, ``device``, ``epochs``, ``progress``, ...
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> found = compare(X, 1 - y, CostMatrix(fp=1, fn=8), methods=["ce", "gbm-bayes"], seeds=2, workers=1,
-    ...                 epochs=2, progress=False)
-    >>> sorted(found.table["method"])
-    ['ce', 'gbm-bayes']
-    """
-    task = make_task(X, y, costs, positive=positive, groups=groups, name=name)
-    return compare_tasks(task, methods=methods, ratios=ratios, seeds=seeds, **options)
-
-
-def make_task(
-    X: Any,  # noqa: N803
-    y: Any,
-    costs: CostMatrix | None = None,
-    *,
-    positive: Any = None,
-    groups: Any = None,
-    name: str = "data",
-) -> Task:
-    """Bring data held in memory into the form of a task."""
-    return Task.from_data(X, y, costs, positive=positive, groups=groups, name=name)
-
-
-def compare_tasks(
-    tasks: Task | Sequence[Task],
-    *,
-    methods: Iterable[str | Recipe] | None = None,
-    ratios: Sequence[Ratio] | None = None,
-    seeds: int | Sequence[int] = 5,
-    folder: str | Path | None = None,
-    engine: str = "joblib",
-    workers: int | None = None,
-    address: str | None = None,
-    gpus: float = 0.0,
-    progress: bool = True,
-    **protocol: Any,
-) -> Comparison:
-    """Run every method on every task, at every ratio, with every seed.
-
-    Parameters
-    ----------
-    tasks : Task or sequence of Task
-        Data with labels, groups and costs.
-    methods, ratios, seeds
-        As in :func:`compare`.
-    folder : path, optional
-        Keep every result here as soon as it is there; a run that was interrupted, started again, goes on. Default: in
-        memory only.
-    engine : {"joblib", "ray"}
-        Processes on this machine, or a Ray cluster.
-    workers : int, optional
-        How many jobs at once; default: one per core. Jobs that train on a GPU share it.
-    address : str, optional
-        Of the Ray cluster.
-    gpus : float
-        GPUs a job asks Ray for.
-    progress : bool
-        Show a bar with the cheapest method so far.
-    **protocol
-        Fields of :class:`~adacsl.experiments.protocol.Protocol`: ``epochs``, ``device``, ``weights``, ...
-    """
-    tasks = [tasks] if isinstance(tasks, Task) else list(tasks)
-    _check_names(tasks)
-    known = [each.name for each in fields(Protocol)]
-    if unknown := sorted(set(protocol) - set(known)):
-        raise TypeError(f"compare has no option {unknown[0]!r}; those of the protocol are {', '.join(known)}")
-    conditions = Protocol(**protocol)
-    methods = None if methods is None else [methods] if isinstance(methods, str) else list(methods)
-    chosen = {task.name: choose_recipes(methods, images=task.images) for task in tasks}
-    at = {task.name: choose_ratios(task.costs, ratios) for task in tasks}
-    numbers = list(range(seeds)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
-    if not numbers or len(set(numbers)) != len(numbers):
-        raise ValueError(f"seeds must be a number of splits from 1, or different numbers, got {seeds!r}")
-    titles = {method.name: method.title for some in chosen.values() for method in some.values()}
-    jobs = plan_jobs(tasks, chosen, at, numbers, conditions)
-    with tempfile.TemporaryDirectory(prefix="adacsl-") as scratch:
-        place = Path(folder) if folder is not None else Path(scratch) / "run"
-        with Store.open(place, _identity(tasks, conditions)) as store:
-            for task in tasks:
-                for seed in numbers:
-                    test = make_split(task, conditions, seed).test
-                    store.write_split(task.name, seed, test, task.y[test], task.costs.rows(test))
-            shared = {task.name: task for task in tasks}
-            # on a cluster the run's folder may be out of reach
-            parts = Parts(store.folder / "parts") if engine == "joblib" else None
-            with Progress(sum(len(job.cells) for job in jobs), quiet=not progress) as bar:
-                run(
-                    jobs, functools.partial(run_work, parts=parts), store, shared=shared,
-                    engine=engine, workers=workers, address=address, gpus=gpus, on_event=bar,
-                )  # fmt: skip
-        wanted = {cell for job in jobs for cell in job.cells}
-        return _read(place, kept=folder is not None, titles=titles, only=wanted)
-
-
-def load_comparison(folder: str | Path) -> Comparison:
-    """Read a comparison from its folder, finished or not."""
-    return _read(Path(folder), kept=True)
-
-
-def choose_ratios(costs: CostMatrix, ratios: Sequence[Ratio] | None) -> list[float]:
-    """Return cost ratios as numbers of six digits; ``"3x"`` is three times the costs' own.
-
-    Examples
-    --------
-    >>> choose_ratios(CostMatrix(fp=1, fn=8), ["1x", "2.5x", 4])
-    [8.0, 20.0, 4.0]
-    """
-    own = mean_ratio(costs)
-    found = []
-    for ratio in [own] if ratios is None else ratios:
-        text = str(ratio).strip().lower()
-        try:
-            value = own * float(text[:-1]) if text.endswith("x") else float(text)
-        except ValueError:
-            value = float("nan")
-        if not 0.0 < value < float("inf"):
-            raise ValueError(f"a ratio is a positive number such as 8, or a multiple such as 3x; got {ratio!r}")
-        found.append(float(f"{value:.6g}"))
-    if not found or len(set(found)) != len(found):
-        raise ValueError(f"the ratios must be different numbers, got {ratios!r}")
-    return found
-
-
-def _check_names(tasks: Sequence[Task]) -> None:
-    names = [task.name for task in tasks]
-    if not names:
-        raise ValueError("there is no data to compare on")
-    if len(set(names)) != len(names):
-        raise ValueError(f"data sets must have different names, got {names}")
-
-
-def _identity(tasks: Sequence[Task], protocol: Protocol) -> dict[str, Any]:
-    about = {
-        task.name: {
-            "digest": task.digest,
-            "rows": len(task.y),
-            "positives": int(task.y.sum()),
-            "classes": list(task.classes),
-            "images": task.images,
-            "groups": task.groups is not None,
-            "ratio": mean_ratio(task.costs),
-            "costs": _costs_in_words(task.costs),
-            "source": task.source,
-        }
-        for task in tasks
-    }
-    return {"data": about, "protocol": protocol.identity()}
-
-
-def _costs_in_words(costs: CostMatrix) -> str:
-    mean = costs.averaged()
-    each = "" if costs.n_instances is None else " on average, rows have costs of their own"
-    right = "".join(f", {word} {price:g}" for word, price in (("a hit", mean.tp), ("a pass", mean.tn)) if price)
-    return f"A miss costs {mean.fn:.6g}, a false alarm {mean.fp:.6g}{right}{each}"
-
-
-def _read(
-    folder: Path, *, kept: bool, titles: Mapping[str, str] | None = None, only: set[Cell] | None = None
-) -> Comparison:
-    store = Store.read_only(folder)
-    results = store.results()
-    failures = store.failures()
-    if only is not None:
-        # the folder may hold methods and seeds of earlier runs; this comparison is about these
-        results, failures = (_only(frame, only) for frame in (results, failures))
-    if results.empty:
-        first = f": {failures['message'].iloc[0]}" if len(failures) else ""
-        raise NoResultError(f"no method came to an end{first}")
-    if len(failures):
-        warnings.warn(f"{len(failures)} cells failed; the table is about the others", stacklevel=3)
-    columns = (results[name].tolist() for name in Cell._fields)
-    cells = {cell: store.read(cell) for cell in (Cell(*row) for row in zip(*columns, strict=True))}
-    splits = {key: store.read_split(*key) for key in sorted({(cell.data, cell.seed) for cell in cells})}
-    return Comparison(results, failures, store.identity, cells, splits, folder if kept else None, dict(titles or {}))
-
-
-def _only(frame: pd.DataFrame, cells: set[Cell]) -> pd.DataFrame:
-    keep = [Cell(*row) in cells for row in frame[list(Cell._fields)].itertuples(index=False, name=None)]
-    return frame[np.asarray(keep, dtype=bool)].reset_index(drop=True)
 
 
 def _summary_for_report(table: pd.DataFrame) -> pd.DataFrame:

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+from adacsl.core.costs import CostMatrix
 from adacsl.core.curves import calibration_error
+from adacsl.core.heldout import sigmoid
 from adacsl.core.partitions import Quantile
 from adacsl.datasets.task import Task
-from adacsl.estimators.training import choose_device
-from adacsl.experiments.cells import Cell, CellResult, Split
-from adacsl.experiments.deciding import Finished, Scored, Use, at_ratio, measure
-from adacsl.experiments.learners import Fit, run_constants, run_estimator
-from adacsl.experiments.nets import Training, run_nets
+from adacsl.estimators.fitting import fit_methods
+from adacsl.estimators.method import Method
+from adacsl.estimators.methods import needs_net
+from adacsl.estimators.rows import Rows
+from adacsl.experiments.cells import Cell, CellResult
 from adacsl.experiments.parts import Parts
-from adacsl.experiments.protocol import Protocol, make_split
-from adacsl.experiments.recipes import Recipe
-from adacsl.experiments.runner import Job
+from adacsl.experiments.pools import Job
+from adacsl.experiments.protocol import Protocol, split_rows
+from adacsl.experiments.ratios import at_ratio
+from adacsl.training.running import choose_device
 
 ROWS_AT_ONCE = {"cpu": 400_000, "gpu": 20_000_000}
 """Rows times nets of one job: enough to train many small nets at once, few enough to lose little when killed."""
@@ -27,15 +31,15 @@ ROWS_AT_ONCE = {"cpu": 400_000, "gpu": 20_000_000}
 
 @dataclass(frozen=True)
 class Work:
-    """The payload of a job: which recipes, under which conditions."""
+    """The payload of a job: which methods, under which conditions."""
 
-    recipes: tuple[Recipe, ...]
+    methods: Mapping[str, Method]
     protocol: Protocol
 
 
 def plan_jobs(
     tasks: Sequence[Task],
-    recipes: Mapping[str, Mapping[str, Recipe]],
+    methods: Mapping[str, Mapping[str, Method]],
     ratios: Mapping[str, Sequence[float]],
     seeds: Sequence[int],
     protocol: Protocol,
@@ -44,81 +48,104 @@ def plan_jobs(
     jobs = []
     for seed in seeds:
         for task in tasks:
-            cells = [
-                (Cell(task.name, ratio, recipe.name, seed), recipe)
-                for recipe in recipes[task.name].values()
-                for ratio in ratios[task.name]
-            ]
-            for group in _groups(task, cells, protocol):
-                chosen = tuple({recipe.name: recipe for _, recipe in group}.values())
-                jobs.append(Job(tuple(cell for cell, _ in group), Work(chosen, protocol)))
+            own = methods[task.name]
+            cells = [Cell(task.name, ratio, name, seed) for name in own for ratio in ratios[task.name]]
+            for group in _groups(task, cells, own, protocol):
+                chosen = {cell.method: own[cell.method] for cell in group}
+                jobs.append(Job(tuple(group), Work(chosen, protocol)))
     return jobs
 
 
 def _groups(
-    task: Task, cells: Iterable[tuple[Cell, Recipe]], protocol: Protocol
-) -> Iterator[list[tuple[Cell, Recipe]]]:
+    task: Task, cells: Iterable[Cell], methods: Mapping[str, Method], protocol: Protocol
+) -> Iterator[list[Cell]]:
     """Yield cells that are one job, the dearest first."""
-    nets: dict[Training, list[tuple[Cell, Recipe]]] = {}
-    fits: dict[Any, list[tuple[Cell, Recipe]]] = {}
-    for cell, recipe in cells:
-        if recipe.learner == "net":
-            nets.setdefault(Training.of(recipe, cell.ratio), []).append((cell, recipe))
-        else:
-            key = "constant" if recipe.learner == "constant" else Fit.of(recipe, cell.ratio).key
-            fits.setdefault(key, []).append((cell, recipe))
+    nets: dict[str, list[Cell]] = {}
+    others: dict[str, list[Cell]] = {}
+    for cell in cells:
+        method = methods[cell.method]
+        (nets if needs_net(method) else others).setdefault(_work(method, cell.ratio), []).append(cell)
     device = "cpu" if choose_device(protocol.device, warn=False) == "cpu" else "gpu"
     room = max(1, ROWS_AT_ONCE[device] // len(task.y)) if not task.images else 1
-    batch: list[tuple[Cell, Recipe]] = []
+    batch: list[Cell] = []
     members = 0
-    for training in sorted(nets, key=lambda t: -t.members):
-        if batch and members + training.members > room:
+    for key in sorted(nets, key=lambda key: -_members(methods[nets[key][0].method])):
+        count = _members(methods[nets[key][0].method])
+        if batch and members + count > room:
             yield batch
             batch, members = [], 0
-        batch, members = batch + nets[training], members + training.members
+        batch, members = batch + nets[key], members + count
     if batch:
         yield batch
-    yield from fits.values()
+    yield from others.values()
+
+
+def _work(method: Method, ratio: float) -> str:
+    """Return what one training (or one fit) serves: equal for cells that share it."""
+    own = [repr(method.learner), method.resample, repr(method.loss), repr(method.cv)]
+    # plain cross-entropy, and what knows no costs, serve all ratios
+    costs = [] if method.loss == "plain" else [ratio, repr(method.controller), method.target]
+    return repr(own + costs)
+
+
+def _members(method: Method) -> int:
+    return method.cv if isinstance(method.cv, int) else 1
 
 
 def run_work(
     tasks: Mapping[str, Task], work: Work, cells: Sequence[Cell], *, parts: Parts | None = None
 ) -> Iterator[CellResult]:
-    """Do a job (or what is left of it): train what these cells need and yield their results."""
+    """Do a job (or what is left of it): fit what these cells need and yield their results."""
     if not cells:
         return
     task, seed = tasks[cells[0].data], cells[0].seed
-    split = make_split(task, work.protocol, seed)
-    recipes = {recipe.name: recipe for recipe in work.recipes}
-    plan: dict[Training, list[Use]] = {}
-    fits: dict[Any, tuple[Fit, list[Use]]] = {}
-    constants: list[Use] = []
-    for cell in cells:
-        recipe = recipes[cell.method]
-        use = Use.of(recipe, cell)
-        if recipe.learner == "net":
-            plan.setdefault(Training.of(recipe, cell.ratio), []).append(use)
-        elif recipe.learner == "constant":
-            constants.append(use)
-        else:
-            fit = Fit.of(recipe, cell.ratio)
-            fits.setdefault(fit.key, (fit, []))[1].append(use)
-    finished: list[Iterator[Finished]] = [run_constants(task, split, constants)]
-    if plan:
-        finished.append(run_nets(task, split, seed, plan, work.protocol, parts))
-    finished += [run_estimator(task, split, seed, fit, uses) for fit, uses in fits.values()]
-    for results in finished:
-        for one in results:
-            yield _result(one, task, split)
+    rest, test = split_rows(task, work.protocol.test, seed)
+    chosen = [
+        (work.protocol.prepare(work.methods[cell.method], seed), at_ratio(task.costs, cell.ratio)) for cell in cells
+    ]
+    own = None if parts is None else replace(parts, data=task.name, seed=seed)
+    for number in fit_methods(chosen, Rows.of_task(task, rest), watch=test, parts=own):
+        method, costs = chosen[number]
+        yield _result(cells[number], method, costs.rows(test), task.y[test], len(rest))
 
 
-def _result(finished: Finished, task: Task, split: Split) -> CellResult:
-    cell, decided = finished.use.cell, finished.decided
-    costs = at_ratio(task.costs, cell.ratio).rows(split.test)
-    labels = task.y[split.test]
-    metrics = measure(decided, Scored(decided.scores.astype(np.float64), labels, costs)) | finished.extra
-    metrics["n_train"] = len(split.train) + len(split.validation)
-    metrics["calibration_error"] = calibration_error(decided.scores, labels, partition=Quantile(15)).error
-    return CellResult(
-        cell, metrics, decided.scores, decided.decisions, decided.threshold, finished.history, finished.seconds
-    )
+def _result(cell: Cell, method: Method, costs: CostMatrix, labels: NDArray[np.int64], n_train: int) -> CellResult:
+    candidate, decision = method.candidate_, method.decision_
+    # stored scores are float32, and decisions must follow from what is stored
+    scores = decision.probabilities(sigmoid(np.asarray(candidate.watched))).astype(np.float32)
+    decided = decision.of_probabilities(scores.astype(np.float64), costs=costs) == 1
+    metrics = measure(decided, labels, costs) | candidate.extra
+    metrics["validation_cost"] = method.target_costs_[method.target_]
+    metrics["n_train"] = n_train
+    metrics["calibration_error"] = calibration_error(scores, labels, partition=Quantile(15)).error
+    by_row = costs.n_instances is not None and decision.decide not in ("half", "raw", "negative", "positive")
+    threshold = None if by_row else decision.probability_threshold
+    return CellResult(cell, metrics, scores, decided, threshold, candidate.history, candidate.seconds)
+
+
+def measure(decided: NDArray[np.bool_], labels: NDArray[np.int64], costs: CostMatrix) -> dict[str, float]:
+    """Return what the decisions about the test rows cost, and the counts behind it."""
+    truth = labels == 1
+    total = costs.total(truth, decided)
+    return {
+        "cost": total / len(truth),
+        "total_cost": total,
+        "normalized_cost": _or_nan(costs.normalized, truth, decided),
+        "savings": _or_nan(costs.savings, truth, decided),
+        "accuracy": float(np.mean(truth == decided)),
+        "tp": int(np.sum(truth & decided)),
+        "fp": int(np.sum(~truth & decided)),
+        "fn": int(np.sum(truth & ~decided)),
+        "tn": int(np.sum(~truth & ~decided)),
+        "n_test": len(truth),
+    }
+
+
+def _or_nan(metric: Callable[..., float], truth: NDArray[np.bool_], positive: NDArray[np.bool_]) -> float:
+    try:
+        return metric(truth, positive)
+    except ValueError:  # one class only among the test rows: nothing to compare with
+        return math.nan
+
+
+__all__ = ["Work", "measure", "plan_jobs", "run_work"]

@@ -9,59 +9,75 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from adacsl.experiments.documents import DamagedError, StoreError, document, put, read_document
+import numpy as np
+
+from adacsl.experiments.documents import DamagedError, StoreError, document, pack, put, read_document, unpack
 from adacsl.experiments.run_folder import file_name
 
-
-class Place(NamedTuple):
-    """Whose parts: the nets of one training, on one split of some data."""
-
-    data: str
-    seed: int
-    training: str
+ARRAY = "$array"
 
 
 @dataclass(frozen=True)
 class Parts:
-    """A folder for the parts of unfinished jobs.
+    """A folder for the parts of unfinished jobs on one split of some data.
 
     Parameters
     ----------
     folder : Path
         Inside the folder of a run, whose data and conditions the parts depend on.
+    data, seed
+        Which split.
     """
 
     folder: Path
+    data: str = "data"
+    seed: int = 0
 
-    def read(self, place: Place, fold: int) -> dict[str, Any] | None:
-        """Return a part, or None where there is none that can be used."""
-        path = self._folder(place) / f"{fold}.json"
+    def read(self, training: str, fold: int) -> dict[str, Any] | None:
+        """Return what was kept of a net, or None where there is nothing that can be used."""
+        path = self._folder(training) / f"{fold}.json"
         if not path.is_file():
             return None
         try:
-            return read_document(path, "part")
+            kept = _restored(read_document(path, "part"))
         except (DamagedError, StoreError):
             return None
+        return dict(kept)
 
-    def write(self, place: Place, fold: int, body: dict[str, Any]) -> None:
-        """Keep a part: JSON values by name."""
-        put(self._folder(place) / f"{fold}.json", document("part", body), replace=True)
+    def write(self, training: str, fold: int, kept: Mapping[str, Any]) -> None:
+        """Keep what a net is needed for: numbers, lists and arrays by name."""
+        put(self._folder(training) / f"{fold}.json", document("part", _plain(kept)), replace=True)
 
-    def forget(self, place: Place) -> None:
-        """Remove all parts of a place, and folders that are empty then."""
-        own = self._folder(place)
+    def forget(self, training: str) -> None:
+        """Remove all parts of a training, and folders that are empty then."""
+        own = self._folder(training)
         shutil.rmtree(own, ignore_errors=True)
         with contextlib.suppress(OSError):  # others are at work there
             own.parent.rmdir()
             self.folder.rmdir()
 
-    def _folder(self, place: Place) -> Path:
-        digest = hashlib.sha256(place.training.encode()).hexdigest()[:16]
-        return self.folder / file_name(place.data) / f"seed-{int(place.seed)}_{digest}"
+    def _folder(self, training: str) -> Path:
+        digest = hashlib.sha256(training.encode()).hexdigest()[:16]
+        return self.folder / file_name(self.data) / f"seed-{int(self.seed)}_{digest}"
 
 
-__all__ = ["Parts", "Place"]
+def _plain(value: Any) -> Any:
+    if hasattr(value, "numpy") or isinstance(value, np.ndarray):
+        return {ARRAY: pack(np.asarray(value))}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _restored(value: Any) -> Any:
+    if isinstance(value, dict):
+        return unpack(value[ARRAY]) if ARRAY in value else {key: _restored(item) for key, item in value.items()}
+    return [_restored(item) for item in value] if isinstance(value, list) else value
+
+
+__all__ = ["Parts"]

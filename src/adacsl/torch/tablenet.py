@@ -118,7 +118,9 @@ class TableNet(nn.Module):
             return None
         shape = (passes, self.depth, self.heads, rows, self.width)
         # one draw of 64 bits serves eight units
-        draws = torch.empty((len(generators), math.ceil(math.prod(shape) / 8)), dtype=torch.int64, device=self.borders.device)
+        draws = torch.empty(
+            (len(generators), math.ceil(math.prod(shape) / 8)), dtype=torch.int64, device=self.borders.device
+        )
         for own, generator in zip(draws, generators, strict=True):
             own.random_(-(2**63), None, generator=generator)
         return draws.view(torch.uint8)[:, : math.prod(shape)].view(len(generators), *shape)

@@ -24,7 +24,7 @@ NAMED = 5
 """So many failed cells are named, the others counted."""
 
 
-def compare(  # noqa: PLR0913  a command lists its options
+def compare(
     *data: Annotated[str, Parameter(help="CSV or Parquet file, folder of pictures, or names (adacsl data)")],
     source: Source = ANY,
     prices: Prices = FREE,

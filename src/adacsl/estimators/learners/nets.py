@@ -365,10 +365,16 @@ def _keepers(candidate: Candidate, training: Training, rows: Rows) -> list[Keepe
             sample = np.sort(np.random.default_rng(0).permutation(member.train)[:size])
         keepers.append(
             Keeper(
-                member, candidate.hold_out(rows, member.validation), shift=shift,
-                unweighted=method.decide == "unweighted", patience=patience, watch=candidate.watch, sample=sample,
-                costs=candidate.costs, labels=rows.y,
-            )  # fmt: skip
+                member,
+                candidate.hold_out(rows, member.validation),
+                shift=shift,
+                unweighted=method.decide == "unweighted",
+                patience=patience,
+                watch=candidate.watch,
+                sample=sample,
+                costs=candidate.costs,
+                labels=rows.y,
+            )
         )
     return keepers
 

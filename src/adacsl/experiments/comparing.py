@@ -1,0 +1,225 @@
+"""Comparing: every method on every task, at every ratio, with every seed."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adacsl.core.costs import CostMatrix
+from adacsl.datasets.task import Task
+from adacsl.estimators.learners.boosters import installed_engine
+from adacsl.estimators.methods import choose_methods
+from adacsl.estimators.settings import refuse_old_names
+from adacsl.experiments.cells import Cell
+from adacsl.experiments.comparison import Comparison, NoResultError
+from adacsl.experiments.jobs import plan_jobs, run_work
+from adacsl.experiments.parts import Parts
+from adacsl.experiments.progress import Progress
+from adacsl.experiments.protocol import Protocol, split_rows
+from adacsl.experiments.ratios import choose_ratios, mean_ratio
+from adacsl.experiments.runner import run
+from adacsl.experiments.store import Store
+from adacsl.extras import requires
+
+with requires("compare"):
+    import pandas as pd
+
+
+def compare(
+    X: Any,  # noqa: N803  scikit-learn's name
+    y: Any,
+    costs: CostMatrix | None = None,
+    *,
+    positive: Any = None,
+    groups: Any = None,
+    sample_weight: Any = None,
+    methods: Any = None,
+    ratios: Sequence[float | str] | None = None,
+    seeds: int | Sequence[int] = 5,
+    name: str = "data",
+    **options: Any,
+) -> Comparison:
+    """Find out which method is cheapest on this data, and how sure that is.
+
+    Parameters
+    ----------
+    X : table, or uint8 images N x H x W x C
+        pandas, polars, pyarrow or numpy, with text, dates and missing values.
+    y : array of shape (n,)
+        Labels of two classes.
+    costs : CostMatrix, optional
+        Class-wide, or of each row. Default: inverse class frequencies.
+    positive : label, optional
+        The class ``fn`` speaks of; 0/1, -1/1 and False/True need no naming.
+    groups : array of shape (n,), optional
+        Rows of one group never stand on both sides of a split.
+    sample_weight : array of shape (n,), optional
+        How much each row counts in training.
+    methods : names, (name, Method) pairs or a mapping, optional
+        Default: all of :data:`adacsl.METHODS` that fit the data.
+    ratios : numbers or strings like "3x", optional
+        Further prices of a miss to compare at. Default: the costs as they are.
+    seeds : int or sequence of int, default 5
+        How many (or which) random splits.
+    name : str
+        What to call the data.
+    **options
+        See :func:`compare_tasks`: ``folder``, ``engine``, ``workers``, ``device``, ``net``, ``progress``, ...
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> found = compare(X, 1 - y, CostMatrix(fp=1, fn=8), methods=["ce", "gbm-bayes"], seeds=2, workers=1,
+    ...                 net={"epochs": 2}, progress=False)
+    >>> sorted(found.table["method"])
+    ['ce', 'gbm-bayes']
+    """
+    task = Task.from_data(X, y, costs, positive=positive, groups=groups, sample_weight=sample_weight, name=name)
+    return compare_tasks(task, methods=methods, ratios=ratios, seeds=seeds, **options)
+
+
+def compare_tasks(
+    tasks: Task | Sequence[Task],
+    *,
+    methods: Any = None,
+    ratios: Sequence[float | str] | None = None,
+    seeds: int | Sequence[int] = 5,
+    net: Mapping[str, Any] | None = None,
+    device: str = "auto",
+    test: float = 0.20,
+    validation: float = 0.15,
+    folder: str | Path | None = None,
+    engine: str = "joblib",
+    workers: int | None = None,
+    address: str | None = None,
+    gpus: float = 0.0,
+    progress: bool = True,
+    **old: Any,
+) -> Comparison:
+    """Run every method on every task, at every ratio, with every seed.
+
+    Parameters
+    ----------
+    tasks : Task or sequence of Task
+        Data with labels, groups and costs.
+    methods, ratios, seeds
+        As in :func:`compare`.
+    net : mapping, optional
+        Settings of all nets: ``{"epochs": 30, "weights": ..., "views": 4}``, see
+        :class:`~adacsl.estimators.learners.nets.Net`.
+    device : str
+        Where nets train.
+    test, validation : float
+        Shares of the rows; the rest trains. 65 / 15 / 20 as in the paper.
+    folder : path, optional
+        Keep every result here as soon as it is there; a run that was interrupted, started again, goes on. Default: in
+        memory only.
+    engine : {"joblib", "ray"}
+        Processes on this machine, or a Ray cluster.
+    workers : int, optional
+        How many jobs at once; default: one per core. Jobs that train on a GPU share it.
+    address : str, optional
+        Of the Ray cluster.
+    gpus : float
+        GPUs a job asks Ray for.
+    progress : bool
+        Show a bar with the cheapest method so far.
+    """
+    refuse_old_names(old, "compare")
+    tasks = [tasks] if isinstance(tasks, Task) else list(tasks)
+    _check_names(tasks)
+    conditions = Protocol(test, validation, dict(net or {}), device)
+    chosen = {task.name: choose_methods(methods, images=task.images) for task in tasks}
+    at = {task.name: choose_ratios(task.costs, ratios) for task in tasks}
+    numbers = list(range(seeds)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
+    if not numbers or len(set(numbers)) != len(numbers):
+        raise ValueError(f"seeds must be a number of splits from 1, or different numbers, got {seeds!r}")
+    every = {name: method for some in chosen.values() for name, method in some.items()}
+    jobs = plan_jobs(tasks, chosen, at, numbers, conditions)
+    with tempfile.TemporaryDirectory(prefix="adacsl-") as scratch:
+        place = Path(folder) if folder is not None else Path(scratch) / "run"
+        with Store.open(place, _identity(tasks, conditions)) as store:
+            for task in tasks:
+                for seed in numbers:
+                    tested = split_rows(task, conditions.test, seed)[1]
+                    store.write_split(task.name, seed, tested, task.y[tested], task.costs.rows(tested))
+            shared = {task.name: task for task in tasks}
+            # on a cluster the run's folder may be out of reach
+            parts = Parts(store.folder / "parts") if engine == "joblib" else None
+            with Progress(sum(len(job.cells) for job in jobs), quiet=not progress) as bar:
+                run(
+                    jobs, functools.partial(run_work, parts=parts), store, shared=shared,
+                    engine=engine, workers=workers, address=address, gpus=gpus, on_event=bar,
+                )  # fmt: skip
+        wanted = {cell for job in jobs for cell in job.cells}
+        found = _read(place, kept=folder is not None, only=wanted)
+        return replace(found, methods=every, net=conditions.net)
+
+
+def load_comparison(folder: str | Path) -> Comparison:
+    """Read a comparison from its folder, finished or not."""
+    return _read(Path(folder), kept=True)
+
+
+def _check_names(tasks: Sequence[Task]) -> None:
+    names = [task.name for task in tasks]
+    if not names:
+        raise ValueError("there is no data to compare on")
+    if len(set(names)) != len(names):
+        raise ValueError(f"data sets must have different names, got {names}")
+
+
+def _identity(tasks: Sequence[Task], protocol: Protocol) -> dict[str, Any]:
+    about = {
+        task.name: {
+            "digest": task.digest,
+            "rows": len(task.y),
+            "positives": int(task.y.sum()),
+            "classes": list(task.classes),
+            "images": task.images,
+            "groups": task.groups is not None,
+            "ratio": mean_ratio(task.costs),
+            "costs": _costs_in_words(task.costs),
+            "source": task.source,
+        }
+        for task in tasks
+    }
+    return {"data": about, "protocol": protocol.identity() | {"boosting": installed_engine() or "scikit-learn"}}
+
+
+def _costs_in_words(costs: CostMatrix) -> str:
+    mean = costs.averaged()
+    each = "" if costs.n_instances is None else " on average, rows have costs of their own"
+    right = "".join(f", {word} {price:g}" for word, price in (("a hit", mean.tp), ("a pass", mean.tn)) if price)
+    return f"A miss costs {mean.fn:.6g}, a false alarm {mean.fp:.6g}{right}{each}"
+
+
+def _read(folder: Path, *, kept: bool, only: set[Cell] | None = None) -> Comparison:
+    store = Store.read_only(folder)
+    results = store.results()
+    failures = store.failures()
+    if only is not None:
+        # the folder may hold methods and seeds of earlier runs; this comparison is about these
+        results, failures = (_only(frame, only) for frame in (results, failures))
+    if results.empty:
+        first = f": {failures['message'].iloc[0]}" if len(failures) else ""
+        raise NoResultError(f"no method came to an end{first}")
+    if len(failures):
+        warnings.warn(f"{len(failures)} cells failed; the table is about the others", stacklevel=3)
+    columns = (results[name].tolist() for name in Cell._fields)
+    cells = {cell: store.read(cell) for cell in (Cell(*row) for row in zip(*columns, strict=True))}
+    splits = {key: store.read_split(*key) for key in sorted({(cell.data, cell.seed) for cell in cells})}
+    return Comparison(results, failures, store.identity, cells, splits, folder if kept else None)
+
+
+def _only(frame: pd.DataFrame, cells: set[Cell]) -> pd.DataFrame:
+    keep = [Cell(*row) in cells for row in frame[list(Cell._fields)].itertuples(index=False, name=None)]
+    return frame[np.asarray(keep, dtype=bool)].reset_index(drop=True)

@@ -1,0 +1,55 @@
+"""Costs at other ratios: what a miss is worth in false alarms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from adacsl.core.costs import CostMatrix
+
+
+def at_ratio(costs: CostMatrix, ratio: float | None) -> CostMatrix:
+    """Return the costs with misses made dearer or cheaper until one is worth ``ratio`` false alarms (in the mean).
+
+    Examples
+    --------
+    >>> at_ratio(CostMatrix(fp=2, fn=8), 5.0)
+    CostMatrix(fp=2, fn=10)
+    """
+    return costs if ratio is None else scale_misses(costs, ratio / mean_ratio(costs))
+
+
+def scale_misses(costs: CostMatrix, factor: float) -> CostMatrix:
+    """Return the costs with the price of a miss, above that of a hit, multiplied by ``factor``."""
+    if math.isclose(factor, 1.0, rel_tol=1e-5):  # ratios are written with six digits
+        return costs
+    return CostMatrix(fp=costs.fp, fn=costs.tp + (costs.fn - costs.tp) * factor, tp=costs.tp, tn=costs.tn)
+
+
+def mean_ratio(costs: CostMatrix) -> float:
+    """Return how many false alarms one miss is worth, in the mean over the rows."""
+    return float(costs.averaged().ratio)
+
+
+def choose_ratios(costs: CostMatrix, ratios: Sequence[float | str] | None) -> list[float]:
+    """Return cost ratios as numbers of six digits; ``"3x"`` is three times the costs' own.
+
+    Examples
+    --------
+    >>> choose_ratios(CostMatrix(fp=1, fn=8), ["1x", "2.5x", 4])
+    [8.0, 20.0, 4.0]
+    """
+    own = mean_ratio(costs)
+    found = []
+    for ratio in [own] if ratios is None else ratios:
+        text = str(ratio).strip().lower()
+        try:
+            value = own * float(text[:-1]) if text.endswith("x") else float(text)
+        except ValueError:
+            value = float("nan")
+        if not 0.0 < value < float("inf"):
+            raise ValueError(f"a ratio is a positive number such as 8, or a multiple such as 3x; got {ratio!r}")
+        found.append(float(f"{value:.6g}"))
+    if not found or len(set(found)) != len(found):
+        raise ValueError(f"the ratios must be different numbers, got {ratios!r}")
+    return found
