@@ -75,7 +75,7 @@ def test_tables_are_cross_fitted_by_default(adacsl, place, tmp_path):
     assert library.load(tmp_path / "m").cv == 5
 
 
-@pytest.mark.parametrize("name", ["always-negative", "ce", "gbm-tuned", "metacost", "wce-tuned"])
+@pytest.mark.parametrize("name", ["always-negative", "ce", "gbm-tuned", "wce-tuned"])
 def test_any_method_is_trained_and_decides_as_in_python(adacsl, place, rows, tmp_path, name):
     words = ("--target", "churn", "--positive", "yes", "--fn", 8, "--fp", 1, "--drop", "id", "--method", name)
     net = ("--epochs", 2) if name in ("ce", "wce-tuned") else ()
