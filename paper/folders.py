@@ -24,11 +24,10 @@ from numpy.typing import NDArray
 
 from adacsl import CostMatrix
 from adacsl.datasets import DataError, DataWarning, Task, read_table
-from adacsl.datasets.content import Size
 from adacsl.datasets.errors import did_you_mean, listed
+from adacsl.datasets.images import SUFFIXES, Progress, Size
 from adacsl.datasets.labels import binary_labels
 from adacsl.datasets.pictures import decoded
-from adacsl.estimators.images import SUFFIXES, Progress
 
 PathLike = str | os.PathLike[str]
 

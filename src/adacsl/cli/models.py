@@ -153,19 +153,3 @@ def costs_of_rows(own: CostMatrix, prices: dict[str, Any], n: int) -> CostMatrix
         for name, value in merged.items()
     }
     return CostMatrix(**columns).rows(slice(0, n))
-
-
-__all__ = [
-    "Trained",
-    "check_kind",
-    "check_model_folder",
-    "costs_of_rows",
-    "feature_columns",
-    "labels_of",
-    "load_model",
-    "model_input",
-    "positive_probability",
-    "save_model",
-    "takes_pictures",
-    "training_notes",
-]

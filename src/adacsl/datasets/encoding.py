@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.datasets.columns import Floats, Table, check_size, read_columns
+from adacsl.datasets.columns import Floats, Table, as_numbers, check_size, read_columns
 from adacsl.datasets.errors import listed
 from adacsl.datasets.features import fit_rule, rule_from_dict, rule_to_dict
 
@@ -128,6 +128,22 @@ class TableEncoder:
         self._check_fitted()
         flags = [flag for rule in self._rules if rule is not None for flag in rule.scaled()]
         return [i for i, flag in enumerate(flags) if flag]
+
+    @property
+    def only_numbers(self) -> bool:
+        """Whether every column that says something is a number."""
+        self._check_fitted()
+        return all(rule is None or rule.kind == "number" for rule in self._rules)
+
+    def raw_numbers(self, X: Any) -> Floats:  # noqa: N803
+        """Return the training columns as they are, NaN = missing; columns that say nothing may hold anything."""
+        table = read_columns(X)
+        out = np.full((table.n_rows, self.n_features_in_), np.nan)
+        for number, (rule, position) in enumerate(zip(self._rules, self._positions(table), strict=True)):
+            column = table.column(position)
+            if rule is not None or column.kind == "number":
+                out[:, number] = as_numbers(column)
+        return out
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fitted state as plain JSON values; floats survive the round trip exactly."""

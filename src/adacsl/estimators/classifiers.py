@@ -305,7 +305,8 @@ class AdaptiveCostClassifier(MetaEstimatorMixin, Method):  # type: ignore[misc] 
         return model
 
     @property
-    def _takes_anything(self) -> bool:
+    def takes_anything(self) -> bool:
+        """Whether features are the estimator's affair: they are."""
         return True
 
     @property

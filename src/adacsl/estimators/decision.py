@@ -47,6 +47,8 @@ class Decision:
     ----------
     threshold_ : float
         The score above which a row is called positive (class-wide costs).
+    mapped : float
+        The score that means the Bayes threshold: the target, or what tuning has found.
     calibration_ : dict or None
         The calibration that was chosen, as numbers.
 
@@ -63,7 +65,7 @@ class Decision:
         self.costs, self.decide = costs, check_decide(decide)
         self.target = float(np.clip(costs.threshold if target is None else target, *THRESHOLD_LIMITS))
         self.calibration_: dict[str, Any] | None = None
-        self._mapped = self.target  # the score that means the Bayes threshold
+        self.mapped = self.target
 
     def fit(
         self,
@@ -82,7 +84,7 @@ class Decision:
             logits = np.clip(log_odds(scores), -700.0, 700.0) + self._shift
             _, cut = tune_cut(logits, labels, self.costs if costs is None else costs, sample_weight)
             moved = float(bayes_log_odds(self.costs)) + cut - self._shift
-            self._mapped = float(np.clip(sigmoid(np.asarray(moved)), *THRESHOLD_LIMITS))
+            self.mapped = float(np.clip(sigmoid(np.asarray(moved)), *THRESHOLD_LIMITS))
         elif self.decide == "calibrated":
             self.calibration_ = fit_calibration(self._corrected(scores), np.asarray(labels), sample_weight)
         return self
@@ -90,7 +92,7 @@ class Decision:
     @property
     def threshold_(self) -> float:
         """The score above which a row is called positive."""
-        return {"raw": 0.5, "half": float(sigmoid(np.asarray(-self._shift)))}.get(self.decide, self._mapped)
+        return {"raw": 0.5, "half": float(sigmoid(np.asarray(-self._shift)))}.get(self.decide, self.mapped)
 
     @property
     def probability_threshold(self) -> float:
@@ -118,13 +120,13 @@ class Decision:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON values."""
-        return {"decide": self.decide, "target": self.target, "mapped": self._mapped, "calibration": self.calibration_}
+        return {"decide": self.decide, "target": self.target, "mapped": self.mapped, "calibration": self.calibration_}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], costs: CostMatrix) -> Decision:
         """Read what :meth:`to_dict` wrote."""
         decision = cls(costs, data["decide"], target=float(data["target"]))
-        decision._mapped, decision.calibration_ = float(data["mapped"]), data["calibration"]
+        decision.mapped, decision.calibration_ = float(data["mapped"]), data["calibration"]
         return decision
 
     @property
@@ -133,7 +135,7 @@ class Decision:
         return float(np.clip(bayes_log_odds(self.costs), -700.0, 700.0) - log_odds(self.target))
 
     def _corrected(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(AdaptiveWeight(self.costs, target=self._mapped).correct(scores))
+        return np.asarray(AdaptiveWeight(self.costs, target=self.mapped).correct(scores))
 
 
 def check_decide(decide: str) -> str:

@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from adacsl.datasets.columns import as_numbers as _numbers
-from adacsl.datasets.columns import read_columns as _read
 from adacsl.datasets.encoding import TableEncoder
-from adacsl.estimators.classifier import AdaCSLClassifier
-from adacsl.estimators.training import member_logits
+from adacsl.estimators.learners.netmodel import NetModel, preparation
+from adacsl.estimators.predicting import CostClassifier
+from adacsl.estimators.reading import read_features
 from adacsl.extras import requires
+from adacsl.torch.tablenet import member_logits
 
 with requires("onnx"):
     import onnx
@@ -28,11 +28,15 @@ with requires("onnx"):
 TOLERANCE = 1e-5
 
 
-def export_onnx(clf: AdaCSLClassifier, path: str | Path, sample: Any) -> Path:
-    """Write a fitted classifier as ONNX; see :meth:`AdaCSLClassifier.export_onnx`."""
+def export_onnx(clf: CostClassifier, path: str | Path, sample: Any) -> Path:
+    """Write a fitted classifier as ONNX; see :meth:`Method.export_onnx`."""
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} to: make it first")
+    if not isinstance(clf.model_, NetModel):
+        raise ValueError(  # noqa: TRY004  the type is right, its content is not
+            f"ONNX files are written of nets only, and this model is made of {clf.model_.kind}: keep it with save()"
+        )
     graph = DecisionGraph(clf).eval()
     inputs = graph_inputs(clf, sample)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as scratch:
@@ -44,52 +48,61 @@ def export_onnx(clf: AdaCSLClassifier, path: str | Path, sample: Any) -> Path:
     return path
 
 
-def graph_inputs(clf: AdaCSLClassifier, X: Any) -> np.ndarray[Any, Any]:  # noqa: N803
+def graph_inputs(clf: CostClassifier, X: Any) -> np.ndarray[Any, Any]:  # noqa: N803
     """Return what the exported graph takes for these rows: raw numbers, encoded features or bytes."""
-    if clf.images_:
-        return np.ascontiguousarray(clf._encode(X).numpy())
-    rows = clf._check_table(X, reset=False)
-    return raw_numbers(clf.encoder_, rows) if only_numbers(clf.encoder_) else clf.encoder_.transform(rows)
-
-
-def raw_numbers(encoder: TableEncoder, X: Any) -> np.ndarray[Any, Any]:  # noqa: N803
-    """Return the training columns as float64, NaN = missing; unused columns may hold anything."""
-    table = _read(X)
-    out = np.full((table.n_rows, encoder.n_features_in_), np.nan)
-    for number, position in enumerate(encoder._positions(table)):
-        column = table.column(position)
-        if encoder._rules[number] is not None or column.kind == "number":
-            out[:, number] = _numbers(column)
-    return out
-
-
-def only_numbers(encoder: TableEncoder) -> bool:
-    """Tell whether the encoding can be part of the graph: every used column is a number."""
-    return all(rule is None or rule["kind"] == "number" for rule in encoder.to_dict()["columns"])
+    rows, encoder = read_features(clf, X, reset=False), clf.model_.encoder
+    if encoder is None:
+        return np.ascontiguousarray(clf.model_.inputs(rows).numpy())
+    return encoder.raw_numbers(rows) if encoder.only_numbers else encoder.transform(rows)
 
 
 class DecisionGraph(nn.Module):
     """From inputs to raw score, corrected probability and decision."""
 
-    shifts: Tensor
+    undone: Tensor
 
-    def __init__(self, clf: AdaCSLClassifier) -> None:
+    def __init__(self, clf: CostClassifier) -> None:
         super().__init__()
-        self.raw_numbers = not clf.images_ and only_numbers(clf.encoder_)
-        self.encode: nn.Module = clf._prepare() or (Numbers(clf.encoder_) if self.raw_numbers else nn.Identity())
-        self.nets = clf.net_ if isinstance(clf.net_, nn.ModuleList) else nn.ModuleList([clf.net_])
-        self.register_buffer("shifts", torch.tensor(clf.shifts_, dtype=torch.float32))
+        model, decision = clf.model_, clf.decision_
+        self.raw_numbers = model.encoder is not None and model.encoder.only_numbers
+        self.encode: nn.Module = Numbers(model.encoder) if self.raw_numbers else nn.Identity()
+        if model.encoder is None:
+            self.encode = preparation(model.settings)
+        self.nets = model.net if isinstance(model.net, nn.ModuleList) else nn.ModuleList([model.net])
+        self.register_buffer("undone", torch.tensor(model.undone, dtype=torch.float32))
         bayes = float(clf.costs_.threshold)
-        self.threshold = clf.threshold_
-        self.odds = bayes / (1.0 - bayes) * (1.0 - clf.threshold_) / clf.threshold_
+        self.odds = bayes / (1.0 - bayes) * (1.0 - decision.mapped) / decision.mapped
+        self.calibration = decision.calibration_
+        self.steps = _steps(self.calibration)
+        # a calibrated probability is compared itself, and a score where there is nothing in between
+        self.by_probability = self.calibration is not None
+        self.threshold = decision.probability_threshold if self.by_probability else decision.threshold_
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return scores, probabilities of the positive class, and 1 where it is the cheaper decision."""
         x = self.encode(inputs)
         logits = torch.cat([member_logits(net, x).mean(2) for net in self.nets], dim=1)
-        score = torch.sigmoid((logits + self.shifts).mean(1).double())
-        probability = score * self.odds / (score * self.odds + (1.0 - score))
-        return score, probability, (score > self.threshold).long()
+        score = torch.sigmoid((logits + self.undone).mean(1).double())
+        probability = self._calibrated(score * self.odds / (score * self.odds + (1.0 - score)))
+        compared = probability if self.by_probability else score
+        return score, probability, (compared > self.threshold).long()
+
+    def _calibrated(self, probability: Tensor) -> Tensor:
+        if self.calibration is None:
+            return probability
+        if self.steps is not None:
+            return self.steps(probability[:, None])[:, 0]
+        inside = probability.clamp(1e-12, 1.0 - 1e-12)
+        return torch.sigmoid(
+            self.calibration["slope"] * torch.log(inside / (1.0 - inside)) + self.calibration["intercept"]
+        )
+
+
+def _steps(calibration: dict[str, Any] | None) -> BentScales | None:
+    """Return isotonic scaling as interpolation between knots; nothing where there is none."""
+    if calibration is None or calibration["kind"] != "isotonic":
+        return None
+    return BentScales([(0, {"knots": calibration["scores"], "scores": calibration["probabilities"]})])
 
 
 class Numbers(nn.Module):
@@ -198,7 +211,7 @@ def _export(graph: nn.Module, inputs: np.ndarray[Any, Any], path: Path) -> None:
             logging.getLogger(name).setLevel(level)
 
 
-def _add_metadata(path: Path, clf: AdaCSLClassifier, graph: DecisionGraph) -> None:
+def _add_metadata(path: Path, clf: CostClassifier, graph: DecisionGraph) -> None:
     model = onnx.load(path)
     takes = "images" if clf.images_ else "numbers" if graph.raw_numbers else "encoded"
     entries = {
@@ -209,13 +222,13 @@ def _add_metadata(path: Path, clf: AdaCSLClassifier, graph: DecisionGraph) -> No
         "classes": json.dumps(clf.classes_.tolist()),
         "positive": json.dumps(np.asarray(clf.positive_).item()),
         "costs": clf.costs_.to_json(),
-        "features": json.dumps(clf.encoder_.describe() if takes == "encoded" else []),
+        "features": json.dumps(clf.model_.encoder.describe() if takes == "encoded" else []),
     }
     onnx.helper.set_model_props(model, entries)
     onnx.save(model, path)
 
 
-def _check(path: Path, clf: AdaCSLClassifier, sample: Any, inputs: np.ndarray[Any, Any]) -> None:
+def _check(path: Path, clf: CostClassifier, sample: Any, inputs: np.ndarray[Any, Any]) -> None:
     session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
     scores = session.run(["score"], {"inputs": inputs})[0]
     gap = float(np.max(np.abs(scores - clf.decision_scores(sample))))

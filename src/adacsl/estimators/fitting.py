@@ -24,27 +24,27 @@ if TYPE_CHECKING:
 
 def as_learner(learner: Any) -> Any:
     """Return what learns, from its short form: a name, a scikit-learn classifier, or itself."""
-    if learner == "net" or type(learner).__name__ == "Net":
+    if isinstance(learner, str):
+        return _named(learner)
+    if hasattr(learner, "tables_only"):  # Net, Booster, Model, Constant
+        return learner
+    if not hasattr(learner, "fit") or not (hasattr(learner, "predict_proba") or hasattr(learner, "decision_function")):
+        raise TypeError(f"{learner!r} has no predict_proba, which costs need")
+    return Model(learner)
+
+
+def _named(name: str) -> Any:
+    if name == "net":
         from adacsl.estimators.learners.nets import Net  # noqa: PLC0415  torch
 
-        return Net() if learner == "net" else learner
-    if isinstance(learner, Booster | Model | Constant):
-        return learner
-    if learner == "boosting":
+        return Net()
+    if name == "boosting":
         return Booster() if installed_engine() else Model(HistogramBoosting(), encode=False)
-    if learner in ENGINES:
-        return Booster(learner)
-    if learner == "constant":
-        return Constant()
-    if learner == "metacost":
-        return Model(MetaCost(), encode=False)
-    if hasattr(learner, "fit") and (hasattr(learner, "predict_proba") or hasattr(learner, "decision_function")):
-        return Model(learner)
-    if isinstance(learner, str):
-        raise ValueError(
-            f"learner must be 'net', 'boosting', {', '.join(map(repr, ENGINES))}, 'metacost' or 'constant', got {learner!r}"
-        )
-    raise TypeError(f"{learner!r} has no predict_proba, which costs need")
+    known = {engine: Booster(engine) for engine in ENGINES}
+    known |= {"constant": Constant(), "metacost": Model(MetaCost(), encode=False)}
+    if name not in known:
+        raise ValueError(f"learner must be 'net', 'boosting', {', '.join(map(repr, known))}, got {name!r}")
+    return known[name]
 
 
 def fit_methods(

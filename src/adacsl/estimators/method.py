@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
-from pathlib import Path
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -14,13 +13,13 @@ from adacsl.core.costs import CostMatrix
 from adacsl.core.curves import calibration_error
 from adacsl.core.heldout import pooled, sigmoid
 from adacsl.core.intervals import Interval, cost_interval
-from adacsl.core.labels import encode_labels
 from adacsl.core.partitions import Quantile
 from adacsl.estimators.candidates import Candidate
 from adacsl.estimators.decision import Decision, check_decide
+from adacsl.estimators.predicting import CostClassifier
+from adacsl.estimators.reading import read_rows
 from adacsl.estimators.rows import Rows
 from adacsl.estimators.settings import (
-    NestedSettings,
     find_targets,
     make_controller,
     natural_threshold,
@@ -30,27 +29,15 @@ from adacsl.extras import requires
 from adacsl.integrations.sklearn import row_costs
 
 with requires("sklearn"):
-    from sklearn.base import ClassifierMixin
     from sklearn.utils import check_random_state
-    from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import (
-        _check_sample_weight,
-        _num_samples,
-        assert_all_finite,
-        check_consistent_length,
-        check_is_fitted,
-        column_or_1d,
-        indexable,
-        validate_data,
-    )
 
 RESAMPLE = (None, "oversample", "undersample", "smote")
 LOSSES = ("plain", "weighted", "focal", "logit-adjusted")
 HISTORY = ("fold", "target", "lambda", "weight", "threshold", "val_cost")
 
 
-class Method(ClassifierMixin, NestedSettings):
-    """A way to decide at the least cost: what learns, with which loss, adapted or not, decided how, cross-fitted or not.
+class Method(CostClassifier):
+    """A way to decide at the least cost: what learns, with which loss, steered or not, how it decides.
 
     :func:`adacsl.method` makes one by its name; ``AdaCSLClassifier`` and the other classifiers are such methods with
     names and defaults of their own.
@@ -109,8 +96,8 @@ class Method(ClassifierMixin, NestedSettings):
     target_costs_ : dict
         The held-out cost of every T' tried.
     history_ : pandas.DataFrame
-        One row per epoch or round, and fold: ``lambda`` and ``weight`` it was trained with; ``threshold`` (the cheapest,
-        T_actual) and ``val_cost`` that were measured after it.
+        One row per epoch or round, and fold: ``lambda`` and ``weight`` it was trained with; ``threshold`` (the cheapest
+        one, T_actual) and ``val_cost`` that were measured after it.
     oof_scores_ : array of shape (n,)
         Scores of the rows by models that did not train on them, in the epoch or round that *other* held-out rows chose
         (``select="best"``); NaN for rows that only trained. Validation rows given apart follow behind the n rows.
@@ -206,9 +193,11 @@ class Method(ClassifierMixin, NestedSettings):
         from adacsl.estimators.fitting import fit_methods  # noqa: PLC0415  torch only for those who train nets
 
         self.check_settings()
-        rows = self._rows(X, y, sample_weight, groups, row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs))
+        costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs)
+        rows = read_rows(self, X, y, sample_weight, groups, costs)
         for _ in fit_methods([(self, rows.costs)], rows):
             pass
+        del self.candidate_  # what a comparison reads
         return self
 
     def check_settings(self) -> None:
@@ -243,14 +232,14 @@ class Method(ClassifierMixin, NestedSettings):
 
         if self.resample not in RESAMPLE or not (callable(self.loss) or self.loss in LOSSES):
             raise ValueError(
-                f"resample is one of {', '.join(map(str, RESAMPLE))} and loss one of {', '.join(LOSSES)} or a function; "
+                f"resample is one of {', '.join(map(str, RESAMPLE))}, loss one of {', '.join(LOSSES)} or a function; "
                 f"got resample={self.resample!r}, loss={self.loss!r}"
             )
         if self.controller is not None and (self.loss != "weighted" or self.resample is not None):
             raise ValueError("a controller steers a weight, so it needs loss='weighted' and no resample")
         if self.resample is not None and self.loss != "plain":
             raise ValueError(f"resample={self.resample!r} goes with loss='plain'")
-        if not self._is_net and (self.resample is not None or self.loss not in ("plain", "weighted")):
+        if not self.takes_images and (self.resample is not None or self.loss not in ("plain", "weighted")):
             raise ValueError(
                 "resample, focal, logit-adjusted and losses of your own are for nets; put such steps inside the "
                 "estimator"
@@ -273,8 +262,14 @@ class Method(ClassifierMixin, NestedSettings):
         return as_learner(self.learner)
 
     @property
-    def _is_net(self) -> bool:
-        return not self.learner_.tables_only and hasattr(self.learner_, "module")
+    def takes_images(self) -> bool:
+        """Whether the learner is a net, which takes images too."""
+        return hasattr(self.learner_, "module")
+
+    @property
+    def takes_anything(self) -> bool:
+        """Whether features are the estimator's affair: they are not looked at."""
+        return False
 
     @property
     def _several_processes(self) -> bool:
@@ -351,193 +346,3 @@ class Method(ClassifierMixin, NestedSettings):
         frame = pd.DataFrame(rows)
         first = [name for name in ("epoch", "round") if name in frame]
         self.history_ = frame.reindex(columns=[*first, *HISTORY, *(n for n in ("train_loss",) if n in frame)])
-
-    # rows
-
-    def _rows(self, X: Any, y: Any, sample_weight: Any, groups: Any, costs: CostMatrix | None) -> Rows:  # noqa: N803
-        """Check features, labels and what goes with each row; append validation rows given apart."""
-        X, y = self._read(X, y)  # noqa: N806
-        if y is None:
-            raise ValueError(f"this {type(self).__name__} estimator requires y to be passed, but the target y is None")
-        labels = self._labels(y)
-        check_consistent_length(X, labels)
-        weight = None if sample_weight is None else _check_sample_weight(sample_weight, labels, dtype=np.float64)
-        groups = None if groups is None else column_or_1d(groups)
-        check_consistent_length(X, labels, groups)
-        if costs is not None and costs.n_instances not in (None, len(labels)):
-            raise ValueError(
-                f"costs of each row must be as many as rows: got {costs.n_instances} for {len(labels)} rows"
-            )
-        use = np.arange(len(labels)) if weight is None else np.flatnonzero(weight > 0)
-        present = np.unique(labels[use])
-        if len(present) < 2:
-            raise ValueError(
-                f"the training data hold one class only ({self.classes_[int(present[0])]!r}); "
-                "a classifier needs samples of both classes"
-            )
-        rows = Rows(X, labels, use, weight, groups, costs, images=self.images_)
-        if self.cv is None and self.validation is not None and not isinstance(self.validation, Real):
-            rows = self._with_validation(rows)
-        return rows
-
-    def _labels(self, y: Any) -> NDArray[np.int64]:
-        y = column_or_1d(y, warn=True)
-        assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
-        labels, self.classes_, self.positive_ = encode_labels(y, self.positive, who=type(self).__name__, stacklevel=4)
-        return labels
-
-    def _with_validation(self, rows: Rows) -> Rows:
-        if rows.costs is not None or rows.weight is not None:
-            raise ValueError("validation data of their own cannot be combined with sample_weight or costs of each row")
-        try:
-            other, labels = self.validation
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"validation must be a fraction between 0 and 1 or a pair (X, y), got {type(self.validation).__name__}"
-            ) from None
-        labels = column_or_1d(labels)
-        unknown = set(np.unique(labels).tolist()) - set(self.classes_.tolist())
-        if unknown:
-            raise ValueError(f"the validation labels {sorted(unknown, key=str)} do not occur in y")
-        added = np.asarray(labels == self.positive_, dtype=rows.y.dtype)
-        own = np.arange(len(added)) + len(rows.y)
-        return Rows(
-            rows.x, np.concatenate((rows.y, added)), np.arange(len(rows.y)), extra=self._features(other, reset=False),
-            validation=own, images=rows.images,
-        )  # fmt: skip
-
-    def _read(self, X: Any, y: Any) -> tuple[Any, Any]:  # noqa: N803
-        """Return a checked table or an array of images, and the labels, which folders and Datasets bring along."""
-        self.images_ = False
-        if self._is_net:
-            from adacsl.estimators.pictures import read_images  # noqa: PLC0415  torch
-
-            return read_images(self, X, y)
-        return self._features(X, reset=True), y
-
-    def _features(self, X: Any, *, reset: bool) -> Any:  # noqa: N803
-        """Check the features of training rows (``reset``), or of others like them."""
-        if self.images_:
-            from adacsl.estimators.pictures import more_images  # noqa: PLC0415  torch
-
-            return more_images(self, X)
-        if self._takes_anything:
-            return self._unread(X, reset=reset)
-        if hasattr(X, "columns") or hasattr(X, "schema") or hasattr(X, "column_names"):
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            return X
-        if isinstance(X, list) and X and not np.isscalar(X[0]) and isinstance(np.asarray(X, dtype=object).flat[0], str):
-            X = np.asarray(X, dtype=object)  # noqa: N806
-        return validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan", ensure_min_features=1)
-
-    @property
-    def _takes_anything(self) -> bool:
-        """Whether features are the estimator's affair."""
-        return False
-
-    def _unread(self, X: Any, *, reset: bool) -> Any:  # noqa: N803
-        """Leave the content to the estimator; remember (or compare) the features' names and number."""
-        if not reset and hasattr(self, "n_features_in_") and getattr(X, "ndim", 2) == 1:
-            raise ValueError(
-                f"X must have rows and columns, got shape {X.shape}. Reshape your data: reshape(1, -1) for one row"
-            )
-        validate_data(self, X, reset=reset, skip_check_array=True)
-        rows = indexable(X)[0]
-        if _num_samples(rows) == 0:
-            raise ValueError("X is empty: found 0 sample(s) while a minimum of 1 is required")
-        return rows
-
-    # predicting
-
-    def decision_scores(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Return the scores: what the learner says, to be compared with ``threshold_``."""
-        check_is_fitted(self)
-        return sigmoid(self.model_.logits(self._features(X, reset=False)))
-
-    @property
-    def threshold_(self) -> float:
-        """The score above which a row is called positive."""
-        check_is_fitted(self, "decision_")
-        return self.decision_.threshold_
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Return probabilities, corrected for the cost weighting; columns in the order of ``classes_``."""
-        scores = self.decision_scores(X)
-        positive = self.decision_.probabilities(scores)
-        columns = (1.0 - positive, positive)
-        return np.stack(columns if self.positive_ == self.classes_[1] else columns[::-1], axis=1)
-
-    def predict(
-        self,
-        X: Any,  # noqa: N803
-        *,
-        fp: Any = None,
-        fn: Any = None,
-        tp: Any = None,
-        tn: Any = None,
-    ) -> NDArray[Any]:
-        """Return the cheapest label of each row; with costs of each row, by each row's own Bayes threshold."""
-        scores = self.decision_scores(X)
-        costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs_)
-        positive = self.decision_.predict(scores, costs=costs) == 1
-        negative = self.classes_[0] if self.positive_ == self.classes_[1] else self.classes_[1]
-        kind = self.classes_.dtype
-        return np.where(positive, np.asarray(self.positive_, kind), np.asarray(negative, kind))
-
-    def score(
-        self,
-        X: Any,  # noqa: N803
-        y: Any,
-        sample_weight: Any = None,
-        *,
-        fp: Any = None,
-        fn: Any = None,
-        tp: Any = None,
-        tn: Any = None,
-    ) -> float:
-        """Return minus the mean cost, so that a search for the best score finds the cheapest model."""
-        labels = column_or_1d(y)
-        unknown = set(np.unique(labels).tolist()) - set(self.classes_.tolist())
-        if unknown:
-            raise ValueError(f"y holds labels that were not in training: {sorted(unknown, key=str)}")
-        costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs_) or self.costs_
-        decided = self.predict(X, fp=fp, fn=fn, tp=tp, tn=tn) == self.positive_
-        return -costs.mean(labels == self.positive_, decided, sample_weight=sample_weight)
-
-    # keeping
-
-    def save(self, folder: str | Path) -> Path:
-        """Write the fitted method as safetensors and JSON with digests, atomically; ``adacsl.load`` reads it.
-
-        No pickle: nets and linear models are numbers, boosters are in their libraries' own formats. An estimator of
-        another kind cannot be written so; an error says it.
-        """
-        from adacsl.estimators.persistence import save_method  # noqa: PLC0415  safetensors stays optional
-
-        check_is_fitted(self)
-        return save_method(self, folder)
-
-    def export_onnx(self, path: str | Path, sample: Any) -> Path:
-        """Write an ONNX graph with the outputs ``score``, ``probability`` and ``decision``; for nets.
-
-        The graph takes raw numbers (float64, NaN = missing) where all columns are numeric, bytes (N x H x W x C) for
-        images, and the features of ``model_.encoder.transform`` for tables with categories or dates. Threshold, class
-        names and costs are in its metadata. Before the file is put in place it is run on ``sample``, some rows of X, and
-        must agree with :meth:`decision_scores` to 1e-5.
-        """
-        from adacsl.estimators.export import export_onnx  # noqa: PLC0415  onnx stays optional
-
-        check_is_fitted(self)
-        return export_onnx(self, path, sample)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags

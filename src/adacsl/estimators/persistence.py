@@ -1,4 +1,4 @@
-"""A trained classifier as a folder of safetensors and JSON, and back; no pickle on either way."""
+"""A fitted method as a folder of safetensors and JSON, and back; no pickle on either way."""
 
 from __future__ import annotations
 
@@ -7,53 +7,44 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
-from torch import nn
 
 from adacsl.core.costs import CostMatrix
 from adacsl.core.intervals import Interval
-from adacsl.datasets.codes import ColumnEncoder
-from adacsl.datasets.encoding import TableEncoder
 from adacsl.estimators.artefacts import ArtefactError, read_artefact, write_artefact
-from adacsl.estimators.boosting import AdaCSLBoostingClassifier, load_engine
-from adacsl.estimators.classifier import AdaCSLClassifier
-from adacsl.estimators.training import choose_device
-from adacsl.torch.tablenet import TableNet
+from adacsl.estimators.classifiers import AdaCSLBoostingClassifier, AdaCSLClassifier, AdaptiveCostClassifier
+from adacsl.estimators.decision import Decision
+from adacsl.estimators.learners.boosters import BoosterModel
+from adacsl.estimators.learners.constant import ConstantModel
+from adacsl.estimators.learners.models import EstimatorModel
+from adacsl.estimators.learners.netmodel import NetModel
+from adacsl.estimators.learners.nets import Net
+from adacsl.estimators.method import Method
+from adacsl.training.running import choose_device
 
-KIND = "AdaCSLClassifier"
-BOOSTING = "AdaCSLBoostingClassifier"
-NET = "net."
-BOOSTER = "booster."
+KINDS = {kind.__name__: kind for kind in (Method, AdaCSLClassifier, AdaCSLBoostingClassifier, AdaptiveCostClassifier)}
+MODELS: dict[str, Any] = {"boosters": BoosterModel, "estimators": EstimatorModel}
 OUT_OF_FOLD = "oof_scores"
+HERE_ONLY = ("device", "resume", "verbose", "validation", "learner", "net", "estimator", "controller")
+"""Settings of this machine, or more than plain values."""
 
 
-def save_classifier(clf: AdaCSLClassifier, folder: str | Path) -> Path:
-    """Write a fitted classifier; see :meth:`AdaCSLClassifier.save`."""
-    tensors = {NET + name: value for name, value in clf.net_.state_dict().items()}
-    tensors[OUT_OF_FOLD] = torch.from_numpy(np.ascontiguousarray(clf.oof_scores_))
-    return write_artefact(Path(folder), tensors, _describe(clf))
+def save_method(method: Method, folder: str | Path) -> Path:
+    """Write a fitted method; see :meth:`Method.save`."""
+    kind = type(method).__name__
+    if kind not in KINDS:
+        raise ArtefactError(f"{kind} cannot be saved: it is not one of {', '.join(KINDS)}")
+    try:
+        arrays, about = method.model_.numbers()
+    except ValueError as error:
+        raise ArtefactError(str(error)) from None
+    tensors = {f"model.{name}": value for name, value in arrays.items()}
+    if hasattr(method, "oof_scores_"):
+        tensors[OUT_OF_FOLD] = np.ascontiguousarray(method.oof_scores_)
+    return write_artefact(Path(folder), tensors, _describe(method, kind) | {"model": about})
 
 
-def save_boosting_classifier(clf: AdaCSLBoostingClassifier, folder: str | Path) -> Path:
-    """Write a fitted classifier; see :meth:`AdaCSLBoostingClassifier.save`."""
-    engine = load_engine(clf.engine)
-    tensors: dict[str, Any] = {
-        f"{BOOSTER}{i}": np.frombuffer(engine.to_bytes(model, rounds), dtype=np.uint8)
-        for i, (model, rounds) in enumerate(zip(clf.boosters_, clf.rounds_, strict=True))
-    }
-    tensors[OUT_OF_FOLD] = np.ascontiguousarray(clf.oof_scores_)
-    document = _describe_common(clf, BOOSTING) | {
-        "encoder": clf.encoder_.to_dict(),
-        "rounds": list(clf.rounds_),
-        "adapted": clf.adapted_,
-    }
-    return write_artefact(Path(folder), tensors, document)
-
-
-def load(
-    folder: str | Path, *, module: Any = None, device: str = "auto"
-) -> AdaCSLClassifier | AdaCSLBoostingClassifier:
-    """Read a classifier that its ``save`` wrote.
+def load(folder: str | Path, *, module: Any = None, device: str = "auto") -> Method:
+    """Read a method that its ``save`` wrote.
 
     Parameters
     ----------
@@ -66,12 +57,9 @@ def load(
     """
     choose_device(device)  # says so where it is absent
     tensors, document = read_artefact(Path(folder))
-    kind = document.get("kind")
-    if kind not in (KIND, BOOSTING):
-        raise ArtefactError(f"{folder} holds {kind!r}, not a classifier of adacsl")
+    if document.get("kind") not in KINDS:
+        raise ArtefactError(f"{folder} holds {document.get('kind')!r}, not a classifier of adacsl")
     try:
-        if kind == BOOSTING:
-            return _rebuild_boosting(tensors, document)
         return _rebuild(tensors, document, module, device)
     except ArtefactError:
         raise
@@ -79,107 +67,68 @@ def load(
         raise ArtefactError(f"{folder} is not a complete classifier ({error}); save it again") from error
 
 
-def _describe(clf: AdaCSLClassifier) -> dict[str, Any]:
-    return _describe_common(clf, KIND) | {
-        "encoder": None if clf.images_ else clf.encoder_.to_dict(),
-        "image_shape": list(clf.image_shape_) if clf.images_ else None,
-        "net": _describe_net(clf),
-        "shifts": list(clf.shifts_),
-    }
-
-
-def _describe_common(clf: Any, kind: str) -> dict[str, Any]:
-    params = {k: v for k, v in clf.get_params().items() if isinstance(v, bool | int | float | str)}
-    for name in ("device", "resume", "weights", "verbose"):
-        params.pop(name, None)
-    return {
+def _describe(method: Method, kind: str) -> dict[str, Any]:
+    params = method.get_params(deep=False)
+    plain = {k: v for k, v in params.items() if isinstance(v, bool | int | float | str) and k not in HERE_ONLY}
+    fitted: dict[str, Any] = {}
+    if hasattr(method, "estimated_cost_"):
+        fitted = {"estimated_cost": list(method.estimated_cost_), "calibration_error": method.calibration_error_}
+    return fitted | {
         "kind": kind,
-        "params": params,
-        "costs": clf.costs_.to_dict(),
-        "classes": {"dtype": clf.classes_.dtype.str, "values": clf.classes_.tolist()},
-        "positive": int(np.flatnonzero(clf.classes_ == clf.positive_)[0]),
-        "target": clf.target_,
-        "threshold": clf.threshold_,
-        "target_costs": list(clf.target_costs_.items()),
-        "estimated_cost": list(clf.estimated_cost_),
-        "calibration_error": clf.calibration_error_,
-        "history": clf.history_.to_dict(orient="list"),
-        "n_features_in": clf.n_features_in_,
-        "feature_names_in": getattr(clf, "feature_names_in_", np.asarray([])).tolist(),
+        "params": plain,
+        "learner": method.model_.kind,
+        "costs": method.costs_.to_dict(),
+        "decision": method.decision_.to_dict(),
+        "classes": {"dtype": method.classes_.dtype.str, "values": method.classes_.tolist()},
+        "positive": int(np.flatnonzero(method.classes_ == method.positive_)[0]),
+        "target": method.target_,
+        "target_costs": list(method.target_costs_.items()),
+        "history": method.history_.to_dict(orient="list"),
+        "image_shape": list(method.image_shape_) if method.images_ else None,
+        "n_features_in": method.n_features_in_,
+        "feature_names_in": getattr(method, "feature_names_in_", np.asarray([])).tolist(),
     }
 
 
-def _describe_net(clf: AdaCSLClassifier) -> dict[str, Any]:
-    if isinstance(clf.net_, TableNet):
-        net = clf.net_
-        return {
-            "name": "TableNet", "n_features": net.n_features, "members": net.members, "numeric": net.numeric.tolist(),
-            "bins": net.bins, "heads": net.heads, "width": net.width, "depth": net.depth, "dropout": net.dropout,
-        }  # fmt: skip
-    own = clf.images_ and (clf.module is None or isinstance(clf.module, str))
-    return {"name": (clf.module or "resnet18") if own else "custom", "members": len(clf.shifts_)}
-
-
-def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, device: str) -> AdaCSLClassifier:
+def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, device: str) -> Method:
     costs = CostMatrix.from_dict(document["costs"])
-    clf = AdaCSLClassifier(costs, **(document["params"] | {"device": device}))
-    _restore_common(clf, document, tensors)
-    clf.shifts_ = [float(s) for s in document["shifts"]]
-    clf.images_ = document["encoder"] is None
-    if clf.images_:
-        clf.image_shape_ = tuple(document["image_shape"])
-    else:
-        clf.encoder_ = TableEncoder.from_dict(document["encoder"])
-    clf.net_ = _rebuild_net(clf, document["net"], module)
-    _fill(clf.net_, {k.removeprefix(NET): v for k, v in tensors.items() if k.startswith(NET)})
-    clf.net_.requires_grad_(False).eval()
-    return clf
-
-
-def _rebuild_boosting(tensors: dict[str, Any], document: dict[str, Any]) -> AdaCSLBoostingClassifier:
-    clf = AdaCSLBoostingClassifier(CostMatrix.from_dict(document["costs"]), **document["params"])
-    _restore_common(clf, document, tensors)
-    clf.encoder_ = ColumnEncoder.from_dict(document["encoder"])
-    clf.rounds_, clf.adapted_ = [int(rounds) for rounds in document["rounds"]], bool(document["adapted"])
-    engine = load_engine(clf.engine)
-    clf.boosters_ = [engine.from_bytes(tensors[f"{BOOSTER}{i}"].numpy().tobytes()) for i in range(len(clf.rounds_))]
-    return clf
-
-
-def _restore_common(clf: Any, document: dict[str, Any], tensors: dict[str, Any]) -> None:
-    clf.costs_ = CostMatrix.from_dict(document["costs"])
-    clf.classes_ = np.asarray(document["classes"]["values"], dtype=np.dtype(document["classes"]["dtype"]))
-    clf.positive_ = clf.classes_[document["positive"]]
-    clf.target_, clf.threshold_ = float(document["target"]), float(document["threshold"])
-    clf.target_costs_ = {float(t): float(c) for t, c in document["target_costs"]}
-    clf.estimated_cost_ = Interval(*document["estimated_cost"])
-    clf.calibration_error_ = float(document["calibration_error"])
-    clf.history_ = pd.DataFrame(document["history"])
-    clf.n_features_in_ = int(document["n_features_in"])
+    method = _unfitted(document, costs, device)
+    method.costs_ = costs
+    method.decision_ = Decision.from_dict(document["decision"], costs)
+    method.classes_ = np.asarray(document["classes"]["values"], dtype=np.dtype(document["classes"]["dtype"]))
+    method.positive_ = method.classes_[document["positive"]]
+    method.target_ = float(document["target"])
+    method.target_costs_ = {float(t): float(c) for t, c in document["target_costs"]}
+    method.history_ = pd.DataFrame(document["history"])
+    method.n_features_in_ = int(document["n_features_in"])
     if document["feature_names_in"]:
-        clf.feature_names_in_ = np.asarray(document["feature_names_in"], dtype=object)
-    clf.oof_scores_ = tensors[OUT_OF_FOLD].numpy()
+        method.feature_names_in_ = np.asarray(document["feature_names_in"], dtype=object)
+    method.images_ = document["image_shape"] is not None
+    if method.images_:
+        method.image_shape_ = tuple(document["image_shape"])
+    if "estimated_cost" in document:
+        method.estimated_cost_ = Interval(*document["estimated_cost"])
+        method.calibration_error_ = float(document["calibration_error"])
+        method.oof_scores_ = tensors[OUT_OF_FOLD].numpy()
+    method.model_ = _model(method, tensors, document, module, device)
+    return method
 
 
-def _fill(net: nn.Module, state: dict[str, Any]) -> None:
-    try:
-        net.load_state_dict(state)
-    except RuntimeError as error:
-        raise ArtefactError(
-            f"the saved weights do not fit {type(net).__name__}: {str(error)[:300]}; "
-            "give the net it was trained with, load(folder, module=...)"
-        ) from error
+def _unfitted(document: dict[str, Any], costs: CostMatrix, device: str) -> Method:
+    kind = KINDS[document["kind"]]
+    given = document["params"] | ({"estimator": None} if kind is AdaptiveCostClassifier else {})
+    here = {"device": device} if kind in (Method, AdaCSLClassifier) else {}
+    return kind(costs=costs, **(given | here))
 
 
-def _rebuild_net(clf: AdaCSLClassifier, description: dict[str, Any], module: Any) -> nn.Module:
-    settings = dict(description)
-    name, members = settings.pop("name"), int(settings.pop("members"))
-    if name == "TableNet":
-        return TableNet(settings.pop("n_features"), members, seeds=[0] * members, **settings)
-    if name == "custom" and module is None:
-        raise ArtefactError(
-            "it was trained with a net that is not adacsl's: give that net too, load(folder, module=...)"
-        )
-    clf.module = module if name == "custom" else name
-    inputs = 0 if clf.images_ else clf.encoder_.n_features_out_
-    return nn.ModuleList(clf._make_net(inputs) for _ in range(members))
+def _model(method: Method, tensors: dict[str, Any], document: dict[str, Any], module: Any, device: str) -> Any:
+    own = {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}
+    about = document["model"]
+    if document["learner"] == "nets":
+        settings = Net()
+        model = NetModel.from_numbers(own, about, settings, module=module, device=device)
+        method.set_params(**{"net" if isinstance(method, AdaCSLClassifier) else "learner": settings})
+        return model
+    if document["learner"] == "constant":
+        return ConstantModel()
+    return MODELS[document["learner"]].from_numbers({k: v.numpy() for k, v in own.items()}, about)

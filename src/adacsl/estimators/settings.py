@@ -35,7 +35,7 @@ MOVED = {
 
 
 class NestedSettings(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """An estimator whose settings may be dicts: ``controller={"damping": 0.5}`` is searched as ``controller__damping``."""
+    """An estimator whose settings may be dicts: ``controller__damping`` is in ``controller={"damping": 0.5}``."""
 
     NESTED: tuple[str, ...] = ("controller", "net", "learner")
 
@@ -44,9 +44,7 @@ class NestedSettings(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         params: dict[str, Any] = super().get_params(deep=deep)
         for name in self.NESTED if deep else ():
             value = params.get(name)
-            inner = settings_of(value) if isinstance(value, AdaptiveWeight) else value
-            if isinstance(inner, dict):
-                params |= {f"{name}__{key}": setting for key, setting in inner.items()}
+            params |= {f"{name}__{key}": setting for key, setting in _inside(value).items()}
         return params
 
     def set_params(self, **params: Any) -> Self:
@@ -68,6 +66,13 @@ class NestedSettings(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
                 plain[name] = value
         super().set_params(**plain)
         return self
+
+
+def _inside(value: Any) -> dict[str, Any]:
+    """Return the settings that a value holds."""
+    if isinstance(value, AdaptiveWeight):
+        return settings_of(value)
+    return dict(value) if isinstance(value, dict) else {}
 
 
 def settings_of(controller: AdaptiveWeight) -> dict[str, Any]:
@@ -113,9 +118,8 @@ def find_targets(target: Any, costs: CostMatrix) -> list[float]:
             raise ValueError(f"target must be a number or one of {', '.join(map(repr, TARGETS))}, got {target!r}")
         return [named[target]]
     if isinstance(target, bool) or not 0.0 < target < 1.0:
-        raise ValueError(
-            f"target must be a number between 0 and 1 or one of {', '.join(map(repr, TARGETS))}, got {target!r}"
-        )
+        known = ", ".join(map(repr, TARGETS))
+        raise ValueError(f"target must be a number between 0 and 1 or one of {known}, got {target!r}")
     return [float(target)]
 
 

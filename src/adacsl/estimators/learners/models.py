@@ -16,6 +16,7 @@ from adacsl.core.control import AdaptiveWeight
 from adacsl.core.heldout import HeldOut, log_odds, sigmoid
 from adacsl.datasets.encoding import TableEncoder
 from adacsl.estimators.candidates import Candidate, mean_logits
+from adacsl.estimators.learners.numbers import from_numbers, to_numbers
 from adacsl.estimators.rows import Rows
 from adacsl.estimators.settings import make_controller
 from adacsl.extras import requires
@@ -297,6 +298,25 @@ class EstimatorModel:
         """Return the mean log-odds of each row."""
         x = _input(self.encoder, X)
         return mean_logits([log_odds(raw_scores(m, x).clip(*LOGIT_LIMITS)) for m in self.estimators]) + self.undone
+
+    def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return everything as arrays and plain values; an error where an estimator is more than numbers."""
+        parts = [to_numbers(model) for model in self.estimators]
+        arrays = {f"{i}.{name}": value for i, (own, _) in enumerate(parts) for name, value in own.items()}
+        return arrays, {
+            "encoder": None if self.encoder is None else self.encoder.to_dict(), "undone": self.undone,
+            "estimators": [about for _, about in parts],
+        }  # fmt: skip
+
+    @classmethod
+    def from_numbers(cls, arrays: dict[str, Any], document: dict[str, Any]) -> EstimatorModel:
+        """Return the model of what :meth:`numbers` gave."""
+        models = []
+        for i, about in enumerate(document["estimators"]):
+            own = {name.removeprefix(f"{i}."): value for name, value in arrays.items() if name.startswith(f"{i}.")}
+            models.append(from_numbers(own, about))
+        encoder = None if document["encoder"] is None else TableEncoder.from_dict(document["encoder"])
+        return cls(models, encoder, float(document["undone"]))
 
 
 def raw_scores(model: Any, x: Any) -> NDArray[np.float64]:

@@ -374,7 +374,7 @@ def _keepers(candidate: Candidate, training: Training, rows: Rows) -> list[Keepe
                 sample=sample,
                 costs=candidate.costs,
                 labels=rows.y,
-            )  # fmt: skip
+            )
         )
     return keepers
 

@@ -1,0 +1,88 @@
+"""Estimators as numbers, and back: linear models, scalers before them, our own trees; nothing is pickled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.core.heldout import sigmoid
+from adacsl.estimators.learners.histogram import HistogramBoosting
+from adacsl.estimators.learners.metacost import MetaCost
+from adacsl.extras import requires
+
+with requires("sklearn"):
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import StandardScaler
+
+OURS = {"HistogramBoosting": HistogramBoosting, "MetaCost": MetaCost}
+
+
+class LinearModel:
+    """A linear model of two classes that was read from numbers: a weighted sum, scaled before and squashed after."""
+
+    classes_ = np.asarray([0, 1])
+
+    def __init__(self, weights: NDArray[Any], intercept: float, center: Any = None, scale: Any = None) -> None:
+        self.weights, self.intercept, self.center, self.scale = weights, intercept, center, scale
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """Return the weighted sums."""
+        x = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+        x = x if self.center is None else x - self.center
+        x = x if self.scale is None else x / self.scale
+        return np.asarray(x @ self.weights + self.intercept)
+
+
+class Logistic(LinearModel):
+    """A linear model whose sums are log-odds."""
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """Return probabilities."""
+        positive = sigmoid(self.decision_function(X))
+        return np.stack((1.0 - positive, positive), axis=1)
+
+
+def to_numbers(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a fitted estimator as arrays and plain values, or say that it cannot be written so."""
+    if type(model).__name__ in OURS:
+        arrays, about = model.numbers()
+        return arrays, {"kind": type(model).__name__, **about}
+    if isinstance(model, LinearModel):
+        found: dict[str, Any] = {"weights": model.weights, "center": model.center, "scale": model.scale}
+        kind = "logistic" if isinstance(model, Logistic) else "linear"
+        return {k: v for k, v in found.items() if v is not None}, {"kind": kind, "intercept": model.intercept}
+    scaler = model.steps[0][1] if isinstance(model, Pipeline) and len(model.steps) == 2 else None
+    last = model if scaler is None else model.steps[-1][1]
+    coefficients = np.asarray(getattr(last, "coef_", np.empty(0)), dtype=np.float64)
+    if coefficients.shape[:1] != (1,) or not (scaler is None or isinstance(scaler, StandardScaler)):
+        raise ValueError(
+            f"{type(last).__name__} cannot be saved without pickle: nets, boosters, linear models (alone or behind a "
+            "StandardScaler) and adacsl's own can; keep such an estimator with joblib, at your own risk"
+        )
+    arrays = {"weights": coefficients[0]}
+    for name, value in (("center", getattr(scaler, "mean_", None)), ("scale", getattr(scaler, "scale_", None))):
+        if value is not None:
+            arrays[name] = np.asarray(value, dtype=np.float64)
+    kind = "logistic" if _is_logistic(last) else "linear"
+    return arrays, {"kind": kind, "intercept": float(np.ravel(last.intercept_)[0])}
+
+
+def from_numbers(arrays: dict[str, Any], about: dict[str, Any]) -> Any:
+    """Return the estimator of what :func:`to_numbers` gave."""
+    plain = {name: np.asarray(value) for name, value in arrays.items()}
+    if about["kind"] in OURS:
+        return OURS[about["kind"]].from_numbers(plain, about)
+    if about["kind"] not in ("linear", "logistic"):
+        raise ValueError(f"unknown kind of estimator {about['kind']!r}")
+    kind = Logistic if about["kind"] == "logistic" else LinearModel
+    return kind(plain["weights"], float(about["intercept"]), plain.get("center"), plain.get("scale"))
+
+
+def _is_logistic(model: Any) -> bool:
+    """Tell whether the model's probabilities are the sigmoid of its sums."""
+    if not hasattr(model, "predict_proba"):
+        return False
+    point = np.linspace(-1.0, 1.0, np.asarray(model.coef_).shape[1])[None, :]
+    return bool(np.allclose(model.predict_proba(point)[0, 1], sigmoid(model.decision_function(point))[0], atol=1e-12))

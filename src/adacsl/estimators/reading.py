@@ -1,0 +1,152 @@
+"""Data at the door of a method: tables and images, labels, and what goes with each row."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.core.costs import CostMatrix
+from adacsl.core.labels import encode_labels
+from adacsl.estimators.rows import Rows
+from adacsl.extras import requires
+
+with requires("sklearn"):
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import (
+        _check_sample_weight,
+        _num_samples,
+        assert_all_finite,
+        check_consistent_length,
+        column_or_1d,
+        indexable,
+        validate_data,
+    )
+
+FILE_SIZE = 64
+"""Side of images read from files, unless another is asked for."""
+
+
+def read_rows(method: Any, X: Any, y: Any, sample_weight: Any, groups: Any, costs: CostMatrix | None) -> Rows:  # noqa: N803
+    """Check features, labels and what goes with each row; append validation rows given apart.
+
+    The method remembers what it has seen: ``classes_``, ``positive_``, ``n_features_in_``, ``images_``.
+    """
+    X, y = _read(method, X, y)  # noqa: N806
+    if y is None:
+        raise ValueError(f"this {type(method).__name__} estimator requires y to be passed, but the target y is None")
+    labels = _labels(method, y)
+    check_consistent_length(X, labels)
+    weight = None if sample_weight is None else _check_sample_weight(sample_weight, labels, dtype=np.float64)
+    groups = None if groups is None else column_or_1d(groups)
+    check_consistent_length(X, labels, groups)
+    if costs is not None and costs.n_instances not in (None, len(labels)):
+        raise ValueError(f"costs of each row must be as many as rows: got {costs.n_instances} for {len(labels)} rows")
+    use = np.arange(len(labels)) if weight is None else np.flatnonzero(weight > 0)
+    present = np.unique(labels[use])
+    if len(present) < 2:
+        raise ValueError(
+            f"the training data hold one class only ({method.classes_[int(present[0])]!r}); "
+            "a classifier needs samples of both classes"
+        )
+    rows = Rows(X, labels, use, weight, groups, costs, images=method.images_)
+    apart = method.cv is None and method.validation is not None and not isinstance(method.validation, Real)
+    return _with_validation(method, rows) if apart else rows
+
+
+def read_features(method: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
+    """Check the features of training rows (``reset``), or of others like them."""
+    if getattr(method, "images_", False):
+        return _more_images(method, X)
+    if method.takes_anything:
+        return _unread(method, X, reset=reset)
+    if hasattr(X, "columns") or hasattr(X, "schema") or hasattr(X, "column_names"):
+        validate_data(method, X, reset=reset, skip_check_array=True)
+        return X
+    if isinstance(X, list) and X and not np.isscalar(X[0]) and isinstance(np.asarray(X, dtype=object).flat[0], str):
+        X = np.asarray(X, dtype=object)  # noqa: N806
+    return validate_data(method, X, reset=reset, dtype=None, ensure_all_finite="allow-nan", ensure_min_features=1)
+
+
+def _unread(method: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
+    """Leave the content to the estimator; remember (or compare) the features' names and number."""
+    if not reset and hasattr(method, "n_features_in_") and getattr(X, "ndim", 2) == 1:
+        raise ValueError(
+            f"X must have rows and columns, got shape {X.shape}. Reshape your data: reshape(1, -1) for one row"
+        )
+    validate_data(method, X, reset=reset, skip_check_array=True)
+    rows = indexable(X)[0]
+    if _num_samples(rows) == 0:
+        raise ValueError("X is empty: found 0 sample(s) while a minimum of 1 is required")
+    return rows
+
+
+def _labels(method: Any, y: Any) -> NDArray[np.int64]:
+    y = column_or_1d(y, warn=True)
+    assert_all_finite(y, input_name="y")
+    check_classification_targets(y)
+    labels, method.classes_, method.positive_ = encode_labels(
+        y, method.positive, who=type(method).__name__, stacklevel=4
+    )
+    return labels
+
+
+def _with_validation(method: Any, rows: Rows) -> Rows:
+    if rows.costs is not None or rows.weight is not None:
+        raise ValueError("validation data of their own cannot be combined with sample_weight or costs of each row")
+    try:
+        other, labels = method.validation
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"validation must be a fraction between 0 and 1 or a pair (X, y), got {type(method.validation).__name__}"
+        ) from None
+    labels = column_or_1d(labels)
+    unknown = set(np.unique(labels).tolist()) - set(method.classes_.tolist())
+    if unknown:
+        raise ValueError(f"the validation labels {sorted(unknown, key=str)} do not occur in y")
+    added = np.asarray(labels == method.positive_, dtype=rows.y.dtype)
+    own = np.arange(len(added)) + len(rows.y)
+    return Rows(
+        rows.x, np.concatenate((rows.y, added)), np.arange(len(rows.y)), validation=own, images=rows.images,
+        extra=read_features(method, other, reset=False),
+    )  # fmt: skip
+
+
+# images
+
+
+def _read(method: Any, X: Any, y: Any) -> tuple[Any, Any]:  # noqa: N803
+    """Return a checked table or an array of images, and the labels, which folders and Datasets bring along."""
+    method.images_ = False
+    if method.takes_images:
+        from adacsl.datasets.images import as_images, is_images  # noqa: PLC0415  torch
+
+        if is_images(X):
+            wished = method.learner_.image_size or FILE_SIZE
+            images = as_images(X, image_size=None if hasattr(X, "ndim") else wished)
+            pixels = _channels_last(images.pixels)
+            method.images_, method.image_shape_ = True, tuple(int(side) for side in pixels.shape[1:])
+            method.n_features_in_ = math.prod(method.image_shape_)
+            return pixels, images.labels if y is None else y
+    return read_features(method, X, reset=True), y
+
+
+def _more_images(method: Any, X: Any) -> NDArray[Any]:  # noqa: N803
+    """Return images like those of the training: their size, their channels."""
+    from adacsl.datasets.images import as_images, is_images  # noqa: PLC0415  torch
+
+    if not is_images(X):
+        raise ValueError("this model was trained on images; give uint8 images, a folder or a Dataset")
+    height, width, channels = method.image_shape_
+    pixels = _channels_last(as_images(X, image_size=(height, width)).pixels)
+    if pixels.shape[3] != channels:
+        raise ValueError(f"the model was trained on images of {channels} channels, got {pixels.shape[3]}")
+    return pixels
+
+
+def _channels_last(pixels: NDArray[Any]) -> NDArray[Any]:
+    """Return N x H x W x C: rows of such an array are channels-last batches, the layout GPUs like best."""
+    return np.ascontiguousarray(pixels.transpose(0, 2, 3, 1))
