@@ -376,7 +376,7 @@ class MemberTraining(pl.LightningModule):
             costs=None if member.costs is None else member.costs.rows(rows),
             sample_weight=None if data.sample_weight is None else _light(data.sample_weight[there]),
         )
-        return sum(t * n for t, n in zip(step.thresholds, step.sizes, strict=True)) / sum(step.sizes)
+        return step.threshold
 
     def _adapt_between_batches(self) -> None:
         """Step the controllers whose turn it is after so many batches."""

@@ -20,7 +20,6 @@ from adacsl.estimators.learners.numbers import from_numbers, to_numbers
 from adacsl.estimators.rows import Rows
 from adacsl.estimators.settings import make_controller
 from adacsl.extras import requires
-from adacsl.integrations.measuring import measure
 
 with requires("sklearn"):
     import sklearn
@@ -224,8 +223,8 @@ def _fit_in_rounds(candidate: Candidate, rows: Rows, features: TableEncoder | No
         logits = _one_round(candidate, rows, features, learners, weight)
         about = {"round": number, "fold": 0, "lambda": controller.lambda_, "weight": weight}
         adapt = (number + 1) % settings.every == 0
-        found = measure(
-            controller, sigmoid(logits), rows.y[held_out], adapt=adapt, sample_weight=rows.weights(held_out),
+        found = controller.step(
+            sigmoid(logits), rows.y[held_out], adapt=adapt, sample_weight=rows.weights(held_out),
             costs=None if rows.costs is None else candidate.costs.rows(held_out),
         )  # fmt: skip
         moved = math.log(weight) if method.decide == "unweighted" else 0.0
