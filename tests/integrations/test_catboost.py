@@ -74,8 +74,8 @@ def test_margins_of_the_callback_are_those_of_the_model():
     for number, row in enumerate(cost.history):
         margins = margins_of(model, validation, ntree_end=number + 1)
         assert cost.margins[number] == pytest.approx(margins, abs=1e-9)
+        assert row.lambda_ == pytest.approx(core.lambda_, rel=1e-6)
         step = core.step(1.0 / (1.0 + np.exp(-margins)), labels)
-        assert row.lambda_ == pytest.approx(step.lambda_, rel=1e-6)
         assert row.val_cost == pytest.approx(step.cost)
     assert len({row.weight for row in cost.history}) > 5
 

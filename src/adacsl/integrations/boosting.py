@@ -17,7 +17,7 @@ from adacsl.core.costs import CostMatrix
 
 
 class Round(NamedTuple):
-    """One line of the history: what was measured after a round, and the weight the next round trains with."""
+    """One line of the history: lambda and weight the round was trained with, and what was measured after it."""
 
     round: int
     lambda_: float
@@ -43,7 +43,8 @@ class Feedback:
     Attributes
     ----------
     history : list of Round
-        One line per round.
+        One line per round, with the lambda and weight it was trained *with*; ``controller.history`` has those *after*
+        each step.
     margins : list of array
         What the model said about the validation rows after each round.
     """
@@ -100,6 +101,7 @@ class Feedback:
         self, margins: NDArray[Any], labels: NDArray[Any], sample_weight: NDArray[Any] | None = None
     ) -> Adjustment:
         """Measure the whole validation set after a round; every so often step the controller."""
+        trained = (self.controller.lambda_, self.controller.weight)
         stepping = (len(self.history) + 1) % self.every == 0
         # in between it is measured by a copy, which is thrown away: the same numbers, and lambda stays
         controller = self.controller if stepping else copy.copy(self.controller)
@@ -107,9 +109,7 @@ class Feedback:
             controller.reset()
         step = controller.step(sigmoid(margins), labels, costs=self.costs, sample_weight=sample_weight)
         threshold = float(np.dot(step.thresholds, step.sizes) / np.sum(step.sizes))
-        self.history.append(
-            Round(len(self.history), self.controller.lambda_, self.controller.weight, threshold, step.cost)
-        )
+        self.history.append(Round(len(self.history), *trained, threshold, step.cost))
         self.margins.append(margins)
         return step
 
