@@ -160,7 +160,8 @@ def _fit_as_it_is(candidate: Candidate, rows: Rows, features: TableEncoder | Non
         if len(held_out):
             _hold_out(candidate, rows, features, models[-1], held_out, shift)
     candidate.model = EstimatorModel(models, features)
-    if method.cv is None and (candidate.watch is None or method.decide in ("tuned", "calibrated")):
+    needs_scores = method.decide in ("tuned", "calibrated") or method.target == "auto"
+    if method.cv is None and (candidate.watch is None or needs_scores):
         for train, held_out in rows.folds(FOLDS, None, candidate.seed):
             _hold_out(candidate, rows, features, _fitted(candidate, rows, features, train), held_out, shift)
 
