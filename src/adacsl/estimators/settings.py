@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
+from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
@@ -128,10 +131,22 @@ def natural_threshold(costs: CostMatrix, shift: float) -> float:
     return float(np.clip(sigmoid(bayes_log_odds(costs) - shift), *THRESHOLD_LIMITS))
 
 
-def refuse_old_names(given: dict[str, Any], who: str) -> None:
+def refuse_old_names(given: Iterable[str], who: str) -> None:
     """Raise an error that names the new spelling of an old one."""
     moved = {name: f"net={{{name!r}: ...}}" for name in NET_SETTINGS} | MOVED
     for name in given:
         if name in moved:
             raise TypeError(f"{who} has no setting {name!r} any more: say {moved[name]}")
         raise TypeError(f"{who} has no setting {name!r}")
+
+
+def without_old_names(init: Any) -> Any:
+    """Let a constructor name the new spelling of an old one; scikit-learn sees its own signature."""
+    known = inspect.signature(init).parameters
+
+    @functools.wraps(init)
+    def checked(self: Any, *args: Any, **settings: Any) -> None:
+        refuse_old_names([name for name in settings if name not in known], type(self).__name__)
+        init(self, *args, **settings)
+
+    return checked

@@ -159,7 +159,8 @@ def _fit_as_it_is(candidate: Candidate, rows: Rows, features: TableEncoder | Non
         if len(held_out):
             _hold_out(candidate, rows, features, models[-1], held_out, shift)
     candidate.model = EstimatorModel(models, features)
-    if method.cv is None and (candidate.watch is None or method.decide in ("tuned", "calibrated")):
+    needs_scores = method.decide in ("tuned", "calibrated") or method.target == "auto"
+    if method.cv is None and (candidate.watch is None or needs_scores):
         for train, held_out in rows.folds(FOLDS, None, candidate.seed):
             model = _fitted(candidate, rows, features, train, fitted)
             _hold_out(candidate, rows, features, model, held_out, shift)
