@@ -194,13 +194,13 @@ saved nothing on average, so the default there is the Bayes threshold ([figures]
 
 ## The paper, run again
 
-`python -m paper` ([results](paper/results.md), [discussion](paper/discussion.md)): on HAM10K, five splits, cross-fitted
-AdaCSL costs .288 / .433 / .496 (k = 1, 3, 5) where the paper has .329 / .480 / .673. One net with AdaCSL is cheaper than
-cross-entropy with the Bayes threshold (16 % dearer, 10 to 22) or a tuned one, and needs no choice of the epoch; among
-cross-fitted nets a tuned threshold does as well. Split by lesion, most of the lead of one net is lost (5 % over the
-Bayes threshold, 0 to 11) except in the last epoch, where plain cross-entropy is 55 % dearer (9 to 101). On PlantVillage,
-nearly separable, weighting gains nothing: five nets on enlarged pictures cost .004 / .008 / .009 with a cautious AdaCSL
-and .003 / .004 / .006 with cross-entropy. H200, 2026-11-15.
+`python -m paper` ([results](paper/results.md), [discussion](paper/discussion.md)): on HAM10K, five splits,
+cross-fitted AdaCSL costs .288 / .433 / .496 (k = 1, 3, 5) where the paper has .329 / .480 / .673. One net with AdaCSL
+is cheaper than cross-entropy with the Bayes threshold (16 % dearer, 10 to 22) or a tuned one, and needs no choice of
+the epoch; among cross-fitted nets a tuned threshold does as well. Split by lesion, most of the lead of one net is
+lost (5 % over the Bayes threshold, 0 to 11) except in the last epoch, where plain cross-entropy is 55 % dearer (9 to
+101). On PlantVillage, nearly separable, weighting gains nothing: five nets on enlarged pictures cost .004 / .008 /
+.009 with a cautious AdaCSL and .003 / .004 / .006 with cross-entropy. H200, 2026-11-15.
 
 ```{image} paper/results/table2-ham10k-modern.png
 :alt: Normalised cost of twenty methods on HAM10K with their intervals, for three cost ratios.

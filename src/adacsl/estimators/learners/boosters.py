@@ -119,6 +119,7 @@ def _boost(candidate: Candidate, rows: Rows, matrix: Matrix, encoder: ColumnEnco
         controller = make_controller(
             method.controller, candidate.class_costs, candidate.target, USUAL, still=not candidate.adapts
         )
+        trained = {"lambda": controller.lambda_, "weight": controller.weight}
         check_varies(matrix.x[train])
         held = candidate.hold_out(rows, held_out)
         shift = candidate.shift(rows.y)
@@ -128,7 +129,8 @@ def _boost(candidate: Candidate, rows: Rows, matrix: Matrix, encoder: ColumnEnco
         )  # fmt: skip
         for number, row in enumerate(boosted.history):
             held.look(boosted.margins[number] + shift)
-            about = {"round": row.round, "fold": fold, "lambda": row.lambda_, "weight": row.weight}
+            about = {"round": row.round, "fold": fold} | trained
+            trained = {"lambda": row.lambda_, "weight": row.weight}  # what the next round trains with
             candidate.history.append(about | {"threshold": row.threshold, "val_cost": held.latest[0]})
         candidate.held.append(held)
         kept.append(held.best + 1)
