@@ -213,7 +213,7 @@ def _gives_probabilities(self: AdaptiveCostClassifier) -> bool:
     return hasattr(self.model_.estimators[0] if fitted else self.estimator, "predict_proba")
 
 
-class AdaptiveCostClassifier(MetaEstimatorMixin, Method):  # type: ignore[misc]  # scikit-learn has no types
+class AdaptiveCostClassifier(MetaEstimatorMixin, Method):
     """Make any scikit-learn classifier minimise cost: its sample weights follow the validation cost (AdaCSL).
 
     Each round trains with the negatives weighted by the controller, measures held-out rows and corrects the weight;

@@ -57,11 +57,11 @@ def _fingerprint(data: Data, members: Sequence[Member], training: Any, others: l
         [k.held.decide, k.held.last, k.held.costs.to_dict(), k.shift, k.patience]
         for own in training.keepers.values() for k in own
     ]  # fmt: skip
-    own = [
+    own: list[list[Any]] = [
         [m.seed, m.weight, m.every, m.gamma, m.offset, m.smote, _describe(m.loss)]
         + [None if m.controller is None else m.controller.state_dict()] for m in members
     ]  # fmt: skip
-    costs = [None if m.costs is None else m.costs.to_dict() for m in members[:1]]
+    costs: list[Any] = [None if m.costs is None else m.costs.to_dict() for m in members[:1]]
     whole = [plain, _describe(settings["optimizer"]), costs, own, keepers, others]
     digest.update(json.dumps(whole, sort_keys=True, default=repr).encode())
     return digest.hexdigest()

@@ -25,7 +25,7 @@ ENGINES = ("xgboost", "lightgbm", "catboost")
 USUAL = {"update": "exponential", "damping": 1.0}
 
 
-class Booster(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class Booster(BaseEstimator):
     """Settings of a booster.
 
     Parameters

@@ -24,7 +24,7 @@ FIELDS = ("value", "feature_idx", "num_threshold", "missing_go_to_left", "left",
           "bitset_idx")  # fmt: skip
 
 
-class HistogramBoosting(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class HistogramBoosting(ClassifierMixin, BaseEstimator):
     """Histogram boosting of raw tables: categories and gaps go to the trees as they are.
 
     Parameters

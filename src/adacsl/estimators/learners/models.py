@@ -37,7 +37,7 @@ LOGIT_LIMITS = (1e-15, 1.0 - 1e-15)
 USUAL = {"update": "odds", "damping": 0.5}
 
 
-class Model(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class Model(BaseEstimator):
     """A scikit-learn classifier, and how it is trained.
 
     Parameters
@@ -170,7 +170,8 @@ def _fitted(
     candidate: Candidate, rows: Rows, features: TableEncoder | None, train: NDArray[Any], known: dict[Any, Any]
 ) -> Any:
     settings, weight = candidate.method.learner_, rows.weights(train)
-    model, options = settings.fresh(candidate.seed), {}
+    model = settings.fresh(candidate.seed)
+    options: dict[str, Any] = {}
     weighted = candidate.method.loss == "weighted"
     weighted = weighted and not math.isclose(candidate.target, candidate.class_costs.threshold)
     if "costs" in inspect.signature(model.fit).parameters:
