@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from adacsl import CostMatrix, Method
-from adacsl.estimators.learners.nets import Net
+from adacsl.estimators.learners.net import Net
 
 SCRIPT = Path(__file__).parent / "scripts" / "fit_slowly.py"
 

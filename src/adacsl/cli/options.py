@@ -118,7 +118,7 @@ def split_words(words: Iterable[str] | None) -> list[str]:
 
 
 def net_settings(epochs: int | None, weights: Path | None, *, rotate: bool = False) -> dict[str, Any]:
-    """Return what was said about nets, by the names that :class:`~adacsl.estimators.learners.nets.Net` gives it."""
+    """Return what was said about nets, by the names that :class:`~adacsl.estimators.learners.net.Net` gives it."""
     said: dict[str, Any] = {} if epochs is None else {"epochs": epochs}
     if weights is not None:
         said["weights"] = str(weights)

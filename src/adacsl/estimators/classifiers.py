@@ -31,7 +31,7 @@ class AdaCSLClassifier(Method):
     costs : CostMatrix, optional
         What the errors cost. Default: the inverse class frequencies (``CostMatrix.balanced(y)``).
     net : dict or Net, optional
-        Settings of the nets, see :class:`~adacsl.estimators.learners.nets.Net`:
+        Settings of the nets, see :class:`~adacsl.estimators.learners.net.Net`:
         ``{"epochs": 30, "lr": 1e-3, "module": ..., "weights": ..., "views": 4}``. A search says ``net__lr``.
     controller : "auto", None, dict or AdaptiveWeight
         How lambda is steered: "auto" is the paper's update at full speed for images, and the exact odds update with
@@ -93,7 +93,7 @@ class AdaCSLClassifier(Method):
         self.verbose = verbose
 
     def _make_learner(self) -> Any:
-        from adacsl.estimators.learners.nets import Net  # noqa: PLC0415  torch
+        from adacsl.estimators.learners.net import Net  # noqa: PLC0415  torch
 
         return make_learner(Net, self.net, "net")
 

@@ -16,8 +16,8 @@ from adacsl.estimators.decision import Decision
 from adacsl.estimators.learners.boosters import BoosterModel
 from adacsl.estimators.learners.constant import ConstantModel
 from adacsl.estimators.learners.models import EstimatorModel
+from adacsl.estimators.learners.net import Net
 from adacsl.estimators.learners.netmodel import NetModel
-from adacsl.estimators.learners.nets import Net
 from adacsl.estimators.method import Method
 from adacsl.training.running import choose_device
 

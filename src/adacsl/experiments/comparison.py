@@ -120,7 +120,7 @@ class Comparison:
         return self.method(name).set_params(random_state=random_state).fit(X, y, **given)
 
     def _nets(self, settings: Mapping[str, Any]) -> Any:
-        from adacsl.estimators.learners.nets import Net  # noqa: PLC0415  torch
+        from adacsl.estimators.learners.net import Net  # noqa: PLC0415  torch
 
         given = self.net if self.net is not None else settings
         return Net(**given)

@@ -106,7 +106,7 @@ def _classifier(task: Task, name: str | None, cv: int | None, net: dict[str, Any
 
 
 def _fit(classifier: Method, task: Task, net: dict[str, Any], screen: Screen) -> None:
-    from adacsl.estimators.learners.nets import Net  # noqa: PLC0415  torch
+    from adacsl.estimators.learners.net import Net  # noqa: PLC0415  torch
     from adacsl.estimators.methods import needs_net  # noqa: PLC0415
 
     labels = np.asarray(plain_labels(task.classes))[task.y]
