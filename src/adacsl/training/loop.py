@@ -8,8 +8,8 @@ are its own, and no number of it is computed in an order that depends on who sta
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +24,7 @@ from adacsl.training.keepers import Keeper
 from adacsl.training.losses import member_losses
 from adacsl.training.members import Data, Member, Settings, mix
 from adacsl.training.optimizers import clip_each_member, make_optimizer, make_schedule
-from adacsl.training.recording import can_record
+from adacsl.training.recording import can_record, uncached_autocast
 from adacsl.training.steering import step_controller
 
 with requires("train"):
@@ -146,7 +146,7 @@ class MemberTraining(pl.LightningModule):
         """Take one optimiser step per batch of the block."""
         optimizer, schedule = self.optimizers(), self.lr_schedulers()
         noise = self.net.draw_noise(self._noise, len(block), len(block[0])) if isinstance(self.net, TableNet) else None
-        with _uncached_autocast(), nullcontext() if self._recorded is None else self._recorded.stream():
+        with uncached_autocast(), nullcontext() if self._recorded is None else self._recorded.stream():
             for number, batch in enumerate(block):
                 self._adapt_between_batches()
                 if noise is not None:
@@ -396,14 +396,3 @@ def _trained_with(member: Member) -> dict[str, float]:
     if member.controller is None:
         return {"weight": member.weight}
     return {"weight": member.negative_weight, "lambda": member.controller.lambda_}
-
-
-@contextmanager
-def _uncached_autocast() -> Iterator[None]:
-    """Cast weights anew in each step: autocast would keep its copies of them over all steps of a training step."""
-    before = torch.is_autocast_cache_enabled()
-    torch.set_autocast_cache_enabled(False)
-    try:
-        yield
-    finally:
-        torch.set_autocast_cache_enabled(before)

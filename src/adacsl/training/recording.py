@@ -1,8 +1,9 @@
-"""Which passes may be recorded as CUDA graphs."""
+"""Passes through a net: which may be recorded as CUDA graphs, and with casts that are never older than the weights."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -38,3 +39,14 @@ def _looks_at_gradients(callback: pl.Callback) -> bool:
     """Tell whether a callback has hooks in the middle of a pass, which a replay would leave out."""
     hooks = ("on_before_backward", "on_after_backward")
     return any(getattr(type(callback), hook) is not getattr(pl.Callback, hook) for hook in hooks)
+
+
+@contextmanager
+def uncached_autocast() -> Iterator[None]:
+    """Cast weights anew in each step: autocast would keep its copies of them over all steps of a training step."""
+    before = torch.is_autocast_cache_enabled()
+    torch.set_autocast_cache_enabled(False)
+    try:
+        yield
+    finally:
+        torch.set_autocast_cache_enabled(before)
