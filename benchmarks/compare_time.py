@@ -53,7 +53,7 @@ def main() -> int:
 def run(source: Path, rows: int) -> None:
     """Compare in a fresh process that imports adacsl from there."""
     path = os.pathsep.join([str(source), os.environ.get("PYTHONPATH", "")])
-    subprocess.run(
+    subprocess.run(  # noqa: S603
         [sys.executable, "-W", "ignore", "-c", WORK, str(rows)], check=True, stdout=subprocess.DEVNULL,
         env=os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
