@@ -46,7 +46,7 @@ def sigmoid(logits: NDArray[Any]) -> NDArray[np.float64]:
     """Return probabilities from log-odds, in float64 and without overflow."""
     logits = np.asarray(logits, dtype=np.float64)
     small = np.exp(-np.abs(logits))
-    return np.where(logits >= 0, 1.0, small) / (1.0 + small)
+    return np.asarray(np.where(logits >= 0, 1.0, small) / (1.0 + small))
 
 
 def log_odds(probabilities: NDArray[Any] | float) -> NDArray[np.float64]:
@@ -67,7 +67,8 @@ def bayes_log_odds(costs: CostMatrix) -> NDArray[np.float64]:
     reduced = costs.reduced()
     with np.errstate(divide="ignore", invalid="ignore"):
         odds = np.log(np.asarray(reduced.fp, np.float64)) - np.log(np.asarray(reduced.fn, np.float64))
-    return np.nan_to_num(odds, nan=0.0, posinf=np.inf, neginf=-np.inf)  # a row without costs decides nothing
+    # a row without costs decides nothing
+    return np.asarray(np.nan_to_num(odds, nan=0.0, posinf=np.inf, neginf=-np.inf))
 
 
 class HeldOut:
