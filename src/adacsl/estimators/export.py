@@ -53,7 +53,7 @@ def graph_inputs(clf: CostClassifier, X: Any) -> np.ndarray[Any, Any]:  # noqa: 
     rows, encoder = read_features(clf, X, reset=False), clf.model_.encoder
     if encoder is None:
         return np.ascontiguousarray(clf.model_.inputs(rows).numpy())
-    return encoder.raw_numbers(rows) if encoder.only_numbers else encoder.transform(rows)
+    return np.asarray(encoder.raw_numbers(rows) if encoder.only_numbers else encoder.transform(rows))
 
 
 class DecisionGraph(nn.Module):
@@ -91,7 +91,8 @@ class DecisionGraph(nn.Module):
         if self.calibration is None:
             return probability
         if self.steps is not None:
-            return self.steps(probability[:, None])[:, 0]
+            stepped: Tensor = self.steps(probability[:, None])[:, 0]
+            return stepped
         inside = probability.clamp(1e-12, 1.0 - 1e-12)
         return torch.sigmoid(
             self.calibration["slope"] * torch.log(inside / (1.0 - inside)) + self.calibration["intercept"]

@@ -118,7 +118,8 @@ def _unfitted(document: dict[str, Any], costs: CostMatrix, device: str) -> Metho
     kind = KINDS[document["kind"]]
     given = document["params"] | ({"estimator": None} if kind is AdaptiveCostClassifier else {})
     here = {"device": device} if kind in (Method, AdaCSLClassifier) else {}
-    return kind(costs=costs, **(given | here))
+    unfitted: Method = kind(costs=costs, **(given | here))
+    return unfitted
 
 
 def _model(method: Method, tensors: dict[str, Any], document: dict[str, Any], module: Any, device: str) -> Any:

@@ -86,9 +86,11 @@ class MemberTraining(pl.LightningModule):
 
     def _rows_of(self, column: int) -> np.ndarray[Any, Any]:
         """Return all rows of a member that somebody wants to see after each epoch."""
-        parts = [self._members[column].validation]
+        parts: list[Any] = [self._members[column].validation]
         for keeper in (k for k, c in zip(self.keepers, self._columns, strict=True) if c == column):
-            parts += [keeper.rows, keeper.watch if keeper.watch is not None and not self._scores_later else []]
+            parts.append(keeper.rows)
+            if keeper.watch is not None and not self._scores_later:
+                parts.append(keeper.watch)
         return np.unique(np.concatenate(parts).astype(np.int64))
 
     @property

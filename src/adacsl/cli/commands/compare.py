@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from adacsl.cli.options import ANY, FREE, Prices, Source, Words, interval_text, split_words
+from adacsl.cli.options import ANY, FREE, Prices, Source, Words, interval_text, net_settings, split_words
 from adacsl.cli.screen import PLAIN, Answer, Screen, one_line, stoppable
 from adacsl.durable import check_folder
 from adacsl.extras import requires
@@ -87,18 +87,13 @@ def compare(
     tasks = [source.load(name, prices) for name in data or (DEFAULT_DATA,)]
     folder = _default_folder(tasks) if out is None else out
     check_folder(folder, "give a folder for the results, --out runs/NAME")
-    protocol: dict[str, Any] = {"device": device, "weights": None if weights is None else str(weights)}
-    if epochs is not None:
-        protocol["epochs"] = epochs
-    if rotate:
-        protocol["rotate"] = True
     with requires("compare"):
-        from adacsl.experiments.comparison import compare_tasks  # noqa: PLC0415  torch
+        from adacsl.experiments.comparing import compare_tasks  # noqa: PLC0415  torch
     with stoppable(f"what is finished is kept in {folder}; the same command goes on from there"):
         found = compare_tasks(
             tasks, methods=split_words(methods) or None, ratios=split_words(ratios) or None, seeds=seeds,
             folder=folder, engine=engine, workers=workers, address=address, gpus=gpus, progress=not screen.quiet,
-            **protocol,
+            device=device, net=net_settings(epochs, weights, rotate=rotate),
         )  # fmt: skip
         page = found.report(folder / "report.html", command=shlex.join(["adacsl", *sys.argv[1:]]))
     return _answer(found, folder, page)
@@ -111,7 +106,7 @@ def _check_training(engine: str, device: str, epochs: int | None, weights: Path 
     if weights is not None and not weights.is_file():
         raise FileNotFoundError(f"there is no file {weights} of weights")
     if engine == "joblib":
-        from adacsl.estimators.training import choose_device  # noqa: PLC0415  torch
+        from adacsl.training.running import choose_device  # noqa: PLC0415  torch
 
         choose_device(device)
 
@@ -119,7 +114,7 @@ def _check_training(engine: str, device: str, epochs: int | None, weights: Path 
 def read_run(folder: Path) -> Comparison:
     """Read a comparison from its folder."""
     with requires("compare"):
-        from adacsl.experiments.comparison import load_comparison  # noqa: PLC0415  torch
+        from adacsl.experiments.comparing import load_comparison  # noqa: PLC0415  torch
     return load_comparison(folder)
 
 

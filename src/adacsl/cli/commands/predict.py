@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from adacsl.cli.models import costs_of_rows, labels_of, load_model, positive_probability
+from adacsl.cli.models import costs_of_rows, decide, labels_of, load_model, positive_probability
 from adacsl.cli.options import FREE, Prices, Words, split_words
 from adacsl.cli.rows import Rows, open_rows
 from adacsl.cli.screen import PLAIN, Answer, Screen, stoppable
 from adacsl.cli.writing import check_table_file, label_type, writing_table
 
 if TYPE_CHECKING:
-    from adacsl.estimators.binary import CostClassifier
+    from adacsl.estimators.predicting import CostClassifier
 
 RESULTS = ("probability", "decision", "expected_cost")
 
@@ -100,7 +100,7 @@ def _predicted(
         probability = positive_probability(classifier, inputs)
         said = _row_prices(prices, others, data if done == 0 else f"{data}, from row {done + 1} on,")
         costs = costs_of_rows(classifier.costs_, said, len(probability))
-        positive = costs.decide(probability) == 1
+        positive = decide(classifier, probability, costs) == 1
         expected = costs.expected(probability, positive.astype(np.int64))
         values = (probability, labels_of(classifier, positive), expected)
         write(others | dict(zip(RESULTS, values, strict=True)))

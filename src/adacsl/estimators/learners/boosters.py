@@ -25,7 +25,7 @@ ENGINES = ("xgboost", "lightgbm", "catboost")
 USUAL = {"update": "exponential", "damping": 1.0}
 
 
-class Booster(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class Booster(BaseEstimator):
     """Settings of a booster.
 
     Parameters
@@ -119,7 +119,7 @@ def _boost(candidate: Candidate, rows: Rows, matrix: Matrix, encoder: ColumnEnco
             method.controller, candidate.class_costs, candidate.target, USUAL, still=not candidate.adapts
         )
         check_varies(matrix.x[train])
-        held = candidate.hold_out(rows, held_out)
+        held, trained = candidate.hold_out(rows, held_out), (controller.lambda_, controller.weight)
         shift = candidate.shift(rows.y)
         model, seen = engine.boost(
             _part(matrix, train), _part(matrix, held_out), controller, rounds=settings.rounds, lr=settings.lr,
@@ -129,8 +129,9 @@ def _boost(candidate: Candidate, rows: Rows, matrix: Matrix, encoder: ColumnEnco
         )  # fmt: skip
         for number, (step, margins) in enumerate(zip(seen.history, seen.margins, strict=True)):
             held.look(np.asarray(margins, dtype=np.float32) + shift)
-            about = {"round": number, "fold": fold, "lambda": step.lambda_, "weight": step.weight}
+            about = {"round": number, "fold": fold, "lambda": trained[0], "weight": trained[1]}
             candidate.history.append(about | {"threshold": step.threshold, "val_cost": held.latest[0]})
+            trained = (step.lambda_, step.weight)  # what the next round trains with
         candidate.held.append(held)
         kept.append(held.best + 1)
         # through bytes and back: what predicts is what would be saved, without callbacks and training data

@@ -47,7 +47,7 @@ RESIZED: WeakKeyDictionary[Any, dict[int, Tensor]] = WeakKeyDictionary()
 USUAL = {"epochs", "batch_size", "lr", "weight_decay", "patience", "optimizer"}
 
 
-class Net(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class Net(BaseEstimator):
     """Settings of nets; a method takes them as ``net={"epochs": 30}`` or ``learner=Net(epochs=30)``.
 
     Parameters
