@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,7 +23,7 @@ from adacsl.core.arrays import (
 )
 from adacsl.core.costs import CostMatrix, as_host
 from adacsl.core.partitions import EqualWidth, Partition, Whole
-from adacsl.core.steps import Adjustment, Update, check_state, read_history, step_factor
+from adacsl.core.steps import Adjustment, check_state, read_history, step_factor
 from adacsl.core.thresholds import (
     Threshold,
     check_caution,
@@ -100,8 +99,8 @@ class AdaptiveWeight:
         costs: CostMatrix,
         *,
         target: float = 0.5,
-        partition: Partition | Callable[[Array], Array] | None = None,
-        update: Update = "exponential",
+        partition: Partition | None = None,
+        update: Literal["exponential", "odds"] = "exponential",
         damping: float = 1.0,
         bounds: tuple[float, float] | None = None,
         caution: float = 0.0,
@@ -357,4 +356,4 @@ def _check_bounds(bounds: tuple[float, float] | None) -> tuple[float, float]:
     return low, high
 
 
-__all__ = ["AdaptiveWeight", "Adjustment", "Update", "paper_grid", "step_factor"]
+__all__ = ["AdaptiveWeight", "Adjustment", "paper_grid", "step_factor"]

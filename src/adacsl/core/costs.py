@@ -25,7 +25,6 @@ from adacsl.core.arrays import (
     move,
 )
 from adacsl.core.prices import (
-    Cost,
     as_price,
     check_lengths,
     check_many_classes,
@@ -68,16 +67,18 @@ class CostMatrix:
     """
 
     __slots__ = ("_cells",)
-    _cells: tuple[tuple[Cost, ...], ...]
+    _cells: tuple[tuple[Any, ...], ...]
 
-    def __init__(self, *, fp: Cost, fn: Cost, tp: Cost = 0.0, tn: Cost = 0.0) -> None:
+    def __init__(
+        self, *, fp: float | Array, fn: float | Array, tp: float | Array = 0.0, tn: float | Array = 0.0
+    ) -> None:
         cells = ((as_price(tn, "tn"), as_price(fn, "fn")), (as_price(fp, "fp"), as_price(tp, "tp")))
         check_lengths(cells)
         check_two_classes(cells)
         object.__setattr__(self, "_cells", cells)
 
     @classmethod
-    def _from_cells(cls, cells: tuple[tuple[Cost, ...], ...]) -> CostMatrix:
+    def _from_cells(cls, cells: tuple[tuple[Any, ...], ...]) -> CostMatrix:
         if len(cells) == 2:
             (tn, fn), (fp, tp) = cells
             return cls(fp=fp, fn=fn, tp=tp, tn=tn)
@@ -107,7 +108,7 @@ class CostMatrix:
             )
         k = array.shape[-1]
 
-        def entry(predicted: int, actual: int) -> Cost:
+        def entry(predicted: int, actual: int) -> Any:
             row, column = (predicted, actual) if rows == "predicted" else (actual, predicted)
             return as_price(array[..., row, column], f"the cost of predicting {predicted} when {actual} is true")
 
@@ -139,27 +140,27 @@ class CostMatrix:
         return lengths[0] if lengths else None
 
     @property
-    def fp(self) -> Cost:
+    def fp(self) -> Any:
         """Price of a false positive, C(1, 0)."""
         return self._binary("fp")[1][0]
 
     @property
-    def fn(self) -> Cost:
+    def fn(self) -> Any:
         """Price of a false negative, C(0, 1)."""
         return self._binary("fn")[0][1]
 
     @property
-    def tp(self) -> Cost:
+    def tp(self) -> Any:
         """Price of a true positive, C(1, 1)."""
         return self._binary("tp")[1][1]
 
     @property
-    def tn(self) -> Cost:
+    def tn(self) -> Any:
         """Price of a true negative, C(0, 0)."""
         return self._binary("tn")[0][0]
 
     @property
-    def threshold(self) -> Cost:
+    def threshold(self) -> Any:
         """The Bayes threshold T: positive is the cheaper decision where the probability is above it (eq. 1)."""
         fp, fn = self.fp - self.tn, self.fn - self.tp
         if isinstance(fp + fn, float):
@@ -169,7 +170,7 @@ class CostMatrix:
         return xp.where(indifferent, 1.0, fp / xp.where(indifferent, 1.0, fp + fn))
 
     @property
-    def ratio(self) -> Cost:
+    def ratio(self) -> Any:
         """How many false positives one false negative is worth: rho = C(0, 1) / C(1, 0), reduced."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return (self.fn - self.tp) / (self.fp - self.tn)
@@ -186,7 +187,7 @@ class CostMatrix:
         if self.n_instances is None:
             return self
 
-        def pick(cell: Cost) -> Cost:
+        def pick(cell: Any) -> Any:
             if isinstance(cell, float):
                 return cell
             return cell[move(index, cell) if is_array_api_obj(index) else index]
@@ -345,10 +346,10 @@ class CostMatrix:
 
     # the parts everything above is made of
 
-    def _flat(self) -> Iterator[Cost]:
+    def _flat(self) -> Iterator[Any]:
         return (cell for row in self._cells for cell in row)
 
-    def _binary(self, name: str) -> tuple[tuple[Cost, ...], ...]:
+    def _binary(self, name: str) -> tuple[tuple[Any, ...], ...]:
         if self.n_classes != 2:
             raise ValueError(f"{name} speaks of two classes, but this matrix has {self.n_classes}; use decide()")
         return self._cells
@@ -384,11 +385,11 @@ class CostMatrix:
         ]
 
 
-def unchecked_costs(cells: tuple[tuple[Cost, ...], ...]) -> CostMatrix:
+def unchecked_costs(cells: tuple[tuple[Any, ...], ...]) -> CostMatrix:
     """Return a matrix of cells[predicted][actual] past all checks: of some samples alone, all errors may be free."""
     matrix = CostMatrix.__new__(CostMatrix)
     object.__setattr__(matrix, "_cells", cells)
     return matrix
 
 
-__all__ = ["Cost", "CostMatrix", "as_host", "unchecked_costs"]
+__all__ = ["CostMatrix", "as_host", "unchecked_costs"]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from adacsl.core.control import AdaptiveWeight, Adjustment
 from adacsl.core.costs import CostMatrix
+from adacsl.core.heldout import sigmoid
 from adacsl.integrations.settings import check_whole
 
 
@@ -123,13 +124,6 @@ class Matrix(NamedTuple):
     y: Any  # labels; None where there is nothing to learn
     weight: NDArray[Any] | None = None
     categories: tuple[int, ...] = ()
-
-
-def sigmoid(margins: NDArray[Any]) -> NDArray[np.float64]:
-    """Return scores from margins, in float64 and without overflow."""
-    margins = np.asarray(margins, dtype=np.float64)
-    small = np.exp(-np.abs(margins))
-    return np.asarray(np.where(margins >= 0, 1.0, small) / (1.0 + small))
 
 
 __all__ = ["Feedback", "Matrix", "sigmoid"]
