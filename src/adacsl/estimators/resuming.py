@@ -58,8 +58,8 @@ def _fingerprint(data: Data, members: Sequence[Member], training: Any, others: l
         for own in training.keepers.values() for k in own
     ]  # fmt: skip
     own = [
-        [m.seed, m.weight, m.every, m.gamma, m.offset, m.smote, _describe(m.loss)]
-        + [None if m.controller is None else m.controller.state_dict()] for m in members
+        [m.seed, m.weight, m.every, m.gamma, m.offset, m.smote, _describe(m.loss),
+         None if m.controller is None else m.controller.state_dict()] for m in members
     ]  # fmt: skip
     costs = [None if m.costs is None else m.costs.to_dict() for m in members[:1]]
     whole = [plain, _describe(settings["optimizer"]), costs, own, keepers, others]
