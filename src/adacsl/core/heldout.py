@@ -22,6 +22,9 @@ FARTHEST_CUT = 50.0
 """Log-odds beyond which a threshold says the same about every row."""
 
 
+NOTHING = 1e-300
+"""The weight of no rows at all: a half may be empty."""
+
 EDGE = 1e-6
 """How far (in log-odds) a tuned threshold keeps from the scores beside it: rounding must not carry one across."""
 
@@ -125,7 +128,7 @@ class HeldOut:
         self._parts = np.stack([np.ones(n, dtype=bool), ~second, second])
         counted = self._parts * (1.0 if weight is None else np.asarray(weight, dtype=np.float64))
         yes, no = (np.asarray(costs.incurred(self.labels, np.full(n, c)), np.float64) for c in (1, 0))
-        self._mass = np.maximum(counted.sum(1), 1e-300)
+        self._mass = np.maximum(counted.sum(1), NOTHING)
         self._stakes, self._base = counted * (yes - no), counted @ no
         self._cuts = np.zeros(n) if decide in BLIND else np.broadcast_to(bayes_log_odds(costs), n)
         self.seen, self.best, self.cost, self._cut = 0, -1, np.inf, 0.0
@@ -161,7 +164,8 @@ class HeldOut:
         """Return mean cost and tuned cut (0 where nothing is tuned) on all rows, and on each half."""
         if self.decide != "tuned":
             return (self._base + self._stakes @ (logits > self._cuts)) / self._mass, np.zeros(3)
-        found = [self._tune(logits, part) if part.any() else (0.0, 0.0) for part in self._parts]
+        counts = self._mass > NOTHING
+        found = [self._tune(logits, part) if any_ else (0.0, 0.0) for part, any_ in zip(self._parts, counts, strict=True)]
         return np.asarray([cost for cost, _ in found]) / self._mass, np.asarray([cut for _, cut in found])
 
     def _tune(self, logits: NDArray[np.float64], part: NDArray[np.bool_]) -> tuple[float, float]:
