@@ -256,8 +256,8 @@ def _task(
         pixels = as_images(files, image_size=image_size, progress=progress).pixels
     except (ValueError, OSError) as error:
         raise DataError(" ".join(str(error).split())) from error
-    name = known.name.lower()
-    return Task(name, pixels.transpose(0, 2, 3, 1), y.astype(np.int64), CostMatrix.balanced(y), groups, known.classes, known.source)
+    name, pixels = known.name.lower(), pixels.transpose(0, 2, 3, 1)
+    return Task(name, pixels, y.astype(np.int64), CostMatrix.balanced(y), groups, known.classes, known.source)
 
 
 def _both(counts: tuple[int, int], known: Published) -> str:

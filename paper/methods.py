@@ -185,8 +185,8 @@ _MODERN = Profile(
 _FOUR_VIEWS = replace(_MODERN, name="four-views", net={**_MODERN.net, "views": 4}, feature_methods={})
 _ENLARGED = replace(_FOUR_VIEWS, name="enlarged", net={**_FOUR_VIEWS.net, "image_size": 128})
 PROFILES = {profile.name: profile for profile in (_PAPER, _MODERN, _FOUR_VIEWS, _ENLARGED)}
-"""As published: plain SGD. As one would today: augmentation, AdamW, warm-up and cosine. As modern, and every score is
-the mean over the picture's four flips. As four-views, with pictures nearer to the size that the backbone was made for."""
+"""As published; as one would today; as modern, and every score is the mean over the picture's four flips; as
+four-views, with pictures enlarged, nearer to the size that the backbone was made for."""
 DEFAULT_PROFILES = ("paper", "modern")
 
 

@@ -39,7 +39,7 @@ def row_of(result: CellResult, setting: Setting, k: int) -> Row:
         "cost": round(metrics["total_cost"], 3),
         "normalized_cost": round(metrics["cost"], 5),
         "accuracy": round(metrics["accuracy"], 5),
-        "epoch": round(metrics["epoch"], 2) if "epoch" in metrics else "",
+        "epoch": "" if setting.tag == FEATURES else round(metrics["epoch"], 2),
         "seconds": round(result.seconds, 2),
     }
     return dict(zip(KEY, key_of(setting, k, result.cell), strict=True)) | numbers

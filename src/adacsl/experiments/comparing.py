@@ -149,9 +149,7 @@ def compare_tasks(
                     store.write_split(task.name, seed, tested, task.y[tested], task.costs.rows(tested))
             shared = {task.name: task for task in tasks}
             with Progress(sum(len(job.cells) for job in jobs), quiet=not progress) as bar:
-                run_jobs(
-                    jobs, store, shared, engine=engine, workers=workers, address=address, gpus=gpus, on_event=bar
-                )
+                run_jobs(jobs, store, shared, engine=engine, workers=workers, address=address, gpus=gpus, on_event=bar)
         wanted = {cell for job in jobs for cell in job.cells}
         found = _read(place, kept=folder is not None, only=wanted)
         return replace(found, methods=every, net=conditions.net)
