@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from adacsl import CostMatrix, EqualWidth, Method, Quantile, method
-from adacsl.estimators.learners.nets import Net
+from adacsl.estimators.learners.net import Net
 from adacsl.experiments.protocol import Protocol
 from adacsl.torch.augment import Augment
 

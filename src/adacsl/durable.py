@@ -159,16 +159,3 @@ def check_folder(folder: Path, advice: str) -> None:
 def _check_writable(folder: Path) -> None:
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PermissionError(f"no permission to write to {folder}: choose another place")
-
-
-__all__ = [
-    "check_file",
-    "check_folder",
-    "decode",
-    "draft_of",
-    "encode",
-    "place_file",
-    "replace_file",
-    "sync_folder",
-    "write_file",
-]

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from adacsl.experiments import comparison
-from adacsl.experiments.comparison import Comparison
+from adacsl.experiments import comparing
+from adacsl.experiments.comparison import Comparison, NoResultError
 
 QUICK = ("--methods", "always-negative,always-positive", "--workers", 1)
 
@@ -20,7 +20,7 @@ def spied(monkeypatch):
         asked.update(options, tasks=tasks)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(comparison, "compare_tasks", compare_tasks)
+    monkeypatch.setattr(comparing, "compare_tasks", compare_tasks)
     return asked
 
 
@@ -77,9 +77,12 @@ def test_options_reach_the_library(adacsl, spied, tmp_path, monkeypatch):
     task = spied.pop("tasks")[0]
     assert task.name == "breast-cancer"
     assert str(spied.pop("folder")) == "runs/x"
+    net = spied.pop("net")
+    assert net.pop("augment").rotate
+    assert net == {"epochs": 7, "weights": "w.pth"}
     assert spied == {
         "methods": ["ce", "wce", "focal"], "ratios": ["4", "2x"], "seeds": 3, "engine": "ray", "address": "auto",
-        "gpus": 0.25, "workers": 4, "device": "cpu", "epochs": 7, "weights": "w.pth", "rotate": True, "progress": False,
+        "gpus": 0.25, "workers": 4, "device": "cpu", "progress": False,
     }  # fmt: skip
 
 
@@ -98,7 +101,7 @@ def test_each_data_and_costs_have_a_folder_of_their_own(adacsl, spied, tmp_path,
 def test_failed_cells_are_named_and_exit_with_1(adacsl, monkeypatch, tmp_path):
     failures = [("d", 8.0, "smote", seed, "ValueError", "too few\nneighbours") for seed in range(7)]
     found = make_comparison(failures)
-    monkeypatch.setattr(comparison, "compare_tasks", lambda tasks, **options: found)
+    monkeypatch.setattr(comparing, "compare_tasks", lambda tasks, **options: found)
     monkeypatch.setattr(Comparison, "report", lambda self, path, command: path)
     said = adacsl("compare", "--out", tmp_path / "run")
     assert said.code == 1
@@ -112,9 +115,9 @@ def test_failed_cells_are_named_and_exit_with_1(adacsl, monkeypatch, tmp_path):
 
 def test_no_result_at_all_is_one_line(refused, monkeypatch, tmp_path):
     def compare_tasks(tasks, **options):
-        raise comparison.NoResultError("no method came to an end: 3 classes")
+        raise NoResultError("no method came to an end: 3 classes")
 
-    monkeypatch.setattr(comparison, "compare_tasks", compare_tasks)
+    monkeypatch.setattr(comparing, "compare_tasks", compare_tasks)
     assert refused("compare", "--out", tmp_path / "run", code=1) == "error: no method came to an end: 3 classes"
 
 
@@ -163,5 +166,5 @@ def test_a_report_of_a_run_with_failures_exits_with_1(adacsl, monkeypatch, tmp_p
         failures=pd.DataFrame([("d", 8.0, "smote", 0, "ValueError", "x")],
                               columns=["data", "ratio", "method", "seed", "type", "message"]),
     )  # fmt: skip
-    monkeypatch.setattr(comparison, "load_comparison", lambda folder: found)
+    monkeypatch.setattr(comparing, "load_comparison", lambda folder: found)
     assert adacsl("report", tmp_path).code == 1

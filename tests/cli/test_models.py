@@ -75,6 +75,22 @@ def test_tables_are_cross_fitted_by_default(adacsl, place, tmp_path):
     assert library.load(tmp_path / "m").cv == 5
 
 
+@pytest.mark.parametrize("name", ["always-negative", "ce", "gbm-tuned", "wce-tuned"])
+def test_any_method_is_trained_and_decides_as_in_python(adacsl, place, rows, tmp_path, name):
+    words = ("--target", "churn", "--positive", "yes", "--fn", 8, "--fp", 1, "--drop", "id", "--method", name)
+    net = ("--epochs", 2) if name in ("ce", "wce-tuned") else ()
+    said = adacsl("train", place / "rows.csv", *words, *net, "--out", tmp_path / "m", "--json")
+    assert said.code == 0, said.err
+    model = library.load(tmp_path / "m")
+    assert (said.json["epochs"] == 2) == bool(net)
+    assert adacsl("predict", tmp_path / "m", place / "rows.csv", "--out", tmp_path / "p.csv").code == 0
+    decided = model.predict(rows[model.feature_names_in_])
+    assert pd.read_csv(tmp_path / "p.csv")["decision"].tolist() == decided.tolist()
+    found = adacsl("evaluate", tmp_path / "m", place / "rows.csv", "--json").json
+    assert found["cost"]["mean"] == pytest.approx(CostMatrix(fp=1, fn=8).mean(rows["churn"] == "yes", decided == "yes"))
+    assert found["threshold"] == model.decision_.probability_threshold
+
+
 def test_costs_of_rows_reach_training_and_are_remembered(adacsl, place, rows, tmp_path):
     words = ("--target", "churn", "--positive", "yes", "--drop", "id", "--epochs", "2", "--cv", "0")
     prices = ("--fn-column", "amount", "--fp", "2")
@@ -153,6 +169,8 @@ def test_ctrl_c_while_training_says_how_to_go_on(place, rows, tmp_path):
     [
         (("--cv", "1"), "--cv must be 0 or at least 2 folds, got 1"),
         (("--weights", "x.pth"), "--weights are for the net of pictures"),
+        (("--method", "boost"), "there is no method 'boost'; known: "),
+        (("--method", "gbm-bayes"), "--epochs and --weights are for nets, and gbm-bayes has none"),
         (("--epochs", "0"), "epochs must be 'auto' or a whole number of at least 1, got 0"),
         (("--device", "tpu"), "device must be"),
         (("--fn", "0"), "fn must cost more than tp"),
@@ -305,7 +323,7 @@ def test_built_in_names_are_data_too(adacsl, tmp_path):
 
 def test_models_of_arrays_take_columns_by_position(adacsl, refused, rows, tmp_path):
     X, y = rows[["age", "amount"]].to_numpy(), (rows["churn"] == "yes").astype(int)
-    model = library.AdaCSLClassifier(CostMatrix(fp=1, fn=8), epochs=1, random_state=0).fit(X, y)
+    model = library.AdaCSLClassifier(CostMatrix(fp=1, fn=8), net={"epochs": 1}, random_state=0).fit(X, y)
     model.save(tmp_path / "m")
     rows[["id", "age", "amount"]].to_csv(tmp_path / "rows.csv", index=False)
     words = (tmp_path / "m", tmp_path / "rows.csv", "--out", tmp_path / "p.csv")
@@ -423,7 +441,7 @@ def test_devices_are_no_files(refused, place):
 
 
 def test_ctrl_c_removes_the_draft(adacsl, place, tmp_path, monkeypatch):
-    from adacsl.estimators.classifier import AdaCSLClassifier
+    from adacsl.estimators.classifiers import AdaCSLClassifier
 
     real, calls = AdaCSLClassifier.decision_scores, []
 

@@ -18,8 +18,7 @@ from adacsl.durable import check_folder, replace_file
 
 if TYPE_CHECKING:
     from adacsl.datasets.task import Task
-    from adacsl.estimators.binary import CostClassifier
-    from adacsl.estimators.classifier import AdaCSLClassifier
+    from adacsl.estimators.predicting import CostClassifier
 
 NOTES = "training.json"
 """Kept beside the model, so that prediction and evaluation need not be told everything again."""
@@ -44,7 +43,7 @@ def check_model_folder(folder: Path, *, force: bool) -> None:
         )
 
 
-def save_model(classifier: AdaCSLClassifier, folder: Path, notes: dict[str, Any], *, force: bool) -> Path:
+def save_model(classifier: CostClassifier, folder: Path, notes: dict[str, Any], *, force: bool) -> Path:
     """Write the model, all of it or nothing, and what was said when it was trained."""
     from adacsl.estimators.artefacts import is_artefact  # noqa: PLC0415
 
@@ -84,7 +83,7 @@ def load_model(folder: Path, *, device: str = "auto") -> Trained:
 
 def takes_pictures(classifier: CostClassifier) -> bool:
     """Tell whether a model was trained on pictures; only nets are."""
-    return bool(getattr(classifier, "images_", False))
+    return bool(classifier.images_)
 
 
 def check_kind(classifier: CostClassifier, data: object, *, pictures: bool) -> None:
@@ -135,6 +134,11 @@ def positive_probability(classifier: CostClassifier, X: Any) -> np.ndarray[Any, 
     return proba
 
 
+def decide(classifier: CostClassifier, probability: np.ndarray[Any, Any], costs: CostMatrix) -> np.ndarray[Any, Any]:
+    """Return 1 where the model calls rows of these probabilities and costs positive."""
+    return classifier.decision_.of_probabilities(probability, costs=costs)
+
+
 def labels_of(classifier: CostClassifier, positive: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return decisions as labels."""
     where = int(np.flatnonzero(classifier.classes_ == classifier.positive_)[0])
@@ -153,19 +157,3 @@ def costs_of_rows(own: CostMatrix, prices: dict[str, Any], n: int) -> CostMatrix
         for name, value in merged.items()
     }
     return CostMatrix(**columns).rows(slice(0, n))
-
-
-__all__ = [
-    "Trained",
-    "check_kind",
-    "check_model_folder",
-    "costs_of_rows",
-    "feature_columns",
-    "labels_of",
-    "load_model",
-    "model_input",
-    "positive_probability",
-    "save_model",
-    "takes_pictures",
-    "training_notes",
-]

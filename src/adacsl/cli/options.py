@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
@@ -117,9 +117,21 @@ def split_words(words: Iterable[str] | None) -> list[str]:
     return [word.strip() for part in words or () for word in part.split(",") if word.strip()]
 
 
+def net_settings(epochs: int | None, weights: Path | None, *, rotate: bool = False) -> dict[str, Any]:
+    """Return what was said about nets, by the names that :class:`~adacsl.estimators.learners.net.Net` gives it."""
+    said: dict[str, Any] = {} if epochs is None else {"epochs": epochs}
+    if weights is not None:
+        said["weights"] = str(weights)
+    if rotate:
+        from adacsl.torch.augment import Augment  # noqa: PLC0415  torch
+
+        said["augment"] = Augment(rotate=True)
+    return said
+
+
 def interval_text(low: float, high: float) -> str:
     """Return an interval for a table."""
     return f"[{low:.4g}, {high:.4g}]"
 
 
-__all__ = ["ANY", "FREE", "Prices", "Source", "Words", "interval_text", "split_words"]
+__all__ = ["ANY", "FREE", "Prices", "Source", "Words", "interval_text", "net_settings", "split_words"]

@@ -178,6 +178,7 @@ class AdaptiveWeight:
         *,
         costs: CostMatrix | None = None,
         sample_weight: Array | None = None,
+        adapt: bool = True,
     ) -> Adjustment:
         """Measure the validation set and correct the weight.
 
@@ -189,6 +190,8 @@ class AdaptiveWeight:
             Costs of these very samples, where every sample has its own.
         sample_weight : array of shape (n,), optional
             How much each sample counts.
+        adapt : bool, default True
+            False only measures: lambda and the history stay as they are, and the factor is 1.
         """
         scores = as_scores(scores, "validation scores")
         positive = as_binary_labels(labels, scores)
@@ -197,7 +200,7 @@ class AdaptiveWeight:
         prices = self.costs if costs is None else costs
         found, sizes = self._thresholds(scores, positive, prices, sample_weight)
         goal = FloatGrid.of(scores).round(self.target)
-        factor = self._factor([t.value for t in found], sizes, goal)
+        factor = self._factor([t.value for t in found], sizes, goal) if adapt else 1.0
         before = self._lambda
         self._lambda = min(max(before * factor, self.bounds[0]), self.bounds[1])
         adjustment = Adjustment(
@@ -209,7 +212,8 @@ class AdaptiveWeight:
             cost=prices.mean(positive, scores > goal, sample_weight=sample_weight),
             converged=abs(self._lambda - before) < self.tolerance,
         )
-        self._history.append(adjustment)
+        if adapt:
+            self._history.append(adjustment)
         return adjustment
 
     def correct(self, probabilities: Array) -> Array:

@@ -22,6 +22,10 @@ FARTHEST_CUT = 50.0
 """Log-odds beyond which a threshold says the same about every row."""
 
 
+EDGE = 1e-6
+"""How far (in log-odds) a tuned threshold keeps from the scores beside it: rounding must not carry one across."""
+
+
 def halves(labels: NDArray[Any], groups: NDArray[Any] | None = None) -> NDArray[np.bool_]:
     """Tell which rows form the second half: both classes evenly spread, no group torn apart.
 
@@ -46,7 +50,7 @@ def sigmoid(logits: NDArray[Any]) -> NDArray[np.float64]:
     """Return probabilities from log-odds, in float64 and without overflow."""
     logits = np.asarray(logits, dtype=np.float64)
     small = np.exp(-np.abs(logits))
-    return np.where(logits >= 0, 1.0, small) / (1.0 + small)
+    return np.asarray(np.where(logits >= 0, 1.0, small) / (1.0 + small))
 
 
 def log_odds(probabilities: NDArray[Any] | float) -> NDArray[np.float64]:
@@ -67,7 +71,9 @@ def bayes_log_odds(costs: CostMatrix) -> NDArray[np.float64]:
     reduced = costs.reduced()
     with np.errstate(divide="ignore", invalid="ignore"):
         odds = np.log(np.asarray(reduced.fp, np.float64)) - np.log(np.asarray(reduced.fn, np.float64))
-    return np.nan_to_num(odds, nan=0.0, posinf=np.inf, neginf=-np.inf)  # a row without costs decides nothing
+    return np.asarray(
+        np.nan_to_num(odds, nan=0.0, posinf=np.inf, neginf=-np.inf)
+    )  # a row without costs decides nothing
 
 
 class HeldOut:
@@ -192,8 +198,11 @@ def tune_cut(
     else:
         found = find_threshold(sigmoid(logits - bayes), labels, costs, target=0.5, sample_weight=weight)
         bayes = np.zeros(())
-    cut = float(np.clip(log_odds(found.value), -FARTHEST_CUT, FARTHEST_CUT) - np.clip(bayes, -50.0, 50.0))
-    return float(found.cost), cut
+    place, low, high, bayes = np.clip(
+        [*log_odds(np.asarray([found.value, found.low, found.high])), float(bayes)], -FARTHEST_CUT, FARTHEST_CUT
+    )
+    margin = min(EDGE, (high - low) / 2.0)
+    return float(found.cost), float(np.clip(place, low + margin, high - margin) - bayes)
 
 
 def pooled(n: int, parts: Sequence[HeldOut], *, honest: bool = True) -> NDArray[np.float64]:

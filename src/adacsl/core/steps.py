@@ -40,6 +40,11 @@ class Adjustment:
     cost: float
     converged: bool
 
+    @property
+    def threshold(self) -> float:
+        """The cheapest threshold: the mean over the subgroups, by their size."""
+        return sum(t * n for t, n in zip(self.thresholds, self.sizes, strict=True)) / sum(self.sizes)
+
 
 def step_factor(threshold: float, target: float = 0.5, *, update: Update = "exponential") -> float:
     r"""Return what the negatives' weight must be multiplied by for ``threshold`` to move to ``target``.

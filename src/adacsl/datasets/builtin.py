@@ -304,15 +304,3 @@ def _digest(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
-
-
-__all__ = [
-    "DATASETS",
-    "DataSet",
-    "data_folder",
-    "dataset",
-    "describe",
-    "is_builtin",
-    "list_datasets",
-    "load_dataset",
-]

@@ -228,18 +228,3 @@ def check_size(table: Table) -> None:
         raise ValueError(f"Found array with 0 sample(s) (shape={shape}) while a minimum of 1 is required.")
     if table.n_columns == 0:
         raise ValueError(f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
-
-
-__all__ = [
-    "Column",
-    "Floats",
-    "Table",
-    "as_dates",
-    "as_levels",
-    "as_numbers",
-    "check_size",
-    "parse_dates",
-    "parse_numbers",
-    "positions_among",
-    "read_columns",
-]

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.datasets.columns import Floats, Table, check_size, read_columns
+from adacsl.datasets.columns import Floats, Table, as_numbers, check_size, read_columns
 from adacsl.datasets.errors import listed
 from adacsl.datasets.features import fit_rule, rule_from_dict, rule_to_dict
 
@@ -99,7 +99,7 @@ class TableEncoder:
         """Return the float32 matrix of a table with the training columns; frames may bring them in any order."""
         self._check_fitted()
         table = read_columns(X)
-        positions = self.positions(table)
+        positions = self._positions(table)
         check_size(table)
         out = np.zeros((table.n_rows, self.n_features_out_), dtype=np.float32)
         start = 0
@@ -128,6 +128,22 @@ class TableEncoder:
         self._check_fitted()
         flags = [flag for rule in self._rules if rule is not None for flag in rule.scaled()]
         return [i for i, flag in enumerate(flags) if flag]
+
+    @property
+    def only_numbers(self) -> bool:
+        """Whether every column that says something is a number."""
+        self._check_fitted()
+        return all(rule is None or rule.kind == "number" for rule in self._rules)
+
+    def raw_numbers(self, X: Any) -> Floats:  # noqa: N803
+        """Return the training columns as they are, NaN = missing; columns that say nothing may hold anything."""
+        table = read_columns(X)
+        out = np.full((table.n_rows, self.n_features_in_), np.nan)
+        for number, (rule, position) in enumerate(zip(self._rules, self._positions(table), strict=True)):
+            column = table.column(position)
+            if rule is not None or column.kind == "number":
+                out[:, number] = as_numbers(column)
+        return out
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fitted state as plain JSON values; floats survive the round trip exactly."""
@@ -167,11 +183,7 @@ class TableEncoder:
         if not hasattr(self, "_rules"):
             raise ValueError("this TableEncoder is not fitted yet: call fit(X) first")
 
-    def uses(self, column: int) -> bool:
-        """Tell whether a training column is encoded at all: constant and missing ones are not."""
-        return self._rules[column] is not None
-
-    def positions(self, table: Table) -> Sequence[int]:
+    def _positions(self, table: Table) -> Sequence[int]:
         """Return where each training column is in a new table: by name where both have names, else by position."""
         if self._names is not None and table.names is not None:
             where = {name: i for i, name in enumerate(table.names)}

@@ -98,4 +98,4 @@ class Candidate:
 
 def mean_logits(parts: Iterable[NDArray[Any]]) -> NDArray[np.float64]:
     """Return the mean of several models' logits, in float64 and in one order of adding."""
-    return np.mean(np.stack([np.asarray(part, dtype=np.float64) for part in parts]), axis=0)
+    return np.asarray(np.mean(np.stack([np.asarray(part, dtype=np.float64) for part in parts]), axis=0))

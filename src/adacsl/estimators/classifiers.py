@@ -12,7 +12,7 @@ from adacsl.core.costs import CostMatrix
 from adacsl.estimators.learners.boosters import ENGINES, Booster
 from adacsl.estimators.learners.models import Model
 from adacsl.estimators.method import Method
-from adacsl.estimators.settings import refuse_old_names
+from adacsl.estimators.settings import without_old_names
 from adacsl.extras import requires
 
 with requires("sklearn"):
@@ -31,7 +31,7 @@ class AdaCSLClassifier(Method):
     costs : CostMatrix, optional
         What the errors cost. Default: the inverse class frequencies (``CostMatrix.balanced(y)``).
     net : dict or Net, optional
-        Settings of the nets, see :class:`~adacsl.estimators.learners.nets.Net`:
+        Settings of the nets, see :class:`~adacsl.estimators.learners.net.Net`:
         ``{"epochs": 30, "lr": 1e-3, "module": ..., "weights": ..., "views": 4}``. A search says ``net__lr``.
     controller : "auto", None, dict or AdaptiveWeight
         How lambda is steered: "auto" is the paper's update at full speed for images, and the exact odds update with
@@ -60,6 +60,7 @@ class AdaCSLClassifier(Method):
     loss = "weighted"
     resample = None
 
+    @without_old_names
     def __init__(  # the parts that a net has use for
         self,
         costs: CostMatrix | None = None,
@@ -76,9 +77,7 @@ class AdaCSLClassifier(Method):
         resume: Any = None,
         random_state: Any = None,
         verbose: bool = False,
-        **old: Any,
     ) -> None:
-        refuse_old_names(old, "AdaCSLClassifier")
         self.costs = costs
         self.net = net
         self.controller = controller
@@ -94,7 +93,7 @@ class AdaCSLClassifier(Method):
         self.verbose = verbose
 
     def _make_learner(self) -> Any:
-        from adacsl.estimators.learners.nets import Net  # noqa: PLC0415  torch
+        from adacsl.estimators.learners.net import Net  # noqa: PLC0415  torch
 
         return make_learner(Net, self.net, "net")
 
@@ -149,6 +148,7 @@ class AdaCSLBoostingClassifier(Method):
     device = "cpu"
     resume = None
 
+    @without_old_names
     def __init__(
         self,
         costs: CostMatrix | None = None,
@@ -168,9 +168,7 @@ class AdaCSLBoostingClassifier(Method):
         positive: Any = None,
         random_state: Any = None,
         verbose: bool = False,
-        **old: Any,
     ) -> None:
-        refuse_old_names(old, "AdaCSLBoostingClassifier")
         self.costs = costs
         self.engine = engine
         self.rounds = rounds
@@ -215,7 +213,7 @@ def _gives_probabilities(self: AdaptiveCostClassifier) -> bool:
     return hasattr(self.model_.estimators[0] if fitted else self.estimator, "predict_proba")
 
 
-class AdaptiveCostClassifier(MetaEstimatorMixin, Method):  # type: ignore[misc]  # scikit-learn has no types
+class AdaptiveCostClassifier(MetaEstimatorMixin, Method):
     """Make any scikit-learn classifier minimise cost: its sample weights follow the validation cost (AdaCSL).
 
     Each round trains with the negatives weighted by the controller, measures held-out rows and corrects the weight;
@@ -260,6 +258,7 @@ class AdaptiveCostClassifier(MetaEstimatorMixin, Method):  # type: ignore[misc] 
     resume = None
     verbose = False
 
+    @without_old_names
     def __init__(
         self,
         estimator: Any,
@@ -278,9 +277,7 @@ class AdaptiveCostClassifier(MetaEstimatorMixin, Method):  # type: ignore[misc] 
         validation: Any = 0.2,
         positive: Any = None,
         random_state: Any = None,
-        **old: Any,
     ) -> None:
-        refuse_old_names(old, "AdaptiveCostClassifier")
         self.estimator = estimator
         self.costs = costs
         self.training = training

@@ -170,7 +170,7 @@ def calibrate(calibration: dict[str, Any] | None, scores: NDArray[np.float64]) -
     if calibration is None:
         return scores
     if calibration["kind"] == "isotonic":
-        return np.interp(scores, calibration["scores"], calibration["probabilities"])
+        return np.asarray(np.interp(scores, calibration["scores"], calibration["probabilities"]))
     return sigmoid(calibration["slope"] * _inside(scores) + calibration["intercept"])
 
 

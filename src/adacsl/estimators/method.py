@@ -23,7 +23,7 @@ from adacsl.estimators.settings import (
     find_targets,
     make_controller,
     natural_threshold,
-    refuse_old_names,
+    without_old_names,
 )
 from adacsl.extras import requires
 from adacsl.integrations.sklearn import row_costs
@@ -94,7 +94,7 @@ class Method(CostClassifier):
     target_, threshold_ : float
         T', and the score decisions are made at.
     target_costs_ : dict
-        The held-out cost of every T' tried.
+        The held-out cost of every T' tried, estimated as ``estimated_cost_`` is.
     history_ : pandas.DataFrame
         One row per epoch or round, and fold: ``lambda`` and ``weight`` it was trained with; ``threshold`` (the cheapest
         one, T_actual) and ``val_cost`` that were measured after it.
@@ -122,6 +122,7 @@ class Method(CostClassifier):
     [1, 1, 1]
     """
 
+    @without_old_names
     def __init__(
         self,
         costs: CostMatrix | None = None,
@@ -140,9 +141,7 @@ class Method(CostClassifier):
         resume: Any = None,
         random_state: Any = None,
         verbose: bool = False,
-        **old: Any,
     ) -> None:
-        refuse_old_names(old, "Method")
         self.costs = costs
         self.learner = learner
         self.resample = resample
@@ -311,19 +310,22 @@ class Method(CostClassifier):
         del self.learner_
 
     def _judge(self, candidate: Candidate, rows: Rows) -> tuple[Decision, float]:
-        """Return the decision of a candidate, and what it costs on held-out rows."""
+        """Return the decision of a candidate, and what it costs on held-out rows, honestly."""
         shift = candidate.shift(rows.y)
         decision = Decision(self.costs_, self.decide, target=natural_threshold(self.costs_, shift))
         if not candidate.held:
             return decision, math.nan
         logits = pooled(len(rows.y), candidate.held, honest=False)
         seen = ~np.isnan(logits)
-        about = {"sample_weight": rows.weights(seen), "costs": candidate.costs.rows(seen)}
-        scores = sigmoid(logits[seen] - shift)
-        decision.fit(scores, rows.y[seen], **about)
-        prices = about["costs"]
-        decided = decision.predict(scores, costs=prices)
-        return decision, prices.mean(rows.y[seen], decided, sample_weight=about["sample_weight"])
+        prices, weight = candidate.costs.rows(seen), rows.weights(seen)
+        kept, honest = (sigmoid(z[seen] - shift) for z in (logits, pooled(len(rows.y), candidate.held)))
+        decision.fit(kept, rows.y[seen], sample_weight=weight, costs=prices)
+        flattering, cost = (
+            prices.mean(rows.y[seen], decision.predict(scores, costs=prices), sample_weight=weight)
+            for scores in (kept, honest)
+        )
+        candidate.extra["validation_cost"] = flattering
+        return decision, cost
 
     def _estimate(self, candidate: Candidate, rows: Rows) -> None:
         logits = pooled(len(rows.y), candidate.held)

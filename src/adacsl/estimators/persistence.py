@@ -16,8 +16,8 @@ from adacsl.estimators.decision import Decision
 from adacsl.estimators.learners.boosters import BoosterModel
 from adacsl.estimators.learners.constant import ConstantModel
 from adacsl.estimators.learners.models import EstimatorModel
+from adacsl.estimators.learners.net import Net
 from adacsl.estimators.learners.netmodel import NetModel
-from adacsl.estimators.learners.nets import Net
 from adacsl.estimators.method import Method
 from adacsl.training.running import choose_device
 
@@ -118,7 +118,8 @@ def _unfitted(document: dict[str, Any], costs: CostMatrix, device: str) -> Metho
     kind = KINDS[document["kind"]]
     given = document["params"] | ({"estimator": None} if kind is AdaptiveCostClassifier else {})
     here = {"device": device} if kind in (Method, AdaCSLClassifier) else {}
-    return kind(costs=costs, **(given | here))
+    unfitted: Method = kind(costs=costs, **(given | here))
+    return unfitted
 
 
 def _model(method: Method, tensors: dict[str, Any], document: dict[str, Any], module: Any, device: str) -> Any:

@@ -110,7 +110,7 @@ def compare_tasks(
         As in :func:`compare`.
     net : mapping, optional
         Settings of all nets: ``{"epochs": 30, "weights": ..., "views": 4}``, see
-        :class:`~adacsl.estimators.learners.nets.Net`.
+        :class:`~adacsl.estimators.learners.net.Net`.
     device : str
         Where nets train.
     test, validation : float

@@ -92,7 +92,7 @@ class Comparison:
     def method(self, name: str | None = None, *, data: str | None = None, ratio: float | None = None) -> Method:
         """Return a method as it was compared, with its costs, not yet fitted; default: the recommended one."""
         view = self._view(data, ratio)
-        name = name or (self.best if data is ratio is None else None) or self._recommended(view)
+        name = name or (self.best if data is None and ratio is None else None) or self._recommended(view)
         made: Method = clone(self.methods[name]) if name in self.methods else method(name)
         net = self.facts["protocol"].get("net")
         if net and made.learner == "net":
@@ -120,7 +120,7 @@ class Comparison:
         return self.method(name).set_params(random_state=random_state).fit(X, y, **given)
 
     def _nets(self, settings: Mapping[str, Any]) -> Any:
-        from adacsl.estimators.learners.nets import Net  # noqa: PLC0415  torch
+        from adacsl.estimators.learners.net import Net  # noqa: PLC0415  torch
 
         given = self.net if self.net is not None else settings
         return Net(**given)

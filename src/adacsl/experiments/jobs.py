@@ -150,8 +150,7 @@ def _result(cell: Cell, method: Method, costs: CostMatrix, labels: NDArray[np.in
     # stored scores are float32, and decisions must follow from what is stored
     scores = decision.probabilities(sigmoid(np.asarray(candidate.watched))).astype(np.float32)
     decided = decision.of_probabilities(scores.astype(np.float64), costs=costs) == 1
-    metrics = measure(decided, labels, costs) | candidate.extra
-    metrics["validation_cost"] = method.target_costs_[method.target_]
+    metrics = measure(decided, labels, costs) | {"validation_cost": math.nan} | candidate.extra
     metrics["n_train"] = n_train
     metrics["calibration_error"] = calibration_error(scores, labels, partition=Quantile(15)).error
     by_row = costs.n_instances is not None and decision.decide not in ("half", "raw", "negative", "positive")

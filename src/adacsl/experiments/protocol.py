@@ -30,7 +30,7 @@ class Protocol:
         Shares of the rows; the rest trains. 65 / 15 / 20 as in the paper.
     net : mapping
         Settings of the nets: ``{"epochs": 30, "weights": ..., "views": 4}``, see
-        :class:`~adacsl.estimators.learners.nets.Net`.
+        :class:`~adacsl.estimators.learners.net.Net`.
     device : str
         Where nets train.
     """
@@ -42,7 +42,7 @@ class Protocol:
 
     def __post_init__(self) -> None:
         from adacsl.estimators.classifiers import make_learner  # noqa: PLC0415
-        from adacsl.estimators.learners.nets import Net  # noqa: PLC0415  torch
+        from adacsl.estimators.learners.net import Net  # noqa: PLC0415  torch
 
         make_learner(Net, dict(self.net), "net").check()
 
@@ -59,7 +59,7 @@ class Protocol:
         inner = self.validation / (1.0 - self.test)
         fresh.set_params(random_state=seed, validation=inner, device=self.device)
         if needs_net(fresh) and fresh.learner == "net":
-            from adacsl.estimators.learners.nets import Net  # noqa: PLC0415  torch
+            from adacsl.estimators.learners.net import Net  # noqa: PLC0415  torch
 
             fresh.set_params(learner=Net(**self.net))
         fresh.check_settings()

@@ -21,7 +21,7 @@ from adacsl.core.costs import CostMatrix
 from adacsl.core.partitions import EqualWidth, Quantile, Whole
 from adacsl.durable import replace_file
 from adacsl.extras import requires
-from adacsl.integrations.measuring import check_settings, measure
+from adacsl.integrations.settings import check_settings
 
 try:
     import keras
@@ -216,7 +216,7 @@ class AdaptiveCost(keras.callbacks.Callback):  # type: ignore[misc]
         """Measure, adapt and log."""
         scores, labels, weight = self._predictions()
         adapt = (epoch + 1) % self.every == 0
-        measured = measure(self._loss.controller, scores, labels, adapt=adapt, sample_weight=weight)
+        measured = self._loss.controller.step(scores, labels, adapt=adapt, sample_weight=weight)
         self._loss.refresh()
         if logs is not None:
             logs.update({"val_cost": measured.cost, "lambda": measured.lambda_, "threshold": measured.threshold})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from adacsl.cli.options import ANY, FREE, Prices, Source, Words, split_words
+from adacsl.cli.options import ANY, FREE, Prices, Source, Words, interval_text, net_settings, split_words
 from adacsl.cli.screen import PLAIN, Answer, Screen, one_line, stoppable
 from adacsl.durable import check_folder
 from adacsl.extras import requires
@@ -87,18 +87,13 @@ def compare(
     tasks = [source.load(name, prices) for name in data or (DEFAULT_DATA,)]
     folder = _default_folder(tasks) if out is None else out
     check_folder(folder, "give a folder for the results, --out runs/NAME")
-    protocol: dict[str, Any] = {"device": device, "weights": None if weights is None else str(weights)}
-    if epochs is not None:
-        protocol["epochs"] = epochs
-    if rotate:
-        protocol["rotate"] = True
     with requires("compare"):
-        from adacsl.experiments.comparison import compare_tasks  # noqa: PLC0415  torch
+        from adacsl.experiments.comparing import compare_tasks  # noqa: PLC0415  torch
     with stoppable(f"what is finished is kept in {folder}; the same command goes on from there"):
-        found = _came_to_an_end(
-            compare_tasks, tasks, methods=split_words(methods) or None, ratios=split_words(ratios) or None, seeds=seeds,
+        found = compare_tasks(
+            tasks, methods=split_words(methods) or None, ratios=split_words(ratios) or None, seeds=seeds,
             folder=folder, engine=engine, workers=workers, address=address, gpus=gpus, progress=not screen.quiet,
-            **protocol,
+            device=device, net=net_settings(epochs, weights, rotate=rotate),
         )  # fmt: skip
         page = found.report(folder / "report.html", command=shlex.join(["adacsl", *sys.argv[1:]]))
     return _answer(found, folder, page)
@@ -111,30 +106,16 @@ def _check_training(engine: str, device: str, epochs: int | None, weights: Path 
     if weights is not None and not weights.is_file():
         raise FileNotFoundError(f"there is no file {weights} of weights")
     if engine == "joblib":
-        from adacsl.estimators.training import choose_device  # noqa: PLC0415  torch
+        from adacsl.training.running import choose_device  # noqa: PLC0415  torch
 
         choose_device(device)
-
-
-class NoResultError(ValueError):
-    """Every cell failed."""
 
 
 def read_run(folder: Path) -> Comparison:
     """Read a comparison from its folder."""
     with requires("compare"):
-        from adacsl.experiments.comparison import load_comparison  # noqa: PLC0415  torch
-    found: Comparison = _came_to_an_end(load_comparison, folder)
-    return found
-
-
-def _came_to_an_end(work: Any, *args: Any, **options: Any) -> Any:
-    from adacsl.experiments import comparison  # noqa: PLC0415  torch
-
-    try:
-        return work(*args, **options)
-    except comparison.NoResultError as error:
-        raise NoResultError(str(error)) from error
+        from adacsl.experiments.comparing import load_comparison  # noqa: PLC0415  torch
+    return load_comparison(folder)
 
 
 def failed_cells(found: Comparison) -> list[dict[str, Any]]:
@@ -187,7 +168,7 @@ def _table(block: Any) -> Any:
     for row in block.to_dict("records"):
         dearer = "" if row["standing"] == "cheapest" or row["percent"] != row["percent"] else f"{row['percent']:+.1f} %"
         table.add_row(
-            Text(str(row["method"])), f"{row['mean']:.4g}", f"[{row['low']:.4g}, {row['high']:.4g}]",
+            Text(str(row["method"])), f"{row['mean']:.4g}", interval_text(row["low"], row["high"]),
             f"{row['normalized_cost']:.3f}", dearer, str(row["standing"]),
         )  # fmt: skip
     return table
@@ -202,4 +183,4 @@ def _failures(failed: list[dict[str, Any]]) -> list[str]:
     return [*lines, f"  ... and {len(failed) - NAMED} more"] if len(failed) > NAMED else lines
 
 
-__all__ = ["NoResultError", "compare", "failed_cells", "read_run"]
+__all__ = ["compare", "failed_cells", "read_run"]

@@ -11,13 +11,13 @@ import numpy as np
 from cyclopts import Parameter
 
 from adacsl.cli.models import check_model_folder, save_model, training_notes
-from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text
+from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text, net_settings
 from adacsl.cli.screen import PLAIN, Answer, Screen, stoppable
 from adacsl.core.labels import plain_labels
 
 if TYPE_CHECKING:
     from adacsl.datasets.task import Task
-    from adacsl.estimators.classifier import AdaCSLClassifier
+    from adacsl.estimators.method import Method
 
 
 def train(
@@ -26,6 +26,7 @@ def train(
     out: Path,
     source: Source = ANY,
     prices: Prices = FREE,
+    method: str | None = None,
     cv: int | None = None,
     epochs: int | None = None,
     weights: Path | None = None,
@@ -46,8 +47,11 @@ def train(
         CSV or Parquet file, folder with one subfolder of pictures per class, .npz archive, or a name (`adacsl data`).
     out
         Folder for the model; a model that is there is replaced.
+    method
+        One of those that `adacsl compare` runs, such as gbm-bayes; default: AdaCSL.
     cv
-        Cross-fit with so many folds; 0: one net and a validation part. Default: 5 for tables, 0 for pictures.
+        Cross-fit with so many folds; 0: one model and a validation part. Default: what the method says; for AdaCSL 5
+        for tables, 0 for pictures.
     epochs
         How often to go through the rows; default: by the number of rows.
     weights
@@ -69,43 +73,53 @@ def train(
     task = source.load(data, prices)
     if not prices.given and not is_builtin(data):
         screen.note("no costs were given (--fn 8 --fp 1): both classes count alike")
-    folds = (0 if task.images else 5) if cv is None else cv
-    classifier = _classifier(task, folds, epochs=epochs, weights=weights, device=device, seed=seed, resume=resume)
+    net = net_settings(epochs, weights)
+    classifier = _classifier(task, method, cv, net, {"device": device, "random_state": seed, "resume": resume})
     advice = (
         f"start it again, with --resume {resume} it goes on" if resume else "nothing was saved; --resume FOLDER keeps"
     )
     advice += " where it was" if resume else " checkpoints to go on from"
     with stoppable(advice):
-        _fit(classifier, task, screen)
+        _fit(classifier, task, net, screen)
         save_model(classifier, out, training_notes(source.target, prices, task), force=force)
     return _answer(classifier, task, out, time.perf_counter() - started)
 
 
-def _classifier(
-    task: Task, folds: int, *, epochs: int | None, weights: Path | None, device: str, seed: int, resume: Path | None
-) -> AdaCSLClassifier:
-    from adacsl.estimators.classifier import AdaCSLClassifier  # noqa: PLC0415  torch
+def _classifier(task: Task, name: str | None, cv: int | None, net: dict[str, Any], settings: dict[str, Any]) -> Method:
+    from adacsl.estimators.classifiers import AdaCSLClassifier  # noqa: PLC0415  torch
+    from adacsl.estimators.methods import method, needs_net, needs_table  # noqa: PLC0415
 
-    if folds < 0 or folds == 1:
-        raise ValueError(f"--cv must be 0 or at least 2 folds, got {folds}")
-    if weights is not None and not task.images:
+    if cv is not None and (cv < 0 or cv == 1):
+        raise ValueError(f"--cv must be 0 or at least 2 folds, got {cv}")
+    if "weights" in net and not task.images:
         raise ValueError("--weights are for the net of pictures, but the data are a table")
-    return AdaCSLClassifier(
-        task.costs if task.costs.n_instances is None else None,
-        positive=plain_labels(task.classes)[1], cv=folds or None, epochs="auto" if epochs is None else epochs,
-        weights=weights, device=device, random_state=seed, resume=resume,
-    )  # fmt: skip
+    settings |= {"positive": plain_labels(task.classes)[1]} | ({} if cv is None else {"cv": cv or None})
+    costs = task.costs if task.costs.n_instances is None else None
+    if name is None:
+        return AdaCSLClassifier(costs, net=net, **({"cv": None if task.images else 5} | settings))
+    made = method(name, costs, **settings)
+    if task.images and needs_table(made):
+        raise ValueError(f"--method {name} is for tables, but the data are pictures")
+    if net and not needs_net(made):
+        raise ValueError(f"--epochs and --weights are for nets, and {name} has none")
+    return made
 
 
-def _fit(classifier: AdaCSLClassifier, task: Task, screen: Screen) -> None:
+def _fit(classifier: Method, task: Task, net: dict[str, Any], screen: Screen) -> None:
+    from adacsl.estimators.learners.net import Net  # noqa: PLC0415  torch
+    from adacsl.estimators.methods import needs_net  # noqa: PLC0415
+
     labels = np.asarray(plain_labels(task.classes))[task.y]
     own = (
         {} if task.costs.n_instances is None else {name: getattr(task.costs, name) for name in ("fp", "fn", "tp", "tn")}
     )
     with screen.progress("training", unit="epochs") as advance:
-        classifier.trainer = {"callbacks": [_epoch_bar(advance)]}
+        shown = net | {"trainer": {"callbacks": [_epoch_bar(advance)]}}
+        if hasattr(classifier, "net"):
+            classifier.net = shown
+        elif needs_net(classifier):
+            classifier.learner = Net(**shown)
         classifier.fit(task.X, labels, groups=task.groups, **own)
-    classifier.trainer = None
 
 
 def _epoch_bar(advance: Callable[..., None]) -> Any:
@@ -120,9 +134,11 @@ def _epoch_bar(advance: Callable[..., None]) -> Any:
     return LambdaCallback(on_train_epoch_end=show)
 
 
-def _answer(classifier: AdaCSLClassifier, task: Task, out: Path, seconds: float) -> Answer:
+def _answer(classifier: Method, task: Task, out: Path, seconds: float) -> Answer:
     cost = classifier.estimated_cost_
-    epochs = int(classifier.history_["epoch"].max()) + 1
+    column = classifier.history_.columns[0]
+    passed = int(classifier.history_[column].max()) + 1 if column in ("epoch", "round") else 0
+    trained = f"; {passed} {column}s" if passed else ""
     document = {
         "model": out,
         "rows": len(task.y),
@@ -133,15 +149,14 @@ def _answer(classifier: AdaCSLClassifier, task: Task, out: Path, seconds: float)
         "threshold": classifier.threshold_,
         "bayes_threshold": float(classifier.costs_.threshold),
         "calibration_error": classifier.calibration_error_,
-        "epochs": epochs,
+        "epochs": passed,
         "seconds": round(seconds, 1),
     }
     how = "out of fold" if classifier.cv else "on validation rows"
     return Answer(
         document,
         (
-            f"{len(task.y)} rows, {int(task.y.sum())} of them positive ({task.classes[1]}); {epochs} epochs, "
-            f"{seconds:.0f} s",
+            f"{len(task.y)} rows, {int(task.y.sum())} of them positive ({task.classes[1]}){trained}, {seconds:.0f} s",
             f"estimated cost per row ({how}): {cost.estimate:.4g}, 95 % interval {interval_text(cost.low, cost.high)}",
             f"decides {task.classes[1]} where the raw score is above {classifier.threshold_:.4g} "
             f"(probability above {float(classifier.costs_.threshold):.4g})",

@@ -16,7 +16,7 @@ from adacsl.estimators.candidates import Candidate, mean_logits
 from adacsl.estimators.rows import Rows
 from adacsl.estimators.settings import make_controller
 from adacsl.extras import requires
-from adacsl.integrations.boosting import Matrix, Plan
+from adacsl.integrations.boosting import Matrix
 
 with requires("sklearn"):
     from sklearn.base import BaseEstimator
@@ -25,7 +25,7 @@ ENGINES = ("xgboost", "lightgbm", "catboost")
 USUAL = {"update": "exponential", "damping": 1.0}
 
 
-class Booster(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class Booster(BaseEstimator):
     """Settings of a booster.
 
     Parameters
@@ -113,27 +113,29 @@ def _boost(candidate: Candidate, rows: Rows, matrix: Matrix, encoder: ColumnEnco
             "a plain booster at the Bayes threshold is target='bayes'"
         )
     engine = load_engine(settings.chosen_engine)
-    plan = Plan(settings.rounds, settings.lr, candidate.seed % 2**31, dict(settings.params or {}), method.verbose)
     models, kept = [], []
     for fold, (train, held_out) in enumerate(candidate.folds):
         controller = make_controller(
             method.controller, candidate.class_costs, candidate.target, USUAL, still=not candidate.adapts
         )
         check_varies(matrix.x[train])
-        held = candidate.hold_out(rows, held_out)
+        held, trained = candidate.hold_out(rows, held_out), (controller.lambda_, controller.weight)
         shift = candidate.shift(rows.y)
-        boosted = engine.boost(
-            _part(matrix, train), _part(matrix, held_out), controller, plan, every=settings.every,
-            patience=settings.patience, costs=None if rows.costs is None else candidate.costs.rows(held_out),
+        model, seen = engine.boost(
+            _part(matrix, train), _part(matrix, held_out), controller, rounds=settings.rounds, lr=settings.lr,
+            seed=candidate.seed % 2**31, params=dict(settings.params or {}), verbose=method.verbose,
+            every=settings.every, patience=settings.patience,
+            costs=None if rows.costs is None else candidate.costs.rows(held_out),
         )  # fmt: skip
-        for number, row in enumerate(boosted.history):
-            held.look(boosted.margins[number] + shift)
-            about = {"round": row.round, "fold": fold, "lambda": row.lambda_, "weight": row.weight}
-            candidate.history.append(about | {"threshold": row.threshold, "val_cost": held.latest[0]})
+        for number, (step, margins) in enumerate(zip(seen.history, seen.margins, strict=True)):
+            held.look(np.asarray(margins, dtype=np.float32) + shift)
+            about = {"round": number, "fold": fold, "lambda": trained[0], "weight": trained[1]}
+            candidate.history.append(about | {"threshold": step.threshold, "val_cost": held.latest[0]})
+            trained = (step.lambda_, step.weight)  # what the next round trains with
         candidate.held.append(held)
         kept.append(held.best + 1)
         # through bytes and back: what predicts is what would be saved, without callbacks and training data
-        models.append(engine.from_bytes(engine.to_bytes(boosted.model, held.best + 1)))
+        models.append(engine.from_bytes(engine.to_bytes(model, held.best + 1)))
     candidate.model = BoosterModel(settings.chosen_engine, models, kept, encoder)
     candidate.extra = {"epoch": float(np.mean(kept)) - 1.0}
     if candidate.watch is not None:

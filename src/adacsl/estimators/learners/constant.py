@@ -16,7 +16,7 @@ with requires("sklearn"):
     from sklearn.base import BaseEstimator
 
 
-class Constant(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class Constant(BaseEstimator):
     """Learns nothing; for ``decide="negative"`` and ``decide="positive"``."""
 
     tables_only = False

@@ -16,7 +16,7 @@ with requires("sklearn"):
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import StandardScaler
 
-OURS = {"HistogramBoosting": HistogramBoosting, "MetaCost": MetaCost}
+OURS: dict[str, Any] = {"HistogramBoosting": HistogramBoosting, "MetaCost": MetaCost}
 
 
 class LinearModel:
