@@ -200,13 +200,15 @@ def under(made: Method, protocol: Protocol) -> Method:
     """Return a method whose net, if it has one of its own, is trained by the protocol's settings too."""
     if not isinstance(made.learner, Net):
         return made
-    return clone(made).set_params(learner=Net(**{**protocol.net, "every": made.learner.every}))
+    fresh: Method = clone(made)
+    return fresh.set_params(learner=Net(**{**protocol.net, "every": made.learner.every}))
 
 
 def quick_method(made: Method) -> Method:
     """Return a method with two folds at most, and the weight adapted after every second batch where it is at all."""
     own = {"learner": Net(every=2)} if isinstance(made.learner, Net) else {}
-    return clone(made).set_params(cv=2 if made.cv else None, **own)
+    fresh: Method = clone(made)
+    return fresh.set_params(cv=2 if made.cv else None, **own)
 
 
 def quick_protocol(protocol: Protocol) -> Protocol:

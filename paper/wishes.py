@@ -97,9 +97,9 @@ class Wishes:
         for name, known in (("profile", tuple(PROFILES)), ("splits", SPLITS)):
             if wrong := [word for word in getattr(self, name) if word not in known]:
                 raise ValueError(f"{name} must be some of {', '.join(known)}, both; got {wrong[0]!r}")
-        known = all_names()
-        if wrong := [name for name in self.methods if name not in known]:
-            raise ValueError(f"there is no method {wrong[0]!r} here; known: {', '.join(sorted(known))}")
+        names = all_names()
+        if wrong := [name for name in self.methods if name not in names]:
+            raise ValueError(f"there is no method {wrong[0]!r} here; known: {', '.join(sorted(names))}")
 
     def _check_numbers(self) -> None:
         if self.seeds < 1:
