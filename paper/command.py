@@ -49,8 +49,8 @@ def reproduce(
     if plan:
         estimates = estimate(prepare(wishes)[0])
         return Answer({"plan": [each._asdict() for each in estimates]}, tuple(plan_lines(estimates)))
-    for folder in (wishes.folder, wishes.results):
-        check_folder(folder, "choose another place for --out and --export")
+    for folder, option in ((wishes.folder, "--out"), (wishes.results, "--export")):
+        check_folder(folder, f"choose another {option}")
     with stoppable(f"what is finished is kept in {wishes.folder}; the same command goes on from there"):
         found = _run(wishes, quiet=screen.quiet)
         pages = write_report(wishes.results, wishes.folder)

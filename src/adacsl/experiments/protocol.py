@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.datasets.task import Task
+from adacsl.estimators.learners.boosters import installed_engine
 from adacsl.estimators.method import Method
 from adacsl.estimators.methods import needs_net
 from adacsl.estimators.splits import one_split
@@ -46,10 +47,11 @@ class Protocol:
         make_learner(Net, dict(self.net), "net").check()
 
     def identity(self) -> dict[str, Any]:
-        """Return what decides about results: everything but the device."""
+        """Return what decides about results: everything but the device, and which booster is installed."""
         plain = (bool, int, float, str, type(None))
         net = {name: value if isinstance(value, plain) else repr(value) for name, value in sorted(self.net.items())}
-        return {"test": self.test, "validation": self.validation, "net": net}
+        boosting = installed_engine() or "scikit-learn"
+        return {"test": self.test, "validation": self.validation, "net": net, "boosting": boosting}
 
     def prepare(self, method: Method, seed: int) -> Method:
         """Return a fresh copy of a method under these conditions."""
