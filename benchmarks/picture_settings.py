@@ -9,7 +9,6 @@ On splits that the paper's experiments do not use.
 from __future__ import annotations
 
 import argparse
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,71 +16,63 @@ from typing import Any
 import pandas as pd
 from harness import write_csv
 
-from paper.engine import CellResult, Job, jobs_of, run_jobs
+from adacsl import Method
+from adacsl.experiments.comparing import compare_tasks
+from adacsl.torch.augment import Augment
 from paper.figures import FACTORS
-from paper.methods import MODERN_RECIPES, PROFILES, Protocol
 from paper.sources import find_source, find_weights, quick_task
 
+MODERN = {"epochs": 15, "batch_size": 128, "lr": 4e-4, "weight_decay": 0.05, "optimizer": "adamw", "image_size": 64}
+"""The nets of the paper's profile modern."""
+TURNED = {"augment": Augment(rotate=True)}
 SETTINGS: dict[str, dict[str, Any]] = {
-    "flipped": {"rotate": False},
-    "flipped, four views": {"rotate": False, "views": 4},
-    "flipped and turned": {"rotate": True},
-    "flipped and turned, four views": {"rotate": True, "views": 4},
-    "flipped and turned, 25 epochs": {"rotate": True, "epochs": 25},
-    "flipped, four views, enlarged to 96": {"rotate": False, "views": 4, "image_size": 96},
-    "flipped, four views, enlarged to 128": {"rotate": False, "views": 4, "image_size": 128},
+    "flipped": {},
+    "flipped, four views": {"views": 4},
+    "flipped and turned": TURNED,
+    "flipped and turned, four views": TURNED | {"views": 4},
+    "flipped and turned, 25 epochs": TURNED | {"epochs": 25},
+    "flipped, four views, enlarged to 96": {"views": 4, "image_size": 96},
+    "flipped, four views, enlarged to 128": {"views": 4, "image_size": 128},
 }
-"""What differs from profile modern."""
+"""What differs from that."""
+METHODS = {
+    "ce-bayes-cv": Method(cv=5),
+    "wce-cv": Method(loss="weighted", cv=5),
+    "adacsl-cv": Method(loss="weighted", controller="auto", cv=5),
+}
 
 
 def main() -> None:
     options = parse()
     source = find_source(options.data)
     task = source.load(None) if options.rows is None else quick_task(source, None, rows=options.rows)
-    protocol = PROFILES["modern"].conditions(
-        upright=source.upright, weights=find_weights(None, None), device=options.device
-    )
-    if options.epochs is not None:
-        protocol = replace(protocol, epochs=options.epochs)
-    settings = {name: replace(protocol, **SETTINGS[name]) for name in options.settings}
-    tasks = {name: replace(task, name=f"setting-{number}", groups=None) for number, name in enumerate(settings)}
+    task = replace(task, groups=None)
     factors = {float(f"{task.costs.averaged().ratio * k:.6g}"): k for k in FACTORS}
-    recipes = [recipe for recipe in MODERN_RECIPES if recipe.name in options.methods]
-    jobs = [
-        job
-        for split in options.splits
-        for name, protocol in settings.items()
-        for job in jobs_of(tasks[name], recipes, list(factors), split, protocol)
-    ]
-    results = run_all(jobs, {t.name: t for t in tasks.values()}, settings, options.workers)
-    names = {t.name: name for name, t in tasks.items()}
-    table = [
-        {"data": source.name, "setting": names[r.cell.data], "method": r.cell.recipe, "k": factors[r.cell.ratio],
-         "split": r.cell.seed, "out_of_fold_cost": round(r.metrics["validation_cost"], 5),
-         "seconds": round(r.seconds, 1)}
-        for r in results
-    ]  # fmt: skip
-    if options.csv is not None:
-        write_csv(table, options.csv, ("setting", "method", "k", "split"))
+    few = {} if options.epochs is None else {"epochs": options.epochs}
+    table: list[dict[str, Any]] = []
+    for name in options.settings:
+        found = compare_tasks(
+            task, methods=[(method, METHODS[method]) for method in options.methods], ratios=list(factors),
+            seeds=options.splits, net=MODERN | SETTINGS[name] | few | {"weights": find_weights(None, None)},
+            device=options.device, workers=options.workers,
+        )  # fmt: skip
+        table += [
+            {"data": source.name, "setting": name, "method": row.method, "k": factors[row.ratio], "split": row.seed,
+             "out_of_fold_cost": round(row.validation_cost, 5), "seconds": round(row.seconds, 1)}
+            for row in found.results.itertuples()
+        ]  # fmt: skip
+        if options.csv is not None:
+            write_csv(table, options.csv, ("setting", "method", "k", "split"))
     frame = pd.DataFrame(table)
     by_k = frame.pivot_table(index=["setting", "method"], columns="k", values="out_of_fold_cost", sort=False)
     print(by_k.assign(all=by_k.mean(axis=1)).round(4).to_string())
-
-
-def run_all(jobs: list[Job], tasks: dict[str, Any], settings: dict[str, Protocol], workers: int) -> list[CellResult]:
-    """Run the jobs and return what came of each cell."""
-    identity = {"settings": {name: protocol.identity() for name, protocol in settings.items()}}
-    found: list[CellResult] = []
-    with tempfile.TemporaryDirectory() as folder:
-        run_jobs(jobs, tasks, Path(folder) / "store", identity, workers=workers, seconds=None, take=found.append)
-    return found
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default="pv-d", help="one of the paper's data sets, in the folder ADACSL_DATA")
     parser.add_argument("--settings", nargs="+", choices=list(SETTINGS), default=list(SETTINGS), metavar="NAME")
-    parser.add_argument("--methods", nargs="+", default=["ce-bayes-cv"])
+    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=["ce-bayes-cv"])
     parser.add_argument("--splits", type=int, nargs="+", default=[10, 11, 12], help="results use splits 0 to 4")
     parser.add_argument("--epochs", type=int, help="instead of the profile's")
     parser.add_argument("--rows", type=int, help="this many pictures only")
