@@ -18,8 +18,7 @@ from adacsl.durable import check_folder, replace_file
 
 if TYPE_CHECKING:
     from adacsl.datasets.task import Task
-    from adacsl.estimators.binary import CostClassifier
-    from adacsl.estimators.classifier import AdaCSLClassifier
+    from adacsl.estimators.predicting import CostClassifier
 
 NOTES = "training.json"
 """Kept beside the model, so that prediction and evaluation need not be told everything again."""
@@ -44,7 +43,7 @@ def check_model_folder(folder: Path, *, force: bool) -> None:
         )
 
 
-def save_model(classifier: AdaCSLClassifier, folder: Path, notes: dict[str, Any], *, force: bool) -> Path:
+def save_model(classifier: CostClassifier, folder: Path, notes: dict[str, Any], *, force: bool) -> Path:
     """Write the model, all of it or nothing, and what was said when it was trained."""
     from adacsl.estimators.artefacts import is_artefact  # noqa: PLC0415
 
@@ -83,7 +82,7 @@ def load_model(folder: Path, *, device: str = "auto") -> Trained:
 
 
 def takes_pictures(classifier: CostClassifier) -> bool:
-    """Tell whether a model was trained on pictures; only nets are."""
+    """Tell whether a model was trained on pictures."""
     return bool(getattr(classifier, "images_", False))
 
 
@@ -129,10 +128,8 @@ def model_input(classifier: CostClassifier, frame: Any, columns: list[str]) -> A
 
 
 def positive_probability(classifier: CostClassifier, X: Any) -> np.ndarray[Any, Any]:  # noqa: N803
-    """Return the probability of the positive class."""
-    column = int(np.flatnonzero(classifier.classes_ == classifier.positive_)[0])
-    proba: np.ndarray[Any, Any] = classifier.predict_proba(X)[:, column]
-    return proba
+    """Return the probability of the positive class; what stands for it, where the model has scores only."""
+    return classifier.decision_.probabilities(classifier.decision_scores(X))
 
 
 def labels_of(classifier: CostClassifier, positive: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from adacsl.cli.models import check_kind, feature_columns, model_input, takes_pictures
 
 if TYPE_CHECKING:
-    from adacsl.estimators.binary import CostClassifier
+    from adacsl.estimators.predicting import CostClassifier
 
 PICTURES = 512
 """How many pictures are held in memory at a time."""

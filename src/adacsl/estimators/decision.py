@@ -101,6 +101,12 @@ class Decision:
             return float(self._corrected(np.asarray([0.5]))[0])
         return 0.5 if self.decide in ("half", "negative", "positive") else float(self.costs.threshold)
 
+    def threshold_for(self, costs: CostMatrix) -> float | None:
+        """Return the probability above which rows with these costs are called positive; None: each row has its own."""
+        if self.decide in ("half", "raw", "negative", "positive"):
+            return self.probability_threshold
+        return float(costs.threshold) if costs.n_instances is None else None
+
     def probabilities(self, scores: NDArray[Any]) -> NDArray[np.float64]:
         """Return the probability of the positive class for each score."""
         if self.decide in ("negative", "positive"):

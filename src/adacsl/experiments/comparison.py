@@ -92,7 +92,8 @@ class Comparison:
     def method(self, name: str | None = None, *, data: str | None = None, ratio: float | None = None) -> Method:
         """Return a method as it was compared, with its costs, not yet fitted; default: the recommended one."""
         view = self._view(data, ratio)
-        name = name or (self.best if data is ratio is None else None) or self._recommended(view)
+        several = data is None and len({name for name, _ in self.verdicts}) > 1
+        name = name or (self.best if several else None) or self._recommended(view)
         made: Method = clone(self.methods[name]) if name in self.methods else method(name)
         net = self.facts["protocol"].get("net")
         if net and made.learner == "net":
@@ -122,8 +123,14 @@ class Comparison:
     def _nets(self, settings: Mapping[str, Any]) -> Any:
         from adacsl.estimators.learners.nets import Net  # noqa: PLC0415  torch
 
-        given = self.net if self.net is not None else settings
-        return Net(**given)
+        if self.net is not None:
+            return Net(**self.net)
+        for name in (name for name, value in settings.items() if isinstance(value, dict)):
+            raise ValueError(
+                f"its nets had {name}={settings[name]['code']!r}, which is code, and no folder keeps code: "
+                f"fit a method with  learner=Net({name}=...)  by yourself, or compare again"
+            )
+        return Net(**settings)
 
     @property
     def _simplest_first(self) -> list[str]:

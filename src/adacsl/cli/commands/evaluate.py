@@ -30,7 +30,7 @@ from adacsl.core.thresholds import find_threshold
 
 if TYPE_CHECKING:
     from adacsl.datasets.task import Task
-    from adacsl.estimators.binary import CostClassifier
+    from adacsl.estimators.predicting import CostClassifier
 
 
 def evaluate(
@@ -71,10 +71,11 @@ def evaluate(
     if not task.images:
         inputs = model_input(classifier, inputs, feature_columns(classifier, list(inputs.columns), task.name))
     probability = positive_probability(classifier, inputs)
-    decided = np.asarray(task.costs.decide(probability))
+    decided = classifier.decision_.of_probabilities(probability, costs=task.costs)
     if rows is not None:
         _write_rows(rows, classifier, task, probability, decided)
     document = _document(task, probability, decided)
+    document["threshold"] = classifier.decision_.threshold_for(task.costs)  # None: each row has its own
     passed = None if at_most is None else document["cost"]["mean"] <= at_most
     shown = _shown(document, task.classes)
     if at_most is not None:
@@ -149,7 +150,6 @@ def _document(task: Task, probability: np.ndarray[Any, Any], decided: np.ndarray
         "counts": {name: int(mask.sum()) for name, mask in masks.items()},
         "money": {name: float(each[mask].sum()) for name, mask in masks.items()},
         "calibration_error": calibration_error(probability, y, partition=Quantile(15)).error,
-        "threshold": float(costs.threshold) if costs.n_instances is None else None,  # None: each row has its own
         "cheapest_threshold": {"value": cheapest.value, "mean": cheapest.cost / len(y)},
         "always_negative": costs.mean(y, np.zeros(len(y), int)),
         "always_positive": costs.mean(y, np.ones(len(y), int)),

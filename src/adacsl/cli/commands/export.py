@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from adacsl.cli.models import load_model
+from adacsl.cli.models import load_model, takes_pictures
 from adacsl.cli.screen import PLAIN, Answer, Screen
 from adacsl.durable import check_file
 
 if TYPE_CHECKING:
-    from adacsl.estimators.classifier import AdaCSLClassifier
+    from adacsl.estimators.predicting import CostClassifier
 
 SAMPLE = 64
 
@@ -32,11 +32,11 @@ def export(model: Path, *, onnx: Path, sample: str | None = None, screen: Screen
         Some rows to check the graph with; default: rows made up from what the model knows of its columns.
     """
     check_file(onnx)
-    classifier: Any = load_model(model, device="cpu").classifier
-    if not hasattr(classifier, "export_onnx"):
-        raise TypeError(
-            f"{model} holds a {type(classifier).__name__}: only nets (AdaCSLClassifier) are written as ONNX"
-        )
+    classifier = load_model(model, device="cpu").classifier
+    kind = classifier.model_.kind
+    if kind != "nets":
+        what = "always decides the same" if kind == "constant" else f"is made of {kind}"
+        raise ValueError(f"ONNX files are written of nets only, and {model} {what}: use it with  adacsl predict")
     rows = _made_up(classifier) if sample is None else _read(classifier, sample)
     written = classifier.export_onnx(onnx, rows)
     size = written.stat().st_size
@@ -47,28 +47,28 @@ def export(model: Path, *, onnx: Path, sample: str | None = None, screen: Screen
     )
 
 
-def _takes(classifier: AdaCSLClassifier) -> str:
+def _takes(classifier: CostClassifier) -> str:
     from adacsl.estimators.export import only_numbers  # noqa: PLC0415  onnx
 
-    if classifier.images_:
+    if takes_pictures(classifier):
         return "images (bytes, N x H x W x C)"
-    return "raw numbers" if only_numbers(classifier.encoder_) else "encoded features"
+    return "raw numbers" if only_numbers(classifier.model_.encoder) else "encoded features"
 
 
-def _read(classifier: AdaCSLClassifier, sample: str) -> Any:
+def _read(classifier: CostClassifier, sample: str) -> Any:
     from adacsl.cli.rows import open_rows  # noqa: PLC0415
 
     return next(open_rows(classifier, sample, rows=SAMPLE).pieces)[0]
 
 
-def _made_up(classifier: AdaCSLClassifier) -> Any:
+def _made_up(classifier: CostClassifier) -> Any:
     """Return rows that could have been in the training data, as far as the model tells."""
     rng = np.random.default_rng(0)
-    if classifier.images_:
+    if takes_pictures(classifier):
         return rng.integers(0, 256, (4, *classifier.image_shape_), dtype=np.uint8)
     import pandas as pd  # noqa: PLC0415
 
-    rules = classifier.encoder_.to_dict()["columns"]
+    rules = classifier.model_.encoder.to_dict()["columns"]
     names = getattr(classifier, "feature_names_in_", [f"x{i}" for i in range(len(rules))])
     table = pd.DataFrame({name: _column(rule, rng) for name, rule in zip(names, rules, strict=True)})
     return table if hasattr(classifier, "feature_names_in_") else table.to_numpy()

@@ -15,7 +15,7 @@ from adacsl.cli.screen import PLAIN, Answer, Screen, stoppable
 from adacsl.cli.writing import check_table_file, label_type, writing_table
 
 if TYPE_CHECKING:
-    from adacsl.estimators.binary import CostClassifier
+    from adacsl.estimators.predicting import CostClassifier
 
 RESULTS = ("probability", "decision", "expected_cost")
 
@@ -114,7 +114,7 @@ def _predicted(
     """Return what is written about some rows, and which of them are decided positive."""
     probability = positive_probability(classifier, inputs)
     costs = costs_of_rows(classifier.costs_, prices, len(probability))
-    positive = costs.decide(probability) == 1
+    positive = classifier.decision_.of_probabilities(probability, costs=costs) == 1
     expected = costs.expected(probability, positive.astype(np.int64))
     return dict(zip(RESULTS, (probability, labels_of(classifier, positive), expected), strict=True)), positive
 
