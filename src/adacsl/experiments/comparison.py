@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from adacsl.core.costs import CostMatrix
 from adacsl.core.labels import plain_labels
 from adacsl.estimators.method import Method
 from adacsl.estimators.methods import METHODS, method, title_of
@@ -99,8 +100,7 @@ class Comparison:
         if net and made.learner == "net":
             made.set_params(learner=self._nets(net))
         labels = plain_labels(self.facts["data"][view[0]]["classes"])
-        own = next(split for (data, _), split in self.splits.items() if data == view[0]).costs
-        costs = scale_misses(own, view[1] / self._own_ratio(view[0])) if own.n_instances is None else None
+        costs = scale_misses(self._costs(view[0]).averaged(), view[1] / self._own_ratio(view[0]))
         made.set_params(costs=costs, positive=labels[1])
         return made
 
@@ -116,9 +116,15 @@ class Comparison:
         """Fit the recommended method (or the one named) on all rows, and return it: it predicts, and can be saved.
 
         ``given`` are arguments of :meth:`Method.fit`: ``groups``, ``sample_weight``, and ``fp``, ``fn`` where rows have
-        costs of their own.
+        costs of their own (those that were the same for all rows need no naming).
         """
+        if self._costs(self._view(None, None)[0]).n_instances is not None and not {"fp", "fn", "tp", "tn"} & set(given):
+            raise ValueError("the rows had costs of their own in the comparison: give them, fit(X, y, fn=amounts)")
         return self.method(name).set_params(random_state=random_state).fit(X, y, **given)
+
+    def _costs(self, data: str) -> CostMatrix:
+        """Return the costs of some test rows."""
+        return next(split.costs for (name, _), split in self.splits.items() if name == data)
 
     def _nets(self, settings: Mapping[str, Any]) -> Any:
         from adacsl.estimators.learners.nets import Net  # noqa: PLC0415  torch
