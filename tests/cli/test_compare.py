@@ -1,10 +1,16 @@
 """adacsl compare and report: the real runner on methods that need no training, and stand-ins for what goes wrong."""
 
+import re
+import shlex
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
+import adacsl as library
+from adacsl import load_comparison
+from adacsl.cli.app import run
+from adacsl.estimators.learners.boosters import installed_engine
 from adacsl.experiments import comparing
 from adacsl.experiments.comparison import Comparison, NoResultError
 
@@ -40,7 +46,9 @@ def test_compare_ends_with_table_verdict_and_report(adacsl, tmp_path):
     assert "breast-cancer, a miss costs 8 false alarms" in said.out
     assert "cheapest" in said.out
     assert "always-positive" in said.out
-    assert said.out.rstrip().endswith(f"report: {tmp_path / 'run/report.html'}")
+    page, train = said.out.rstrip().splitlines()[-2:]
+    assert page == f"report: {tmp_path / 'run/report.html'}"
+    assert train == "fit and save it: adacsl train breast-cancer --method always-positive --out model/"
     assert "<html" in (tmp_path / "run/report.html").read_text()
     assert said.err == ""
 
@@ -65,6 +73,60 @@ def test_a_file_of_the_users(adacsl, place, tmp_path):
     assert {(row["data"], row["ratio"]) for row in said.json["table"]} == {("rows", 8.0), ("rows", 16.0)}
 
 
+def test_what_is_not_said_about_nets_is_left_to_them(adacsl, spied, tmp_path):
+    adacsl("compare", "--out", tmp_path / "run")
+    assert spied["net"] == {}
+
+
+WORDS = ("--target", "churn", "--positive", "yes", "--drop", "id,since", "--fn", 8, "--fp", 0.5)
+
+
+def train_line(said):
+    start, _, command = said.out.rstrip().splitlines()[-1].partition(": ")
+    assert start == "fit and save it"
+    assert said.json is None
+    return shlex.split(command)
+
+
+def test_the_last_line_can_be_typed_and_fits_the_method_it_names(adacsl, place, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my rows.csv").write_bytes((place / "rows.csv").read_bytes())
+    methods = ("--methods", "always-negative,gbm-bayes", "--workers", 1, "--epochs", 3, "--seeds", 3, "--quiet")
+    command = train_line(adacsl("compare", "my rows.csv", *WORDS, *methods, "--out", "run"))
+    shown = ["--target", "churn", "--positive", "yes", "--drop", "id,since", "--fn", "8", "--fp", "0.5"]
+    # trees have no epochs
+    assert command == ["adacsl", "train", "my rows.csv", *shown, "--method", "gbm-bayes", "--out", "model/"]
+    assert run(command[1:]) == 0
+    model = library.load(tmp_path / "model")
+    assert (model.costs_.fn, model.costs_.fp) == (8, 0.5)
+    assert model.feature_names_in_.tolist() == ["age", "gap", "shop", "amount"]
+
+
+def test_the_last_line_keeps_what_was_said_about_nets_and_names_the_costs_of_its_verdict(adacsl, place, tmp_path):
+    words = ("--methods", "ce-bayes", "--workers", 1, "--epochs", 1, "--device", "cpu", "--seeds", 1, "--quiet")
+    command = train_line(adacsl("compare", place / "rows.csv", *WORDS, *words, "--ratios", 4, "--out", tmp_path / "r"))
+    assert command[-8:] == ["--epochs", "1", "--device", "cpu", "--method", "ce-bayes", "--out", "model/"]
+    assert command[command.index("--fn") + 1] == "2"
+    assert command[command.index("--fp") + 1] == "0.5"
+
+
+def test_prices_of_rows_made_dearer_have_no_command(adacsl, place, tmp_path):
+    words = ("--target", "churn", "--positive", "yes", "--fn-column", "amount", "--fp", 1, *QUICK, "--seeds", 1)
+    found = adacsl("compare", place / "rows.csv", *words, "--ratios", 4, "--out", tmp_path / "a", "--json")
+    assert found.json["train"] == []
+    found = adacsl("compare", place / "rows.csv", *words, "--out", tmp_path / "b", "--json")
+    assert "--fp 1 --fn-column amount --method always-" in found.json["train"][0]
+
+
+def test_the_report_says_which_booster_it_was(adacsl, place, tmp_path):
+    words = ("--methods", "gbm-bayes,always-positive", "--workers", 1, "--seeds", 1, "--quiet")
+    assert adacsl("compare", place / "rows.csv", *WORDS, *words, "--out", tmp_path / "run").code == 0
+    booster = load_comparison(tmp_path / "run").report_data().facts["boosting"]
+    assert booster == (installed_engine() or "scikit-learn")
+    page = (tmp_path / "run/report.html").read_text()
+    assert re.search(rf"boosting\W.{{0,60}}{booster}", page, re.DOTALL)
+
+
 def test_options_reach_the_library(adacsl, spied, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "w.pth").touch()
@@ -78,7 +140,7 @@ def test_options_reach_the_library(adacsl, spied, tmp_path, monkeypatch):
     assert task.name == "breast-cancer"
     assert str(spied.pop("folder")) == "runs/x"
     net = spied.pop("net")
-    assert net.pop("augment").rotate
+    assert net.pop("augment").rotate is True
     assert net == {"epochs": 7, "weights": "w.pth"}
     assert spied == {
         "methods": ["ce", "wce", "focal"], "ratios": ["4", "2x"], "seeds": 3, "engine": "ray", "address": "auto",

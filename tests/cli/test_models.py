@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,8 @@ import pytest
 import adacsl as library
 from adacsl import CostMatrix
 from adacsl.cli.models import costs_of_rows
+from adacsl.cli.screen import Screen
+from adacsl.estimators.learners.nets import Net
 
 PROGRAM = [sys.executable, "-m", "adacsl.cli"]
 TRAIN = (
@@ -69,10 +72,18 @@ def test_train_text_names_cost_threshold_and_place(adacsl, place, tmp_path):
     assert said.err == ""
 
 
-def test_tables_are_cross_fitted_by_default(adacsl, place, tmp_path):
+def test_tables_are_cross_fitted_by_default(adacsl, place, rows, tmp_path):
     words = [w for w in TRAIN if w not in ("--cv", "0")]
-    assert adacsl("train", place / "rows.csv", *words, "--out", tmp_path / "m").code == 0
-    assert library.load(tmp_path / "m").cv == 5
+    said = adacsl("train", place / "rows.csv", *words, "--out", tmp_path / "m", "--json")
+    assert (said.code, said.json["method"]) == (0, "adacsl-cv")
+    model = library.load(tmp_path / "m")
+    assert model.cv == 5
+    # the same as in Python, to the last bit
+    X, y = rows.drop(columns=["id", "churn"]), rows["churn"].to_numpy()
+    clf = library.AdaCSLClassifier(
+        CostMatrix(fp=1, fn=8), net={"epochs": 2}, cv=5, positive="yes", random_state=0, device="cpu"
+    )
+    assert np.array_equal(clf.fit(X, y).decision_scores(X), model.decision_scores(X))
 
 
 @pytest.mark.parametrize("name", ["always-negative", "ce", "gbm-tuned", "wce-tuned"])
@@ -82,7 +93,7 @@ def test_any_method_is_trained_and_decides_as_in_python(adacsl, place, rows, tmp
     said = adacsl("train", place / "rows.csv", *words, *net, "--out", tmp_path / "m", "--json")
     assert said.code == 0, said.err
     model = library.load(tmp_path / "m")
-    assert (said.json["epochs"] == 2) == bool(net)
+    assert (said.json.get("epochs") == 2) == bool(net)
     assert adacsl("predict", tmp_path / "m", place / "rows.csv", "--out", tmp_path / "p.csv").code == 0
     decided = model.predict(rows[model.feature_names_in_])
     assert pd.read_csv(tmp_path / "p.csv")["decision"].tolist() == decided.tolist()
@@ -169,9 +180,8 @@ def test_ctrl_c_while_training_says_how_to_go_on(place, rows, tmp_path):
     [
         (("--cv", "1"), "--cv must be 0 or at least 2 folds, got 1"),
         (("--weights", "x.pth"), "--weights are for the net of pictures"),
-        (("--method", "boost"), "there is no method 'boost'; known: "),
-        (("--method", "gbm-bayes"), "--epochs and --weights are for nets, and gbm-bayes has none"),
-        (("--epochs", "0"), "epochs must be 'auto' or a whole number of at least 1, got 0"),
+        (("--epochs", "0"), "--epochs must be at least 1, got 0"),
+        (("--method", "magic"), "there is no method 'magic'; known: always-negative, always-positive, ce-bayes"),
         (("--device", "tpu"), "device must be"),
         (("--fn", "0"), "fn must cost more than tp"),
         (("--fp", "-2"), "fp must cost more than tn"),
@@ -214,6 +224,124 @@ def test_missing_files_folders_and_pictures_are_one_line(refused, tmp_path):
     (tmp_path / "photos/c").mkdir()
     assert "3 class folders" in refused("train", tmp_path / "photos", *words)
     assert not (tmp_path / "m").exists()
+
+
+# methods
+
+WITHOUT_NETS = ("always-negative", "always-positive", "gbm-bayes", "gbm-tuned", "gbm-weighted", "metacost")
+SAID = TRAIN[:-4]
+
+
+@pytest.mark.parametrize("name", list(library.METHODS))
+def test_every_method_is_trained_predicted_and_evaluated(adacsl, refused, rows, tmp_path, name):
+    rows, data = rows[:120], tmp_path / "rows.parquet"
+    rows.to_parquet(data)
+    epochs = () if name in WITHOUT_NETS else ("--epochs", 2)
+    words = (*SAID, *epochs, "--method", name, "--device", "cpu", "--out", tmp_path / "m", "--json")
+    said = adacsl("train", data, *words)
+    assert (said.code, said.err) == (0, "")
+    model = library.load(tmp_path / "m")
+    assert (said.json["method"], said.json["estimated_cost"]["mean"]) == (name, model.estimated_cost_.estimate)
+    assert ("epochs" in said.json) == (name not in WITHOUT_NETS)
+    X = rows[model.feature_names_in_]
+    expected = library.method(name, CostMatrix(fp=1, fn=8), positive="yes", random_state=0, device="cpu")
+    if epochs:
+        expected.set_params(learner=Net(epochs=2))
+    expected.fit(X, rows["churn"].to_numpy())
+    assert np.array_equal(expected.predict_proba(X), model.predict_proba(X))
+
+    assert adacsl("predict", tmp_path / "m", data, "--out", tmp_path / "p.parquet").code == 0
+    found = pd.read_parquet(tmp_path / "p.parquet")
+    assert found["decision"].tolist() == model.predict(X).tolist()  # blind ones decide at one half
+    np.testing.assert_allclose(found["probability"], model.predict_proba(X)[:, 1], atol=1e-6)
+    said = adacsl("evaluate", tmp_path / "m", data, "--json")
+    assert (said.code, said.err) == (0, "")
+    assert said.json["cost"]["mean"] == pytest.approx(-model.score(X, rows["churn"].to_numpy()))
+    assert said.json["threshold"] == pytest.approx(model.decision_.probability_threshold)
+    if name in WITHOUT_NETS:
+        line = refused("export", tmp_path / "m", "--onnx", tmp_path / "m.onnx")
+        assert line.startswith("error: ONNX files are written of nets only, and ")
+        assert names(tmp_path) == ["m", "p.parquet", "rows.parquet"]
+
+
+@pytest.mark.parametrize("name", ["ce", "ce-calibrated"])
+def test_nets_of_any_method_are_exported_and_decide_the_same(adacsl, place, rows, tmp_path, name):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    words = (*SAID, "--method", name, "--epochs", 2, "--out", tmp_path / "m")
+    assert adacsl("train", place / "rows.csv", *words).code == 0
+    assert adacsl("export", tmp_path / "m", "--onnx", tmp_path / "m.onnx").code == 0
+    model = library.load(tmp_path / "m")
+    session = onnxruntime.InferenceSession((tmp_path / "m.onnx").read_bytes(), providers=["CPUExecutionProvider"])
+    X = rows[model.feature_names_in_]
+    proba, decided = session.run(["probability", "decision"], {"inputs": model.model_.encoder.transform(X)})
+    np.testing.assert_allclose(proba, model.predict_proba(X)[:, 1], atol=1e-5)
+    clear = np.abs(proba - model.decision_.probability_threshold) > 1e-5
+    assert np.array_equal(decided[clear] == 1, (model.predict(X) == "yes")[clear])
+
+
+@pytest.mark.parametrize(
+    ("words", "match"),
+    [
+        (("--method", "gbm-bayes", "--epochs", "3"), "--epochs is for nets, and gbm-bayes trains none"),
+        (("--method", "metacost", "--resume", "ckpt"), "--resume is for nets, and metacost trains none"),
+        (("--method", "gbm-tuned", "--device", "cuda"), "--device is for nets, and gbm-tuned trains none"),
+        (("--method", "always-negative", "--cv", "5"), "--cv is for methods that learn, and always-negative does not"),
+        (("--method", "smote", "--cv", "5"), "--cv 5: SMOTE mixes training rows"),
+        (("--method", "ce", "--rotate"), "--rotate is for the net of pictures, but the data are a table"),
+    ],
+)
+def test_options_that_a_method_has_no_use_for_are_one_line(refused, place, tmp_path, words, match):
+    assert match in refused("train", place / "rows.csv", *SAID, *words, "--out", tmp_path / "m")
+    assert names(tmp_path) == []
+
+
+def test_boosters_cross_fit_too(adacsl, place, tmp_path):
+    words = (*SAID, "--method", "gbm-bayes", "--cv", 3, "--out", tmp_path / "m")
+    said = adacsl("train", place / "rows.csv", *words)
+    assert said.code == 0, said.err
+    assert "estimated cost per row (out of fold)" in said.out
+    assert not np.isnan(library.load(tmp_path / "m").oof_scores_).any()
+
+
+def test_constants_say_what_they_decide(adacsl, refused, place, pictures, tmp_path):
+    said = adacsl("train", place / "rows.csv", *SAID, "--method", "always-positive", "--out", tmp_path / "m")
+    assert "decides yes about every row" in said.out
+    words = ("--positive", "ill", "--fn", 8, "--fp", 1, "--image-size", 16, "--out", tmp_path / "p")
+    said = adacsl("train", pictures / "data", *words, "--method", "always-negative")
+    assert said.code == 0, said.err
+    assert "decides well about every row" in said.out
+    said = adacsl("evaluate", tmp_path / "p", pictures / "data", "--json")
+    assert said.json["counts"] == {"tp": 0, "fp": 0, "fn": 12, "tn": 12}
+    line = refused("train", pictures / "data", *words, "--method", "gbm-bayes")
+    assert "method 'gbm-bayes' is for tables, but the data are images" in line
+
+
+def test_models_with_scores_only_are_predicted_too(adacsl, rows, tmp_path):
+    from sklearn.svm import LinearSVC
+
+    X, y = rows[["age", "amount"]].to_numpy(), (rows["churn"] == "yes").astype(int).to_numpy()
+    model = library.AdaptiveCostClassifier(LinearSVC(), CostMatrix(fp=1, fn=8), rounds=2, random_state=0).fit(X, y)
+    model.save(tmp_path / "m")
+    rows[["age", "amount"]].to_csv(tmp_path / "rows.csv", index=False)
+    said = adacsl("predict", tmp_path / "m", tmp_path / "rows.csv", "--out", tmp_path / "p.csv")
+    assert (said.code, said.err) == (0, "")
+    assert pd.read_csv(tmp_path / "p.csv")["decision"].tolist() == model.predict(X).tolist()
+
+
+def test_epochs_are_shown_while_nets_train(adacsl, place, tmp_path, monkeypatch):
+    shown = []
+
+    @contextmanager
+    def progress(self, title, *, total=None, unit="rows"):
+        yield lambda done, *, note="", total=None: shown.append((title, unit, done, total, note[:5]))
+
+    monkeypatch.setattr(Screen, "progress", progress)
+    assert adacsl("train", place / "rows.csv", *TRAIN, "--out", tmp_path / "m").code == 0
+    assert shown == [("training", "epochs", epoch, 2, "cost ") for epoch in (1, 2)]
+    shown.clear()
+    assert adacsl("train", place / "rows.csv", *SAID, "--method", "gbm-bayes", "--out", tmp_path / "m").code == 0
+    assert shown == []
 
 
 # predict
@@ -441,9 +569,7 @@ def test_devices_are_no_files(refused, place):
 
 
 def test_ctrl_c_removes_the_draft(adacsl, place, tmp_path, monkeypatch):
-    from adacsl.estimators.classifiers import AdaCSLClassifier
-
-    real, calls = AdaCSLClassifier.decision_scores, []
+    real, calls = library.Method.decision_scores, []
 
     def interrupted(self, X):
         calls.append(names(tmp_path))
@@ -451,7 +577,7 @@ def test_ctrl_c_removes_the_draft(adacsl, place, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return real(self, X)
 
-    monkeypatch.setattr(AdaCSLClassifier, "decision_scores", interrupted)
+    monkeypatch.setattr(library.Method, "decision_scores", interrupted)
     said = adacsl("predict", place / "model", place / "rows.csv", "--out", tmp_path / "p.csv", "--batch-rows", 50)
     assert (said.code, said.out) == (130, "")
     assert said.err == "stopped: nothing was written; start the command again\n"
@@ -588,7 +714,7 @@ def test_export_agrees_with_the_model(adacsl, place, rows, tmp_path):
     assert said.json["inputs"] == "encoded features"
     model = library.load(place / "model")
     session = onnxruntime.InferenceSession(out.read_bytes(), providers=["CPUExecutionProvider"])
-    features = model.encoder_.transform(rows[model.feature_names_in_])
+    features = model.model_.encoder.transform(rows[model.feature_names_in_])
     np.testing.assert_allclose(session.run(["score"], {"inputs": features})[0],
                                model.decision_scores(rows[model.feature_names_in_]), atol=1e-5)  # fmt: skip
     assert adacsl("export", place / "model", "--onnx", out, "--sample", place / "rows.csv").code == 0
@@ -613,7 +739,8 @@ def test_models_of_boosting_predict_but_are_not_exported(adacsl, refused, rows, 
     said = adacsl("predict", tmp_path / "m", tmp_path / "rows.parquet", "--out", tmp_path / "p.parquet")
     assert said.code == 0, said.err
     np.testing.assert_allclose(pd.read_parquet(tmp_path / "p.parquet")["probability"], model.predict_proba(X)[:, 1])
-    assert "only nets" in refused("export", tmp_path / "m", "--onnx", tmp_path / "m.onnx")
+    line = refused("export", tmp_path / "m", "--onnx", tmp_path / "m.onnx")
+    assert line.endswith(f"written of nets only, and {tmp_path / 'm'} is made of boosters: use it with adacsl predict")
 
 
 # data

@@ -6,17 +6,21 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
-from adacsl import CostMatrix
-from adacsl.experiments import comparison
-from adacsl.experiments.comparison import choose_ratios, compare, compare_tasks, load_comparison, make_task
+from adacsl import AdaptiveWeight, CostMatrix, Method, Task, compare, load, load_comparison, method
+from adacsl.estimators.learners.nets import Net
+from adacsl.estimators.methods import METHODS, choose_methods, needs_net
+from adacsl.estimators.rows import Rows
+from adacsl.experiments import comparing
+from adacsl.experiments.comparing import compare_tasks
+from adacsl.experiments.comparison import Comparison
 from adacsl.experiments.jobs import plan_jobs
-from adacsl.experiments.nets import Training
 from adacsl.experiments.parts import Parts
-from adacsl.experiments.protocol import Protocol, make_split
-from adacsl.experiments.recipes import RECIPES, Recipe, choose_recipes
+from adacsl.experiments.protocol import Protocol, split_rows
+from adacsl.experiments.ratios import choose_ratios
 from adacsl.experiments.store import StoreError
+from adacsl.torch.augment import Augment
 
-QUICK = {"workers": 1, "progress": False, "epochs": 2, "device": "cpu"}
+QUICK = {"workers": 1, "progress": False, "net": {"epochs": 2}, "device": "cpu"}
 
 
 def table(n=240, seed=0):
@@ -36,7 +40,7 @@ def found(tmp_path_factory):
         "ce-bayes",
         "gbm-bayes",
         "adacsl",
-        Recipe("mine", "my own", learner=LogisticRegression()),
+        ("mine", Method(learner=LogisticRegression())),
     ]
     return compare(
         x,
@@ -59,7 +63,7 @@ def test_nets_of_unfinished_jobs_are_kept_where_all_workers_reach_the_folder(tmp
     def run(jobs, work, store, **_):
         raise SeenError(work.keywords["parts"])
 
-    monkeypatch.setattr(comparison, "run", run)
+    monkeypatch.setattr(comparing, "run", run)
     with pytest.raises(SeenError) as seen:
         compare(*table(), CostMatrix(fp=1, fn=5), positive="sick", engine=engine, folder=tmp_path / "run", **QUICK)
     (parts,) = seen.value.args
@@ -87,16 +91,163 @@ def test_all_methods_were_tested_on_the_same_rows(found):
 
 
 def test_outcomes_reproduce_the_costs_of_the_cells(found):
-    for method, ratio in (("adacsl", 20.0), ("mine", 5.0), ("always-positive", 20.0)):
-        outcome = found.outcome(method, ratio=ratio)
-        cells = found.results.query("method == @method and ratio == @ratio")
+    for name, ratio in (("adacsl", 20.0), ("mine", 5.0), ("always-positive", 20.0)):
+        outcome = found.outcome(name, ratio=ratio)
+        cells = found.results.query("method == @name and ratio == @ratio")
         assert outcome.costs.total(outcome.labels, outcome.decisions) == pytest.approx(cells["total_cost"].sum())
 
 
-def test_the_verdict_is_words_and_a_method(found):
-    assert found.best in set(found.results["method"]) | {None}
-    assert "ratio 5:" in found.verdict
-    assert "ratio 20:" in str(found)
+def test_the_verdict_of_each_ratio_is_a_line(found):
+    lines = found.verdict.splitlines()
+    assert lines == [f"data, ratio {ratio:g}: {found.verdicts['data', ratio]}" for ratio in (5.0, 20.0)]
+    assert str(found) == found.verdict
+    for ratio in (5.0, 20.0):
+        block = found.table.query("ratio == @ratio").set_index("method")
+        assert found.verdicts["data", ratio].cheapest == block["mean"].idxmin()
+
+
+def made(costs, *, ratio=8.0, data="d"):
+    """Results of five splits: method to mean cost, which varies a little in the same way for all."""
+    noise = (0.01, -0.01, 0.02, -0.02, 0.0)
+    return pd.DataFrame(
+        [
+            {"data": data, "ratio": ratio, "method": name, "seed": seed, "cost": cost + noise[seed] * (1 + 0.1 * i),
+             "normalized_cost": cost, "savings": 1 - cost, "n_train": 80, "n_test": 20}
+            for i, (name, cost) in enumerate(costs.items()) for seed in range(5)
+        ]
+    )  # fmt: skip
+
+
+def compared(*results):
+    failures = pd.DataFrame(columns=["data", "ratio", "method", "seed", "type", "message"])
+    return Comparison(pd.concat(results, ignore_index=True), failures, {"data": {}}, {}, {})
+
+
+def test_the_best_is_clearly_cheaper_or_the_simplest_of_those_that_cannot_be_told_apart():
+    clear = compared(made({"ce-bayes": 0.5, "adacsl": 0.3, "always-negative": 0.9}))
+    assert clear.best == "adacsl"
+    assert clear.verdict.startswith("adacsl is cheapest: ")
+    tied = compared(made({"adacsl-cv": 0.3, "ce-bayes": 0.301, "always-negative": 0.9}))
+    assert tied.best == "ce-bayes"
+    assert "No method is clearly cheaper than ce-bayes" in tied.verdict
+
+
+def test_there_is_no_best_of_one_split():
+    alone = compared(made({"ce-bayes": 0.5, "adacsl": 0.3}).query("seed == 0"))
+    assert alone.best is None
+    assert alone.verdict.startswith("One split only")
+
+
+def test_ratios_that_agree_have_one_best_and_those_that_do_not_have_the_overall_one():
+    first, second = ({"ce-bayes": a, "adacsl": b} for a, b in ((0.5, 0.3), (0.3, 0.5)))
+    assert compared(made(first), made(first, ratio=2.0)).best == "adacsl"
+    found = compared(made(first), made(second, ratio=2.0))
+    assert {verdict.recommended for verdict in found.verdicts.values()} == {"adacsl", "ce-bayes"}
+    assert found.best == found.overall.recommended
+
+
+# the method to take
+
+
+def own_task():
+    x, y = table()
+    return Task.from_data(x, y, CostMatrix(fp=1, fn=5), positive="sick")
+
+
+@pytest.mark.parametrize("name", ["ce", "ce-bayes", "gbm-bayes", "adacsl", "mine", "always-positive"])
+@pytest.mark.parametrize("ratio", [5.0, 20.0])
+def test_a_method_fitted_on_the_rows_of_a_split_decides_as_in_the_comparison(found, name, ratio):
+    x, y = table()
+    rest, tested = split_rows(own_task(), 0.2, 1)
+    unfitted = found.method(name, ratio=ratio)
+    assert not hasattr(unfitted, "model_")
+    assert (unfitted.costs.fp, unfitted.costs.fn, unfitted.positive) == (1.0, ratio, "sick")
+    unfitted.set_params(random_state=1, validation=0.15 / 0.8, device="cpu").fit(x.iloc[rest], y[rest])
+    cell = next(c for c in found.cells if (c.method, c.seed, c.ratio) == (name, 1, ratio))
+    proba = unfitted.predict_proba(x.iloc[tested])[:, list(unfitted.classes_).index("sick")]
+    np.testing.assert_allclose(proba, found.cells[cell].scores, atol=1e-6)
+    clear = np.abs(proba - unfitted.decision_.probability_threshold) > 1e-6
+    assert np.array_equal((unfitted.predict(x.iloc[tested]) == "sick")[clear], found.cells[cell].decisions[clear])
+
+
+def test_the_recommended_method_is_fitted_on_all_rows_and_can_be_kept(found, tmp_path):
+    x, y = table()
+    chosen = found.verdicts["data", 5.0].recommended or found.verdicts["data", 5.0].cheapest
+    fitted = found.fit(x, y)
+    expected = found.method(chosen).set_params(random_state=0).fit(x, y)
+    assert np.array_equal(fitted.predict_proba(x), expected.predict_proba(x))
+    assert len(fitted.oof_scores_) == len(x)
+    assert set(fitted.predict(x)) <= {"sick", "well"}
+    again = load(fitted.save(tmp_path / "model"))
+    assert np.array_equal(again.predict_proba(x), fitted.predict_proba(x))
+    assert again.predict(x).tolist() == fitted.predict(x).tolist()
+    assert (again.positive_, again.costs_.fn) == ("sick", 5.0)
+
+
+@pytest.mark.parametrize("name", ["always-positive", "ce", "gbm-bayes", "adacsl", "mine"])
+def test_any_method_of_the_comparison_is_fitted_saved_and_loaded(found, name, tmp_path):
+    x, y = table()
+    fitted = found.fit(x, y, name=name, random_state=3)
+    again = load(fitted.save(tmp_path / "model"))
+    np.testing.assert_allclose(again.predict_proba(x), fitted.predict_proba(x), rtol=0, atol=1e-12)
+    assert again.predict(x).tolist() == fitted.predict(x).tolist()
+
+
+def test_the_nets_of_a_comparison_keep_their_settings(found):
+    assert found.method("adacsl").learner.epochs == 2
+    assert found.method("gbm-bayes").learner == "boosting"
+    again = load_comparison(found.folder)
+    assert again.method("adacsl").learner.epochs == 2
+    x, y = table()
+    one, two = (which.fit(x, y, name="ce-bayes") for which in (found, again))
+    assert np.array_equal(one.predict_proba(x), two.predict_proba(x))
+    with pytest.raises(ValueError, match="there is no method 'mine'"):
+        again.method("mine")  # code is not kept
+
+
+def test_settings_of_nets_that_are_code_resume_and_are_asked_for_where_they_are_lost(tmp_path):
+    x, y = table(120)
+    options = QUICK | {"net": {"epochs": 1, "augment": Augment(rotate=True)}, "methods": ["ce"], "seeds": 1}
+    found = compare(x, y, positive="sick", folder=tmp_path / "run", **options)
+    compare(x, y, positive="sick", folder=tmp_path / "run", **options)  # the same code is told to be the same
+    assert found.method("ce").learner.augment.rotate is True
+    with pytest.raises(ValueError, match=r"its nets had augment='Augment\(.*no folder keeps code"):
+        load_comparison(tmp_path / "run").method("ce")
+
+
+def test_rows_with_costs_of_their_own_are_fitted_with_them():
+    x, y = table()
+    amounts = np.random.default_rng(0).uniform(1, 30, len(x))
+    options = QUICK | {"methods": ["gbm-bayes", "always-negative"], "seeds": 1}
+    found = compare(x, y, CostMatrix(fp=2.0, fn=amounts), positive="sick", **options)
+    with pytest.raises(ValueError, match="the rows had costs of their own in the comparison: give them"):
+        found.fit(x, y)
+    fitted = found.fit(x, y, name="gbm-bayes", fn=amounts)  # a false alarm costs 2 in every row: known
+    direct = method("gbm-bayes", positive="sick", random_state=0).fit(x, y, fn=amounts, fp=np.full(len(x), 2.0))
+    assert fitted.costs_ == direct.costs_ == CostMatrix(fp=2.0, fn=amounts).averaged()
+    assert np.array_equal(fitted.predict_proba(x), direct.predict_proba(x))
+    dear, cheap = (fitted.predict(x, fn=np.full(len(x), price)) == "sick" for price in (30.0, 1.0))
+    assert dear.sum() > cheap.sum()
+
+
+@pytest.mark.parametrize("kind", ["pairs", "mapping"])
+def test_methods_of_ones_own_are_given_by_name(kind):
+    x, y = table()
+    steered = Method(
+        loss="weighted", controller=AdaptiveWeight(CostMatrix(fp=1, fn=1), caution=2.0), learner=Net(epochs=3)
+    )
+    own = {"steered": steered, "tuned": Method(learner=LogisticRegression(), decide="tuned")}
+    methods = own if kind == "mapping" else ["always-positive", *own.items()]
+    found = compare(x, y, CostMatrix(fp=1, fn=5), positive="sick", methods=methods, seeds=2, **QUICK)
+    assert len(found.failures) == 0
+    assert set(found.table["method"]) == set(own) | ({"always-positive"} if kind == "pairs" else set())
+    # its own settings win over those of the comparison's nets
+    assert found.history("steered")["epoch"].max() == 2
+    fitted = found.fit(x, y, name="steered")
+    assert fitted.learner.epochs == 3
+    assert fitted.controller.caution == 2.0
+    assert steered.costs is None  # the given one is left alone
+    assert not hasattr(steered, "model_")
 
 
 def test_histories_tell_lambda_by_epoch(found):
@@ -126,7 +277,7 @@ def test_a_notebook_shows_verdict_and_table_without_markup_of_the_users(found):
     import dataclasses
 
     odd = found.results.assign(method=found.results["method"].replace({"mine": "<script>alert(1)</script>"}))
-    page = dataclasses.replace(found, results=odd)._repr_html_()
+    page = get_html(dataclasses.replace(found, results=odd))
     assert "<table" in page
     assert "<script>" not in page
 
@@ -164,7 +315,7 @@ class Fails(ClassifierMixin, BaseEstimator):
 
 def test_what_fails_is_named_and_the_others_are_compared():
     x, y = table()
-    methods = ["always-positive", "always-negative", Recipe("fails", learner=Fails())]
+    methods = ["always-positive", "always-negative", ("fails", Method(learner=Fails()))]
     with pytest.warns(UserWarning, match="2 cells failed"):
         found = compare(x, y, positive="sick", methods=methods, seeds=2, **QUICK)
     assert set(found.failures["method"]) == {"fails"}
@@ -175,7 +326,7 @@ def test_what_fails_is_named_and_the_others_are_compared():
 def test_when_all_fail_the_first_error_is_told():
     x, y = table()
     with pytest.raises(RuntimeError, match="no method came to an end: no such luck"):
-        compare(x, y, positive="sick", methods=[Recipe("fails", learner=Fails())], seeds=1, **QUICK)
+        compare(x, y, positive="sick", methods=[("fails", Method(learner=Fails()))], seeds=1, **QUICK)
 
 
 def test_rows_with_costs_of_their_own_at_two_ratios():
@@ -185,21 +336,29 @@ def test_rows_with_costs_of_their_own_at_two_ratios():
     found = compare(
         x, y, costs, positive="sick", methods=["ce-bayes", "gbm-weighted"], ratios=["1x", "4x"], seeds=2, **QUICK
     )
-    for method in ("ce-bayes", "gbm-weighted"):
+    for name in ("ce-bayes", "gbm-weighted"):
         for ratio in sorted(found.results["ratio"].unique()):
-            outcome = found.outcome(method, ratio=ratio)
-            cells = found.results.query("method == @method and ratio == @ratio")
+            outcome = found.outcome(name, ratio=ratio)
+            cells = found.results.query("method == @name and ratio == @ratio")
             assert outcome.own_costs
             assert outcome.threshold is None
             assert outcome.costs.total(outcome.labels, outcome.decisions) == pytest.approx(cells["total_cost"].sum())
 
 
+def three_parts(task, seed):
+    """Training, validation and test rows of a net in a comparison."""
+    rest, tested = split_rows(task, Protocol().test, seed)
+    ready = Protocol().prepare(method("ce"), seed)
+    ((train, validation),) = Rows.of_task(task, rest).folds(ready.cv, ready.validation, seed)
+    return train, validation, tested
+
+
 def test_groups_never_stand_on_both_sides():
     x, y = table()
     groups = np.repeat(np.arange(60), 4)
-    task = make_task(x, y, positive="sick", groups=groups)
+    task = Task.from_data(x, y, positive="sick", groups=groups)
     for seed in range(3):
-        split = make_split(task, Protocol(), seed)
+        split = three_parts(task, seed)
         parts = [set(groups[rows]) for rows in split]
         assert not parts[0] & parts[1]
         assert not parts[0] & parts[2]
@@ -209,16 +368,16 @@ def test_groups_never_stand_on_both_sides():
 
 def test_splits_are_65_15_20_stratified_and_the_same_each_time():
     x, y = table(1000)
-    task = make_task(x, y, positive="sick")
-    split = make_split(task, Protocol(), 3)
+    task = Task.from_data(x, y, positive="sick")
+    split = three_parts(task, 3)
     assert [len(rows) for rows in split] == pytest.approx([650, 150, 200], abs=2)
     assert [task.y[rows].mean() for rows in split] == pytest.approx([task.y.mean()] * 3, abs=0.01)
-    again = make_split(task, Protocol(), 3)
+    again = three_parts(task, 3)
     assert all(np.array_equal(a, b) for a, b in zip(split, again, strict=True))
 
 
 def test_several_data_sets_get_ranks_and_one_verdict_for_all():
-    tasks = [make_task(*table(seed=s), CostMatrix(fp=1, fn=5), positive="sick", name=f"made-{s}") for s in (1, 2)]
+    tasks = [Task.from_data(*table(seed=s), CostMatrix(fp=1, fn=5), positive="sick", name=f"made-{s}") for s in (1, 2)]
     found = compare_tasks(tasks, methods=["always-positive", "ce-bayes", "gbm-bayes"], seeds=2, **QUICK)
     assert len(found.verdicts) == 2
     assert "Over all data" in found.verdict
@@ -246,10 +405,7 @@ def test_images_leave_out_what_needs_columns():
         CostMatrix(fp=1, fn=2),
         methods=["ce-bayes", "always-positive"],
         seeds=1,
-        workers=1,
-        epochs=1,
-        progress=False,
-        device="cpu",
+        **(QUICK | {"net": {"epochs": 1}}),
     )
     assert set(found.table["method"]) == {"ce-bayes", "always-positive"}
 
@@ -275,7 +431,7 @@ def test_seeds_are_checked(options, message):
 
 
 def test_tasks_need_names_of_their_own():
-    task = make_task(*table(), positive="sick")
+    task = Task.from_data(*table(), positive="sick")
     with pytest.raises(ValueError, match="different names"):
         compare_tasks([task, task], methods=["ce"], **QUICK)
     with pytest.raises(ValueError, match="no data"):
@@ -284,21 +440,38 @@ def test_tasks_need_names_of_their_own():
 
 @pytest.mark.parametrize("n", [300, 60_000])
 def test_small_nets_of_all_methods_are_one_job_and_large_ones_several(n):
-    task = make_task(*table(n), positive="sick")
-    jobs = plan_jobs([task], {task.name: choose_recipes()}, {task.name: [5.0, 9.0]}, [0], Protocol(device="cpu"))
+    task = Task.from_data(*table(n), positive="sick")
+    jobs = plan_jobs([task], {task.name: choose_methods()}, {task.name: [5.0, 9.0]}, [0], Protocol(device="cpu"))
     cells = [cell for job in jobs for cell in job.cells]
-    assert len(cells) == len(set(cells)) == 2 * len(RECIPES)
-    trainings = [
-        {Training.of(RECIPES[cell.method], cell.ratio) for cell in job.cells if RECIPES[cell.method].learner == "net"}
-        for job in jobs
-    ]
-    nets = [sum(training.members for training in group) for group in trainings if group]
+    assert len(cells) == len(set(cells)) == 2 * len(METHODS)
+    trainings = [{training_of(cell) for cell in job.cells if needs_net(method(cell.method))} for job in jobs]
+    nets = [sum(5 if name == "adacsl-cv" else 1 for name, _ in group) for group in trainings if group]
     assert len(nets) == 1 if n == 300 else max(nets) == 6
     # no training in two jobs
     assert sum(len(group) for group in trainings) == len(set().union(*trainings))
+    # nor a booster that serves several: plain ones know no costs
+    others = [{training_of(cell) for cell in job.cells if not needs_net(method(cell.method))} for job in jobs]
+    assert sum(len(group) for group in others) == len(set().union(*others))
 
 
-def test_an_unknown_option_is_named():
+def training_of(cell):
+    """What is trained for a cell, by the first name that asks for it, and the ratio where that counts."""
+    if cell.method in ("ce", "ce-bayes", "ce-tuned", "ce-calibrated"):
+        return "ce", None
+    if cell.method in ("oversample", "undersample", "smote"):
+        return cell.method, None
+    return ("wce" if cell.method == "wce-tuned" else cell.method), cell.ratio
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("epoch", "compare has no setting 'epoch'"),
+        ("epochs", r"compare has no setting 'epochs' any more: say net=\{'epochs': ...\}"),
+        ("rotate", r"compare has no setting 'rotate' any more: say net=\{'augment': Augment\(rotate=True\)\}"),
+    ],
+)
+def test_unknown_and_old_options_are_named(option, message):
     x, y = table()
-    with pytest.raises(TypeError, match="compare has no option 'epoch'; those of the protocol are test, validation"):
-        compare(x, y, positive="sick", methods=["ce"], epoch=3)
+    with pytest.raises(TypeError, match=message):
+        compare(x, y, positive="sick", methods=["ce"], **{option: 3})

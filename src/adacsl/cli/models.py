@@ -82,8 +82,8 @@ def load_model(folder: Path, *, device: str = "auto") -> Trained:
 
 
 def takes_pictures(classifier: CostClassifier) -> bool:
-    """Tell whether a model was trained on pictures; only nets are."""
-    return bool(classifier.images_)
+    """Tell whether a model was trained on pictures."""
+    return bool(getattr(classifier, "images_", False))
 
 
 def check_kind(classifier: CostClassifier, data: object, *, pictures: bool) -> None:
@@ -128,10 +128,8 @@ def model_input(classifier: CostClassifier, frame: Any, columns: list[str]) -> A
 
 
 def positive_probability(classifier: CostClassifier, X: Any) -> np.ndarray[Any, Any]:  # noqa: N803
-    """Return the probability of the positive class."""
-    column = int(np.flatnonzero(classifier.classes_ == classifier.positive_)[0])
-    proba: np.ndarray[Any, Any] = classifier.predict_proba(X)[:, column]
-    return proba
+    """Return the probability of the positive class; what stands for it, where the model has scores only."""
+    return classifier.decision_.probabilities(classifier.decision_scores(X))
 
 
 def decide(classifier: CostClassifier, probability: np.ndarray[Any, Any], costs: CostMatrix) -> np.ndarray[Any, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -117,16 +117,38 @@ def split_words(words: Iterable[str] | None) -> list[str]:
     return [word.strip() for part in words or () for word in part.split(",") if word.strip()]
 
 
-def net_settings(epochs: int | None, weights: Path | None, *, rotate: bool = False) -> dict[str, Any]:
-    """Return what was said about nets, by the names that :class:`~adacsl.estimators.learners.net.Net` gives it."""
-    said: dict[str, Any] = {} if epochs is None else {"epochs": epochs}
-    if weights is not None:
-        said["weights"] = str(weights)
+def net_settings(epochs: int | None, weights: Path | None, *, rotate: bool) -> dict[str, Any]:
+    """Return what was said about nets as Python's ``net=`` has it; refuse at once what would make every net fail."""
+    if epochs is not None and epochs < 1:
+        raise ValueError(f"--epochs must be at least 1, got {epochs}")
+    if weights is not None and not weights.is_file():
+        raise FileNotFoundError(f"there is no file {weights} of weights")
+    said: dict[str, Any] = {"epochs": epochs, "weights": None if weights is None else str(weights)}
     if rotate:
         from adacsl.torch.augment import Augment  # noqa: PLC0415  torch
 
         said["augment"] = Augment(rotate=True)
-    return said
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def as_words(said: Prices | Source) -> list[str]:
+    """Return options as they would be typed.
+
+    >>> as_words(Prices(fn=8.0, fp_column="price"))
+    ['--fn', '8', '--fp-column', 'price']
+    """
+    words: list[str] = []
+    for option in fields(said):
+        value = getattr(said, option.name)
+        if value != option.default:
+            words += [f"--{option.name.replace('_', '-')}", _typed(value)]
+    return words
+
+
+def _typed(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:g}" if float(f"{value:g}") == value else repr(value)
+    return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
 def interval_text(low: float, high: float) -> str:
@@ -134,4 +156,14 @@ def interval_text(low: float, high: float) -> str:
     return f"[{low:.4g}, {high:.4g}]"
 
 
-__all__ = ["ANY", "FREE", "Prices", "Source", "Words", "interval_text", "net_settings", "split_words"]
+__all__ = [
+    "ANY",
+    "FREE",
+    "Prices",
+    "Source",
+    "Words",
+    "as_words",
+    "interval_text",
+    "net_settings",
+    "split_words",
+]

@@ -318,7 +318,8 @@ class AdaptiveCostClassifier(MetaEstimatorMixin, Method):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags = copy.deepcopy(get_tags(self.estimator).input_tags)
+        if self.estimator is not None:  # what was loaded has no untrained one
+            tags.input_tags = copy.deepcopy(get_tags(self.estimator).input_tags)
         return tags
 
 

@@ -92,6 +92,9 @@ class Decision:
     @property
     def threshold_(self) -> float:
         """The score above which a row is called positive."""
+        if self.calibration_ is not None:
+            before = before_calibration(self.calibration_, self.probability_threshold)
+            return float(sigmoid(log_odds(before) - self._shift))
         return {"raw": 0.5, "half": float(sigmoid(np.asarray(-self._shift)))}.get(self.decide, self.mapped)
 
     @property
@@ -100,6 +103,12 @@ class Decision:
         if self.decide == "raw":
             return float(self._corrected(np.asarray([0.5]))[0])
         return 0.5 if self.decide in ("half", "negative", "positive") else float(self.costs.threshold)
+
+    def threshold_for(self, costs: CostMatrix) -> float | None:
+        """Return the probability above which rows with these costs are called positive; None: each row has its own."""
+        if self.decide in ("half", "raw", "negative", "positive"):
+            return self.probability_threshold
+        return float(costs.threshold) if costs.n_instances is None else None
 
     def probabilities(self, scores: NDArray[Any]) -> NDArray[np.float64]:
         """Return the probability of the positive class for each score."""
@@ -172,6 +181,25 @@ def calibrate(calibration: dict[str, Any] | None, scores: NDArray[np.float64]) -
     if calibration["kind"] == "isotonic":
         return np.asarray(np.interp(scores, calibration["scores"], calibration["probabilities"]))
     return sigmoid(calibration["slope"] * _inside(scores) + calibration["intercept"])
+
+
+def before_calibration(calibration: dict[str, Any], probability: float) -> float:
+    """Return the largest score that a calibration maps to no more than a probability (0 and 1 where all or none are).
+
+    Examples
+    --------
+    >>> before_calibration({"kind": "isotonic", "scores": [0.2, 0.6], "probabilities": [0.0, 0.4]}, 0.1)
+    0.3
+    """
+    if calibration["kind"] != "isotonic":
+        moved = log_odds(probability) - calibration["intercept"]
+        return float(sigmoid(moved / calibration["slope"])) if calibration["slope"] else float(moved > 0)
+    scores, known = calibration["scores"], calibration["probabilities"]
+    above = int(np.searchsorted(known, probability, side="right"))
+    if above in (0, len(known)):
+        return float(above > 0)
+    pair = slice(above - 1, above + 1)
+    return float(np.interp(probability, known[pair], scores[pair]))
 
 
 def _held_out_loss(

@@ -238,7 +238,9 @@ class Method(CostClassifier):
             raise ValueError("a controller steers a weight, so it needs loss='weighted' and no resample")
         if self.resample is not None and self.loss != "plain":
             raise ValueError(f"resample={self.resample!r} goes with loss='plain'")
-        if not self.takes_images and (self.resample is not None or self.loss not in ("plain", "weighted")):
+        if not hasattr(self.learner_, "module") and (
+            self.resample is not None or self.loss not in ("plain", "weighted")
+        ):
             raise ValueError(
                 "resample, focal, logit-adjusted and losses of your own are for nets; put such steps inside the "
                 "estimator"
@@ -262,8 +264,8 @@ class Method(CostClassifier):
 
     @property
     def takes_images(self) -> bool:
-        """Whether the learner is a net, which takes images too."""
-        return hasattr(self.learner_, "module")
+        """Whether the learner takes images too: nets, and what does not look at them."""
+        return not self.learner_.tables_only
 
     @property
     def takes_anything(self) -> bool:

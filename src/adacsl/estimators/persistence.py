@@ -30,7 +30,7 @@ MODELS: dict[str, Any] = {"boosters": BoosterModel, "estimators": EstimatorModel
 OUT_OF_FOLD = "oof_scores"
 HERE_ONLY = ("costs", "device", "resume", "verbose", "trainer", "weights")
 """Settings of this machine; the costs are kept as fitted."""
-NESTED = {kind.__name__: kind for kind in (dict, Net, Booster)}
+NESTED: dict[str, Any] = {kind.__name__: kind for kind in (dict, Net, Booster)}
 PARTITIONS = {kind.__name__: kind for kind in (Whole, EqualWidth, Quantile)}
 
 

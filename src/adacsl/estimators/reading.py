@@ -126,7 +126,7 @@ def _read(method: Any, X: Any, y: Any) -> tuple[Any, Any]:  # noqa: N803
         from adacsl.datasets.images import as_images, is_images  # noqa: PLC0415  torch
 
         if is_images(X):
-            wished = method.learner_.image_size or FILE_SIZE
+            wished = getattr(method.learner_, "image_size", None) or FILE_SIZE
             images = as_images(X, image_size=None if hasattr(X, "ndim") else wished)
             pixels = _channels_last(images.pixels)
             method.images_, method.image_shape_ = True, tuple(int(side) for side in pixels.shape[1:])

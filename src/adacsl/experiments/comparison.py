@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from adacsl.core.costs import CostMatrix
 from adacsl.core.labels import plain_labels
 from adacsl.estimators.method import Method
 from adacsl.estimators.methods import METHODS, method, title_of
@@ -92,14 +93,14 @@ class Comparison:
     def method(self, name: str | None = None, *, data: str | None = None, ratio: float | None = None) -> Method:
         """Return a method as it was compared, with its costs, not yet fitted; default: the recommended one."""
         view = self._view(data, ratio)
-        name = name or (self.best if data is None and ratio is None else None) or self._recommended(view)
+        several = data is None and len({name for name, _ in self.verdicts}) > 1
+        name = name or (self.best if several else None) or self._recommended(view)
         made: Method = clone(self.methods[name]) if name in self.methods else method(name)
         net = self.facts["protocol"].get("net")
         if net and made.learner == "net":
             made.set_params(learner=self._nets(net))
         labels = plain_labels(self.facts["data"][view[0]]["classes"])
-        own = next(split for (data, _), split in self.splits.items() if data == view[0]).costs
-        costs = scale_misses(own, view[1] / self._own_ratio(view[0])) if own.n_instances is None else None
+        costs = scale_misses(self._costs(view[0]).averaged(), view[1] / self._own_ratio(view[0]))
         made.set_params(costs=costs, positive=labels[1])
         return made
 
@@ -115,15 +116,27 @@ class Comparison:
         """Fit the recommended method (or the one named) on all rows, and return it: it predicts, and can be saved.
 
         ``given`` are arguments of :meth:`Method.fit`: ``groups``, ``sample_weight``, and ``fp``, ``fn`` where rows have
-        costs of their own.
+        costs of their own (those that were the same for all rows need no naming).
         """
+        if self._costs(self._view(None, None)[0]).n_instances is not None and not {"fp", "fn", "tp", "tn"} & set(given):
+            raise ValueError("the rows had costs of their own in the comparison: give them, fit(X, y, fn=amounts)")
         return self.method(name).set_params(random_state=random_state).fit(X, y, **given)
+
+    def _costs(self, data: str) -> CostMatrix:
+        """Return the costs of some test rows."""
+        return next(split.costs for (name, _), split in self.splits.items() if name == data)
 
     def _nets(self, settings: Mapping[str, Any]) -> Any:
         from adacsl.estimators.learners.net import Net  # noqa: PLC0415  torch
 
-        given = self.net if self.net is not None else settings
-        return Net(**given)
+        if self.net is not None:
+            return Net(**self.net)
+        for name in (name for name, value in settings.items() if isinstance(value, dict)):
+            raise ValueError(
+                f"its nets had {name}={settings[name]['code']!r}, which is code, and no folder keeps code: "
+                f"fit a method with  learner=Net({name}=...)  by yourself, or compare again"
+            )
+        return Net(**settings)
 
     @property
     def _simplest_first(self) -> list[str]:

@@ -153,8 +153,7 @@ def _result(cell: Cell, method: Method, costs: CostMatrix, labels: NDArray[np.in
     metrics = measure(decided, labels, costs) | {"validation_cost": math.nan} | candidate.extra
     metrics["n_train"] = n_train
     metrics["calibration_error"] = calibration_error(scores, labels, partition=Quantile(15)).error
-    by_row = costs.n_instances is not None and decision.decide not in ("half", "raw", "negative", "positive")
-    threshold = None if by_row else decision.probability_threshold
+    threshold = decision.threshold_for(costs)
     return CellResult(cell, metrics, scores, decided, threshold, candidate.history, candidate.seconds)
 
 

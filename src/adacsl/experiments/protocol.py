@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -48,8 +49,7 @@ class Protocol:
 
     def identity(self) -> dict[str, Any]:
         """Return what decides about results: everything but the device, and which booster is installed."""
-        plain = (bool, int, float, str, type(None))
-        net = {name: value if isinstance(value, plain) else repr(value) for name, value in sorted(self.net.items())}
+        net = {name: _plain(value) for name, value in sorted(self.net.items())}
         boosting = installed_engine() or "scikit-learn"
         return {"test": self.test, "validation": self.validation, "net": net, "boosting": boosting}
 
@@ -64,6 +64,15 @@ class Protocol:
             fresh.set_params(learner=Net(**self.net))
         fresh.check_settings()
         return fresh
+
+
+def _plain(value: Any) -> Any:
+    """Return a setting as it is, or, of code, what can be told from one run of a program to the next."""
+    if isinstance(value, bool | int | float | str | None):
+        return value
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    return {"code": getattr(value, "__qualname__", None) or repr(value)}
 
 
 def split_rows(task: Task, test: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

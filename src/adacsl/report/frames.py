@@ -181,8 +181,16 @@ def redecided_table(outcomes: Mapping[str, Outcome], ratios: Iterable[float]) ->
 
 
 def epoch_table(histories: Mapping[tuple[str, int], Sequence[Mapping[str, Any]]]) -> pd.DataFrame:
-    """Return each method's lambda, T_actual and costs by epoch: means over seeds and folds, with lowest and highest."""
-    steps = [{**step, "method": method, "seed": seed} for (method, seed), steps in histories.items() for step in steps]
+    """Return each method's lambda, T_actual and costs by epoch: means over seeds and folds, with lowest and highest.
+
+    Rounds of boosters are no epochs, and left out.
+    """
+    steps = [
+        {**step, "method": method, "seed": seed}
+        for (method, seed), steps in histories.items()
+        for step in steps
+        if "epoch" in step
+    ]
     names = [name for name in ("lambda", "threshold", "val_cost", "train_cost") if any(name in s for s in steps)]
     if not steps or not names:
         return pd.DataFrame(columns=["method", "epoch", "n"])

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from cyclopts import Parameter
 
-from adacsl.cli.options import ANY, FREE, Prices, Source, Words, interval_text, net_settings, split_words
+from adacsl.cli.options import ANY, FREE, Prices, Source, Words, as_words, interval_text, net_settings, split_words
 from adacsl.cli.screen import PLAIN, Answer, Screen, one_line, stoppable
 from adacsl.durable import check_folder
+from adacsl.experiments.ratios import mean_ratio, scale_misses
 from adacsl.extras import requires
 
 if TYPE_CHECKING:
@@ -83,8 +85,13 @@ def compare(
         raise ValueError(f"--seeds must be at least 1, got {seeds}")
     if workers is not None and workers < 1:
         raise ValueError(f"--workers must be at least 1, got {workers}")
-    _check_training(engine, device, epochs, weights)
-    tasks = [source.load(name, prices) for name in data or (DEFAULT_DATA,)]
+    net = net_settings(epochs, weights, rotate=rotate)
+    if engine == "joblib":
+        from adacsl.training.running import choose_device  # noqa: PLC0415  torch
+
+        choose_device(device)  # says so where it is absent
+    names = data or (DEFAULT_DATA,)
+    tasks = [source.load(name, prices) for name in names]
     folder = _default_folder(tasks) if out is None else out
     check_folder(folder, "give a folder for the results, --out runs/NAME")
     with requires("compare"):
@@ -93,22 +100,47 @@ def compare(
         found = compare_tasks(
             tasks, methods=split_words(methods) or None, ratios=split_words(ratios) or None, seeds=seeds,
             folder=folder, engine=engine, workers=workers, address=address, gpus=gpus, progress=not screen.quiet,
-            device=device, net=net_settings(epochs, weights, rotate=rotate),
+            device=device, net=net,
         )  # fmt: skip
         page = found.report(folder / "report.html", command=shlex.join(["adacsl", *sys.argv[1:]]))
-    return _answer(found, folder, page)
+    chosen = {"--epochs": epochs, "--weights": weights, "--device": None if device == "auto" else device}
+    nets = [str(word) for pair in chosen.items() if pair[1] is not None for word in pair]
+    told = Told(source, prices, [*nets, *(["--rotate"] if rotate else [])])
+    commands = [told.train(found, word, task) for word, task in zip(names, tasks, strict=True)]
+    return _answer(found, folder, page, [command for command in commands if command])
 
 
-def _check_training(engine: str, device: str, epochs: int | None, weights: Path | None) -> None:
-    """Refuse at once what would make every net fail."""
-    if epochs is not None and epochs < 1:
-        raise ValueError(f"--epochs must be at least 1, got {epochs}")
-    if weights is not None and not weights.is_file():
-        raise FileNotFoundError(f"there is no file {weights} of weights")
-    if engine == "joblib":
-        from adacsl.training.running import choose_device  # noqa: PLC0415  torch
+class Told(NamedTuple):
+    """What was said about the data, the costs and the nets: the next command needs it too."""
 
-        choose_device(device)
+    source: Source
+    prices: Prices
+    nets: list[str]
+
+    def train(self, found: Comparison, data: str, task: Task) -> str:
+        """Return the command that fits the method to take on all rows and saves it; "" where it cannot be said."""
+        from adacsl.estimators.methods import METHODS, method, needs_net  # noqa: PLC0415  scikit-learn
+
+        own = mean_ratio(task.costs)
+        verdicts = {ratio: verdict for (name, ratio), verdict in found.verdicts.items() if name == task.name}
+        ratio = next((r for r in verdicts if math.isclose(r, own, rel_tol=1e-5)), next(iter(verdicts), None))
+        name = "" if ratio is None else verdicts[ratio].recommended or verdicts[ratio].cheapest or ""
+        prices = None if ratio is None else self._prices(task, ratio / own)
+        if prices is None or name not in METHODS:
+            return ""
+        nets = self.nets if needs_net(method(name)) else []
+        words = [data, *as_words(self.source), *as_words(prices), *nets, "--method", name, "--out", "model/"]
+        return shlex.join(["adacsl", "train", *words])
+
+    def _prices(self, task: Task, factor: float) -> Prices | None:
+        """Return the prices that the verdict is about; prices of each row, made dearer, cannot be said."""
+        if math.isclose(factor, 1.0, rel_tol=1e-5):
+            return self.prices
+        if task.costs.n_instances is not None:
+            return None
+        costs = scale_misses(task.costs, factor)
+        right = (price or None for price in (costs.tp, costs.tn))
+        return Prices(costs.fn, costs.fp, *right)
 
 
 def read_run(folder: Path) -> Comparison:
@@ -133,7 +165,7 @@ def _default_folder(tasks: list[Task]) -> Path:
     return Path("runs") / f"{'+'.join(task.name for task in tasks)[:80]}-{digest[:6]}"
 
 
-def _answer(found: Comparison, folder: Path, page: Path) -> Answer:
+def _answer(found: Comparison, folder: Path, page: Path, train: list[str]) -> Answer:
     failed = failed_cells(found)
     document = {
         "best": found.best,
@@ -145,6 +177,7 @@ def _answer(found: Comparison, folder: Path, page: Path) -> Answer:
         "table": found.table.to_dict("records"),
         "folder": folder,
         "report": page,
+        "train": train,
         "failed": failed,
     }
     shown: list[Any] = []
@@ -153,7 +186,7 @@ def _answer(found: Comparison, folder: Path, page: Path) -> Answer:
     shown.append(found.verdict)
     if failed:
         shown += ["", *_failures(failed)]
-    shown += ["", f"report: {page}"]
+    shown += ["", f"report: {page}", *(f"fit and save it: {command}" for command in train)]
     return Answer(document, tuple(shown), code=1 if failed else 0)
 
 

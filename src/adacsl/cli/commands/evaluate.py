@@ -11,7 +11,6 @@ import numpy as np
 from adacsl.cli.models import (
     Trained,
     check_kind,
-    decide,
     feature_columns,
     labels_of,
     load_model,
@@ -72,10 +71,11 @@ def evaluate(
     if not task.images:
         inputs = model_input(classifier, inputs, feature_columns(classifier, list(inputs.columns), task.name))
     probability = positive_probability(classifier, inputs)
-    decided = decide(classifier, probability, task.costs)
+    decided = classifier.decision_.of_probabilities(probability, costs=task.costs)
     if rows is not None:
         _write_rows(rows, classifier, task, probability, decided)
-    document = _document(task, probability, decided) | {"threshold": _threshold(classifier, task)}
+    document = _document(task, probability, decided)
+    document["threshold"] = classifier.decision_.threshold_for(task.costs)  # None: each row has its own
     passed = None if at_most is None else document["cost"]["mean"] <= at_most
     shown = _shown(document, task.classes)
     if at_most is not None:
@@ -109,14 +109,6 @@ def _task(trained: Trained, data: str, source: Source, prices: Prices) -> Task:
             f"the classes of {data} are {listed(task.classes)}, but the model was trained on {listed(sorted(known))}"
         )
     return task
-
-
-def _threshold(classifier: CostClassifier, task: Task) -> float | None:
-    """Return the probability above which a row is called positive; None where each row has its own."""
-    decision = classifier.decision_
-    if decision.probability_threshold != float(decision.costs.threshold):  # blind to costs
-        return decision.probability_threshold
-    return float(task.costs.threshold) if task.costs.n_instances is None else None
 
 
 def _or_nan(measure: Any, y: Any, decided: Any) -> float:
@@ -158,7 +150,6 @@ def _document(task: Task, probability: np.ndarray[Any, Any], decided: np.ndarray
         "counts": {name: int(mask.sum()) for name, mask in masks.items()},
         "money": {name: float(each[mask].sum()) for name, mask in masks.items()},
         "calibration_error": calibration_error(probability, y, partition=Quantile(15)).error,
-        "threshold": None,
         "cheapest_threshold": {"value": cheapest.value, "mean": cheapest.cost / len(y)},
         "always_negative": costs.mean(y, np.zeros(len(y), int)),
         "always_positive": costs.mean(y, np.ones(len(y), int)),

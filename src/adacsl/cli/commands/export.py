@@ -33,8 +33,10 @@ def export(model: Path, *, onnx: Path, sample: str | None = None, screen: Screen
     """
     check_file(onnx)
     classifier = load_model(model, device="cpu").classifier
-    if classifier.model_.kind != "nets":
-        raise TypeError(f"{model} is made of {classifier.model_.kind}: only nets are written as ONNX")
+    kind = classifier.model_.kind
+    if kind != "nets":
+        what = "always decides the same" if kind == "constant" else f"is made of {kind}"
+        raise ValueError(f"ONNX files are written of nets only, and {model} {what}: use it with  adacsl predict")
     rows = _made_up(classifier) if sample is None else _read(classifier, sample)
     written = classifier.export_onnx(onnx, rows)
     size = written.stat().st_size

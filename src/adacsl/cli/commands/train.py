@@ -1,9 +1,10 @@
-"""``adacsl train``: one classifier, saved as a folder."""
+"""``adacsl train``: one method, fitted on all rows and saved as a folder."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,13 +31,14 @@ def train(
     cv: int | None = None,
     epochs: int | None = None,
     weights: Path | None = None,
+    rotate: Annotated[bool, Parameter(negative="")] = False,
     device: str = "auto",
     seed: int = 0,
     resume: Path | None = None,
     force: Annotated[bool, Parameter(negative=(), show_default=False)] = False,
     screen: Screen = PLAIN,
 ) -> Answer:
-    """Train a classifier that minimises cost, and save it.
+    """Fit a method that minimises cost on all rows, and save it.
 
     Ends with the cost per row to be expected, measured on rows that did not train it. Without costs, both classes
     count alike (inverse class frequencies).
@@ -48,20 +50,21 @@ def train(
     out
         Folder for the model; a model that is there is replaced.
     method
-        One of those that `adacsl compare` runs, such as gbm-bayes; default: AdaCSL.
+        What to fit, by the names of `adacsl compare`. Default: adacsl-cv for tables, adacsl for pictures.
     cv
-        Cross-fit with so many folds; 0: one model and a validation part. Default: what the method says; for AdaCSL 5
-        for tables, 0 for pictures.
+        Cross-fit with so many folds; 0: one model and a validation part. Default: as the method says.
     epochs
-        How often to go through the rows; default: by the number of rows.
+        How often nets go through the rows; default: by the number of rows.
     weights
         Local weights (.safetensors, .pth) of the picture net's backbone.
+    rotate
+        Turn training pictures by quarter turns too: for those that have no up and down.
     device
-        auto, cpu, cuda, cuda:1 or mps.
+        Where nets train: auto, cpu, cuda, cuda:1 or mps.
     seed
         Of splits, weights and batches.
     resume
-        Folder for checkpoints: the same command, started again after an interruption, goes on there.
+        Folder for checkpoints of nets: the same command, started again after an interruption, goes on there.
     force
         Put the model into a folder that holds other files.
     """
@@ -69,57 +72,69 @@ def train(
 
     check_model_folder(out, force=force)
     prices.check()
+    if cv is not None and (cv < 0 or cv == 1):
+        raise ValueError(f"--cv must be 0 or at least 2 folds, got {cv}")
     started = time.perf_counter()
     task = source.load(data, prices)
     if not prices.given and not is_builtin(data):
         screen.note("no costs were given (--fn 8 --fp 1): both classes count alike")
-    net = net_settings(epochs, weights)
-    classifier = _classifier(task, method, cv, net, {"device": device, "random_state": seed, "resume": resume})
+    name = method or ("adacsl" if cv == 0 or (cv is None and task.images) else "adacsl-cv")
+    if not task.images and (weights is not None or rotate):
+        option = "--rotate is" if weights is None else "--weights are"
+        raise ValueError(f"{option} for the net of pictures, but the data are a table")
+    net = net_settings(epochs, weights, rotate=rotate)
+    made = _unfitted(name, task, cv, net, device=device, seed=seed, resume=resume)
     advice = (
         f"start it again, with --resume {resume} it goes on" if resume else "nothing was saved; --resume FOLDER keeps"
     )
     advice += " where it was" if resume else " checkpoints to go on from"
     with stoppable(advice):
-        _fit(classifier, task, net, screen)
-        save_model(classifier, out, training_notes(source.target, prices, task), force=force)
-    return _answer(classifier, task, out, time.perf_counter() - started)
+        _fit(made, task, screen)
+        save_model(made, out, training_notes(source.target, prices, task) | {"method": name}, force=force)
+    return _answer(made, name, task, out, time.perf_counter() - started)
 
 
-def _classifier(task: Task, name: str | None, cv: int | None, net: dict[str, Any], settings: dict[str, Any]) -> Method:
-    from adacsl.estimators.classifiers import AdaCSLClassifier  # noqa: PLC0415  torch
-    from adacsl.estimators.methods import method, needs_net, needs_table  # noqa: PLC0415
+def _unfitted(
+    name: str, task: Task, cv: int | None, net: dict[str, Any], *, device: str, seed: int, resume: Path | None
+) -> Method:
+    """Return the method of that name with what was said about it; refuse what it has no use for."""
+    from adacsl.estimators.learners.net import Net  # noqa: PLC0415  torch
+    from adacsl.estimators.methods import choose_methods, needs_net  # noqa: PLC0415
 
-    if cv is not None and (cv < 0 or cv == 1):
-        raise ValueError(f"--cv must be 0 or at least 2 folds, got {cv}")
-    if "weights" in net and not task.images:
-        raise ValueError("--weights are for the net of pictures, but the data are a table")
-    settings |= {"positive": plain_labels(task.classes)[1]} | ({} if cv is None else {"cv": cv or None})
+    made = choose_methods([name], images=task.images)[name]
+    if needs_net(made):
+        made.set_params(learner=Net(**net), device=device, resume=resume)
+    else:
+        asked = {"epochs": net.get("epochs"), "weights": net.get("weights"), "rotate": net.get("augment")}
+        asked |= {"resume": resume, "device": None if device in ("auto", "cpu") else device}
+        for option in (word for word, value in asked.items() if value is not None):
+            raise ValueError(f"--{option} is for nets, and {name} trains none")
+    if cv is not None:
+        if made.decide in ("negative", "positive"):
+            raise ValueError(f"--cv is for methods that learn, and {name} does not")
+        if cv and made.resample == "smote":
+            raise ValueError(
+                f"--cv {cv}: SMOTE mixes training rows, some of which a cross-fit holds out; take --method oversample"
+            )
+        made.set_params(cv=cv or None)
     costs = task.costs if task.costs.n_instances is None else None
-    if name is None:
-        return AdaCSLClassifier(costs, net=net, **({"cv": None if task.images else 5} | settings))
-    made = method(name, costs, **settings)
-    if task.images and needs_table(made):
-        raise ValueError(f"--method {name} is for tables, but the data are pictures")
-    if net and not needs_net(made):
-        raise ValueError(f"--epochs and --weights are for nets, and {name} has none")
+    made.set_params(costs=costs, positive=plain_labels(task.classes)[1], random_state=seed)
     return made
 
 
-def _fit(classifier: Method, task: Task, net: dict[str, Any], screen: Screen) -> None:
-    from adacsl.estimators.learners.net import Net  # noqa: PLC0415  torch
-    from adacsl.estimators.methods import needs_net  # noqa: PLC0415
-
+def _fit(made: Method, task: Task, screen: Screen) -> None:
     labels = np.asarray(plain_labels(task.classes))[task.y]
     own = (
         {} if task.costs.n_instances is None else {name: getattr(task.costs, name) for name in ("fp", "fn", "tp", "tn")}
     )
-    with screen.progress("training", unit="epochs") as advance:
-        shown = net | {"trainer": {"callbacks": [_epoch_bar(advance)]}}
-        if hasattr(classifier, "net"):
-            classifier.net = shown
-        elif needs_net(classifier):
-            classifier.learner = Net(**shown)
-        classifier.fit(task.X, labels, groups=task.groups, **own)
+    trains_nets = hasattr(made.learner, "trainer")
+    bar: AbstractContextManager[Any] = screen.progress("training", unit="epochs") if trains_nets else nullcontext()
+    with bar as advance:
+        if trains_nets:
+            made.learner.trainer = {"callbacks": [_epoch_bar(advance)]}
+        made.fit(task.X, labels, groups=task.groups, **own)
+        if trains_nets:
+            made.learner.trainer = None
 
 
 def _epoch_bar(advance: Callable[..., None]) -> Any:
@@ -134,32 +149,39 @@ def _epoch_bar(advance: Callable[..., None]) -> Any:
     return LambdaCallback(on_train_epoch_end=show)
 
 
-def _answer(classifier: Method, task: Task, out: Path, seconds: float) -> Answer:
-    cost = classifier.estimated_cost_
-    column = classifier.history_.columns[0]
-    passed = int(classifier.history_[column].max()) + 1 if column in ("epoch", "round") else 0
-    trained = f"; {passed} {column}s" if passed else ""
+def _answer(made: Method, name: str, task: Task, out: Path, seconds: float) -> Answer:
+    cost, decision, classes = made.estimated_cost_, made.decision_, plain_labels(task.classes)
+    steps = {f"{unit}s": int(made.history_[unit].max()) + 1 for unit in ("epoch", "round") if unit in made.history_}
     document = {
         "model": out,
+        "method": name,
         "rows": len(task.y),
         "positives": int(task.y.sum()),
-        "classes": plain_labels(task.classes),
-        "positive": plain_labels(task.classes)[1],
+        "classes": classes,
+        "positive": classes[1],
         "estimated_cost": {"mean": cost.estimate, "interval": [cost.low, cost.high]},
-        "threshold": classifier.threshold_,
-        "bayes_threshold": float(classifier.costs_.threshold),
-        "calibration_error": classifier.calibration_error_,
-        "epochs": passed,
+        "threshold": made.threshold_,
+        "probability_threshold": decision.probability_threshold,
+        "bayes_threshold": float(made.costs_.threshold),
+        "calibration_error": made.calibration_error_,
         "seconds": round(seconds, 1),
     }
-    how = "out of fold" if classifier.cv else "on validation rows"
+    taken = "".join(f"{number} {unit}, " for unit, number in steps.items())
+    constant = decision.decide in ("negative", "positive")
+    how = "on these rows" if constant else "on validation rows" if np.isnan(made.oof_scores_).any() else "out of fold"
+    rule = (
+        f"decides {task.classes[decision.decide == 'positive']} about every row"
+        if constant
+        else f"decides {task.classes[1]} where the raw score is above {made.threshold_:.4g} "
+        f"(probability above {decision.probability_threshold:.4g})"
+    )
     return Answer(
-        document,
+        document | steps,
         (
-            f"{len(task.y)} rows, {int(task.y.sum())} of them positive ({task.classes[1]}){trained}, {seconds:.0f} s",
+            f"{name}: {len(task.y)} rows, {int(task.y.sum())} of them positive ({task.classes[1]}); "
+            f"{taken}{seconds:.0f} s",
             f"estimated cost per row ({how}): {cost.estimate:.4g}, 95 % interval {interval_text(cost.low, cost.high)}",
-            f"decides {task.classes[1]} where the raw score is above {classifier.threshold_:.4g} "
-            f"(probability above {float(classifier.costs_.threshold):.4g})",
+            rule,
             f"model saved: {out}",
         ),
     )

@@ -143,7 +143,8 @@ def fit_models(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidat
 
 
 def _input(features: TableEncoder | None, x: Any) -> Any:
-    return x if features is None else features.transform(x)
+    # in float64, as what is read from a folder computes: float32 would make it differ in the seventh digit
+    return x if features is None else features.transform(x).astype(np.float64)
 
 
 # as it is
