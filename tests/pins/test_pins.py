@@ -4,11 +4,11 @@ Unchanged, to 1e-6 (the file has seven digits): constants, MetaCost, and ``gbm-*
 ``gbm-*`` take XGBoost, LightGBM or CatBoost where one is installed, so the booster is named here. A tuned method's
 probabilities are now moved so that its threshold is the Bayes threshold: the same decisions, by other numbers.
 
-Changed: every net. Dropout, padding and the stop depended on the nets beside it, and batches on the longest of them; each
-has its own now, so no score can be the old one. They must be as good: over all tables and nets, the mean cost may not be
-more than 0.03 above the old one (0.34). That is half a miss in a hundred test rows: test sets have 36 to 120 rows, one
-miss among them costs 0.05 to 0.17, and nets of another seed differ by as much. The bound was set before the new costs were
-looked at.
+Changed: every net. Dropout, padding and the stop depended on the nets beside it, and batches on the longest of them;
+each has its own now, so no score can be the old one. They must be as good: over all tables and nets, the mean cost may
+not be more than 0.03 above the old one (0.34). That is half a miss in a hundred test rows: test sets have 36 to 120
+rows, one miss among them costs 0.05 to 0.17, and nets of another seed differ by as much. The bound was set before the
+new costs were looked at.
 """
 
 import importlib.util

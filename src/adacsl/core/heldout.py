@@ -163,7 +163,9 @@ class HeldOut:
         if self.decide != "tuned":
             return (self._base + self._stakes @ (logits > self._cuts)) / self._mass, np.zeros(3)
         counts = self._mass > NOTHING
-        found = [self._tune(logits, part) if any_ else (0.0, 0.0) for part, any_ in zip(self._parts, counts, strict=True)]
+        found = [
+            self._tune(logits, part) if any_ else (0.0, 0.0) for part, any_ in zip(self._parts, counts, strict=True)
+        ]
         return np.asarray([cost for cost, _ in found]) / self._mass, np.asarray([cut for _, cut in found])
 
     def _tune(self, logits: NDArray[np.float64], part: NDArray[np.bool_]) -> tuple[float, float]:

@@ -92,6 +92,10 @@ class Decision:
     @property
     def threshold_(self) -> float:
         """The score above which a row is called positive."""
+        if self.calibration_ is not None:
+            probability = uncalibrate(self.calibration_, float(self.costs.threshold))
+            moved = log_odds(probability) - bayes_log_odds(self.costs) + log_odds(self.mapped)
+            return float(sigmoid(moved))
         return {"raw": 0.5, "half": float(sigmoid(np.asarray(-self._shift)))}.get(self.decide, self.mapped)
 
     @property
@@ -172,6 +176,19 @@ def calibrate(calibration: dict[str, Any] | None, scores: NDArray[np.float64]) -
     if calibration["kind"] == "isotonic":
         return np.interp(scores, calibration["scores"], calibration["probabilities"])
     return sigmoid(calibration["slope"] * _inside(scores) + calibration["intercept"])
+
+
+def uncalibrate(calibration: dict[str, Any], probability: float) -> float:
+    """Return the largest score that is calibrated to at most this probability; NaN where scores fall."""
+    if calibration["kind"] == "isotonic":
+        x, y = calibration["scores"], calibration["probabilities"]
+        at = int(np.searchsorted(y, probability, side="right"))
+        if at in (0, len(y)):
+            return float(at > 0)
+        return float(x[at - 1] + (probability - y[at - 1]) * (x[at] - x[at - 1]) / (y[at] - y[at - 1]))
+    if not calibration["slope"] > 0.0:
+        return float("nan")
+    return float(sigmoid((log_odds(probability) - calibration["intercept"]) / calibration["slope"]))
 
 
 def _held_out_loss(
