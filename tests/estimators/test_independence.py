@@ -95,6 +95,8 @@ def assert_gives(clf, rows, found):
 @pytest.mark.parametrize("data", ["wine", "mixed"])
 @pytest.mark.parametrize("name", METHODS)
 def test_a_method_gives_the_scores_of_the_comparison(name, data, tables, together):
+    if (name, data) == ("metacost", "mixed"):
+        pytest.skip("sixty boosters: one table is enough")
     made = method(name, COSTS, random_state=SEED, validation=SHARE, device="cpu")
     if made.learner == "net":
         made.set_params(learner=Net(epochs=EPOCHS))
