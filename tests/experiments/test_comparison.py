@@ -277,7 +277,7 @@ def test_a_notebook_shows_verdict_and_table_without_markup_of_the_users(found):
     import dataclasses
 
     odd = found.results.assign(method=found.results["method"].replace({"mine": "<script>alert(1)</script>"}))
-    page = get_html(dataclasses.replace(found, results=odd))
+    page = dataclasses.replace(found, results=odd)._repr_html_()
     assert "<table" in page
     assert "<script>" not in page
 

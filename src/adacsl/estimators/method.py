@@ -238,9 +238,8 @@ class Method(CostClassifier):
             raise ValueError("a controller steers a weight, so it needs loss='weighted' and no resample")
         if self.resample is not None and self.loss != "plain":
             raise ValueError(f"resample={self.resample!r} goes with loss='plain'")
-        if not hasattr(self.learner_, "module") and (
-            self.resample is not None or self.loss not in ("plain", "weighted")
-        ):
+        for_nets = self.resample is not None or self.loss not in ("plain", "weighted")
+        if for_nets and not hasattr(self.learner_, "module"):
             raise ValueError(
                 "resample, focal, logit-adjusted and losses of your own are for nets; put such steps inside the "
                 "estimator"

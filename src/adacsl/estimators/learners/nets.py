@@ -84,8 +84,8 @@ def fit_nets(candidates: Sequence[Candidate], rows: Rows, parts: Parts | None = 
         if key not in trainings:
             trainings[key] = _training(key, candidate, rows, data)
         trainings[key].keepers[number] = _keepers(candidate, trainings[key], rows)
-    for group in _groups(list(trainings.values()), side_by_side=_are_table_nets(candidates[0], rows)):
-        _train(group, data, candidates[0], parts)
+    for group in _groups(list(trainings.values()), rows):
+        _train(group, data, candidates[next(iter(group[0].keepers))].method.resume, parts)
         for training in group:
             for number, keepers in training.keepers.items():
                 yield _finish(candidates[number], training, keepers, data)
@@ -158,8 +158,9 @@ def smote_rows(x: NDArray[np.float32], y: NDArray[np.int64], seed: int) -> NDArr
 # what is asked for
 
 
-def _are_table_nets(candidate: Candidate, rows: Rows) -> bool:
-    return not rows.images and candidate.method.learner_.module is None
+def _is_table_net(net: Net, rows: Rows) -> bool:
+    """Tell whether nets with these settings can train side by side."""
+    return not rows.images and net.module is None
 
 
 def _training(key: str, candidate: Candidate, rows: Rows, data: Prepared) -> Training:
@@ -169,7 +170,7 @@ def _training(key: str, candidate: Candidate, rows: Rows, data: Prepared) -> Tra
     settings = net.settings(
         len(candidate.folds[0][0]), images=rows.images, device=method.device, verbose=method.verbose
     )
-    shared = _controller(candidate, rows) if _are_table_nets(candidate, rows) else None
+    shared = _controller(candidate, rows) if _is_table_net(net, rows) else None
     members = []
     for fold, (train_rows, held_out) in enumerate(candidate.folds):
         controller = shared or _controller(candidate, rows)
@@ -250,25 +251,24 @@ def _keepers(candidate: Candidate, training: Training, rows: Rows) -> list[Keepe
 # training
 
 
-def _groups(trainings: list[Training], *, side_by_side: bool) -> list[list[Training]]:
-    """Return trainings that run side by side: those whose batches have the same shape."""
-    if not side_by_side:
-        return [[training] for training in trainings]
+def _groups(trainings: list[Training], rows: Rows) -> list[list[Training]]:
+    """Return trainings that run side by side: table nets whose batches have the same shape."""
     groups: dict[Any, list[Training]] = {}
     for training in trainings:
-        groups.setdefault(training.shape, []).append(training)
+        shape = training.shape if _is_table_net(training.net, rows) else training.name
+        groups.setdefault(shape, []).append(training)
     return list(groups.values())
 
 
-def _train(group: Sequence[Training], data: Prepared, first: Candidate, parts: Parts | None) -> None:
+def _train(group: Sequence[Training], data: Prepared, resume: Any, parts: Parts | None) -> None:
     """Train all members of a group: together where the net can hold many, else one after another."""
-    training, method = group[0], first.method
+    training = group[0]
     tensors = data.tensors(training.net.image_size)
     folder = None
-    if method.resume is not None:
-        folder = claim_folder(Path(method.resume), tensors, [m for t in group for m in t.members], training, data)
+    if resume is not None:
+        folder = claim_folder(Path(resume), tensors, [m for t in group for m in t.members], training, data)
     start = time.perf_counter()
-    if _are_table_nets(first, data.rows):
+    if _is_table_net(training.net, data.rows):
         members = [member for t in group for member in t.members]
         keepers = [keeper for t in group for own in t.keepers.values() for keeper in own]
         table = TableNet(

@@ -1,0 +1,190 @@
+"""Boosters, any scikit-learn classifier, MetaCost and constants as learners of methods."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+
+from adacsl import AdaCSLBoostingClassifier, CostMatrix, Method, Task, load, method
+from adacsl.datasets.encoding import TableEncoder
+from adacsl.estimators import fitting
+from adacsl.estimators.learners.boosters import installed_engine
+from adacsl.estimators.learners.histogram import HistogramBoosting
+from adacsl.estimators.learners.metacost import out_of_bag
+from adacsl.experiments.cells import Cell
+from adacsl.experiments.jobs import Work, run_work
+from adacsl.experiments.protocol import Protocol, split_rows
+
+COSTS = CostMatrix(fp=1, fn=8)
+
+
+def made_task(n=300, costs=COSTS):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(n, 3))
+    kind = rng.choice(["u", "v", "w"], n)
+    y = (x[:, 0] + (kind == "u") + rng.normal(size=n) > 1.4).astype(np.int64)
+    frame = pd.DataFrame(x, columns=list("abc")).assign(
+        kind=kind, when=pd.date_range("2020-01-01", periods=n), flag=rng.random(n) < 0.5
+    )
+    frame.loc[::7, "a"] = np.nan
+    frame.loc[::11, "kind"] = None
+    return Task("made", frame, y, costs)
+
+
+@pytest.fixture(params=["installed", "scikit-learn"])
+def engine(request, monkeypatch):
+    """The booster of gbm-*: the installed library, and what is taken where there is none."""
+    if request.param == "scikit-learn":
+        monkeypatch.setattr(fitting, "installed_engine", lambda: None)
+    elif installed_engine() is None:
+        pytest.skip("needs xgboost, lightgbm or catboost")
+    return request.param
+
+
+def result(made, task, *, ratio=8.0, seed=0):
+    """What a comparison finds out about one method."""
+    (one,) = run_work({task.name: task}, Work({"mine": made}, Protocol()), [Cell(task.name, ratio, "mine", seed)])
+    return one
+
+
+@pytest.mark.parametrize("name", ["gbm-bayes", "gbm-tuned", "gbm-weighted"])
+def test_a_comparison_scores_as_a_fit_that_never_saw_the_test_rows(name, engine):
+    check_scores(name, made_task())
+
+
+def test_metacost_scores_as_a_fit_that_never_saw_the_test_rows():
+    check_scores("metacost", made_task(80))
+
+
+def check_scores(name, task):
+    rest, tested = split_rows(task, 0.2, 0)
+    frame = task.X.copy()
+    frame.loc[tested[:3], "kind"] = "never seen"
+    one = result(method(name), Task(task.name, frame, task.y, task.costs))
+    own = Protocol().prepare(method(name, task.costs, positive=1), 0).fit(frame.iloc[rest], task.y[rest])
+    assert np.array_equal(one.scores, own.predict_proba(frame.iloc[tested])[:, 1].astype(np.float32))
+    assert np.array_equal(one.decisions, own.predict(frame.iloc[tested]) == 1)
+    assert one.threshold == own.decision_.probability_threshold
+
+
+def test_gbm_is_our_booster_where_one_is_installed():
+    if installed_engine() is None:
+        pytest.skip("needs xgboost, lightgbm or catboost")
+    task = made_task()
+    ours = AdaCSLBoostingClassifier(COSTS, engine="auto", random_state=0).fit(task.X, task.y)
+    named = method("gbm-bayes", COSTS, random_state=0).fit(task.X, task.y)
+    assert np.array_equal(named.predict_proba(task.X), ours.predict_proba(task.X))
+    assert named.model_.kind == "boosters"
+
+
+def test_gbm_is_scikit_learns_elsewhere_with_categories_and_gaps_as_they_are(monkeypatch):
+    monkeypatch.setattr(fitting, "installed_engine", lambda: None)
+    task = made_task()
+    named = method("gbm-bayes", COSTS, random_state=0).fit(task.X, task.y)
+    frame = task.X.assign(
+        kind=task.X["kind"].astype("category"),
+        when=task.X["when"].astype("int64").astype(float),
+        flag=task.X["flag"].astype(float),
+    )
+    model = HistGradientBoostingClassifier(random_state=0, categorical_features="from_dtype").fit(frame, task.y)
+    assert named.predict_proba(task.X) == pytest.approx(model.predict_proba(frame), abs=1e-6)
+    assert named.model_.kind == "estimators"
+
+
+def test_weighted_scores_are_corrected_to_the_bayes_threshold():
+    task = made_task()
+    made = Method(COSTS, learner=LogisticRegression(max_iter=500), loss="weighted", random_state=0)
+    made.fit(task.X, task.y)
+    x = TableEncoder().fit(task.X).transform(task.X).astype(np.float64)
+    weight = np.where(task.y == 1, 8.0, 1.0)
+    model = LogisticRegression(max_iter=500).fit(x, task.y, sample_weight=weight / weight.mean())
+    assert made.decision_.probability_threshold == pytest.approx(1 / 9)
+    assert np.array_equal(made.predict(task.X), model.predict(x))
+    odds = model.predict_proba(x)[:, 1] / model.predict_proba(x)[:, 0] / 8
+    np.testing.assert_allclose(made.predict_proba(task.X)[:, 1], odds / (1 + odds), rtol=1e-9)
+
+
+def test_a_category_that_only_new_rows_have_is_a_missing_value(engine):
+    task = made_task()
+    made = method("gbm-bayes", COSTS, random_state=0).fit(task.X, task.y)
+    strange, missing = (task.X.assign(kind=kind) for kind in ("never seen", None))
+    assert np.array_equal(made.predict_proba(strange), made.predict_proba(missing))
+    assert not np.array_equal(made.predict_proba(strange), made.predict_proba(task.X))
+
+
+def test_more_categories_than_boosting_can_take(engine):
+    n = 900
+    frame = pd.DataFrame({"id": [f"c{i}" for i in range(n)], "x": np.arange(n) % 7})
+    y = (np.arange(n) % 3 == 0).astype(np.int64)
+    made = method("gbm-bayes", CostMatrix(fp=1, fn=2), random_state=0).fit(frame, y)
+    assert np.isfinite(made.predict_proba(frame)).all()
+
+
+# MetaCost
+
+
+def test_metacost_learns_the_cheapest_labels():
+    task = made_task(150)
+    cheap, dear = (result(method("metacost"), task, ratio=ratio) for ratio in (1.0, 30.0))
+    assert dear.decisions.mean() > cheap.decisions.mean()
+    assert dear.threshold == 0.5
+
+
+def test_metacost_where_one_label_is_always_cheapest(tmp_path):
+    task = made_task(40)
+    made = method("metacost", CostMatrix(fp=1, fn=1e7), random_state=0).fit(task.X, task.y)
+    assert made.predict(task.X).all()
+    again = load(made.save(tmp_path / "model"))
+    assert again.predict(task.X).all()
+
+
+def test_metacost_asks_only_bags_that_did_not_hold_a_row():
+    """On labels that are pure noise a booster knows the rows it learned, and nothing about others."""
+    rng = np.random.default_rng(0)
+    y = (rng.random(400) < 0.4).astype(np.int64)
+    X = pd.DataFrame(rng.normal(size=(400, 5)))
+    labels = CostMatrix(fp=1, fn=1.2).decide(out_of_bag(X, y, bags=5, seed=0))
+    assert np.mean(labels == y) < 0.7
+    known = HistogramBoosting(0).fit(X, y).predict(X)
+    assert np.mean(known == y) > 0.9  # had it been asked about rows it knows
+
+
+# others
+
+
+def test_constants_cost_what_their_classes_say():
+    task = made_task()
+    tested = split_rows(task, 0.2, 0)[1]
+    share = task.y[tested].mean()
+    for name, cost in (("always-negative", 8 * share), ("always-positive", 1 - share)):
+        one = result(method(name), task)
+        assert set(one.decisions.tolist()) == {name == "always-positive"}
+        assert one.metrics["cost"] == pytest.approx(cost)
+
+
+class Recorder(ClassifierMixin, BaseEstimator):
+    """Notes the weights it is given."""
+
+    seen = []
+
+    def fit(self, X, y, sample_weight=None):
+        self.classes_ = np.unique(y)
+        self.seen.append(sample_weight)
+        return self
+
+    def predict_proba(self, X):
+        return np.full((len(X), 2), 0.5)
+
+
+def test_weights_are_the_stakes_of_each_row():
+    rng = np.random.default_rng(0)
+    y, fn = np.arange(60) % 2, rng.uniform(3.0, 9.0, 60)
+    Recorder.seen.clear()
+    made = Method(CostMatrix(fp=1.0, fn=2.0, tp=1.0), learner=Recorder(), loss="weighted", random_state=0)
+    made.fit(rng.normal(size=(60, 2)), y, fn=fn)
+    weight = Recorder.seen[0]  # the first fit is that on all rows
+    assert weight.mean() == pytest.approx(1.0)
+    # what a row stands to lose: a miss instead of a hit, a false alarm instead of a pass
+    assert weight / weight[0] == pytest.approx(np.where(y == 1, fn - 1.0, 1.0))
