@@ -17,6 +17,7 @@ import pytest
 import safetensors.torch
 import torch
 
+from adacsl.durable import sealed
 from adacsl.estimators.artefacts import ArtefactError, is_artefact, read_artefact, write_artefact
 
 TENSORS = {
@@ -42,11 +43,6 @@ def snapshot(folder):
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
-def spelled(document):
-    """Return the one spelling a document has."""
-    return (json.dumps(document, indent=1, allow_nan=False) + "\n").encode("ascii")
-
-
 def forge(folder, *, content=None, **changes):
     """Change an artefact and make every digest fit again, as an attacker or a fault of ours could."""
     head = json.loads((folder / "model.json").read_text())
@@ -56,8 +52,7 @@ def forge(folder, *, content=None, **changes):
         head["files"][path.name] |= {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
     head |= changes
     del head["sha256"]
-    head["sha256"] = hashlib.sha256(spelled(head)).hexdigest()
-    (folder / "model.json").write_bytes(spelled(head))
+    (folder / "model.json").write_bytes(sealed(head))
 
 
 # the round trip

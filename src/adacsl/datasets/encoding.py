@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.datasets.columns import Floats, Table, as_numbers, check_size, read_columns
+from adacsl.datasets.columns import Floats, Table, as_kind, read_columns
 from adacsl.datasets.errors import listed
 from adacsl.datasets.features import fit_rule, rule_from_dict, rule_to_dict
 
@@ -89,10 +89,8 @@ class TableEncoder:
     def fit(self, X: Any) -> TableEncoder:  # noqa: N803  scikit-learn's name
         """Learn the kind, scale and levels of every column of a numpy, pandas, polars or pyarrow table."""
         table = read_columns(X)
-        check_size(table)
         self._remember(table.names, table.n_columns)
-        rules = (fit_rule(table.column(i), self.scaling, self.max_levels) for i in range(table.n_columns))
-        self._rules = list(rules)
+        self._rules = [fit_rule(table.column(i), self.scaling, self.max_levels) for i in range(table.n_columns)]
         return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:  # noqa: N803
@@ -100,12 +98,11 @@ class TableEncoder:
         self._check_fitted()
         table = read_columns(X)
         positions = self._positions(table)
-        check_size(table)
         out = np.zeros((table.n_rows, self.n_features_out_), dtype=np.float32)
-        start = 0
-        for rule, position in zip(self._rules, positions, strict=True):
-            if rule is not None:
-                start = _write(out, start, rule.encode(table.column(position)))
+        encoded = ((rule, table.column(i)) for rule, i in zip(self._rules, positions, strict=True) if rule is not None)
+        features = (feature for rule, column in encoded for feature in rule.encode(column))
+        for number, feature in enumerate(features):
+            out[:, number] = feature
         return out
 
     def fit_transform(self, X: Any) -> NDArray[np.float32]:  # noqa: N803
@@ -119,15 +116,16 @@ class TableEncoder:
 
     def describe(self) -> list[str]:
         """Return what each output feature says, in order."""
-        self._check_fitted()
-        return [name for rule in self._rules if rule is not None for name in rule.describe()] or ["nothing"]
+        return [name for name, _ in self._features()] or ["nothing"]
 
     @property
     def numeric_features(self) -> list[int]:
         """Positions of the output features that are scaled numbers, as opposed to 0/1 indicators and cycles."""
+        return [i for i, (_, scaled) in enumerate(self._features()) if scaled]
+
+    def _features(self) -> list[tuple[str, bool]]:
         self._check_fitted()
-        flags = [flag for rule in self._rules if rule is not None for flag in rule.scaled()]
-        return [i for i, flag in enumerate(flags) if flag]
+        return [feature for rule in self._rules if rule is not None for feature in rule.features()]
 
     @property
     def only_numbers(self) -> bool:
@@ -142,7 +140,7 @@ class TableEncoder:
         for number, (rule, position) in enumerate(zip(self._rules, self._positions(table), strict=True)):
             column = table.column(position)
             if rule is not None or column.kind == "number":
-                out[:, number] = as_numbers(column)
+                out[:, number] = as_kind(column, "number")
         return out
 
     def to_dict(self) -> dict[str, Any]:
@@ -198,9 +196,3 @@ class TableEncoder:
                 "as input"
             )
         return range(table.n_columns)
-
-
-def _write(out: NDArray[np.float32], start: int, features: list[Floats]) -> int:
-    for offset, feature in enumerate(features):
-        out[:, start + offset] = feature
-    return start + len(features)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -251,27 +252,28 @@ def decode_files(
     files: Sequence[Any], names: Sequence[str], *, image_size: Size = None, progress: Progress | None = None
 ) -> Pixels:
     """Decode image files, by path or as byte streams, into bytes of shape (N, H, W, 3); ``names`` are for messages."""
-    size, out = _size(image_size), np.empty(0, dtype=np.uint8)
+    size = _size(image_size)
+    chunks = [slice(start, start + DECODE_CHUNK) for start in range(0, len(files), DECODE_CHUNK)]
     # decoding releases the interpreter lock, so threads help; in chunks, so that a bad file ends it soon
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-        for start in range(0, len(files), DECODE_CHUNK):
-            chunk = range(start, min(start + DECODE_CHUNK, len(files)))
-            for i, image in zip(chunk, pool.map(lambda i: _decode(files[i], names[i], size), chunk), strict=True):
-                if i == 0:
-                    out = np.empty((len(files), *image.shape), dtype=np.uint8)
-                _check_shape(image, out[0] if i else image, names[i])
-                out[i] = image
-                if progress is not None:
-                    progress(i + 1, len(files))
+        parts = (pool.map(lambda f, name: _decode(f, name, size), files[chunk], names[chunk]) for chunk in chunks)
+        return _gathered(itertools.chain.from_iterable(parts), names, progress)
+
+
+def _gathered(images: Iterable[Pixels], names: Sequence[str], progress: Progress | None) -> Pixels:
+    """Put images of one shape into one array."""
+    out = np.empty(0, dtype=np.uint8)
+    for i, image in enumerate(images):
+        if i == 0:
+            out = np.empty((len(names), *image.shape), dtype=np.uint8)
+        if image.shape != out.shape[1:]:
+            here, first = (" x ".join(map(str, shape)) for shape in (image.shape, out.shape[1:]))
+            advice = "give image_size, and every image is resized to it"
+            raise ValueError(f"{names[i]} is {here}, the first image {first}: {advice}")
+        out[i] = image
+        if progress is not None:
+            progress(i + 1, len(names))
     return out
-
-
-def _check_shape(image: Pixels, first: Pixels, name: str) -> None:
-    if image.shape != first.shape:
-        raise ValueError(
-            f"{name} is {' x '.join(map(str, image.shape))}, the first image {' x '.join(map(str, first.shape))}: "
-            "give image_size, and every image is resized to it"
-        )
 
 
 def _decode(file: Any, name: str, size: tuple[int, int] | None) -> Pixels:
@@ -307,18 +309,16 @@ def _from_dataset(dataset: Dataset[Any], size: tuple[int, int] | None, progress:
     total = len(dataset)
     if total == 0:
         raise ValueError("the Dataset is empty")
-    out, labels = np.empty(0, dtype=np.uint8), []
-    for i in range(total):
-        image, label = _item(dataset[i])
-        pixels = _pixels(image, size, f"item {i}")
-        if i == 0:
-            out = np.empty((total, *pixels.shape), dtype=np.uint8)
-        _check_shape(pixels, out[0] if i else pixels, f"item {i}")
-        out[i] = pixels
-        labels.append(label)
-        if progress is not None:
-            progress(i + 1, total)
-    return Images(out.transpose(0, 3, 1, 2), _label_array(labels))
+    labels = []
+
+    def images() -> Iterator[Pixels]:
+        for i in range(total):
+            image, label = _item(dataset[i])
+            labels.append(label)
+            yield _pixels(image, size, f"item {i}")
+
+    pixels = _gathered(images(), [f"item {i}" for i in range(total)], progress)
+    return Images(pixels.transpose(0, 3, 1, 2), _label_array(labels))
 
 
 def _item(item: Any) -> tuple[Any, Any]:
