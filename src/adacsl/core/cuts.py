@@ -22,7 +22,7 @@ from adacsl.core.arrays import (
     move,
     widen,
 )
-from adacsl.core.costs import CostMatrix
+from adacsl.core.costs import CostMatrix, check_binary
 from adacsl.core.prices import check_samples, is_free
 
 
@@ -48,10 +48,7 @@ class Cuts(NamedTuple):
 
 def checked(scores: Array, labels: Array, costs: CostMatrix, sample_weight: Array | None) -> Samples:
     """Check scores, labels, costs and weights of one set of samples."""
-    if not isinstance(costs, CostMatrix):
-        raise TypeError(f"costs must be a CostMatrix such as CostMatrix(fp=1, fn=8), got {costs!r}")
-    if costs.n_classes != 2:
-        raise ValueError(f"a threshold belongs to two classes, but the cost matrix has {costs.n_classes}")
+    check_binary(costs)
     checked = as_scores(scores)
     positive = as_binary_labels(labels, checked)
     check_samples(costs.n_instances, checked.shape[0])

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from array_api_compat import array_namespace
 
-from adacsl.core.arrays import Array, as_array, as_vector, check_finite, default_float, move
+from adacsl.core.arrays import Array, as_array, as_vector, check_finite, move, widest
 
 Cost: TypeAlias = Any
 """One price for all samples (a float), or one price for each sample (a vector)."""
@@ -27,9 +27,7 @@ def as_price(value: Any, name: str) -> Cost:
         return number
     if array.ndim != 1:
         raise ValueError(f"{name} must be one number or one for each sample, got shape {tuple(array.shape)}")
-    vector = as_vector(array, name)
-    xp = array_namespace(vector)
-    vector = xp.astype(vector, default_float(xp, vector), copy=True)
+    vector = widest(as_vector(array, name))
     check_finite(vector, name)
     if isinstance(vector, np.ndarray):
         vector.flags.writeable = False
@@ -66,8 +64,8 @@ def check_lengths(cells: tuple[tuple[Cost, ...], ...]) -> None:
 def check_two_classes(cells: tuple[tuple[Cost, ...], ...]) -> None:
     """Raise unless each error costs more than being right."""
     (tn, fn), (fp, tp) = cells
-    for error, right, error_name, right_name in ((fn, tp, "fn", "tp"), (fp, tn, "fp", "tn")):
-        _check_dearer(error, right, error_name, right_name)
+    _check_dearer(fn, tp, "fn", "tp")
+    _check_dearer(fp, tn, "fp", "tn")
 
 
 def _check_dearer(error: Cost, right: Cost, error_name: str, right_name: str) -> None:

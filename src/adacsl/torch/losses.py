@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from adacsl.core.control import AdaptiveWeight, Adjustment
+from adacsl.core.control import AdaptiveWeight, Adjustment, as_controller
 from adacsl.core.costs import CostMatrix
 from adacsl.core.thresholds import check_target
 from adacsl.torch.functional import Reduction, align, cross_entropy_of_weight, weighted_focal_loss
@@ -98,12 +98,7 @@ class AdaptiveLoss(_WeightedLoss):
     """A loss steered by an :class:`~adacsl.AdaptiveWeight`, through :meth:`adapt`."""
 
     def __init__(self, costs: CostMatrix | AdaptiveWeight, *, reduction: Reduction = "mean", **settings: Any) -> None:
-        if isinstance(costs, AdaptiveWeight):
-            if settings:
-                raise TypeError(f"the controller brings its own settings: {', '.join(settings)} cannot be given too")
-            controller = costs
-        else:
-            controller = AdaptiveWeight(costs, **settings)
+        controller = as_controller(costs, settings)
         super().__init__(controller.weight, reduction)
         self.controller = controller
 
