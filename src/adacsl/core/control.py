@@ -139,13 +139,9 @@ class AdaptiveWeight:
     @classmethod
     def as_published(cls, costs: CostMatrix, **settings: Any) -> AdaptiveWeight:
         """Return the controller of the authors' later code: 10 bins, each searched on its own interval and grid."""
-        grid = np.arange(201) / 200.0
         published: dict[str, Any] = {
-            "partition": EqualWidth(10),
-            "candidates": grid,
-            "search": "subgroup",
-            "ties": "lowest",
-        }
+            "partition": EqualWidth(10), "candidates": np.arange(201) / 200.0, "search": "subgroup", "ties": "lowest",
+        }  # fmt: skip
         return cls(costs, **(published | settings))
 
     @property

@@ -144,10 +144,11 @@ def _running_counts(scores: Array, positive: Array, costs: CostMatrix, *, square
     missed, alarmed = xp.astype(misses, kind), xp.astype(alarms, kind)
     missed *= costs.fn - costs.tp
     alarmed *= costs.fp - costs.tn
-    sums = None
-    if squares:
-        sums = missed * (costs.fn - costs.tp) + (alarmed[0] - alarmed) * (costs.fp - costs.tn)
-    return Cuts(scores, missed, alarmed, costs.tp * positives + costs.tn * (n - positives), sums)
+    base = costs.tp * positives + costs.tn * (n - positives)
+    if not squares:
+        return Cuts(scores, missed, alarmed, base)
+    sums = missed * (costs.fn - costs.tp) + (alarmed[0] - alarmed) * (costs.fp - costs.tn)
+    return Cuts(scores, missed, alarmed, base, sums)
 
 
 def _sums_before(values: Array) -> Array:
@@ -165,12 +166,9 @@ def _sums_before(values: Array) -> Array:
 
 
 def _unavoidable_cost(samples: Samples) -> float:
-    xp = array_namespace(samples.scores)
-    tp, tn = samples.costs.tp, samples.costs.tn
-    if is_free(tp) and is_free(tn):
+    if is_free(samples.costs.tp) and is_free(samples.costs.tn):
         return 0.0
-    right = xp.where(samples.positive, _price(tp, samples.scores), _price(tn, samples.scores))
-    return float(xp.sum(right if samples.weight is None else right * samples.weight))
+    return samples.costs.total(samples.positive, samples.positive, sample_weight=samples.weight)
 
 
 def _price(cell: Any, like: Array) -> Array:

@@ -46,7 +46,7 @@ def sigmoid(logits: NDArray[Any]) -> NDArray[np.float64]:
     """Return probabilities from log-odds, in float64 and without overflow."""
     logits = np.asarray(logits, dtype=np.float64)
     small = np.exp(-np.abs(logits))
-    return np.where(logits >= 0, 1.0, small) / (1.0 + small)
+    return np.asarray(np.where(logits >= 0, 1.0, small) / (1.0 + small))
 
 
 def log_odds(probabilities: NDArray[Any] | float) -> NDArray[np.float64]:
@@ -67,7 +67,7 @@ def bayes_log_odds(costs: CostMatrix) -> NDArray[np.float64]:
     reduced = costs.reduced()
     with np.errstate(divide="ignore", invalid="ignore"):
         odds = np.log(np.asarray(reduced.fp, np.float64)) - np.log(np.asarray(reduced.fn, np.float64))
-    return np.nan_to_num(odds, nan=0.0, posinf=np.inf, neginf=-np.inf)  # a row without costs decides nothing
+    return np.where(np.isnan(odds), 0.0, odds)  # a row without costs decides nothing
 
 
 class HeldOut:
@@ -192,8 +192,8 @@ def tune_cut(
     else:
         found = find_threshold(sigmoid(logits - bayes), labels, costs, target=0.5, sample_weight=weight)
         bayes = np.zeros(())
-    cut = float(np.clip(log_odds(found.value), -FARTHEST_CUT, FARTHEST_CUT) - np.clip(bayes, -50.0, 50.0))
-    return float(found.cost), cut
+    cut, start = np.clip((log_odds(found.value), bayes), -FARTHEST_CUT, FARTHEST_CUT)
+    return float(found.cost), float(cut - start)
 
 
 def pooled(n: int, parts: Sequence[HeldOut], *, honest: bool = True) -> NDArray[np.float64]:
@@ -203,6 +203,3 @@ def pooled(n: int, parts: Sequence[HeldOut], *, honest: bool = True) -> NDArray[
         np.add.at(total, part.rows, part.honest if honest else part.logits)
         np.add.at(count, part.rows, 1)
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
-
-
-__all__ = ["HeldOut", "bayes_log_odds", "halves", "log_odds", "pooled", "sigmoid", "tune_cut"]

@@ -97,8 +97,7 @@ def find_threshold(
     if candidates is None and not caution and can_pack(samples):
         return _best_packed_cut(samples, samples.grid.round(target))
     cuts = cut_costs(samples, *sort_samples(samples), squares=caution > 0.0)
-    allowed = _as_candidates(candidates, samples.scores, samples.grid)
-    return _search(cuts, samples.grid, target, allowed, caution=caution)
+    return _search(cuts, samples.grid, target, candidates, caution=caution)
 
 
 def cost_curve(scores: Array, labels: Array, costs: CostMatrix, *, sample_weight: Array | None = None) -> CostCurve:
@@ -144,25 +143,18 @@ def subgroup_thresholds(
     order = rising_order(samples.scores)
     order = xp.take(order, xp.argsort(xp.take(numbers, order), stable=True))
     found = xp.unique_counts(numbers)
-    rank = [int(v) for v in found.values]
     results, sizes, start = [], [], 0
-    for number, size in sorted(zip(rank, (int(c) for c in found.counts), strict=True)):
+    for number, size in sorted((int(v), int(c)) for v, c in zip(found.values, found.counts, strict=True)):
         members = order[start : start + size]
         start += size
-        part = Samples(
-            xp.take(samples.scores, members),
-            xp.take(samples.positive, members),
-            samples.costs.rows(members),
-            None if samples.weight is None else xp.take(samples.weight, members),
-            samples.grid,
-        )
+        own, positive = xp.take(samples.scores, members), xp.take(samples.positive, members)
+        weight = None if samples.weight is None else xp.take(samples.weight, members)
+        part = Samples(own, positive, samples.costs.rows(members), weight, samples.grid)
         span = (0.0, 1.0) if edges is None else (float(edges[number]), float(edges[number + 1]))
-        cuts = cut_costs(part, part.scores, part.positive, None, squares=caution > 0.0)
-        allowed = _as_candidates(candidates, part.scores, part.grid)
-        results.append(
-            _search(cuts, samples.grid, target, allowed, span=span, lowest=ties == "lowest", caution=caution)
-        )
-        sizes.append(float(size) if part.weight is None else float(xp.sum(part.weight)))
+        cuts = cut_costs(part, own, positive, None, squares=caution > 0.0)
+        lowest = ties == "lowest"
+        results.append(_search(cuts, samples.grid, target, candidates, span=span, lowest=lowest, caution=caution))
+        sizes.append(float(size) if weight is None else float(xp.sum(weight)))
     return results, sizes
 
 
@@ -184,19 +176,14 @@ def check_caution(caution: float) -> float:
 
 
 def _search(
-    cuts: Cuts,
-    grid: FloatGrid,
-    target: float,
-    candidates: Array | None,
-    *,
-    span: tuple[float, float] = (0.0, 1.0),
-    lowest: bool = False,
-    caution: float = 0.0,
-) -> Threshold:
+    cuts: Cuts, grid: FloatGrid, target: float, candidates: Array | None, *,
+    span: tuple[float, float] = (0.0, 1.0), lowest: bool = False, caution: float = 0.0,
+) -> Threshold:  # fmt: skip
     goal = grid.round(target)
     span = (grid.round(span[0]), grid.round(span[1]))
     if candidates is not None:
-        return _best_candidate(cuts, goal, candidates, span, caution, lowest=lowest)
+        allowed = _as_candidates(candidates, cuts.scores, grid)
+        return _best_candidate(cuts, goal, allowed, span, caution, lowest=lowest)
     goal = span[0] if lowest else min(max(goal, span[0]), span[1])
     return _best_cut(cuts, grid, goal, span, caution)
 
@@ -274,12 +261,11 @@ def _choose(
     """Take the point nearest ``goal`` of all equally cheap thresholds: intervals ``[low, high)`` with their costs."""
     nearest = _nearest_interval(low, high, goal)
     first, last = _joined_interval(low, high, nearest)
-    value = _point_of(float(low[nearest]), float(high[nearest]), goal, grid)
+    start, end = float(low[nearest]), float(high[nearest])
+    # an interval without points is the cut below every score: a score of 0 (or on the span's border) has to be positive
+    value = grid.below(end) if start >= end or goal >= end else max(start, goal)
     return Threshold(
-        value,
-        float(costs[nearest]) + base,
-        min(float(low[first]), value),
-        min(float(high[last]), span[1]),
+        value, float(costs[nearest]) + base, min(float(low[first]), value), min(float(high[last]), span[1])
     )
 
 
@@ -291,14 +277,6 @@ def _nearest_interval(low: Array, high: Array, goal: float) -> int:
     if below == 0 or float(low[below]) <= goal:
         return below
     return below if float(low[below]) - goal < goal - float(high[below - 1]) else below - 1
-
-
-def _point_of(low: float, high: float, goal: float, grid: FloatGrid) -> float:
-    if low >= high:  # only the cut below every score: a score of 0 (or on the span's border) has to be positive
-        return grid.below(high)
-    if goal >= high:
-        return grid.below(high)
-    return max(low, goal)
 
 
 def _joined_interval(low: Array, high: Array, nearest: int) -> tuple[int, int]:
@@ -324,18 +302,15 @@ def _best_candidate(
     if caution and cuts.squares is not None:
         own = int(xp.argmin(xp.abs(allowed - goal)))
         optimal = _nearly_optimal(costs, xp.take(cuts.squares, cut), optimal, own, caution)
-    distance = xp.abs(xp.take(allowed, optimal) - goal)
-    chosen = 0 if lowest else int(xp.argmin(distance))
+    chosen = 0 if lowest else int(xp.argmin(xp.abs(xp.take(allowed, optimal) - goal)))
     # neighbours on the grid that are as cheap belong to one interval
     first, last = _joined_interval(optimal, optimal + 1, chosen)
     value, low, high = (float(allowed[int(optimal[k])]) for k in (chosen, first, last))
     return Threshold(value, float(costs[int(optimal[chosen])]) + cuts.base, low, high)
 
 
-def _as_candidates(candidates: Array | None, scores: Array, grid: FloatGrid) -> Array | None:
+def _as_candidates(candidates: Array, scores: Array, grid: FloatGrid) -> Array:
     """Return candidates in rising order, as numbers that the scores' own type can hold."""
-    if candidates is None:
-        return None
     xp: Any = array_namespace(scores)
     array = move(as_vector(candidates, "candidates"), scores)
     array = xp.sort(widen(xp.astype(array, getattr(xp, grid.name))))
@@ -346,15 +321,3 @@ def _as_candidates(candidates: Array | None, scores: Array, grid: FloatGrid) -> 
 def paper_grid() -> Array:
     """Return the thresholds the authors' code tries: 0, 0.005, ..., 0.9."""
     return np.arange(181) / 200.0
-
-
-__all__ = [
-    "CostCurve",
-    "Threshold",
-    "check_caution",
-    "check_target",
-    "cost_curve",
-    "find_threshold",
-    "paper_grid",
-    "subgroup_thresholds",
-]
