@@ -14,6 +14,12 @@ Array = Any
 NARROW_FLOATS = ("float16", "bfloat16")
 
 
+def check_whole(name: str, value: Any, least: int = 1) -> None:
+    """Raise unless a setting is a whole number, and large enough."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+
+
 def as_array(values: Array, name: str) -> Array:
     """Pass arrays through untouched; turn lists, pandas and polars columns into numpy arrays."""
     if is_torch_array(values):

@@ -10,19 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from array_api_compat import array_namespace
 
-from adacsl.core.arrays import (
-    Array,
-    FloatGrid,
-    as_array,
-    as_binary_labels,
-    as_scores,
-    as_weights,
-    checked_probabilities,
-    count_true,
-    widen,
-    widest,
-)
+from adacsl.core.arrays import Array, FloatGrid, as_array, checked_probabilities, count_true, widen, widest
 from adacsl.core.costs import CostMatrix, as_host, check_binary
+from adacsl.core.cuts import Samples
 from adacsl.core.partitions import EqualWidth, Partition, Whole
 from adacsl.core.steps import Adjustment, Update, check_state, read_history, step_factor
 from adacsl.core.thresholds import check_caution, check_target, find_threshold, paper_grid, subgroup_thresholds
@@ -183,13 +173,11 @@ class AdaptiveWeight:
         sample_weight : array of shape (n,), optional
             How much each sample counts.
         """
-        scores = as_scores(scores, "validation scores")
-        positive = as_binary_labels(labels, scores)
-        sample_weight = as_weights(sample_weight, scores)
-        _check_both_classes(positive, sample_weight)
         prices = self.costs if costs is None else costs
-        thresholds, sizes = self._thresholds(scores, positive, prices, sample_weight)
-        goal = FloatGrid.of(scores).round(self.target)
+        samples = Samples.of(scores, labels, prices, sample_weight, "validation scores")
+        _check_both_classes(samples.positive, samples.weight)
+        thresholds, sizes = self._thresholds(scores, samples)
+        goal = samples.grid.round(self.target)
         factor = self._factor(thresholds, sizes, goal)
         before = self._lambda
         self._lambda = min(max(before * factor, self.bounds[0]), self.bounds[1])
@@ -199,7 +187,7 @@ class AdaptiveWeight:
             weight=self.weight,
             thresholds=tuple(thresholds),
             sizes=tuple(sizes),
-            cost=prices.mean(positive, scores > goal, sample_weight=sample_weight),
+            cost=prices.mean(samples.positive, samples.scores > goal, sample_weight=samples.weight),
             converged=abs(self._lambda - before) < self.tolerance,
         )
         self._history.append(adjustment)
@@ -265,16 +253,14 @@ class AdaptiveWeight:
         odds = self.target / (1.0 - self.target) / self._lambda
         return min(max(odds / (1.0 + odds), NEUTRAL_LIMITS[0]), NEUTRAL_LIMITS[1])
 
-    def _thresholds(
-        self, scores: Array, positive: Array, costs: CostMatrix, sample_weight: Array | None
-    ) -> tuple[list[float], list[float]]:
+    def _thresholds(self, scores: Array, samples: Samples) -> tuple[list[float], list[float]]:
         """Return the cheapest threshold and the size of each subgroup."""
+        wide, positive, costs, weight, _ = samples
         settings: dict[str, Any] = {"candidates": self.candidates, "caution": self.caution}
-        settings |= {"target": self._preferred, "sample_weight": sample_weight}
+        settings |= {"target": self._preferred, "sample_weight": weight}
         if type(self.partition) is Whole and self.ties == "nearest":  # a single group needs no grouping
-            size = scores.shape[0] if sample_weight is None else array_namespace(scores).sum(sample_weight)
+            size = wide.shape[0] if weight is None else array_namespace(weight).sum(weight)
             return [find_threshold(scores, positive, costs, **settings).value], [float(size)]
-        wide = widen(scores)
         edges = [float(e) for e in self.partition.edges(wide)] if self.search == "subgroup" else None  # type: ignore[attr-defined]
         subgroups = self.partition(wide)
         found, sizes = subgroup_thresholds(scores, positive, costs, subgroups, edges=edges, ties=self.ties, **settings)

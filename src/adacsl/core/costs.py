@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal, NoReturn
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_array_api_obj
+from array_api_compat import array_namespace, is_array_api_obj
 
 from adacsl.core.arrays import (
     Array,
@@ -21,21 +21,10 @@ from adacsl.core.arrays import (
     as_weights,
     count_outcomes,
     count_true,
-    default_float,
     move,
     widest,
 )
-from adacsl.core.prices import (
-    Cost,
-    as_price,
-    check_lengths,
-    check_many_classes,
-    check_samples,
-    check_two_classes,
-    is_free,
-    price_like,
-    show_price,
-)
+from adacsl.core.prices import Cost, as_price, check_prices, check_samples, is_free, price_like, show_price
 
 
 class CostMatrix:
@@ -73,17 +62,12 @@ class CostMatrix:
 
     def __init__(self, *, fp: Cost, fn: Cost, tp: Cost = 0.0, tn: Cost = 0.0) -> None:
         cells = ((as_price(tn, "tn"), as_price(fn, "fn")), (as_price(fp, "fp"), as_price(tp, "tp")))
-        check_lengths(cells)
-        check_two_classes(cells)
+        check_prices(cells)
         object.__setattr__(self, "_cells", cells)
 
     @classmethod
     def _from_cells(cls, cells: tuple[tuple[Cost, ...], ...]) -> CostMatrix:
-        if len(cells) == 2:
-            (tn, fn), (fp, tp) = cells
-            return cls(fp=fp, fn=fn, tp=tp, tn=tn)
-        check_lengths(cells)
-        check_many_classes(cells)
+        check_prices(cells)
         return unchecked_costs(cells)
 
     @classmethod
@@ -217,7 +201,7 @@ class CostMatrix:
         """Return what each single decision has cost."""
         true, pred = self._pair(y_true, y_pred)
         xp = array_namespace(true)
-        out = xp.zeros(true.shape, dtype=default_float(xp, true), device=device(true))
+        out = widest(xp.zeros_like(true))
         for i, row in enumerate(self._cells):
             for j, cell in enumerate(row):
                 if not is_free(cell):
@@ -356,10 +340,7 @@ class CostMatrix:
     def _constant_totals(self, y_true: Array, sample_weight: Array | None) -> list[float]:
         true = as_classes(y_true, self.n_classes, "y_true")
         xp = array_namespace(true)
-        return [
-            self.total(true, xp.full(true.shape, i, dtype=true.dtype, device=device(true)), sample_weight=sample_weight)
-            for i in range(self.n_classes)
-        ]
+        return [self.total(true, xp.full_like(true, i), sample_weight=sample_weight) for i in range(self.n_classes)]
 
 
 def check_binary(costs: Any) -> None:

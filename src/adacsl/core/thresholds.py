@@ -14,18 +14,7 @@ from array_api_compat import array_namespace, device
 
 from adacsl.core.arrays import Array, FloatGrid, as_vector, check_finite, count_true, default_float, move, widen
 from adacsl.core.costs import CostMatrix
-from adacsl.core.cuts import (
-    Cuts,
-    Samples,
-    can_pack,
-    checked,
-    cut_costs,
-    distinct_cuts,
-    rising_order,
-    scores_of,
-    sort_samples,
-    sorted_keys,
-)
+from adacsl.core.cuts import Cuts, Samples, can_pack, cut_costs, distinct_cuts, rising_order, scores_of, sorted_keys
 
 TIE_TOLERANCE = 1e-12
 """Costs this close (relative) count as equal: sums of floats differ in the last digits with the order of addition."""
@@ -92,11 +81,11 @@ def find_threshold(
     >>> find_threshold([0.1, 0.3, 0.6, 0.8], [0, 1, 0, 1], CostMatrix(fp=1, fn=8))
     Threshold(value=0.29999999999999993, cost=1.0, low=0.1, high=0.3)
     """
-    samples = checked(scores, labels, costs, sample_weight)
+    samples = Samples.of(scores, labels, costs, sample_weight)
     target, caution = check_target(target), check_caution(caution)
     if candidates is None and not caution and can_pack(samples):
         return _best_packed_cut(samples, samples.grid.round(target))
-    cuts = cut_costs(samples, *sort_samples(samples), squares=caution > 0.0)
+    cuts = cut_costs(samples, squares=caution > 0.0)
     return _search(cuts, samples.grid, target, candidates, caution=caution)
 
 
@@ -109,8 +98,8 @@ def cost_curve(scores: Array, labels: Array, costs: CostMatrix, *, sample_weight
     >>> curve.costs.tolist()
     [2.0, 1.0, 9.0, 8.0, 16.0]
     """
-    samples = checked(scores, labels, costs, sample_weight)
-    cuts = cut_costs(samples, *sort_samples(samples))
+    samples = Samples.of(scores, labels, costs, sample_weight)
+    cuts = cut_costs(samples)
     xp = array_namespace(cuts.scores)
     distinct = distinct_cuts(cuts.scores)
     first = xp.asarray([samples.grid.below(float(cuts.scores[0]))], dtype=cuts.scores.dtype, device=device(cuts.scores))
@@ -135,7 +124,7 @@ def subgroup_thresholds(
 
     ``edges`` confines the search of subgroup m to ``[edges[m], edges[m + 1]]``.
     """
-    samples = checked(scores, labels, costs, sample_weight)
+    samples = Samples.of(scores, labels, costs, sample_weight)
     xp = array_namespace(samples.scores)
     numbers = move(as_vector(subgroups, "subgroups"), samples.scores)
     if numbers.shape[0] != samples.scores.shape[0]:
@@ -151,7 +140,7 @@ def subgroup_thresholds(
         weight = None if samples.weight is None else xp.take(samples.weight, members)
         part = Samples(own, positive, samples.costs.rows(members), weight, samples.grid)
         span = (0.0, 1.0) if edges is None else (float(edges[number]), float(edges[number + 1]))
-        cuts = cut_costs(part, own, positive, None, squares=caution > 0.0)
+        cuts = cut_costs(part, rising=True, squares=caution > 0.0)
         lowest = ties == "lowest"
         results.append(_search(cuts, samples.grid, target, candidates, span=span, lowest=lowest, caution=caution))
         sizes.append(float(size) if weight is None else float(xp.sum(weight)))
