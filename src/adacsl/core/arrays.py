@@ -11,8 +11,6 @@ from array_api_compat import array_namespace, device, is_array_api_obj, is_torch
 Array = Any
 """An array of any library that follows the array API standard: the core never asks which."""
 
-NARROW_FLOATS = ("float16", "bfloat16")
-
 
 def check_whole(name: str, value: Any, least: int = 1) -> None:
     """Raise unless a setting is a whole number, and large enough."""
@@ -84,10 +82,8 @@ def check_finite(array: Array, name: str) -> None:
     xp = array_namespace(array)
     if math.isfinite(float(xp.min(array))) and math.isfinite(float(xp.max(array))):
         return
-    bad = ~xp.isfinite(array)
-    flat = xp.reshape(bad, (-1,))
-    first = int(xp.argmax(xp.astype(flat, xp.int32)))
-    count = int(xp.sum(xp.astype(flat, xp.int64)))
+    bad = xp.reshape(~xp.isfinite(array), (-1,))
+    first, count = int(xp.argmax(xp.astype(bad, xp.int32))), count_true(bad)
     raise ValueError(
         f"{name} must be finite, got {float(xp.reshape(array, (-1,))[first])} at position {first} "
         f"({count} such value{'s' if count > 1 else ''}); remove or repair these rows"
@@ -169,8 +165,6 @@ def move(array: Array, like: Array) -> Array:
 
 def as_host(values: Array) -> Any:
     """Return a float or array as numpy, wherever it lived."""
-    if isinstance(values, float | np.ndarray):
-        return np.asarray(values)
     return np.asarray(values.cpu() if hasattr(values, "cpu") else values)
 
 
@@ -188,7 +182,7 @@ def widest(array: Array) -> Array:
 def widen(array: Array) -> Array:
     """Half precision becomes float32 (exactly); everything else stays as it is."""
     xp = array_namespace(array)
-    return xp.astype(array, xp.float32) if dtype_name(array) in NARROW_FLOATS else array
+    return xp.astype(array, xp.float32) if dtype_name(array) in ("float16", "bfloat16") else array
 
 
 def dtype_name(array: Array) -> str:

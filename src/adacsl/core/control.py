@@ -30,6 +30,8 @@ NEUTRAL_LIMITS = (1e-12, 1.0 - 2.0**-24)
 WEIGHT_LIMITS = (1e-20, 1e20)
 """The weight of the loss stays within these limits: it and its inverse, times a batch of losses, fit a float32."""
 
+CHOICES = {"update": ("exponential", "odds"), "search": ("everywhere", "subgroup"), "ties": ("nearest", "lowest")}
+
 PLAIN_SETTINGS = ("target", "update", "damping", "caution", "tolerance", "search", "ties")
 """The settings that are numbers and words."""
 
@@ -102,18 +104,20 @@ class AdaptiveWeight:
                 "the controller holds one weight for all samples: give class-wide costs, for instance "
                 "costs.averaged(), and pass the costs of the validation samples to step(..., costs=...)"
             )
-        _check_choice("update", update, ("exponential", "odds"))
-        _check_choice("search", search, ("everywhere", "subgroup"))
-        _check_choice("ties", ties, ("nearest", "lowest"))
-        self.costs = costs
+        for name, value in (("update", update), ("search", search), ("ties", ties)):
+            if value not in CHOICES[name]:
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, CHOICES[name]))}, got {value!r}")
+        for name, number in (("damping", damping), ("tolerance", tolerance)):
+            if not (math.isfinite(number) and number > 0):
+                raise ValueError(f"{name} must be a positive number, got {number!r}")
+        self.costs, self.update, self.search, self.ties = costs, update, search, ties
+        self.damping, self.tolerance = float(damping), float(tolerance)
         self.target = check_target(target)
         self.partition = Whole() if partition is None else partition
         if not callable(self.partition):
             raise TypeError(f"partition must be callable, such as EqualWidth(10), got {partition!r}")
         if search == "subgroup" and not hasattr(self.partition, "edges"):
             raise TypeError("search='subgroup' needs a partition with edges: Whole(), EqualWidth(n) or Quantile(n)")
-        self.update = update
-        self.damping = _positive("damping", damping)
         self.bounds = _check_bounds(bounds)
         self.caution = check_caution(caution)
         if self.caution and ties == "lowest":
@@ -121,9 +125,6 @@ class AdaptiveWeight:
                 "caution prefers thresholds that take lambda back to 1, ties='lowest' the lowest: choose one of them"
             )
         self.candidates = None if candidates is None else as_array(candidates, "candidates")
-        self.tolerance = _positive("tolerance", tolerance)
-        self.search = search
-        self.ties = ties
         self.reset()
 
     @classmethod
@@ -181,17 +182,12 @@ class AdaptiveWeight:
         factor = self._factor(thresholds, sizes, goal)
         before = self._lambda
         self._lambda = min(max(before * factor, self.bounds[0]), self.bounds[1])
-        adjustment = Adjustment(
-            lambda_=self._lambda,
-            factor=factor,
-            weight=self.weight,
-            thresholds=tuple(thresholds),
-            sizes=tuple(sizes),
-            cost=prices.mean(samples.positive, samples.scores > goal, sample_weight=samples.weight),
-            converged=abs(self._lambda - before) < self.tolerance,
+        cost = prices.mean(samples.positive, samples.scores > goal, sample_weight=samples.weight)
+        converged = abs(self._lambda - before) < self.tolerance
+        self._history.append(
+            Adjustment(self._lambda, factor, self.weight, tuple(thresholds), tuple(sizes), cost, converged)
         )
-        self._history.append(adjustment)
-        return adjustment
+        return self._history[-1]
 
     def correct(self, probabilities: Array) -> Array:
         """Turn raw scores of the cost-weighted model into probabilities: ``p b / (p b + 1 - p)``.
@@ -291,17 +287,6 @@ def _check_both_classes(positive: Array, weight: Array | None) -> None:
             f"adaptation needs both classes in the validation set, but all {n} labels are {int(positives > 0)}; "
             "use a larger or stratified validation set"
         )
-
-
-def _check_choice(name: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
-
-
-def _positive(name: str, value: float) -> float:
-    if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{name} must be a positive number, got {value!r}")
-    return float(value)
 
 
 def _check_bounds(bounds: tuple[float, float] | None) -> tuple[float, float]:

@@ -120,8 +120,7 @@ class CostMatrix:
     @property
     def n_instances(self) -> int | None:
         """How many samples bring their own costs; None where one price holds for all."""
-        lengths = [cell.shape[0] for cell in self._flat() if not isinstance(cell, float)]
-        return lengths[0] if lengths else None
+        return next((cell.shape[0] for cell in self._flat() if not isinstance(cell, float)), None)
 
     fp = property(lambda self: self._binary("fp", 1, 0), doc="Price of a false positive, C(1, 0).")
     fn = property(lambda self: self._binary("fn", 0, 1), doc="Price of a false negative, C(0, 1).")
@@ -290,9 +289,9 @@ class CostMatrix:
         if self.n_classes > 2:
             body = ", ".join("[" + ", ".join(show_price(cell) for cell in row) + "]" for row in self._cells)
             return f"CostMatrix.from_array([{body}], rows='predicted')"
-        right = {name: cell for name, cell in (("tp", self.tp), ("tn", self.tn)) if not is_free(cell)}
-        prices = {"fp": self.fp, "fn": self.fn} | right
-        return f"CostMatrix({', '.join(f'{name}={show_price(cell)}' for name, cell in prices.items())})"
+        prices = {"fp": self.fp, "fn": self.fn, "tp": self.tp, "tn": self.tn}
+        shown = (f"{name}={show_price(cell)}" for name, cell in prices.items() if name[0] == "f" or not is_free(cell))
+        return f"CostMatrix({', '.join(shown)})"
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError("a CostMatrix does not change; make a new one")

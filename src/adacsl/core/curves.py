@@ -55,7 +55,7 @@ def brier_curve(scores: Array, labels: Array) -> Curve:
     """
     misses, alarms, cuts, n = _error_counts(scores, labels)
     xp = array_namespace(cuts)
-    borders = _pad(cuts, 0.0, 1.0)
+    borders = _with_ends(cuts)
     left, right = borders[:-1], borders[1:]  # cut k holds for c from left to right
     x = xp.reshape(xp.stack((left, right), axis=1), (-1,))
     y = xp.reshape(xp.stack((_loss(left, misses, alarms, n), _loss(right, misses, alarms, n)), axis=1), (-1,))
@@ -74,8 +74,8 @@ def optimal_cost_curve(scores: Array, labels: Array) -> Curve:
     misses, alarms = _convex_hull(misses, alarms)
     # neighbouring cuts cost the same where c * (alarms lost) = (1 - c) * (misses gained)
     gained, lost = misses[1:] - misses[:-1], alarms[:-1] - alarms[1:]
-    corners = _pad(gained / (gained + lost), 0.0, 1.0)
-    y = _loss(corners, _pad_last(misses), _pad_last(alarms), n)
+    corners = _with_ends(gained / (gained + lost))
+    y = _loss(corners, xp.concat((misses, misses[-1:])), xp.concat((alarms, alarms[-1:])), n)
     area = float(xp.sum((corners[1:] - corners[:-1]) * (y[1:] + y[:-1]) / 2))
     return Curve(corners, y, area)
 
@@ -148,14 +148,11 @@ def _loss(c: Array, misses: Array, alarms: Array, n: int) -> Array:
     return 2.0 * (c * alarms + (1.0 - c) * misses) / n
 
 
-def _pad(values: Array, first: float, last: float) -> Array:
+def _with_ends(values: Array) -> Array:
+    """Put 0 before and 1 behind the values."""
     xp = array_namespace(values)
-    ends = xp.asarray([first, last], dtype=values.dtype, device=device(values))
+    ends = xp.asarray([0.0, 1.0], dtype=values.dtype, device=device(values))
     return xp.concat((ends[:1], values, ends[1:]))
-
-
-def _pad_last(values: Array) -> Array:
-    return array_namespace(values).concat((values, values[-1:]))
 
 
 def _convex_hull(misses: Array, alarms: Array) -> tuple[Array, Array]:

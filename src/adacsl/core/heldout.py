@@ -102,16 +102,9 @@ class HeldOut:
     """
 
     def __init__(
-        self,
-        rows: NDArray[Any],
-        labels: NDArray[Any],
-        costs: CostMatrix,
-        *,
-        decide: str = "bayes",
-        weight: NDArray[Any] | None = None,
-        groups: NDArray[Any] | None = None,
-        last: bool = False,
-    ) -> None:
+        self, rows: NDArray[Any], labels: NDArray[Any], costs: CostMatrix, *, decide: str = "bayes",
+        weight: NDArray[Any] | None = None, groups: NDArray[Any] | None = None, last: bool = False,
+    ) -> None:  # fmt: skip
         self.rows, self.labels, self.costs = np.asarray(rows), np.asarray(labels) == 1, costs
         self.decide, self.weight, self.last = decide, weight, last
         n = len(self.labels)
@@ -155,8 +148,8 @@ class HeldOut:
         """Return mean cost and tuned cut (0 where nothing is tuned) on all rows, and on each half."""
         if self.decide != "tuned":
             return (self._base + self._stakes @ (logits > self._cuts)) / self._mass, np.zeros(3)
-        found = [self._tune(logits, part) if part.any() else (0.0, 0.0) for part in self._parts]
-        return np.asarray([cost for cost, _ in found]) / self._mass, np.asarray([cut for _, cut in found])
+        costs, cuts = np.transpose([self._tune(logits, part) if part.any() else (0.0, 0.0) for part in self._parts])
+        return costs / self._mass, cuts
 
     def _tune(self, logits: NDArray[np.float64], part: NDArray[np.bool_]) -> tuple[float, float]:
         """Return what the cheapest threshold costs on some rows, and where it lies."""

@@ -108,18 +108,10 @@ def cost_curve(scores: Array, labels: Array, costs: CostMatrix, *, sample_weight
 
 
 def subgroup_thresholds(
-    scores: Array,
-    labels: Array,
-    costs: CostMatrix,
-    subgroups: Array,
-    *,
-    target: float,
-    candidates: Array | None = None,
-    edges: Sequence[float] | None = None,
-    ties: Literal["nearest", "lowest"] = "nearest",
-    sample_weight: Array | None = None,
-    caution: float = 0.0,
-) -> tuple[list[Threshold], list[float]]:
+    scores: Array, labels: Array, costs: CostMatrix, subgroups: Array, *,
+    target: float, candidates: Array | None = None, sample_weight: Array | None = None, caution: float = 0.0,
+    edges: Sequence[float] | None = None, ties: Literal["nearest", "lowest"] = "nearest",
+) -> tuple[list[Threshold], list[float]]:  # fmt: skip
     """Return the cheapest threshold and the size (or weight) of each non-empty subgroup, from one sort.
 
     ``edges`` confines the search of subgroup m to ``[edges[m], edges[m + 1]]``.

@@ -81,8 +81,12 @@ class TableNet(nn.Module):
             raise ValueError(f"seeds must be one per member: {members} members, {len(seeds)} seeds")
         self.n_features, self.members, self.heads = n_features, members, heads
         self.bins, self.width, self.depth, self.dropout = bins, width, depth, dropout
-        self._add_borders(numeric, bins)
-        inputs = n_features + len(self.numeric) * bins
+        columns = list(range(n_features)) if numeric is None else sorted(int(i) for i in numeric)
+        if columns and not 0 <= columns[0] <= columns[-1] < n_features:
+            raise ValueError(f"numeric must name columns 0 to {n_features - 1}, got {list(numeric or ())}")
+        self.register_buffer("numeric", torch.tensor(columns, dtype=torch.int64))
+        self.register_buffer("borders", _normal_borders(bins))
+        inputs = n_features + len(columns) * bins
         generators = [torch.Generator().manual_seed(int(seed)) for seed in seeds]
         self.layers = nn.ModuleList(
             MemberLinear(width if i else inputs, width, heads=heads, generators=generators, first=i == 0)
@@ -103,8 +107,7 @@ class TableNet(nn.Module):
         for number, layer in enumerate(self.layers):
             hidden = F.relu(layer(hidden))
             if self.training and self.dropout > 0:
-                own = None if self.noise is None else self.noise[:, number]
-                hidden = _drop(hidden, self.dropout, own)
+                hidden = _drop(hidden, self.dropout, None if self.noise is None else self.noise[:, number])
         logits: Tensor = self.output(hidden)
         return logits
 
@@ -141,13 +144,6 @@ class TableNet(nn.Module):
     def extra_repr(self) -> str:
         """Describe the sizes."""
         return f"n_features={self.n_features}, members={self.members}, heads={self.heads}, bins={self.bins}"
-
-    def _add_borders(self, numeric: Sequence[int] | None, bins: int) -> None:
-        columns = list(range(self.n_features)) if numeric is None else sorted(int(i) for i in numeric)
-        if columns and not 0 <= columns[0] <= columns[-1] < self.n_features:
-            raise ValueError(f"numeric must name columns 0 to {self.n_features - 1}, got {list(numeric or ())}")
-        self.register_buffer("numeric", torch.tensor(columns, dtype=torch.int64))
-        self.register_buffer("borders", _normal_borders(bins))
 
     def _spread(self, x: Tensor) -> Tensor:
         """Append the ramps of the numbers: each rises from 0 to 1 between two borders."""
