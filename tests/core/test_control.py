@@ -451,7 +451,7 @@ def test_step_refuses_and_changes_nothing(change, error, message):
     ("settings", "error", "message"),
     [
         ({"costs": [[0, 1], [1, 0]]}, TypeError, "costs must be a CostMatrix"),
-        ({"costs": CostMatrix.from_array(1 - np.eye(3), rows="actual")}, ValueError, "steers two classes"),
+        ({"costs": CostMatrix.from_array(1 - np.eye(3), rows="actual")}, ValueError, "two classes, but .* has 3"),
         ({"costs": CostMatrix(fp=[1, 2], fn=1)}, ValueError, "one weight for all samples: give class-wide costs"),
         ({"target": 0}, ValueError, "target must lie strictly between"),
         ({"partition": 10}, TypeError, "partition must be callable"),

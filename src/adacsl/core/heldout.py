@@ -111,16 +111,9 @@ class HeldOut:
     """
 
     def __init__(
-        self,
-        rows: NDArray[Any],
-        labels: NDArray[Any],
-        costs: CostMatrix,
-        *,
-        decide: str = "bayes",
-        weight: NDArray[Any] | None = None,
-        groups: NDArray[Any] | None = None,
-        last: bool = False,
-    ) -> None:
+        self, rows: NDArray[Any], labels: NDArray[Any], costs: CostMatrix, *, decide: str = "bayes",
+        weight: NDArray[Any] | None = None, groups: NDArray[Any] | None = None, last: bool = False,
+    ) -> None:  # fmt: skip
         self.rows, self.labels, self.costs = np.asarray(rows), np.asarray(labels) == 1, costs
         self.decide, self.weight, self.last = decide, weight, last
         n = len(self.labels)
@@ -218,6 +211,3 @@ def pooled(n: int, parts: Sequence[HeldOut], *, honest: bool = True) -> NDArray[
         np.add.at(total, part.rows, part.honest if honest else part.logits)
         np.add.at(count, part.rows, 1)
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
-
-
-__all__ = ["HeldOut", "bayes_log_odds", "halves", "log_odds", "pooled", "sigmoid", "tune_cut"]

@@ -1,20 +1,21 @@
-"""One price of a cost matrix, and what a table of prices must fulfil.
-
-A price is a float for all samples, or a vector with one for each.
-"""
+"""One price of a cost matrix, and what a table of prices must fulfil."""
 
 from __future__ import annotations
 
+import itertools
 import math
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from array_api_compat import array_namespace
 
-from adacsl.core.arrays import Array, as_array, as_vector, check_finite, default_float, move
+from adacsl.core.arrays import Array, as_array, as_host, as_vector, check_finite, move, widest
+
+Cost: TypeAlias = Any
+"""One price for all samples (a float), or one price for each sample (a vector)."""
 
 
-def as_price(value: Any, name: str) -> Any:
+def as_price(value: Any, name: str) -> Cost:
     """Check one price: a float, or a vector of floats that nobody else can write to."""
     if isinstance(value, str | bytes) or value is None:
         raise TypeError(f"{name} must be a number or a vector of numbers, got {value!r}")
@@ -27,50 +28,47 @@ def as_price(value: Any, name: str) -> Any:
         return number
     if array.ndim != 1:
         raise ValueError(f"{name} must be one number or one for each sample, got shape {tuple(array.shape)}")
-    vector = as_vector(array, name)
-    xp = array_namespace(vector)
-    vector = xp.astype(vector, default_float(xp, vector), copy=True)
+    vector = widest(as_vector(array, name))
     check_finite(vector, name)
     if isinstance(vector, np.ndarray):
         vector.flags.writeable = False
     return vector
 
 
-def price_like(cell: Any, like: Array) -> Any:
+def price_like(cell: Cost, like: Array) -> Cost:
     """Return a price where ``like`` lives, in its own type; a float stays a float."""
-    return cell if isinstance(cell, float) else array_namespace(like).astype(move(cell, like), like.dtype)
+    return cell if isinstance(cell, float) else array_namespace(like).astype(move(cell, like), like.dtype, copy=False)
 
 
-def is_free(cell: Any) -> bool:
+def is_free(cell: Cost) -> bool:
     """Tell whether a price is zero for all samples."""
     return isinstance(cell, float) and cell == 0.0
 
 
-def show_price(cell: Any) -> str:
+def show_price(cell: Cost) -> str:
     """Return a number, or how many there are and their mean."""
     if isinstance(cell, float):
         return f"{cell:.12g}"
     return f"<{cell.shape[0]} values, mean {float(array_namespace(cell).mean(cell)):.6g}>"
 
 
-def check_lengths(cells: tuple[tuple[Any, ...], ...]) -> None:
-    """Raise unless prices of single samples belong to the same samples, in arrays of one library."""
-    lengths = {cell.shape[0] for row in cells for cell in row if not isinstance(cell, float)}
+def check_prices(cells: tuple[tuple[Cost, ...], ...]) -> None:
+    """Raise unless errors cost more than being right, and prices of single samples belong to the same samples."""
+    vectors = [cell for row in cells for cell in row if not isinstance(cell, float)]
+    lengths, kinds = {vector.shape[0] for vector in vectors}, {type(vector).__name__ for vector in vectors}
     if len(lengths) > 1:
         raise ValueError(f"costs of single samples must all have one length, got {sorted(lengths)}")
-    kinds = {type(cell).__name__ for row in cells for cell in row if not isinstance(cell, float)}
     if len(kinds) > 1:
         raise TypeError(f"costs of single samples must be arrays of one library, got {' and '.join(sorted(kinds))}")
+    if len(cells) > 2:
+        _check_many_classes(cells)
+    else:
+        (tn, fn), (fp, tp) = cells
+        _check_dearer(fn, tp, "fn", "tp")
+        _check_dearer(fp, tn, "fp", "tn")
 
 
-def check_two_classes(cells: tuple[tuple[Any, ...], ...]) -> None:
-    """Raise unless each error costs more than being right."""
-    (tn, fn), (fp, tp) = cells
-    for error, right, error_name, right_name in ((fn, tp, "fn", "tp"), (fp, tn, "fp", "tn")):
-        _check_dearer(error, right, error_name, right_name)
-
-
-def _check_dearer(error: Any, right: Any, error_name: str, right_name: str) -> None:
+def _check_dearer(error: Cost, right: Cost, error_name: str, right_name: str) -> None:
     extra = error - right
     if isinstance(extra, float):
         if not extra > 0:
@@ -91,20 +89,17 @@ def _check_dearer(error: Any, right: Any, error_name: str, right_name: str) -> N
         raise ValueError(f"{error_name} costs no more than {right_name} for any sample: nothing is left to learn")
 
 
-def check_many_classes(cells: tuple[tuple[Any, ...], ...]) -> None:
+def _check_many_classes(cells: tuple[tuple[Cost, ...], ...]) -> None:
     """Raise where an error pays, or where nothing costs more than being right."""
     dearest = 0.0
-    for j in range(len(cells)):
-        for i in range(len(cells)):
-            extra = cells[i][j] - cells[j][j]
-            low = extra if isinstance(extra, float) else float(array_namespace(extra).min(extra))
-            high = extra if isinstance(extra, float) else float(array_namespace(extra).max(extra))
-            if low < 0:
-                raise ValueError(
-                    f"predicting {i} when {j} is true costs less than being right (by {-low:g}); "
-                    "an error must not pay: check the matrix and its orientation"
-                )
-            dearest = max(dearest, high)
+    for i, j in itertools.product(range(len(cells)), repeat=2):
+        extra = as_host(cells[i][j] - cells[j][j])
+        if extra.min() < 0:
+            raise ValueError(
+                f"predicting {i} when {j} is true costs less than being right (by {-extra.min():g}); "
+                "an error must not pay: check the matrix and its orientation"
+            )
+        dearest = max(dearest, extra.max())
     if dearest == 0:
         raise ValueError("every decision costs the same: nothing is left to learn")
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from adacsl.core.arrays import Array
-from adacsl.core.control import AdaptiveWeight
+from adacsl.core.control import PLAIN_SETTINGS, AdaptiveWeight, as_controller
 from adacsl.core.costs import CostMatrix
 from adacsl.core.partitions import EqualWidth, Quantile, Whole
 from adacsl.durable import replace_file
@@ -36,7 +36,6 @@ except ImportError as error:
     with requires("keras"):
         raise
 
-SETTINGS = ("target", "update", "damping", "bounds", "caution", "tolerance", "search", "ties")
 PARTITIONS: dict[str, Any] = {kind.__name__: kind for kind in (Whole, EqualWidth, Quantile)}
 
 
@@ -69,9 +68,7 @@ class AdaptiveCrossEntropy(keras.losses.Loss):  # type: ignore[misc]
         **settings: Any,
     ) -> None:
         super().__init__(name=name, reduction=reduction, dtype=dtype)
-        if isinstance(costs, AdaptiveWeight) and settings:
-            raise TypeError(f"the controller brings its own settings: {', '.join(settings)} cannot be given too")
-        self.controller = costs if isinstance(costs, AdaptiveWeight) else AdaptiveWeight(costs, **settings)
+        self.controller = as_controller(costs, settings)
         self.from_logits = from_logits
         self.negative_weight = keras.Variable(
             self.controller.weight, trainable=False, dtype="float32", autocast=False, name="negative_weight"
@@ -114,7 +111,7 @@ class AdaptiveCrossEntropy(keras.losses.Loss):  # type: ignore[misc]
         own = {
             "costs": controller.costs.to_json(),
             "from_logits": self.from_logits,
-            "settings": json.dumps({name: getattr(controller, name) for name in SETTINGS}),
+            "settings": json.dumps({name: getattr(controller, name) for name in (*PLAIN_SETTINGS, "bounds")}),
             "partition": {"kind": kind, "bins": getattr(controller.partition, "bins", None)},
             "state": json.dumps(controller.state_dict()),
         }

@@ -324,10 +324,8 @@ def _curves(
             look |= {"mode": "lines+markers" if big else "lines", "customdata": part["n"]}
             look |= {"marker": {"size": 5 + 11 * np.sqrt(part["n"] / part["n"].max()), "opacity": 0.85}}
             cases = "<br>%{customdata} cases"
-        words = (column.replace("_", " ") for column in (x, y))
-        figure.add_scatter(
-            x=part[x], y=part[y], name=plain(name), showlegend=big, hovertemplate=hover(*words, cases), **look
-        )
+        said = hover(x.replace("_", " "), y.replace("_", " "), cases)
+        figure.add_scatter(x=part[x], y=part[y], name=plain(name), showlegend=big, hovertemplate=said, **look)
     return figure.update_layout(showlegend=True, legend_traceorder="reversed")
 
 
