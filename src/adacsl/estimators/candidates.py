@@ -71,8 +71,7 @@ class Candidate:
     @property
     def adapts(self) -> bool:
         """Whether a controller steers the weight."""
-        method = self.method
-        return method.controller is not None and method.learner_.adapts(method.controller, method.target, self)
+        return self.method.controller is not None and bool(self.method.learner_.adapts(self))
 
     def shift(self, y: NDArray[Any]) -> float:
         """Return what turns the learner's log-odds into those of the probability."""

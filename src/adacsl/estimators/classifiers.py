@@ -12,7 +12,7 @@ from adacsl.core.costs import CostMatrix
 from adacsl.estimators.learners.boosters import ENGINES, Booster
 from adacsl.estimators.learners.models import Model
 from adacsl.estimators.method import Method
-from adacsl.estimators.settings import without_old_names
+from adacsl.estimators.settings import keeps_settings
 from adacsl.extras import requires
 
 with requires("sklearn"):
@@ -60,7 +60,7 @@ class AdaCSLClassifier(Method):
     loss = "weighted"
     resample = None
 
-    @without_old_names
+    @keeps_settings
     def __init__(  # the parts that a net has use for
         self,
         costs: CostMatrix | None = None,
@@ -78,19 +78,7 @@ class AdaCSLClassifier(Method):
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
-        self.costs = costs
-        self.net = net
-        self.controller = controller
-        self.target = target
-        self.decide = decide
-        self.select = select
-        self.cv = cv
-        self.validation = validation
-        self.positive = positive
-        self.device = device
-        self.resume = resume
-        self.random_state = random_state
-        self.verbose = verbose
+        """Keep the settings."""
 
     def _make_learner(self) -> Any:
         from adacsl.estimators.learners.net import Net  # noqa: PLC0415  torch
@@ -148,7 +136,7 @@ class AdaCSLBoostingClassifier(Method):
     device = "cpu"
     resume = None
 
-    @without_old_names
+    @keeps_settings
     def __init__(
         self,
         costs: CostMatrix | None = None,
@@ -169,22 +157,7 @@ class AdaCSLBoostingClassifier(Method):
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
-        self.costs = costs
-        self.engine = engine
-        self.rounds = rounds
-        self.lr = lr
-        self.patience = patience
-        self.every = every
-        self.params = params
-        self.controller = controller
-        self.target = target
-        self.decide = decide
-        self.select = select
-        self.cv = cv
-        self.validation = validation
-        self.positive = positive
-        self.random_state = random_state
-        self.verbose = verbose
+        """Keep the settings."""
 
     def _make_learner(self) -> Any:
         if self.engine not in (*ENGINES, "auto"):
@@ -258,7 +231,7 @@ class AdaptiveCostClassifier(MetaEstimatorMixin, Method):
     resume = None
     verbose = False
 
-    @without_old_names
+    @keeps_settings
     def __init__(
         self,
         estimator: Any,
@@ -278,21 +251,7 @@ class AdaptiveCostClassifier(MetaEstimatorMixin, Method):
         positive: Any = None,
         random_state: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.costs = costs
-        self.training = training
-        self.rounds = rounds
-        self.patience = patience
-        self.every = every
-        self.weight_name = weight_name
-        self.controller = controller
-        self.target = target
-        self.decide = decide
-        self.select = select
-        self.cv = cv
-        self.validation = validation
-        self.positive = positive
-        self.random_state = random_state
+        """Keep the settings."""
 
     def _make_learner(self) -> Any:
         names = ("training", "rounds", "patience", "every", "weight_name")

@@ -21,9 +21,9 @@ from adacsl.estimators.reading import read_rows
 from adacsl.estimators.rows import Rows
 from adacsl.estimators.settings import (
     find_targets,
+    keeps_settings,
     make_controller,
     natural_threshold,
-    without_old_names,
 )
 from adacsl.extras import requires
 from adacsl.integrations.sklearn import row_costs
@@ -122,7 +122,7 @@ class Method(CostClassifier):
     [1, 1, 1]
     """
 
-    @without_old_names
+    @keeps_settings
     def __init__(
         self,
         costs: CostMatrix | None = None,
@@ -142,21 +142,7 @@ class Method(CostClassifier):
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
-        self.costs = costs
-        self.learner = learner
-        self.resample = resample
-        self.loss = loss
-        self.controller = controller
-        self.target = target
-        self.decide = decide
-        self.select = select
-        self.cv = cv
-        self.validation = validation
-        self.positive = positive
-        self.device = device
-        self.resume = resume
-        self.random_state = random_state
-        self.verbose = verbose
+        """Keep the settings."""
 
     # fitting
 

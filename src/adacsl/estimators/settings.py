@@ -133,13 +133,19 @@ def refuse_old_names(given: Iterable[str], who: str) -> None:
         raise TypeError(f"{who} has no setting {name!r}")
 
 
-def without_old_names(init: Any) -> Any:
-    """Let a constructor name the new spelling of an old one; scikit-learn sees its own signature."""
-    known = inspect.signature(init).parameters
+def keeps_settings(init: Any) -> Any:
+    """Let a constructor do what scikit-learn asks for, and no more: keep every setting as it came.
+
+    An old spelling is an error that names the new one; scikit-learn sees the constructor's own signature.
+    """
+    signature = inspect.signature(init)
 
     @functools.wraps(init)
-    def checked(self: Any, *args: Any, **settings: Any) -> None:
-        refuse_old_names([name for name in settings if name not in known], type(self).__name__)
-        init(self, *args, **settings)
+    def keep(self: Any, *args: Any, **given: Any) -> None:
+        refuse_old_names([name for name in given if name not in signature.parameters], type(self).__name__)
+        bound = signature.bind(self, *args, **given)
+        bound.apply_defaults()
+        for name, value in [*bound.arguments.items()][1:]:
+            setattr(self, name, value)
 
-    return checked
+    return keep

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from adacsl.datasets.codes import ColumnEncoder
 from adacsl.estimators.candidates import Candidate, mean_logits
 from adacsl.estimators.rows import Rows
-from adacsl.estimators.settings import make_controller
+from adacsl.estimators.settings import keeps_settings, make_controller
 from adacsl.extras import requires
 from adacsl.integrations.boosting import Matrix
 
@@ -46,6 +46,7 @@ class Booster(BaseEstimator):
 
     tables_only = True
 
+    @keeps_settings
     def __init__(
         self,
         engine: str = "auto",
@@ -56,12 +57,7 @@ class Booster(BaseEstimator):
         every: int = 1,
         params: dict[str, Any] | None = None,
     ) -> None:
-        self.engine = engine
-        self.rounds = rounds
-        self.lr = lr
-        self.patience = patience
-        self.every = every
-        self.params = params
+        """Keep the settings."""
 
     def check(self) -> None:
         """Refuse settings that make no sense."""
@@ -69,19 +65,18 @@ class Booster(BaseEstimator):
             raise ValueError(f"engine must be one of {', '.join(map(repr, ENGINES))}, got {self.engine!r}")
         if not isinstance(self.rounds, Integral) or self.rounds < 1:
             raise ValueError(f"rounds must be a whole number of at least 1, got {self.rounds!r}")
-        if not isinstance(self.lr, Real) or not 0.0 < self.lr <= 1.0:
+        if not isinstance(self.lr, Real) or not 0.0 < float(self.lr) <= 1.0:
             raise ValueError(f"lr must be a number above 0 and at most 1, got {self.lr!r}")
 
-    def adapts(self, controller: Any, target: Any, candidate: Candidate) -> bool:
+    def adapts(self, candidate: Candidate) -> bool:
         """Tell whether "auto" adapts: unless T' is the Bayes threshold, where the plain booster did as well."""
-        return not (isinstance(controller, str) and candidate.target == float(candidate.class_costs.threshold))
+        auto = isinstance(candidate.method.controller, str)
+        return not (auto and candidate.target == float(candidate.class_costs.threshold))
 
     @property
     def chosen_engine(self) -> str:
         """The library's name."""
-        if self.engine != "auto":
-            return self.engine
-        return installed_engine() or ENGINES[0]
+        return (installed_engine() or ENGINES[0]) if self.engine == "auto" else str(self.engine)
 
 
 def installed_engine() -> str | None:

@@ -24,7 +24,7 @@ class Constant(BaseEstimator):
     def check(self) -> None:
         """Nothing can be wrong."""
 
-    def adapts(self, controller: Any, target: Any, candidate: Candidate) -> bool:
+    def adapts(self, candidate: Candidate) -> bool:
         """Tell whether anything is steered: nothing is."""
         return False
 

@@ -18,7 +18,7 @@ from adacsl.datasets.encoding import TableEncoder
 from adacsl.estimators.candidates import Candidate, mean_logits
 from adacsl.estimators.learners.numbers import from_numbers, to_numbers
 from adacsl.estimators.rows import Rows
-from adacsl.estimators.settings import make_controller
+from adacsl.estimators.settings import keeps_settings, make_controller
 from adacsl.extras import requires
 
 with requires("sklearn"):
@@ -61,6 +61,7 @@ class Model(BaseEstimator):
 
     tables_only = True
 
+    @keeps_settings
     def __init__(
         self,
         estimator: Any,
@@ -72,13 +73,7 @@ class Model(BaseEstimator):
         weight_name: str | None = None,
         encode: bool = True,
     ) -> None:
-        self.estimator = estimator
-        self.training = training
-        self.rounds = rounds
-        self.patience = patience
-        self.every = every
-        self.weight_name = weight_name
-        self.encode = encode
+        """Keep the settings."""
 
     def check(self) -> None:
         """Refuse settings that make no sense."""
@@ -91,7 +86,7 @@ class Model(BaseEstimator):
         if not isinstance(self.every, Integral) or self.every < 1:
             raise ValueError(f"every must be a whole number of at least 1, got {self.every!r}")
 
-    def adapts(self, controller: Any, target: Any, candidate: Candidate) -> bool:
+    def adapts(self, candidate: Candidate) -> bool:
         """Tell whether "auto" adapts: always."""
         return True
 
@@ -111,7 +106,7 @@ class Model(BaseEstimator):
                 "with find_threshold"
             )
         if self.training != "auto":
-            return self.training
+            return str(self.training)
         iterative = has_passes and any(hasattr(self.estimator, name) for name in ITERATIVE)
         return "passes" if iterative or not has_refits else "refits"
 
@@ -268,8 +263,7 @@ class Learner:
     """One estimator on its way through the rounds."""
 
     def __init__(self, estimator: Any, training: str, weight_name: str | None) -> None:
-        self.estimator = estimator
-        self.training = training
+        self.estimator, self.training = estimator, training
         self.weight_name = weight_name or weight_name_of(estimator)
         self.trained = False
 

@@ -9,6 +9,7 @@ from typing import Any
 from torch import nn
 
 from adacsl.estimators.candidates import Candidate
+from adacsl.estimators.settings import keeps_settings
 from adacsl.extras import requires
 from adacsl.training.members import Settings
 from adacsl.training.running import choose_device
@@ -54,6 +55,7 @@ class Net(BaseEstimator):
 
     tables_only = False
 
+    @keeps_settings
     def __init__(
         self,
         module: Any = None,
@@ -73,21 +75,7 @@ class Net(BaseEstimator):
         precision: Any = "auto",
         trainer: dict[str, Any] | None = None,
     ) -> None:
-        self.module = module
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.optimizer = optimizer
-        self.patience = patience
-        self.schedule = schedule
-        self.every = every
-        self.weights = weights
-        self.image_size = image_size
-        self.augment = augment
-        self.views = views
-        self.precision = precision
-        self.trainer = trainer
+        """Keep the settings."""
 
     def check(self) -> None:
         """Refuse settings that make no sense, before anything is read."""
@@ -110,7 +98,7 @@ class Net(BaseEstimator):
                 "use 'ddp', which runs the script in every process"
             )
 
-    def adapts(self, controller: Any, target: Any, candidate: Candidate) -> bool:
+    def adapts(self, candidate: Candidate) -> bool:
         """Tell whether "auto" adapts: always."""
         return True
 
