@@ -54,6 +54,7 @@ EXAMPLES: dict[Callable[..., Answer], tuple[str, ...]] = {
     ),
     train: (
         "adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --out model/",
+        "adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --method gbm-bayes --out model/",
         "adacsl train photos/ --positive melanoma --fn 8 --fp 1 --weights resnet18.safetensors --out model/",
     ),
     predict: (
