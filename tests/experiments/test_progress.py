@@ -124,7 +124,7 @@ def test_a_failure_is_one_line_whatever_it_says():
     ("seconds", "text"), [(0, "0 s"), (59.4, "59 s"), (61, "1 min"), (3540, "59 min"), (3661, "1 h 01 min")]
 )
 def test_durations_are_short(seconds, text):
-    assert module._duration(seconds) == text
+    assert module.duration(seconds) == text
 
 
 # in a terminal

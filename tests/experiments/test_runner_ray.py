@@ -178,15 +178,15 @@ def test_a_cluster_of_the_callers_stays_theirs_and_gpus_are_given_to_who_asks(to
 
 
 def test_too_many_gpus_for_the_cluster_are_said(toys, store, cluster):
-    from adacsl.experiments.ray_pool import _check_gpus
+    from adacsl.experiments.ray_pool import check_gpus
 
     ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.ERROR)
     try:
         with pytest.warns(UserWarning, match=r"each job wants 64 GPUs, but no machine of the cluster offers more than"):
-            _check_gpus(64, local=False)
+            check_gpus(64, local=False)
         with pytest.raises(ValueError, match=r"each job wants 64 GPUs, but this machine offers 1: give fewer --gpus"):
-            _check_gpus(64, local=True)
-        _check_gpus(0, local=True)
+            check_gpus(64, local=True)
+        check_gpus(0, local=True)
     finally:
         ray.shutdown()
 

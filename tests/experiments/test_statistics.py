@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from adacsl import METHODS
 from adacsl.experiments.statistics import (
     CONSTANTS,
     PAIRWISE_COLUMNS,
@@ -667,9 +668,7 @@ def test_constants_alone_say_nothing_about_predicting():
 
 
 def test_constants_are_the_methods_of_that_name():
-    from adacsl.experiments.recipes import RECIPES
-
-    assert list(RECIPES)[:2] == list(CONSTANTS)
+    assert list(METHODS)[:2] == list(CONSTANTS)
 
 
 def test_a_constant_among_the_tied():

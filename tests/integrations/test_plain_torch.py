@@ -7,6 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+from torch.nn import functional as F
+
+from adacsl import AdaptiveWeight, CostMatrix
+from adacsl.torch import AdaptiveCrossEntropy
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LAMBDA = re.compile(r"lambda (\d+\.\d+)")
@@ -29,6 +34,65 @@ def test_a_plain_loop(capsys):
     found = LAMBDA.findall(capsys.readouterr().out)
     assert len(found) == 15
     assert len(set(found)) > 5
+
+
+COSTS = CostMatrix(fp=1, fn=20)
+
+
+def made_rows():
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(600, 4, generator=generator)
+    y = (x[:, 0] + x[:, 1] ** 2 + torch.randn(600, generator=generator) > 2.0).float()
+    return x[:400], y[:400], x[400:], y[400:]
+
+
+def trained(loss, adapt):
+    """A net after five epochs of a loop as anybody writes it; ``adapt`` is called with validation logits and labels."""
+    x, y, held_out, labels = made_rows()
+    torch.manual_seed(0)
+    net = torch.nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.5)
+    for _ in range(5):
+        for rows in torch.arange(400).split(50):
+            optimizer.zero_grad()
+            loss(net(x[rows])[:, 0], y[rows]).backward()
+            optimizer.step()
+        with torch.no_grad():
+            adapt(net(held_out)[:, 0], labels)
+    return net.weight.detach().clone()
+
+
+def by_hand(*, steps=True):
+    """The same with torch's own loss, its weights taken from the core's controller."""
+    controller = AdaptiveWeight(COSTS)
+
+    def loss(logits, labels):
+        return F.binary_cross_entropy_with_logits(logits, labels, weight=labels + (1 - labels) * controller.weight)
+
+    def adapt(logits, labels):
+        if steps:
+            controller.step(torch.sigmoid(logits), labels)
+
+    return trained(loss, adapt), [step.lambda_ for step in controller.history]
+
+
+def test_a_loop_trains_as_the_core_steers():
+    expected, lambdas = by_hand()
+    loss = AdaptiveCrossEntropy(COSTS)
+    found = trained(loss, loss.adapt)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    assert [step.lambda_ for step in loss.controller.history] == pytest.approx(lambdas, rel=1e-4)
+    assert float(loss.negative_weight) == pytest.approx(loss.controller.weight)
+
+
+def test_without_adapting_it_trains_as_plain_weighted_cross_entropy_and_otherwise_than_with_it():
+    expected, _ = by_hand(steps=False)
+    loss = AdaptiveCrossEntropy(COSTS)
+    found = trained(loss, lambda logits, labels: None)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    assert loss.controller.lambda_ == 1.0
+    # what is adapted ends elsewhere: an adapt that did nothing would be seen
+    assert float((by_hand()[0] - expected).abs().max()) > 0.02
 
 
 @pytest.mark.slow

@@ -112,14 +112,14 @@ class JoblibPool(Pool):
             max_workers=1,
             initializer=_begin,
             initargs=(os.getpid(), str(self._store.folder)),
-            env={name: str(_threads(name, share)) for name in THREAD_VARIABLES},
+            env={name: str(threads_for(name, share)) for name in THREAD_VARIABLES},
         )
 
     def _saved(self, job: Job) -> dict[Cell, dict[str, float]]:
         return {cell: self._store.read(cell).metrics for cell in job.cells if self._store.has(cell)}
 
 
-def _threads(name: str, share: int) -> int:
+def threads_for(name: str, share: int) -> int:
     """Return how many threads a worker may have: its share of the cores, less where the user said so."""
     asked = os.environ.get(name, "")
     return max(1, min(share, int(asked)) if asked.isdigit() else share)

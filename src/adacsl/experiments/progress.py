@@ -99,9 +99,9 @@ class Progress:
         words = [f"{event.done} / {event.total} cells"]
         spent, ran = now - self._begin, event.done - self._kept
         if not ran:
-            words.append(f"{_duration(spent)} spent")
+            words.append(f"{duration(spent)} spent")
         elif event.done < event.total:
-            words.append(f"{_duration(spent / ran * (event.total - event.done))} left")
+            words.append(f"{duration(spent / ran * (event.total - event.done))} left")
         self._say(", ".join([*words, *filter(None, [str(self._leader)])]))
 
     def _say(self, line: str) -> None:
@@ -152,7 +152,7 @@ def _failure_line(event: Event) -> str:
     return f"{'failed, tried again' if event.again else 'failed'}: {event.cells[0]}{more}: {message}"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     if seconds < 60:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

@@ -155,7 +155,7 @@ def _connect(address: str | None, *, workers: int | None, gpus: float) -> bool:
             "or leave --address out"
         ) from error
     try:
-        _check_gpus(gpus, local=address is None)
+        check_gpus(gpus, local=address is None)
     except ValueError:
         ray.shutdown()
         raise
@@ -176,7 +176,7 @@ def _check_reachable(address: str) -> None:
         ) from error
 
 
-def _check_gpus(gpus: float, *, local: bool) -> None:
+def check_gpus(gpus: float, *, local: bool) -> None:
     """Refuse to wait for ever."""
     nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
     most = max((node["Resources"].get("GPU", 0) for node in nodes if node["Alive"]), default=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -293,7 +294,7 @@ def _train_or_take_up(
     """Train a net, or give its keepers what an earlier run has kept of it."""
     keep = parts if len(training.members) > 1 else None
     kept = None if keep is None else keep.read(training.name, member.fold)
-    names = [f"{i} {k.held.decide} {k.held.last} {k.held.costs.to_json()[:200]}" for i, k in enumerate(keepers)]
+    names = [_use(keeper) for keeper in keepers]
     if kept is not None and all(name in kept for name in names):
         for name, keeper in zip(names, keepers, strict=True):
             keeper.load_state_dict(kept[name])
@@ -308,6 +309,12 @@ def _train_or_take_up(
         keeper.seconds = time.perf_counter() - start
     if keep is not None:
         keep.write(training.name, member.fold, {n: k.state_dict() for n, k in zip(names, keepers, strict=True)})
+
+
+def _use(keeper: Keeper) -> str:
+    """Return what a keeper looks for in a training: those who look for the same keep the same."""
+    held = keeper.held
+    return f"{held.decide} {held.last} {hashlib.sha256(held.costs.to_json().encode()).hexdigest()[:16]}"
 
 
 def _numeric(data: Prepared) -> list[int]:
