@@ -81,7 +81,8 @@ class AdaCSLClassifier(Method):
         """Keep the settings."""
 
     def _make_learner(self) -> Any:
-        from adacsl.estimators.learners.net import Net  # noqa: PLC0415  torch
+        with requires("train"):
+            from adacsl.estimators.learners.net import Net  # noqa: PLC0415  torch
 
         return make_learner(Net, self.net, "net")
 

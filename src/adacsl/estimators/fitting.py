@@ -17,6 +17,7 @@ from adacsl.estimators.learners.histogram import HistogramBoosting
 from adacsl.estimators.learners.metacost import MetaCost
 from adacsl.estimators.learners.models import Model, fit_models
 from adacsl.estimators.rows import Rows
+from adacsl.extras import requires
 
 if TYPE_CHECKING:
     from adacsl.estimators.method import Method
@@ -35,7 +36,8 @@ def as_learner(learner: Any) -> Any:
 
 def _named(name: str) -> Any:
     if name == "net":
-        from adacsl.estimators.learners.net import Net  # noqa: PLC0415  torch
+        with requires("train"):
+            from adacsl.estimators.learners.net import Net  # noqa: PLC0415  torch
 
         return Net()
     if name == "boosting":
