@@ -110,6 +110,3 @@ def _declared_categories(X: Any) -> set[int]:  # noqa: N803
     if not isinstance(frame, nw.DataFrame):
         return set()
     return {i for i, kind in enumerate(frame.schema.dtypes()) if kind in (nw.Categorical, nw.Enum)}
-
-
-__all__ = ["ColumnEncoder"]

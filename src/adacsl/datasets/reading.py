@@ -133,6 +133,3 @@ def _name(path: Path) -> str:
     for suffix in (*SUFFIXES, ".npz"):
         name = name.removesuffix(suffix)
     return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "data"
-
-
-__all__ = ["load_task"]
