@@ -298,9 +298,9 @@ def test_another_identity_is_refused_and_named(store, changes, difference):
 
 def test_a_newer_schema_asks_for_an_update(store):
     store.write(made())
-    forge(store.folder / "cells" / PLACE, schema_version=3)
+    forge(store.folder / "cells" / PLACE, schema_version=4)
     for act in (store.scan, store.results, lambda: store.read(CELL)):
-        with pytest.raises(StoreError, match=r"has schema version 3; adacsl .* reads version 2: update adacsl"):
+        with pytest.raises(StoreError, match=r"has schema version 4; adacsl .* reads version 3: update adacsl"):
             act()
     store.close()
     forge(store.folder / "run.json", schema_version=7)
@@ -313,7 +313,7 @@ def test_the_folder_of_an_older_adacsl_is_refused_and_left_alone(store):
     store.close()
     forge(store.folder / "run.json", schema_version=1)
     before = files(store.folder)
-    with pytest.raises(StoreError, match=r"run.json has schema version 1; .* reads version 2: choose another --out"):
+    with pytest.raises(StoreError, match=r"run.json has schema version 1; .* reads version 3: choose another --out"):
         Store.open(store.folder, IDENTITY)
     assert files(store.folder) == before
 

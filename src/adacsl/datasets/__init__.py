@@ -1,8 +1,8 @@
 """Data sets: tables and images with their labels, groups and prices."""
 
-from adacsl.datasets.builtin import DATASETS, DataSet, data_folder, describe, list_datasets, load_dataset
+from adacsl.datasets.builtin import DATASETS, DataSet, data_folder, describe, list_datasets
 from adacsl.datasets.errors import DataError, DataWarning
-from adacsl.datasets.reading import load_task
+from adacsl.datasets.reading import load_dataset, load_task
 from adacsl.datasets.tables import count_rows, read_table, stream_table
 from adacsl.datasets.task import Task
 

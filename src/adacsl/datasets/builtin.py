@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -18,10 +18,7 @@ import numpy as np
 
 from adacsl.core.costs import CostMatrix
 from adacsl.datasets.errors import DataError, did_you_mean, listed
-from adacsl.datasets.labels import binary_labels
-from adacsl.datasets.prices import Costs, settle_costs
 from adacsl.datasets.tables import read_table
-from adacsl.datasets.task import Task, table_task
 from adacsl.extras import requires
 
 with requires("train"):
@@ -125,51 +122,22 @@ def describe(name: str, *, folder: str | os.PathLike[str] | None = None) -> dict
     }
 
 
-def load_dataset(
-    name: str,
-    *,
-    folder: str | os.PathLike[str] | None = None,
-    costs: Costs = None,
-    fn_column: str | None = None,
-    fp_column: str | None = None,
-    group_column: str | None = None,
-    drop: Sequence[str] = (),
-    image_size: int | tuple[int, int] | None = None,
-    check: bool = True,
-) -> Task:
-    """Load a data set by name.
-
-    Parameters
-    ----------
-    name : str
-        One of :data:`DATASETS`.
-    folder : path, optional
-        Where the files are; by default the folder that ``ADACSL_DATA`` names.
-    costs, fn_column, fp_column, group_column, drop
-        As for :func:`~adacsl.datasets.load_task`; by default the data set's own costs.
-    image_size : int or (height, width), optional
-        Resize pictures; by default they keep the size of the file.
-    check : bool
-        Compare the file's SHA-256 with the published one first; a difference is an error.
-    """
-    known = dataset(name)
-    if known.kind == "table":
-        frame = _embedded() if known.file is None else _table(_checked_file(known, folder, check=check))
-        return table_task(
-            frame, name=known.name, target="target", positive=1, costs=costs, fn_column=fn_column,
-            fp_column=fp_column, group_column=group_column, drop=(*known.left_out, *drop), own=_own_costs(known, frame),
-            classes=known.classes, source=known.source,
-        )  # fmt: skip
-    if fn_column or fp_column or group_column or drop:
-        raise DataError(f"{known.name} holds pictures: fn_column, fp_column, group_column and drop are for tables")
+def read_builtin(
+    known: DataSet, folder: str | os.PathLike[str] | None, *, image_size: int | tuple[int, int] | None, check: bool
+) -> tuple[Any, Any, Any]:
+    """Read a data set: its table, or its pictures with their labels and groups."""
+    if known.file is None:
+        return _embedded(), None, None
+    path = _checked_file(known, folder, check=check)
+    if path.suffix != ".npz":
+        return read_table(path), None, None
     from adacsl.datasets.pictures import read_archive  # noqa: PLC0415  it needs torch, which is slow to import
 
-    pictures, labels, groups = read_archive(_checked_file(known, folder, check=check), image_size=image_size)
-    y, _ = binary_labels(labels, 1, what=known.name)
-    return Task(known.name, pictures, y, settle_costs(costs, y), groups, known.classes, known.source)
+    return read_archive(path, image_size=image_size)
 
 
-def _own_costs(known: DataSet, frame: pd.DataFrame) -> CostMatrix | None:
+def own_costs(known: DataSet, frame: pd.DataFrame) -> CostMatrix | None:
+    """Return the costs that a data set comes with."""
     prices = (known.own_costs or {}).items()
     named = {name: frame[price].to_numpy(np.float64) if isinstance(price, str) else price for name, price in prices}
     return CostMatrix(**named) if named else None
@@ -181,15 +149,6 @@ def _embedded() -> pd.DataFrame:
 
     frame: pd.DataFrame = load_breast_cancer(as_frame=True).frame
     return frame.assign(target=1 - frame["target"])  # scikit-learn calls benign 1
-
-
-def _table(path: Path) -> pd.DataFrame:
-    if path.suffix != ".npz":
-        return read_table(path)
-    from adacsl.datasets.pictures import read_archive  # noqa: PLC0415
-
-    frame: pd.DataFrame = read_archive(path)[0]
-    return frame
 
 
 def _checked_file(known: DataSet, folder: str | os.PathLike[str] | None, *, check: bool) -> Path:

@@ -104,12 +104,7 @@ def _encode(rule: dict[str, Any], column: Column) -> NDArray[np.float64]:
 
 
 def _declared_categories(X: Any) -> set[int]:  # noqa: N803
-    if isinstance(X, np.ndarray | list | tuple):
-        return set()
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         return set()
     return {i for i, kind in enumerate(frame.schema.dtypes()) if kind in (nw.Categorical, nw.Enum)}
-
-
-__all__ = ["ColumnEncoder"]

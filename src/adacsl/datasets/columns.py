@@ -100,7 +100,8 @@ def _from_series(name: str, series: nw.Series[Any]) -> Column:
     if dtype.is_nested():
         raise ValueError(f"column {name!r} holds lists or structs ({dtype}): turn their parts into columns first")
     if dtype.is_numeric() or dtype == nw.Boolean:
-        return _from_array(name, _nulls_to_nan(series))
+        # null means NaN, whatever the library's own integer and boolean nulls are
+        return _from_array(name, np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64))
     if dtype in (nw.Date, nw.Datetime):
         return _from_array(name, _instants(series))
     if dtype == nw.Duration:
@@ -108,11 +109,6 @@ def _from_series(name: str, series: nw.Series[Any]) -> Column:
     if dtype in (nw.Categorical, nw.Enum):
         series = series.cast(nw.String)
     return _from_array(name, series.to_numpy().astype(object))
-
-
-def _nulls_to_nan(series: nw.Series[Any]) -> NDArray[Any]:
-    """Return numbers as float64; null means NaN, whatever the library's own integer and boolean nulls are."""
-    return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
 
 
 def _instants(series: nw.Series[Any]) -> NDArray[Any]:

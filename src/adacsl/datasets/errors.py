@@ -53,6 +53,3 @@ def check_column(column: object, known: Iterable[object], what: str) -> None:
 def one_line(error: object) -> str:
     """Return the text of an error without line breaks."""
     return " ".join(str(error).split()).rstrip(".")
-
-
-__all__ = ["DataError", "DataWarning", "check_column", "did_you_mean", "listed", "one_line"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -35,12 +34,13 @@ def binary_labels(
     _check_present(series, what)
     codes, found = pd.factorize(series)
     names = [label_name(label) for label in found]
-    counts = _counts(names, np.bincount(codes, minlength=len(names)))
+    sizes = np.bincount(codes, minlength=len(names))
+    counts = listed(f"{names[i]}: {sizes[i]}" for i in np.argsort(-sizes, kind="stable"))
     if len(names) > 2:
         raise DataError(f"{what} has {len(names)} classes ({counts}), expected two: merge or drop classes first")
     if len(names) == 1:
         raise DataError(f"{what} has one class only ({counts}): both are needed to learn from")
-    where = _custom(names, what, counts) if positive is None else _named(names, positive, what, counts)
+    where = _position(names, positive, what, counts)
     return (codes == where).astype(np.int64), (names[1 - where], names[where])
 
 
@@ -58,28 +58,18 @@ def _check_present(series: pd.Series[Any], what: str) -> None:
         )
 
 
-def _counts(names: Sequence[str], counts: NDArray[Any]) -> str:
-    order = np.argsort(-counts, kind="stable")
-    return listed(f"{names[i]}: {counts[i]}" for i in order)
-
-
-def _custom(names: list[str], what: str, counts: str) -> int:
-    """Return which of two labels is the positive one where custom leaves no doubt."""
-    positive = customary_positive(names)
-    if positive is not None:
-        return names.index(positive)
-    raise DataError(
-        f"which class of {what} is positive ({counts})? Name the one whose misses are costly: "
-        f"positive={names[0]!r} or positive={names[1]!r}"
-    )
-
-
-def _named(names: list[str], positive: object, what: str, counts: str) -> int:
+def _position(names: list[str], positive: object, what: str, counts: str) -> int:
+    """Return which of two labels is the positive one: as named, or where custom leaves no doubt."""
+    if positive is None:
+        customary = customary_positive(names)
+        if customary is not None:
+            return names.index(customary)
+        raise DataError(
+            f"which class of {what} is positive ({counts})? Name the one whose misses are costly: "
+            f"positive={names[0]!r} or positive={names[1]!r}"
+        )
     fitting = [i for i, name in enumerate(names) if same_label(name, positive)]
     exact = [i for i in fitting if names[i] == label_name(positive)]
     if len(exact or fitting) != 1:
         raise DataError(f"{what} has no class {positive!r}{did_you_mean(positive, names)} (it has {counts})")
     return (exact or fitting)[0]
-
-
-__all__ = ["binary_labels"]

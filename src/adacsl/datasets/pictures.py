@@ -128,11 +128,8 @@ def _medmnist(
     rows = np.ascontiguousarray(images).reshape(len(images), -1)
     same = rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).reshape(-1)
     groups = np.unique(same, return_inverse=True)[1].astype(np.int64)
-    return _nhwc(images, image_size), labels.reshape(-1), groups
-
-
-def _nhwc(pixels: NDArray[np.uint8], image_size: Size) -> NDArray[np.uint8]:
-    return np.ascontiguousarray(decoded(pixels, image_size=image_size).pixels.transpose(0, 2, 3, 1))
+    pixels = decoded(images, image_size=image_size).pixels.transpose(0, 2, 3, 1)
+    return np.ascontiguousarray(pixels), labels.reshape(-1), groups
 
 
 def _creditcard(arrays: dict[str, NDArray[Any]]) -> pd.DataFrame:
@@ -141,6 +138,3 @@ def _creditcard(arrays: dict[str, NDArray[Any]]) -> pd.DataFrame:
     frame["amount"], frame["time"] = arrays["amount_cents"] / 100.0, arrays["time"]
     frame["target"] = arrays["target"].astype(np.int64)
     return frame
-
-
-__all__ = ["decoded", "read_archive", "read_folder"]

@@ -39,9 +39,10 @@ def settle_costs(
     own : CostMatrix, optional
         The costs the data set came with.
     """
-    if fn is None and fp is None and costs is None:
+    given = {name: column for name, column in (("fn", fn), ("fp", fp)) if column is not None}
+    if costs is None and not given:
         return CostMatrix.balanced(y) if own is None else own
-    prices = _prices(costs, y, own) | _given(fn, fp)
+    prices = _prices(costs, y, own) | given
     for name, other in (("fp", "fn"), ("fn", "fp")):
         if name not in prices:
             raise DataError(
@@ -51,10 +52,6 @@ def settle_costs(
         return CostMatrix(**prices)
     except (TypeError, ValueError) as error:
         raise DataError(one_line(error)) from error
-
-
-def _given(fn: NDArray[np.float64] | None, fp: NDArray[np.float64] | None) -> dict[str, Any]:
-    return {name: prices for name, prices in (("fn", fn), ("fp", fp)) if prices is not None}
 
 
 def _prices(costs: Costs, y: NDArray[np.int64], own: CostMatrix | None) -> dict[str, Any]:
@@ -96,6 +93,3 @@ def number_column(
             f"({int(bad.sum())} such rows): repair or leave out these rows"
         )
     return numbers
-
-
-__all__ = ["Costs", "number_column", "settle_costs"]

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from adacsl.datasets.builtin import DATASETS, is_builtin, load_dataset
+from adacsl.datasets.builtin import DATASETS, dataset, is_builtin, own_costs, read_builtin
 from adacsl.datasets.errors import DataError, did_you_mean, listed
 from adacsl.datasets.labels import binary_labels
 from adacsl.datasets.prices import Costs, settle_costs
@@ -79,31 +79,40 @@ def load_task(
     >>> task.X.shape, int(task.y.sum()), task.classes, task.costs
     ((569, 30), 212, ('benign', 'malignant'), CostMatrix(fp=1, fn=8))
     """
-    if isinstance(data, str) and is_builtin(data):
+    table_only = bool(target or fn_column or fp_column or group_column or drop)
+    known = dataset(str(data)) if is_builtin(data) else None
+    if known is None:
+        path = _existing(data)
+        called, name = str(path), _name(path)
+        content, labels, groups = _read(path, image_size, table_only=table_only)
+    else:
         if target is not None or positive is not None:
             raise DataError(f"{data} brings its own labels: leave out target and positive")
-        return load_dataset(
-            data, folder=folder, costs=costs, fn_column=fn_column, fp_column=fp_column, group_column=group_column,
-            drop=drop, image_size=image_size, check=check,
-        )  # fmt: skip
-    path = _existing(data)
-    if is_table(path):
-        content, labels, groups = read_table(path), None, None
-    else:
-        only = bool(target or fn_column or fp_column or group_column or drop)
-        content, labels, groups = _read_pictures(path, image_size, table_only=only)
+        if table_only and known.kind == "images":
+            raise DataError(f"{known.name} holds pictures: fn_column, fp_column, group_column and drop are for tables")
+        called, name, target, positive, drop = known.name, known.name, "target", 1, (*known.left_out, *drop)
+        content, labels, groups = read_builtin(known, folder, image_size=image_size, check=check)
+    source, own_classes = (called, None) if known is None else (known.source, known.classes)
     if isinstance(content, pd.DataFrame):
         task = table_task(  # errors name the file
-            content, name=str(path), target=target, positive=positive, costs=costs, fn_column=fn_column,
-            fp_column=fp_column, group_column=group_column, drop=drop, source=str(path),
+            content, name=called, target=target, positive=positive, costs=costs, fn_column=fn_column,
+            fp_column=fp_column, group_column=group_column, drop=drop, classes=own_classes, source=source,
+            own=None if known is None else own_costs(known, content),
         )  # fmt: skip
-        return replace(task, name=_name(path))
-    y, classes = binary_labels(labels, positive, what=str(path))
-    return Task(_name(path), content, y, settle_costs(costs, y), groups, classes, str(path))
+        return replace(task, name=name)
+    y, classes = binary_labels(labels, positive, what=called)
+    return Task(name, content, y, settle_costs(costs, y), groups, own_classes or classes, source)
 
 
-def _read_pictures(path: Path, image_size: int | tuple[int, int] | None, *, table_only: bool) -> tuple[Any, Any, Any]:
-    """Read a folder or an archive (which may hold a table) as pictures or rows, labels and groups."""
+def load_dataset(name: str, **options: Any) -> Task:
+    """Load a data set by name, one of :data:`DATASETS`; the options are those of :func:`load_task`."""
+    return load_task(dataset(name).name, **options)
+
+
+def _read(path: Path, image_size: int | tuple[int, int] | None, *, table_only: bool) -> tuple[Any, Any, Any]:
+    """Read a table, or a folder or an archive (which may hold a table): pictures or rows, labels and groups."""
+    if is_table(path):
+        return read_table(path), None, None
     from adacsl.datasets.pictures import read_archive, read_folder  # noqa: PLC0415  torch is slow to import
 
     archive = None if path.is_dir() else read_archive(path, image_size=image_size)
@@ -133,6 +142,3 @@ def _name(path: Path) -> str:
     for suffix in (*SUFFIXES, ".npz"):
         name = name.removesuffix(suffix)
     return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "data"
-
-
-__all__ = ["load_task"]

@@ -230,13 +230,20 @@ def _parts(path: Path) -> list[Path]:
 
 def _parquet_file(path: Path) -> Any:
     with requires("cli"):
-        import pyarrow as pa  # noqa: PLC0415  text tables need no pyarrow
-        from pyarrow.parquet import ParquetFile  # noqa: PLC0415
-    try:
+        from pyarrow.parquet import ParquetFile  # noqa: PLC0415  text tables need no pyarrow
+    with _whole(path, "is no Parquet file, or a damaged one"):
         # by default a whole file is fetched at once; this way a piece of each column is in memory at a time
         return ParquetFile(path, pre_buffer=False, buffer_size=READ_BYTES)
+
+
+@contextmanager
+def _whole(path: Path, otherwise: str) -> Iterator[None]:
+    import pyarrow as pa  # noqa: PLC0415
+
+    try:
+        yield
     except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{path} is no Parquet file, or a damaged one: {one_line(error)}; write it again") from error
+        raise DataError(f"{path} {otherwise}: {one_line(error)}; write it again") from error
 
 
 def _parquet_columns(path: Path) -> list[str]:
@@ -263,23 +270,15 @@ def _read_parquet(path: Path, columns: Sequence[str] | None) -> pd.DataFrame:
 
 
 def _stream_parquet(parts: list[Path], wanted: list[str], rows: int) -> Iterator[pd.DataFrame]:
-    import pyarrow as pa  # noqa: PLC0415
-
     start = 0
     for part in parts:
-        batches = _parquet_file(part).iter_batches(batch_size=rows, columns=wanted)
-        while True:
-            try:
-                batch = next(batches, None)
-            except (pa.ArrowException, OSError) as error:
-                raise DataError(f"{part} is damaged: {one_line(error)}; write it again") from error
-            if batch is None:
-                break
-            if batch.num_rows:
-                frame = _as_frame(batch)[wanted]
-                frame.index = pd.RangeIndex(start, start + len(frame))
-                start += len(frame)
-                yield frame
+        with _whole(part, "is damaged"):
+            for batch in _parquet_file(part).iter_batches(batch_size=rows, columns=wanted):
+                if batch.num_rows:
+                    frame = _as_frame(batch)[wanted]
+                    frame.index = pd.RangeIndex(start, start + len(frame))
+                    start += len(frame)
+                    yield frame
 
 
 def _as_frame(batch: Any) -> pd.DataFrame:
@@ -303,6 +302,3 @@ def _plain_type(kind: Any, *, gaps: bool) -> Any:
     if gaps and pa.types.is_boolean(kind):
         return pa.float32()
     return pa.timestamp("us") if pa.types.is_date(kind) else None
-
-
-__all__ = ["ROWS", "SUFFIXES", "column_type", "count_rows", "is_table", "read_table", "stream_table", "table_columns"]

@@ -190,13 +190,13 @@ def table_task(
     ``C_TP`` or ``C_TN``, and an unnamed column that counts the rows.
     """
     target = _target(frame, target, name)
-    for column in (*drop, *((group_column,) if group_column else ())):
+    apart = (*drop, *((group_column,) if group_column else ()))
+    for column in apart:
         check_column(column, frame.columns, name)
     y, found = binary_labels(frame[target], positive, what=f"column {target!r} of {name}")
     fn, fp = (number_column(frame, c, what=name) if c else None for c in (fn_column, fp_column))
     settled = settle_costs(costs, y, fn=fn, fp=fp, own=own)
-    left_out = {target, *drop, *((group_column,) if group_column else ())}
-    features = _features(frame, left_out, name)
+    features = _features(frame, {target, *apart}, name)
     groups = _groups(frame, group_column, name) if group_column else None
     try:
         return Task(name, features, y, settled, groups, classes or found, source)
@@ -253,6 +253,3 @@ def _groups(frame: pd.DataFrame, column: str, name: str) -> NDArray[Any]:
             f"{int(missing.to_numpy().argmax()) + 1}: give every row a group"
         )
     return groups.to_numpy()
-
-
-__all__ = ["Task", "table_task"]

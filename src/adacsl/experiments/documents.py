@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from adacsl import __version__
 from adacsl.durable import encode, place_file, replace_file, sealed, unsealed
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 DTYPES = ("<f4", "<f8", "<i8", "|i1", "|u1")
 
 

@@ -16,13 +16,13 @@ from adacsl.report import frames, tables
 from adacsl.report.data import Outcome, ReportData, View
 from adacsl.report.numbers import show, show_percent, with_unit
 from adacsl.report.style import COLORED
-from adacsl.report.tables import Matrix, Table
+from adacsl.report.tables import Table
 
 with requires("compare"):
     import pandas as pd
 
 GUIDES = tomllib.loads((Path(__file__).parent / "templates" / "guides.toml").read_text(encoding="utf-8"))
-"""How to read each picture."""
+"""Titles of sections and pictures, and how to read them."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Card:
     guide: str = ""
     alt: str = ""
     figure: str | None = None
-    matrix: Matrix | None = None
+    matrix: Table | None = None
     tables: Sequence[Table] = field(default_factory=tuple)
     folded: Sequence[Table] = field(default_factory=tuple)
 
@@ -45,8 +45,8 @@ class Part:
 
     id: str
     title: str
-    guide: str
-    rows: Sequence[Sequence[Card | None]]
+    rows: Sequence[Sequence[Card]]
+    guide: str = ""
 
 
 def tiles(data: ReportData, view: View) -> list[tuple[str, str, str]]:
@@ -71,15 +71,20 @@ def tiles(data: ReportData, view: View) -> list[tuple[str, str, str]]:
 
 def parts(data: ReportData, view: View, key: str, figures: dict[str, Any]) -> list[Part]:
     """Return all sections of a view; their pictures are added to ``figures``."""
-    found = [
-        Part(f"{key}-costs", "What each method costs", "", [[_cost_card(data, view, key, figures)]]),
-        Part(f"{key}-ratios", "If the costs were different", "", [[_ratio_card(data, view, key, figures)]]),
-        _error_part(data, view, key),
-        _training_part(data, view, key, figures),
-        _probability_part(data, view, key, figures),
-    ]
-    filled = ((part, [[card for card in row if card] for row in part.rows]) for part in found)
-    return [Part(part.id, part.title, part.guide, [row for row in rows if row]) for part, rows in filled if any(rows)]
+    cost, ratio = _cost_card(data, view, key, figures), _ratio_card(data, view, key, figures)
+    sections: dict[str, list[list[Card | None]]] = {
+        "costs": [[cost]],
+        "ratios": [[ratio]],
+        "errors": _error_rows(data, view, key),
+        "training": _training_rows(data, view, key, figures),
+        "probabilities": [_probability_cards(data, view, key, figures)],
+    }
+    found = []
+    for name, cards in sections.items():
+        rows = [[card for card in row if card] for row in cards]
+        if any(rows):
+            found.append(Part(f"{key}-{name}", rows=[row for row in rows if row], **GUIDES[name]))
+    return found
 
 
 def highlighted(data: ReportData, view: View, *, scores: bool = False) -> list[str]:
@@ -100,18 +105,16 @@ def _cost_card(data: ReportData, view: View, key: str, figures: dict[str, Any]) 
     rows, name = data.summary_of(view), data.recommended_of(view)
     first, last = rows.iloc[0], rows.iloc[-1]
     figures[f"{key}-cost"] = draw.cost_figure(rows, recommended=name, unit=data.unit)
-    return _pictured(
-        key,
-        "cost",
+    alt = (
         f"Mean cost of {len(rows)} methods, from {show(first['cost'])} ({first['method']}) to {show(last['cost'])} "
-        f"({last['method']}). Recommended: {name}. The table below has all numbers.",
-        tables=[tables.cost_table(data, rows, name)],
+        f"({last['method']}). Recommended: {name}. The table below has all numbers."
     )
+    return _pictured(key, "cost", alt, tables=[tables.cost_table(data, rows, name)])
 
 
 def _pictured(key: str, name: str, alt: str, **more: Any) -> Card:
     """Return the card of the picture of that name."""
-    return Card(f"{key}-{name}", guide=GUIDES[name], alt=alt, figure=f"{key}-{name}", **more)
+    return Card(f"{key}-{name}", alt=alt, figure=f"{key}-{name}", **GUIDES[name], **more)
 
 
 def _ratio_card(data: ReportData, view: View, key: str, figures: dict[str, Any]) -> Card | None:
@@ -124,13 +127,12 @@ def _ratio_card(data: ReportData, view: View, key: str, figures: dict[str, Any])
     figures[f"{key}-ratio"] = draw.ratio_figure(ran, anew, highlight=names)
     wide = ran.pivot_table(index="method", columns="ratio", values="normalized_cost", sort=False)
     wide = wide.reindex([name for name in data.summary_of(view)["method"] if name in wide.index])
-    return _pictured(
-        key,
-        "ratio",
+    alt = (
         f"Normalised cost of {', '.join(names)} against the cost ratio; 1 is the best constant decision. "
-        "The table below has the ratios that ran.",
-        folded=[tables.wide_table("Normalised cost at each ratio that ran", "method", wide, marked=names[0])],
+        "The table below has the ratios that ran."
     )
+    table = tables.wide_table("Normalised cost at each ratio that ran", "method", wide, marked=names[0])
+    return _pictured(key, "ratio", alt, folded=[table])
 
 
 def _redecided(view: View, outcomes: Mapping[str, Outcome], ran: pd.DataFrame) -> pd.DataFrame:
@@ -142,11 +144,10 @@ def _redecided(view: View, outcomes: Mapping[str, Outcome], ran: pd.DataFrame) -
     return frame.assign(ratio=frame["ratio"] * view[1]) if own else frame
 
 
-def _error_part(data: ReportData, view: View, key: str) -> Part:
-    title = "Where the cost comes from"
+def _error_rows(data: ReportData, view: View, key: str) -> list[list[Card | None]]:
     outcomes = data.outcomes_of(view)
     if not outcomes:
-        return Part(f"{key}-errors", title, "", [])
+        return []
     name = data.recommended_of(view)
     name = name if name in outcomes else next(iter(outcomes))
     outcome = outcomes[name]
@@ -156,25 +157,17 @@ def _error_part(data: ReportData, view: View, key: str) -> Part:
         guide=f"All {show(outcome.n)} test cases of all repetitions. The darker an error, the more it costs in total.",
         matrix=tables.cost_matrix(data, frames.confusion_table(outcome)),
     )
-    groups = Card(
-        f"{key}-groups",
-        title="Cases of similar score",
-        guide=GUIDES["groups"],
-        tables=[tables.group_table(data, name, frames.subgroup_table(outcome))],
-    )
-    thresholds = Card(
-        f"{key}-thresholds",
-        title="Thresholds of all methods",
-        guide=GUIDES["thresholds"],
-        tables=[tables.threshold_table(data, outcomes, name)],
-    )
-    return Part(f"{key}-errors", title, "", [[matrix, groups], [thresholds]])
+    similar = tables.group_table(data, name, frames.subgroup_table(outcome))
+    groups = Card(f"{key}-groups", tables=[similar], **GUIDES["groups"])
+    decided = tables.threshold_table(data, outcomes, name)
+    thresholds = Card(f"{key}-thresholds", tables=[decided], **GUIDES["thresholds"])
+    return [[matrix, groups], [thresholds]]
 
 
-def _training_part(data: ReportData, view: View, key: str, figures: dict[str, Any]) -> Part:
+def _training_rows(data: ReportData, view: View, key: str, figures: dict[str, Any]) -> list[list[Card | None]]:
     epochs = frames.epoch_table(data.histories_of(view))
     row = [_lambda_card(data, view, key, epochs, figures), _history_card(data, view, key, epochs, figures)]
-    return Part(f"{key}-training", "How the training went", "", [row, [_optimism_card(data, view, key, figures)]])
+    return [row, [_optimism_card(data, view, key, figures)]]
 
 
 def _lambda_card(data: ReportData, view: View, key: str, epochs: pd.DataFrame, figures: dict[str, Any]) -> Card | None:
@@ -183,13 +176,9 @@ def _lambda_card(data: ReportData, view: View, key: str, epochs: pd.DataFrame, f
         return None
     figures[f"{key}-lambda"] = draw.lambda_figure(known, highlight=highlighted(data, view))
     names = list(dict.fromkeys(known["method"]))
-    return _pictured(
-        key,
-        "lambda",
-        f"Cheapest validation threshold and lambda by epoch for {', '.join(names)}.",
-        title="How the loss adapted itself",
-        folded=[tables.epoch_table("Threshold and lambda by epoch", known, ["threshold", "lambda"])],
-    )
+    alt = f"Cheapest validation threshold and lambda by epoch for {', '.join(names)}."
+    table = tables.epoch_table("Threshold and lambda by epoch", known, ["threshold", "lambda"])
+    return _pictured(key, "lambda", alt, folded=[table])
 
 
 def _history_card(data: ReportData, view: View, key: str, epochs: pd.DataFrame, figures: dict[str, Any]) -> Card | None:
@@ -199,13 +188,9 @@ def _history_card(data: ReportData, view: View, key: str, epochs: pd.DataFrame, 
     names = [name for name in highlighted(data, view) if name in set(known["method"])][:2] or list(known["method"][:1])
     known = known[known["method"].isin(names)]
     figures[f"{key}-history"] = draw.history_figure(known, highlight=names, unit=data.unit)
-    return _pictured(
-        key,
-        "history",
-        f"Training and validation cost by epoch for {', '.join(names)}.",
-        title="Cost while training",
-        folded=[tables.epoch_table("Cost by epoch", known, ["val_cost", "train_cost"])],
-    )
+    alt = f"Training and validation cost by epoch for {', '.join(names)}."
+    table = tables.epoch_table("Cost by epoch", known, ["val_cost", "train_cost"])
+    return _pictured(key, "history", alt, folded=[table])
 
 
 def _optimism_card(data: ReportData, view: View, key: str, figures: dict[str, Any]) -> Card | None:
@@ -214,25 +199,16 @@ def _optimism_card(data: ReportData, view: View, key: str, figures: dict[str, An
     if table.empty:
         return None
     figures[f"{key}-optimism"] = draw.optimism_figure(table, unit=data.unit)
-    rows = [
-        [row.method, show(row.validation_cost), show(row.cost), show(row.gap), show_percent(row.gap_share)]
-        for row in tables.records(table)
-    ]
-    heads = ["method", "validation cost", "test cost", "difference", "of the test cost"]
-    return _pictured(
-        key,
-        "optimism",
-        "Validation and test cost of each method; the table has the numbers.",
-        title="Promised and paid",
-        folded=[Table("Validation cost and test cost", heads, rows, data.recommended_of(view))],
-    )
+    folded = tables.optimism_table(table, data.recommended_of(view))
+    alt = "Validation and test cost of each method; the table has the numbers."
+    return _pictured(key, "optimism", alt, folded=[folded])
 
 
-def _probability_part(data: ReportData, view: View, key: str, figures: dict[str, Any]) -> Part:
+def _probability_cards(data: ReportData, view: View, key: str, figures: dict[str, Any]) -> list[Card | None]:
     outcomes = data.outcomes_of(view)
     names = highlighted(data, view, scores=True)
     if not names:
-        return Part(f"{key}-probabilities", "Can the probabilities be trusted?", "", [])
+        return []
     shown = {name: outcomes[name] for name in names}
     calibration, brier, decision = (
         frames.calibration_table(shown), frames.brier_table(shown), frames.decision_table(shown)
@@ -240,25 +216,15 @@ def _probability_part(data: ReportData, view: View, key: str, figures: dict[str,
     figures[f"{key}-calibration"] = draw.calibration_figure(calibration, highlight=names)
     figures[f"{key}-brier"] = draw.brier_figure(brier, highlight=names)
     figures[f"{key}-decision"] = draw.decision_figure(decision, highlight=names)
+    brier_rows = tables.curve_table("Brier curve", "cost proportion", brier, "proportion", "loss")
+    decision_rows = tables.curve_table("Decision curve", "threshold", decision, "threshold", "net_benefit")
     said = {
-        "calibration": ("Calibration", "Share of positives against mean score", tables.calibration_table(calibration)),
-        "brier": (
-            "Brier curve",
-            "Loss over all cost proportions",
-            tables.curve_table("Brier curve", "cost proportion", brier, "proportion", "loss"),
-        ),
-        "decision": (
-            "Decision curve",
-            "Net benefit at thresholds from 0.01 to 0.99",
-            tables.curve_table("Decision curve", "threshold", decision, "threshold", "net_benefit"),
-        ),
+        "calibration": ("Share of positives against mean score", tables.calibration_table(calibration)),
+        "brier": ("Loss over all cost proportions", brier_rows),
+        "decision": ("Net benefit at thresholds from 0.01 to 0.99", decision_rows),
     }
-    cards = [
-        _pictured(key, name, f"{alt} for {', '.join(names)}.", title=title, folded=[table])
-        for name, (title, alt, table) in said.items()
-    ]
-    guide = "The recommended method and the next cheapest that have scores of their own."
-    return Part(f"{key}-probabilities", "Can the probabilities be trusted?", guide, [cards])
+    listed = ", ".join(names)
+    return [_pictured(key, name, f"{alt} for {listed}.", folded=[table]) for name, (alt, table) in said.items()]
 
 
 def rank_card(data: ReportData, figures: dict[str, Any]) -> Card | None:
@@ -269,15 +235,10 @@ def rank_card(data: ReportData, figures: dict[str, Any]) -> Card | None:
     rows = data.ranks.sort_values("rank", kind="stable")
     gap = draw.critical_difference(data.ranks)
     first = rows.iloc[0]
-    return Card(
-        "ranks-card",
-        guide=GUIDES["ranks"],
-        alt=f"Average ranks, from {show(first['rank'])} ({first['method']}); critical difference {show(gap)}.",
-        figure="ranks",
-        tables=[
-            Table("Average ranks", ["method", "rank"], [[str(r.method), show(r.rank)] for r in tables.records(rows)])
-        ],
-    )
+    alt = f"Average ranks, from {show(first['rank'])} ({first['method']}); critical difference {show(gap)}."
+    body = [[str(row.method), show(row.rank)] for row in tables.records(rows)]
+    table = Table("Average ranks", ["method", "rank"], body)
+    return Card("ranks-card", alt=alt, figure="ranks", tables=[table], **GUIDES["ranks"])
 
 
 def _interval(row: pd.Series[Any], otherwise: str, digits: int) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from adacsl.extras import requires
+from adacsl.report.frames import rows_with
 from adacsl.report.style import (
     COLORED,
     PALETTES,
@@ -157,9 +158,7 @@ def threshold_figure(curve: pd.DataFrame, points: pd.DataFrame, *, unit: str = "
 def lambda_figure(epochs: pd.DataFrame, *, highlight: Sequence[str] | None = None, theme: Theme = "light") -> go.Figure:
     """Draw T_actual and lambda by epoch (the paper's Figure 1a): means over seeds and folds, with their range."""
     figure = new_figure(theme, "How the loss adapted itself", height=480, rows=2)
-    known = epochs.dropna(subset=[name for name in ("lambda", "threshold") if name in epochs.columns])
-    if "lambda" not in known.columns:
-        known = known.iloc[:0]
+    known = rows_with(rows_with(epochs, "lambda"), "threshold")
     names = highlighted_first(known["method"], highlight or ())[:COLORED]
     colors = dict(zip(names, PALETTES[theme].lines, strict=False))
     for name in names:
@@ -324,8 +323,8 @@ def _curves(
             look |= {"mode": "lines+markers" if big else "lines", "customdata": part["n"]}
             look |= {"marker": {"size": 5 + 11 * np.sqrt(part["n"] / part["n"].max()), "opacity": 0.85}}
             cases = "<br>%{customdata} cases"
-        said = hover(x.replace("_", " "), y.replace("_", " "), cases)
-        figure.add_scatter(x=part[x], y=part[y], name=plain(name), showlegend=big, hovertemplate=said, **look)
+        words = hover(x.replace("_", " "), y.replace("_", " "), cases)
+        figure.add_scatter(x=part[x], y=part[y], name=plain(name), showlegend=big, hovertemplate=words, **look)
     return figure.update_layout(showlegend=True, legend_traceorder="reversed")
 
 

@@ -286,6 +286,3 @@ def _environment() -> jinja2.Environment:
 
 def _template_text(name: str) -> str:
     return (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8")
-
-
-__all__ = ["EMBEDDED_ROWS", "drawn_rows", "render_report", "write_report"]

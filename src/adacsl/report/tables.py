@@ -25,20 +25,9 @@ class Table(NamedTuple):
 
     caption: str
     headers: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    rows: Sequence[Sequence[Any]]
     marked: str | None = None
     text: Sequence[int] = ()
-
-
-class Matrix(NamedTuple):
-    """A confusion matrix in money.
-
-    A row has the name of its true class and its cells; a cell its outcome ("tp", ...), its money, its cases, and its
-    share of the dearest cell.
-    """
-
-    caption: str
-    rows: Sequence[tuple[str, Sequence[tuple[str, str, str, float]]]]
 
 
 def cost_table(data: ReportData, rows: pd.DataFrame, marked: str) -> Table:
@@ -84,18 +73,11 @@ def threshold_table(data: ReportData, outcomes: Mapping[str, Outcome], marked: s
     rows: list[list[Any]] = []
     for name, outcome in outcomes.items():
         points = frames.threshold_points(outcome).set_index("point")
-        decided = outcome.costs.mean(outcome.labels, outcome.decisions)
         best = points.loc["cheapest"]
-        rows.append(
-            [
-                name,
-                "varies" if outcome.threshold is None else f"{outcome.threshold:.3f}",
-                decided,
-                f"{best['threshold']:.3f}",
-                best["cost"],
-                points.loc["Bayes", "cost"] if "Bayes" in points.index else float("nan"),
-            ]
-        )
+        decided_at = "varies" if outcome.threshold is None else f"{outcome.threshold:.3f}"
+        decided = outcome.costs.mean(outcome.labels, outcome.decisions)
+        bayes = points.loc["Bayes", "cost"] if "Bayes" in points.index else float("nan")
+        rows.append([name, decided_at, decided, f"{best['threshold']:.3f}", best["cost"], bayes])
     costs = iter(show_column([row[column] for row in rows for column in (2, 4, 5)]))
     rows = [[next(costs) if column in (2, 4, 5) else cell for column, cell in enumerate(row)] for row in rows]
     unit = f", {data.unit}" if data.unit else ""
@@ -110,6 +92,16 @@ def calibration_table(table: pd.DataFrame) -> Table:
         for row in records(table)
     ]
     return Table("Calibration", ["method", "mean score", "share of positives", "cases", "calibration error"], rows)
+
+
+def optimism_table(table: pd.DataFrame, marked: str) -> Table:
+    """Return what validation promised and what the test cost."""
+    rows = [
+        [row.method, show(row.validation_cost), show(row.cost), show(row.gap), show_percent(row.gap_share)]
+        for row in records(table)
+    ]
+    heads = ["method", "validation cost", "test cost", "difference", "of the test cost"]
+    return Table("Validation cost and test cost", heads, rows, marked)
 
 
 def curve_table(caption: str, head: str, table: pd.DataFrame, x: str, y: str) -> Table:
@@ -138,8 +130,12 @@ def wide_table(caption: str, head: str, frame: pd.DataFrame, *, marked: str | No
     return Table(caption, [head, *(show(c) if isinstance(c, float) else str(c) for c in frame.columns)], rows, marked)
 
 
-def cost_matrix(data: ReportData, table: pd.DataFrame) -> Matrix:
-    """Return a confusion matrix in money."""
+def cost_matrix(data: ReportData, table: pd.DataFrame) -> Table:
+    """Return a confusion matrix in money.
+
+    A row has the name of its true class and its cells; a cell its outcome ("tp", ...), its money, its cases, and its
+    share of the dearest cell.
+    """
     dearest = float(table["total_cost"].abs().max()) or 1.0
     cells = {
         row.outcome: (
@@ -150,15 +146,15 @@ def cost_matrix(data: ReportData, table: pd.DataFrame) -> Matrix:
     return _arranged(data.classes, cells, "Total cost of each outcome")
 
 
-def empty_matrix(classes: tuple[str, str]) -> Matrix:
+def empty_matrix(classes: tuple[str, str]) -> Table:
     """Return the matrix that the explorer fills."""
     blank = {name: (name, "", "", 0.0) for name in ("tp", "fn", "fp", "tn")}
     return _arranged(classes, blank, "Total cost of each outcome at your threshold")
 
 
-def _arranged(classes: tuple[str, str], cells: Mapping[str, tuple[str, str, str, float]], caption: str) -> Matrix:
+def _arranged(classes: tuple[str, str], cells: Mapping[str, tuple[str, str, str, float]], caption: str) -> Table:
     positive, negative = (classes[1], [cells["tp"], cells["fn"]]), (classes[0], [cells["fp"], cells["tn"]])
-    return Matrix(caption, [positive, negative])
+    return Table(caption, (), [positive, negative])
 
 
 def records(table: pd.DataFrame) -> Iterable[Any]:
