@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from adacsl.experiments.cells import Cell, CellResult
 from adacsl.experiments.documents import StoreError
@@ -32,22 +32,6 @@ class Report:
     failure: Failure | None = None
     over: bool = True  # nothing more will come
     lost: bool = False  # the machine went away
-
-
-class Pool(Protocol):
-    """Where jobs run."""
-
-    def has_room(self) -> bool:
-        """Tell whether one more job is welcome."""
-
-    def submit(self, job: Job) -> None:
-        """Take a job."""
-
-    def wait(self, seconds: float | None = None) -> Iterator[Report]:
-        """Wait until something has happened, and tell it; after so many seconds that may be nothing."""
-
-    def close(self, *, kill: bool) -> None:
-        """End the workers; ``kill`` does not wait for what they do."""
 
 
 def outcomes(
@@ -82,8 +66,8 @@ def outcomes(
 
 
 @dataclass(eq=False)
-class InProcess:
-    """No pool at all: jobs run here, one after another."""
+class Pool:
+    """Where jobs run: in this process, one after another. Other pools run them elsewhere."""
 
     work: Callable[..., Iterator[CellResult]]
     shared: Any
@@ -91,7 +75,7 @@ class InProcess:
     waiting: list[Job] = field(default_factory=list)
 
     def has_room(self) -> bool:
-        """Tell whether nothing waits."""
+        """Tell whether one more job is welcome."""
         return not self.waiting
 
     def submit(self, job: Job) -> None:
@@ -99,7 +83,10 @@ class InProcess:
         self.waiting.append(job)
 
     def wait(self, seconds: float | None = None) -> Iterator[Report]:
-        """Do the job, however long it takes; each cell is told at once."""
+        """Wait until something has happened, and tell it; after so many seconds that may be nothing.
+
+        In this process: do the job, however long it takes; each cell is told at once.
+        """
         job, failure = self.waiting.pop(), None
         for outcome in outcomes(self.work, self.shared, job.payload, job.cells, save=self.store.write):
             if isinstance(outcome, Failure):
@@ -109,7 +96,4 @@ class InProcess:
         yield Report(job, failure=failure)
 
     def close(self, *, kill: bool) -> None:
-        """Do nothing: there are no workers."""
-
-
-__all__ = ["InProcess", "Job", "Pool", "Report", "outcomes"]
+        """End the workers, if there are any; ``kill`` does not wait for what they do."""
