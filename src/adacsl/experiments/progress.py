@@ -6,7 +6,6 @@ import math
 import statistics
 import time
 from collections import defaultdict
-from types import TracebackType
 from typing import Self
 
 from adacsl.experiments.cells import Cell
@@ -44,27 +43,17 @@ class Progress:
         self._leader = Leader(max(16, self._console.width - 50))  # the other columns come first
         self._kept, self._part = 0, 0
         self._begin = self._said = time.monotonic()
-        self._bar = progress.Progress(
-            progress.BarColumn(),
-            progress.MofNCompleteColumn(),
-            progress.TextColumn("cells"),
-            progress.TimeElapsedColumn(),
-            progress.TextColumn("+"),
-            progress.TimeRemainingColumn(),
-            progress.TextColumn("left"),
-            self._leader,
-            console=self._console,
-            disable=quiet or not self._console.is_terminal,
-        )
+        counted = (progress.BarColumn(), progress.MofNCompleteColumn(), "cells", progress.TimeElapsedColumn())
+        columns = (*counted, "+", progress.TimeRemainingColumn(), "left", self._leader)
+        hidden = quiet or not self._console.is_terminal
+        self._bar = progress.Progress(*columns, console=self._console, disable=hidden)
         self._task = self._bar.add_task("comparing", total=total)
 
     def __enter__(self) -> Self:
         self._bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._bar.stop()
 
     def __call__(self, event: Event) -> None:
@@ -157,6 +146,3 @@ def duration(seconds: float) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
-
-
-__all__ = ["Leader", "Progress"]

@@ -45,10 +45,8 @@ def now() -> str:
 def stamped(result: CellResult, *, started: str | None = None) -> CellResult:
     """Return the result with versions, seed, device, host, commit and times; what it says already stays."""
     known: dict[str, Any] = {"versions": versions(), "seed": int(result.cell.seed)}
-    known |= {"host": platform.node(), "started": started, "finished": now()}
-    if "device" not in result.provenance:
-        known["device"] = _device()
-    if "commit" not in result.provenance and (head := commit()):
+    known |= {"host": platform.node(), "started": started, "finished": now(), "device": _device()}
+    if head := commit():
         known["commit"] = head
     return replace(result, provenance=known | result.provenance)
 
@@ -59,6 +57,3 @@ def _device() -> str:
     if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
         return str(torch.cuda.get_device_name())
     return "cpu"
-
-
-__all__ = ["commit", "now", "stamped", "versions"]

@@ -89,8 +89,8 @@ def _block_means(results: pd.DataFrame, measure: str) -> tuple[pd.DataFrame, tup
     """Return means over seeds by (data, ratio) of the methods that all of them have, and the other methods."""
     blocks = list(blocks_of(results, measure))
     known = sorted(set(results["method"]))
-    present = {name: sum(name in _well_measured(block) for block in blocks) for name in known}
-    kept = [name for name in known if present[name] == len(blocks)]
+    measured = [_well_measured(block) for block in blocks]
+    kept = [name for name in known if all(name in names for names in measured)]
     rows = []
     for block in blocks:
         costs = block.costs[:, [block.methods.index(name) for name in kept]]
