@@ -32,10 +32,11 @@ from sklearn.model_selection import train_test_split
 from tables import TABLES, Table, load_table
 
 from adacsl import AdaCSLBoostingClassifier, AdaptiveWeight, CostMatrix, find_threshold
+from adacsl.core.heldout import HeldOut, bayes_log_odds
 from adacsl.datasets.codes import ColumnEncoder
-from adacsl.estimators.boosting import honest_rounds, load_engine
+from adacsl.estimators.learners.boosters import load_engine
 from adacsl.estimators.splits import cross_splits, one_split
-from adacsl.integrations.boosting import Boosted, Engine, Matrix, Plan, sigmoid
+from adacsl.integrations.boosting import Boosted, Matrix, Plan, sigmoid
 
 KEYS = ("engine", "table", "split", "k", "mode")
 ROUNDS, LR, PATIENCE = 300, 0.1, 50
@@ -45,7 +46,7 @@ THREADS = {"xgboost": "nthread", "lightgbm": "num_threads", "catboost": "thread_
 class Cell(NamedTuple):
     """One split of one table, read by one engine; rows of ``matrix`` are numbered as in the table."""
 
-    engine: Engine
+    engine: Any  # the integration's module
     matrix: Matrix
     train: NDArray[Any]
     test: NDArray[Any]
@@ -59,13 +60,12 @@ def prepare(engine: str, table: Table, split: int) -> Cell:
     )
     encoder = ColumnEncoder().fit(table.features.iloc[train])
     matrix = Matrix(encoder.transform(table.features), table.labels, None, encoder.categories)
-    seed = int(np.random.RandomState(split).randint(2**31 - 1))  # as the estimator draws it: the same inner splits
-    return Cell(load_engine(engine), matrix, train, test, seed, Plan(ROUNDS, LR, seed, {THREADS[engine]: 1}))
+    return Cell(load_engine(engine), matrix, train, test, split, Plan(ROUNDS, LR, split, {THREADS[engine]: 1}))
 
 
 def boost(cell: Cell, folds: list[Any], costs: CostMatrix, target: float, **more: Any) -> list[Boosted]:
-    """Boost each fold through all rounds; ``adapt=False`` keeps lambda at 1."""
-    bounds = None if more.get("adapt", True) else (1.0, 1.0)
+    """Boost each fold through all rounds; ``still=True`` keeps lambda at 1."""
+    bounds = (1.0, 1.0) if more.get("still") else None
     done = []
     for train, validation in folds:
         part = _part(cell.matrix, cell.train[train])
@@ -76,30 +76,21 @@ def boost(cell: Cell, folds: list[Any], costs: CostMatrix, target: float, **more
     return done
 
 
-def stopped_round(boosted: Boosted, labels: NDArray[Any], costs: CostMatrix, target: float) -> int:
-    """Return the cheapest round on the validation rows, before the patience ends."""
-    cut = np.log(target / (1.0 - target))
-    best, least = 0, np.inf
-    for number, margins in enumerate(boosted.margins):
-        cost = costs.mean(labels, margins > cut)
-        if cost < least:
-            best, least = number, cost
-        if number - best >= PATIENCE:
+def judged(boosted: Boosted, labels: NDArray[Any], costs: CostMatrix, target: float) -> HeldOut:
+    """Return the judge that has looked at all rounds before the patience ended, as the estimator's has."""
+    held = HeldOut(np.arange(len(labels)), labels, costs)
+    shift = float(bayes_log_odds(costs)) - np.log(target / (1.0 - target))
+    for margins in boosted.margins:
+        held.look(margins + shift)
+        if held.seen - 1 - held.best >= PATIENCE:
             break
-    return best
+    return held
 
 
-def honest_cost(boosted: list[Boosted], folds: list[Any], y: NDArray[Any], costs: CostMatrix, target: float) -> float:
+def held_out_cost(boosted: list[Boosted], folds: list[Any], y: NDArray[Any], costs: CostMatrix, target: float) -> float:
     """Return the validation cost by which the estimator chooses between its candidates."""
-    decided = np.full(len(y), -1)
-    for one, (_, validation) in zip(boosted, folds, strict=True):
-        labels = y[validation]
-        stakes = costs.incurred(labels, np.ones_like(labels)) - costs.incurred(labels, np.zeros_like(labels))
-        seen = one.margins[: stopped_round(one, labels, costs, target) + 1 + PATIENCE]
-        chosen = honest_rounds(seen, labels, stakes, target, last=False)
-        decided[validation] = sigmoid(seen[chosen, np.arange(len(labels))]) > target
-    rows = decided >= 0
-    return costs.mean(y[rows], decided[rows])
+    held = [judged(one, y[rows], costs, target) for one, (_, rows) in zip(boosted, folds, strict=True)]
+    return float(np.average([part.cost for part in held], weights=[len(part.rows) for part in held]))
 
 
 def test_margins(cell: Cell, boosted: list[Boosted], rounds: list[int]) -> NDArray[np.float64]:
@@ -117,10 +108,11 @@ def run_cell(engine: str, name: str, split: int, options: argparse.Namespace) ->
     table = load_table(name, data_folder(), options.max_rows)
     cell = prepare(engine, table, split)
     y = table.labels[cell.train]
-    single, crossed = one_split(y, None, 0.2, cell.seed), cross_splits(y, None, 5, cell.seed)
+    # the estimator's own inner splits
+    single, crossed = one_split(y, None, 0.2, cell.seed + 1), cross_splits(y, None, 5, cell.seed)
     balanced = CostMatrix.balanced(table.labels)
     plain, plain_cv = (
-        boost(cell, folds, balanced, float(balanced.threshold), adapt=False) for folds in (single, crossed)
+        boost(cell, folds, balanced, float(balanced.threshold), still=True) for folds in (single, crossed)
     )
     lines = []
     for k in options.k:
@@ -128,11 +120,11 @@ def run_cell(engine: str, name: str, split: int, options: argparse.Namespace) ->
         bayes = float(costs.threshold)
         decided = decisions_of(cell, plain, single, y, costs, bayes, "bayes", tuned=True)
         decided |= decisions_of(cell, plain_cv, crossed, y, costs, bayes, "bayes-cv")
-        weighted = boost(cell, single, costs, 0.5, adapt=False, weight=float(costs.ratio))
+        weighted = boost(cell, single, costs, 0.5, still=True, weight=float(costs.ratio))
         decided |= decisions_of(cell, weighted, single, y, costs, 0.5, "weighted")
         adapted = boost(cell, single, costs, 0.5)
         decided |= decisions_of(cell, adapted, single, y, costs, 0.5, "adacsl")
-        better = honest_cost(adapted, single, y, costs, 0.5) <= honest_cost(plain, single, y, costs, bayes)
+        better = held_out_cost(adapted, single, y, costs, 0.5) <= held_out_cost(plain, single, y, costs, bayes)
         decided["auto"] = decided["adacsl" if better else "bayes"]
         clf = AdaCSLBoostingClassifier(
             costs, engine=engine, target=0.5, cv=5, rounds=ROUNDS, lr=LR, patience=PATIENCE,
@@ -140,7 +132,7 @@ def run_cell(engine: str, name: str, split: int, options: argparse.Namespace) ->
         )  # fmt: skip
         clf.fit(table.features.iloc[cell.train], y)
         decided["adacsl-cv"] = clf.predict(table.features.iloc[cell.test])
-        plainly = honest_cost(plain_cv, crossed, y, costs, bayes)
+        plainly = held_out_cost(plain_cv, crossed, y, costs, bayes)
         decided["auto-cv"] = decided["adacsl-cv" if clf.target_costs_[0.5] <= plainly else "bayes-cv"]
         lines += [
             {
@@ -158,7 +150,7 @@ def decisions_of(
 ) -> dict[str, NDArray[Any]]:  # fmt: skip
     """Return test decisions: stopped early, and after all rounds (single boosters); at a tuned threshold if asked."""
     labels = [y[validation] for _, validation in folds]
-    rounds = [stopped_round(b, own, costs, target) for b, own in zip(boosted, labels, strict=True)]
+    rounds = [judged(b, own, costs, target).best for b, own in zip(boosted, labels, strict=True)]
     scores = sigmoid(test_margins(cell, boosted, rounds))
     found = {mode: (scores > target).astype(int)}
     if len(folds) == 1:

@@ -14,17 +14,16 @@ import numpy as np
 from _data import data_folder
 from harness import metadata
 
-from adacsl.core.partitions import Whole
+from adacsl import Method
 from adacsl.datasets import load_dataset
-from adacsl.experiments.comparison import compare_tasks
-from adacsl.experiments.recipes import RECIPES, Recipe
+from adacsl.experiments.comparing import compare_tasks
 
 TABLES = ("breast-cancer", "german-credit", "marketing-campaign", "telco-churn", "ann-thyroid", "churn-tv")
 VARIANTS = [
-    Recipe(f"adacsl{name}{fold}-caution-{caution:g}", loss="weighted", adapt=Whole(), target=target, crossfit=nets,
-           caution=caution)
+    (f"adacsl{name}{fold}-caution-{caution:g}",
+     Method(loss="weighted", controller={"caution": caution}, target=target, cv=cv))
     for name, target in (("", 0.5), ("-target-bayes", "bayes"))
-    for fold, nets in (("", 0), ("-cv", 5))
+    for fold, cv in (("", None), ("-cv", 5))
     for caution in (0.0, 1.0, 2.0)
 ]  # fmt: skip
 
@@ -32,7 +31,7 @@ VARIANTS = [
 def main() -> None:
     options = parse()
     tasks = [load_dataset(name, folder=data_folder()) for name in options.tables]
-    methods = [RECIPES["ce-bayes"], RECIPES["wce"], *VARIANTS]
+    methods = ["ce-bayes", "wce", *VARIANTS]
     found = compare_tasks(
         tasks, ratios=["1x", "3x", "5x"], seeds=options.seeds, methods=methods, workers=options.workers,
         device=options.device,

@@ -31,7 +31,7 @@ def main() -> int:
     costs = CostMatrix.balanced(table.labels, factor=3)
 
     def fit(cv: int | None) -> None:
-        clf = AdaCSLClassifier(costs, cv=cv, patience=None, device=options.device, random_state=0)
+        clf = AdaCSLClassifier(costs, cv=cv, net={"patience": None}, device=options.device, random_state=0)
         clf.fit(table.features, table.labels)
 
     works = {"one": lambda: fit(None), "five": lambda: fit(5)}

@@ -27,10 +27,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from adacsl import AdaptiveWeight, CostMatrix
-from adacsl.estimators.training import Data, Member, MemberTraining, Settings, _make_trainer, _quiet
+from adacsl.core.heldout import HeldOut
 from adacsl.integrations.lightning import pl
 from adacsl.torch.augment import Augment, ChannelsFirst
 from adacsl.torch.resnet import Normalise, resnet18
+from adacsl.training.keepers import Keeper
+from adacsl.training.loop import MemberTraining
+from adacsl.training.members import Data, Member, Settings
+from adacsl.training.running import quiet
 
 BARS = {"plain BCE in the same Lightning loop": 1.02, "bare PyTorch loop": 1.15}
 
@@ -106,12 +110,23 @@ class Clock(pl.Callback):
 class PlainTraining(MemberTraining):
     """The same loop with plain cross-entropy and no adaptation."""
 
-    def _loss(self, batch: Tensor) -> Tensor:
-        return F.binary_cross_entropy_with_logits(self._logits(batch)[:, :, 0], self._data.y[batch])
+    def _member_losses(self, batch: Tensor) -> Tensor:
+        return F.binary_cross_entropy_with_logits(self._logits(batch)[:, :, 0], self._data.y[batch])[None]
 
     def on_validation_epoch_end(self) -> None:  # noqa: D102
         rows, logits = torch.cat([r for r, _ in self._collected]), torch.cat([z for _, z in self._collected])
         self.log("val_loss", F.binary_cross_entropy_with_logits(logits, self._data.y[rows]))
+
+
+def make_trainer(settings: Settings, clock: Clock) -> pl.Trainer:
+    """Return a trainer as the engine's own, with a clock."""
+    on_gpu = settings.device != "cpu"
+    return pl.Trainer(
+        max_epochs=settings.epochs, accelerator="cuda" if on_gpu else "cpu", devices=1,
+        precision="bf16-mixed" if on_gpu else "32-true", callbacks=[clock], logger=False, enable_checkpointing=False,
+        enable_progress_bar=False, enable_model_summary=False, num_sanity_val_steps=0, use_distributed_sampler=False,
+        log_every_n_steps=1000,
+    )  # fmt: skip
 
 
 def side_by_side(contenders: dict[str, Callable[[Stopwatch], None]], epochs: int) -> dict[str, list[float]]:
@@ -154,13 +169,12 @@ def main() -> int:
     )  # fmt: skip
 
     def lightning(kind: type[MemberTraining], watch: Stopwatch) -> None:
-        member = Member(parts[0], parts[1], AdaptiveWeight(costs))
+        member = Member(parts[0], parts[1], controller=AdaptiveWeight(costs))
+        keeper = Keeper(member, HeldOut(parts[1], data.labels[parts[1]], costs))
         net = resnet18(1, weights).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         prepare = nn.Sequential(ChannelsFirst(), Augment(), Normalise())
-        module = kind(net, Data(images, labels), [member], settings, prepare)
-        trainer = _make_trainer(settings, None)
-        trainer.callbacks.append(Clock(watch))
-        trainer.fit(module)
+        module = kind(net, Data(images, labels), [member], [keeper], settings, prepare)
+        make_trainer(settings, Clock(watch)).fit(module)
 
     on_device, labels_on_device = images.to(device), labels.to(device)
     bare_settings = BareSettings(method="ce", epochs=options.epochs, shift=1 / 16)
@@ -175,7 +189,7 @@ def main() -> int:
         by_hand: bare,
     }
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
-    with _quiet(False):
+    with quiet(False):
         for _ in range(options.repeats or 3):
             gc.collect()
             for name, series in side_by_side(contenders, options.epochs).items():

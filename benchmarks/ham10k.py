@@ -4,7 +4,7 @@ Random or lesion-wise 65 / 15 / 20 splits, costs = inverse priors with misses k 
 
     python benchmarks/ham10k.py --out cells.csv                      # random splits, as the paper's
     python benchmarks/ham10k.py --by-group --out cells.csv           # no lesion on both sides
-    python benchmarks/ham10k.py --limit 300 --set epochs=1 --splits 0 --k 1 --processes 1      # does it run?
+    python benchmarks/ham10k.py --limit 300 --set net__epochs=1 --splits 0 --k 1 --processes 1      # does it run?
 """
 
 from __future__ import annotations
@@ -64,14 +64,8 @@ def run_cell(cell: Cell) -> dict[str, Any]:
     rest = np.concatenate((rows, watch))
     costs = CostMatrix.balanced(data.labels, factor=cell.k)
     # dermatoscopic pictures have no up or down: turn them too, and average the four flips when predicting
-    clf = AdaCSLClassifier(
-        costs,
-        augment=Augment(rotate=True),
-        views=4,
-        weights=SHARED["weights"],
-        device=cell.device,
-        random_state=cell.split,
-    ).set_params(**cell.changes)
+    net = {"augment": Augment(rotate=True), "views": 4, "weights": SHARED["weights"]}
+    clf = AdaCSLClassifier(costs, net=net, device=cell.device, random_state=cell.split).set_params(**cell.changes)
     start = time.perf_counter()
     if cell.mode == "single":
         clf.set_params(validation=(data.images[watch], data.labels[watch])).fit(data.images[rows], data.labels[rows])
@@ -158,7 +152,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--k", type=float, nargs="+", default=[1, 3, 5])
     parser.add_argument("--modes", nargs="+", choices=list(BARS), default=["single", "cv=5"])
     parser.add_argument("--by-group", action="store_true", help="split by lesion instead of by image")
-    parser.add_argument("--set", nargs="+", default=[], metavar="NAME=JSON", help="other settings, as epochs=30")
+    parser.add_argument("--set", nargs="+", default=[], metavar="NAME=JSON", help="other settings, as net__epochs=30")
     parser.add_argument("--processes", type=int, default=12)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--limit", type=int, help="this many pictures only")

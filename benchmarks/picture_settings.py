@@ -17,19 +17,20 @@ from typing import Any
 import pandas as pd
 from harness import write_csv
 
-from paper.engine import CellResult, Job, jobs_of, run_jobs
+from adacsl.torch.augment import Augment
+from paper.engine import CellResult, Job, jobs_of, run_missing
 from paper.figures import FACTORS
-from paper.methods import MODERN_RECIPES, PROFILES, Protocol
+from paper.methods import MODERN_METHODS, PROFILES, Protocol
 from paper.sources import find_source, find_weights, quick_task
 
 SETTINGS: dict[str, dict[str, Any]] = {
-    "flipped": {"rotate": False},
-    "flipped, four views": {"rotate": False, "views": 4},
-    "flipped and turned": {"rotate": True},
-    "flipped and turned, four views": {"rotate": True, "views": 4},
-    "flipped and turned, 25 epochs": {"rotate": True, "epochs": 25},
-    "flipped, four views, enlarged to 96": {"rotate": False, "views": 4, "image_size": 96},
-    "flipped, four views, enlarged to 128": {"rotate": False, "views": 4, "image_size": 128},
+    "flipped": {"augment": True},
+    "flipped, four views": {"augment": True, "views": 4},
+    "flipped and turned": {"augment": Augment(rotate=True)},
+    "flipped and turned, four views": {"augment": Augment(rotate=True), "views": 4},
+    "flipped and turned, 25 epochs": {"augment": Augment(rotate=True), "epochs": 25},
+    "flipped, four views, enlarged to 96": {"augment": True, "views": 4, "image_size": 96},
+    "flipped, four views, enlarged to 128": {"augment": True, "views": 4, "image_size": 128},
 }
 """What differs from profile modern."""
 
@@ -41,22 +42,21 @@ def main() -> None:
     protocol = PROFILES["modern"].conditions(
         upright=source.upright, weights=find_weights(None, None), device=options.device
     )
-    if options.epochs is not None:
-        protocol = replace(protocol, epochs=options.epochs)
-    settings = {name: replace(protocol, **SETTINGS[name]) for name in options.settings}
+    fewer = {} if options.epochs is None else {"epochs": options.epochs}
+    settings = {name: replace(protocol, net={**protocol.net, **fewer, **SETTINGS[name]}) for name in options.settings}
     tasks = {name: replace(task, name=f"setting-{number}", groups=None) for number, name in enumerate(settings)}
     factors = {float(f"{task.costs.averaged().ratio * k:.6g}"): k for k in FACTORS}
-    recipes = [recipe for recipe in MODERN_RECIPES if recipe.name in options.methods]
+    methods = {name: MODERN_METHODS[name] for name in options.methods}
     jobs = [
         job
         for split in options.splits
-        for name, protocol in settings.items()
-        for job in jobs_of(tasks[name], recipes, list(factors), split, protocol)
+        for name, conditions in settings.items()
+        for job in jobs_of(tasks[name], methods, list(factors), split, conditions)
     ]
     results = run_all(jobs, {t.name: t for t in tasks.values()}, settings, options.workers)
     names = {t.name: name for name, t in tasks.items()}
     table = [
-        {"data": source.name, "setting": names[r.cell.data], "method": r.cell.recipe, "k": factors[r.cell.ratio],
+        {"data": source.name, "setting": names[r.cell.data], "method": r.cell.method, "k": factors[r.cell.ratio],
          "split": r.cell.seed, "out_of_fold_cost": round(r.metrics["validation_cost"], 5),
          "seconds": round(r.seconds, 1)}
         for r in results
@@ -73,7 +73,7 @@ def run_all(jobs: list[Job], tasks: dict[str, Any], settings: dict[str, Protocol
     identity = {"settings": {name: protocol.identity() for name, protocol in settings.items()}}
     found: list[CellResult] = []
     with tempfile.TemporaryDirectory() as folder:
-        run_jobs(jobs, tasks, Path(folder) / "store", identity, workers=workers, seconds=None, take=found.append)
+        run_missing(jobs, tasks, Path(folder) / "store", identity, workers=workers, seconds=None, take=found.append)
     return found
 
 
@@ -81,7 +81,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default="pv-d", help="one of the paper's data sets, in the folder ADACSL_DATA")
     parser.add_argument("--settings", nargs="+", choices=list(SETTINGS), default=list(SETTINGS), metavar="NAME")
-    parser.add_argument("--methods", nargs="+", default=["ce-bayes-cv"])
+    parser.add_argument("--methods", nargs="+", choices=list(MODERN_METHODS), default=["ce-bayes-cv"], metavar="NAME")
     parser.add_argument("--splits", type=int, nargs="+", default=[10, 11, 12], help="results use splits 0 to 4")
     parser.add_argument("--epochs", type=int, help="instead of the profile's")
     parser.add_argument("--rows", type=int, help="this many pictures only")

@@ -21,7 +21,8 @@ from _data import data_folder
 from harness import metadata
 
 from adacsl.datasets import DATASETS, load_dataset
-from adacsl.experiments.comparison import Comparison, compare_tasks
+from adacsl.experiments.comparing import compare_tasks
+from adacsl.experiments.comparison import Comparison
 
 TABLES = [name for name, about in DATASETS.items() if about.kind == "table" and name != "breast-cancer"]
 

@@ -44,11 +44,11 @@ TABLES = (
     "adult", "give_me_some_credit", "creditcard_fraud",
 )  # fmt: skip
 MODES: dict[str, dict[str, Any]] = {
-    "wce-single": {"adapt": False},
+    "wce-single": {"controller": None},
     "adacsl-single": {},
-    "wce-cv": {"adapt": False, "cv": 5},
+    "wce-cv": {"controller": None, "cv": 5},
     "adacsl-cv": {"cv": 5},
-    "ce-bayes-cv": {"adapt": False, "target": "bayes", "cv": 5},
+    "ce-bayes-cv": {"controller": None, "target": "bayes", "cv": 5},
 }
 
 

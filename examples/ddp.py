@@ -24,10 +24,9 @@ def main() -> None:
     rng = np.random.default_rng(0)  # every process needs the same data
     X = rng.normal(size=(2000, 8))
     y = (X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=2000) > 1.5).astype(int)
-    clf = AdaCSLClassifier(
-        CostMatrix(fp=1, fn=8), module=net, epochs=6, batch_size=64, random_state=0,
-        trainer={"strategy": "ddp", "accelerator": "cpu", "devices": 2},
-    ).fit(X, y)  # fmt: skip
+    trainer = {"strategy": "ddp", "accelerator": "cpu", "devices": 2}
+    settings = {"module": net, "epochs": 6, "batch_size": 64, "trainer": trainer}
+    clf = AdaCSLClassifier(CostMatrix(fp=1, fn=8), net=settings, random_state=0).fit(X, y)
     rank_zero_only(print)(clf.estimated_cost_, clf.history_["lambda"].round(3).tolist())  # save() likewise
     torch.distributed.destroy_process_group()
 

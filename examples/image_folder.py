@@ -3,7 +3,8 @@
 python examples/image_folder.py
 
 The pictures are made here: noise, with a brighter spot in those of the class "spot". Two epochs show that it runs, not
-how well it could do; real pictures want pretrained weights (weights="resnet18.safetensors") and the default 15 epochs.
+how well it could do; real pictures want pretrained weights ({"weights": "resnet18.safetensors"}) and the default 15
+epochs.
 """
 
 import tempfile
@@ -31,9 +32,9 @@ def make_folder(folder: Path, n: int = 60) -> None:
 torch.set_num_threads(1)
 with tempfile.TemporaryDirectory() as scratch:
     make_folder(Path(scratch))
-    clf = AdaCSLClassifier(
-        CostMatrix(fp=1, fn=4), positive="spot", image_size=48, epochs=2, batch_size=16, random_state=0
-    ).fit(scratch)  # the labels are the subfolders' names
+    net = {"image_size": 48, "epochs": 2, "batch_size": 16}
+    clf = AdaCSLClassifier(CostMatrix(fp=1, fn=4), net=net, positive="spot", random_state=0)
+    clf.fit(scratch)  # the labels are the subfolders' names
     print(clf.history_[["epoch", "lambda", "val_cost"]])
     print(f"estimated cost per picture: {clf.estimated_cost_}")
     files = sorted(Path(scratch, "spot").glob("*.png"))[:3]

@@ -34,7 +34,7 @@ def summary(rows: Sequence[Row]) -> pd.DataFrame:
     tables = []
     for view, block in cast("Any", frame.groupby(VIEW, sort=False)):
         table = summarise(_as_results(block), measure="normalized_cost").astype({"ratio": int})
-        table = table.rename(columns={"ratio": "k", "recipe": "method"})
+        table = table.rename(columns={"ratio": "k"})
         more = block.groupby(["k", "method"])[["cost", "accuracy"]].mean()
         about = dict(zip(VIEW, view, strict=True))
         tables.append(table.drop(columns=["data"]).join(more, on=["k", "method"]).assign(**about))
@@ -43,8 +43,7 @@ def summary(rows: Sequence[Row]) -> pd.DataFrame:
 
 
 def _as_results(block: pd.DataFrame) -> pd.DataFrame:
-    renamed = block.rename(columns={"dataset": "data", "k": "ratio", "method": "recipe"})
-    return renamed.assign(n_train=REST, n_test=TEST)
+    return block.rename(columns={"dataset": "data", "k": "ratio"}).assign(n_train=REST, n_test=TEST)
 
 
 def against(block: pd.DataFrame, champion: str) -> pd.DataFrame:
@@ -103,7 +102,7 @@ def _judge(block: pd.DataFrame, champion: str, about: tuple[str, str, str, str, 
     else:
         verdict = "confirmed" if (others["standing"] == "clearly worse").all() else "not confirmed"
     percent, low, high, p = (float(nearest[name]) for name in ("percent", "percent_low", "percent_high", "p"))
-    return Claim(*about, verdict, str(nearest["recipe"]), percent, low, high, p)
+    return Claim(*about, verdict, str(nearest["method"]), percent, low, high, p)
 
 
 __all__ = ["CONTESTS", "VIEW", "Claim", "against", "claims", "mean_over_k", "summary"]

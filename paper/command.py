@@ -12,8 +12,8 @@ from cyclopts import App, Parameter
 
 from adacsl import __version__
 from adacsl.cli.app import run_app
-from adacsl.cli.drafts import check_writable
 from adacsl.cli.screen import PLAIN, Answer, Screen, stoppable
+from adacsl.durable import check_folder
 from paper.planning import estimate, plan_lines
 from paper.publish import PAGES, publish_pages
 from paper.report import write_report
@@ -49,8 +49,8 @@ def reproduce(
     if plan:
         estimates = estimate(prepare(wishes)[0])
         return Answer({"plan": [each._asdict() for each in estimates]}, tuple(plan_lines(estimates)))
-    for folder in (wishes.folder, wishes.results):
-        check_writable(next(place for place in (folder, *folder.absolute().parents) if place.exists()))
+    for folder, option in ((wishes.folder, "--out"), (wishes.results, "--export")):
+        check_folder(folder, f"choose another {option}")
     with stoppable(f"what is finished is kept in {wishes.folder}; the same command goes on from there"):
         found = _run(wishes, quiet=screen.quiet)
         pages = write_report(wishes.results, wishes.folder)

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from adacsl.datasets import Task
-from adacsl.estimators.training import choose_device
 from adacsl.experiments.cells import Cell, CellResult
-from adacsl.experiments.jobs import plan_jobs, run_work
-from adacsl.experiments.nets import Training, resize
-from adacsl.experiments.parts import Parts
-from adacsl.experiments.pools import Job
+from adacsl.experiments.jobs import count_nets, plan_jobs, run_jobs
 from adacsl.experiments.provenance import commit, now, versions
-from adacsl.experiments.runner import Event, RunInterrupted, run
+from adacsl.experiments.runner import Event, Job, RunInterrupted
 from adacsl.experiments.store import Store
-from paper.methods import Protocol, Recipe
+from adacsl.training.running import choose_device
+from paper.methods import Methods, Protocol, under
 
 Tell = Callable[[Event], object]
 """Gets what happens in a run, for a progress bar."""
@@ -31,20 +27,13 @@ class Ended(NamedTuple):
     stopped: bool  # the time was over
 
 
-def jobs_of(task: Task, recipes: Sequence[Recipe], ratios: Sequence[float], seed: int, protocol: Protocol) -> list[Job]:
+def jobs_of(task: Task, methods: Methods, ratios: Sequence[float], seed: int, protocol: Protocol) -> list[Job]:
     """Return what methods need at some cost ratios on one split: cells that share a net are one job."""
-    named = {recipe.name: recipe for recipe in recipes}
-    return plan_jobs([task], {task.name: named}, {task.name: ratios}, [seed], protocol)
+    own = {name: under(method, protocol) for name, method in methods.items()}
+    return plan_jobs([task], {task.name: own}, {task.name: ratios}, [seed], protocol)
 
 
-def count_nets(job: Job) -> int:
-    """Return how many nets a job trains."""
-    recipes = {recipe.name: recipe for recipe in job.payload.recipes}
-    nets = [cell for cell in job.cells if recipes[cell.recipe].learner == "net"]
-    return sum(training.members for training in {Training.of(recipes[c.recipe], c.ratio) for c in nets})
-
-
-def run_jobs(
+def run_missing(
     jobs: Sequence[Job],
     tasks: Mapping[str, Task],
     folder: Path,
@@ -67,8 +56,7 @@ def run_jobs(
                 tell(event)
 
         try:
-            work = functools.partial(run_work, parts=Parts(store.folder / "parts"))
-            run(jobs, work, store, shared=tasks, workers=workers, seconds=seconds, on_event=note)
+            run_jobs(jobs, store, tasks, workers=workers, seconds=seconds, on_event=note)
         except RunInterrupted:
             stopped = seconds is not None and time.monotonic() - begin >= seconds
             if not stopped:
@@ -97,6 +85,5 @@ __all__ = [
     "choose_device",
     "count_nets",
     "jobs_of",
-    "resize",
-    "run_jobs",
+    "run_missing",
 ]

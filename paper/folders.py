@@ -24,11 +24,8 @@ from numpy.typing import NDArray
 
 from adacsl import CostMatrix
 from adacsl.datasets import DataError, DataWarning, Task, read_table
-from adacsl.datasets.content import Size
 from adacsl.datasets.errors import did_you_mean, listed
-from adacsl.datasets.labels import binary_labels
-from adacsl.datasets.pictures import decoded
-from adacsl.estimators.images import SUFFIXES, Progress
+from adacsl.datasets.images import SUFFIXES, Progress, Size, as_images
 
 PathLike = str | os.PathLike[str]
 
@@ -246,16 +243,20 @@ def _task(
     progress: Progress | None,
 ) -> Task:
     """Check the counts, decode the pictures, and return the task with the paper's balanced costs."""
-    binary_labels(y, what=known.name)
     found = (int((y == 0).sum()), int((y == 1).sum()))
+    if not all(found):
+        raise DataError(f"{known.name} has one class only ({_both(found, known)}): both are needed to learn from")
     if found not in known.counts.values():
         stated = " or ".join(f"{_both(counts, known)} ({where})" for where, counts in known.counts.items())
         _warn(
             f"{known.name}: expected {stated}, found {_both(found, known)}; results will not compare with the paper's",
             above=3,
         )
-    pixels = decoded(files, image_size=image_size, progress=progress).pixels.transpose(0, 2, 3, 1)
-    name = known.name.lower()
+    try:
+        pixels = as_images(files, image_size=image_size, progress=progress).pixels
+    except (ValueError, OSError) as error:
+        raise DataError(" ".join(str(error).split())) from error
+    name, pixels = known.name.lower(), pixels.transpose(0, 2, 3, 1)
     return Task(name, pixels, y.astype(np.int64), CostMatrix.balanced(y), groups, known.classes, known.source)
 
 

@@ -91,7 +91,7 @@ def _draw_figure(views: Sequence[Any], path: Path, *, thresholds: bool) -> Path:
 
 
 def _draw_methods(block: pd.DataFrame, dataset: str, profile: str, split: str, path: Path) -> None:
-    order = [name for name in PROFILES[profile].methods if name in set(block["method"])]
+    order = [name for name in PROFILES[profile].order if name in set(block["method"])]
     factors = sorted(block["k"].unique().tolist())
     figure = _new_figure(3.1 * len(factors) + 1.2, 0.27 * len(order) + 1.0)
     first: Axes | None = None

@@ -14,13 +14,13 @@ from paper.methods import (
     CHOICES,
     PROFILES,
     VALIDATION_SHARES,
+    Methods,
     Profile,
     Protocol,
-    Recipe,
     net_seconds,
+    quick_method,
     quick_protocol,
-    quick_recipe,
-    validation_recipes,
+    validation_methods,
 )
 from paper.sources import Source
 from paper.wishes import Wishes
@@ -39,7 +39,7 @@ class Setting:
     profile: str
     split: str
     protocol: Protocol = field(repr=False)
-    recipes: tuple[Recipe, ...] = field(repr=False)
+    methods: Methods = field(repr=False)
     tag: str = ""
 
     @property
@@ -48,10 +48,11 @@ class Setting:
         parts = (self.dataset.lower(), self.profile, self.split, self.tag)
         return ".".join(part for part in parts if part)
 
-    def narrowed(self, methods: Sequence[str]) -> Setting:
+    def narrowed(self, names: Sequence[str]) -> Setting:
         """Return the setting with some methods only, and those that these choose among."""
-        wanted = {*methods, *(name for choice in CHOICES if choice.name in methods for name in choice.among)}
-        return replace(self, recipes=tuple(r for r in self.recipes if r.name in wanted)) if methods else self
+        wanted = {*names, *(name for choice in CHOICES if choice.name in names for name in choice.among)}
+        chosen = {name: method for name, method in self.methods.items() if name in wanted}
+        return replace(self, methods=chosen) if names else self
 
 
 def settings_of(wishes: Wishes, sources: Sequence[Source], weights: str | None) -> list[Setting]:
@@ -61,11 +62,11 @@ def settings_of(wishes: Wishes, sources: Sequence[Source], weights: str | None) 
         for profile in (PROFILES[name] for name in wishes.profile):
             protocol = profile.conditions(upright=source.upright, weights=weights, device=wishes.device)
             for split in (s for s in profile.splits if s in wishes.splits):
-                setting = Setting("table2", source.name, profile.name, split, protocol, profile.recipes)
+                setting = Setting("table2", source.name, profile.name, split, protocol, profile.methods)
                 if "table2" in wishes.parts:
                     found[setting.sheet, setting.data] = setting
-                    if weights is not None and profile.feature_recipes:
-                        more = replace(setting, recipes=profile.feature_recipes, tag=FEATURES)
+                    if weights is not None and profile.feature_methods:
+                        more = replace(setting, methods=profile.feature_methods, tag=FEATURES)
                         found[more.sheet, more.data] = more
                 elif "figure1" in wishes.parts and source is sources[0] and split == "random":
                     found[setting.sheet, setting.data] = setting.narrowed([FIGURE_METHOD])
@@ -74,18 +75,18 @@ def settings_of(wishes: Wishes, sources: Sequence[Source], weights: str | None) 
             for setting in ablation_settings(sources[0], profile, weights=weights, device=wishes.device):
                 found[setting.sheet, setting.data] = setting
     chosen = [_quickly(s) if wishes.quick else s for s in (s.narrowed(wishes.methods) for s in found.values())]
-    return [setting for setting in chosen if setting.recipes]
+    return [setting for setting in chosen if setting.methods]
 
 
 def ablation_settings(source: Source, profile: Profile, *, weights: str | None, device: str) -> list[Setting]:
     """Return the variants of AdaCSL on one data set, random splits."""
     protocol = profile.conditions(upright=source.upright, weights=weights, device=device)
-    recipes = tuple(recipe for group in ABLATIONS.values() for recipe in group)
-    found = [Setting("ablations", source.name, profile.name, "random", protocol, recipes)]
+    methods = {name: method for group in ABLATIONS.values() for name, method in group.items()}
+    found = [Setting("ablations", source.name, profile.name, "random", protocol, methods)]
     for share in VALIDATION_SHARES:
         smaller = replace(protocol, validation=share)
         tag = f"validation-{share:g}"
-        chosen = validation_recipes(share)
+        chosen = validation_methods(share)
         found.append(Setting("ablations", source.name, profile.name, "random", smaller, chosen, tag))
     return found
 
@@ -99,8 +100,9 @@ QUICK_METHODS: dict[tuple[str, str], tuple[str, ...]] = {
 
 def _quickly(setting: Setting) -> Setting:
     """Return the same with few methods, epochs, pixels and nets."""
-    chosen = setting.narrowed(QUICK_METHODS[setting.sheet, setting.profile]).recipes
-    return replace(setting, protocol=quick_protocol(setting.protocol), recipes=tuple(map(quick_recipe, chosen)))
+    chosen = setting.narrowed(QUICK_METHODS[setting.sheet, setting.profile]).methods
+    quick = {name: quick_method(method) for name, method in chosen.items()}
+    return replace(setting, protocol=quick_protocol(setting.protocol), methods=quick)
 
 
 class Planned(NamedTuple):
@@ -121,7 +123,7 @@ def plan(wishes: Wishes, settings: Sequence[Setting], tasks: Mapping[str, Task],
         for setting in settings:
             task = own[setting.data]
             factor = {float(f"{task.costs.averaged().ratio * k:.6g}"): k for k in wishes.factors}
-            for job in jobs_of(task, setting.recipes, list(factor), seed, setting.protocol):
+            for job in jobs_of(task, setting.methods, list(factor), seed, setting.protocol):
                 missing = tuple(c for c in job.cells if key_of(setting, factor[c.ratio], c) not in done)
                 places |= {cell: (setting, factor[cell.ratio]) for cell in missing}
                 if missing:
@@ -142,7 +144,7 @@ def _task_of(setting: Setting, task: Task) -> Task:
 
 def key_of(setting: Setting, k: int, cell: Cell) -> tuple[Any, ...]:
     """Return what tells the row of a cell from others in a CSV file."""
-    return (setting.dataset, setting.profile, setting.split, k, cell.recipe, cell.seed)
+    return (setting.dataset, setting.profile, setting.split, k, cell.method, cell.seed)
 
 
 class Estimate(NamedTuple):

@@ -14,7 +14,7 @@ from typing import Any
 from adacsl.datasets import DataError, Task, data_folder
 from adacsl.durable import replace_file
 from paper.embedding import as_features
-from paper.engine import CellResult, Ended, Tell, about_now, run_jobs
+from paper.engine import CellResult, Ended, Tell, about_now, run_missing
 from paper.methods import CHOICES, protocol_identity
 from paper.planning import FEATURES, FIGURE_METHOD, Planned, Setting, key_of, plan, settings_of
 from paper.sheets import EPOCH_COLUMNS, KEY, SHEET_KEYS, SHEETS, Row, Sheet, read_results, read_rows
@@ -39,7 +39,7 @@ def row_of(result: CellResult, setting: Setting, k: int) -> Row:
         "cost": round(metrics["total_cost"], 3),
         "normalized_cost": round(metrics["cost"], 5),
         "accuracy": round(metrics["accuracy"], 5),
-        "epoch": round(metrics["epoch"], 2) if "epoch" in metrics else "",
+        "epoch": "" if setting.tag == FEATURES else round(metrics["epoch"], 2),
         "seconds": round(result.seconds, 2),
     }
     return dict(zip(KEY, key_of(setting, k, result.cell), strict=True)) | numbers
@@ -159,7 +159,7 @@ def _run_cells(
         return Ended((), stopped=False)
     ready = with_features(planned, tasks, wishes.device)
     left = None if wishes.time_limit is None else wishes.time_limit - (time.monotonic() - begin)
-    return run_jobs(
+    return run_missing(
         planned.jobs, ready, wishes.folder / "store", identity_of(planned, quick=wishes.quick), workers=wishes.workers,
         seconds=left, take=lambda result: _export(result, planned, sheets), tell=tell,
     )  # fmt: skip
@@ -173,7 +173,7 @@ def with_features(planned: Planned, tasks: Mapping[str, Task], device: str) -> d
     for setting in wanted.values():
         if setting.dataset not in features:
             features[setting.dataset] = as_features(
-                tasks[setting.dataset], str(setting.protocol.weights), device=device
+                tasks[setting.dataset], str(setting.protocol.net["weights"]), device=device
             )
         found[setting.data] = replace(found[setting.data], X=features[setting.dataset].X)
     return found
@@ -185,7 +185,7 @@ def _export(result: CellResult, planned: Planned, sheets: Mapping[str, Sheet]) -
     if setting.sheet == "table2" and math.isfinite(result.metrics["validation_cost"]):
         about = dict(zip(KEY, key_of(setting, k, result.cell), strict=True))
         sheets["held_out"].add(about | {"validation_cost": round(result.metrics["validation_cost"], 6)})
-    if setting.sheet == "table2" and result.cell.recipe == FIGURE_METHOD:
+    if setting.sheet == "table2" and result.cell.method == FIGURE_METHOD:
         for row in epochs_of(result, setting, k):
             sheets["figure1"].add(row)
 

@@ -12,9 +12,10 @@ from torch import Tensor, nn
 
 from adacsl import AdaptiveWeight, CostMatrix, EqualWidth
 from adacsl.datasets import Task
+from adacsl.datasets.images import resize
 from adacsl.torch import weighted_cross_entropy
 from adacsl.torch.resnet import load_backbone, named_network, normalise
-from paper.engine import choose_device, resize
+from paper.engine import choose_device
 
 COSTS = CostMatrix(fp=2, fn=2)
 BINS = EqualWidth(10)

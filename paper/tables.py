@@ -13,7 +13,7 @@ from scipy import stats
 
 from paper.claims import VIEW, Claim, against, claims, mean_over_k, summary
 from paper.figures import DATASETS, TABLE_1, TITLES, normalized
-from paper.methods import ABLATIONS, PROFILES, VALIDATION_SHARES, validation_recipes
+from paper.methods import ABLATIONS, PROFILES, VALIDATION_SHARES, validation_methods
 from paper.pictures import FEW
 from paper.sheets import Row
 from paper.subgroups import PER_CLASS
@@ -67,7 +67,7 @@ def _method_grids(table: pd.DataFrame) -> list[Grid]:
     found = []
     for (dataset, profile, split), block in cast("Any", table.groupby(VIEW, sort=False)):
         factors = sorted(block["k"].unique().tolist())
-        order = PROFILES[str(profile)].methods
+        order = PROFILES[str(profile)].order
         rows = []
         for method in sorted(set(block["method"]), key=lambda m: order.index(m) if m in order else len(order)):
             ours = (_entry(table, str(dataset), k, str(profile), str(split), method) for k in factors)
@@ -114,9 +114,9 @@ def _p(p: float) -> str:
 
 def _ablation_grid(results: Sequence[Row], profile: str) -> Grid:
     groups = {"reference": ["adacsl"], "target": ["adacsl-target-bayes", "adacsl-target-middle", "adacsl-auto"]}
-    for name, recipes in ABLATIONS.items():
-        groups.setdefault(name, []).extend(recipe.name for recipe in recipes)
-    groups["validation"] = [recipe.name for share in VALIDATION_SHARES for recipe in validation_recipes(share)]
+    for name, methods in ABLATIONS.items():
+        groups.setdefault(name, []).extend(methods)
+    groups["validation"] = [name for share in VALIDATION_SHARES for name in validation_methods(share)]
     groups["select"] = ["adacsl-last", "ce-bayes", "ce-bayes-last", "wce", "wce-last"]
     table = summary(results)
     table = table[(table["profile"] == profile) & (table["split"] == "random")]
@@ -135,8 +135,8 @@ def _ablation_grid(results: Sequence[Row], profile: str) -> Grid:
             str(runs[method]),
             dearer.get(method, "-"),
         )
-        for group, methods in groups.items()
-        for method in methods
+        for group, names in groups.items()
+        for method in names
         if method in runs.index
     ]
     header = ("question", "method", *(f"k = {k}" for k in factors), "runs", "dearer than adacsl")
@@ -155,7 +155,7 @@ def _against_reference(results: Sequence[Row], reference: str = "adacsl") -> dic
         return {}
     others = against(means, reference)
     some = others.assign(percent_low=others["percent_low"].where(others["pairs"] > FEW))
-    numbers = zip(some["recipe"], some["percent"], some["percent_low"], some["percent_high"], strict=True)
+    numbers = zip(some["method"], some["percent"], some["percent_low"], some["percent_high"], strict=True)
     return {str(method): _per_cent(*three) for method, *three in numbers}
 
 

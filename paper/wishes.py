@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from paper.figures import FACTORS
-from paper.methods import CHOICES, DEFAULT_PROFILES, PROFILES, all_recipes
+from paper.methods import DEFAULT_PROFILES, PROFILES, all_names
 
 PARTS = ("table1", "table2", "figure1", "ablations")
 SPLITS = ("random", "group")
@@ -97,9 +97,9 @@ class Wishes:
         for name, known in (("profile", tuple(PROFILES)), ("splits", SPLITS)):
             if wrong := [word for word in getattr(self, name) if word not in known]:
                 raise ValueError(f"{name} must be some of {', '.join(known)}, both; got {wrong[0]!r}")
-        methods = {*(recipe.name for recipe in all_recipes()), *(choice.name for choice in CHOICES)}
-        if wrong := [name for name in self.methods if name not in methods]:
-            raise ValueError(f"there is no method {wrong[0]!r} here; known: {', '.join(sorted(methods))}")
+        names = all_names()
+        if wrong := [name for name in self.methods if name not in names]:
+            raise ValueError(f"there is no method {wrong[0]!r} here; known: {', '.join(sorted(names))}")
 
     def _check_numbers(self) -> None:
         if self.seeds < 1:

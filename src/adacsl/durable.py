@@ -1,11 +1,14 @@
-"""What lasts: values as plain JSON, files that are there as a whole or not at all."""
+"""What lasts: values as plain JSON, documents that end with their own digest, files that are whole or not there."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
+import json
 import math
 import os
+import re
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,6 +18,8 @@ import numpy as np
 
 MARK = "$float"
 """NaN and infinities, which JSON lacks, are written as {"$float": "nan"}, {"$float": "inf"}, {"$float": "-inf"}."""
+TAIL = re.compile(rb'"sha256": "([0-9a-f]{64})"\n}\n')
+TAIL_LENGTH = 79
 SPECIAL_FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
@@ -52,6 +57,42 @@ def decode(value: Any) -> Any:
             raise ValueError(f"unknown number {str(value)[:40]}")
         return SPECIAL_FLOATS[str(value[MARK])]
     return {key: decode(item) for key, item in value.items()}
+
+
+# documents
+
+
+class DamagedError(Exception):
+    """A file is not what was written."""
+
+
+def sealed(values: Mapping[str, Any]) -> bytes:
+    """Return encoded values as JSON, one key a line, that ends with the digest of all before."""
+    lines = [f"{json.dumps(key)}: {json.dumps(value, allow_nan=False)},\n" for key, value in values.items()]
+    text = ("{\n" + "".join(lines)).encode("ascii")
+    return text + f'"sha256": "{hashlib.sha256(text).hexdigest()}"\n}}\n'.encode("ascii")
+
+
+def is_whole(content: bytes) -> bool:
+    """Tell whether a document is what was written."""
+    tail = TAIL.fullmatch(content[-TAIL_LENGTH:])
+    return tail is not None and hashlib.sha256(content[:-TAIL_LENGTH]).hexdigest().encode() == tail[1]
+
+
+def unsealed(content: bytes, form: str) -> dict[str, Any]:
+    """Return the checked values of a document, which name their ``format`` and their ``schema_version``."""
+    if not is_whole(content):
+        raise DamagedError("its digest does not fit its content")
+    try:
+        values = decode(json.loads(content))
+    except (ValueError, RecursionError) as error:
+        raise DamagedError(f"no JSON: {str(error)[:60]}") from error
+    if not isinstance(values, dict) or values.get("format") != form:
+        raise DamagedError(f"its format is not {form}")
+    version = values.get("schema_version")
+    if not isinstance(version, int) or version < 1:
+        raise DamagedError(f"schema_version is {str(version)[:20]}")
+    return values
 
 
 # files
@@ -159,16 +200,3 @@ def check_folder(folder: Path, advice: str) -> None:
 def _check_writable(folder: Path) -> None:
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PermissionError(f"no permission to write to {folder}: choose another place")
-
-
-__all__ = [
-    "check_file",
-    "check_folder",
-    "decode",
-    "draft_of",
-    "encode",
-    "place_file",
-    "replace_file",
-    "sync_folder",
-    "write_file",
-]

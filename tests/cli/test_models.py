@@ -86,6 +86,22 @@ def test_tables_are_cross_fitted_by_default(adacsl, place, rows, tmp_path):
     assert np.array_equal(clf.fit(X, y).decision_scores(X), model.decision_scores(X))
 
 
+@pytest.mark.parametrize("name", ["always-negative", "ce", "gbm-tuned", "wce-tuned"])
+def test_any_method_is_trained_and_decides_as_in_python(adacsl, place, rows, tmp_path, name):
+    words = ("--target", "churn", "--positive", "yes", "--fn", 8, "--fp", 1, "--drop", "id", "--method", name)
+    net = ("--epochs", 2) if name in ("ce", "wce-tuned") else ()
+    said = adacsl("train", place / "rows.csv", *words, *net, "--out", tmp_path / "m", "--json")
+    assert said.code == 0, said.err
+    model = library.load(tmp_path / "m")
+    assert (said.json.get("epochs") == 2) == bool(net)
+    assert adacsl("predict", tmp_path / "m", place / "rows.csv", "--out", tmp_path / "p.csv").code == 0
+    decided = model.predict(rows[model.feature_names_in_])
+    assert pd.read_csv(tmp_path / "p.csv")["decision"].tolist() == decided.tolist()
+    found = adacsl("evaluate", tmp_path / "m", place / "rows.csv", "--json").json
+    assert found["cost"]["mean"] == pytest.approx(CostMatrix(fp=1, fn=8).mean(rows["churn"] == "yes", decided == "yes"))
+    assert found["threshold"] == model.decision_.probability_threshold
+
+
 def test_costs_of_rows_reach_training_and_are_remembered(adacsl, place, rows, tmp_path):
     words = ("--target", "churn", "--positive", "yes", "--drop", "id", "--epochs", "2", "--cv", "0")
     prices = ("--fn-column", "amount", "--fp", "2")

@@ -451,7 +451,7 @@ def test_step_refuses_and_changes_nothing(change, error, message):
     ("settings", "error", "message"),
     [
         ({"costs": [[0, 1], [1, 0]]}, TypeError, "costs must be a CostMatrix"),
-        ({"costs": CostMatrix.from_array(1 - np.eye(3), rows="actual")}, ValueError, "steers two classes"),
+        ({"costs": CostMatrix.from_array(1 - np.eye(3), rows="actual")}, ValueError, "two classes, but .* has 3"),
         ({"costs": CostMatrix(fp=[1, 2], fn=1)}, ValueError, "one weight for all samples: give class-wide costs"),
         ({"target": 0}, ValueError, "target must lie strictly between"),
         ({"partition": 10}, TypeError, "partition must be callable"),
@@ -544,3 +544,15 @@ def test_caution_is_part_of_the_state_and_excludes_lowest_ties():
     AdaptiveWeight(COSTS).load_state_dict(before)
     with pytest.raises(ValueError, match="choose one of them"):
         AdaptiveWeight(COSTS, caution=1.0, ties="lowest")
+
+
+def test_measuring_without_adapting_leaves_everything_as_it_is():
+    controller = AdaptiveWeight(CostMatrix(fp=1, fn=4), partition=EqualWidth(2))
+    rows = [0.1, 0.4, 0.6, 0.7, 0.9], [0, 1, 0, 0, 1]
+    moved = controller.step(*rows)
+    state = controller.state_dict()
+    seen = controller.step(*rows, adapt=False)
+    assert controller.state_dict() == state
+    assert (seen.lambda_, seen.weight, seen.factor) == (moved.lambda_, moved.weight, 1.0)
+    assert (seen.cost, seen.thresholds, seen.sizes) == (moved.cost, moved.thresholds, moved.sizes)
+    assert seen.threshold == pytest.approx(np.average(seen.thresholds, weights=seen.sizes))

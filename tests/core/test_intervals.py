@@ -123,5 +123,5 @@ def test_interval_refuses(settings, message):
 
 
 def test_interval_refuses_other_lengths():
-    with pytest.raises(ValueError, match="y_pred has 1 entries but y_true has 2"):
+    with pytest.raises(ValueError, match="y_pred has 1 entries, expected 2: one for each sample"):
         cost_interval(COSTS, [0, 1], [1])

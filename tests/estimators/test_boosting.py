@@ -1,5 +1,6 @@
 """AdaCSLBoostingClassifier with each engine: scikit-learn's rules, native columns, costs of rows, cross-fitting."""
 
+import importlib
 import subprocess
 import sys
 
@@ -16,9 +17,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from adacsl import AdaCSLBoostingClassifier, CostMatrix, EqualWidth, Interval, find_threshold, load
+from adacsl import AdaCSLBoostingClassifier, AdaptiveWeight, CostMatrix, EqualWidth, Interval, find_threshold, load
 from adacsl.estimators.artefacts import ArtefactError
-from adacsl.estimators.boosting import honest_rounds
+from adacsl.integrations.boosting import Matrix, sigmoid
 
 COSTS = CostMatrix(fp=1, fn=8)
 ONE_THREAD = {"xgboost": {"nthread": 1}, "lightgbm": {"num_threads": 1}, "catboost": {"thread_count": 1}}
@@ -97,7 +98,8 @@ def test_scikit_learn_checks(estimator, check):
 
 
 def test_clone_keeps_every_setting():
-    clf = quick(target="middle", cv=4, decide="tuned", partition=EqualWidth(3), bounds=(0.1, 10.0), positive="a")
+    steering = {"partition": EqualWidth(3), "bounds": (0.1, 10.0)}
+    clf = quick(target="middle", cv=4, decide="tuned", controller=steering, positive="a")
     params, copied = clf.get_params(), clone(clf).get_params()
     assert set(params) == set(copied)
     for name, value in params.items():
@@ -136,9 +138,7 @@ def test_without_adaptation_it_is_the_plain_booster(data):
     X, y = data
     apart = made_up(200, seed=3)
     clf = quick(target="bayes", validation=apart, select="last", patience=None).fit(X, y)
-    assert not clf.adapted_
-    seed = int(np.random.RandomState(0).randint(2**31 - 1))
-    params = {"objective": "binary:logistic", "eta": 0.1, "seed": seed, "nthread": 1}
+    params = {"objective": "binary:logistic", "eta": 0.1, "seed": 0, "nthread": 1}
     plain = xgb.train(params, xgb.DMatrix(X, y), 15)
     assert clf.decision_scores(X) == pytest.approx(plain.predict(xgb.DMatrix(X)), abs=1e-6)
     assert np.array_equal(clf.predict(X), plain.predict(xgb.DMatrix(X)) > COSTS.threshold)
@@ -146,7 +146,7 @@ def test_without_adaptation_it_is_the_plain_booster(data):
 
 
 def test_nothing_moves_where_nothing_would_be_proof(data):
-    assert set(quick(target=0.5, caution=1e6).fit(*data).history_["lambda"]) == {1.0}
+    assert set(quick(target=0.5, controller={"caution": 1e6}).fit(*data).history_["lambda"]) == {1.0}
     assert len(set(quick(target=0.5).fit(*data).history_["lambda"])) > 1
 
 
@@ -157,8 +157,23 @@ def test_history_and_kept_rounds(fitted):
     for fold, rounds in enumerate(fitted.rounds_):
         costs = history.loc[history["fold"] == fold, "val_cost"].to_numpy()
         assert rounds == int(np.argmin(costs)) + 1
-    # every fold steers its own weight
+    # every fold steers its own weight; a round's is the one it was trained with
     assert history.groupby("fold")["lambda"].last().nunique() == 3
+    assert history.loc[history["round"] == 0, "lambda"].eq(1.0).all()
+    assert history["weight"].to_numpy() == pytest.approx(history["lambda"].to_numpy() / 8)
+
+
+@pytest.mark.parametrize("like", [AdaptiveWeight(COSTS, damping=0.25), {"damping": 0.25}], ids=["controller", "dict"])
+def test_the_history_is_the_controllers(like, data):
+    apart = made_up(200, seed=3)
+    clf = quick(validation=apart, select="last", patience=None, controller=like).fit(*data)
+    alone, matrix = AdaptiveWeight(COSTS, damping=0.25), clf.encoder_.transform(apart[0])
+    for _, row in clf.history_.iterrows():
+        assert row["lambda"] == pytest.approx(alone.lambda_, rel=1e-6)
+        margins = clf.boosters_[0][: int(row["round"]) + 1].predict(xgb.DMatrix(matrix), output_margin=True)
+        step = alone.step(sigmoid(margins), apart[1])
+        assert row["val_cost"] == pytest.approx(step.cost)
+        assert row["threshold"] == pytest.approx(step.thresholds[0], abs=1e-6)
 
 
 def test_out_of_fold_scores_and_the_estimate(fitted, data):
@@ -178,53 +193,35 @@ def test_out_of_fold_scores_come_from_the_boosters(engine, data):
     models, matrix = clf.boosters_, clf.encoder_.transform(X)
     folds = np.unique(clf.history_["fold"])
     assert len(models) == len(folds) == 3
-    from adacsl.estimators.boosting import load_engine
-    from adacsl.integrations.boosting import Matrix, sigmoid
-
-    each = np.stack([sigmoid(load_engine(engine).margins(m, Matrix(matrix, None))) for m in models], axis=1)
+    library = importlib.import_module(f"adacsl.integrations.{engine}")
+    each = np.stack([sigmoid(library.margins(m, Matrix(matrix, None))) for m in models], axis=1)
     # each row's out-of-fold score is one of the three boosters'
     assert np.abs(each - clf.oof_scores_[:, None]).min(axis=1) == pytest.approx(0.0, abs=1e-6)
 
 
-@pytest.mark.parametrize("last", [False, True])
-def test_honest_rounds_are_chosen_by_the_other_half(last):
-    rng = np.random.default_rng(0)
-    margins, labels, stakes = rng.normal(size=(7, 40)), rng.integers(0, 2, 40), rng.normal(size=40)
-    chosen = honest_rounds(margins, labels, stakes, 0.3, last=last)
-    if last:
-        assert set(chosen) == {6}
-        return
-    cut = np.log(0.3 / 0.7)
-    half = np.zeros(40, dtype=int)
-    for label in (0, 1):
-        for place, row in enumerate(np.flatnonzero(labels == label)):
-            half[row] = place % 2
-    for row in range(40):
-        others = [i for i in range(40) if half[i] != half[row]]
-        costs = [sum(stakes[i] for i in others if margins[r, i] > cut) for r in range(7)]
-        assert chosen[row] == int(np.argmin(costs))
-
-
 def test_targets_and_tuned_thresholds(data):
     X, y = data
-    clf = quick(target="middle", decide="tuned").fit(X, y)
+    clf = quick(target="middle", decide="tuned", select="last", patience=None).fit(X, y)
     assert clf.target_ == pytest.approx(np.sqrt(1 / 8) / (1 + np.sqrt(1 / 8)))
     seen = ~np.isnan(clf.oof_scores_)
-    best = find_threshold(clf.oof_scores_[seen], y[seen], COSTS, target=clf.target_)
-    assert clf.threshold_ == pytest.approx(best.value)
+    scores = clf.oof_scores_[seen]
+    cheapest = min(COSTS.mean(y[seen], scores > cut) for cut in [0.0, *scores])
+    assert COSTS.mean(y[seen], scores > clf.threshold_) == pytest.approx(cheapest)
+    assert clf.estimated_cost_.estimate == pytest.approx(cheapest)
+    assert find_threshold(scores, y[seen], COSTS).cost == pytest.approx(cheapest * seen.sum())
 
 
-def test_auto_keeps_the_cheaper_of_adapted_and_plain(engine, data):
+def test_auto_keeps_the_cheapest_of_three_targets(engine, data):
     X, y = data
     auto = quick(engine=engine, target="auto", cv=3).fit(X, y)
-    adapted = quick(engine=engine, target=0.5, cv=3).fit(X, y)
-    plain = quick(engine=engine, target="bayes", adapt=False, cv=3).fit(X, y)
-    costs = {0.5: adapted.estimated_cost_.estimate, 1 / 9: plain.estimated_cost_.estimate}
+    tried = [quick(engine=engine, target=target, cv=3).fit(X, y) for target in (0.5, "middle")]
+    tried.append(quick(engine=engine, target="bayes", controller=None, cv=3).fit(X, y))  # there "auto" does not adapt
+    costs = {clf.target_: clf.estimated_cost_.estimate for clf in tried}
     assert auto.target_costs_ == pytest.approx(costs)
-    kept = adapted if auto.adapted_ else plain
+    kept = next(clf for clf in tried if clf.target_ == auto.target_)
     assert kept.estimated_cost_.estimate == min(costs.values())
     assert np.array_equal(auto.decision_scores(X), kept.decision_scores(X))
-    assert len(auto.history_) == len(adapted.history_) + len(plain.history_)
+    assert len(auto.history_) == sum(len(clf.history_) for clf in tried)
 
 
 def test_auto_with_equal_costs(data):
@@ -238,8 +235,11 @@ def test_adaptation_pays_where_nothing_is_stopped():
     test, truth = made_up(4000, share=0.05, seed=2)
     costs = CostMatrix(fp=1, fn=20)
     settings = {"rounds": 60, "patience": None, "select": "last", "lr": 0.3}
-    adapted, weighted = (quick(costs, adapt=adapt, **settings).fit(X, y) for adapt in (True, False))
-    assert -adapted.score(test, truth) < -weighted.score(test, truth)
+
+    def paid(seed, steered):
+        return -quick(costs, controller=steered, random_state=seed, **settings).fit(X, y).score(test, truth)
+
+    assert np.mean([paid(seed, "auto") - paid(seed, None) for seed in range(3)]) < 0.0
 
 
 # columns
@@ -340,8 +340,9 @@ def test_patience_ends_the_training(engine, data):
 
 def test_every_adapts_less_often(engine, data):
     history = quick(engine=engine, every=5).fit(*data).history_
-    assert history["lambda"].nunique() <= 4
-    assert history["lambda"][:4].eq(1.0).all()
+    assert history["lambda"].nunique() in (2, 3)
+    assert history["lambda"][:5].eq(1.0).all()
+    assert history["lambda"][5] != 1.0
 
 
 def test_engine_parameters_win(data):
@@ -370,7 +371,7 @@ def test_saved_and_loaded(fitted, data, tmp_path):
     assert again.estimated_cost_ == fitted.estimated_cost_
     assert again.history_.equals(fitted.history_)
     assert again.rounds_ == fitted.rounds_
-    assert again.adapted_ is fitted.adapted_ is True
+    assert again.target_ == fitted.target_ == 0.5
     again.save(tmp_path / "again")
     assert np.array_equal(load(tmp_path / "again").predict_proba(X), fitted.predict_proba(X))
 
@@ -403,8 +404,12 @@ def test_a_flipped_byte_is_noticed(data, tmp_path):
         ({"lr": 0}, ValueError, "lr must be a number above 0 and at most 1, got 0"),
         ({"every": 0}, ValueError, "every must be a whole number of at least 1, got 0"),
         ({"patience": 0}, ValueError, "patience must be a whole number of at least 1, got 0"),
-        ({"decide": "bayes"}, ValueError, "the Bayes threshold is target='bayes'"),
-        ({"adapt": "no"}, ValueError, "adapt must be True, False or 'auto', got 'no'"),
+        ({"decide": "unweighted"}, ValueError, "a plain booster at the Bayes threshold is target='bayes'"),
+        ({"decide": "target"}, ValueError, "decide='target' is called decide='bayes' now"),
+        ({"adapt": "no"}, TypeError, "has no setting 'adapt' any more: say controller=None"),
+        ({"damping": 0.5}, TypeError, r"has no setting 'damping' any more: say controller=\{'damping': \.\.\.\}"),
+        ({"controller": "no"}, TypeError, "controller must be None, 'auto', a dict of settings or an AdaptiveWeight"),
+        ({"controller": {"speed": 1}}, ValueError, "a controller has no setting 'speed'"),
         ({"decide": "best"}, ValueError, "decide must be one of"),
         ({"target": "half"}, ValueError, "target must be a number or one of"),
         ({"costs": 3}, TypeError, "costs must be a CostMatrix"),

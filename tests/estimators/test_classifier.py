@@ -28,7 +28,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
-from adacsl import AdaCSLClassifier, CostMatrix, EqualWidth, Interval
+from adacsl import AdaCSLClassifier, AdaptiveWeight, CostMatrix, Decision, EqualWidth, Interval
 from adacsl.datasets.images import as_images
 
 COSTS = CostMatrix(fp=1, fn=8)
@@ -44,8 +44,8 @@ def made_up(n=300, share=0.2, seed=0):
     return X, y
 
 
-def quick(costs=COSTS, **settings):
-    return AdaCSLClassifier(costs, **({"epochs": 3, "random_state": 0} | settings))
+def quick(costs=COSTS, *, net=None, **settings):
+    return AdaCSLClassifier(costs, net={"epochs": 3} | (net or {}), **({"random_state": 0} | settings))
 
 
 @pytest.fixture(scope="module")
@@ -69,18 +69,59 @@ EXPECTED_FAILURES = {
 @pytest.mark.filterwarnings("ignore:the positive class was not named")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
 @parametrize_with_checks(
-    [AdaCSLClassifier(epochs=15, random_state=0)], expected_failed_checks=lambda _: EXPECTED_FAILURES, xfail_strict=True
+    [AdaCSLClassifier(net={"epochs": 15}, random_state=0)],
+    expected_failed_checks=lambda _: EXPECTED_FAILURES,
+    xfail_strict=True,
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
 def test_clone_keeps_every_setting():
-    clf = quick(target="middle", cv=4, decide="tuned", partition=EqualWidth(3), bounds=(0.1, 10.0), positive="a")
+    clf = quick(
+        controller={"partition": EqualWidth(3), "bounds": (0.1, 10.0)},
+        target="middle",
+        cv=4,
+        decide="tuned",
+        positive="a",
+    )
     params, copied = clf.get_params(), clone(clf).get_params()
     assert set(params) == set(copied)
     for name, value in params.items():
         assert copied[name] == value or repr(copied[name]) == repr(value), name
+
+
+def test_settings_inside_settings_can_be_read_and_changed():
+    clf = quick(controller={"caution": 2.0})
+    assert clf.get_params()["net__epochs"] == 3
+    assert clf.get_params()["controller__caution"] == 2.0
+    changed = clone(clf).set_params(net__lr=0.1, controller__damping=0.5)
+    assert changed.net == {"epochs": 3, "lr": 0.1}
+    assert changed.controller == {"caution": 2.0, "damping": 0.5}
+    assert clf.net == {"epochs": 3}
+    given = quick(controller=AdaptiveWeight(COSTS, caution=3.0)).set_params(controller__damping=0.5)
+    assert (given.controller["caution"], given.controller["damping"]) == (3.0, 0.5)
+    assert quick().set_params(controller__damping=0.5).controller == {"damping": 0.5}
+    with pytest.raises(ValueError, match="Invalid parameter"):
+        quick().set_params(nonsense=1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({"epochs": 3}, r"say net=\{'epochs': ...\}"),
+        ({"views": 4}, r"say net=\{'views': ...\}"),
+        ({"adapt": False}, "say controller=None"),
+        ({"damping": 0.5}, r"say controller=\{'damping': ...\}"),
+        ({"partition": EqualWidth(3)}, r"say controller=\{'partition': ...\}"),
+        ({"crossfit": 5}, "say cv"),
+        ({"pos_label": 1}, "say positive"),
+        ({"nonsense": 1}, "has no setting 'nonsense'"),
+    ],
+)
+def test_old_spellings_name_the_new_ones(old, new):
+    with pytest.raises(TypeError, match=new):
+        AdaCSLClassifier(COSTS, **old)
 
 
 def test_pipeline_and_pandas_output(data):
@@ -96,8 +137,9 @@ def test_pipeline_and_pandas_output(data):
 
 
 def test_grid_search_finds_the_cheapest(data):
-    search = GridSearchCV(quick(), {"lr": [1e-6, 3e-3], "epochs": [5]}, cv=2).fit(*data)
-    assert search.best_params_["lr"] == 3e-3
+    search = GridSearchCV(quick(), {"net__lr": [1e-6, 3e-3], "net__epochs": [5]}, cv=2).fit(*data)
+    assert search.best_params_["net__lr"] == 3e-3
+    assert search.best_estimator_.net == {"epochs": 5, "lr": 3e-3}
     # scores are minus the mean cost
     assert (search.cv_results_["mean_test_score"] < 0).all()
 
@@ -156,8 +198,10 @@ def test_attributes(fitted, data):
     assert (fitted.history_["epoch"].value_counts() == 3).all()
     first = fitted.history_[fitted.history_["epoch"] == 0]
     assert first["weight"].to_numpy() == pytest.approx(1 / 8)
+    assert (first["lambda"] == 1).all()  # what the epoch was trained with
     second = fitted.history_[fitted.history_["epoch"] == 1]
-    assert second["weight"].to_numpy() == pytest.approx(first["lambda"].to_numpy() / 8)
+    assert second["weight"].to_numpy() == pytest.approx(second["lambda"].to_numpy() / 8)
+    assert not (second["lambda"] == 1).any()
     # cross-fitting: every row has an out-of-fold score, and the estimate is the cost of deciding by them
     assert fitted.oof_scores_.shape == y.shape
     assert not np.isnan(fitted.oof_scores_).any()
@@ -193,8 +237,8 @@ def test_a_single_split_scores_its_validation_rows_only(data):
 
 def test_best_epoch_or_last(data):
     X, y = data
-    best = quick(epochs=15, lr=0.1, select="best", patience=None).fit(X, y)
-    last = quick(epochs=15, lr=0.1, select="last", patience=None).fit(X, y)
+    best = quick(net={"epochs": 15, "lr": 0.1, "patience": None}, select="best").fit(X, y)
+    last = quick(net={"epochs": 15, "lr": 0.1, "patience": None}, select="last").fit(X, y)
     costs = best.history_["val_cost"]
     assert costs.tolist() == last.history_["val_cost"].tolist()
     assert costs.min() < costs.iloc[-1]  # else this test tells nothing
@@ -208,48 +252,71 @@ def test_best_epoch_or_last(data):
 
 def test_early_stopping(data):
     X, y = data
-    patient = quick(epochs=40, lr=0.05, patience=2).fit(X, y)
+    patient = quick(net={"epochs": 40, "lr": 0.05, "patience": 2}).fit(X, y)
     costs = patient.history_["val_cost"].to_numpy()
     assert len(costs) < 40
     assert len(costs) - 1 - costs.argmin() == 2
-    assert len(quick(epochs=12, lr=0.05, patience=None).fit(X, y).history_) == 12
+    assert len(quick(net={"epochs": 12, "lr": 0.05, "patience": None}).fit(X, y).history_) == 12
 
 
 def test_without_adaptation_lambda_stays_one(data):
-    clf = quick(adapt=False).fit(*data)
+    clf = quick(controller=None).fit(*data)
     assert (clf.history_["lambda"] == 1).all()
     assert clf.history_["weight"].to_numpy() == pytest.approx(1 / 8)
     assert not (quick().fit(*data).history_["lambda"] == 1).all()
 
 
 def test_settings_of_the_controller_are_used(data):
-    free = quick(damping=1.0).fit(*data).history_["lambda"].to_numpy()
-    damped = quick(damping=0.5).fit(*data).history_["lambda"].to_numpy()
-    assert damped[0] == pytest.approx(free[0] ** 0.5)
-    bounded = quick(bounds=(0.999, 1.001)).fit(*data).history_["lambda"]
+    free = quick(controller={"damping": 1.0}).fit(*data).history_["lambda"].to_numpy()
+    damped = quick(controller={"damping": 0.5}).fit(*data).history_["lambda"].to_numpy()
+    assert free[0] == damped[0] == 1
+    assert free[1] != 1
+    assert damped[1] == pytest.approx(free[1] ** 0.5)
+    bounded = quick(controller={"bounds": (0.999, 1.001)}).fit(*data).history_["lambda"]
     assert bounded.between(0.999, 1.001).all()
-    assert (quick(caution=1e6).fit(*data).history_["lambda"] == 1).all()
+    assert bounded.iloc[1] in (0.999, 1.001)
+    given = quick(
+        controller=AdaptiveWeight(CostMatrix(fp=5, fn=1), update="odds", damping=0.5)
+    )  # costs are the method's
+    assert np.array_equal(given.fit(*data).history_["lambda"], damped)
+    with pytest.raises(ValueError, match="a controller has no setting 'speed'; it has partition, update"):
+        quick(controller={"speed": 2}).fit(*data)
+    with pytest.raises(TypeError, match="controller must be None, 'auto', a dict of settings or an AdaptiveWeight"):
+        quick(controller=0.5).fit(*data)
+    assert (quick(controller={"caution": 1e6}).fit(*data).history_["lambda"] == 1).all()
 
 
 # targets and decisions
 
 
-@pytest.mark.parametrize("decide", ["target", "tuned", "bayes"])
-@pytest.mark.parametrize("target", [0.5, 0.2, "bayes", "middle", "auto"])
+@pytest.mark.parametrize("decide", ["bayes", "tuned", "unweighted", "calibrated", "half", "raw"])
+@pytest.mark.parametrize("target", [0.5, "middle", "auto"])
 @pytest.mark.parametrize("costs", [COSTS, CostMatrix(fp=30, fn=1, tp=-0.5), None])
 def test_predict_and_predict_proba_never_disagree(data, target, decide, costs):
     X, y = data
-    clf = quick(costs, target=target, decide=decide, epochs=2, cv=2, positive=1).fit(X, y)
+    clf = quick(costs, net={"epochs": 1}, target=target, decide=decide, cv=2, positive=1).fit(X, y)
     proba = clf.predict_proba(X)
     assert proba.sum(1) == pytest.approx(1)
-    positive = proba[:, 1]
-    assert np.array_equal(clf.predict(X), clf.costs_.decide(positive))
-    assert np.array_equal(clf.predict(X), (positive > clf.costs_.threshold).astype(int))
-    assert np.array_equal(clf.predict(X), (clf.decision_scores(X) > clf.threshold_).astype(int))
+    positive, decided = proba[:, 1], clf.predict(X)
+    blind = decide in ("half", "raw")  # blind to costs
+    assert np.array_equal(
+        decided, (positive > 0.5).astype(int) if decide == "half" else clf.decision_.of_probabilities(positive)
+    )
+    if not blind:
+        assert np.array_equal(decided, clf.costs_.decide(positive))
+        assert np.array_equal(decided, (positive > clf.costs_.threshold).astype(int))
+    if decide != "calibrated":
+        assert np.array_equal(decided, (clf.decision_scores(X) > clf.threshold_).astype(int))
     # the same for the class that comes first
-    other = quick(costs, target=target, decide=decide, epochs=2, cv=2, positive=0).fit(X, 1 - y)
+    other = quick(costs, net={"epochs": 1}, target=target, decide=decide, cv=2, positive=0).fit(X, 1 - y)
     assert other.predict_proba(X)[:, 0] == pytest.approx(positive, abs=1e-6)
-    assert np.array_equal(other.predict(X), 1 - other.costs_.decide(other.predict_proba(X)[:, 0]))
+    if not blind:
+        assert np.array_equal(other.predict(X), 1 - other.costs_.decide(other.predict_proba(X)[:, 0]))
+
+
+def test_old_names_of_decisions(data):
+    with pytest.raises(ValueError, match="decide='target' is called decide='bayes' now"):
+        quick(decide="target").fit(*data)
 
 
 def test_scores_at_the_threshold_itself_agree_too(fitted, data, monkeypatch):
@@ -257,7 +324,8 @@ def test_scores_at_the_threshold_itself_agree_too(fitted, data, monkeypatch):
     near = np.array([0.5, np.nextafter(0.5, 0), np.nextafter(0.5, 1), 0.0, 1.0])
     monkeypatch.setattr(fitted, "decision_scores", lambda _: near)
     for threshold in (0.5, float(np.nextafter(0.5, 1)), 0.1, 1e-7, 1 - 1e-7):
-        monkeypatch.setattr(fitted, "threshold_", threshold)
+        monkeypatch.setattr(fitted, "decision_", Decision(COSTS, target=threshold))
+        assert fitted.threshold_ == threshold
         expected = (near > threshold).astype(int)
         assert np.array_equal(fitted.predict(X), expected)
         assert np.array_equal(COSTS.decide(fitted.predict_proba(X)[:, 1]), expected)
@@ -274,38 +342,61 @@ def test_named_targets(data):
 
 
 def test_auto_takes_the_cheapest_target(data):
-    clf = quick(target="auto", cv=3, epochs=4).fit(*data)
+    clf = quick(net={"epochs": 4}, target="auto", cv=3, select="last").fit(*data)
     assert sorted(clf.target_costs_) == pytest.approx([1 / 9, 1 / (1 + np.sqrt(8)), 0.5])
     assert len(set(clf.target_costs_.values())) > 1
     assert clf.target_ == min(clf.target_costs_, key=clf.target_costs_.get)
+    # without a choice of the epoch, held-out scores are those the targets were compared by
     assert clf.estimated_cost_.estimate == pytest.approx(clf.target_costs_[clf.target_])
     assert clf.net_.members == 3
-    # training the chosen target alone gives the same nets
-    alone = quick(target=clf.target_, cv=3, epochs=4, patience=None).fit(*data)
-    assert sorted(alone.history_["target"].unique()) == [clf.target_]
+    assert len(clf.history_) == 3 * 3 * 4
+
+
+@pytest.mark.parametrize("module", [None, lambda d: nn.Sequential(nn.Linear(d, 4), nn.Dropout(), nn.Linear(4, 1))])
+def test_each_target_trains_as_if_it_were_alone(data, module):
+    clf = quick(net={"epochs": 4, "module": module}, target="auto", cv=3).fit(*data)
+    history = clf.history_.set_index("target")
+    for target in clf.target_costs_:
+        alone = quick(net={"epochs": 4, "module": module}, target=target, cv=3).fit(*data)
+        assert history.loc[[target]].equals(alone.history_.set_index("target"))
+        assert alone.target_costs_ == {target: clf.target_costs_[target]}
+        weights, others = clf.net_.state_dict(), alone.net_.state_dict()
+        equal = [torch.equal(value, others[name]) for name, value in weights.items() if value.is_floating_point()]
+        assert all(equal) == (target == clf.target_)
 
 
 def test_a_tuned_threshold_is_the_cheapest_of_the_out_of_fold_scores(data):
     _, y = data
-    clf = quick(decide="tuned", cv=3).fit(*data)
+    clf = quick(decide="tuned", cv=3, select="last").fit(*data)
     costs = [COSTS.mean(y, clf.oof_scores_ > t) for t in [0.0, *np.sort(clf.oof_scores_)]]
     assert clf.estimated_cost_.estimate == pytest.approx(min(costs))
+    assert COSTS.mean(y, clf.oof_scores_ > clf.threshold_) == pytest.approx(min(costs))
+    assert COSTS.mean(y, clf.oof_scores_ > 0.5) > min(costs)  # else this test tells nothing
 
 
-def test_deciding_at_the_bayes_threshold_undoes_the_whole_weighting(data):
+def test_deciding_unweighted_undoes_the_whole_weighting(data):
     X, y = data
-    clf = quick(decide="bayes", select="last").fit(X, y)
+    clf = quick(decide="unweighted", select="last").fit(X, y)
     assert clf.threshold_ == pytest.approx(1 / 9)
-    assert clf.shifts_ == pytest.approx([np.log(clf.history_["weight"].iloc[-1])])
-    raw = quick(decide="target", select="last").fit(X, y).decision_scores(X)
     weight = clf.history_["weight"].iloc[-1]
+    assert clf.history_["lambda"].iloc[-1] != 1
+    raw = quick(decide="bayes", select="last").fit(X, y).decision_scores(X)
     assert clf.decision_scores(X) == pytest.approx(raw * weight / (raw * weight + 1 - raw), abs=1e-5)
     assert clf.predict_proba(X)[:, 1] == pytest.approx(clf.decision_scores(X), abs=1e-9)
 
 
+def test_sample_weights_count_in_the_estimate(data):
+    X, y = data
+    weight = np.random.default_rng(3).uniform(0.2, 5, len(y))
+    clf = quick(cv=3).fit(X, y, sample_weight=weight)
+    decided = clf.oof_scores_ > clf.threshold_
+    assert clf.estimated_cost_.estimate == pytest.approx(COSTS.mean(y, decided, sample_weight=weight))
+    assert clf.estimated_cost_.estimate != pytest.approx(COSTS.mean(y, decided))
+
+
 def test_probabilities_are_about_right():
     X, y = made_up(3000, seed=4)
-    clf = AdaCSLClassifier(CostMatrix(fp=1, fn=20), random_state=0, epochs=12, cv=3).fit(X, y)
+    clf = AdaCSLClassifier(CostMatrix(fp=1, fn=20), net={"epochs": 12}, random_state=0, cv=3).fit(X, y)
     test, labels = made_up(3000, seed=5)
     assert clf.decision_scores(test).mean() > 2 * labels.mean()  # what the weighted nets say
     assert clf.predict_proba(test)[:, 1].mean() == pytest.approx(labels.mean(), rel=0.35)
@@ -335,7 +426,7 @@ def test_fit_with_costs_of_each_row(data):
     assert clf.costs_ == CostMatrix(fp=1, fn=amounts.mean())
     row_costs = CostMatrix(fp=1, fn=amounts)
     assert clf.estimated_cost_.estimate == pytest.approx(
-        row_costs.mean(y, row_costs.decide(clf._corrected(clf.oof_scores_, 0.5)))
+        row_costs.mean(y, row_costs.decide(clf.decision_.probabilities(clf.oof_scores_)))
     )
     first = clf.history_.iloc[0]
     assert first["weight"] == pytest.approx(1 / amounts.mean())
@@ -472,7 +563,7 @@ def test_wrong_validation_fractions(data, validation):
 def test_every_form_of_cv(data, cv):
     X, y = data
     cv = list(StratifiedKFold(3).split(X, y)) if cv == "pairs" else cv
-    clf = quick(cv=cv, epochs=1).fit(X, y)
+    clf = quick(net={"epochs": 1}, cv=cv).fit(X, y)
     assert clf.net_.members == 3
     assert not np.isnan(clf.oof_scores_).any()
 
@@ -481,17 +572,17 @@ def test_groups_never_straddle(data, monkeypatch):
     X, y = data
     groups = np.random.default_rng(0).integers(0, 25, len(y))
     seen = []
-    import adacsl.estimators.classifier as module
+    import adacsl.estimators.learners.nets as module
 
     genuine = module.train
 
-    def spy(net, data, members, settings, **more):
+    def spy(net, data, members, keepers, settings, **more):
         seen.extend(members)
-        return genuine(net, data, members, settings, **more)
+        return genuine(net, data, members, keepers, settings, **more)
 
     monkeypatch.setattr(module, "train", spy)
     for cv in (None, 3, GroupKFold(3)):
-        quick(cv=cv, epochs=1).fit(X, y, groups=groups)
+        quick(net={"epochs": 1}, cv=cv).fit(X, y, groups=groups)
     assert len(seen) == 7
     for member in seen:
         assert not set(groups[member.train]) & set(groups[member.validation])
@@ -520,11 +611,13 @@ def test_rows_of_weight_zero_might_as_well_not_be_there(data):
 
 def test_weights_move_the_model(data):
     X, y = data
-    plain = quick(adapt=False, select="last", epochs=5).fit(X, y, sample_weight=np.ones(len(y)))
+    plain = quick(net={"epochs": 5}, controller=None, select="last").fit(X, y, sample_weight=np.ones(len(y)))
     assert np.allclose(
-        plain.decision_scores(X), quick(adapt=False, select="last", epochs=5).fit(X, y).decision_scores(X)
+        plain.decision_scores(X), quick(net={"epochs": 5}, controller=None, select="last").fit(X, y).decision_scores(X)
     )
-    heavy = quick(adapt=False, select="last", epochs=5).fit(X, y, sample_weight=np.where(y == 1, 20.0, 1.0))
+    heavy = quick(net={"epochs": 5}, controller=None, select="last").fit(
+        X, y, sample_weight=np.where(y == 1, 20.0, 1.0)
+    )
     assert heavy.decision_scores(X).mean() > plain.decision_scores(X).mean() + 0.02
 
 
@@ -550,7 +643,7 @@ def X_of(table):
 def test_two_rows_are_too_few():
     with pytest.raises(ValueError, match=r"at least 2 samples of each class .* have 1 and 1"):
         quick().fit(np.array([[0.0], [1.0]]), [0, 1])
-    four = quick(batch_size=2).fit(np.array([[0.0], [1.0], [0.1], [0.9]]), [0, 1, 0, 1])
+    four = quick(net={"batch_size": 2}).fit(np.array([[0.0], [1.0], [0.1], [0.9]]), [0, 1, 0, 1])
     assert four.predict([[0.5]]).shape == (1,)
 
 
@@ -560,27 +653,32 @@ def test_a_diverging_net_says_so(data):
             return super().forward(x) ** 3 * 1e10
 
     with pytest.raises(FloatingPointError, match=r"became NaN or infinite in epoch \d+: lower lr"):
-        quick(lr=1e30, module=lambda d: Exploding(d, 1)).fit(*data)
+        quick(net={"lr": 1e30, "module": lambda d: Exploding(d, 1)}).fit(*data)
     with pytest.raises(FloatingPointError, match="lower lr"):
-        quick(lr=1e38, epochs=10).fit(*data)
+        quick(net={"lr": 1e38, "epochs": 10}).fit(*data)
 
 
 def test_wrong_settings(data):
     for settings, match in (
-        ({"decide": "best"}, "decide must be one of 'target', 'tuned', 'bayes', got 'best'"),
+        ({"decide": "best"}, "decide must be one of 'bayes', 'tuned', .*, got 'best'"),
         ({"select": "first"}, "select must be one of"),
-        ({"views": 3}, "views must be one of 1, 4, got 3"),
+        ({"net": {"views": 3}}, "views must be one of 1, 4, got 3"),
+        ({"net": {"depth": 3}}, "net has no setting 'depth'; it has .*epochs"),
+        ({"net": {"schedule": "steps"}}, "schedule must be 'cosine' or 'constant', got 'steps'"),
+        ({"net": {"every": 0}}, "every must be None or a number of batches from 1, got 0"),
         ({"target": "elsewhere"}, "target must be a number or one of"),
-        ({"target": 1.0}, "target must lie strictly between 0 and 1"),
-        ({"optimizer": "magic"}, "optimizer must be 'adamw', 'sgd' or a callable, got 'magic'"),
-        ({"epochs": 0}, "epochs must be 'auto' or a whole number of at least 1, got 0"),
-        ({"batch_size": 0.5}, "batch_size must be 'auto' or a whole number"),
+        ({"target": 1.0}, "target must be a number between 0 and 1"),
+        ({"net": {"optimizer": "magic"}}, "optimizer must be 'adamw', 'sgd' or a callable, got 'magic'"),
+        ({"net": {"epochs": 0}}, "epochs must be 'auto' or a whole number of at least 1, got 0"),
+        ({"net": {"batch_size": 0.5}}, "batch_size must be 'auto' or a whole number"),
         ({"device": "gpu"}, "device must be 'auto', 'cpu'"),
         ({"resume": "somewhere", "random_state": None}, "resume needs random_state"),
-        ({"trainer": {"devices": 2}, "random_state": None}, "several processes needs random_state"),
+        ({"net": {"trainer": {"devices": 2}}, "random_state": None}, "several processes needs random_state"),
     ):
         with pytest.raises(ValueError, match=match):
             quick(**settings).fit(*data)
+    with pytest.raises(TypeError, match=r"net must be a dict of settings or Net\(...\), got 3"):
+        AdaCSLClassifier(COSTS, net=3).fit(*data)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
@@ -588,13 +686,14 @@ def test_an_absent_gpu_falls_back_with_one_line(data):
     X, y = data
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        clf = quick(device="cuda", cv=3, module=lambda d: nn.Linear(d, 1)).fit(X, y)
+        clf = quick(net={"module": lambda d: nn.Linear(d, 1)}, device="cuda", cv=3).fit(X, y)
         clf.predict_proba(X)
         clf.predict(X)
     assert [str(w.message) for w in caught] == ["device='cuda' asked for, but no GPU is available: using the CPU"]
     assert caught[0].filename == __file__
     assert np.array_equal(
-        clf.predict_proba(X), quick(device="cpu", cv=3, module=lambda d: nn.Linear(d, 1)).fit(X, y).predict_proba(X)
+        clf.predict_proba(X),
+        quick(net={"module": lambda d: nn.Linear(d, 1)}, device="cpu", cv=3).fit(X, y).predict_proba(X),
     )
 
 
@@ -602,7 +701,8 @@ def test_an_absent_gpu_falls_back_with_one_line(data):
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"cv": 3}, {"module": lambda d: nn.Sequential(nn.Linear(d, 4), nn.Dropout(), nn.Linear(4, 2))}]
+    "settings",
+    [{}, {"cv": 3}, {"net": {"module": lambda d: nn.Sequential(nn.Linear(d, 4), nn.Dropout(), nn.Linear(4, 2))}}],
 )
 def test_the_same_seed_gives_the_same_weights(data, settings):
     def weights(seed, noise):
@@ -647,7 +747,7 @@ class Two(nn.Module):
 
 
 def features_of(X):
-    return quick(epochs=1).fit(X, np.arange(len(X)) % 2).encoder_.n_features_out_
+    return quick(net={"epochs": 1}).fit(X, np.arange(len(X)) % 2).encoder_.n_features_out_
 
 
 @pytest.mark.parametrize("kind", ["instance", "class", "factory", "one logit", "flat"])
@@ -661,7 +761,7 @@ def test_module(data, kind):
         "one logit": lambda d: Two(d, 1),
         "flat": lambda d: nn.Sequential(Two(d, 1), nn.Flatten(0)),
     }[kind]
-    clf = quick(module=module, cv=2, lr=0.02, epochs=8).fit(X, y)
+    clf = quick(net={"module": module, "lr": 0.02, "epochs": 8}, cv=2).fit(X, y)
     assert len(clf.net_) == 2
     assert COSTS.normalized(y, clf.predict(X)) < 0.8
     assert len(clf.history_) <= 16
@@ -672,7 +772,7 @@ def test_a_given_net_is_copied_with_its_weights(data):
     X, y = data
     net = Two(features_of(X))
     before = [p.clone() for p in net.parameters()]
-    clf = quick(module=net, lr=0.0, epochs=1, weight_decay=0.0, select="last").fit(X, y)
+    clf = quick(net={"module": net, "lr": 0.0, "epochs": 1, "weight_decay": 0.0}, select="last").fit(X, y)
     for given, kept, then in zip(net.parameters(), clf.net_.parameters(), before, strict=True):
         assert torch.equal(given, then)
         assert torch.equal(kept, then)
@@ -681,17 +781,16 @@ def test_a_given_net_is_copied_with_its_weights(data):
 
 def test_wrong_modules(data):
     with pytest.raises(TypeError, match=r"module='resnet18' names an image net, but X is a table"):
-        quick(module="resnet18").fit(*data)
+        quick(net={"module": "resnet18"}).fit(*data)
     with pytest.raises(TypeError, match=r"module must be an nn.Module or a callable that returns one, got int"):
-        quick(module=lambda d: d).fit(*data)
+        quick(net={"module": lambda d: d}).fit(*data)
 
 
 def test_a_last_batch_of_one_row_is_no_problem_for_batch_norms():
     X, y = made_up(106)
     clf = quick(
-        batch_size=12,
+        net={"batch_size": 12, "module": lambda d: nn.Sequential(nn.Linear(d, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))},
         validation=0.2,
-        module=lambda d: nn.Sequential(nn.Linear(d, 4), nn.BatchNorm1d(4), nn.Linear(4, 1)),
     )
     clf.fit(X, y)  # 85 rows train: seven batches of twelve would leave one row alone
     assert (np.isnan(clf.oof_scores_)).sum() == 85
@@ -705,7 +804,7 @@ def test_optimizers(data):
         given["lr"] = lr
         return torch.optim.SGD(parameters, lr=lr)
 
-    scores = [quick(optimizer=o, lr=0.01).fit(X, y).decision_scores(X) for o in ("adamw", "sgd", mine)]
+    scores = [quick(net={"optimizer": o, "lr": 0.01}).fit(X, y).decision_scores(X) for o in ("adamw", "sgd", mine)]
     assert given == {"lr": 0.01}
     assert not np.allclose(scores[0], scores[1])
     assert not np.allclose(scores[1], scores[2])
@@ -720,7 +819,7 @@ def test_trainer_options_reach_lightning(data):
         def on_train_epoch_end(self, trainer, pl_module):
             epochs.append(float(trainer.callback_metrics["val_cost"]))
 
-    clf = quick(trainer={"callbacks": [Watch()], "max_epochs": 2}).fit(*data)
+    clf = quick(net={"trainer": {"callbacks": [Watch()], "max_epochs": 2}}).fit(*data)
     assert epochs == pytest.approx(clf.history_["val_cost"].tolist())
     assert len(epochs) == 2
 
@@ -729,7 +828,7 @@ def test_a_checkpoint_callback_of_ones_own(data, tmp_path):
     import lightning.pytorch as pl
 
     best = pl.callbacks.ModelCheckpoint(tmp_path, monitor="val_cost")
-    clf = quick(trainer={"callbacks": [best]}).fit(*data)
+    clf = quick(net={"trainer": {"callbacks": [best]}}).fit(*data)
     assert float(best.best_model_score) == pytest.approx(clf.history_["val_cost"].min())
 
 
@@ -754,11 +853,11 @@ def frame(n=240, seed=0):
 
 def test_tables_of_all_libraries_agree():
     table, y = frame()
-    expected = quick(epochs=12).fit(table, y)
+    expected = quick(net={"epochs": 12}).fit(table, y)
     proba = expected.predict_proba(table)
     assert expected.feature_names_in_.tolist() == ["amount", "count", "shop", "when"]
     for other in (polars.from_pandas(table), pyarrow.Table.from_pandas(table, preserve_index=False)):
-        clf = quick(epochs=12).fit(other, y)
+        clf = quick(net={"epochs": 12}).fit(other, y)
         assert clf.predict_proba(other) == pytest.approx(proba, abs=1e-6)
         assert expected.predict_proba(other) == pytest.approx(proba, abs=1e-6)
         assert clf.n_features_in_ == 4
@@ -794,8 +893,9 @@ class Small(nn.Module):
         return self.head(self.conv(x).relu().mean((2, 3)))
 
 
-def quick_images(**settings):
-    return quick(**({"module": Small, "epochs": 4, "lr": 0.05, "batch_size": 8, "augment": False} | settings))
+def quick_images(*, net=None, **settings):
+    usual = {"module": Small, "epochs": 4, "lr": 0.05, "batch_size": 8, "augment": False}
+    return quick(net=usual | (net or {}), **settings)
 
 
 def test_image_arrays_of_both_layouts_agree():
@@ -828,7 +928,7 @@ def test_an_image_folder_and_a_dataset_agree_with_the_array(tmp_path):
         folder = tmp_path / ("lesion" if label else "healthy")
         folder.mkdir(exist_ok=True)
         Image.fromarray(image).save(folder / f"{i:03}.png")
-    from_folder = quick_images(positive="lesion", image_size=16).fit(tmp_path)
+    from_folder = quick_images(net={"image_size": 16}, positive="lesion").fit(tmp_path)
     order = np.argsort(y, kind="stable")  # folders come class by class
     expected = quick_images().fit(X[order], y[order])
     assert from_folder.classes_.tolist() == ["healthy", "lesion"]
@@ -841,7 +941,7 @@ def test_an_image_folder_and_a_dataset_agree_with_the_array(tmp_path):
         def __getitem__(self, i):
             return torch.from_numpy(X[i].transpose(2, 0, 1)), int(y[i])
 
-    from_dataset = quick_images(image_size=16).fit(Pictures())
+    from_dataset = quick_images(net={"image_size": 16}).fit(Pictures())
     assert np.allclose(from_dataset.predict_proba(Pictures()), quick_images().fit(X, y).predict_proba(X), atol=1e-6)
 
 
@@ -856,18 +956,18 @@ def test_images_of_another_size_are_resized(tmp_path):
 @pytest.mark.parametrize("validation", [0.25, "explicit"])
 def test_image_size_enlarges_arrays_too(validation):
     X, y = pictures()
-    clf = quick_images(image_size=24, validation=(X[:16], y[:16]) if validation == "explicit" else validation)
+    clf = quick_images(net={"image_size": 24}, validation=(X[:16], y[:16]) if validation == "explicit" else validation)
     clf.fit(X, y)
     large = as_images(X, image_size=24).pixels
-    assert clf.image_shape_ == (24, 24, 3)
+    assert clf.model_.inputs(X).shape == (48, 24, 24, 3)
     assert np.array_equal(clf.decision_scores(X), clf.decision_scores(large))
-    with pytest.raises(ValueError, match="image_size must be a positive number"):
-        quick_images(image_size=0).fit(X, y)
+    with pytest.raises(ValueError, match="image_size must be None or a side of at least 8 pixels, got 0"):
+        quick_images(net={"image_size": 0}).fit(X, y)
 
 
 def test_four_views_average_the_flips():
     X, y = pictures()
-    clf = quick_images(views=4).fit(X, y)
+    clf = quick_images(net={"views": 4}).fit(X, y)
     flips = [X, X[:, ::-1], X[:, :, ::-1], X[:, ::-1, ::-1]]
     for flipped in flips:
         assert np.allclose(clf.decision_scores(np.ascontiguousarray(flipped)), clf.decision_scores(X), atol=1e-5)
@@ -886,13 +986,13 @@ def test_augmentation_is_applied_to_training_images_only():
                 return x // 2
             return x
 
-    clf = quick_images(augment=Darken()).fit(X, y)
+    clf = quick_images(net={"augment": Darken()}).fit(X, y)
     assert seen[0][0][1:] == (3, 16, 16)
     assert seen[0][1] == torch.uint8
     count = len(seen)
     clf.predict(X)
     assert len(seen) == count
-    flips = quick_images(augment=True).fit(X, y)
+    flips = quick_images(net={"augment": True}).fit(X, y)
     assert not np.allclose(flips.decision_scores(X), quick_images().fit(X, y).decision_scores(X))
 
 
@@ -907,9 +1007,11 @@ def test_the_default_image_net_and_local_weights(tmp_path):
     backbone = {k: v for k, v in named_network("resnet18").state_dict().items() if not k.startswith("fc.")}
     path = tmp_path / "backbone.safetensors"
     save_file(backbone, path)
-    clf = quick_images(module=None, weights=path, lr=1e-12, epochs=1, weight_decay=0.0, batch_size=9).fit(X, y)
+    clf = quick_images(
+        net={"module": None, "weights": path, "lr": 1e-12, "epochs": 1, "weight_decay": 0.0, "batch_size": 9}
+    ).fit(X, y)
     assert torch.allclose(clf.net_[0].state_dict()["conv1.weight"], backbone["conv1.weight"], atol=1e-6)
-    plain = quick_images(module="resnet18", epochs=1, lr=1e-12, batch_size=9).fit(X, y)
+    plain = quick_images(net={"module": "resnet18", "epochs": 1, "lr": 1e-12, "batch_size": 9}).fit(X, y)
     assert not torch.allclose(plain.net_[0].state_dict()["conv1.weight"], backbone["conv1.weight"], atol=1e-3)
 
 
@@ -947,7 +1049,9 @@ def test_the_estimate_hardly_flatters_the_choice_of_the_epoch():
     gaps, flattering = [], []
     for seed in range(15):
         X, y = rng.normal(size=(150, 4)), rng.integers(0, 2, 150)
-        clf = quick(CostMatrix(fp=1, fn=1), cv=3, epochs=25, lr=0.03, patience=None, random_state=seed).fit(X, y)
+        clf = quick(
+            CostMatrix(fp=1, fn=1), net={"epochs": 25, "lr": 0.03, "patience": None}, cv=3, random_state=seed
+        ).fit(X, y)
         gaps.append(clf.estimated_cost_.estimate - 0.5)
         flattering.append(clf.history_.groupby("fold")["val_cost"].min().mean() - 0.5)
     assert np.mean(flattering) < -0.06
@@ -961,7 +1065,7 @@ def test_the_estimate_hardly_flatters_the_choice_of_the_epoch():
 def test_mixed_precision_trains(cv):
     X, y = make_classification(120, 4, random_state=0)
     clf = AdaCSLClassifier(
-        CostMatrix(fp=1, fn=3), precision="bf16-mixed", cv=cv, epochs=3, device="cpu", random_state=0
+        CostMatrix(fp=1, fn=3), net={"precision": "bf16-mixed", "epochs": 3}, cv=cv, device="cpu", random_state=0
     )
     assert np.isfinite(clf.fit(X, y).decision_scores(X)).all()
 
@@ -969,21 +1073,24 @@ def test_mixed_precision_trains(cv):
 def test_wide_precision_is_refused():
     X, y = make_classification(60, 4, random_state=0)
     with pytest.raises(ValueError, match="precision='64-true' is not supported"):
-        AdaCSLClassifier(precision="64-true").fit(X, y)
+        AdaCSLClassifier(net={"precision": "64-true"}).fit(X, y)
 
 
 @pytest.mark.parametrize("strategy", ["ddp_spawn", "ddp_fork", "ddp_notebook"])
 def test_processes_that_end_with_the_fit_are_refused(strategy):
     X, y = make_classification(60, 4, random_state=0)
     with pytest.raises(ValueError, match="use 'ddp'"):
-        AdaCSLClassifier(trainer={"strategy": strategy, "devices": 2}, random_state=0).fit(X, y)
+        AdaCSLClassifier(net={"trainer": {"strategy": strategy, "devices": 2}}, random_state=0).fit(X, y)
 
 
 def test_folds_of_the_table_net_share_one_lambda_and_other_nets_do_not():
     X, y = make_classification(200, 4, flip_y=0.2, random_state=0)
-    settings = {"cv": 3, "epochs": 4, "random_state": 0}
-    together = AdaCSLClassifier(CostMatrix(fp=1, fn=4), **settings).fit(X, y).history_
-    apart = AdaCSLClassifier(CostMatrix(fp=1, fn=4), module=lambda n: nn.Linear(n, 1), **settings).fit(X, y).history_
+
+    def history(module):
+        net = {"module": module, "epochs": 4}
+        return AdaCSLClassifier(CostMatrix(fp=1, fn=4), net=net, cv=3, random_state=0).fit(X, y).history_
+
+    together, apart = history(None), history(lambda n: nn.Linear(n, 1))
     assert (together.groupby("epoch")["lambda"].nunique() == 1).all()
     assert together["lambda"].nunique() > 1
     assert (together.groupby("epoch")["val_cost"].nunique() > 1).any()  # each fold is still judged by its own rows

@@ -12,6 +12,9 @@ import numpy as np
 import pytest
 import torch
 
+from adacsl import CostMatrix, Method
+from adacsl.estimators.learners.net import Net
+
 SCRIPT = Path(__file__).parent / "scripts" / "fit_slowly.py"
 
 
@@ -67,10 +70,7 @@ def test_a_killed_fit_goes_on(script, tmp_path, kind):
         def on_train_epoch_start(self, trainer, pl_module):
             epochs.append(trainer.current_epoch)
 
-    settings = {"epochs": 8, "random_state": 1, "batch_size": 32} | script.KINDS[kind]
-    resumed = script.AdaCSLClassifier(
-        script.CostMatrix(fp=1, fn=5), resume=tmp_path / "run", trainer={"callbacks": [Watch()]}, **settings
-    ).fit(*script.made_up())
+    resumed = script.classifier(tmp_path / "run", kind, callbacks=[Watch()]).fit(*script.made_up())
     whole = script.fit(tmp_path / "other", kind=kind)
     assert same(resumed, whole)
     assert 0 < min(epochs) <= 3  # it did not start anew
@@ -98,8 +98,7 @@ def test_control_c_ends_cleanly_and_can_go_on(script, tmp_path):
 def test_control_c_is_a_keyboard_interrupt_and_works_twice(script, tmp_path):
     handler = signal.getsignal(signal.SIGINT)
     for folder in (None, tmp_path / "run"):
-        settings = {"epochs": 6, "random_state": 1, "resume": folder}
-        clf = script.AdaCSLClassifier(trainer={"callbacks": [Stop(2, KeyboardInterrupt())]}, **settings)
+        clf = script.classifier(folder, callbacks=[Stop(2, KeyboardInterrupt())])
         with pytest.raises(KeyboardInterrupt):
             clf.fit(*script.made_up())
         assert signal.getsignal(signal.SIGINT) is handler
@@ -108,7 +107,7 @@ def test_control_c_is_a_keyboard_interrupt_and_works_twice(script, tmp_path):
 
 
 def test_an_exit_of_the_users_own_stays_one(script):
-    clf = script.AdaCSLClassifier(epochs=3, trainer={"callbacks": [Stop(1, SystemExit(7))]})
+    clf = script.classifier(None, callbacks=[Stop(1, SystemExit(7))])
     with pytest.raises(SystemExit, match="7"):
         clf.fit(*script.made_up())
 
@@ -116,36 +115,28 @@ def test_an_exit_of_the_users_own_stays_one(script):
 @pytest.mark.parametrize("kind", ["together", "one by one", "stopping early"])
 @pytest.mark.parametrize("select", ["best", "last"])
 def test_a_crashed_fit_goes_on(script, tmp_path, kind, select):
-    settings = {"epochs": 8, "random_state": 1, "batch_size": 32} | script.KINDS[kind] | {"select": select}
-    broken = script.AdaCSLClassifier(
-        script.CostMatrix(fp=1, fn=5),
-        resume=tmp_path / "run",
-        trainer={"callbacks": [Stop(3, RuntimeError("power cut"))]},
-        **settings,
-    )
+    stop = Stop(3, RuntimeError("power cut"))
+    broken = script.classifier(tmp_path / "run", kind, callbacks=[stop], select=select)
     with pytest.raises(RuntimeError, match="power cut"):
         broken.fit(*script.made_up())
     assert [path.name for path in (tmp_path / "run").rglob("*.ckpt")] == ["last.ckpt"]
     resumed = script.fit(tmp_path / "run", kind=kind, select=select)
     whole = script.fit(tmp_path / "other", kind=kind, select=select)
-    without = script.AdaCSLClassifier(script.CostMatrix(fp=1, fn=5), **settings).fit(*script.made_up())
+    without = script.fit(None, kind=kind, select=select)
     for other in (whole, without):
         assert same(resumed, other)
         assert resumed.history_.equals(other.history_)
         assert resumed.threshold_ == other.threshold_
         assert np.array_equal(resumed.oof_scores_, other.oof_scores_, equal_nan=True)
     if kind == "stopping early" and select == "best":
-        assert len(whole.history_) < 60
+        assert len(whole.history_) < 30
 
 
 @pytest.mark.parametrize("kind", ["together", "stopping early"])
 def test_a_finished_fit_returns_at_once(script, tmp_path, kind):
     first = script.fit(tmp_path / "run", kind=kind)
     stop = pl.callbacks.LambdaCallback(on_train_epoch_start=lambda *_: pytest.fail("it trains again"))
-    settings = {"epochs": 8, "random_state": 1, "batch_size": 32} | script.KINDS[kind]
-    again = script.AdaCSLClassifier(
-        script.CostMatrix(fp=1, fn=5), resume=tmp_path / "run", trainer={"callbacks": [stop]}, **settings
-    ).fit(*script.made_up())
+    again = script.classifier(tmp_path / "run", kind, callbacks=[stop]).fit(*script.made_up())
     assert same(first, again)
     assert first.history_.equals(again.history_)
     assert first.estimated_cost_ == again.estimated_cost_
@@ -153,17 +144,58 @@ def test_a_finished_fit_returns_at_once(script, tmp_path, kind):
 
 @pytest.mark.parametrize(
     "change",
-    [{"seed": 5}, {"lr": 0.5}, {"cv": 4}, {"cv": None}, {"random_state": 2}, {"target": 0.3}, {"caution": 1.0}],
+    [
+        {"seed": 5},
+        {"net": {"lr": 0.5}},
+        {"net": {"every": 3}},
+        {"cv": 4},
+        {"cv": None},
+        {"random_state": 2},
+        {"target": 0.3},
+        {"controller": {"caution": 1.0}},
+        {"controller": {"damping": 1.0}},
+        {"controller": None},
+        {"decide": "tuned"},
+        {"decide": "unweighted"},
+    ],
+    ids=repr,
 )
 def test_other_data_or_settings_are_refused(script, tmp_path, change):
-    script.fit(tmp_path / "run", epochs=2)
+    script.fit(tmp_path / "run", net={"epochs": 1})
+    net = {"epochs": 1} | change.pop("net", {})
     with pytest.raises(ValueError, match=r"the checkpoints in .*run belong to other data or settings; give an empty"):
-        script.fit(tmp_path / "run", **({"epochs": 2} | change))
+        script.fit(tmp_path / "run", net=net, **change)
+
+
+def squared(logits, labels, costs):
+    return (torch.sigmoid(logits) - labels) ** 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"costs": CostMatrix(fp=2, fn=5)},
+        {"loss": "focal"},
+        {"loss": "logit-adjusted"},
+        {"loss": squared},
+        {"resample": "oversample"},
+        {"random_state": 2},
+    ],
+    ids=repr,
+)
+def test_everything_about_a_method_belongs_to_its_fit(tmp_path, change):
+    X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 3 == 0
+    pairs = [(np.arange(40), np.arange(40, 60))]  # the same rows whatever the seed
+    same = {"costs": CostMatrix(fp=1, fn=5), "learner": Net(epochs=1), "cv": pairs, "random_state": 1}
+    Method(**same, resume=tmp_path).fit(X, y)
+    Method(**same, resume=tmp_path).fit(X, y)
+    with pytest.raises(ValueError, match="belong to other data or settings"):
+        Method(**(same | change), resume=tmp_path).fit(X, y)
 
 
 def test_costs_and_weights_belong_to_the_fit_too(script, tmp_path):
     X, y = script.made_up()
-    settings = {"epochs": 1, "random_state": 1, "resume": tmp_path}
+    settings = {"net": {"epochs": 1}, "random_state": 1, "resume": tmp_path}
     clf = script.AdaCSLClassifier(script.CostMatrix(fp=1, fn=5), **settings)
     clf.fit(X, y, fn=np.linspace(1, 9, len(y)))
     clf.fit(X, y, fn=np.linspace(1, 9, len(y)))
@@ -175,19 +207,19 @@ def test_costs_and_weights_belong_to_the_fit_too(script, tmp_path):
 
 
 def test_what_is_shown_and_where_it_runs_may_change(script, tmp_path, capsys):
-    first = script.fit(tmp_path, epochs=2)
-    assert same(first, script.fit(tmp_path, epochs=2, verbose=True, device="cpu"))
+    first = script.fit(tmp_path, net={"epochs": 2})
+    assert same(first, script.fit(tmp_path, net={"epochs": 2}, verbose=True, device="cpu"))
 
 
 @pytest.mark.parametrize("damage", ["truncated", "empty", "flipped"])
 def test_a_damaged_checkpoint_is_named(script, tmp_path, damage):
-    script.fit(tmp_path, epochs=2)
+    script.fit(tmp_path, net={"epochs": 2})
     path = tmp_path / "together" / "last.ckpt"
     content = bytearray(path.read_bytes())
     if damage == "flipped":
         content[len(content) // 2] ^= 0xFF
     path.write_bytes(content[: {"truncated": len(content) // 2, "empty": 0, "flipped": len(content)}[damage]])
     with pytest.raises(ValueError, match=r"the checkpoint .*last\.ckpt is damaged .*delete its folder"):
-        script.fit(tmp_path, epochs=2)
+        script.fit(tmp_path, net={"epochs": 2})
     shutil.rmtree(tmp_path / "together")
-    assert same(script.fit(tmp_path, epochs=2), script.fit(tmp_path / "other", epochs=2))
+    assert same(script.fit(tmp_path, net={"epochs": 2}), script.fit(tmp_path / "other", net={"epochs": 2}))

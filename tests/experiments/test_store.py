@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adacsl import CostMatrix
+from adacsl import CostMatrix, durable
 from adacsl.experiments import documents, provenance
 from adacsl.experiments.cells import Cell, CellResult
 from adacsl.experiments.store import Failure, Store, StoreError, file_name, ratio_name
@@ -744,7 +744,7 @@ def test_reading_results_of_a_run_loads_no_torch():
 
 def test_documents_with_wrong_tails_are_not_whole():
     content = documents.document("cell", {"a": 1})
-    assert documents.is_whole(content)
-    assert not documents.is_whole(content[1:])
-    assert not documents.is_whole(b"")
-    assert not documents.is_whole(content.replace(b'"a": 1', b'"a": 2'))
+    assert durable.is_whole(content)
+    assert not durable.is_whole(content[1:])
+    assert not durable.is_whole(b"")
+    assert not durable.is_whole(content.replace(b'"a": 1', b'"a": 2'))

@@ -86,14 +86,14 @@ class PlainTorch:
         X, y = (list(map(torch.from_numpy, parts)) for parts in toy_data())
         found = []
         for loss in (torch.nn.BCEWithLogitsLoss(), AdaptiveCrossEntropy(costs)):
-            net = linear(5)
+            adapts, net = isinstance(loss, AdaptiveCrossEntropy), linear(5)
             optimizer = torch.optim.Adam(net.parameters(), lr=0.05)
             for _ in range(EPOCHS):
                 for rows in torch.arange(800).split(50):
                     optimizer.zero_grad()
                     loss(net(X[0][rows])[:, 0], y[0][rows].float()).backward()
                     optimizer.step()
-                if hasattr(loss, "adapt"):
+                if adapts:
                     loss.adapt(net(X[1]), y[1])
             found.append(costs.mean(y[2], net(X[2])[:, 0].detach() > 0))
         return tuple(found)
@@ -335,15 +335,16 @@ class ScikitLearn:
                 return self
 
             def predict_proba(self, X):
-                p = 1 / (1 + np.exp(-X[:, self.passes_].astype(np.float64)))
+                p = 1 / (1 + np.exp(-X[:, min(self.passes_, X.shape[1] - 1)].astype(np.float64)))
                 return np.stack((1 - p, p), axis=1)
 
         x = logits_of(frozen_scores)
         clf = AdaptiveCostClassifier(
-            Frozen(), controller.costs, validation=(x, labels), rounds=len(frozen_scores), patience=None,
-            partition=controller.partition, update=controller.update, damping=controller.damping,
+            Frozen(), controller.costs, validation=(x, labels), rounds=len(frozen_scores) + 1, patience=None,
+            controller=controller,
         ).fit(x, labels)  # fmt: skip
-        return lambdas(clf.controller_)
+        # a round's lambda is the one it was trained with: that after a step is the next round's
+        return clf.history_["lambda"].tolist()[1:]
 
     @staticmethod
     def toy(costs):

@@ -76,7 +76,7 @@ def test_margins_of_the_callback_are_those_of_the_model():
         assert cost.margins[number] == pytest.approx(margins, abs=1e-9)
         step = core.step(1.0 / (1.0 + np.exp(-margins)), labels)
         assert row.lambda_ == pytest.approx(step.lambda_, rel=1e-6)
-        assert row.val_cost == pytest.approx(step.cost)
+        assert row.cost == pytest.approx(step.cost)
     assert len({row.weight for row in cost.history}) > 5
 
 
@@ -123,8 +123,8 @@ def test_costs_and_weights_of_each_validation_row():
     model = boost(cost, validation=validation)
     y, decided = np.asarray(validation.get_label()), margins_of(model, validation) > 0
     each = np.where(y == 1, np.where(decided, 0.0, fn), np.where(decided, 1.0, 0.0))
-    assert cost.history[-1].val_cost == pytest.approx(np.average(each, weights=weight), rel=1e-5)
-    assert model.get_evals_result()["validation"]["AdaptiveCost"][-1] == pytest.approx(cost.history[-1].val_cost)
+    assert cost.history[-1].cost == pytest.approx(np.average(each, weights=weight), rel=1e-5)
+    assert model.get_evals_result()["validation"]["AdaptiveCost"][-1] == pytest.approx(cost.history[-1].cost)
 
 
 def test_copies_share_the_controller_and_pickles_do_not():

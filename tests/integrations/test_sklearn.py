@@ -89,7 +89,7 @@ def test_scikit_learn_checks(estimator, check):
         (make_pipeline(StandardScaler(), LogisticRegression()), "refits"),
         (make_pipeline(StandardScaler(), make_pipeline(StandardScaler(), LogisticRegression())), "refits"),
         (SGDClassifier(loss="log_loss"), "passes"),
-        (MLPClassifier((8,), max_iter=30), "passes"),
+        (MLPClassifier((8,), max_iter=30, learning_rate_init=0.02, random_state=0), "passes"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseEstimator) else value,
 )
@@ -98,7 +98,8 @@ def test_every_kind_of_estimator_becomes_cheaper_than_it_is_by_itself(estimator,
     X, Z, y, z = train_test_split(X, y, test_size=0.5, random_state=0, stratify=y)
     clf = AdaptiveCostClassifier(estimator, COSTS, random_state=0).fit(X, y)
     plain = clone(estimator).fit(X, y)
-    assert clf._kind_of_training() == training
+    passes = len(clf.history_) > 6  # 30 passes, or 6 refits
+    assert passes == (training == "passes")
     assert COSTS.mean(z, clf.predict(Z)) < COSTS.mean(z, plain.predict(Z))
     assert hasattr(clf, "predict_proba") == hasattr(plain, "predict_proba")
     assert clf.score(Z, z) == pytest.approx(-COSTS.mean(z, clf.predict(Z)))
@@ -118,21 +119,25 @@ def test_the_rounds_are_the_paper_s_loop(data):
     X, y = data
     Z, z = made_up(400, seed=1)
     model = LogisticRegression(tol=1e-10, max_iter=1000)
-    settings = {"update": "exponential", "damping": 1.0, "select": "last", "patience": None, "rounds": 4}
+    settings = {"select": "last", "patience": None, "rounds": 4, "controller": AdaptiveWeight(COSTS)}
     clf = AdaptiveCostClassifier(model, COSTS, validation=(Z, z), **settings).fit(X, y)
-    controller = AdaptiveWeight(COSTS)
+    controller, lambdas = AdaptiveWeight(COSTS), []
     for _ in range(4):
+        lambdas.append(controller.lambda_)
         weight = np.where(y == 1, 1.0, controller.weight)
         fitted = clone(model).fit(X, y, sample_weight=weight * len(y) / weight.sum())
         controller.step(fitted.predict_proba(Z)[:, 1], z)
-    assert [s.lambda_ for s in clf.history_] == pytest.approx([s.lambda_ for s in controller.history], rel=1e-4)
-    assert clf.round_costs_ == pytest.approx([s.cost for s in controller.history])
-    assert clf.best_round_ == 3
+    # the lambda a round was trained with, and what was measured after it
+    assert clf.history_["lambda"].tolist() == pytest.approx(lambdas, rel=1e-4)
+    assert clf.history_["val_cost"].tolist() == pytest.approx([s.cost for s in controller.history])
+    np.testing.assert_allclose(clf.decision_scores(X), fitted.predict_proba(X)[:, 1], rtol=1e-3)
 
 
 def test_nothing_moves_where_nothing_would_be_proof(data):
-    clf = AdaptiveCostClassifier(LogisticRegression(), COSTS, caution=1e6, random_state=0).fit(*data)
-    assert {step.lambda_ for step in clf.history_} == {1.0}
+    clf = linear(controller={"caution": 1e6}).fit(*data)
+    assert set(clf.history_["lambda"]) == {1.0}
+    # and without a controller it is one weighted fit
+    assert len(linear(controller=None).fit(*data).history_) == 0
 
 
 class Watched(ClassifierMixin, BaseEstimator):
@@ -164,17 +169,18 @@ def test_passes_train_with_the_controllers_weight(data):
     clf = AdaptiveCostClassifier(Watched(), COSTS, rounds=5, every=2, random_state=0, patience=None).fit(*data)
     weights = [ratio for _, ratio in WATCHED]
     assert [n for n, _ in WATCHED] == [480] * 5
-    assert len(clf.history_) == 2
-    expected = [0.05, 0.05, clf.history_[0].weight, clf.history_[0].weight, clf.history_[1].weight]
-    assert weights == pytest.approx(expected)
-    assert clf.estimators_[0].passes_ == clf.best_round_ + 1  # the cheapest pass, not the last
-    assert clf.round_costs_[clf.best_round_] == min(clf.round_costs_)
+    trained = clf.history_["weight"].tolist()
+    assert weights == pytest.approx(trained)
+    assert trained[:2] == [0.05] * 2
+    assert trained[2] == trained[3]
+    assert len(set(trained)) == 3
+    assert clf.estimators_[0].passes_ == clf.history_["val_cost"].argmin() + 1  # the cheapest pass, not the last
 
 
 def test_patience_ends_the_rounds(data):
     WATCHED.clear()
     clf = AdaptiveCostClassifier(Watched(), COSTS, rounds=50, patience=3, random_state=0).fit(*data)
-    assert len(clf.round_costs_) == clf.best_round_ + 4
+    assert len(clf.history_) == clf.history_["val_cost"].argmin() + 4
 
 
 def test_warm_start_is_for_solvers_only(data):
@@ -222,7 +228,8 @@ def test_cross_fitting_averages_the_folds(data):
     logits = np.mean([m.decision_function(X) for m in clf.estimators_], axis=0)
     np.testing.assert_allclose(clf.decision_scores(X), 1 / (1 + np.exp(-logits)), rtol=1e-9)
     assert clf.estimated_cost_.low < clf.estimated_cost_.estimate < clf.estimated_cost_.high
-    assert len(clf.history_) == len(clf.round_costs_)  # one controller for all folds
+    assert set(clf.history_["fold"]) == {0}  # one controller for all folds
+    assert not clf.history_["round"].duplicated().any()
 
 
 def test_splitters_of_ones_own(data):
@@ -238,7 +245,7 @@ def test_splitters_of_ones_own(data):
 def test_the_estimate_is_near_the_cost_on_new_data():
     X, y = made_up(1500)
     Z, z = made_up(20000, seed=1)
-    for settings in ({"cv": 5}, {"cv": 5, "decide": "tuned"}, {"cv": 5, "decide": "bayes"}):
+    for settings in ({"cv": 5}, {"cv": 5, "decide": "tuned"}, {"cv": 5, "decide": "unweighted"}):
         clf = linear(**settings).fit(X, y)
         true = COSTS.mean(z, clf.predict(Z))
         assert clf.estimated_cost_.low * 0.9 < true < clf.estimated_cost_.high * 1.1, settings
@@ -255,10 +262,10 @@ def test_probabilities_are_corrected():
     np.testing.assert_array_equal(clf.predict(X) == 1, clf.decision_scores(X) > 0.5)
 
 
-def test_decide_bayes_undoes_the_whole_weight(data):
+def test_decide_unweighted_undoes_the_whole_weight(data):
     X, y = data
-    clf = linear(decide="bayes", rounds=3, select="last").fit(X, y)
-    weight = clf.history_[-2].weight  # the one the last round trained with
+    clf = linear(decide="unweighted", rounds=3, select="last").fit(X, y)
+    weight = clf.history_["weight"].iloc[-1]  # the one the last round trained with
     raw = clf.estimators_[0].decision_function(X)
     np.testing.assert_allclose(clf.decision_scores(X), 1 / (1 + np.exp(-raw) / weight), rtol=1e-9)
     assert clf.threshold_ == pytest.approx(COSTS.threshold)
@@ -266,9 +273,19 @@ def test_decide_bayes_undoes_the_whole_weight(data):
 
 @pytest.mark.parametrize("target", ["bayes", "middle", 0.3])
 def test_targets(data, target):
-    clf = linear(target=target, partition=EqualWidth(2), bounds=(0.1, 10.0)).fit(*data)
-    assert clf.threshold_ == clf.target_ == clf.controller_.target
+    clf = linear(target=target, controller={"partition": EqualWidth(2), "bounds": (0.1, 10.0)}).fit(*data)
+    assert clf.threshold_ == pytest.approx(clf.target_)
     assert clf.target_ == pytest.approx({"bayes": 1 / 21, "middle": 1 / (1 + 20**0.5)}.get(target, target))
+    assert clf.history_["lambda"].between(0.1, 10.0).all()
+
+
+def test_auto_keeps_the_cheapest_of_three_targets(data):
+    auto = linear(target="auto").fit(*data)
+    tried = [linear(target=target).fit(*data) for target in (0.5, "middle", "bayes")]
+    assert auto.target_costs_ == pytest.approx({clf.target_: clf.estimated_cost_.estimate for clf in tried})
+    kept = min(tried, key=lambda clf: clf.estimated_cost_.estimate)
+    assert auto.target_ == kept.target_
+    np.testing.assert_array_equal(auto.predict(data[0]), kept.predict(data[0]))
 
 
 # costs, weights, labels, data
@@ -280,11 +297,11 @@ def test_costs_of_each_row(data):
     clf = AdaptiveCostClassifier(LogisticRegression(), random_state=0).fit(X, y, fp=np.ones(len(y)), fn=amounts)
     assert clf.costs_.fn == pytest.approx(amounts.mean())
     seen = ~np.isnan(clf.oof_scores_)
-    # the controller measured the held-out rows at their own prices
-    found = clf.history_[0].cost
-    assert found == pytest.approx(
-        CostMatrix(fp=1.0, fn=amounts[seen]).mean(y[seen], _first_round(clf, X, y)[seen] > 0.5)
-    )
+    # held-out rows are decided, and paid, at their own prices
+    raw = _first_round(clf, X, y)[seen]
+    decided = raw / (1 - raw) / amounts.mean() > 1 / amounts[seen]
+    found = clf.history_["val_cost"][0]
+    assert found == pytest.approx(CostMatrix(fp=1.0, fn=amounts[seen]).mean(y[seen], decided))
     decided = clf.predict(X, fp=np.ones(len(y)), fn=amounts)
     own = 1 / (1 + amounts)
     np.testing.assert_array_equal(decided == 1, clf.predict_proba(X)[:, 1] > own)
@@ -347,10 +364,10 @@ def test_pickle_clone_and_search(data):
     clf = linear(cv=3).fit(X, y)
     again = pickle.loads(pickle.dumps(clf))  # noqa: S301
     np.testing.assert_array_equal(again.predict(X), clf.predict(X))
-    assert again.history_ == clf.history_
+    assert again.history_.equals(clf.history_)
     assert not hasattr(clone(clf), "estimators_")
-    search = GridSearchCV(linear(), {"estimator__C": [0.01, 1.0], "target": [0.5, 0.2]}, cv=2).fit(X, y)
-    assert set(search.best_params_) == {"estimator__C", "target"}
+    search = GridSearchCV(linear(), {"estimator__C": [0.01, 1.0], "controller__damping": [0.5, 1.0]}, cv=2).fit(X, y)
+    assert set(search.best_params_) == {"estimator__C", "controller__damping"}
     assert search.best_score_ < 0  # minus a cost
 
 
@@ -384,7 +401,10 @@ def test_the_name_of_the_weights_can_be_given(data):
         ({"estimator": LogisticRegression(), "training": "passes"}, TypeError, "needs partial_fit with sample_weight"),
         ({"estimator": KNeighborsClassifier(), "training": "refits"}, TypeError, "needs fit with sample_weight"),
         ({"training": "slowly"}, ValueError, "training must be one of 'auto', 'passes', 'refits', got 'slowly'"),
-        ({"target": "auto"}, ValueError, "target must be a number, 'bayes' or 'middle', got 'auto'"),
+        ({"target": "half"}, ValueError, "target must be a number or one of 'bayes', 'middle', 'auto', got 'half'"),
+        ({"caution": 1}, TypeError, r"no setting 'caution' any more: say controller=\{'caution': \.\.\.\}"),
+        ({"crossfit": 5}, TypeError, "no setting 'crossfit' any more: say cv"),
+        ({"pos_label": 1}, TypeError, "no setting 'pos_label' any more: say positive"),
         ({"rounds": 0}, ValueError, "rounds must be 'auto' or a whole number of at least 1, got 0"),
         ({"patience": 0}, ValueError, "patience must be None or a whole number of at least 1, got 0"),
         ({"every": 0}, ValueError, "every must be a whole number of at least 1, got 0"),

@@ -15,13 +15,15 @@ from torch.nn import functional as F
 
 from adacsl import CostMatrix
 from adacsl.datasets import DataError, Task
+from adacsl.experiments import jobs as package
 from adacsl.experiments.documents import StoreError
-from adacsl.experiments.protocol import make_split
+from adacsl.experiments.protocol import split_rows
+from adacsl.experiments.store import Store
 from adacsl.torch.resnet import normalise, resnet18
 from paper import embedding, engine, planning, running
 from paper.embedding import as_features
 from paper.engine import CellResult, RunInterrupted
-from paper.methods import CHOICES, MODERN_RECIPES, PAPER_RECIPES, PROFILES, Protocol
+from paper.methods import CHOICES, MODERN_METHODS, PAPER_METHODS, PROFILES, protocol_identity, shifted_loss, under
 from paper.planning import estimate, plan, settings_of
 from paper.running import chosen_rows, prepare, reproduce
 from paper.sheets import COLUMNS, Sheet, read_results, read_rows
@@ -47,7 +49,7 @@ def without_training(monkeypatch):
             scores = np.zeros(2, np.float32)
             yield CellResult(cell, metrics, scores, scores > 0.5, 0.5, history, 1.5)
 
-    monkeypatch.setattr(engine, "run_work", work)
+    monkeypatch.setattr(package, "run_work", work)
     return ran
 
 
@@ -56,32 +58,67 @@ def without_training(monkeypatch):
 
 def test_profile_paper_is_the_published_protocol():
     protocol = PROFILES["paper"].conditions(upright=False, weights="w.safetensors", device="cpu")
-    assert protocol == Protocol(
-        test=0.20, validation=0.15, epochs=20, batch_size=64, lr=0.01, weight_decay=0.01, optimizer="plain-sgd",
-        schedule="constant", augment=False, rotate=False, image_size=50, weights="w.safetensors", device="cpu",
-    )  # fmt: skip
-    assert [recipe.name for recipe in PAPER_RECIPES] == ["ce", "ta", "smote", "wce", "adacsl"]
+    assert (protocol.test, protocol.validation, protocol.device) == (0.20, 0.15, "cpu")
+    settings = dict(protocol.net)
+    optimizer = settings.pop("optimizer")([torch.nn.Parameter(torch.zeros(1))], lr=0.01)
+    assert settings == {
+        "epochs": 20, "batch_size": 64, "lr": 0.01, "schedule": "constant", "augment": False, "image_size": 50,
+        "weights": "w.safetensors",
+    }  # fmt: skip
+    assert type(optimizer) is torch.optim.SGD
+    (group,) = optimizer.param_groups
+    assert (group["weight_decay"], group["momentum"], group["nesterov"]) == (0.01, 0, False)
+    assert list(PAPER_METHODS) == ["ce", "ta", "smote", "wce", "adacsl"]
     assert PROFILES["paper"].splits == ("random",)
-    by_name = {recipe.name: recipe for recipe in PAPER_RECIPES}
-    assert (by_name["ce"].decide, by_name["smote"].decide, by_name["smote"].resample) == ("half", "raw", "smote")
-    assert by_name["ta"].loss == "shifted"
-    assert all(recipe.target == 0.5 and recipe.select == "best" and not recipe.crossfit for recipe in PAPER_RECIPES)
+    ce, smote = PAPER_METHODS["ce"], PAPER_METHODS["smote"]
+    assert (ce.decide, smote.decide, smote.resample) == ("half", "raw", "smote")
+    assert PAPER_METHODS["ta"].loss is shifted_loss
+    for method in PAPER_METHODS.values():
+        assert (method.target, method.select, method.cv) == (0.5, "best", None)
+
+
+def test_what_results_depend_on_reads_the_same_in_every_process_and_wherever_the_weights_lie():
+    told = []
+    for folder in ("/here", "/there"):
+        conditions = PROFILES["paper"].conditions(upright=False, weights=f"{folder}/w.safetensors", device="cpu")
+        told.append(json.dumps(protocol_identity(conditions)))
+    assert told[0] == told[1]
+    assert "w.safetensors" in told[0]
+    assert "SGD" in told[0]
+    assert " at 0x" not in told[0]
+
+
+def test_threshold_adjustment_trains_through_the_shifted_probability():
+    logits, labels = torch.linspace(-4, 4, 9).double(), torch.tensor([0.0, 1, 0, 1, 0, 1, 0, 1, 1]).double()
+    p, t = torch.sigmoid(logits), 1 / 9
+    shifted = p / (p + t / (1 - t) * (1 - p))
+    both = torch.stack([1 - shifted, shifted], dim=1)
+    expected = F.cross_entropy(both, labels.long(), reduction="none")
+    torch.testing.assert_close(shifted_loss(logits, labels, CostMatrix(fp=1, fn=8)), expected)
 
 
 def test_profile_modern_has_stronger_baselines_and_turns_lesions_only():
     modern = PROFILES["modern"]
     lesions = modern.conditions(upright=False, weights=None, device="cpu")
-    assert (lesions.rotate, lesions.augment, lesions.image_size, lesions.schedule) == (True, True, 64, "cosine")
-    assert lesions.views == 1
-    assert PROFILES["four-views"].conditions(upright=False, weights=None, device="cpu") == replace(lesions, views=4)
-    enlarged = PROFILES["enlarged"].conditions(upright=False, weights=None, device="cpu")
-    assert enlarged == replace(lesions, views=4, image_size=128)
-    assert not modern.conditions(upright=True, weights=None, device="cpu").rotate
+    assert lesions.net["augment"].rotate
+    assert lesions.net["image_size"] == 64
+    assert not {"schedule", "views"} & set(lesions.net)  # the package's own: cosine, one view
+    plain = lesions.identity()["net"]
+    others = {name: PROFILES[name].conditions(upright=False, weights=None, device="cpu") for name in PROFILES}
+    assert others["four-views"].identity()["net"] == plain | {"views": 4}
+    assert others["enlarged"].identity()["net"] == plain | {"views": 4, "image_size": 128}
+    assert modern.conditions(upright=True, weights=None, device="cpu").net["augment"] is True
     assert modern.splits == ("random", "group")
-    names = {recipe.name for recipe in MODERN_RECIPES}
+    names = set(MODERN_METHODS)
     assert {"ce-bayes", "ce-tuned", "ce-calibrated", "wce", "wce-tuned", "focal", "adacsl"} <= names
     assert {"adacsl-target-bayes", "adacsl-target-middle", "ce-bayes-cv", "wce-cv", "adacsl-cv"} <= names
-    assert len(names) == len(MODERN_RECIPES)
+
+
+def test_a_net_of_its_own_is_trained_as_all_others():
+    protocol = PROFILES["modern"].conditions(upright=True, weights=None, device="cpu")
+    made = under(planning.ABLATIONS["every"]["adacsl-every-25"], protocol).learner
+    assert (made.every, made.epochs, made.batch_size, made.lr, made.image_size) == (25, 15, 128, 4e-4, 64)
+    assert under(PAPER_METHODS["wce"], protocol) is PAPER_METHODS["wce"]
 
 
 @pytest.mark.parametrize("name", ["ham10k", "HAM10K", "ham10000", "pvd", "pv-d", "PV-D", "idc", "rffd"])
@@ -144,8 +181,8 @@ def test_a_choice_takes_what_was_cheapest_on_held_out_rows():
 def test_a_choice_is_run_by_running_what_it_chooses_among():
     wishes = {"what": "table2", "profile": ("modern",), "splits": ("random",), "seeds": 1}
     planned = full_plan(**wishes, methods=("adacsl-cv-auto",))
-    assert {cell.recipe for cell in planned.places} == set(CHOICES[1].among)
-    order = PROFILES["modern"].methods
+    assert {cell.method for cell in planned.places} == set(CHOICES[1].among)
+    order = PROFILES["modern"].order
     assert all(order.index(choice.name) > order.index(name) for choice in CHOICES for name in choice.among)
     assert len(order) == len(set(order))
 
@@ -200,17 +237,19 @@ def test_methods_for_tables_get_features_on_the_same_splits(weights):
     planned = plan(wishes, settings, tasks, set())
     of_features = [setting for setting in settings if setting.tag == "features"]
     assert [setting.split for setting in of_features] == ["random", "group"]
-    assert {recipe.name for setting in of_features for recipe in setting.recipes} == {"gbm-bayes", "linear-bayes"}
+    assert {name for setting in of_features for name in setting.methods} == {"gbm-bayes", "linear-bayes"}
     assert sum(e.nets for e in estimate(planned)) == 2 * 3  # AdaCSL for each k and split
     ready = running.with_features(planned, tasks, "cpu")
     for setting in of_features:
         plain = setting.data.removesuffix(".features")
         assert ready[setting.data].X.shape == (120, 512)
         assert ready[plain].images
-        tests = [make_split(ready[name], setting.protocol, 0).test.tolist() for name in (setting.data, plain)]
+        tests = [split_rows(ready[name], 0.2, 0)[1].tolist() for name in (setting.data, plain)]
         assert tests[0] == tests[1]
-    job = next(job for job in planned.jobs if job.cells[0].recipe == "gbm-bayes")
-    rows = [running.row_of(one, *planned.places[one.cell]) for one in engine.run_work(ready, job.payload, job.cells)]
+    split = of_features[0].data
+    jobs = [job for job in planned.jobs if (job.cells[0].data, job.cells[0].method) == (split, "gbm-bayes")]
+    results = [one for job in jobs for one in package.run_work(ready, job.payload, job.cells)]
+    rows = [running.row_of(one, *planned.places[one.cell]) for one in results]
     assert [row["k"] for row in rows] == [1, 3, 5]
     assert {(row["method"], row["epoch"]) for row in rows} == {("gbm-bayes", "")}
     assert all(0 <= row["normalized_cost"] <= 2.5 for row in rows)
@@ -231,7 +270,7 @@ def test_whole_seeds_come_first_and_long_jobs_before_short_ones():
 
 def test_figure_one_alone_needs_adacsl_only():
     planned = full_plan("figure1", seeds=1)
-    assert {cell.recipe for cell in planned.places} == {"adacsl"}
+    assert {cell.method for cell in planned.places} == {"adacsl"}
     assert {setting.split for setting, _ in planned.places.values()} == {"random"}
     # the cells are those of Table 2: nothing is run twice
     assert set(planned.places) <= set(full_plan("table2", seeds=1).places)
@@ -240,7 +279,7 @@ def test_figure_one_alone_needs_adacsl_only():
 def test_profiles_test_on_the_same_pictures():
     planned = full_plan("table2", seeds=1)
     tests = [
-        make_split(planned.tasks[setting.data], setting.protocol, 0).test.tolist()
+        split_rows(planned.tasks[setting.data], setting.protocol.test, 0)[1].tolist()
         for setting, _ in planned.places.values()
         if setting.split == "random"
     ]
@@ -352,13 +391,13 @@ def test_a_damaged_list_of_calls_is_told_before_anything_runs(tmp_path, without_
 
 
 def test_nets_of_unfinished_jobs_are_kept_beside_the_results(tmp_path, monkeypatch, without_training):
-    good, places = engine.run_work, set()
+    good, places = package.run_work, set()
 
     def work(tasks, payload, cells, *, parts):
         places.add(parts.folder)
         return good(tasks, payload, cells)
 
-    monkeypatch.setattr(engine, "run_work", work)
+    monkeypatch.setattr(package, "run_work", work)
     reproduce(replace(QUICK, out=tmp_path))
     assert places == {tmp_path / "store" / "parts"}
 
@@ -404,12 +443,12 @@ def test_a_run_that_is_cut_off_leaves_whole_rows(tmp_path, without_training):
 
 
 def test_what_a_job_had_done_before_it_was_cut_off_is_not_lost(tmp_path, monkeypatch, without_training):
-    def run(jobs, work, store, *, shared, **settings):
+    def run(jobs, store, tasks, **settings):
         first = jobs[0]
-        store.write(next(work(shared, first.payload, first.cells)))  # its worker never got to report it
+        store.write(next(package.run_work(tasks, first.payload, first.cells)))  # its worker never got to report it
         raise RunInterrupted(0, 36)
 
-    monkeypatch.setattr(engine, "run", run)
+    monkeypatch.setattr(engine, "run_jobs", run)
     found = reproduce(replace(QUICK, out=tmp_path, time_limit=0.0))
     assert found.stopped
     assert found.done == len(read_rows(tmp_path / "table2.csv")) == 1
@@ -429,14 +468,14 @@ def test_rows_are_on_disk_as_soon_as_they_are_there(tmp_path, without_training):
 
 
 def test_a_failed_net_is_told_and_costs_no_other(tmp_path, monkeypatch, without_training):
-    good = engine.run_work
+    good = package.run_work
 
     def work(tasks, payload, cells, *, parts=None):
-        if any(cell.recipe == "ta" for cell in cells):
+        if any(cell.method == "ta" for cell in cells):
             raise RuntimeError("out of memory")
         return good(tasks, payload, cells)
 
-    monkeypatch.setattr(engine, "run_work", work)
+    monkeypatch.setattr(package, "run_work", work)
     found = reproduce(replace(QUICK, out=tmp_path))
     assert len(found.failed) == 4
     assert "out of memory" in found.failed[0]
@@ -447,10 +486,10 @@ def test_other_settings_need_another_folder(tmp_path, without_training):
     reproduce(replace(QUICK, out=tmp_path))
     planned, _ = prepare(QUICK)
     (first, *_), *_ = planned.places.values()
-    assert first.protocol.epochs == 2
+    assert first.protocol.net["epochs"] == 2
     other = running.identity_of(planned, quick=False)
     with pytest.raises(StoreError, match="other data or settings"):
-        engine.Store.open(tmp_path / "store", other)
+        Store.open(tmp_path / "store", other)
 
 
 def test_table_one_runs_once_for_each_seed(tmp_path):
@@ -521,6 +560,6 @@ def test_the_real_data_are_found():
     planned, tasks = prepare(Wishes("table2", data=shared, seeds=1))
     assert set(tasks) == {"HAM10K", "PV-D"}
     assert all(isinstance(task, Task) and task.X.shape[1:] == (64, 64, 3) for task in tasks.values())
-    assert {setting.protocol.weights is not None for setting, _ in planned.places.values()} == {True}
+    assert {setting.protocol.net["weights"] is not None for setting, _ in planned.places.values()} == {True}
     total = sum(e.nets for e in estimate(planned))
     assert total == 2 * (11 + 96 + 96)

@@ -284,12 +284,14 @@ def test_the_summed_loss_is_torchs_own(heads, scale):
     z = (torch.randn(64, 4, heads, generator=generator) * scale).requires_grad_()
     y = torch.randint(2, (64, 4, 1), generator=generator).float()
     w = torch.rand(64, 4, 1, generator=generator) + 1e-3
+    each = torch.rand(64, 4, generator=generator)  # how much each sum counts in what is made of them
     ours = summed_cross_entropy(z, y, w)
-    (own,) = torch.autograd.grad(3.0 * ours, z)
+    assert ours.shape == (64, 4)
+    (own,) = torch.autograd.grad((each * ours).sum(), z)
     theirs = F.binary_cross_entropy_with_logits(
-        z.double(), y.double().expand_as(z), weight=w.double().expand_as(z), reduction="sum"
-    )
-    (oracle,) = torch.autograd.grad(3.0 * theirs, z)
+        z.double(), y.double().expand_as(z), weight=w.double().expand_as(z), reduction="none"
+    ).sum(-1)
+    (oracle,) = torch.autograd.grad((each * theirs).sum(), z)
     assert_close(ours.double(), theirs, rtol=1e-5, atol=1e-7)
     assert_close(own, oracle, rtol=1e-4, atol=1e-6)
 

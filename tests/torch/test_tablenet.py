@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from adacsl.torch.tablenet import TableNet, _drop
+from adacsl.torch.tablenet import TableNet
 
 SHAPES = [{}, {"heads": 3}, {"bins": 8}, {"heads": 2, "numeric": [1, 3], "bins": 4}, {"depth": 1}]
 
@@ -78,9 +78,18 @@ def test_heads_of_one_member_differ(x):
     assert (z.std(dim=1) > 0).all()
 
 
+def inputs_of(part, net, x):
+    """Return what one part of a net is given."""
+    seen = []
+    handle = part.register_forward_pre_hook(lambda _, given: seen.append(given[0].detach()))
+    net(x)
+    handle.remove()
+    return seen[0]
+
+
 def test_ramps_bend_numbers_only():
     net = TableNet(2, numeric=[1], bins=4, seeds=[0])
-    spread = net._spread(torch.tensor([[0.5, -9.0], [0.5, 0.0], [0.5, 9.0]]))
+    (spread,) = inputs_of(net.layers[0], net, torch.tensor([[0.5, -9.0], [0.5, 0.0], [0.5, 9.0]]))
     assert spread[:, :2].tolist() == [[0.5, -9.0], [0.5, 0.0], [0.5, 9.0]]
     assert spread[:, 2:].tolist() == [[0.0] * 4, [1.0, 1.0, 0.0, 0.0], [1.0] * 4]
 
@@ -91,15 +100,43 @@ def test_dropout_acts_in_training_only(x):
     assert not torch.equal(net.train()(x), net(x))
 
 
-def test_dropout_zeroes_its_share_and_keeps_the_mean():
-    out = _drop(torch.ones(1001, 999), 0.25)
+def ones_dropped(share, noise=None, rows=1001, width=999):
+    """Return hidden units that are all one, after dropout."""
+    net = TableNet(1, width=width, depth=1, dropout=share, seeds=[0])
+    with torch.no_grad():
+        net.layers[0].weight.zero_()
+        net.layers[0].bias.fill_(1.0)
+    net.noise = noise
+    return inputs_of(net.output, net, torch.zeros(rows, 1))
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_dropout_zeroes_its_share_and_keeps_the_mean(own):
+    torch.manual_seed(0)
+    like = TableNet(1, width=999, depth=1, dropout=0.25, seeds=[0])
+    noise = like.draw_noise([torch.Generator().manual_seed(0)], 1, 1001)[:, 0] if own else None
+    out = ones_dropped(0.25, noise)
     assert abs((out == 0).float().mean().item() - 0.25) < 0.003
     assert abs(out.mean().item() - 1) < 0.003
 
 
 def test_dropout_follows_the_global_seed():
-    draws = [_drop(torch.ones(100), 0.5) for _ in range(2) if torch.manual_seed(0)]
+    draws = [ones_dropped(0.5, rows=20, width=10) for _ in range(2) if torch.manual_seed(0)]
     assert torch.equal(*draws)
+    assert not torch.equal(draws[0], ones_dropped(0.5, rows=20, width=10))
+
+
+def test_noise_is_the_members_own(x):
+    def logits(seeds, rows=17):
+        net = TableNet(5, len(seeds), width=16, dropout=0.5, seeds=seeds)
+        net.noise = net.draw_noise([torch.Generator().manual_seed(seed) for seed in seeds], 2, rows)[:, 1]
+        return net(x)
+
+    together = logits([3, 4, 5])
+    for i, seed in enumerate([3, 4, 5]):
+        torch.testing.assert_close(logits([seed]), together[:, i : i + 1], atol=1e-6, rtol=1e-6)
+    assert torch.equal(together, logits([3, 4, 5]))  # the global generator has gone on
+    assert TableNet(5, dropout=0.0, seeds=[0]).draw_noise([torch.Generator()], 1, 17) is None
 
 
 def test_state_dict_holds_plain_tensors_and_loads_strictly(x):
@@ -141,7 +178,7 @@ def test_compiled_net_gives_the_same(x, heads):
     compiled.train()
     compiled(x).sum().backward()
     assert all(p.grad is not None for p in net.parameters())
-    torch._dynamo.reset()
+    torch.compiler.reset()
 
 
 @pytest.mark.parametrize("heads", [1, 3])

@@ -132,6 +132,11 @@ def positive_probability(classifier: CostClassifier, X: Any) -> np.ndarray[Any, 
     return classifier.decision_.probabilities(classifier.decision_scores(X))
 
 
+def decide(classifier: CostClassifier, probability: np.ndarray[Any, Any], costs: CostMatrix) -> np.ndarray[Any, Any]:
+    """Return 1 where the model calls rows of these probabilities and costs positive."""
+    return classifier.decision_.of_probabilities(probability, costs=costs)
+
+
 def labels_of(classifier: CostClassifier, positive: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return decisions as labels."""
     where = int(np.flatnonzero(classifier.classes_ == classifier.positive_)[0])
@@ -150,19 +155,3 @@ def costs_of_rows(own: CostMatrix, prices: dict[str, Any], n: int) -> CostMatrix
         for name, value in merged.items()
     }
     return CostMatrix(**columns).rows(slice(0, n))
-
-
-__all__ = [
-    "Trained",
-    "check_kind",
-    "check_model_folder",
-    "costs_of_rows",
-    "feature_columns",
-    "labels_of",
-    "load_model",
-    "model_input",
-    "positive_probability",
-    "save_model",
-    "takes_pictures",
-    "training_notes",
-]

@@ -11,22 +11,26 @@ from array_api_compat import array_namespace, device, is_array_api_obj, is_torch
 Array = Any
 """An array of any library that follows the array API standard: the core never asks which."""
 
-NARROW_FLOATS = ("float16", "bfloat16")
+
+def check_whole(name: str, value: Any, least: int = 1) -> None:
+    """Raise unless a setting is a whole number, and large enough."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
 
 
 def as_array(values: Array, name: str) -> Array:
     """Pass arrays through untouched; turn lists, pandas and polars columns into numpy arrays."""
     if is_torch_array(values):
         return values.detach()
-    array = values if is_array_api_obj(values) and not isinstance(values, np.generic) else np.asarray(values)
-    if isinstance(array, np.ndarray) and array.dtype.kind not in "fiub":
+    if is_array_api_obj(values) and not isinstance(values, np.generic | np.ndarray):
+        return values
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiub":
         raise TypeError(
             f"{name} must be numbers, got an array of {array.dtype} such as {array.ravel()[:1]!r}; "
             "encode text and objects as numbers first"
         )
-    if isinstance(array, np.ndarray) and not array.dtype.isnative:
-        return array.astype(array.dtype.newbyteorder("="))
-    return array
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def as_vector(values: Array, name: str) -> Array:
@@ -42,23 +46,30 @@ def as_vector(values: Array, name: str) -> Array:
     return array
 
 
+def as_column(values: Array, like: Array, name: str) -> Array:
+    """Return a vector with one entry for each sample of ``like``, where that lives."""
+    array = as_vector(values, name)
+    if array.shape[0] != like.shape[0]:
+        raise ValueError(f"{name} has {array.shape[0]} entries, expected {like.shape[0]}: one for each sample")
+    return move(array, like)
+
+
 def as_scores(values: Array, name: str = "scores") -> Array:
     """Return probabilities of the positive class as a checked float vector."""
-    array = as_vector(values, name)
+    return checked_probabilities(as_vector(values, name), name)
+
+
+def checked_probabilities(array: Array, name: str = "probabilities") -> Array:
+    """Return an array as floats, or raise unless it has entries, every one finite and in [0, 1]."""
+    if 0 in array.shape:
+        raise ValueError(f"{name} are empty: at least one sample is needed")
     xp = array_namespace(array)
     if not xp.isdtype(array.dtype, "real floating"):
-        array = xp.astype(array, default_float(xp, array))
-    check_probabilities(array, name)
-    return array
-
-
-def check_probabilities(array: Array, name: str) -> None:
-    """Raise unless every entry is finite and in [0, 1]."""
-    xp = array_namespace(array)
+        array = widest(array)
     # min and max carry NaN and inf out of the array: two passes and no temporary on the good path
     low, high = float(xp.min(array)), float(xp.max(array))
     if low >= 0.0 and high <= 1.0:
-        return
+        return array
     check_finite(array, name)
     raise ValueError(
         f"{name} must be probabilities in [0, 1], got values from {low:.6g} to {high:.6g}; "
@@ -71,10 +82,8 @@ def check_finite(array: Array, name: str) -> None:
     xp = array_namespace(array)
     if math.isfinite(float(xp.min(array))) and math.isfinite(float(xp.max(array))):
         return
-    bad = ~xp.isfinite(array)
-    flat = xp.reshape(bad, (-1,))
-    first = int(xp.argmax(xp.astype(flat, xp.int32)))
-    count = int(xp.sum(xp.astype(flat, xp.int64)))
+    bad = xp.reshape(~xp.isfinite(array), (-1,))
+    first, count = int(xp.argmax(xp.astype(bad, xp.int32))), count_true(bad)
     raise ValueError(
         f"{name} must be finite, got {float(xp.reshape(array, (-1,))[first])} at position {first} "
         f"({count} such value{'s' if count > 1 else ''}); remove or repair these rows"
@@ -83,11 +92,8 @@ def check_finite(array: Array, name: str) -> None:
 
 def as_binary_labels(values: Array, like: Array, name: str = "labels") -> Array:
     """Return 0/1 labels as a boolean vector (True = positive) where ``like`` lives."""
-    array = as_vector(values, name)
-    _check_length(array, like, name)
-    array = move(array, like)
-    xp = array_namespace(array)
-    if array.dtype == xp.bool:
+    array = as_column(values, like, name)
+    if array.dtype == array_namespace(array).bool:
         return array
     positive = array == 1
     known = count_true(positive) + count_true(array == 0)
@@ -109,9 +115,9 @@ def as_classes(values: Array, n_classes: int, name: str) -> Array:
         return xp.astype(array, xp.int64)
     if xp.isdtype(array.dtype, "real floating"):
         check_finite(array, name)
+        if not bool(xp.all(array == xp.round(array))):
+            raise ValueError(f"{name} must be class numbers, got fractional values; decide first")
     classes = xp.astype(array, xp.int64)
-    if xp.isdtype(array.dtype, "real floating") and not bool(xp.all(array == xp.astype(classes, array.dtype))):
-        raise ValueError(f"{name} must be class numbers, got fractional values; decide first")
     low, high = int(xp.min(classes)), int(xp.max(classes))
     if low < 0 or high >= n_classes:
         raise ValueError(f"{name} must be class numbers from 0 to {n_classes - 1}, got values from {low} to {high}")
@@ -124,52 +130,26 @@ def as_probabilities(values: Array, n_classes: int) -> Array:
     wanted = f"(n, {n_classes})" if n_classes > 2 else "(n,) or (n, 2)"
     if not ((array.ndim == 1 and n_classes == 2) or (array.ndim == 2 and array.shape[1] == n_classes)):
         raise ValueError(f"probabilities must have shape {wanted}, got {tuple(array.shape)}")
-    if array.shape[0] == 0:
-        raise ValueError("probabilities are empty: at least one sample is needed")
+    array = checked_probabilities(array)
     xp = array_namespace(array)
-    if not xp.isdtype(array.dtype, "real floating"):
-        array = xp.astype(array, default_float(xp, array))
-    check_probabilities(array, "probabilities")
-    if array.ndim == 2:
-        _check_rows_sum_to_one(array)
-    return array
-
-
-def _check_rows_sum_to_one(array: Array) -> None:
-    xp = array_namespace(array)
-    off = float(xp.max(xp.abs(xp.sum(xp.astype(array, default_float(xp, array)), axis=1) - 1.0)))
+    off = 0.0 if array.ndim == 1 else float(xp.max(xp.abs(xp.sum(widest(array), axis=1) - 1.0)))
     if off > 1e-2:
         raise ValueError(f"each row of probabilities must sum to 1, one is off by {off:.3g}; apply a softmax first")
+    return array
 
 
 def as_weights(values: Array | None, like: Array, name: str = "sample_weight") -> Array | None:
     """Return non-negative weights where ``like`` lives, in wide floats; None stays None."""
     if values is None:
         return None
-    array = as_vector(values, name)
-    _check_length(array, like, name)
-    array = move(array, like)
+    array = widest(as_column(values, like, name))
     xp = array_namespace(array)
-    array = xp.astype(array, default_float(xp, array))
     check_finite(array, name)
     if float(xp.min(array)) < 0:
         raise ValueError(f"{name} must not be negative, got {float(xp.min(array)):g}")
     if float(xp.max(array)) == 0:
         raise ValueError(f"{name} is zero everywhere: nothing is left to weigh")
     return array
-
-
-def _check_length(array: Array, like: Array, name: str) -> None:
-    if array.shape[0] != like.shape[0]:
-        raise ValueError(f"{name} has {array.shape[0]} entries, expected {like.shape[0]}: one for each sample")
-
-
-def check_same_length(array: Array, other: Array, name: str, other_name: str) -> None:
-    """Raise unless two arrays have an entry for each of the same samples."""
-    if array.shape[0] != other.shape[0]:
-        raise ValueError(
-            f"{name} has {array.shape[0]} entries but {other_name} has {other.shape[0]}: they must belong together"
-        )
 
 
 def move(array: Array, like: Array) -> Array:
@@ -185,8 +165,6 @@ def move(array: Array, like: Array) -> Array:
 
 def as_host(values: Array) -> Any:
     """Return a float or array as numpy, wherever it lived."""
-    if isinstance(values, float | np.ndarray):
-        return np.asarray(values)
     return np.asarray(values.cpu() if hasattr(values, "cpu") else values)
 
 
@@ -195,10 +173,16 @@ def default_float(xp: Any, array: Array) -> Any:
     return xp.float32 if str(device(array)).startswith("mps") else xp.float64
 
 
+def widest(array: Array) -> Array:
+    """Return a copy in the widest float of the array's device."""
+    xp = array_namespace(array)
+    return xp.astype(array, default_float(xp, array))
+
+
 def widen(array: Array) -> Array:
     """Half precision becomes float32 (exactly); everything else stays as it is."""
     xp = array_namespace(array)
-    return xp.astype(array, xp.float32) if dtype_name(array) in NARROW_FLOATS else array
+    return xp.astype(array, xp.float32) if dtype_name(array) in ("float16", "bfloat16") else array
 
 
 def dtype_name(array: Array) -> str:
@@ -208,8 +192,7 @@ def dtype_name(array: Array) -> str:
 
 def count_true(mask: Array) -> int:
     """Count exactly, in 64-bit integers."""
-    xp = array_namespace(mask)
-    return int(xp.count_nonzero(mask))
+    return int(array_namespace(mask).count_nonzero(mask))
 
 
 def count_outcomes(true: Array, pred: Array, n_classes: int) -> list[tuple[int, int, int]]:
@@ -241,23 +224,27 @@ class FloatGrid(NamedTuple):
         """Return the grid's number nearest ``value``."""
         if self.name != "bfloat16":
             return float(np.dtype(self.name).type(value))
-        bits = int(np.float32(value).view(np.uint32))
-        bits += 0x7FFF + ((bits >> 16) & 1)
-        return float(np.uint32(bits & 0xFFFF0000).view(np.float32))
+        odd = (int(np.float32(value).view(np.uint32)) >> 16) & 1
+        return _bfloat16(value, 0x7FFF + odd)
 
     def below(self, value: float) -> float:
         """Return a number of the grid under ``value``: the next one, or for zero a small negative one."""
         if value <= 0:
             # the next number under zero is subnormal, which some devices flush to zero
             return -float(np.finfo(np.float16 if self.name == "float16" else np.float32).smallest_normal)
-        if self.name == "bfloat16":
-            return float(np.uint32(int(np.float32(value).view(np.uint32)) - 0x10000).view(np.float32))
-        kind = np.dtype(self.name).type
-        return float(np.nextafter(kind(value), kind(-1)))
+        return self._beside(value, -1)
 
     def above(self, value: float) -> float:
         """Return the grid's next number over ``value`` (``value`` >= 0, on the grid)."""
+        return self._beside(value, 1)
+
+    def _beside(self, value: float, side: int) -> float:
         if self.name == "bfloat16":
-            return float(np.uint32(int(np.float32(value).view(np.uint32)) + 0x10000).view(np.float32))
+            return _bfloat16(value, side * 0x10000)
         kind = np.dtype(self.name).type
-        return float(np.nextafter(kind(value), kind(2)))
+        return float(np.nextafter(kind(value), kind(3 * side)))
+
+
+def _bfloat16(value: float, step: int) -> float:
+    """Return the bfloat16 (the upper half of a float32) that so many last digits of a float32 lead to."""
+    return float(np.uint32((int(np.float32(value).view(np.uint32)) + step) & 0xFFFF0000).view(np.float32))

@@ -3,36 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from array_api_compat import array_namespace
 
-from adacsl.core.arrays import (
-    Array,
-    FloatGrid,
-    as_array,
-    as_binary_labels,
-    as_scores,
-    as_weights,
-    check_probabilities,
-    count_true,
-    default_float,
-    widen,
-)
-from adacsl.core.costs import CostMatrix, as_host
+from adacsl.core.arrays import Array, FloatGrid, as_array, checked_probabilities, count_true, widen, widest
+from adacsl.core.costs import CostMatrix, as_host, check_binary
+from adacsl.core.cuts import Samples
 from adacsl.core.partitions import EqualWidth, Partition, Whole
-from adacsl.core.steps import Adjustment, Update, check_state, read_history, step_factor
-from adacsl.core.thresholds import (
-    Threshold,
-    check_caution,
-    check_target,
-    find_threshold,
-    paper_grid,
-    subgroup_thresholds,
-)
+from adacsl.core.steps import Adjustment, check_state, read_history, step_factor
+from adacsl.core.thresholds import check_caution, check_target, find_threshold, paper_grid, subgroup_thresholds
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,6 +28,11 @@ NEUTRAL_LIMITS = (1e-12, 1.0 - 2.0**-24)
 
 WEIGHT_LIMITS = (1e-20, 1e20)
 """The weight of the loss stays within these limits: it and its inverse, times a batch of losses, fit a float32."""
+
+CHOICES = {"update": ("exponential", "odds"), "search": ("everywhere", "subgroup"), "ties": ("nearest", "lowest")}
+
+PLAIN_SETTINGS = ("target", "update", "damping", "caution", "tolerance", "search", "ties")
+"""The settings that are numbers and words."""
 
 
 class AdaptiveWeight:
@@ -100,8 +87,8 @@ class AdaptiveWeight:
         costs: CostMatrix,
         *,
         target: float = 0.5,
-        partition: Partition | Callable[[Array], Array] | None = None,
-        update: Update = "exponential",
+        partition: Partition | None = None,
+        update: Literal["exponential", "odds"] = "exponential",
         damping: float = 1.0,
         bounds: tuple[float, float] | None = None,
         caution: float = 0.0,
@@ -110,19 +97,26 @@ class AdaptiveWeight:
         search: Literal["everywhere", "subgroup"] = "everywhere",
         ties: Literal["nearest", "lowest"] = "nearest",
     ) -> None:
-        _check_costs(costs)
-        _check_choice("update", update, ("exponential", "odds"))
-        _check_choice("search", search, ("everywhere", "subgroup"))
-        _check_choice("ties", ties, ("nearest", "lowest"))
-        self.costs = costs
+        check_binary(costs)
+        if costs.n_instances is not None:
+            raise ValueError(
+                "the controller holds one weight for all samples: give class-wide costs, for instance "
+                "costs.averaged(), and pass the costs of the validation samples to step(..., costs=...)"
+            )
+        for name, value in (("update", update), ("search", search), ("ties", ties)):
+            if value not in CHOICES[name]:
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, CHOICES[name]))}, got {value!r}")
+        for name, number in (("damping", damping), ("tolerance", tolerance)):
+            if not (math.isfinite(number) and number > 0):
+                raise ValueError(f"{name} must be a positive number, got {number!r}")
+        self.costs, self.update, self.search, self.ties = costs, update, search, ties
+        self.damping, self.tolerance = float(damping), float(tolerance)
         self.target = check_target(target)
         self.partition = Whole() if partition is None else partition
         if not callable(self.partition):
             raise TypeError(f"partition must be callable, such as EqualWidth(10), got {partition!r}")
         if search == "subgroup" and not hasattr(self.partition, "edges"):
             raise TypeError("search='subgroup' needs a partition with edges: Whole(), EqualWidth(n) or Quantile(n)")
-        self.update = update
-        self.damping = _positive("damping", damping)
         self.bounds = _check_bounds(bounds)
         self.caution = check_caution(caution)
         if self.caution and ties == "lowest":
@@ -130,20 +124,14 @@ class AdaptiveWeight:
                 "caution prefers thresholds that take lambda back to 1, ties='lowest' the lowest: choose one of them"
             )
         self.candidates = None if candidates is None else as_array(candidates, "candidates")
-        self.tolerance = _positive("tolerance", tolerance)
-        self.search = search
-        self.ties = ties
         self.reset()
 
     @classmethod
     def as_published(cls, costs: CostMatrix, **settings: Any) -> AdaptiveWeight:
         """Return the controller of the authors' later code: 10 bins, each searched on its own interval and grid."""
         published: dict[str, Any] = {
-            "partition": EqualWidth(10),
-            "candidates": np.arange(201) / 200.0,
-            "search": "subgroup",
-            "ties": "lowest",
-        }
+            "partition": EqualWidth(10), "candidates": np.arange(201) / 200.0, "search": "subgroup", "ties": "lowest",
+        }  # fmt: skip
         return cls(costs, **(published | settings))
 
     @property
@@ -178,6 +166,7 @@ class AdaptiveWeight:
         *,
         costs: CostMatrix | None = None,
         sample_weight: Array | None = None,
+        adapt: bool = True,
     ) -> Adjustment:
         """Measure the validation set and correct the weight.
 
@@ -189,28 +178,23 @@ class AdaptiveWeight:
             Costs of these very samples, where every sample has its own.
         sample_weight : array of shape (n,), optional
             How much each sample counts.
+        adapt : bool, default True
+            False only measures: lambda and the history stay as they are, and the factor is 1.
         """
-        scores = as_scores(scores, "validation scores")
-        positive = as_binary_labels(labels, scores)
-        sample_weight = as_weights(sample_weight, scores)
-        _check_both_classes(positive, sample_weight)
         prices = self.costs if costs is None else costs
-        found, sizes = self._thresholds(scores, positive, prices, sample_weight)
-        goal = FloatGrid.of(scores).round(self.target)
-        factor = self._factor([t.value for t in found], sizes, goal)
+        samples = Samples.of(scores, labels, prices, sample_weight, "validation scores")
+        _check_both_classes(samples.positive, samples.weight)
+        thresholds, sizes = self._thresholds(scores, samples)
+        goal = samples.grid.round(self.target)
+        factor = self._factor(thresholds, sizes, goal) if adapt else 1.0
         before = self._lambda
         self._lambda = min(max(before * factor, self.bounds[0]), self.bounds[1])
-        adjustment = Adjustment(
-            lambda_=self._lambda,
-            factor=factor,
-            weight=self.weight,
-            thresholds=tuple(t.value for t in found),
-            sizes=tuple(sizes),
-            cost=prices.mean(positive, scores > goal, sample_weight=sample_weight),
-            converged=abs(self._lambda - before) < self.tolerance,
-        )
-        self._history.append(adjustment)
-        return adjustment
+        cost = prices.mean(samples.positive, samples.scores > goal, sample_weight=samples.weight)
+        converged = abs(self._lambda - before) < self.tolerance
+        step = Adjustment(self._lambda, factor, self.weight, tuple(thresholds), tuple(sizes), cost, converged)
+        if adapt:
+            self._history.append(step)
+        return step
 
     def correct(self, probabilities: Array) -> Array:
         """Turn raw scores of the cost-weighted model into probabilities: ``p b / (p b + 1 - p)``.
@@ -218,17 +202,12 @@ class AdaptiveWeight:
         lambda is left out on purpose: the loop has made T' the cheapest raw threshold, so T' has to map to the Bayes
         threshold T. Deciding at T on corrected scores equals deciding at T' on raw ones, sample by sample.
         """
-        raw = as_array(probabilities, "probabilities")
+        raw = checked_probabilities(as_array(probabilities, "probabilities"))
         xp = array_namespace(raw)
-        if not xp.isdtype(raw.dtype, "real floating"):
-            raw = xp.astype(raw, default_float(xp, raw))
-        if 0 in raw.shape:
-            raise ValueError("probabilities are empty: at least one sample is needed")
-        check_probabilities(raw, "probabilities")
         positive = raw > FloatGrid.of(raw).round(self.target)
         raw, bayes = widen(raw), float(self.costs.threshold)
         if FloatGrid.of(raw).round(bayes) == 1.0:  # no float32 lies between such a T and 1
-            raw = xp.astype(raw, default_float(xp, raw))
+            raw = widest(raw)
         odds = raw * self.base_weight
         corrected = odds / (odds + (1.0 - raw))
         # rounding must not carry a score over T, in comparisons of either precision
@@ -255,25 +234,18 @@ class AdaptiveWeight:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a saved state; it must come from a controller with the same settings."""
         check_state(state, self._settings())
-        history = read_history(state["history"])
-        self._lambda, self._history = float(state["lambda"]), history
+        self._history = read_history(state["history"])
+        self._lambda = float(state["lambda"])
 
     def __repr__(self) -> str:
         return f"AdaptiveWeight({self.costs!r}, target={self.target:g}, lambda={self._lambda:.6g})"
 
     def _settings(self) -> dict[str, Any]:
-        return {
+        return {name: getattr(self, name) for name in PLAIN_SETTINGS} | {
             "costs": self.costs.to_dict(),
-            "target": self.target,
             "partition": repr(self.partition) if hasattr(self.partition, "edges") else "callable",
-            "update": self.update,
-            "damping": self.damping,
             "bounds": list(self.bounds),
-            "caution": self.caution,
             "candidates": None if self.candidates is None else as_host(self.candidates).tolist(),
-            "tolerance": self.tolerance,
-            "search": self.search,
-            "ties": self.ties,
         }
 
     @property
@@ -284,24 +256,18 @@ class AdaptiveWeight:
         odds = self.target / (1.0 - self.target) / self._lambda
         return min(max(odds / (1.0 + odds), NEUTRAL_LIMITS[0]), NEUTRAL_LIMITS[1])
 
-    def _thresholds(
-        self, scores: Array, positive: Array, costs: CostMatrix, sample_weight: Array | None
-    ) -> tuple[list[Threshold], list[float]]:
+    def _thresholds(self, scores: Array, samples: Samples) -> tuple[list[float], list[float]]:
         """Return the cheapest threshold and the size of each subgroup."""
+        wide, positive, costs, weight, _ = samples
+        settings: dict[str, Any] = {"candidates": self.candidates, "caution": self.caution}
+        settings |= {"target": self._preferred, "sample_weight": weight}
         if type(self.partition) is Whole and self.ties == "nearest":  # a single group needs no grouping
-            size = scores.shape[0] if sample_weight is None else array_namespace(scores).sum(sample_weight)
-            threshold = find_threshold(
-                scores, positive, costs,
-                target=self._preferred, candidates=self.candidates, sample_weight=sample_weight, caution=self.caution,
-            )  # fmt: skip
-            return [threshold], [float(size)]
-        wide = widen(scores)
+            size = wide.shape[0] if weight is None else array_namespace(weight).sum(weight)
+            return [find_threshold(scores, positive, costs, **settings).value], [float(size)]
         edges = [float(e) for e in self.partition.edges(wide)] if self.search == "subgroup" else None  # type: ignore[attr-defined]
-        return subgroup_thresholds(
-            scores, positive, costs, self.partition(wide),
-            target=self._preferred, candidates=self.candidates, edges=edges, ties=self.ties,
-            sample_weight=sample_weight, caution=self.caution,
-        )  # fmt: skip
+        subgroups = self.partition(wide)
+        found, sizes = subgroup_thresholds(scores, positive, costs, subgroups, edges=edges, ties=self.ties, **settings)
+        return [threshold.value for threshold in found], sizes
 
     def _factor(self, thresholds: list[float], sizes: list[float], goal: float) -> float:
         moves = np.asarray([step_factor(t, goal, update=self.update) for t in thresholds])
@@ -310,16 +276,13 @@ class AdaptiveWeight:
         return float(factor**self.damping)
 
 
-def _check_costs(costs: CostMatrix) -> None:
-    if not isinstance(costs, CostMatrix):
-        raise TypeError(f"costs must be a CostMatrix such as CostMatrix(fp=1, fn=8), got {costs!r}")
-    if costs.n_classes != 2:
-        raise ValueError(f"the controller steers two classes, but the cost matrix has {costs.n_classes}")
-    if costs.n_instances is not None:
-        raise ValueError(
-            "the controller holds one weight for all samples: give class-wide costs, for instance costs.averaged(), "
-            "and pass the costs of the validation samples to step(..., costs=...)"
-        )
+def as_controller(costs: CostMatrix | AdaptiveWeight, settings: dict[str, Any]) -> AdaptiveWeight:
+    """Return a controller of these costs and settings, or the one that was given."""
+    if not isinstance(costs, AdaptiveWeight):
+        return AdaptiveWeight(costs, **settings)
+    if settings:
+        raise TypeError(f"the controller brings its own settings: {', '.join(settings)} cannot be given too")
+    return costs
 
 
 def _check_both_classes(positive: Array, weight: Array | None) -> None:
@@ -333,17 +296,6 @@ def _check_both_classes(positive: Array, weight: Array | None) -> None:
         )
 
 
-def _check_choice(name: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
-
-
-def _positive(name: str, value: float) -> float:
-    if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{name} must be a positive number, got {value!r}")
-    return float(value)
-
-
 def _check_bounds(bounds: tuple[float, float] | None) -> tuple[float, float]:
     if bounds is None:
         return LAMBDA_LIMITS
@@ -353,4 +305,4 @@ def _check_bounds(bounds: tuple[float, float] | None) -> tuple[float, float]:
     return low, high
 
 
-__all__ = ["AdaptiveWeight", "Adjustment", "Update", "paper_grid", "step_factor"]
+__all__ = ["AdaptiveWeight", "Adjustment", "as_controller", "paper_grid", "step_factor"]

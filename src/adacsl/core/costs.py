@@ -4,37 +4,27 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Literal, NoReturn
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_array_api_obj
+from array_api_compat import array_namespace, is_array_api_obj
 
 from adacsl.core.arrays import (
     Array,
     as_array,
     as_classes,
+    as_column,
     as_host,
     as_probabilities,
     as_vector,
     as_weights,
-    check_same_length,
     count_outcomes,
     count_true,
-    default_float,
     move,
+    widest,
 )
-from adacsl.core.prices import (
-    Cost,
-    as_price,
-    check_lengths,
-    check_many_classes,
-    check_samples,
-    check_two_classes,
-    is_free,
-    price_like,
-    show_price,
-)
+from adacsl.core.prices import Cost, as_price, check_prices, check_samples, is_free, price_like, show_price
 
 
 class CostMatrix:
@@ -72,17 +62,12 @@ class CostMatrix:
 
     def __init__(self, *, fp: Cost, fn: Cost, tp: Cost = 0.0, tn: Cost = 0.0) -> None:
         cells = ((as_price(tn, "tn"), as_price(fn, "fn")), (as_price(fp, "fp"), as_price(tp, "tp")))
-        check_lengths(cells)
-        check_two_classes(cells)
+        check_prices(cells)
         object.__setattr__(self, "_cells", cells)
 
     @classmethod
     def _from_cells(cls, cells: tuple[tuple[Cost, ...], ...]) -> CostMatrix:
-        if len(cells) == 2:
-            (tn, fn), (fp, tp) = cells
-            return cls(fp=fp, fn=fn, tp=tp, tn=tn)
-        check_lengths(cells)
-        check_many_classes(cells)
+        check_prices(cells)
         return unchecked_costs(cells)
 
     @classmethod
@@ -135,28 +120,12 @@ class CostMatrix:
     @property
     def n_instances(self) -> int | None:
         """How many samples bring their own costs; None where one price holds for all."""
-        lengths = [cell.shape[0] for cell in self._flat() if not isinstance(cell, float)]
-        return lengths[0] if lengths else None
+        return next((cell.shape[0] for cell in self._flat() if not isinstance(cell, float)), None)
 
-    @property
-    def fp(self) -> Cost:
-        """Price of a false positive, C(1, 0)."""
-        return self._binary("fp")[1][0]
-
-    @property
-    def fn(self) -> Cost:
-        """Price of a false negative, C(0, 1)."""
-        return self._binary("fn")[0][1]
-
-    @property
-    def tp(self) -> Cost:
-        """Price of a true positive, C(1, 1)."""
-        return self._binary("tp")[1][1]
-
-    @property
-    def tn(self) -> Cost:
-        """Price of a true negative, C(0, 0)."""
-        return self._binary("tn")[0][0]
+    fp = property(lambda self: self._binary("fp", 1, 0), doc="Price of a false positive, C(1, 0).")
+    fn = property(lambda self: self._binary("fn", 0, 1), doc="Price of a false negative, C(0, 1).")
+    tp = property(lambda self: self._binary("tp", 1, 1), doc="Price of a true positive, C(1, 1).")
+    tn = property(lambda self: self._binary("tn", 0, 0), doc="Price of a true negative, C(0, 0).")
 
     @property
     def threshold(self) -> Cost:
@@ -192,15 +161,12 @@ class CostMatrix:
             return cell[move(index, cell) if is_array_api_obj(index) else index]
 
         # some samples alone may have free errors only: still their costs
-        return unchecked_costs(tuple(tuple(pick(cell) for cell in row) for row in self._cells))
+        return unchecked_costs(self._mapped(pick))
 
     def averaged(self) -> CostMatrix:
         """Return one price per outcome: the means over the samples."""
         return self._from_cells(
-            tuple(
-                tuple(cell if isinstance(cell, float) else float(array_namespace(cell).mean(cell)) for cell in row)
-                for row in self._cells
-            )
+            self._mapped(lambda cell: cell if isinstance(cell, float) else float(array_namespace(cell).mean(cell)))
         )
 
     # what it decides
@@ -216,19 +182,17 @@ class CostMatrix:
         probabilities = self._probabilities(probabilities)
         xp = array_namespace(probabilities)
         if self.n_classes == 2:
-            positive = probabilities if probabilities.ndim == 1 else probabilities[:, 1]
-            wide = xp.astype(positive, default_float(xp, positive))
-            return xp.astype(wide > price_like(self.threshold, wide), xp.int64)
+            positive = widest(probabilities if probabilities.ndim == 1 else probabilities[:, 1])
+            return xp.astype(positive > price_like(self.threshold, positive), xp.int64)
         return xp.argmin(self._expected_of_each(probabilities), axis=1)
 
     def expected(self, probabilities: Array, decisions: Array | None = None) -> Array:
         """Return what each sample is expected to cost under ``decisions`` (default: the cheapest ones)."""
         probabilities = self._probabilities(probabilities)
         chosen = self.decide(probabilities) if decisions is None else as_classes(decisions, self.n_classes, "decisions")
-        check_same_length(chosen, probabilities, "decisions", "probabilities")
+        chosen = as_column(chosen, probabilities, "decisions")
         each = self._expected_of_each(probabilities)
-        xp = array_namespace(each)
-        return xp.take_along_axis(each, move(chosen, each)[:, None], axis=1)[:, 0]
+        return array_namespace(each).take_along_axis(each, chosen[:, None], axis=1)[:, 0]
 
     # what decisions have cost
 
@@ -236,7 +200,7 @@ class CostMatrix:
         """Return what each single decision has cost."""
         true, pred = self._pair(y_true, y_pred)
         xp = array_namespace(true)
-        out = xp.zeros(true.shape, dtype=default_float(xp, true), device=device(true))
+        out = widest(xp.zeros_like(true))
         for i, row in enumerate(self._cells):
             for j, cell in enumerate(row):
                 if not is_free(cell):
@@ -251,8 +215,7 @@ class CostMatrix:
             # prices times exact counts: no rounding builds up over the samples
             return math.fsum(self._cells[i][j] * n for i, j, n in count_outcomes(true, pred, self.n_classes))
         each = self.incurred(true, pred)
-        xp = array_namespace(each)
-        return float(xp.sum(each if weight is None else each * weight))
+        return float(array_namespace(each).sum(each if weight is None else each * weight))
 
     def mean(self, y_true: Array, y_pred: Array, *, sample_weight: Array | None = None) -> float:
         """Return the cost per sample (per unit of weight)."""
@@ -286,8 +249,7 @@ class CostMatrix:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready description."""
-        cells = [[c if isinstance(c, float) else as_host(c).tolist() for c in row] for row in self._cells]
-        return {"rows": "predicted", "costs": cells}
+        return {"rows": "predicted", "costs": [[as_host(cell).tolist() for cell in row] for row in self._cells]}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> CostMatrix:
@@ -327,9 +289,9 @@ class CostMatrix:
         if self.n_classes > 2:
             body = ", ".join("[" + ", ".join(show_price(cell) for cell in row) + "]" for row in self._cells)
             return f"CostMatrix.from_array([{body}], rows='predicted')"
-        right = {name: cell for name, cell in (("tp", self.tp), ("tn", self.tn)) if not is_free(cell)}
-        prices = {"fp": self.fp, "fn": self.fn} | right
-        return f"CostMatrix({', '.join(f'{name}={show_price(cell)}' for name, cell in prices.items())})"
+        prices = {"fp": self.fp, "fn": self.fn, "tp": self.tp, "tn": self.tn}
+        shown = (f"{name}={show_price(cell)}" for name, cell in prices.items() if name[0] == "f" or not is_free(cell))
+        return f"CostMatrix({', '.join(shown)})"
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError("a CostMatrix does not change; make a new one")
@@ -348,16 +310,18 @@ class CostMatrix:
     def _flat(self) -> Iterator[Cost]:
         return (cell for row in self._cells for cell in row)
 
-    def _binary(self, name: str) -> tuple[tuple[Cost, ...], ...]:
+    def _mapped(self, change: Callable[[Cost], Cost]) -> tuple[tuple[Cost, ...], ...]:
+        return tuple(tuple(change(cell) for cell in row) for row in self._cells)
+
+    def _binary(self, name: str, predicted: int, actual: int) -> Cost:
         if self.n_classes != 2:
             raise ValueError(f"{name} speaks of two classes, but this matrix has {self.n_classes}; use decide()")
-        return self._cells
+        return self._cells[predicted][actual]
 
     def _pair(self, y_true: Array, y_pred: Array) -> tuple[Array, Array]:
-        true, pred = as_classes(y_true, self.n_classes, "y_true"), as_classes(y_pred, self.n_classes, "y_pred")
-        check_same_length(pred, true, "y_pred", "y_true")
+        true = as_classes(y_true, self.n_classes, "y_true")
         check_samples(self.n_instances, true.shape[0])
-        return true, move(pred, true)
+        return true, as_column(as_classes(y_pred, self.n_classes, "y_pred"), true, "y_pred")
 
     def _probabilities(self, values: Array) -> Array:
         array = as_probabilities(values, self.n_classes)
@@ -367,21 +331,23 @@ class CostMatrix:
     def _expected_of_each(self, probabilities: Array) -> Array:
         """Return the expected cost of predicting each class, n x K: sum over j of P(j | x) C(i, j)."""
         xp = array_namespace(probabilities)
-        wide = xp.astype(probabilities, default_float(xp, probabilities))
-        if wide.ndim == 1:
-            wide = xp.stack((1.0 - wide, wide), axis=1)
-        zero = xp.zeros((wide.shape[0],), dtype=wide.dtype, device=device(wide))
-        return xp.stack(
-            [sum((wide[:, j] * price_like(c, wide) for j, c in enumerate(row)), zero) for row in self._cells], axis=1
-        )
+        wide = widest(probabilities)
+        each = (1.0 - wide, wide) if wide.ndim == 1 else [wide[:, j] for j in range(self.n_classes)]
+        products = ([p * price_like(c, wide) for p, c in zip(each, row, strict=True)] for row in self._cells)
+        return xp.stack([sum(row[1:], row[0]) for row in products], axis=1)
 
     def _constant_totals(self, y_true: Array, sample_weight: Array | None) -> list[float]:
         true = as_classes(y_true, self.n_classes, "y_true")
         xp = array_namespace(true)
-        return [
-            self.total(true, xp.full(true.shape, i, dtype=true.dtype, device=device(true)), sample_weight=sample_weight)
-            for i in range(self.n_classes)
-        ]
+        return [self.total(true, xp.full_like(true, i), sample_weight=sample_weight) for i in range(self.n_classes)]
+
+
+def check_binary(costs: Any) -> None:
+    """Raise unless these are costs of two classes."""
+    if not isinstance(costs, CostMatrix):
+        raise TypeError(f"costs must be a CostMatrix such as CostMatrix(fp=1, fn=8), got {costs!r}")
+    if costs.n_classes != 2:
+        raise ValueError(f"costs must be those of two classes, but the cost matrix has {costs.n_classes}")
 
 
 def unchecked_costs(cells: tuple[tuple[Cost, ...], ...]) -> CostMatrix:
@@ -391,4 +357,4 @@ def unchecked_costs(cells: tuple[tuple[Cost, ...], ...]) -> CostMatrix:
     return matrix
 
 
-__all__ = ["Cost", "CostMatrix", "as_host", "unchecked_costs"]
+__all__ = ["Cost", "CostMatrix", "as_host", "check_binary", "unchecked_costs"]

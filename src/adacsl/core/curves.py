@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from array_api_compat import array_namespace, device
 
-from adacsl.core.arrays import Array, as_binary_labels, as_scores, as_vector, count_true, default_float, widen
+from adacsl.core.arrays import Array, as_binary_labels, as_scores, as_vector, count_true, widen, widest
 from adacsl.core.costs import CostMatrix
 from adacsl.core.partitions import EqualWidth, Partition
 from adacsl.core.thresholds import cost_curve
@@ -55,12 +55,11 @@ def brier_curve(scores: Array, labels: Array) -> Curve:
     """
     misses, alarms, cuts, n = _error_counts(scores, labels)
     xp = array_namespace(cuts)
-    borders = _pad(cuts, 0.0, 1.0)
+    borders = _with_ends(cuts)
     left, right = borders[:-1], borders[1:]  # cut k holds for c from left to right
     x = xp.reshape(xp.stack((left, right), axis=1), (-1,))
     y = xp.reshape(xp.stack((_loss(left, misses, alarms, n), _loss(right, misses, alarms, n)), axis=1), (-1,))
-    positive = as_binary_labels(labels, as_scores(scores))
-    wide = xp.astype(widen(as_scores(scores)), default_float(xp, cuts))
+    wide, positive = _checked(scores, labels)
     return Curve(x, y, float(xp.mean((wide - xp.astype(positive, wide.dtype)) ** 2)))
 
 
@@ -75,8 +74,8 @@ def optimal_cost_curve(scores: Array, labels: Array) -> Curve:
     misses, alarms = _convex_hull(misses, alarms)
     # neighbouring cuts cost the same where c * (alarms lost) = (1 - c) * (misses gained)
     gained, lost = misses[1:] - misses[:-1], alarms[:-1] - alarms[1:]
-    corners = _pad(gained / (gained + lost), 0.0, 1.0)
-    y = _loss(corners, _pad_last(misses), _pad_last(alarms), n)
+    corners = _with_ends(gained / (gained + lost))
+    y = _loss(corners, xp.concat((misses, misses[-1:])), xp.concat((alarms, alarms[-1:])), n)
     area = float(xp.sum((corners[1:] - corners[:-1]) * (y[1:] + y[:-1]) / 2))
     return Curve(corners, y, area)
 
@@ -88,18 +87,13 @@ def decision_curve(scores: Array, labels: Array, thresholds: Array | None = None
 
     ``thresholds`` defaults to 0.01, 0.02, ..., 0.99 and must lie in [0, 1). Positive is ``score > t``, as everywhere.
     """
-    checked = widen(as_scores(scores))
-    positive = as_binary_labels(labels, checked)
-    xp = array_namespace(checked)
-    kind = default_float(xp, checked)
-    at = xp.asarray(
-        np.arange(1, 100) / 100.0 if thresholds is None else as_vector(thresholds, "thresholds"),
-        dtype=kind, device=device(checked),
-    )  # fmt: skip
+    wide, positive = _checked(scores, labels)
+    xp, kind = array_namespace(wide), wide.dtype
+    given = np.arange(1, 100) / 100.0 if thresholds is None else as_vector(thresholds, "thresholds")
+    at = xp.asarray(given, dtype=kind, device=device(wide))
     if not (float(xp.min(at)) >= 0 and float(xp.max(at)) < 1):
         raise ValueError("thresholds of a decision curve must lie in [0, 1): the odds of 1 are infinite")
-    wide = xp.astype(checked, kind)
-    n, positives = checked.shape[0], count_true(positive)
+    n, positives = wide.shape[0], count_true(positive)
     over_positive = positives - xp.searchsorted(xp.sort(wide[positive]), at, side="right")
     over_negative = (n - positives) - xp.searchsorted(xp.sort(wide[~positive]), at, side="right")
     odds = at / (1.0 - at)
@@ -119,11 +113,9 @@ def calibration_error(
     """
     if norm not in (1, 2):
         raise ValueError(f"norm must be 1 or 2, got {norm!r}")
-    checked = widen(as_scores(scores))
-    positive = as_binary_labels(labels, checked)
-    xp = array_namespace(checked)
-    kind = default_float(xp, checked)
-    bins = (EqualWidth(15) if partition is None else partition)(checked)
+    wide, positive = _checked(scores, labels)
+    xp, kind = array_namespace(wide), wide.dtype
+    bins = (EqualWidth(15) if partition is None else partition)(widen(as_scores(scores)))
     order = xp.argsort(bins)
     sizes = xp.unique_counts(bins).counts
     ends = xp.cumulative_sum(sizes, include_initial=True)
@@ -132,10 +124,16 @@ def calibration_error(
         sums = xp.take(xp.cumulative_sum(xp.take(values, order), include_initial=True), ends)
         return (sums[1:] - sums[:-1]) / xp.astype(sizes, kind)
 
-    mean_score, share = bin_means(xp.astype(checked, kind)), bin_means(xp.astype(positive, kind))
-    weight = xp.astype(sizes, kind) / checked.shape[0]
+    mean_score, share = bin_means(wide), bin_means(xp.astype(positive, kind))
+    weight = xp.astype(sizes, kind) / wide.shape[0]
     error = float(xp.sum(weight * xp.abs(mean_score - share) ** norm)) ** (1.0 / norm)
     return Calibration(mean_score, share, sizes, error)
+
+
+def _checked(scores: Array, labels: Array) -> tuple[Array, Array]:
+    """Return checked scores in wide floats, and which are those of positives."""
+    wide = widest(as_scores(scores))
+    return wide, as_binary_labels(labels, wide)
 
 
 def _error_counts(scores: Array, labels: Array) -> tuple[Array, Array, Array, int]:
@@ -150,14 +148,11 @@ def _loss(c: Array, misses: Array, alarms: Array, n: int) -> Array:
     return 2.0 * (c * alarms + (1.0 - c) * misses) / n
 
 
-def _pad(values: Array, first: float, last: float) -> Array:
+def _with_ends(values: Array) -> Array:
+    """Put 0 before and 1 behind the values."""
     xp = array_namespace(values)
-    ends = xp.asarray([first, last], dtype=values.dtype, device=device(values))
+    ends = xp.asarray([0.0, 1.0], dtype=values.dtype, device=device(values))
     return xp.concat((ends[:1], values, ends[1:]))
-
-
-def _pad_last(values: Array) -> Array:
-    return array_namespace(values).concat((values, values[-1:]))
 
 
 def _convex_hull(misses: Array, alarms: Array) -> tuple[Array, Array]:

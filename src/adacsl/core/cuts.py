@@ -6,24 +6,14 @@ among the others, for all k at once.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array
 
-from adacsl.core.arrays import (
-    Array,
-    FloatGrid,
-    as_binary_labels,
-    as_scores,
-    as_weights,
-    default_float,
-    dtype_name,
-    move,
-    widen,
-)
-from adacsl.core.costs import CostMatrix
-from adacsl.core.prices import check_samples, is_free
+from adacsl.core.arrays import Array, FloatGrid, as_binary_labels, as_scores, as_weights, default_float, widen
+from adacsl.core.costs import CostMatrix, check_binary
+from adacsl.core.prices import check_samples, is_free, price_like
 
 
 class Samples(NamedTuple):
@@ -34,6 +24,15 @@ class Samples(NamedTuple):
     costs: CostMatrix
     weight: Array | None
     grid: FloatGrid
+
+    @classmethod
+    def of(cls, scores: Array, labels: Array, costs: CostMatrix, weight: Array | None, name: str = "scores") -> Samples:
+        """Check scores, labels, costs and weights of one set of samples."""
+        check_binary(costs)
+        checked = as_scores(scores, name)
+        positive = as_binary_labels(labels, checked)
+        check_samples(costs.n_instances, checked.shape[0])
+        return cls(widen(checked), positive, costs, as_weights(weight, checked), FloatGrid.of(checked))
 
 
 class Cuts(NamedTuple):
@@ -46,22 +45,10 @@ class Cuts(NamedTuple):
     squares: Array | None = None  # n + 1: sums of the squared stakes below each cut, where they are asked for
 
 
-def checked(scores: Array, labels: Array, costs: CostMatrix, sample_weight: Array | None) -> Samples:
-    """Check scores, labels, costs and weights of one set of samples."""
-    if not isinstance(costs, CostMatrix):
-        raise TypeError(f"costs must be a CostMatrix such as CostMatrix(fp=1, fn=8), got {costs!r}")
-    if costs.n_classes != 2:
-        raise ValueError(f"a threshold belongs to two classes, but the cost matrix has {costs.n_classes}")
-    checked = as_scores(scores)
-    positive = as_binary_labels(labels, checked)
-    check_samples(costs.n_instances, checked.shape[0])
-    return Samples(widen(checked), positive, costs, as_weights(sample_weight, checked), FloatGrid.of(checked))
-
-
 # sorting
 
 
-def sort_samples(samples: Samples) -> tuple[Array, Array, Array | None]:
+def _sorted(samples: Samples) -> tuple[Array, Array, Array | None]:
     """Return sorted scores, their labels, and the order (None where nothing else has to be brought along)."""
     if can_pack(samples):
         keys = sorted_keys(samples.scores, samples.positive)
@@ -76,7 +63,8 @@ def can_pack(samples: Samples) -> bool:
     """Tell whether score and label are all there is to a sample, and fit into one integer."""
     known = is_numpy_array(samples.scores) or is_torch_array(samples.scores)
     plain = samples.weight is None and samples.costs.n_instances is None
-    return known and plain and dtype_name(samples.scores) in ("float32", "float64")
+    xp = array_namespace(samples.scores)
+    return known and plain and samples.scores.dtype in (xp.float32, xp.float64)
 
 
 def sorted_keys(scores: Array, positive: Array) -> Array:
@@ -86,7 +74,7 @@ def sorted_keys(scores: Array, positive: Array) -> Array:
     a positive, they hold both; among equal scores the positives come first.
     """
     xp = array_namespace(scores)
-    keys = scores.view(xp.int32 if dtype_name(scores) == "float32" else xp.int64) << 1  # drops the sign of -0.0
+    keys = scores.view(xp.int32 if scores.dtype == xp.float32 else xp.int64) << 1  # drops the sign of -0.0
     keys -= positive.view(xp.uint8)
     if is_numpy_array(keys):
         keys.sort()
@@ -116,19 +104,20 @@ def rising_order(scores: Array) -> Array:
 # costs of all cuts
 
 
-def cut_costs(samples: Samples, scores: Array, positive: Array, order: Array | None, *, squares: bool = False) -> Cuts:
-    """Return what every cut of sorted samples costs; with ``squares``, also what errors of these costs need."""
+def cut_costs(samples: Samples, *, rising: bool = False, squares: bool = False) -> Cuts:
+    """Return what every cut of samples (``rising``: sorted already) costs; the squares are what errors of it need."""
+    scores, positive, order = (samples.scores, samples.positive, None) if rising else _sorted(samples)
     fp, fn = samples.costs.fp - samples.costs.tn, samples.costs.fn - samples.costs.tp
     if samples.weight is None and isinstance(fp, float) and isinstance(fn, float):
         return _running_counts(scores, positive, samples.costs, squares=squares)
     xp = array_namespace(scores)
+    zero = xp.zeros((1,), dtype=default_float(xp, scores), device=device(scores))
     # one signed number per sample, so that one gather brings everything into order
-    stake = xp.where(samples.positive, _price(fn, scores), -_price(fp, scores))
+    stake = xp.where(samples.positive, price_like(fn, zero), zero - price_like(fp, zero))
     if samples.weight is not None:
         stake = stake * samples.weight
     if order is not None:
         stake = xp.take(stake, order)
-    zero = xp.zeros((1,), dtype=stake.dtype, device=device(stake))
     missed = _sums_before(xp.maximum(stake, zero))
     # summed from the other end rather than subtracted from the total: no digits cancel
     alarmed = xp.flip(_sums_before(xp.flip(xp.maximum(-stake, zero))))
@@ -147,10 +136,11 @@ def _running_counts(scores: Array, positive: Array, costs: CostMatrix, *, square
     missed, alarmed = xp.astype(misses, kind), xp.astype(alarms, kind)
     missed *= costs.fn - costs.tp
     alarmed *= costs.fp - costs.tn
-    sums = None
-    if squares:
-        sums = missed * (costs.fn - costs.tp) + (alarmed[0] - alarmed) * (costs.fp - costs.tn)
-    return Cuts(scores, missed, alarmed, costs.tp * positives + costs.tn * (n - positives), sums)
+    base = costs.tp * positives + costs.tn * (n - positives)
+    if not squares:
+        return Cuts(scores, missed, alarmed, base)
+    sums = missed * (costs.fn - costs.tp) + (alarmed[0] - alarmed) * (costs.fp - costs.tn)
+    return Cuts(scores, missed, alarmed, base, sums)
 
 
 def _sums_before(values: Array) -> Array:
@@ -168,21 +158,9 @@ def _sums_before(values: Array) -> Array:
 
 
 def _unavoidable_cost(samples: Samples) -> float:
-    xp = array_namespace(samples.scores)
-    tp, tn = samples.costs.tp, samples.costs.tn
-    if is_free(tp) and is_free(tn):
+    if is_free(samples.costs.tp) and is_free(samples.costs.tn):
         return 0.0
-    right = xp.where(samples.positive, _price(tp, samples.scores), _price(tn, samples.scores))
-    return float(xp.sum(right if samples.weight is None else right * samples.weight))
-
-
-def _price(cell: Any, like: Array) -> Array:
-    """Return a price as a wide array (of one or of n numbers) where ``like`` lives."""
-    xp = array_namespace(like)
-    kind = default_float(xp, like)
-    if isinstance(cell, float):
-        return xp.asarray([cell], dtype=kind, device=device(like))
-    return xp.astype(move(cell, like), kind, copy=False)
+    return samples.costs.total(samples.positive, samples.positive, sample_weight=samples.weight)
 
 
 def distinct_cuts(scores: Array) -> Array:

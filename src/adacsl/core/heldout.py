@@ -22,6 +22,13 @@ FARTHEST_CUT = 50.0
 """Log-odds beyond which a threshold says the same about every row."""
 
 
+NOTHING = 1e-300
+"""The weight of no rows at all: a half may be empty."""
+
+EDGE = 1e-6
+"""How far (in log-odds) a tuned threshold keeps from the scores beside it: rounding must not carry one across."""
+
+
 def halves(labels: NDArray[Any], groups: NDArray[Any] | None = None) -> NDArray[np.bool_]:
     """Tell which rows form the second half: both classes evenly spread, no group torn apart.
 
@@ -46,7 +53,7 @@ def sigmoid(logits: NDArray[Any]) -> NDArray[np.float64]:
     """Return probabilities from log-odds, in float64 and without overflow."""
     logits = np.asarray(logits, dtype=np.float64)
     small = np.exp(-np.abs(logits))
-    return np.where(logits >= 0, 1.0, small) / (1.0 + small)
+    return np.asarray(np.where(logits >= 0, 1.0, small) / (1.0 + small))
 
 
 def log_odds(probabilities: NDArray[Any] | float) -> NDArray[np.float64]:
@@ -67,7 +74,9 @@ def bayes_log_odds(costs: CostMatrix) -> NDArray[np.float64]:
     reduced = costs.reduced()
     with np.errstate(divide="ignore", invalid="ignore"):
         odds = np.log(np.asarray(reduced.fp, np.float64)) - np.log(np.asarray(reduced.fn, np.float64))
-    return np.nan_to_num(odds, nan=0.0, posinf=np.inf, neginf=-np.inf)  # a row without costs decides nothing
+    return np.asarray(
+        np.nan_to_num(odds, nan=0.0, posinf=np.inf, neginf=-np.inf)
+    )  # a row without costs decides nothing
 
 
 class HeldOut:
@@ -102,16 +111,9 @@ class HeldOut:
     """
 
     def __init__(
-        self,
-        rows: NDArray[Any],
-        labels: NDArray[Any],
-        costs: CostMatrix,
-        *,
-        decide: str = "bayes",
-        weight: NDArray[Any] | None = None,
-        groups: NDArray[Any] | None = None,
-        last: bool = False,
-    ) -> None:
+        self, rows: NDArray[Any], labels: NDArray[Any], costs: CostMatrix, *, decide: str = "bayes",
+        weight: NDArray[Any] | None = None, groups: NDArray[Any] | None = None, last: bool = False,
+    ) -> None:  # fmt: skip
         self.rows, self.labels, self.costs = np.asarray(rows), np.asarray(labels) == 1, costs
         self.decide, self.weight, self.last = decide, weight, last
         n = len(self.labels)
@@ -119,7 +121,7 @@ class HeldOut:
         self._parts = np.stack([np.ones(n, dtype=bool), ~second, second])
         counted = self._parts * (1.0 if weight is None else np.asarray(weight, dtype=np.float64))
         yes, no = (np.asarray(costs.incurred(self.labels, np.full(n, c)), np.float64) for c in (1, 0))
-        self._mass = np.maximum(counted.sum(1), 1e-300)
+        self._mass = np.maximum(counted.sum(1), NOTHING)
         self._stakes, self._base = counted * (yes - no), counted @ no
         self._cuts = np.zeros(n) if decide in BLIND else np.broadcast_to(bayes_log_odds(costs), n)
         self.seen, self.best, self.cost, self._cut = 0, -1, np.inf, 0.0
@@ -155,7 +157,10 @@ class HeldOut:
         """Return mean cost and tuned cut (0 where nothing is tuned) on all rows, and on each half."""
         if self.decide != "tuned":
             return (self._base + self._stakes @ (logits > self._cuts)) / self._mass, np.zeros(3)
-        found = [self._tune(logits, part) if part.any() else (0.0, 0.0) for part in self._parts]
+        counts = self._mass > NOTHING
+        found = [
+            self._tune(logits, part) if any_ else (0.0, 0.0) for part, any_ in zip(self._parts, counts, strict=True)
+        ]
         return np.asarray([cost for cost, _ in found]) / self._mass, np.asarray([cut for _, cut in found])
 
     def _tune(self, logits: NDArray[np.float64], part: NDArray[np.bool_]) -> tuple[float, float]:
@@ -192,8 +197,11 @@ def tune_cut(
     else:
         found = find_threshold(sigmoid(logits - bayes), labels, costs, target=0.5, sample_weight=weight)
         bayes = np.zeros(())
-    cut = float(np.clip(log_odds(found.value), -FARTHEST_CUT, FARTHEST_CUT) - np.clip(bayes, -50.0, 50.0))
-    return float(found.cost), cut
+    place, low, high, bayes = np.clip(
+        [*log_odds(np.asarray([found.value, found.low, found.high])), float(bayes)], -FARTHEST_CUT, FARTHEST_CUT
+    )
+    margin = min(EDGE, (high - low) / 2.0)
+    return float(found.cost), float(np.clip(place, low + margin, high - margin) - bayes)
 
 
 def pooled(n: int, parts: Sequence[HeldOut], *, honest: bool = True) -> NDArray[np.float64]:
@@ -203,6 +211,3 @@ def pooled(n: int, parts: Sequence[HeldOut], *, honest: bool = True) -> NDArray[
         np.add.at(total, part.rows, part.honest if honest else part.logits)
         np.add.at(count, part.rows, 1)
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
-
-
-__all__ = ["HeldOut", "bayes_log_odds", "halves", "log_odds", "pooled", "sigmoid", "tune_cut"]

@@ -61,7 +61,9 @@ def cost_interval(
     Interval(estimate=0.08, low=0.0, high=0.24)
     """
     paid = as_host(costs.incurred(y_true, y_pred))
-    return _interval(paid, groups, level, resamples, random_state, sample_weight)
+    return mean_interval(
+        paid, sample_weight, groups=groups, level=level, resamples=resamples, random_state=random_state
+    )
 
 
 def cost_difference_interval(
@@ -80,51 +82,38 @@ def cost_difference_interval(
     An interval below 0 says that ``y_pred`` is cheaper. Parameters as in :func:`cost_interval`.
     """
     extra = as_host(costs.incurred(y_true, y_pred)) - as_host(costs.incurred(y_true, y_other))
-    return _interval(extra, groups, level, resamples, random_state)
+    return mean_interval(extra, groups=groups, level=level, resamples=resamples, random_state=random_state)
 
 
-def mean_interval(values: Any, weight: Any | None, *, level: float = 0.95, random_state: int | None = 0) -> Interval:
+def mean_interval(
+    values: Any, weight: Any = None, *,
+    groups: Any = None, level: float = 0.95, resamples: int | None = None, random_state: int | None = 0,
+) -> Interval:  # fmt: skip
     """Return the mean of single rows' costs (per unit of weight) with its percentile bootstrap interval."""
-    sums = values if weight is None else values * weight
-    resamples = 1000 if len(values) <= MANY else 200
-    means = drawn_means(sums, weight, resamples, np.random.default_rng(random_state))
-    low, high = np.quantile(means, ((1.0 - level) / 2.0, (1.0 + level) / 2.0))
-    return Interval(float(np.average(values, weights=weight)), float(low), float(high))
-
-
-def _interval(
-    values: Any, groups: Array | None, level: float, resamples: int, random_state: int | None, weight: Any = None
-) -> Interval:
+    if resamples is None:
+        resamples = 1000 if len(values) <= MANY else 200
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level!r}")
     if resamples < 100:
         raise ValueError(f"resamples must be at least 100 for a stable interval, got {resamples!r}")
-    rng = np.random.default_rng(random_state)
-    sums, sizes = values, None
-    if weight is not None:  # every sample is a group of its own: a sum, and how much it counts
-        sums, sizes = values * np.asarray(weight, dtype=float), np.asarray(weight, dtype=float)
+    sizes = None if weight is None else np.asarray(weight, dtype=float)
+    sums = values if sizes is None else values * sizes  # a weighted sample is a group of its own
     if groups is not None:
-        sums, sizes = _sums_by_group(values, groups, weight)
-    means = drawn_means(sums, sizes, resamples, rng)
-    tail = (1.0 - level) / 2.0
-    low, high = np.quantile(means, (tail, 1.0 - tail))
+        if np.shape(groups) != values.shape:
+            raise ValueError(f"groups has shape {np.shape(groups)}, expected {values.shape}: one group for each sample")
+        number = np.unique(groups, return_inverse=True)[1]
+        sums, sizes = np.bincount(number, weights=sums), np.bincount(number, weights=sizes)
+    means = _drawn_means(sums, sizes, resamples, np.random.default_rng(random_state))
+    low, high = np.quantile(means, ((1.0 - level) / 2.0, (1.0 + level) / 2.0))
     return Interval(float(np.average(values, weights=weight)), float(low), float(high))
 
 
-def _sums_by_group(values: Any, groups: Array, weight: Any) -> tuple[Any, Any]:
-    array = np.asarray(groups)
-    if array.shape != values.shape:
-        raise ValueError(f"groups has shape {array.shape}, expected {values.shape}: one group for each sample")
-    _, number = np.unique(array, return_inverse=True)
-    counted = np.ones(len(values)) if weight is None else np.asarray(weight, dtype=float)
-    return np.bincount(number, weights=values * counted), np.bincount(number, weights=counted)
-
-
-def drawn_means(sums: Any, sizes: Any | None, resamples: int, rng: np.random.Generator) -> Any:
+def _drawn_means(sums: Any, sizes: Any | None, resamples: int, rng: np.random.Generator) -> Any:
     """Return the means of bootstrap draws of values, or of groups with their sums and sizes."""
     n = sums.shape[0]
     if sizes is not None:
-        return np.asarray([_ratio_of(rng.integers(0, n, size=n), sums, sizes) for _ in range(resamples)])
+        draws = (rng.integers(0, n, size=n) for _ in range(resamples))
+        return np.asarray([sums[picked].sum() / sizes[picked].sum() for picked in draws])
     kinds, counts = np.unique(sums, return_counts=True)
     if kinds.shape[0] <= FEW_KINDS:
         # class-wide costs have a handful of outcomes: drawing how often each comes up is drawing the samples
@@ -133,7 +122,3 @@ def drawn_means(sums: Any, sizes: Any | None, resamples: int, rng: np.random.Gen
     paid = sums[sums != 0]
     drawn = rng.binomial(n, paid.shape[0] / n, size=resamples)
     return np.asarray([paid[rng.integers(0, paid.shape[0], size=k)].sum() for k in drawn]) / n
-
-
-def _ratio_of(picked: Any, sums: Any, sizes: Any) -> float:
-    return float(sums[picked].sum() / sizes[picked].sum())

@@ -6,6 +6,7 @@ say which one is positive: the class whose misses cost ``fn``.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -36,20 +37,15 @@ def same_label(name: str, said: object) -> bool:
     (True, True, True, False)
     """
     other = label_name(said)
-    if name == other:
-        return True
-    number, wanted = _number(name), _number(other)
-    return number is not None and number == wanted
+    return name == other or _number(name) == _number(other)
 
 
-def _number(name: str) -> float | None:
-    truth = {"true": 1.0, "false": 0.0}.get(name.casefold())
-    if truth is not None:
-        return truth
+def _number(name: str) -> float:
+    """Return the number that a name stands for, or NaN, which equals nothing."""
     try:
-        return float(name)
+        return float({"true": "1", "false": "0"}.get(name.casefold(), name))
     except ValueError:
-        return None
+        return math.nan
 
 
 def plain_labels(names: Sequence[str]) -> list[Any]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from array_api_compat import array_namespace, device
 
-from adacsl.core.arrays import Array
+from adacsl.core.arrays import Array, check_whole
 
 
 class Partition(Protocol):
@@ -45,7 +45,7 @@ class EqualWidth:
     bins: int = 10
 
     def __post_init__(self) -> None:
-        _check_bins(self.bins)
+        check_whole("bins", self.bins)
 
     def edges(self, scores: Array) -> Array:
         """Return the borders of the subgroups, first and last included."""
@@ -63,7 +63,7 @@ class Quantile:
     bins: int = 10
 
     def __post_init__(self) -> None:
-        _check_bins(self.bins)
+        check_whole("bins", self.bins)
 
     def edges(self, scores: Array) -> Array:
         """Return the borders of the subgroups, first and last included."""
@@ -86,8 +86,3 @@ def _even_edges(scores: Array, bins: int) -> Array:
 def _bin_numbers(scores: Array, edges: Array) -> Array:
     # a score on an inner border belongs to the bin that starts there; 1.0 stays in the last bin
     return array_namespace(scores).searchsorted(edges[1:-1], scores, side="right")
-
-
-def _check_bins(bins: Any) -> None:
-    if not isinstance(bins, int) or bins < 1:
-        raise ValueError(f"bins must be a whole number of at least 1, got {bins!r}")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any, TypeAlias
 
 import numpy as np
 from array_api_compat import array_namespace
 
-from adacsl.core.arrays import Array, as_array, as_vector, check_finite, default_float, move
+from adacsl.core.arrays import Array, as_array, as_host, as_vector, check_finite, move, widest
 
 Cost: TypeAlias = Any
 """One price for all samples (a float), or one price for each sample (a vector)."""
@@ -27,9 +28,7 @@ def as_price(value: Any, name: str) -> Cost:
         return number
     if array.ndim != 1:
         raise ValueError(f"{name} must be one number or one for each sample, got shape {tuple(array.shape)}")
-    vector = as_vector(array, name)
-    xp = array_namespace(vector)
-    vector = xp.astype(vector, default_float(xp, vector), copy=True)
+    vector = widest(as_vector(array, name))
     check_finite(vector, name)
     if isinstance(vector, np.ndarray):
         vector.flags.writeable = False
@@ -38,7 +37,7 @@ def as_price(value: Any, name: str) -> Cost:
 
 def price_like(cell: Cost, like: Array) -> Cost:
     """Return a price where ``like`` lives, in its own type; a float stays a float."""
-    return cell if isinstance(cell, float) else array_namespace(like).astype(move(cell, like), like.dtype)
+    return cell if isinstance(cell, float) else array_namespace(like).astype(move(cell, like), like.dtype, copy=False)
 
 
 def is_free(cell: Cost) -> bool:
@@ -53,21 +52,20 @@ def show_price(cell: Cost) -> str:
     return f"<{cell.shape[0]} values, mean {float(array_namespace(cell).mean(cell)):.6g}>"
 
 
-def check_lengths(cells: tuple[tuple[Cost, ...], ...]) -> None:
-    """Raise unless prices of single samples belong to the same samples, in arrays of one library."""
-    lengths = {cell.shape[0] for row in cells for cell in row if not isinstance(cell, float)}
+def check_prices(cells: tuple[tuple[Cost, ...], ...]) -> None:
+    """Raise unless errors cost more than being right, and prices of single samples belong to the same samples."""
+    vectors = [cell for row in cells for cell in row if not isinstance(cell, float)]
+    lengths, kinds = {vector.shape[0] for vector in vectors}, {type(vector).__name__ for vector in vectors}
     if len(lengths) > 1:
         raise ValueError(f"costs of single samples must all have one length, got {sorted(lengths)}")
-    kinds = {type(cell).__name__ for row in cells for cell in row if not isinstance(cell, float)}
     if len(kinds) > 1:
         raise TypeError(f"costs of single samples must be arrays of one library, got {' and '.join(sorted(kinds))}")
-
-
-def check_two_classes(cells: tuple[tuple[Cost, ...], ...]) -> None:
-    """Raise unless each error costs more than being right."""
-    (tn, fn), (fp, tp) = cells
-    for error, right, error_name, right_name in ((fn, tp, "fn", "tp"), (fp, tn, "fp", "tn")):
-        _check_dearer(error, right, error_name, right_name)
+    if len(cells) > 2:
+        _check_many_classes(cells)
+    else:
+        (tn, fn), (fp, tp) = cells
+        _check_dearer(fn, tp, "fn", "tp")
+        _check_dearer(fp, tn, "fp", "tn")
 
 
 def _check_dearer(error: Cost, right: Cost, error_name: str, right_name: str) -> None:
@@ -91,20 +89,17 @@ def _check_dearer(error: Cost, right: Cost, error_name: str, right_name: str) ->
         raise ValueError(f"{error_name} costs no more than {right_name} for any sample: nothing is left to learn")
 
 
-def check_many_classes(cells: tuple[tuple[Cost, ...], ...]) -> None:
+def _check_many_classes(cells: tuple[tuple[Cost, ...], ...]) -> None:
     """Raise where an error pays, or where nothing costs more than being right."""
     dearest = 0.0
-    for j in range(len(cells)):
-        for i in range(len(cells)):
-            extra = cells[i][j] - cells[j][j]
-            low = extra if isinstance(extra, float) else float(array_namespace(extra).min(extra))
-            high = extra if isinstance(extra, float) else float(array_namespace(extra).max(extra))
-            if low < 0:
-                raise ValueError(
-                    f"predicting {i} when {j} is true costs less than being right (by {-low:g}); "
-                    "an error must not pay: check the matrix and its orientation"
-                )
-            dearest = max(dearest, high)
+    for i, j in itertools.product(range(len(cells)), repeat=2):
+        extra = as_host(cells[i][j] - cells[j][j])
+        if extra.min() < 0:
+            raise ValueError(
+                f"predicting {i} when {j} is true costs less than being right (by {-extra.min():g}); "
+                "an error must not pay: check the matrix and its orientation"
+            )
+        dearest = max(dearest, extra.max())
     if dearest == 0:
         raise ValueError("every decision costs the same: nothing is left to learn")
 

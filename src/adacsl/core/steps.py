@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Update = Literal["exponential", "odds"]
-
 ODDS_LIMITS = (1e-6, 1.0 - 1e-6)
 """The odds of thresholds at 0 and 1 are 0 and infinite: the exact odds update looks at thresholds inside these."""
 
@@ -40,8 +38,15 @@ class Adjustment:
     cost: float
     converged: bool
 
+    @property
+    def threshold(self) -> float:
+        """The cheapest threshold: the mean over the subgroups, by their size."""
+        return sum(t * n for t, n in zip(self.thresholds, self.sizes, strict=True)) / sum(self.sizes)
 
-def step_factor(threshold: float, target: float = 0.5, *, update: Update = "exponential") -> float:
+
+def step_factor(
+    threshold: float, target: float = 0.5, *, update: Literal["exponential", "odds"] = "exponential"
+) -> float:
     r"""Return what the negatives' weight must be multiplied by for ``threshold`` to move to ``target``.
 
     .. math:: \exp\frac{T_m - T'}{T'(1 - T')} \quad\text{(eq. 7)}\qquad\text{or}\qquad

@@ -14,18 +14,7 @@ from array_api_compat import array_namespace, device
 
 from adacsl.core.arrays import Array, FloatGrid, as_vector, check_finite, count_true, default_float, move, widen
 from adacsl.core.costs import CostMatrix
-from adacsl.core.cuts import (
-    Cuts,
-    Samples,
-    can_pack,
-    checked,
-    cut_costs,
-    distinct_cuts,
-    rising_order,
-    scores_of,
-    sort_samples,
-    sorted_keys,
-)
+from adacsl.core.cuts import Cuts, Samples, can_pack, cut_costs, distinct_cuts, rising_order, scores_of, sorted_keys
 
 TIE_TOLERANCE = 1e-12
 """Costs this close (relative) count as equal: sums of floats differ in the last digits with the order of addition."""
@@ -92,13 +81,12 @@ def find_threshold(
     >>> find_threshold([0.1, 0.3, 0.6, 0.8], [0, 1, 0, 1], CostMatrix(fp=1, fn=8))
     Threshold(value=0.29999999999999993, cost=1.0, low=0.1, high=0.3)
     """
-    samples = checked(scores, labels, costs, sample_weight)
+    samples = Samples.of(scores, labels, costs, sample_weight)
     target, caution = check_target(target), check_caution(caution)
     if candidates is None and not caution and can_pack(samples):
         return _best_packed_cut(samples, samples.grid.round(target))
-    cuts = cut_costs(samples, *sort_samples(samples), squares=caution > 0.0)
-    allowed = _as_candidates(candidates, samples.scores, samples.grid)
-    return _search(cuts, samples.grid, target, allowed, caution=caution)
+    cuts = cut_costs(samples, squares=caution > 0.0)
+    return _search(cuts, samples.grid, target, candidates, caution=caution)
 
 
 def cost_curve(scores: Array, labels: Array, costs: CostMatrix, *, sample_weight: Array | None = None) -> CostCurve:
@@ -110,8 +98,8 @@ def cost_curve(scores: Array, labels: Array, costs: CostMatrix, *, sample_weight
     >>> curve.costs.tolist()
     [2.0, 1.0, 9.0, 8.0, 16.0]
     """
-    samples = checked(scores, labels, costs, sample_weight)
-    cuts = cut_costs(samples, *sort_samples(samples))
+    samples = Samples.of(scores, labels, costs, sample_weight)
+    cuts = cut_costs(samples)
     xp = array_namespace(cuts.scores)
     distinct = distinct_cuts(cuts.scores)
     first = xp.asarray([samples.grid.below(float(cuts.scores[0]))], dtype=cuts.scores.dtype, device=device(cuts.scores))
@@ -120,23 +108,15 @@ def cost_curve(scores: Array, labels: Array, costs: CostMatrix, *, sample_weight
 
 
 def subgroup_thresholds(
-    scores: Array,
-    labels: Array,
-    costs: CostMatrix,
-    subgroups: Array,
-    *,
-    target: float,
-    candidates: Array | None = None,
-    edges: Sequence[float] | None = None,
-    ties: Literal["nearest", "lowest"] = "nearest",
-    sample_weight: Array | None = None,
-    caution: float = 0.0,
-) -> tuple[list[Threshold], list[float]]:
+    scores: Array, labels: Array, costs: CostMatrix, subgroups: Array, *,
+    target: float, candidates: Array | None = None, sample_weight: Array | None = None, caution: float = 0.0,
+    edges: Sequence[float] | None = None, ties: Literal["nearest", "lowest"] = "nearest",
+) -> tuple[list[Threshold], list[float]]:  # fmt: skip
     """Return the cheapest threshold and the size (or weight) of each non-empty subgroup, from one sort.
 
     ``edges`` confines the search of subgroup m to ``[edges[m], edges[m + 1]]``.
     """
-    samples = checked(scores, labels, costs, sample_weight)
+    samples = Samples.of(scores, labels, costs, sample_weight)
     xp = array_namespace(samples.scores)
     numbers = move(as_vector(subgroups, "subgroups"), samples.scores)
     if numbers.shape[0] != samples.scores.shape[0]:
@@ -144,25 +124,18 @@ def subgroup_thresholds(
     order = rising_order(samples.scores)
     order = xp.take(order, xp.argsort(xp.take(numbers, order), stable=True))
     found = xp.unique_counts(numbers)
-    rank = [int(v) for v in found.values]
     results, sizes, start = [], [], 0
-    for number, size in sorted(zip(rank, (int(c) for c in found.counts), strict=True)):
+    for number, size in sorted((int(v), int(c)) for v, c in zip(found.values, found.counts, strict=True)):
         members = order[start : start + size]
         start += size
-        part = Samples(
-            xp.take(samples.scores, members),
-            xp.take(samples.positive, members),
-            samples.costs.rows(members),
-            None if samples.weight is None else xp.take(samples.weight, members),
-            samples.grid,
-        )
+        own, positive = xp.take(samples.scores, members), xp.take(samples.positive, members)
+        weight = None if samples.weight is None else xp.take(samples.weight, members)
+        part = Samples(own, positive, samples.costs.rows(members), weight, samples.grid)
         span = (0.0, 1.0) if edges is None else (float(edges[number]), float(edges[number + 1]))
-        cuts = cut_costs(part, part.scores, part.positive, None, squares=caution > 0.0)
-        allowed = _as_candidates(candidates, part.scores, part.grid)
-        results.append(
-            _search(cuts, samples.grid, target, allowed, span=span, lowest=ties == "lowest", caution=caution)
-        )
-        sizes.append(float(size) if part.weight is None else float(xp.sum(part.weight)))
+        cuts = cut_costs(part, rising=True, squares=caution > 0.0)
+        lowest = ties == "lowest"
+        results.append(_search(cuts, samples.grid, target, candidates, span=span, lowest=lowest, caution=caution))
+        sizes.append(float(size) if weight is None else float(xp.sum(weight)))
     return results, sizes
 
 
@@ -184,19 +157,14 @@ def check_caution(caution: float) -> float:
 
 
 def _search(
-    cuts: Cuts,
-    grid: FloatGrid,
-    target: float,
-    candidates: Array | None,
-    *,
-    span: tuple[float, float] = (0.0, 1.0),
-    lowest: bool = False,
-    caution: float = 0.0,
-) -> Threshold:
+    cuts: Cuts, grid: FloatGrid, target: float, candidates: Array | None, *,
+    span: tuple[float, float] = (0.0, 1.0), lowest: bool = False, caution: float = 0.0,
+) -> Threshold:  # fmt: skip
     goal = grid.round(target)
     span = (grid.round(span[0]), grid.round(span[1]))
     if candidates is not None:
-        return _best_candidate(cuts, goal, candidates, span, caution, lowest=lowest)
+        allowed = _as_candidates(candidates, cuts.scores, grid)
+        return _best_candidate(cuts, goal, allowed, span, caution, lowest=lowest)
     goal = span[0] if lowest else min(max(goal, span[0]), span[1])
     return _best_cut(cuts, grid, goal, span, caution)
 
@@ -274,12 +242,11 @@ def _choose(
     """Take the point nearest ``goal`` of all equally cheap thresholds: intervals ``[low, high)`` with their costs."""
     nearest = _nearest_interval(low, high, goal)
     first, last = _joined_interval(low, high, nearest)
-    value = _point_of(float(low[nearest]), float(high[nearest]), goal, grid)
+    start, end = float(low[nearest]), float(high[nearest])
+    # an interval without points is the cut below every score: a score of 0 (or on the span's border) has to be positive
+    value = grid.below(end) if start >= end or goal >= end else max(start, goal)
     return Threshold(
-        value,
-        float(costs[nearest]) + base,
-        min(float(low[first]), value),
-        min(float(high[last]), span[1]),
+        value, float(costs[nearest]) + base, min(float(low[first]), value), min(float(high[last]), span[1])
     )
 
 
@@ -291,14 +258,6 @@ def _nearest_interval(low: Array, high: Array, goal: float) -> int:
     if below == 0 or float(low[below]) <= goal:
         return below
     return below if float(low[below]) - goal < goal - float(high[below - 1]) else below - 1
-
-
-def _point_of(low: float, high: float, goal: float, grid: FloatGrid) -> float:
-    if low >= high:  # only the cut below every score: a score of 0 (or on the span's border) has to be positive
-        return grid.below(high)
-    if goal >= high:
-        return grid.below(high)
-    return max(low, goal)
 
 
 def _joined_interval(low: Array, high: Array, nearest: int) -> tuple[int, int]:
@@ -324,18 +283,15 @@ def _best_candidate(
     if caution and cuts.squares is not None:
         own = int(xp.argmin(xp.abs(allowed - goal)))
         optimal = _nearly_optimal(costs, xp.take(cuts.squares, cut), optimal, own, caution)
-    distance = xp.abs(xp.take(allowed, optimal) - goal)
-    chosen = 0 if lowest else int(xp.argmin(distance))
+    chosen = 0 if lowest else int(xp.argmin(xp.abs(xp.take(allowed, optimal) - goal)))
     # neighbours on the grid that are as cheap belong to one interval
     first, last = _joined_interval(optimal, optimal + 1, chosen)
     value, low, high = (float(allowed[int(optimal[k])]) for k in (chosen, first, last))
     return Threshold(value, float(costs[int(optimal[chosen])]) + cuts.base, low, high)
 
 
-def _as_candidates(candidates: Array | None, scores: Array, grid: FloatGrid) -> Array | None:
+def _as_candidates(candidates: Array, scores: Array, grid: FloatGrid) -> Array:
     """Return candidates in rising order, as numbers that the scores' own type can hold."""
-    if candidates is None:
-        return None
     xp: Any = array_namespace(scores)
     array = move(as_vector(candidates, "candidates"), scores)
     array = xp.sort(widen(xp.astype(array, getattr(xp, grid.name))))
@@ -346,15 +302,3 @@ def _as_candidates(candidates: Array | None, scores: Array, grid: FloatGrid) -> 
 def paper_grid() -> Array:
     """Return the thresholds the authors' code tries: 0, 0.005, ..., 0.9."""
     return np.arange(181) / 200.0
-
-
-__all__ = [
-    "CostCurve",
-    "Threshold",
-    "check_caution",
-    "check_target",
-    "cost_curve",
-    "find_threshold",
-    "paper_grid",
-    "subgroup_thresholds",
-]

@@ -33,20 +33,14 @@ class TunedThreshold(NamedTuple):
 
 
 def tune_threshold(
-    scores: Array,
-    labels: Array,
-    costs: CostMatrix,
-    *,
-    sample_weight: Array | None = None,
-    level: float = 0.95,
-    random_state: int = 0,
-) -> TunedThreshold:
+    scores: Array, labels: Array, costs: CostMatrix, *,
+    sample_weight: Array | None = None, level: float = 0.95, random_state: int = 0,
+) -> TunedThreshold:  # fmt: skip
     """Return the cheapest threshold of binary scores with its interval, and what it can be expected to cost."""
     best = find_threshold(scores, labels, costs, sample_weight=sample_weight)
     resamples, halvings = (1000, 25) if len(scores) <= MANY else (200, 5)
-    tails = ((1.0 - level) / 2.0, (1.0 + level) / 2.0)
     lows, highs = resampled_optima(scores, labels, costs, sample_weight, resamples, random_state)
-    low, high = float(np.quantile(lows, tails[0])), float(np.quantile(highs, tails[1]))
+    low, high = float(np.quantile(lows, (1.0 - level) / 2.0)), float(np.quantile(highs, (1.0 + level) / 2.0))
     each = _costs_of_halves(scores, labels, costs, sample_weight, halvings, random_state)
     cost = None if each is None else mean_interval(each, sample_weight, level=level, random_state=random_state)
     return TunedThreshold(best, Interval(best.value, min(low, best.value), max(high, best.value)), cost)
@@ -56,12 +50,7 @@ def tune_threshold(
 
 
 def resampled_optima(
-    scores: Array,
-    labels: Array,
-    costs: CostMatrix,
-    weight: Array | None,
-    resamples: int,
-    seed: int,
+    scores: Array, labels: Array, costs: CostMatrix, weight: Array | None, resamples: int, seed: int
 ) -> tuple[Array, Array]:
     """Return where the equally cheap thresholds of each resample begin and end."""
     rows, (low, high) = _cells(np.asarray(scores, np.float64), np.asarray(labels) == 1, costs, weight)
@@ -136,12 +125,7 @@ def _costs_of_cuts(missed: Array, alarmed: Array, starts: Array) -> Array:
 
 
 def _costs_of_halves(
-    scores: Array,
-    labels: Array,
-    costs: CostMatrix,
-    weight: Array | None,
-    halvings: int,
-    seed: int,
+    scores: Array, labels: Array, costs: CostMatrix, weight: Array | None, halvings: int, seed: int
 ) -> Array | None:
     """Return what each row costs, as a mean over random halvings, with thresholds that its own half did not choose."""
     members = [np.flatnonzero(labels == label) for label in (0, 1)]
@@ -158,19 +142,10 @@ def _costs_of_halves(
     return total / halvings
 
 
-def _threshold_of(
-    scores: Array,
-    labels: Array,
-    costs: CostMatrix,
-    weight: Array | None,
-    rows: Array,
-) -> float:
-    if weight is None:
-        return find_threshold(scores[rows], labels[rows], costs.rows(rows)).value
-    counted = rows & (weight > 0)
-    if not counted.any():
+def _threshold_of(scores: Array, labels: Array, costs: CostMatrix, weight: Array | None, rows: Array) -> float:
+    if weight is not None:
+        rows = rows & (weight > 0)
+        weight = weight[rows]
+    if not rows.any():
         return 0.5
-    return find_threshold(scores[counted], labels[counted], costs.rows(counted), sample_weight=weight[counted]).value
-
-
-__all__ = ["TunedThreshold", "resampled_optima", "tune_threshold"]
+    return find_threshold(scores[rows], labels[rows], costs.rows(rows), sample_weight=weight).value

@@ -13,17 +13,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.datasets.columns import (
-    Column,
-    as_dates,
-    as_levels,
-    as_numbers,
-    check_size,
-    parse_dates,
-    parse_numbers,
-    positions_among,
-    read_columns,
-)
+from adacsl.datasets.columns import Column, as_kind, as_levels, positions_among, read_columns, recognised
 
 FORMAT = 1
 """Version of the layout that :meth:`ColumnEncoder.to_dict` writes."""
@@ -61,7 +51,6 @@ class ColumnEncoder:
     def fit(self, X: Any) -> ColumnEncoder:  # noqa: N803
         """Learn kinds and levels."""
         table = read_columns(X)
-        check_size(table)
         declared = _declared_categories(X)
         columns = (table.column(i) for i in range(table.n_columns))
         self.columns = [_fit(column, i in declared, self.max_levels) for i, column in enumerate(columns)]
@@ -70,7 +59,6 @@ class ColumnEncoder:
     def transform(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the matrix of a table with the columns of :meth:`fit`, in their order."""
         table = read_columns(X)
-        check_size(table)
         if table.n_columns != len(self.columns):
             raise ValueError(f"X has {table.n_columns} features, but {len(self.columns)} were expected")
         return np.stack([_encode(rule, table.column(i)) for i, rule in enumerate(self.columns)], axis=1)
@@ -95,17 +83,10 @@ class ColumnEncoder:
 
 
 def _fit(column: Column, category: bool, max_levels: int | None) -> dict[str, Any]:
-    kind = "category" if category else _kind(column)
-    levels = _levels(column, max_levels) if kind == "category" else []
-    return {"name": column.name, "kind": kind, "levels": levels}
-
-
-def _kind(column: Column) -> str:
-    if column.kind != "text":
-        return column.kind
-    if parse_numbers(column) is not None:
-        return "number"
-    return "category" if parse_dates(column) is None else "date"
+    kind = "text" if category else recognised(column).kind
+    if kind != "text":
+        return {"name": column.name, "kind": kind, "levels": []}
+    return {"name": column.name, "kind": "category", "levels": _levels(column, max_levels)}
 
 
 def _levels(column: Column, most: int | None) -> list[str]:
@@ -116,10 +97,8 @@ def _levels(column: Column, most: int | None) -> list[str]:
 
 
 def _encode(rule: dict[str, Any], column: Column) -> NDArray[np.float64]:
-    if rule["kind"] == "number":
-        return as_numbers(column)
-    if rule["kind"] == "date":
-        return as_dates(column)
+    if rule["kind"] != "category":
+        return as_kind(column, rule["kind"])
     position = positions_among(rule["levels"], as_levels(column))
     return np.where(position < 0, np.nan, position)
 

@@ -35,7 +35,19 @@ class Table(NamedTuple):
 
 
 def read_columns(X: Any) -> Table:  # noqa: N803
-    """Return the columns of a numpy, pandas, polars or pyarrow table, or of anything that is an array."""
+    """Return the columns of a numpy, pandas, polars or pyarrow table, or of anything that is an array.
+
+    A table without rows or columns is refused, in scikit-learn's words.
+    """
+    table = _read(X)
+    for n, what in ((table.n_rows, "sample"), (table.n_columns, "feature")):
+        if n == 0:
+            shape = (table.n_rows, table.n_columns)
+            raise ValueError(f"Found array with 0 {what}(s) (shape={shape}) while a minimum of 1 is required.")
+    return table
+
+
+def _read(X: Any) -> Table:  # noqa: N803
     if isinstance(X, np.ndarray | list | tuple):
         return _read_array(np.asarray(X))
     if hasattr(X, "toarray"):
@@ -165,6 +177,17 @@ def _dashes(text: NDArray[Any]) -> bool:
     return bool((letters[:, [4, 7]] == "-").all())
 
 
+def recognised(column: Column) -> Column:
+    """Return a column as what it is: text that is all numbers, or all ISO dates, counts as such."""
+    if column.kind != "text":
+        return column
+    numbers = parse_numbers(column)
+    if numbers is not None:
+        return Column(column.name, "number", numbers)
+    dates = parse_dates(column)
+    return column if dates is None else Column(column.name, "date", dates)
+
+
 def _first_bad(column: Column, parse: Callable[[Column], Floats | None]) -> str:
     """Return the first text that ``parse`` refuses, by bisection: each step halves the candidates."""
     values = column.values
@@ -174,30 +197,16 @@ def _first_bad(column: Column, parse: Callable[[Column], Floats | None]) -> str:
     return str(values[0])
 
 
-def as_numbers(column: Column) -> Floats:
-    """Return the column as numbers, or say which value is none."""
-    if column.kind == "number":
+def as_kind(column: Column, kind: str) -> Floats:
+    """Return the column as numbers ("number") or as seconds ("date"), or say which value is none."""
+    if column.kind == kind or (column.kind != "text" and np.isnan(column.values).all()):
         return column.values
-    if column.kind == "date":
-        raise ValueError(f"column {column.name!r} held numbers when the encoder was fitted, now it holds dates")
-    numbers = parse_numbers(column)
-    if numbers is None:
-        bad = _first_bad(column, parse_numbers)
-        raise ValueError(f"column {column.name!r} held numbers when the encoder was fitted, now it holds {bad!r}")
-    return numbers
-
-
-def as_dates(column: Column) -> Floats:
-    """Return the column as seconds, or say which value is no date."""
-    if column.kind == "date":
-        return column.values
-    if column.kind == "number" and not np.isnan(column.values).all():
-        raise ValueError(f"column {column.name!r} held dates when the encoder was fitted, now it holds numbers")
-    dates = column.values if column.kind == "number" else parse_dates(column)
-    if dates is None:
-        bad = _first_bad(column, parse_dates)
-        raise ValueError(f"column {column.name!r} held dates when the encoder was fitted, now it holds {bad!r}")
-    return dates
+    parse = parse_numbers if kind == "number" else parse_dates
+    values = parse(column) if column.kind == "text" else None
+    if values is None:
+        now = repr(_first_bad(column, parse)) if column.kind == "text" else f"{column.kind}s"
+        raise ValueError(f"column {column.name!r} held {kind}s when the encoder was fitted, now it holds {now}")
+    return values
 
 
 def as_levels(column: Column) -> NDArray[Any]:
@@ -219,27 +228,3 @@ def positions_among(levels: list[str], text: NDArray[Any]) -> NDArray[np.int64]:
     table = np.asarray(levels)
     position = np.minimum(np.searchsorted(table, text), len(levels) - 1)
     return np.where(table[position] == text, position, -1).astype(np.int64)
-
-
-def check_size(table: Table) -> None:
-    """Refuse a table without rows or columns, in scikit-learn's words."""
-    shape = (table.n_rows, table.n_columns)
-    if table.n_rows == 0:
-        raise ValueError(f"Found array with 0 sample(s) (shape={shape}) while a minimum of 1 is required.")
-    if table.n_columns == 0:
-        raise ValueError(f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
-
-
-__all__ = [
-    "Column",
-    "Floats",
-    "Table",
-    "as_dates",
-    "as_levels",
-    "as_numbers",
-    "check_size",
-    "parse_dates",
-    "parse_numbers",
-    "positions_among",
-    "read_columns",
-]

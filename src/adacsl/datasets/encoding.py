@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.datasets.columns import Floats, Table, check_size, read_columns
+from adacsl.datasets.columns import Floats, Table, as_kind, read_columns
 from adacsl.datasets.errors import listed
 from adacsl.datasets.features import fit_rule, rule_from_dict, rule_to_dict
 
@@ -89,23 +89,20 @@ class TableEncoder:
     def fit(self, X: Any) -> TableEncoder:  # noqa: N803  scikit-learn's name
         """Learn the kind, scale and levels of every column of a numpy, pandas, polars or pyarrow table."""
         table = read_columns(X)
-        check_size(table)
         self._remember(table.names, table.n_columns)
-        rules = (fit_rule(table.column(i), self.scaling, self.max_levels) for i in range(table.n_columns))
-        self._rules = list(rules)
+        self._rules = [fit_rule(table.column(i), self.scaling, self.max_levels) for i in range(table.n_columns)]
         return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:  # noqa: N803
         """Return the float32 matrix of a table with the training columns; frames may bring them in any order."""
         self._check_fitted()
         table = read_columns(X)
-        positions = self.positions(table)
-        check_size(table)
+        positions = self._positions(table)
         out = np.zeros((table.n_rows, self.n_features_out_), dtype=np.float32)
-        start = 0
-        for rule, position in zip(self._rules, positions, strict=True):
-            if rule is not None:
-                start = _write(out, start, rule.encode(table.column(position)))
+        encoded = ((rule, table.column(i)) for rule, i in zip(self._rules, positions, strict=True) if rule is not None)
+        features = (feature for rule, column in encoded for feature in rule.encode(column))
+        for number, feature in enumerate(features):
+            out[:, number] = feature
         return out
 
     def fit_transform(self, X: Any) -> NDArray[np.float32]:  # noqa: N803
@@ -119,15 +116,32 @@ class TableEncoder:
 
     def describe(self) -> list[str]:
         """Return what each output feature says, in order."""
-        self._check_fitted()
-        return [name for rule in self._rules if rule is not None for name in rule.describe()] or ["nothing"]
+        return [name for name, _ in self._features()] or ["nothing"]
 
     @property
     def numeric_features(self) -> list[int]:
         """Positions of the output features that are scaled numbers, as opposed to 0/1 indicators and cycles."""
+        return [i for i, (_, scaled) in enumerate(self._features()) if scaled]
+
+    def _features(self) -> list[tuple[str, bool]]:
         self._check_fitted()
-        flags = [flag for rule in self._rules if rule is not None for flag in rule.scaled()]
-        return [i for i, flag in enumerate(flags) if flag]
+        return [feature for rule in self._rules if rule is not None for feature in rule.features()]
+
+    @property
+    def only_numbers(self) -> bool:
+        """Whether every column that says something is a number."""
+        self._check_fitted()
+        return all(rule is None or rule.kind == "number" for rule in self._rules)
+
+    def raw_numbers(self, X: Any) -> Floats:  # noqa: N803
+        """Return the training columns as they are, NaN = missing; columns that say nothing may hold anything."""
+        table = read_columns(X)
+        out = np.full((table.n_rows, self.n_features_in_), np.nan)
+        for number, (rule, position) in enumerate(zip(self._rules, self._positions(table), strict=True)):
+            column = table.column(position)
+            if rule is not None or column.kind == "number":
+                out[:, number] = as_kind(column, "number")
+        return out
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fitted state as plain JSON values; floats survive the round trip exactly."""
@@ -167,11 +181,7 @@ class TableEncoder:
         if not hasattr(self, "_rules"):
             raise ValueError("this TableEncoder is not fitted yet: call fit(X) first")
 
-    def uses(self, column: int) -> bool:
-        """Tell whether a training column is encoded at all: constant and missing ones are not."""
-        return self._rules[column] is not None
-
-    def positions(self, table: Table) -> Sequence[int]:
+    def _positions(self, table: Table) -> Sequence[int]:
         """Return where each training column is in a new table: by name where both have names, else by position."""
         if self._names is not None and table.names is not None:
             where = {name: i for i, name in enumerate(table.names)}
@@ -186,9 +196,3 @@ class TableEncoder:
                 "as input"
             )
         return range(table.n_columns)
-
-
-def _write(out: NDArray[np.float32], start: int, features: list[Floats]) -> int:
-    for offset, feature in enumerate(features):
-        out[:, start + offset] = feature
-    return start + len(features)

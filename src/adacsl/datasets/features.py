@@ -10,16 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.datasets.columns import (
-    Column,
-    Floats,
-    as_dates,
-    as_levels,
-    as_numbers,
-    parse_dates,
-    parse_numbers,
-    positions_among,
-)
+from adacsl.datasets.columns import Column, Floats, as_kind, as_levels, positions_among, recognised
 
 _KNOTS = 101
 _REACH = 3.5  # normal scores beyond this are a few samples in ten thousand
@@ -48,36 +39,12 @@ class Scale:
 
 @dataclass(frozen=True)
 class Number:
-    """A number on one or two scales, and an indicator where training data had missing values."""
+    """A number on one or two scales, or the parts of a date: scaled numbers and points on circles.
 
-    kind: ClassVar[str] = "number"
-    name: str
-    scales: dict[str, Scale]
-    fill: float
-    missing: bool
+    Parts that were constant in training are left out; an indicator is added where training data had missing values.
+    """
 
-    def encode(self, column: Column) -> list[Floats]:
-        """Return the features of a column."""
-        values = as_numbers(column)
-        gaps = np.isnan(values)
-        filled = np.where(gaps, self.fill, values)
-        out = [scale(filled) for scale in self.scales.values()]
-        return [*out, gaps.astype(np.float64)] if self.missing else out
-
-    def describe(self) -> list[str]:
-        """Return what each feature says."""
-        return [f"{scale}{self.name}" for scale in self.scales] + [f"{self.name} is missing"] * self.missing
-
-    def scaled(self) -> list[bool]:
-        """Tell which features are scaled numbers."""
-        return [True] * len(self.scales) + [False] * self.missing
-
-
-@dataclass(frozen=True)
-class Date:
-    """Parts of a date: scaled numbers and points on circles; those that were constant in training are left out."""
-
-    kind: ClassVar[str] = "date"
+    kind: str  # "number" or "date"
     name: str
     scales: dict[str, Scale]
     cycles: list[str]
@@ -86,24 +53,21 @@ class Date:
 
     def encode(self, column: Column) -> list[Floats]:
         """Return the features of a column."""
-        values = as_dates(column)
+        values = as_kind(column, self.kind)
         gaps = np.isnan(values)
-        parts = _date_parts(np.where(gaps, self.fill, values))
+        filled = np.where(gaps, self.fill, values)
+        parts = _date_parts(filled) if self.kind == "date" else dict.fromkeys(self.scales, filled)
         out = [scale(parts[part]) for part, scale in self.scales.items()]
         for part in self.cycles:
             angle = parts[part] * (2.0 * math.pi / _PERIODS[part])
             out += [np.sin(angle), np.cos(angle)]
         return [*out, gaps.astype(np.float64)] if self.missing else out
 
-    def describe(self) -> list[str]:
-        """Return what each feature says."""
-        out = [f"{part} of {self.name}" for part in self.scales]
-        out += [f"{wave} of {part} of {self.name}" for part in self.cycles for wave in ("sine", "cosine")]
-        return [*out, f"{self.name} is missing"] if self.missing else out
-
-    def scaled(self) -> list[bool]:
-        """Tell which features are scaled numbers."""
-        return [i < len(self.scales) for i in range(len(self.describe()))]
+    def features(self) -> list[tuple[str, bool]]:
+        """Return what each feature says, and whether it is a scaled number."""
+        out = [(f"{part} of {self.name}" if part else self.name, True) for part in self.scales]
+        out += [(f"{wave} of {part} of {self.name}", False) for part in self.cycles for wave in ("sine", "cosine")]
+        return out + [(f"{self.name} is missing", False)] * self.missing
 
 
 @dataclass(frozen=True)
@@ -132,45 +96,34 @@ class Category:
             out.append(self.scale(_frequency(self.frequencies, text)))
         return out
 
-    def describe(self) -> list[str]:
-        """Return what each feature says."""
-        out = [f"{self.name} = {level}" for level in self.levels]
-        out += [f"{self.name} is other"] * self.other + [f"{self.name} is missing"] * self.missing
-        return out + [f"frequency of {self.name}"] * (self.scale is not None)
-
-    def scaled(self) -> list[bool]:
-        """Tell which features are scaled numbers."""
-        return [False] * (len(self.levels) + self.other + self.missing) + [True] * (self.scale is not None)
+    def features(self) -> list[tuple[str, bool]]:
+        """Return what each feature says, and whether it is a scaled number."""
+        out = [(f"{self.name} = {level}", False) for level in self.levels]
+        out += [(f"{self.name} is other", False)] * self.other + [(f"{self.name} is missing", False)] * self.missing
+        return out + [(f"frequency of {self.name}", True)] * (self.scale is not None)
 
 
-def fit_rule(column: Column, scaling: str, max_levels: int) -> Number | Date | Category | None:
+def fit_rule(column: Column, scaling: str, max_levels: int) -> Number | Category | None:
     """Decide what a column is and learn its encoding; None where it is constant or missing altogether."""
-    if column.kind == "text" and (column.values != "").any():
-        numbers = parse_numbers(column)
-        if numbers is not None:
-            return _fit_number(column.name, numbers, scaling)
-        dates = parse_dates(column)
-        return _fit_category(column, max_levels) if dates is None else _fit_date(column.name, dates, scaling)
-    if column.kind == "number":
-        return _fit_number(column.name, column.values, scaling)
-    return _fit_date(column.name, column.values, scaling) if column.kind == "date" else None
-
-
-def _fit_number(name: str, values: Floats, scaling: str) -> Number | None:
-    known = np.sort(values[~np.isnan(values)])
-    if known.size == 0 or (known.size == values.size and known[0] == known[-1]):
+    column = recognised(column)
+    if column.kind == "text":
+        return _fit_category(column, max_levels)
+    known = np.sort(column.values[~np.isnan(column.values)])
+    gaps = known.size < column.values.size
+    if known.size == 0 or (not gaps and known[0] == known[-1]):
         return None
-    return Number(name, _fit_scales(known, scaling), _median(known), bool(known.size < values.size))
+    scales, cycles = _fit_date(known, scaling) if column.kind == "date" else (_fit_scales(known, scaling), [])
+    return Number(column.kind, column.name, scales, cycles, _median(known), gaps)
 
 
 def _fit_scales(ordered: Floats, scaling: str) -> dict[str, Scale]:
-    """Return the scales of a sorted column, by what their features' names start with."""
+    """Return the scales of a sorted column, by what their features say of the number."""
     if scaling != "both":
         return {"": _fit_scale(ordered, scaling)}
     ranks = _normal_scores(ordered)
     if len(ranks.knots) <= 2:
         return {"": ranks}  # yes and no have one scale only
-    return {"": _fit_scale(ordered, "robust"), "rank of ": ranks}
+    return {"": _fit_scale(ordered, "robust"), "rank": ranks}
 
 
 def _fit_scale(ordered: Floats, scaling: str) -> Scale:
@@ -207,7 +160,7 @@ def _normal_scores(ordered: Floats) -> Scale:
     return Scale([float(v) for v in values], scores)
 
 
-_SCALE_NAMES = ("", "rank of ", "seconds", "year", "day")
+_SCALE_NAMES = ("", "rank", "seconds", "year", "day")
 _PERIODS = {"month": 12.0, "weekday": 7.0, "hour": 24.0}
 
 
@@ -224,15 +177,12 @@ def _date_parts(seconds: Floats) -> dict[str, Floats]:
     return {"seconds": seconds} | {part: numbers.astype(np.float64) for part, numbers in since.items()}
 
 
-def _fit_date(name: str, seconds: Floats, scaling: str) -> Date | None:
-    known = np.sort(seconds[~np.isnan(seconds)])
-    if known.size == 0 or (known.size == seconds.size and known[0] == known[-1]):
-        return None
+def _fit_date(known: Floats, scaling: str) -> tuple[dict[str, Scale], list[str]]:
+    """Return the scales and the cycles of the parts that differ."""
     parts = {part: values for part, values in _date_parts(known).items() if values.min() < values.max()}
     one = "quantile" if scaling == "both" else scaling
     scales = {part: _fit_scale(np.sort(parts[part]), one) for part in parts if part not in _PERIODS}
-    cycles = [part for part in _PERIODS if part in parts]
-    return Date(name, scales, cycles, _median(known), bool(known.size < seconds.size))
+    return scales, [part for part in _PERIODS if part in parts]
 
 
 def _fit_category(column: Column, max_levels: int) -> Category | None:
@@ -274,15 +224,15 @@ def _frequency(frequencies: dict[str, float], text: NDArray[Any]) -> Floats:
     return np.where(position < 0, 0.0, np.asarray([*frequencies.values(), 0.0])[position])
 
 
-_RULES: dict[str, type[Number | Date | Category]] = {rule.kind: rule for rule in (Number, Date, Category)}
+_RULES: dict[str, type[Number | Category]] = {"number": Number, "date": Number, "category": Category}
 
 
-def rule_to_dict(rule: Number | Date | Category) -> dict[str, Any]:
+def rule_to_dict(rule: Number | Category) -> dict[str, Any]:
     """Return what was learnt as plain JSON values."""
     return {"kind": rule.kind, **asdict(rule)}
 
 
-def rule_from_dict(data: dict[str, Any]) -> Number | Date | Category:
+def rule_from_dict(data: dict[str, Any]) -> Number | Category:
     """Read what :func:`rule_to_dict` wrote."""
     rule = _RULES.get(data.get("kind", ""))
     if rule is None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,7 +93,7 @@ def as_images(inputs: Any, *, image_size: Size = None, progress: Progress | None
         return _from_dataset(inputs, size, progress)
     if _is_path_list(inputs):
         paths = [Path(path) for path in inputs]
-        return Images(_decode_all(paths, size, progress), names=tuple(str(path) for path in paths))
+        return Images(_from_files(paths, size, progress), names=tuple(str(path) for path in paths))
     return Images(_resized(_from_array(inputs), size))
 
 
@@ -205,7 +206,7 @@ def _from_folder(folder: Path, size: tuple[int, int] | None, progress: Progress 
             raise ValueError(f"class folder {group} holds no images ({_known()}): fill or remove it")
         paths, labels, ignored = paths + files, labels + [group.name] * len(files), ignored + others
     names = tuple(path.relative_to(folder).as_posix() for path in paths)
-    pixels = _decode_all(paths, size, progress)
+    pixels = _from_files(paths, size, progress)
     return Images(pixels, np.asarray(labels) if here else None, names, ignored)
 
 
@@ -242,41 +243,51 @@ def _sort_out(files: Iterator[Path]) -> tuple[list[Path], int]:
     return images, len(found) - len(images)
 
 
-def _decode_all(paths: Sequence[Path], size: tuple[int, int] | None, progress: Progress | None) -> Pixels:
-    first = _decode(paths[0], size)
-    out = np.empty((len(paths), *first.shape), dtype=np.uint8)
+def _from_files(paths: Sequence[Path], size: tuple[int, int] | None, progress: Progress | None) -> Pixels:
+    names = [f"image {path}" for path in paths]
+    return decode_files(paths, names, image_size=size, progress=progress).transpose(0, 3, 1, 2)
+
+
+def decode_files(
+    files: Sequence[Any], names: Sequence[str], *, image_size: Size = None, progress: Progress | None = None
+) -> Pixels:
+    """Decode image files, by path or as byte streams, into bytes of shape (N, H, W, 3); ``names`` are for messages."""
+    size = _size(image_size)
+    chunks = [slice(start, start + DECODE_CHUNK) for start in range(0, len(files), DECODE_CHUNK)]
     # decoding releases the interpreter lock, so threads help; in chunks, so that a bad file ends it soon
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-        for start in range(0, len(paths), DECODE_CHUNK):
-            chunk = paths[start : start + DECODE_CHUNK]
-            for i, image in enumerate(pool.map(lambda path: _decode(path, size), chunk), start):
-                _check_shape(image, first, str(paths[i]))
-                out[i] = image
-                if progress is not None:
-                    progress(i + 1, len(paths))
-    return out.transpose(0, 3, 1, 2)
+        parts = (pool.map(lambda f, name: _decode(f, name, size), files[chunk], names[chunk]) for chunk in chunks)
+        return _gathered(itertools.chain.from_iterable(parts), names, progress)
 
 
-def _check_shape(image: Pixels, first: Pixels, name: str) -> None:
-    if image.shape != first.shape:
-        raise ValueError(
-            f"{name} is {' x '.join(map(str, image.shape))}, the first image {' x '.join(map(str, first.shape))}: "
-            "give image_size, and every image is resized to it"
-        )
+def _gathered(images: Iterable[Pixels], names: Sequence[str], progress: Progress | None) -> Pixels:
+    """Put images of one shape into one array."""
+    out = np.empty(0, dtype=np.uint8)
+    for i, image in enumerate(images):
+        if i == 0:
+            out = np.empty((len(names), *image.shape), dtype=np.uint8)
+        if image.shape != out.shape[1:]:
+            here, first = (" x ".join(map(str, shape)) for shape in (image.shape, out.shape[1:]))
+            advice = "give image_size, and every image is resized to it"
+            raise ValueError(f"{names[i]} is {here}, the first image {first}: {advice}")
+        out[i] = image
+        if progress is not None:
+            progress(i + 1, len(names))
+    return out
 
 
-def _decode(path: Path, size: tuple[int, int] | None) -> Pixels:
+def _decode(file: Any, name: str, size: tuple[int, int] | None) -> Pixels:
     try:
-        with Image.open(path) as picture:
+        with Image.open(file) as picture:
             if size is not None:
                 # JPEGs are decoded at a fraction of their size where that still is twice what is wanted
                 picture.draft("RGB", (2 * max(size), 2 * max(size)))
             return _picture(picture, size)
     except FileNotFoundError as error:
-        link = " (a broken link)" if path.is_symlink() else ""
-        raise FileNotFoundError(f"there is no image file {path}{link}") from error
+        link = " (a broken link)" if file.is_symlink() else ""
+        raise FileNotFoundError(f"there is no image file {file}{link}") from error
     except Exception as error:  # decoders raise OSError, SyntaxError, struct.error, ...
-        raise ValueError(f"cannot read image {path}: {error}") from error
+        raise ValueError(f"cannot read {name}: {error}") from error
 
 
 def _picture(picture: Image.Image, size: tuple[int, int] | None) -> Pixels:
@@ -298,18 +309,16 @@ def _from_dataset(dataset: Dataset[Any], size: tuple[int, int] | None, progress:
     total = len(dataset)
     if total == 0:
         raise ValueError("the Dataset is empty")
-    out, labels = np.empty(0, dtype=np.uint8), []
-    for i in range(total):
-        image, label = _item(dataset[i])
-        pixels = _pixels(image, size, f"item {i}")
-        if i == 0:
-            out = np.empty((total, *pixels.shape), dtype=np.uint8)
-        _check_shape(pixels, out[0] if i else pixels, f"item {i}")
-        out[i] = pixels
-        labels.append(label)
-        if progress is not None:
-            progress(i + 1, total)
-    return Images(out.transpose(0, 3, 1, 2), _label_array(labels))
+    labels = []
+
+    def images() -> Iterator[Pixels]:
+        for i in range(total):
+            image, label = _item(dataset[i])
+            labels.append(label)
+            yield _pixels(image, size, f"item {i}")
+
+    pixels = _gathered(images(), [f"item {i}" for i in range(total)], progress)
+    return Images(pixels.transpose(0, 3, 1, 2), _label_array(labels))
 
 
 def _item(item: Any) -> tuple[Any, Any]:
@@ -347,6 +356,3 @@ def _label_array(labels: list[Any]) -> NDArray[Any] | None:
     if 0 < missing < len(labels):
         raise ValueError(f"{missing} of the Dataset's {len(labels)} items have no label")
     return None if missing else np.asarray(labels)
-
-
-__all__ = ["SKIPPED_FOLDERS", "SUFFIXES", "Images", "Progress", "Size", "as_images", "image_files", "is_images"]

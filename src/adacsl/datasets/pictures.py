@@ -6,25 +6,25 @@ The compact credit-card table is such an archive too, and therefore read here.
 from __future__ import annotations
 
 import io
-import os
+import itertools
 import zipfile
 import zlib
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
+from adacsl.core.labels import label_name
 from adacsl.datasets.errors import DataError, listed, one_line
-from adacsl.datasets.images import SKIPPED_FOLDERS, Images, Progress, Size, as_images
+from adacsl.datasets.images import SKIPPED_FOLDERS, Images, Progress, Size, as_images, decode_files
 from adacsl.extras import requires
 
 with requires("train"):
     import pandas as pd
 
-CHUNK = 256
 JPEGS = {"jpeg", "offsets", "labels"}
 MEDMNIST = {"train_images", "train_labels"}
 CREDITCARD = {"V", "scale", "time", "amount_cents", "target"}
@@ -49,8 +49,14 @@ def read_folder(path: Path, *, image_size: Size) -> tuple[NDArray[np.uint8], NDA
 
 def decoded(inputs: Any, *, image_size: Size, progress: Progress | None = None) -> Images:
     """Decode pictures; what is wrong with one is said in one line."""
-    try:
+    with _one_line():
         return as_images(inputs, image_size=image_size, progress=progress)
+
+
+@contextmanager
+def _one_line() -> Iterator[None]:
+    try:
+        yield
     except (ValueError, OSError) as error:
         raise DataError(one_line(error)) from error
 
@@ -99,35 +105,11 @@ def _jpegs(
             f"the arrays of {path} do not belong together: {n} pictures by offsets, {len(labels)} labels, "
             f"{len(content)} bytes of JPEG; make the archive again"
         )
-    names = [label.decode() if isinstance(label, bytes) else str(label) for label in arrays.get("names", ())]
-
-    def decode(i: int) -> NDArray[np.uint8]:
-        try:
-            picture = Image.open(io.BytesIO(content[offsets[i] : offsets[i + 1]]))
-            return np.asarray(picture.convert("RGB"))
-        except Exception as error:  # decoders raise OSError, SyntaxError, struct.error, ...
-            called = f" ({names[i]})" if i < len(names) else ""
-            raise DataError(f"cannot read picture {i + 1} of {path}{called}: {one_line(error)}") from error
-
-    pixels = _decode_all(decode, n, path)
-    return _nhwc(pixels, image_size), labels, groups
-
-
-def _decode_all(decode: Any, n: int, path: Path) -> NDArray[np.uint8]:
-    first = decode(0)
-    out = np.empty((n, *first.shape), dtype=np.uint8)
-
-    def fill(start: int) -> None:
-        for i in range(start, min(start + CHUNK, n)):
-            picture = decode(i)
-            if picture.shape != first.shape:
-                raise DataError(f"picture {i + 1} of {path} is {picture.shape}, the first one {first.shape}")
-            out[i] = picture
-
-    # decoding releases the interpreter lock
-    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-        list(pool.map(fill, range(0, n, CHUNK)))
-    return out
+    called = [f" ({label_name(label)})" for label in arrays.get("names", [])]
+    names = [f"picture {i + 1} of {path}{called[i] if i < len(called) else ''}" for i in range(n)]
+    files = [io.BytesIO(content[start:end]) for start, end in itertools.pairwise(offsets)]
+    with _one_line():
+        return decode_files(files, names, image_size=image_size), labels, groups
 
 
 def _medmnist(

@@ -71,8 +71,7 @@ class Candidate:
     @property
     def adapts(self) -> bool:
         """Whether a controller steers the weight."""
-        method = self.method
-        return method.controller is not None and method.learner_.adapts(method.controller, method.target, self)
+        return self.method.controller is not None and bool(self.method.learner_.adapts(self))
 
     def shift(self, y: NDArray[Any]) -> float:
         """Return what turns the learner's log-odds into those of the probability."""
@@ -98,4 +97,4 @@ class Candidate:
 
 def mean_logits(parts: Iterable[NDArray[Any]]) -> NDArray[np.float64]:
     """Return the mean of several models' logits, in float64 and in one order of adding."""
-    return np.mean(np.stack([np.asarray(part, dtype=np.float64) for part in parts]), axis=0)
+    return np.asarray(np.mean(np.stack([np.asarray(part, dtype=np.float64) for part in parts]), axis=0))

@@ -12,7 +12,7 @@ from adacsl.core.costs import CostMatrix
 from adacsl.estimators.learners.boosters import ENGINES, Booster
 from adacsl.estimators.learners.models import Model
 from adacsl.estimators.method import Method
-from adacsl.estimators.settings import refuse_old_names
+from adacsl.estimators.settings import keeps_settings
 from adacsl.extras import requires
 
 with requires("sklearn"):
@@ -31,7 +31,7 @@ class AdaCSLClassifier(Method):
     costs : CostMatrix, optional
         What the errors cost. Default: the inverse class frequencies (``CostMatrix.balanced(y)``).
     net : dict or Net, optional
-        Settings of the nets, see :class:`~adacsl.estimators.learners.nets.Net`:
+        Settings of the nets, see :class:`~adacsl.estimators.learners.net.Net`:
         ``{"epochs": 30, "lr": 1e-3, "module": ..., "weights": ..., "views": 4}``. A search says ``net__lr``.
     controller : "auto", None, dict or AdaptiveWeight
         How lambda is steered: "auto" is the paper's update at full speed for images, and the exact odds update with
@@ -60,6 +60,7 @@ class AdaCSLClassifier(Method):
     loss = "weighted"
     resample = None
 
+    @keeps_settings
     def __init__(  # the parts that a net has use for
         self,
         costs: CostMatrix | None = None,
@@ -76,25 +77,11 @@ class AdaCSLClassifier(Method):
         resume: Any = None,
         random_state: Any = None,
         verbose: bool = False,
-        **old: Any,
     ) -> None:
-        refuse_old_names(old, "AdaCSLClassifier")
-        self.costs = costs
-        self.net = net
-        self.controller = controller
-        self.target = target
-        self.decide = decide
-        self.select = select
-        self.cv = cv
-        self.validation = validation
-        self.positive = positive
-        self.device = device
-        self.resume = resume
-        self.random_state = random_state
-        self.verbose = verbose
+        """Keep the settings."""
 
     def _make_learner(self) -> Any:
-        from adacsl.estimators.learners.nets import Net  # noqa: PLC0415  torch
+        from adacsl.estimators.learners.net import Net  # noqa: PLC0415  torch
 
         return make_learner(Net, self.net, "net")
 
@@ -149,6 +136,7 @@ class AdaCSLBoostingClassifier(Method):
     device = "cpu"
     resume = None
 
+    @keeps_settings
     def __init__(
         self,
         costs: CostMatrix | None = None,
@@ -168,25 +156,8 @@ class AdaCSLBoostingClassifier(Method):
         positive: Any = None,
         random_state: Any = None,
         verbose: bool = False,
-        **old: Any,
     ) -> None:
-        refuse_old_names(old, "AdaCSLBoostingClassifier")
-        self.costs = costs
-        self.engine = engine
-        self.rounds = rounds
-        self.lr = lr
-        self.patience = patience
-        self.every = every
-        self.params = params
-        self.controller = controller
-        self.target = target
-        self.decide = decide
-        self.select = select
-        self.cv = cv
-        self.validation = validation
-        self.positive = positive
-        self.random_state = random_state
-        self.verbose = verbose
+        """Keep the settings."""
 
     def _make_learner(self) -> Any:
         if self.engine not in (*ENGINES, "auto"):
@@ -215,7 +186,7 @@ def _gives_probabilities(self: AdaptiveCostClassifier) -> bool:
     return hasattr(self.model_.estimators[0] if fitted else self.estimator, "predict_proba")
 
 
-class AdaptiveCostClassifier(MetaEstimatorMixin, Method):  # type: ignore[misc]  # scikit-learn has no types
+class AdaptiveCostClassifier(MetaEstimatorMixin, Method):
     """Make any scikit-learn classifier minimise cost: its sample weights follow the validation cost (AdaCSL).
 
     Each round trains with the negatives weighted by the controller, measures held-out rows and corrects the weight;
@@ -260,6 +231,7 @@ class AdaptiveCostClassifier(MetaEstimatorMixin, Method):  # type: ignore[misc] 
     resume = None
     verbose = False
 
+    @keeps_settings
     def __init__(
         self,
         estimator: Any,
@@ -278,24 +250,8 @@ class AdaptiveCostClassifier(MetaEstimatorMixin, Method):  # type: ignore[misc] 
         validation: Any = 0.2,
         positive: Any = None,
         random_state: Any = None,
-        **old: Any,
     ) -> None:
-        refuse_old_names(old, "AdaptiveCostClassifier")
-        self.estimator = estimator
-        self.costs = costs
-        self.training = training
-        self.rounds = rounds
-        self.patience = patience
-        self.every = every
-        self.weight_name = weight_name
-        self.controller = controller
-        self.target = target
-        self.decide = decide
-        self.select = select
-        self.cv = cv
-        self.validation = validation
-        self.positive = positive
-        self.random_state = random_state
+        """Keep the settings."""
 
     def _make_learner(self) -> Any:
         names = ("training", "rounds", "patience", "every", "weight_name")

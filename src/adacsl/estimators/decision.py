@@ -93,8 +93,9 @@ class Decision:
     def threshold_(self) -> float:
         """The score above which a row is called positive."""
         if self.calibration_ is not None:
-            before = before_calibration(self.calibration_, self.probability_threshold)
-            return float(sigmoid(log_odds(before) - self._shift))
+            probability = uncalibrate(self.calibration_, float(self.costs.threshold))
+            moved = log_odds(probability) - bayes_log_odds(self.costs) + log_odds(self.mapped)
+            return float(sigmoid(moved))
         return {"raw": 0.5, "half": float(sigmoid(np.asarray(-self._shift)))}.get(self.decide, self.mapped)
 
     @property
@@ -179,27 +180,21 @@ def calibrate(calibration: dict[str, Any] | None, scores: NDArray[np.float64]) -
     if calibration is None:
         return scores
     if calibration["kind"] == "isotonic":
-        return np.interp(scores, calibration["scores"], calibration["probabilities"])
+        return np.asarray(np.interp(scores, calibration["scores"], calibration["probabilities"]))
     return sigmoid(calibration["slope"] * _inside(scores) + calibration["intercept"])
 
 
-def before_calibration(calibration: dict[str, Any], probability: float) -> float:
-    """Return the largest score that a calibration maps to no more than a probability (0 and 1 where all or none are).
-
-    Examples
-    --------
-    >>> before_calibration({"kind": "isotonic", "scores": [0.2, 0.6], "probabilities": [0.0, 0.4]}, 0.1)
-    0.3
-    """
-    if calibration["kind"] != "isotonic":
-        moved = log_odds(probability) - calibration["intercept"]
-        return float(sigmoid(moved / calibration["slope"])) if calibration["slope"] else float(moved > 0)
-    scores, known = calibration["scores"], calibration["probabilities"]
-    above = int(np.searchsorted(known, probability, side="right"))
-    if above in (0, len(known)):
-        return float(above > 0)
-    pair = slice(above - 1, above + 1)
-    return float(np.interp(probability, known[pair], scores[pair]))
+def uncalibrate(calibration: dict[str, Any], probability: float) -> float:
+    """Return the largest score that is calibrated to at most this probability; NaN where scores fall."""
+    if calibration["kind"] == "isotonic":
+        x, y = calibration["scores"], calibration["probabilities"]
+        at = int(np.searchsorted(y, probability, side="right"))
+        if at in (0, len(y)):
+            return float(at > 0)
+        return float(x[at - 1] + (probability - y[at - 1]) * (x[at] - x[at - 1]) / (y[at] - y[at - 1]))
+    if not calibration["slope"] > 0.0:
+        return float("nan")
+    return float(sigmoid((log_odds(probability) - calibration["intercept"]) / calibration["slope"]))
 
 
 def _held_out_loss(

@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from adacsl.datasets.columns import as_numbers, read_columns
 from adacsl.datasets.encoding import TableEncoder
 from adacsl.estimators.learners.netmodel import NetModel, preparation
 from adacsl.estimators.predicting import CostClassifier
@@ -54,23 +53,7 @@ def graph_inputs(clf: CostClassifier, X: Any) -> np.ndarray[Any, Any]:  # noqa: 
     rows, encoder = read_features(clf, X, reset=False), clf.model_.encoder
     if encoder is None:
         return np.ascontiguousarray(clf.model_.inputs(rows).numpy())
-    return raw_numbers(encoder, rows) if only_numbers(encoder) else encoder.transform(rows)
-
-
-def raw_numbers(encoder: TableEncoder, X: Any) -> np.ndarray[Any, Any]:  # noqa: N803
-    """Return the training columns as float64, NaN = missing; unused columns may hold anything."""
-    table = read_columns(X)
-    out = np.full((table.n_rows, encoder.n_features_in_), np.nan)
-    for number, position in enumerate(encoder.positions(table)):
-        column = table.column(position)
-        if encoder.uses(number) or column.kind == "number":
-            out[:, number] = as_numbers(column)
-    return out
-
-
-def only_numbers(encoder: TableEncoder) -> bool:
-    """Tell whether the encoding can be part of the graph: every used column is a number."""
-    return all(rule is None or rule["kind"] == "number" for rule in encoder.to_dict()["columns"])
+    return np.asarray(encoder.raw_numbers(rows) if encoder.only_numbers else encoder.transform(rows))
 
 
 class DecisionGraph(nn.Module):
@@ -81,7 +64,7 @@ class DecisionGraph(nn.Module):
     def __init__(self, clf: CostClassifier) -> None:
         super().__init__()
         model, decision = clf.model_, clf.decision_
-        self.raw_numbers = model.encoder is not None and only_numbers(model.encoder)
+        self.raw_numbers = model.encoder is not None and model.encoder.only_numbers
         self.encode: nn.Module = Numbers(model.encoder) if self.raw_numbers else nn.Identity()
         if model.encoder is None:
             self.encode = preparation(model.settings)
@@ -108,7 +91,8 @@ class DecisionGraph(nn.Module):
         if self.calibration is None:
             return probability
         if self.steps is not None:
-            return self.steps(probability[:, None])[:, 0]
+            stepped: Tensor = self.steps(probability[:, None])[:, 0]
+            return stepped
         inside = probability.clamp(1e-12, 1.0 - 1e-12)
         return torch.sigmoid(
             self.calibration["slope"] * torch.log(inside / (1.0 - inside)) + self.calibration["intercept"]

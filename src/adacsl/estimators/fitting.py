@@ -35,7 +35,7 @@ def as_learner(learner: Any) -> Any:
 
 def _named(name: str) -> Any:
     if name == "net":
-        from adacsl.estimators.learners.nets import Net  # noqa: PLC0415  torch
+        from adacsl.estimators.learners.net import Net  # noqa: PLC0415  torch
 
         return Net()
     if name == "boosting":

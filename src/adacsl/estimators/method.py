@@ -21,9 +21,9 @@ from adacsl.estimators.reading import read_rows
 from adacsl.estimators.rows import Rows
 from adacsl.estimators.settings import (
     find_targets,
+    keeps_settings,
     make_controller,
     natural_threshold,
-    refuse_old_names,
 )
 from adacsl.extras import requires
 from adacsl.integrations.sklearn import row_costs
@@ -94,7 +94,7 @@ class Method(CostClassifier):
     target_, threshold_ : float
         T', and the score decisions are made at.
     target_costs_ : dict
-        The held-out cost of every T' tried.
+        The held-out cost of every T' tried, estimated as ``estimated_cost_`` is.
     history_ : pandas.DataFrame
         One row per epoch or round, and fold: ``lambda`` and ``weight`` it was trained with; ``threshold`` (the cheapest
         one, T_actual) and ``val_cost`` that were measured after it.
@@ -122,6 +122,7 @@ class Method(CostClassifier):
     [1, 1, 1]
     """
 
+    @keeps_settings
     def __init__(
         self,
         costs: CostMatrix | None = None,
@@ -140,24 +141,8 @@ class Method(CostClassifier):
         resume: Any = None,
         random_state: Any = None,
         verbose: bool = False,
-        **old: Any,
     ) -> None:
-        refuse_old_names(old, "Method")
-        self.costs = costs
-        self.learner = learner
-        self.resample = resample
-        self.loss = loss
-        self.controller = controller
-        self.target = target
-        self.decide = decide
-        self.select = select
-        self.cv = cv
-        self.validation = validation
-        self.positive = positive
-        self.device = device
-        self.resume = resume
-        self.random_state = random_state
-        self.verbose = verbose
+        """Keep the settings."""
 
     # fitting
 
@@ -312,19 +297,22 @@ class Method(CostClassifier):
         del self.learner_
 
     def _judge(self, candidate: Candidate, rows: Rows) -> tuple[Decision, float]:
-        """Return the decision of a candidate, and what it costs on held-out rows."""
+        """Return the decision of a candidate, and what it costs on held-out rows, honestly."""
         shift = candidate.shift(rows.y)
         decision = Decision(self.costs_, self.decide, target=natural_threshold(self.costs_, shift))
         if not candidate.held:
             return decision, math.nan
         logits = pooled(len(rows.y), candidate.held, honest=False)
         seen = ~np.isnan(logits)
-        about = {"sample_weight": rows.weights(seen), "costs": candidate.costs.rows(seen)}
-        scores = sigmoid(logits[seen] - shift)
-        decision.fit(scores, rows.y[seen], **about)
-        prices = about["costs"]
-        decided = decision.predict(scores, costs=prices)
-        return decision, prices.mean(rows.y[seen], decided, sample_weight=about["sample_weight"])
+        prices, weight = candidate.costs.rows(seen), rows.weights(seen)
+        kept, honest = (sigmoid(z[seen] - shift) for z in (logits, pooled(len(rows.y), candidate.held)))
+        decision.fit(kept, rows.y[seen], sample_weight=weight, costs=prices)
+        flattering, cost = (
+            prices.mean(rows.y[seen], decision.predict(scores, costs=prices), sample_weight=weight)
+            for scores in (kept, honest)
+        )
+        candidate.extra["validation_cost"] = flattering
+        return decision, cost
 
     def _estimate(self, candidate: Candidate, rows: Rows) -> None:
         logits = pooled(len(rows.y), candidate.held)

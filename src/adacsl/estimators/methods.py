@@ -59,7 +59,8 @@ def method(name: str, costs: CostMatrix | None = None, **settings: Any) -> Metho
     """
     if name not in METHODS:
         raise ValueError(f"there is no method {name!r}; known: {', '.join(METHODS)}")
-    return Method(costs, **(METHODS[name][1] | settings))
+    made: Method = Method(costs, **(METHODS[name][1] | settings))
+    return made
 
 
 def choose_methods(

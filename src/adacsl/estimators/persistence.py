@@ -8,24 +8,30 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from adacsl.core.control import AdaptiveWeight
 from adacsl.core.costs import CostMatrix
 from adacsl.core.intervals import Interval
+from adacsl.core.partitions import EqualWidth, Quantile, Whole
+from adacsl.durable import encode
 from adacsl.estimators.artefacts import ArtefactError, read_artefact, write_artefact
 from adacsl.estimators.classifiers import AdaCSLBoostingClassifier, AdaCSLClassifier, AdaptiveCostClassifier
 from adacsl.estimators.decision import Decision
-from adacsl.estimators.learners.boosters import BoosterModel
+from adacsl.estimators.learners.boosters import Booster, BoosterModel
 from adacsl.estimators.learners.constant import ConstantModel
 from adacsl.estimators.learners.models import EstimatorModel
+from adacsl.estimators.learners.net import Net
 from adacsl.estimators.learners.netmodel import NetModel
-from adacsl.estimators.learners.nets import Net
 from adacsl.estimators.method import Method
+from adacsl.estimators.settings import settings_of
 from adacsl.training.running import choose_device
 
 KINDS = {kind.__name__: kind for kind in (Method, AdaCSLClassifier, AdaCSLBoostingClassifier, AdaptiveCostClassifier)}
 MODELS: dict[str, Any] = {"boosters": BoosterModel, "estimators": EstimatorModel}
 OUT_OF_FOLD = "oof_scores"
-HERE_ONLY = ("device", "resume", "verbose", "validation", "learner", "net", "estimator", "controller")
-"""Settings of this machine, or more than plain values."""
+HERE_ONLY = ("costs", "device", "resume", "verbose", "trainer", "weights")
+"""Settings of this machine; the costs are kept as fitted."""
+NESTED: dict[str, Any] = {kind.__name__: kind for kind in (dict, Net, Booster)}
+PARTITIONS = {kind.__name__: kind for kind in (Whole, EqualWidth, Quantile)}
 
 
 def save_method(method: Method, folder: str | Path) -> Path:
@@ -68,14 +74,16 @@ def load(folder: str | Path, *, module: Any = None, device: str = "auto") -> Met
 
 
 def _describe(method: Method, kind: str) -> dict[str, Any]:
-    params = method.get_params(deep=False)
-    plain = {k: v for k, v in params.items() if isinstance(v, bool | int | float | str) and k not in HERE_ONLY}
+    params = {k: v for k, v in method.get_params(deep=False).items() if k not in HERE_ONLY}
+    plain = {k: v for k, v in params.items() if v is None or isinstance(v, bool | int | float | str)}
+    nested = {k: _inside(k, params[k]) for k in method.NESTED if k in params and k not in plain}
     fitted: dict[str, Any] = {}
     if hasattr(method, "estimated_cost_"):
         fitted = {"estimated_cost": list(method.estimated_cost_), "calibration_error": method.calibration_error_}
     return fitted | {
         "kind": kind,
         "params": plain,
+        "nested": nested,
         "learner": method.model_.kind,
         "costs": method.costs_.to_dict(),
         "decision": method.decision_.to_dict(),
@@ -88,6 +96,41 @@ def _describe(method: Method, kind: str) -> dict[str, Any]:
         "n_features_in": method.n_features_in_,
         "feature_names_in": getattr(method, "feature_names_in_", np.asarray([])).tolist(),
     }
+
+
+def _inside(name: str, value: Any) -> dict[str, Any]:
+    """Return settings that travel as one value: what they are of, and those that are plain values."""
+    if isinstance(value, AdaptiveWeight):
+        value = settings_of(value)
+    kind = "Net" if name == "net" else type(value).__name__
+    if kind not in NESTED:
+        return {"kind": None, "settings": {}}  # an estimator of another kind, which cannot be told in plain values
+    given = dict(value) if isinstance(value, dict) else value.get_params()
+    usual = {} if kind == "dict" else NESTED[kind]().get_params()
+    plain = {k: v for k, v in given.items() if k not in HERE_ONLY and _is_plain(v) and (k, v) not in usual.items()}
+    part = given.get("partition")
+    if type(part).__name__ in PARTITIONS:
+        plain["partition"] = {"kind": type(part).__name__, **vars(part)}
+    return {"kind": kind, "settings": plain}
+
+
+def _is_plain(value: Any) -> bool:
+    try:
+        encode(value, "")
+    except TypeError:
+        return False
+    return True
+
+
+def _nested(about: dict[str, Any]) -> Any:
+    """Return the settings that :func:`_inside` described."""
+    if about["kind"] is None:
+        return None
+    settings = dict(about["settings"])
+    if settings.get("partition"):
+        part = dict(settings["partition"])
+        settings["partition"] = PARTITIONS[part.pop("kind")](**part)
+    return NESTED[about["kind"]](**settings)
 
 
 def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, device: str) -> Method:
@@ -118,17 +161,20 @@ def _unfitted(document: dict[str, Any], costs: CostMatrix, device: str) -> Metho
     kind = KINDS[document["kind"]]
     given = document["params"] | ({"estimator": None} if kind is AdaptiveCostClassifier else {})
     here = {"device": device} if kind in (Method, AdaCSLClassifier) else {}
-    return kind(costs=costs, **(given | here))
+    nested = {name: _nested(about) for name, about in document["nested"].items()}
+    unfitted: Method = kind(costs=costs, **(given | nested | here))
+    return unfitted
 
 
 def _model(method: Method, tensors: dict[str, Any], document: dict[str, Any], module: Any, device: str) -> Any:
     own = {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}
     about = document["model"]
     if document["learner"] == "nets":
-        settings = Net()
-        model = NetModel.from_numbers(own, about, settings, module=module, device=device)
-        method.set_params(**{"net" if isinstance(method, AdaCSLClassifier) else "learner": settings})
-        return model
+        name = "net" if isinstance(method, AdaCSLClassifier) else "learner"
+        given = getattr(method, name)
+        settings = given if isinstance(given, Net) else Net()
+        method.set_params(**{name: settings})
+        return NetModel.from_numbers(own, about, settings, module=module, device=device)
     if document["learner"] == "constant":
         return ConstantModel()
     return MODELS[document["learner"]].from_numbers({k: v.numpy() for k, v in own.items()}, about)

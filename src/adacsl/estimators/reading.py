@@ -59,8 +59,9 @@ def read_rows(method: Any, X: Any, y: Any, sample_weight: Any, groups: Any, cost
 
 def read_features(method: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
     """Check the features of training rows (``reset``), or of others like them."""
-    if getattr(method, "images_", False):
-        return _more_images(method, X)
+    if getattr(method, "images_", False):  # those that the nets enlarge are taken as large, too
+        side = getattr(getattr(method.model_, "settings", None), "image_size", None)
+        return _more_images(method, X, None if side is None else (side, side))
     if method.takes_anything:
         return _unread(method, X, reset=reset)
     if hasattr(X, "columns") or hasattr(X, "schema") or hasattr(X, "column_names"):
@@ -111,7 +112,7 @@ def _with_validation(method: Any, rows: Rows) -> Rows:
     own = np.arange(len(added)) + len(rows.y)
     return Rows(
         rows.x, np.concatenate((rows.y, added)), np.arange(len(rows.y)), validation=own, images=rows.images,
-        extra=read_features(method, other, reset=False),
+        extra=_more_images(method, other) if rows.images else read_features(method, other, reset=False),
     )  # fmt: skip
 
 
@@ -134,14 +135,14 @@ def _read(method: Any, X: Any, y: Any) -> tuple[Any, Any]:  # noqa: N803
     return read_features(method, X, reset=True), y
 
 
-def _more_images(method: Any, X: Any) -> NDArray[Any]:  # noqa: N803
-    """Return images like those of the training: their size, their channels."""
+def _more_images(method: Any, X: Any, size: tuple[int, int] | None = None) -> NDArray[Any]:  # noqa: N803
+    """Return images like those of the training: their size (or another), their channels."""
     from adacsl.datasets.images import as_images, is_images  # noqa: PLC0415  torch
 
     if not is_images(X):
         raise ValueError("this model was trained on images; give uint8 images, a folder or a Dataset")
     height, width, channels = method.image_shape_
-    pixels = _channels_last(as_images(X, image_size=(height, width)).pixels)
+    pixels = _channels_last(as_images(X, image_size=size or (height, width)).pixels)
     if pixels.shape[3] != channels:
         raise ValueError(f"the model was trained on images of {channels} channels, got {pixels.shape[3]}")
     return pixels

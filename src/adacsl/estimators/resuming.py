@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Sequence
@@ -20,7 +21,9 @@ def claim_folder(folder: Path, data: Data, members: Sequence[Member], training: 
     folder.mkdir(parents=True, exist_ok=True)
     mark = folder / "fit.sha256"
     net = training.net
-    known = _fingerprint(data, members, training, [_describe(v) for v in (net.module, net.augment, net.views)])
+    known = _fingerprint(
+        data, members, training, [_describe(v) for v in (net.module, net.augment, net.views, net.weights)]
+    )
     if mark.exists() and mark.read_text() != known:
         raise ValueError(
             f"the checkpoints in {folder} belong to other data or settings; give an empty folder, or the same fit"
@@ -31,6 +34,8 @@ def claim_folder(folder: Path, data: Data, members: Sequence[Member], training: 
 
 def _describe(value: Any) -> str:
     """Return what can be told of a net or a function from one run of a program to the next."""
+    if isinstance(value, functools.partial):
+        value = value.func
     if isinstance(value, nn.Module):
         shapes = [(name, list(tensor.shape)) for name, tensor in value.state_dict().items()]
         return f"{value!r} {shapes}"
@@ -41,16 +46,22 @@ def _fingerprint(data: Data, members: Sequence[Member], training: Any, others: l
     """Return a digest of everything that decides what a fit ends with."""
     digest = hashlib.sha256()
     arrays = [t.numpy() for t in (data.x, data.y, data.sample_weight) if t is not None]
-    arrays += [part for member in members for part in (member.train, member.validation)]
+    arrays += [part for m in members for part in (m.train, m.validation, *(m.pools or ()))]
     for array in arrays:
         digest.update(repr((array.shape, array.dtype.str)).encode())
         digest.update(np.ascontiguousarray(array).data)
     # where it trains, and what it shows, may change
     settings = vars(training.settings)
     plain = {k: v for k, v in settings.items() if k not in ("verbose", "device", "trainer", "optimizer")}
-    keepers = [[k.held.decide, k.held.last, k.patience] for own in training.keepers.values() for k in own]
-    states = [(m.weight, None if m.controller is None else m.controller.state_dict()) for m in members]
-    costs = [None if m.costs is None else m.costs.to_dict() for m in members[:1]]
-    whole = [plain, _describe(settings["optimizer"]), costs, states, keepers, others]
+    keepers = [
+        [k.held.decide, k.held.last, k.held.costs.to_dict(), k.shift, k.patience]
+        for own in training.keepers.values() for k in own
+    ]  # fmt: skip
+    own: list[list[Any]] = [
+        [m.seed, m.weight, m.every, m.gamma, m.offset, m.smote, _describe(m.loss),
+         m.controller and m.controller.state_dict()] for m in members
+    ]  # fmt: skip
+    costs: list[Any] = [None if m.costs is None else m.costs.to_dict() for m in members[:1]]
+    whole = [plain, _describe(settings["optimizer"]), costs, own, keepers, others]
     digest.update(json.dumps(whole, sort_keys=True, default=repr).encode())
     return digest.hexdigest()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
+from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
@@ -34,10 +37,10 @@ MOVED = {
 """Old spellings, and what they are called now."""
 
 
-class NestedSettings(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class NestedSettings(BaseEstimator):
     """An estimator whose settings may be dicts: ``controller__damping`` is in ``controller={"damping": 0.5}``."""
 
-    NESTED: tuple[str, ...] = ("controller", "net", "learner")
+    NESTED: tuple[str, ...] = ("controller", "net")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the settings; those inside dicts as ``name__key``."""
@@ -49,22 +52,15 @@ class NestedSettings(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
 
     def set_params(self, **params: Any) -> Self:
         """Change settings; ``controller__damping=0.5`` changes one inside."""
-        plain = {}
-        for name, value in params.items():
+        inside = [name for name in params if name.partition("__")[0] in self.NESTED and "__" in name]
+        super().set_params(**{name: value for name, value in params.items() if name not in inside})
+        for name in inside:
             outer, _, key = name.partition("__")
-            held = params.get(outer, getattr(self, outer, None))
-            if key and outer in self.NESTED and (held is None or isinstance(held, str | dict | AdaptiveWeight)):
-                inner = (
-                    settings_of(held)
-                    if isinstance(held, AdaptiveWeight)
-                    else dict(held or {})
-                    if isinstance(held, dict)
-                    else {}
-                )
-                setattr(self, outer, inner | {key: value})
+            held = getattr(self, outer)
+            if hasattr(held, "set_params"):
+                held.set_params(**{key: params[name]})
             else:
-                plain[name] = value
-        super().set_params(**plain)
+                setattr(self, outer, _inside(held) | {key: params[name]})
         return self
 
 
@@ -128,10 +124,28 @@ def natural_threshold(costs: CostMatrix, shift: float) -> float:
     return float(np.clip(sigmoid(bayes_log_odds(costs) - shift), *THRESHOLD_LIMITS))
 
 
-def refuse_old_names(given: dict[str, Any], who: str) -> None:
+def refuse_old_names(given: Iterable[str], who: str) -> None:
     """Raise an error that names the new spelling of an old one."""
     moved = {name: f"net={{{name!r}: ...}}" for name in NET_SETTINGS} | MOVED
     for name in given:
         if name in moved:
             raise TypeError(f"{who} has no setting {name!r} any more: say {moved[name]}")
         raise TypeError(f"{who} has no setting {name!r}")
+
+
+def keeps_settings(init: Any) -> Any:
+    """Let a constructor do what scikit-learn asks for, and no more: keep every setting as it came.
+
+    An old spelling is an error that names the new one; scikit-learn sees the constructor's own signature.
+    """
+    signature = inspect.signature(init)
+
+    @functools.wraps(init)
+    def keep(self: Any, *args: Any, **given: Any) -> None:
+        refuse_old_names([name for name in given if name not in signature.parameters], type(self).__name__)
+        bound = signature.bind(self, *args, **given)
+        bound.apply_defaults()
+        for name, value in [*bound.arguments.items()][1:]:
+            setattr(self, name, value)
+
+    return keep

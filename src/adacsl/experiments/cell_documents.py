@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix, as_host, unchecked_costs
+from adacsl.durable import DamagedError
 from adacsl.experiments.cells import Cell, CellResult
-from adacsl.experiments.documents import DamagedError, pack, pack_bits, read_document, unpack, unpack_bits
+from adacsl.experiments.documents import pack, read_document, unpack
 
 PRICES = ("fp", "fn", "tp", "tn")
 
@@ -64,18 +65,21 @@ def cell_body(result: CellResult) -> dict[str, Any]:
         "provenance": result.provenance,
         "history": result.history,
         "scores": pack(scores),
-        "decisions": pack_bits(decisions),
+        "decisions": pack(np.packbits(decisions)),
     }
 
 
 def cell_result(body: dict[str, Any]) -> CellResult:
     """Return what :func:`cell_body` was given."""
     try:
-        result = CellResult(
+        scores, packed = unpack(body["scores"]).astype(np.float32), unpack(body["decisions"])
+        if len(packed) != (len(scores) + 7) // 8:
+            raise ValueError(f"{len(packed)} bytes of decisions for {len(scores)} scores")
+        return CellResult(
             cell=Cell(**body["cell"]),
             metrics=dict(body["metrics"]),
-            scores=unpack(body["scores"]).astype(np.float32),
-            decisions=unpack_bits(body["decisions"]),
+            scores=scores,
+            decisions=np.unpackbits(packed, count=len(scores)).astype(bool),
             threshold=body["threshold"],
             history=list(body["history"]),
             seconds=body["seconds"],
@@ -83,9 +87,6 @@ def cell_result(body: dict[str, Any]) -> CellResult:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise DamagedError(f"its form is wrong: {str(error)[:60]}") from error
-    if len(result.scores) != len(result.decisions):
-        raise DamagedError(f"{len(result.scores)} scores but {len(result.decisions)} decisions")
-    return result
 
 
 def result_row(result: CellResult) -> dict[str, Any]:

@@ -35,16 +35,7 @@ class CellResult:
     scores: NDArray[np.float32]  # probability of the positive class for each test row, corrected for any weighting
     decisions: NDArray[np.bool_]  # what was decided about each test row
     threshold: float | None = None  # decided positive where scores > threshold; None: rows have thresholds of their own
-    history: list[dict[str, Any]] = field(
-        default_factory=list
-    )  # by epoch: epoch, fold, lambda, threshold, val_cost, train_cost
+    # by epoch: epoch, fold, lambda, threshold, val_cost, train_cost
+    history: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0  # training and deciding; a training that serves several cells is divided among them
     provenance: dict[str, Any] = field(default_factory=dict)  # versions, device, commit, when
-
-
-class Split(NamedTuple):
-    """The rows of one seed: nobody but the final measurement sees the labels of ``test``."""
-
-    train: NDArray[np.int64]
-    validation: NDArray[np.int64]
-    test: NDArray[np.int64]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
@@ -14,17 +13,14 @@ import numpy as np
 
 from adacsl.core.costs import CostMatrix
 from adacsl.datasets.task import Task
-from adacsl.estimators.learners.boosters import installed_engine
 from adacsl.estimators.methods import choose_methods
 from adacsl.estimators.settings import refuse_old_names
 from adacsl.experiments.cells import Cell
 from adacsl.experiments.comparison import Comparison, NoResultError
-from adacsl.experiments.jobs import plan_jobs, run_work
-from adacsl.experiments.parts import Parts
+from adacsl.experiments.jobs import plan_jobs, run_jobs
 from adacsl.experiments.progress import Progress
 from adacsl.experiments.protocol import Protocol, split_rows
 from adacsl.experiments.ratios import choose_ratios, mean_ratio
-from adacsl.experiments.runner import run
 from adacsl.experiments.store import Store
 from adacsl.extras import requires
 
@@ -114,7 +110,7 @@ def compare_tasks(
         As in :func:`compare`.
     net : mapping, optional
         Settings of all nets: ``{"epochs": 30, "weights": ..., "views": 4}``, see
-        :class:`~adacsl.estimators.learners.nets.Net`.
+        :class:`~adacsl.estimators.learners.net.Net`.
     device : str
         Where nets train.
     test, validation : float
@@ -152,13 +148,8 @@ def compare_tasks(
                     tested = split_rows(task, conditions.test, seed)[1]
                     store.write_split(task.name, seed, tested, task.y[tested], task.costs.rows(tested))
             shared = {task.name: task for task in tasks}
-            # on a cluster the run's folder may be out of reach
-            parts = Parts(store.folder / "parts") if engine == "joblib" else None
             with Progress(sum(len(job.cells) for job in jobs), quiet=not progress) as bar:
-                run(
-                    jobs, functools.partial(run_work, parts=parts), store, shared=shared,
-                    engine=engine, workers=workers, address=address, gpus=gpus, on_event=bar,
-                )  # fmt: skip
+                run_jobs(jobs, store, shared, engine=engine, workers=workers, address=address, gpus=gpus, on_event=bar)
         wanted = {cell for job in jobs for cell in job.cells}
         found = _read(place, kept=folder is not None, only=wanted)
         return replace(found, methods=every, net=conditions.net)
@@ -192,7 +183,7 @@ def _identity(tasks: Sequence[Task], protocol: Protocol) -> dict[str, Any]:
         }
         for task in tasks
     }
-    return {"data": about, "protocol": protocol.identity() | {"boosting": installed_engine() or "scikit-learn"}}
+    return {"data": about, "protocol": protocol.identity()}
 
 
 def _costs_in_words(costs: CostMatrix) -> str:

@@ -127,7 +127,7 @@ class Comparison:
         return next(split.costs for (name, _), split in self.splits.items() if name == data)
 
     def _nets(self, settings: Mapping[str, Any]) -> Any:
-        from adacsl.estimators.learners.nets import Net  # noqa: PLC0415  torch
+        from adacsl.estimators.learners.net import Net  # noqa: PLC0415  torch
 
         if self.net is not None:
             return Net(**self.net)

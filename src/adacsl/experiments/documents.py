@@ -1,14 +1,11 @@
-"""Files that are whole or not there: JSON that ends with its own digest, written beside its place; and locks."""
+"""The documents of a run: JSON that ends with its own digest, arrays as text; what is said when they fail; locks."""
 
 from __future__ import annotations
 
 import base64
 import contextlib
 import errno
-import hashlib
-import json
 import os
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,38 +14,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl import __version__
-from adacsl.durable import decode, encode, place_file, replace_file
+from adacsl.durable import encode, place_file, replace_file, sealed, unsealed
 
 SCHEMA_VERSION = 2
-TAIL = re.compile(rb'"sha256": "([0-9a-f]{64})"\n}\n')
-TAIL_LENGTH = 79
-DTYPES = ("<f4", "<f8", "<i8", "|i1")
+DTYPES = ("<f4", "<f8", "<i8", "|i1", "|u1")
 
 
 class StoreError(Exception):
     """A run folder cannot be used; the message is one line that says what to do."""
 
 
-class DamagedError(Exception):
-    """A file is not what was written."""
-
-
 # content
 
 
 def document(kind: str, body: Mapping[str, Any]) -> bytes:
-    """Return JSON, one key a line, that ends with the digest of all before."""
+    """Return the content of a document of that kind."""
     head = {"format": f"adacsl-{kind}", "schema_version": SCHEMA_VERSION}
-    encoded = encode(head | {key: value for key, value in body.items() if key not in (*head, "sha256")}, kind)
-    lines = [f"{json.dumps(key)}: {json.dumps(value, allow_nan=False)},\n" for key, value in encoded.items()]
-    text = ("{\n" + "".join(lines)).encode("ascii")
-    return text + f'"sha256": "{hashlib.sha256(text).hexdigest()}"\n}}\n'.encode("ascii")
-
-
-def is_whole(content: bytes) -> bool:
-    """Tell whether a document is what was written."""
-    tail = TAIL.fullmatch(content[-TAIL_LENGTH:])
-    return tail is not None and hashlib.sha256(content[:-TAIL_LENGTH]).hexdigest().encode() == tail[1]
+    return sealed(encode(head | {key: value for key, value in body.items() if key not in (*head, "sha256")}, kind))
 
 
 def read_document(path: Path, kind: str) -> dict[str, Any]:
@@ -65,26 +47,14 @@ def read_document(path: Path, kind: str) -> dict[str, Any]:
         content = path.read_bytes()
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror or error}; check its permissions") from error
-    if not is_whole(content):
-        raise DamagedError("its digest does not fit its content")
-    try:
-        body = decode(json.loads(content))
-    except (ValueError, KeyError, RecursionError) as error:
-        raise DamagedError(f"no JSON: {str(error)[:60]}") from error
-    if not isinstance(body, dict) or body.get("format") != f"adacsl-{kind}":
-        raise DamagedError(f"it is no {kind} of a comparison")
-    _check_version(path, body.get("schema_version"))
-    return body
-
-
-def _check_version(path: Path, version: Any) -> None:
-    if not isinstance(version, int) or version < 1:
-        raise DamagedError(f"schema_version is {str(version)[:20]}")
+    body = unsealed(content, f"adacsl-{kind}")
+    version = body["schema_version"]
     if version != SCHEMA_VERSION:
         remedy = "update adacsl" if version > SCHEMA_VERSION else "choose another --out"
         raise StoreError(
             f"{path} has schema version {version}; adacsl {__version__} reads version {SCHEMA_VERSION}: {remedy}"
         )
+    return body
 
 
 def pack(array: NDArray[Any]) -> dict[str, Any]:
@@ -98,20 +68,6 @@ def unpack(packed: Mapping[str, Any]) -> NDArray[Any]:
     if packed["dtype"] not in DTYPES:
         raise ValueError(f"unknown dtype {packed['dtype']}")
     return np.frombuffer(base64.b64decode(packed["base64"], validate=True), dtype=packed["dtype"]).copy()
-
-
-def pack_bits(array: NDArray[np.bool_]) -> dict[str, Any]:
-    """Return truth values as JSON: base64, eight to a byte."""
-    packed = np.packbits(array).tobytes()
-    return {"bits": len(array), "base64": base64.b64encode(packed).decode("ascii")}
-
-
-def unpack_bits(packed: Mapping[str, Any]) -> NDArray[np.bool_]:
-    """Return what :func:`pack_bits` was given."""
-    content = np.frombuffer(base64.b64decode(packed["base64"], validate=True), dtype=np.uint8)
-    if len(content) != (packed["bits"] + 7) // 8:
-        raise ValueError(f"{len(content)} bytes cannot hold {packed['bits']} bits")
-    return np.unpackbits(content, count=packed["bits"]).astype(bool)
 
 
 # files
@@ -170,22 +126,3 @@ def _flock(path: Path, handle: int, mode: int) -> None:
         if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
             raise StoreError(f"the file system of {path.parent} cannot lock files: choose another --out") from error
         raise
-
-
-__all__ = [
-    "SCHEMA_VERSION",
-    "DamagedError",
-    "StoreError",
-    "as_store_error",
-    "decode",
-    "document",
-    "encode",
-    "is_whole",
-    "locked",
-    "pack",
-    "pack_bits",
-    "put",
-    "read_document",
-    "unpack",
-    "unpack_bits",
-]

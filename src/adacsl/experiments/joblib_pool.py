@@ -22,7 +22,7 @@ from typing import Any
 
 from adacsl.experiments.cells import Cell, CellResult
 from adacsl.experiments.documents import StoreError, as_store_error
-from adacsl.experiments.pools import Job, Report, outcomes
+from adacsl.experiments.pools import Job, Pool, Report, outcomes
 from adacsl.experiments.store import Failure, Store
 from adacsl.extras import requires
 
@@ -45,7 +45,7 @@ def cores() -> int:
     return int(joblib.cpu_count())
 
 
-class JoblibPool:
+class JoblibPool(Pool):
     """Worker processes that write their results themselves.
 
     Parameters
@@ -57,7 +57,7 @@ class JoblibPool:
     """
 
     def __init__(self, work: Callable[..., Iterator[CellResult]], shared: Any, store: Store, *, workers: int) -> None:
-        self._store = store
+        super().__init__(work, shared, store)
         self._workers = workers
         self._parcel = store.folder / f".shared-{uuid.uuid4().hex}.draft"
         self._idle: list[ProcessPoolExecutor] = []

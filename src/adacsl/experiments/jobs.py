@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,8 @@ from adacsl.experiments.parts import Parts
 from adacsl.experiments.pools import Job
 from adacsl.experiments.protocol import Protocol, split_rows
 from adacsl.experiments.ratios import at_ratio
+from adacsl.experiments.runner import Tally, run
+from adacsl.experiments.store import Store
 from adacsl.training.running import choose_device
 
 ROWS_AT_ONCE = {"cpu": 400_000, "gpu": 20_000_000}
@@ -44,7 +48,19 @@ def plan_jobs(
     seeds: Sequence[int],
     protocol: Protocol,
 ) -> list[Job]:
-    """Gather all cells into jobs: nets that train together, estimators one by one; seeds in turns over all data."""
+    """Gather all cells into jobs: nets that train together, estimators one by one; seeds in turns over all data.
+
+    Parameters
+    ----------
+    tasks : sequence of Task
+        Data of different names.
+    methods, ratios : mappings
+        By the name of the data: methods by name, and cost ratios.
+    seeds : sequence of int
+        Of the random splits.
+    protocol : Protocol
+        The conditions. Jobs of several plans, each under its own, may be put together: :func:`run_jobs` takes any.
+    """
     jobs = []
     for seed in seeds:
         for task in tasks:
@@ -92,6 +108,26 @@ def _members(method: Method) -> int:
     return method.cv if isinstance(method.cv, int) else 1
 
 
+def count_nets(job: Job) -> int:
+    """Return how many nets a job trains: cells that differ only in how they decide share theirs."""
+    methods = job.payload.methods
+    nets = [cell for cell in job.cells if needs_net(methods[cell.method])]
+    trained = {_work(methods[cell.method], cell.ratio): _members(methods[cell.method]) for cell in nets}
+    return sum(trained.values())
+
+
+def run_jobs(
+    jobs: Iterable[Job], store: Store, tasks: Mapping[str, Task], *, engine: str = "joblib", **options: Any
+) -> Tally:
+    """Run what a store lacks of the jobs of :func:`plan_jobs`, on tasks by name.
+
+    ``options`` are those of :func:`adacsl.experiments.runner.run`: ``workers``, ``seconds``, ``on_event``, ...
+    """
+    # on a cluster the run's folder may be out of reach
+    parts = Parts(store.folder / "parts") if engine == "joblib" else None
+    return run(jobs, functools.partial(run_work, parts=parts), store, shared=tasks, engine=engine, **options)
+
+
 def run_work(
     tasks: Mapping[str, Task], work: Work, cells: Sequence[Cell], *, parts: Parts | None = None
 ) -> Iterator[CellResult]:
@@ -114,8 +150,7 @@ def _result(cell: Cell, method: Method, costs: CostMatrix, labels: NDArray[np.in
     # stored scores are float32, and decisions must follow from what is stored
     scores = decision.probabilities(sigmoid(np.asarray(candidate.watched))).astype(np.float32)
     decided = decision.of_probabilities(scores.astype(np.float64), costs=costs) == 1
-    metrics = measure(decided, labels, costs) | candidate.extra
-    metrics["validation_cost"] = method.target_costs_[method.target_]
+    metrics = measure(decided, labels, costs) | {"validation_cost": math.nan} | candidate.extra
     metrics["n_train"] = n_train
     metrics["calibration_error"] = calibration_error(scores, labels, partition=Quantile(15)).error
     threshold = decision.threshold_for(costs)
@@ -147,4 +182,4 @@ def _or_nan(metric: Callable[..., float], truth: NDArray[np.bool_], positive: ND
         return math.nan
 
 
-__all__ = ["Work", "measure", "plan_jobs", "run_work"]
+__all__ = ["Work", "count_nets", "measure", "plan_jobs", "run_jobs", "run_work"]

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from adacsl.experiments.documents import DamagedError, StoreError, document, pack, put, read_document, unpack
+from adacsl.durable import DamagedError
+from adacsl.experiments.documents import StoreError, document, pack, put, read_document, unpack
 from adacsl.experiments.run_folder import file_name
 
 ARRAY = "$array"

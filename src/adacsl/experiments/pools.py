@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from adacsl.experiments.cells import Cell, CellResult
 from adacsl.experiments.documents import StoreError
@@ -32,22 +32,6 @@ class Report:
     failure: Failure | None = None
     over: bool = True  # nothing more will come
     lost: bool = False  # the machine went away
-
-
-class Pool(Protocol):
-    """Where jobs run."""
-
-    def has_room(self) -> bool:
-        """Tell whether one more job is welcome."""
-
-    def submit(self, job: Job) -> None:
-        """Take a job."""
-
-    def wait(self, seconds: float | None = None) -> Iterator[Report]:
-        """Wait until something has happened, and tell it; after so many seconds that may be nothing."""
-
-    def close(self, *, kill: bool) -> None:
-        """End the workers; ``kill`` does not wait for what they do."""
 
 
 def outcomes(
@@ -81,27 +65,38 @@ def outcomes(
         yield Failure.of(error)
 
 
-@dataclass(eq=False)
-class InProcess:
-    """No pool at all: jobs run here, one after another."""
+class Pool:
+    """Where jobs run: here, one after another, unless a subclass has other places.
 
-    work: Callable[..., Iterator[CellResult]]
-    shared: Any
-    store: Store
-    waiting: list[Job] = field(default_factory=list)
+    Parameters
+    ----------
+    work : callable
+        ``work(shared, payload, cells)`` yields the result of each of these cells.
+    shared : object
+        The data, for all jobs.
+    store : Store
+        Where results go.
+    """
+
+    def __init__(self, work: Callable[..., Iterator[CellResult]], shared: Any, store: Store) -> None:
+        self._work, self._shared, self._store = work, shared, store
+        self._waiting: list[Job] = []
 
     def has_room(self) -> bool:
-        """Tell whether nothing waits."""
-        return not self.waiting
+        """Tell whether one more job is welcome."""
+        return not self._waiting
 
     def submit(self, job: Job) -> None:
         """Take a job."""
-        self.waiting.append(job)
+        self._waiting.append(job)
 
     def wait(self, seconds: float | None = None) -> Iterator[Report]:
-        """Do the job, however long it takes; each cell is told at once."""
-        job, failure = self.waiting.pop(), None
-        for outcome in outcomes(self.work, self.shared, job.payload, job.cells, save=self.store.write):
+        """Wait until something has happened, and tell it; after so many seconds that may be nothing.
+
+        Here the job is done, however long it takes, and each cell is told at once.
+        """
+        job, failure = self._waiting.pop(), None
+        for outcome in outcomes(self._work, self._shared, job.payload, job.cells, save=self._store.write):
             if isinstance(outcome, Failure):
                 failure = outcome
             else:
@@ -109,7 +104,7 @@ class InProcess:
         yield Report(job, failure=failure)
 
     def close(self, *, kill: bool) -> None:
-        """Do nothing: there are no workers."""
+        """End the workers, if there are any; ``kill`` does not wait for what they do."""
 
 
-__all__ = ["InProcess", "Job", "Pool", "Report", "outcomes"]
+__all__ = ["Job", "Pool", "Report", "outcomes"]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.datasets.task import Task
+from adacsl.estimators.learners.boosters import installed_engine
 from adacsl.estimators.method import Method
 from adacsl.estimators.methods import needs_net
 from adacsl.estimators.splits import one_split
@@ -30,7 +31,7 @@ class Protocol:
         Shares of the rows; the rest trains. 65 / 15 / 20 as in the paper.
     net : mapping
         Settings of the nets: ``{"epochs": 30, "weights": ..., "views": 4}``, see
-        :class:`~adacsl.estimators.learners.nets.Net`.
+        :class:`~adacsl.estimators.learners.net.Net`.
     device : str
         Where nets train.
     """
@@ -42,14 +43,15 @@ class Protocol:
 
     def __post_init__(self) -> None:
         from adacsl.estimators.classifiers import make_learner  # noqa: PLC0415
-        from adacsl.estimators.learners.nets import Net  # noqa: PLC0415  torch
+        from adacsl.estimators.learners.net import Net  # noqa: PLC0415  torch
 
         make_learner(Net, dict(self.net), "net").check()
 
     def identity(self) -> dict[str, Any]:
-        """Return what decides about results: everything but the device."""
+        """Return what decides about results: everything but the device, and which booster is installed."""
         net = {name: _plain(value) for name, value in sorted(self.net.items())}
-        return {"test": self.test, "validation": self.validation, "net": net}
+        boosting = installed_engine() or "scikit-learn"
+        return {"test": self.test, "validation": self.validation, "net": net, "boosting": boosting}
 
     def prepare(self, method: Method, seed: int) -> Method:
         """Return a fresh copy of a method under these conditions."""
@@ -57,7 +59,7 @@ class Protocol:
         inner = self.validation / (1.0 - self.test)
         fresh.set_params(random_state=seed, validation=inner, device=self.device)
         if needs_net(fresh) and fresh.learner == "net":
-            from adacsl.estimators.learners.nets import Net  # noqa: PLC0415  torch
+            from adacsl.estimators.learners.net import Net  # noqa: PLC0415  torch
 
             fresh.set_params(learner=Net(**self.net))
         fresh.check_settings()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from adacsl.experiments.cells import CellResult
-from adacsl.experiments.pools import Job, Report, outcomes
+from adacsl.experiments.pools import Job, Pool, Report, outcomes
 from adacsl.experiments.store import Failure, Store
 from adacsl.extras import requires
 
@@ -34,7 +34,7 @@ LOST = (
 )
 
 
-class RayPool:
+class RayPool(Pool):
     """Jobs as Ray tasks that yield one result after another.
 
     Parameters
@@ -64,14 +64,14 @@ class RayPool:
         address: str | None = None,
         gpus: float = 0.0,
     ) -> None:
-        self._store = store
+        super().__init__(work, shared, store)
         self._limit = workers or QUEUE
         self._print = builtins.print
         self._ours = _connect(address, workers=workers, gpus=gpus)
         self._running: dict[Any, Job] = {}
         task = _with_gpus if gpus else _without_gpus
         self._task: Any = ray.remote(num_returns="streaming", num_cpus=1, num_gpus=gpus, max_retries=0)(task)
-        self._work, self._shared = ray.put(work), ray.put(shared)
+        self._sent = ray.put(work), ray.put(shared)
 
     def has_room(self) -> bool:
         """Tell whether the cluster should hear of one more job."""
@@ -79,7 +79,7 @@ class RayPool:
 
     def submit(self, job: Job) -> None:
         """Send a job to the cluster."""
-        stream = self._task.remote(self._work, self._shared, job.payload, job.cells)
+        stream = self._task.remote(*self._sent, job.payload, job.cells)
         self._running[stream] = job
 
     def wait(self, seconds: float | None = None) -> Iterator[Report]:

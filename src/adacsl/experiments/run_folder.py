@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from adacsl.experiments.documents import DamagedError, StoreError, as_store_error, locked, read_document
+from adacsl.durable import DamagedError
+from adacsl.experiments.documents import StoreError, as_store_error, locked, read_document
 
 PLAIN_NAME = re.compile(r"[a-z0-9_-][a-z0-9._-]{0,59}")
 
@@ -111,10 +112,9 @@ def read_run(folder: Path) -> dict[str, Any]:
     if not path.exists():
         raise StoreError(f"there is no run in {folder} (it has no run.json): give the --out of a comparison")
     try:
-        run = read_document(path, "run")
+        return read_document(path, "run")
     except DamagedError as error:
         raise StoreError(f"{path} is damaged ({error}): restore it, or choose another --out") from error
-    return run
 
 
 def differences(known: Any, asked: Any, where: str = "") -> Iterator[str]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 from adacsl.experiments.cells import Cell, CellResult
-from adacsl.experiments.pools import InProcess, Job, Pool, Report
+from adacsl.experiments.pools import Job, Pool, Report
 from adacsl.experiments.store import Failure, Scan, Store
 
 LOSSES = 5
@@ -219,7 +219,7 @@ def _open_pool(
     # one job alone needs no process of its own, unless the user asked for more than one worker
     workers = min(jobs, joblib_pool.cores()) if workers is None else min(workers, max(jobs, 2))
     if workers == 1:
-        return InProcess(work, shared, store)
+        return Pool(work, shared, store)
     return joblib_pool.JoblibPool(work, shared, store, workers=workers)
 
 

@@ -8,48 +8,18 @@ import os
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
-from adacsl.experiments.cell_documents import (
-    Failure,
-    StoredSplit,
-    cell_body,
-    cell_key,
-    cell_result,
-    failed_cell,
-    read_failure,
-    result_row,
-    split_body,
-    stored_split,
-)
+from adacsl.durable import DamagedError, encode, is_whole
+from adacsl.experiments import cell_documents, run_folder
+from adacsl.experiments.cell_documents import Failure, StoredSplit
 from adacsl.experiments.cells import Cell, CellResult
-from adacsl.experiments.documents import (
-    DamagedError,
-    StoreError,
-    as_store_error,
-    document,
-    encode,
-    is_whole,
-    locked,
-    put,
-    read_document,
-)
+from adacsl.experiments.documents import StoreError, as_store_error, document, locked, put, read_document
 from adacsl.experiments.provenance import now, stamped, versions
-from adacsl.experiments.run_folder import (
-    await_workers,
-    check_folder,
-    differences,
-    file_name,
-    ratio_name,
-    read_run,
-    remove_drafts,
-    remove_traces,
-    take_lock,
-)
+from adacsl.experiments.run_folder import file_name, ratio_name, read_run
 from adacsl.extras import requires
 
 if TYPE_CHECKING:
@@ -107,20 +77,20 @@ class Store:
         """
         path = Path(os.path.realpath(folder))
         described = encode(dict(identity), "identity")
-        check_folder(path)
+        run_folder.check_folder(path)
         locks, new = contextlib.ExitStack(), not path.exists()
         try:
             with as_store_error(path):
                 path.mkdir(parents=True, exist_ok=True)
-                take_lock(path, locks)
-                await_workers(path)
-                remove_drafts(path)
+                run_folder.take_lock(path, locks)
+                run_folder.await_workers(path)
+                run_folder.remove_drafts(path)
             store = cls(path, locks=locks)
             store._identify(described)
         except BaseException:
             locks.close()
             if new:
-                remove_traces(path)
+                run_folder.remove_traces(path)
             raise
         return store
 
@@ -148,9 +118,7 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _identify(self, identity: dict[str, Any]) -> None:
@@ -161,7 +129,7 @@ class Store:
             return
         run = read_run(self.folder)
         known = run["identity"]
-        if found := list(differences(known, identity)):
+        if found := list(run_folder.differences(known, identity)):
             raise StoreError(
                 f"{self.folder} holds results of other data or settings ({'; '.join(found[:3])}): choose another --out"
             )
@@ -174,7 +142,7 @@ class Store:
     def write(self, result: CellResult) -> bool:
         """Write the result of a cell; tell whether it is new (the first one stays)."""
         path = self._path("cells", result.cell)
-        content = document("cell", cell_body(stamped(result)))
+        content = document("cell", cell_documents.cell_body(stamped(result)))
         new = put(path, content, replace=False)
         with as_store_error(path):
             self._path("failed", result.cell).unlink(missing_ok=True)
@@ -184,17 +152,19 @@ class Store:
         """Record why a cell has no result; the attempts of earlier runs are counted too."""
         failure = error if isinstance(error, Failure) else Failure.of(error)
         path = self._path("failed", cell)
-        before = read_failure(path)
+        before = cell_documents.read_failure(path)
         failure = failure._replace(attempts=1 + (before.attempts if before else 0), time=now())
         if not self.has(cell):
-            put(path, document("failure", {"cell": cell_key(cell), **failure._asdict()}), replace=True)
+            put(path, document("failure", {"cell": cell_documents.cell_key(cell), **failure._asdict()}), replace=True)
         return failure
 
     def write_split(
         self, data: str, seed: int, test_rows: NDArray[Any], labels: NDArray[Any], costs: CostMatrix
     ) -> None:
         """Write which rows a seed tests on, with their labels and costs (class-wide, or of these rows)."""
-        content = document("split", {"data": data, "seed": int(seed), **split_body(test_rows, labels, costs)})
+        content = document(
+            "split", {"data": data, "seed": int(seed), **cell_documents.split_body(test_rows, labels, costs)}
+        )
         path = self._split_path(data, seed)
         if put(path, content, replace=False):
             return
@@ -237,7 +207,7 @@ class Store:
         """Return one row per finished cell; damaged files are left out."""
         with requires("compare"):
             import pandas as pd  # noqa: PLC0415  - a run needs no pandas until its end
-        rows = [result_row(result) for _, result in self._results() if result is not None]
+        rows = [cell_documents.result_row(result) for _, result in self._results() if result is not None]
         frame = pd.DataFrame(rows, columns=None if rows else [*FIRST_COLUMNS, *LAST_COLUMNS])
         first = [name for name in FIRST_COLUMNS if name in frame]
         more = [name for name in frame if name not in {*FIRST_COLUMNS, *LAST_COLUMNS}]
@@ -256,12 +226,12 @@ class Store:
         if not path.exists():
             raise StoreError(f"{self.folder} has no split of {data!r} with seed {seed}: run the comparison again")
         try:
-            return stored_split(read_document(path, "split"))
+            return cell_documents.stored_split(read_document(path, "split"))
         except (DamagedError, KeyError, TypeError, ValueError) as error:
             raise StoreError(f"{path} is damaged ({error}): run the comparison again") from error
 
     def _read(self, path: Path) -> CellResult:
-        result = cell_result(read_document(path, "cell"))
+        result = cell_documents.cell_result(read_document(path, "cell"))
         if self._path("cells", result.cell) != path:
             raise DamagedError(f"it holds {result.cell}")
         return result
@@ -280,7 +250,7 @@ class Store:
         failed = {}
         for path in sorted((self.folder / "failed").glob("*/*/*.json")):
             with contextlib.suppress(DamagedError):  # nothing is lost: the cell is missing and runs again
-                cell, failure = failed_cell(read_document(path, "failure"))
+                cell, failure = cell_documents.failed_cell(read_document(path, "failure"))
                 if cell not in done:
                     failed[cell] = failure
         return failed

@@ -1,12 +1,11 @@
 """What the boosting integrations share: measure validation margins after a round, step the controller, remember.
 
-For AdaCSLBoostingClassifier the module of each library has the functions ``boost``, ``margins``, ``to_bytes`` and
-``from_bytes``.
+For our own booster the module of each library has the functions ``boost``, which returns the model with all its rounds
+and the callback that watched them, ``margins``, ``to_bytes`` and ``from_bytes``.
 """
 
 from __future__ import annotations
 
-import copy
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -14,16 +13,8 @@ from numpy.typing import NDArray
 
 from adacsl.core.control import AdaptiveWeight, Adjustment
 from adacsl.core.costs import CostMatrix
-
-
-class Round(NamedTuple):
-    """One line of the history: what was measured after a round, and the weight the next round trains with."""
-
-    round: int
-    lambda_: float
-    weight: float
-    threshold: float
-    val_cost: float
+from adacsl.core.heldout import sigmoid
+from adacsl.integrations.settings import check_whole
 
 
 class Feedback:
@@ -42,8 +33,8 @@ class Feedback:
 
     Attributes
     ----------
-    history : list of Round
-        One line per round.
+    history : list of Adjustment
+        One per round: what was measured after it, and the weight the next round trains with.
     margins : list of array
         What the model said about the validation rows after each round.
     """
@@ -61,16 +52,14 @@ class Feedback:
                 f"controller must be an AdaptiveWeight such as AdaptiveWeight(CostMatrix(fp=1, fn=8)), "
                 f"got {controller!r}"
             )
-        for name, value in (("every", every), ("patience", patience)):
-            if not (name == "patience" and value is None) and not (
-                isinstance(value, int) and not isinstance(value, bool) and value >= 1
-            ):
-                raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+        check_whole("every", every)
+        if patience is not None:
+            check_whole("patience", patience)
         self.controller = controller
         self.every = every
         self.costs = costs
         self.patience = patience
-        self.history: list[Round] = []
+        self.history: list[Adjustment] = []
         self.margins: list[NDArray[Any]] = []
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -89,7 +78,7 @@ class Feedback:
         """The first of the cheapest rounds so far, counted from 0."""
         if not self.history:
             raise RuntimeError("no round has been measured yet")
-        return min(range(len(self.history)), key=lambda i: self.history[i].val_cost)
+        return min(range(len(self.history)), key=lambda i: self.history[i].cost)
 
     @property
     def exhausted(self) -> bool:
@@ -100,16 +89,11 @@ class Feedback:
         self, margins: NDArray[Any], labels: NDArray[Any], sample_weight: NDArray[Any] | None = None
     ) -> Adjustment:
         """Measure the whole validation set after a round; every so often step the controller."""
-        stepping = (len(self.history) + 1) % self.every == 0
-        # in between it is measured by a copy, which is thrown away: the same numbers, and lambda stays
-        controller = self.controller if stepping else copy.copy(self.controller)
-        if not stepping:
-            controller.reset()
-        step = controller.step(sigmoid(margins), labels, costs=self.costs, sample_weight=sample_weight)
-        threshold = float(np.dot(step.thresholds, step.sizes) / np.sum(step.sizes))
-        self.history.append(
-            Round(len(self.history), self.controller.lambda_, self.controller.weight, threshold, step.cost)
+        adapt = (len(self.history) + 1) % self.every == 0
+        step = self.controller.step(
+            sigmoid(margins), labels, costs=self.costs, sample_weight=sample_weight, adapt=adapt
         )
+        self.history.append(step)
         self.margins.append(margins)
         return step
 
@@ -142,29 +126,4 @@ class Matrix(NamedTuple):
     categories: tuple[int, ...] = ()
 
 
-class Plan(NamedTuple):
-    """How to boost; ``params`` are the library's own and win over the rest."""
-
-    rounds: int
-    lr: float
-    seed: int
-    params: dict[str, Any]
-    verbose: bool = False
-
-
-class Boosted(NamedTuple):
-    """What a run leaves: the model with all its rounds, the validation margins after each (rounds x rows), history."""
-
-    model: Any
-    margins: NDArray[np.float32]
-    history: list[Round]
-
-
-def sigmoid(margins: NDArray[Any]) -> NDArray[np.float64]:
-    """Return scores from margins, in float64 and without overflow."""
-    margins = np.asarray(margins, dtype=np.float64)
-    small = np.exp(-np.abs(margins))
-    return np.asarray(np.where(margins >= 0, 1.0, small) / (1.0 + small))
-
-
-__all__ = ["Boosted", "Feedback", "Matrix", "Plan", "Round", "sigmoid"]
+__all__ = ["Feedback", "Matrix", "sigmoid"]

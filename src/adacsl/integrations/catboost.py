@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from adacsl.core.control import AdaptiveWeight
 from adacsl.core.costs import CostMatrix
 from adacsl.extras import requires
-from adacsl.integrations.boosting import Boosted, Feedback, Matrix, Plan, sigmoid
+from adacsl.integrations.boosting import Feedback, Matrix, sigmoid
 
 with requires("catboost"):
     import pandas as pd
@@ -99,18 +99,19 @@ class AdaptiveCost(Feedback):
 
 
 def boost(
-    train: Matrix, validation: Matrix, controller: AdaptiveWeight, plan: Plan, *,
-    every: int = 1, patience: int | None = None, costs: CostMatrix | None = None,
-) -> Boosted:  # fmt: skip
+    train: Matrix, validation: Matrix, controller: AdaptiveWeight, *, rounds: int, lr: float, seed: int,
+    params: dict[str, Any], verbose: bool = False, every: int = 1, patience: int | None = None,
+    costs: CostMatrix | None = None,
+) -> tuple[Any, AdaptiveCost]:  # fmt: skip
     """Boost with objective, metric and callback."""
     cost = AdaptiveCost(controller, every, costs=costs, patience=patience)
-    params = {
-        "loss_function": cost, "eval_metric": cost, "iterations": plan.rounds, "learning_rate": plan.lr,
-        "random_seed": plan.seed, "verbose": 10 if plan.verbose else False, "allow_writing_files": False,
+    usual = {
+        "loss_function": cost, "eval_metric": cost, "iterations": rounds, "learning_rate": lr,
+        "random_seed": seed, "verbose": 10 if verbose else False, "allow_writing_files": False,
     }  # fmt: skip
-    model = CatBoost(params | plan.params)
+    model = CatBoost(usual | params)
     model.fit(_pool(train), eval_set=_pool(validation), use_best_model=False, callbacks=[cost])
-    return Boosted(model, np.asarray(cost.margins, dtype=np.float32), cost.history)
+    return model, cost
 
 
 def margins(model: Any, data: Matrix) -> NDArray[np.float64]:

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from adacsl.core.arrays import Array
-from adacsl.core.control import AdaptiveWeight
+from adacsl.core.control import PLAIN_SETTINGS, AdaptiveWeight, as_controller
 from adacsl.core.costs import CostMatrix
 from adacsl.core.partitions import EqualWidth, Quantile, Whole
 from adacsl.durable import replace_file
 from adacsl.extras import requires
-from adacsl.integrations.measuring import check_settings, measure
+from adacsl.integrations.settings import check_settings
 
 try:
     import keras
@@ -36,7 +36,6 @@ except ImportError as error:
     with requires("keras"):
         raise
 
-SETTINGS = ("target", "update", "damping", "bounds", "caution", "tolerance", "search", "ties")
 PARTITIONS: dict[str, Any] = {kind.__name__: kind for kind in (Whole, EqualWidth, Quantile)}
 
 
@@ -69,9 +68,7 @@ class AdaptiveCrossEntropy(keras.losses.Loss):  # type: ignore[misc]
         **settings: Any,
     ) -> None:
         super().__init__(name=name, reduction=reduction, dtype=dtype)
-        if isinstance(costs, AdaptiveWeight) and settings:
-            raise TypeError(f"the controller brings its own settings: {', '.join(settings)} cannot be given too")
-        self.controller = costs if isinstance(costs, AdaptiveWeight) else AdaptiveWeight(costs, **settings)
+        self.controller = as_controller(costs, settings)
         self.from_logits = from_logits
         self.negative_weight = keras.Variable(
             self.controller.weight, trainable=False, dtype="float32", autocast=False, name="negative_weight"
@@ -114,7 +111,7 @@ class AdaptiveCrossEntropy(keras.losses.Loss):  # type: ignore[misc]
         own = {
             "costs": controller.costs.to_json(),
             "from_logits": self.from_logits,
-            "settings": json.dumps({name: getattr(controller, name) for name in SETTINGS}),
+            "settings": json.dumps({name: getattr(controller, name) for name in (*PLAIN_SETTINGS, "bounds")}),
             "partition": {"kind": kind, "bins": getattr(controller.partition, "bins", None)},
             "state": json.dumps(controller.state_dict()),
         }
@@ -216,7 +213,7 @@ class AdaptiveCost(keras.callbacks.Callback):  # type: ignore[misc]
         """Measure, adapt and log."""
         scores, labels, weight = self._predictions()
         adapt = (epoch + 1) % self.every == 0
-        measured = measure(self._loss.controller, scores, labels, adapt=adapt, sample_weight=weight)
+        measured = self._loss.controller.step(scores, labels, adapt=adapt, sample_weight=weight)
         self._loss.refresh()
         if logs is not None:
             logs.update({"val_cost": measured.cost, "lambda": measured.lambda_, "threshold": measured.threshold})

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from adacsl.core.control import AdaptiveWeight
 from adacsl.core.costs import CostMatrix
 from adacsl.extras import requires
-from adacsl.integrations.boosting import Boosted, Feedback, Matrix, Plan, sigmoid
+from adacsl.integrations.boosting import Feedback, Matrix, sigmoid
 
 with requires("lightgbm"):
     import lightgbm as lgb
@@ -114,26 +114,27 @@ def _add_to_last_tree(model: Any, amount: float) -> None:
 
 
 def boost(
-    train: Matrix, validation: Matrix, controller: AdaptiveWeight, plan: Plan, *,
-    every: int = 1, patience: int | None = None, costs: CostMatrix | None = None,
-) -> Boosted:  # fmt: skip
+    train: Matrix, validation: Matrix, controller: AdaptiveWeight, *, rounds: int, lr: float, seed: int,
+    params: dict[str, Any], verbose: bool = False, every: int = 1, patience: int | None = None,
+    costs: CostMatrix | None = None,
+) -> tuple[Any, AdaptiveCost]:  # fmt: skip
     """Boost with objective and callback."""
     cost = AdaptiveCost(controller, every, costs=costs, patience=patience)
-    params = {
-        "objective": cost.objective, "learning_rate": plan.lr, "seed": plan.seed, "deterministic": True,
-        "verbosity": 1 if plan.verbose else -1,
+    usual = {
+        "objective": cost.objective, "learning_rate": lr, "seed": seed, "deterministic": True,
+        "verbosity": 1 if verbose else -1,
         # LightGBM's 20 rows per leaf leave nothing to split on small tables
         "min_data_in_leaf": min(20, max(1, len(train.y) // 10)), "feature_pre_filter": False,
     }  # fmt: skip
     own = lgb.Dataset(
         train.x, train.y, weight=train.weight, categorical_feature=list(train.categories) or "auto",
-        params={key: params[key] for key in ("verbosity", "feature_pre_filter")},
+        params={key: usual[key] for key in ("verbosity", "feature_pre_filter")},
     )  # fmt: skip
     other = lgb.Dataset(validation.x, validation.y, weight=validation.weight, reference=own)
-    callbacks: list[Any] = [cost, *([lgb.log_evaluation(10)] if plan.verbose else [])]
-    feval = cost.metric if plan.verbose else None
-    model = lgb.train(params | plan.params, own, plan.rounds, valid_sets=[other], feval=feval, callbacks=callbacks)
-    return Boosted(model, np.asarray(cost.margins, dtype=np.float32), cost.history)
+    callbacks: list[Any] = [cost, *([lgb.log_evaluation(10)] if verbose else [])]
+    feval = cost.metric if verbose else None
+    model = lgb.train(usual | params, own, rounds, valid_sets=[other], feval=feval, callbacks=callbacks)
+    return model, cost
 
 
 def margins(model: Any, data: Matrix) -> NDArray[np.float64]:

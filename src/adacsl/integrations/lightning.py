@@ -12,12 +12,12 @@
 
 from __future__ import annotations
 
-import copy
 import sys
 from typing import TYPE_CHECKING, Any
 
-from adacsl.core.control import AdaptiveWeight, Adjustment
+from adacsl.core.control import AdaptiveWeight
 from adacsl.extras import requires
+from adacsl.integrations.settings import check_settings
 
 with requires("lightning"):
     import torch
@@ -58,10 +58,7 @@ class AdaptiveCost(pl.Callback):
     """
 
     def __init__(self, controller: AdaptiveWeight | None = None, every: int = 1) -> None:
-        if controller is not None and not isinstance(controller, AdaptiveWeight):
-            raise TypeError(f"controller must be an AdaptiveWeight, got {controller!r}")
-        if not isinstance(every, int) or every < 1:
-            raise ValueError(f"every must be a whole number of at least 1, got {every!r}")
+        check_settings(controller, every)
         self.controller = controller
         self.every = every
         self.validations = 0
@@ -124,12 +121,12 @@ class AdaptiveCost(pl.Callback):
         logits, labels, *weight = self._merged(trainer)
         self._seen.clear()
         self.validations += 1
-        controller = self._loss.controller
-        if self.validations % self.every == 0:
-            values = _as_logged(self._loss.adapt(logits, labels, *weight))
-        else:
-            # measured by a copy, which is thrown away: the same numbers, and lambda stays
-            values = _as_logged(_measure(controller, logits, labels, *weight)) | {"lambda": controller.lambda_}
+        step = self._loss.controller.step(
+            torch.sigmoid(logits), labels,
+            sample_weight=weight[0] if weight else None, adapt=self.validations % self.every == 0,
+        )  # fmt: skip
+        self._loss.refresh()
+        values = {"val_cost": step.cost, "lambda": step.lambda_, "threshold": step.threshold}
         pl_module.log_dict(values, prog_bar=True, sync_dist=trainer.world_size > 1)
 
     def state_dict(self) -> dict[str, Any]:
@@ -187,16 +184,6 @@ def find_adaptive_loss(module: nn.Module) -> AdaptiveLoss:
 
 def _is_ours(module: nn.Module) -> bool:
     return type(module).__module__.startswith("adacsl.torch.losses")
-
-
-def _as_logged(step: Adjustment) -> dict[str, float]:
-    total = sum(step.sizes)
-    threshold = sum(t * n for t, n in zip(step.thresholds, step.sizes, strict=True)) / total
-    return {"val_cost": step.cost, "lambda": step.lambda_, "threshold": threshold}
-
-
-def _measure(controller: AdaptiveWeight, logits: Tensor, labels: Tensor, weight: Tensor | None = None) -> Adjustment:
-    return copy.deepcopy(controller).step(torch.sigmoid(logits), labels, sample_weight=weight)
 
 
 def _samples_without_padding(trainer: pl.Trainer) -> float:

@@ -22,9 +22,6 @@ with requires("sklearn"):
     from sklearn.metrics import make_scorer
     from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-PLAIN_LABELS = ({0, 1}, {-1, 1})
-"""Labels whose positive class needs no naming; False and True are 0 and 1."""
-
 
 def cost_scorer(costs: CostMatrix | None = None, *, positive: Any = None) -> Any:
     """Return a scorer, minus the mean cost: the best score is the cheapest model.

@@ -16,7 +16,7 @@ from typing import Any
 
 from adacsl.core.control import AdaptiveWeight
 from adacsl.extras import requires
-from adacsl.integrations.measuring import check_settings, measure
+from adacsl.integrations.settings import check_settings
 
 with requires("skorch"):
     import torch
@@ -103,7 +103,7 @@ class AdaptiveCost(Callback):  # type: ignore[misc]  # skorch ships no types
         self.seen_ = []
         loss = _adaptive_loss(net)
         epoch = len(net.history)
-        measured = measure(loss.controller, torch.sigmoid(logits), labels, adapt=epoch % self.every == 0)
+        measured = loss.controller.step(torch.sigmoid(logits), labels, adapt=epoch % self.every == 0)
         loss.refresh()
         earlier = [row["valid_cost"] for row in net.history if "valid_cost" in row]
         net.history.record("valid_cost", measured.cost)

@@ -14,7 +14,7 @@ import numpy as np
 
 from adacsl.core.control import AdaptiveWeight
 from adacsl.extras import requires
-from adacsl.integrations.measuring import check_settings, measure
+from adacsl.integrations.settings import check_settings
 
 with requires("transformers"):
     import torch
@@ -93,7 +93,7 @@ class AdaptiveCost(TrainerCallback):
         predictions = prediction.predictions[0] if isinstance(prediction.predictions, tuple) else prediction.predictions
         logits = positive_logit(torch.as_tensor(np.asarray(predictions)).float())
         labels = np.asarray(prediction.label_ids).reshape(-1)
-        measured = measure(self.controller, torch.sigmoid(logits), labels, adapt=self._is_time_to_adapt())
+        measured = self.controller.step(torch.sigmoid(logits), labels, adapt=self._is_time_to_adapt())
         self.adaptive_loss.refresh()
         self._save()
         return {"cost": measured.cost, "lambda": measured.lambda_, "threshold": measured.threshold}

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from adacsl.core.control import AdaptiveWeight
 from adacsl.core.costs import CostMatrix
 from adacsl.extras import requires
-from adacsl.integrations.boosting import Boosted, Feedback, Matrix, Plan
+from adacsl.integrations.boosting import Feedback, Matrix
 
 with requires("xgboost"):
     import xgboost as xgb
@@ -126,21 +126,22 @@ def _weights(matrix: Any) -> NDArray[np.float32] | None:
 
 
 def boost(
-    train: Matrix, validation: Matrix, controller: AdaptiveWeight, plan: Plan, *,
-    every: int = 1, patience: int | None = None, costs: CostMatrix | None = None,
-) -> Boosted:  # fmt: skip
+    train: Matrix, validation: Matrix, controller: AdaptiveWeight, *, rounds: int, lr: float, seed: int,
+    params: dict[str, Any], verbose: bool = False, every: int = 1, patience: int | None = None,
+    costs: CostMatrix | None = None,
+) -> tuple[Any, AdaptiveCost]:  # fmt: skip
     """Boost with the callback."""
     own, other = _matrix(train), _matrix(validation)
     cost = AdaptiveCost(controller, every, train=own, validation=other, costs=costs, patience=patience)
-    params = {"objective": "binary:logistic", "eta": plan.lr, "seed": plan.seed, "verbosity": int(plan.verbose)}
-    params |= _far_start(own, controller.weight)
-    callbacks: list[Any] = [cost, *([xgb.callback.EvaluationMonitor(period=10)] if plan.verbose else [])]
+    usual = {"objective": "binary:logistic", "eta": lr, "seed": seed, "verbosity": int(verbose)}
+    usual |= _far_start(own, controller.weight) | {"disable_default_eval_metric": True}
+    callbacks: list[Any] = [cost, *([xgb.callback.EvaluationMonitor(period=10)] if verbose else [])]
     # among the evals the validation matrix's margins are cached: each round adds one tree
     model = xgb.train(
-        params | {"disable_default_eval_metric": True} | plan.params, own, plan.rounds,
+        usual | params, own, rounds,
         evals=[(other, "validation")], callbacks=callbacks, verbose_eval=False,
     )  # fmt: skip
-    return Boosted(model, np.asarray(cost.margins, dtype=np.float32), cost.history)
+    return model, cost
 
 
 def _far_start(train: Any, weight: float) -> dict[str, float]:

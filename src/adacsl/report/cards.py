@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,13 +14,15 @@ from adacsl.extras import requires
 from adacsl.report import figures as draw
 from adacsl.report import frames, tables
 from adacsl.report.data import Outcome, ReportData, View
-from adacsl.report.guides import GUIDES
 from adacsl.report.numbers import show, show_percent, with_unit
 from adacsl.report.style import COLORED
 from adacsl.report.tables import Matrix, Table
 
 with requires("compare"):
     import pandas as pd
+
+GUIDES = tomllib.loads((Path(__file__).parent / "templates" / "guides.toml").read_text(encoding="utf-8"))
+"""How to read each picture."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +61,10 @@ def tiles(data: ReportData, view: View) -> list[tuple[str, str, str]]:
     if "savings" in rows.columns:
         found.append(("Saved", show_percent(row["savings"]), "of what the best constant decision costs"))
     if "standing" in rows.columns:
-        worse = int((rows["standing"] == "clearly worse").sum())
-        apart = int((rows["standing"] == "not told apart").sum())
-        doubtful = int((rows["standing"] == "probably worse").sum())
-        others = ["other methods"]
-        others += [f"{doubtful} probably"] if doubtful else []
-        others += [f"{apart} not told apart from the cheapest"] if apart else []
+        counts = rows["standing"].value_counts()
+        words = {"probably worse": "probably", "not told apart": "not told apart from the cheapest"}
+        others = ["other methods", *(f"{counts[kind]} {text}" for kind, text in words.items() if kind in counts)]
+        worse = counts.get("clearly worse", 0)
         found.append(("Clearly dearer", f"{worse} of {len(rows) - 1}", "; ".join(others)))
     return found
 
@@ -96,16 +98,20 @@ def highlighted(data: ReportData, view: View, *, scores: bool = False) -> list[s
 
 def _cost_card(data: ReportData, view: View, key: str, figures: dict[str, Any]) -> Card:
     rows, name = data.summary_of(view), data.recommended_of(view)
-    figures[f"{key}-cost"] = draw.cost_figure(rows, recommended=name, unit=data.unit)
     first, last = rows.iloc[0], rows.iloc[-1]
-    return Card(
-        f"{key}-cost",
-        guide=GUIDES["cost"],
-        alt=f"Mean cost of {len(rows)} methods, from {show(first['cost'])} ({first['method']}) to {show(last['cost'])} "
+    figures[f"{key}-cost"] = draw.cost_figure(rows, recommended=name, unit=data.unit)
+    return _pictured(
+        key,
+        "cost",
+        f"Mean cost of {len(rows)} methods, from {show(first['cost'])} ({first['method']}) to {show(last['cost'])} "
         f"({last['method']}). Recommended: {name}. The table below has all numbers.",
-        figure=f"{key}-cost",
         tables=[tables.cost_table(data, rows, name)],
     )
+
+
+def _pictured(key: str, name: str, alt: str, **more: Any) -> Card:
+    """Return the card of the picture of that name."""
+    return Card(f"{key}-{name}", guide=GUIDES[name], alt=alt, figure=f"{key}-{name}", **more)
 
 
 def _ratio_card(data: ReportData, view: View, key: str, figures: dict[str, Any]) -> Card | None:
@@ -118,12 +124,11 @@ def _ratio_card(data: ReportData, view: View, key: str, figures: dict[str, Any])
     figures[f"{key}-ratio"] = draw.ratio_figure(ran, anew, highlight=names)
     wide = ran.pivot_table(index="method", columns="ratio", values="normalized_cost", sort=False)
     wide = wide.reindex([name for name in data.summary_of(view)["method"] if name in wide.index])
-    return Card(
-        f"{key}-ratio",
-        guide=GUIDES["ratio"],
-        alt=f"Normalised cost of {', '.join(names)} against the cost ratio; 1 is the best constant decision. "
+    return _pictured(
+        key,
+        "ratio",
+        f"Normalised cost of {', '.join(names)} against the cost ratio; 1 is the best constant decision. "
         "The table below has the ratios that ran.",
-        figure=f"{key}-ratio",
         folded=[tables.wide_table("Normalised cost at each ratio that ran", "method", wide, marked=names[0])],
     )
 
@@ -169,43 +174,36 @@ def _error_part(data: ReportData, view: View, key: str) -> Part:
 def _training_part(data: ReportData, view: View, key: str, figures: dict[str, Any]) -> Part:
     epochs = frames.epoch_table(data.histories_of(view))
     row = [_lambda_card(data, view, key, epochs, figures), _history_card(data, view, key, epochs, figures)]
-    return Part(
-        f"{key}-training",
-        "How the training went",
-        "",
-        [row, [_optimism_card(data, view, key, figures)]],
-    )
+    return Part(f"{key}-training", "How the training went", "", [row, [_optimism_card(data, view, key, figures)]])
 
 
 def _lambda_card(data: ReportData, view: View, key: str, epochs: pd.DataFrame, figures: dict[str, Any]) -> Card | None:
-    if "lambda" not in epochs.columns or epochs["lambda"].isna().all():
+    known = frames.rows_with(epochs, "lambda")
+    if known.empty:
         return None
-    known = epochs.dropna(subset=["lambda"])
     figures[f"{key}-lambda"] = draw.lambda_figure(known, highlight=highlighted(data, view))
     names = list(dict.fromkeys(known["method"]))
-    return Card(
-        f"{key}-lambda",
+    return _pictured(
+        key,
+        "lambda",
+        f"Cheapest validation threshold and lambda by epoch for {', '.join(names)}.",
         title="How the loss adapted itself",
-        guide=GUIDES["lambda"],
-        alt=f"Cheapest validation threshold and lambda by epoch for {', '.join(names)}.",
-        figure=f"{key}-lambda",
         folded=[tables.epoch_table("Threshold and lambda by epoch", known, ["threshold", "lambda"])],
     )
 
 
 def _history_card(data: ReportData, view: View, key: str, epochs: pd.DataFrame, figures: dict[str, Any]) -> Card | None:
-    if "val_cost" not in epochs.columns or epochs["val_cost"].isna().all():
+    known = frames.rows_with(epochs, "val_cost")
+    if known.empty:
         return None
-    known = epochs.dropna(subset=["val_cost"])
     names = [name for name in highlighted(data, view) if name in set(known["method"])][:2] or list(known["method"][:1])
     known = known[known["method"].isin(names)]
     figures[f"{key}-history"] = draw.history_figure(known, highlight=names, unit=data.unit)
-    return Card(
-        f"{key}-history",
+    return _pictured(
+        key,
+        "history",
+        f"Training and validation cost by epoch for {', '.join(names)}.",
         title="Cost while training",
-        guide=GUIDES["history"],
-        alt=f"Training and validation cost by epoch for {', '.join(names)}.",
-        figure=f"{key}-history",
         folded=[tables.epoch_table("Cost by epoch", known, ["val_cost", "train_cost"])],
     )
 
@@ -221,12 +219,11 @@ def _optimism_card(data: ReportData, view: View, key: str, figures: dict[str, An
         for row in tables.records(table)
     ]
     heads = ["method", "validation cost", "test cost", "difference", "of the test cost"]
-    return Card(
-        f"{key}-optimism",
+    return _pictured(
+        key,
+        "optimism",
+        "Validation and test cost of each method; the table has the numbers.",
         title="Promised and paid",
-        guide=GUIDES["optimism"],
-        alt="Validation and test cost of each method; the table has the numbers.",
-        figure=f"{key}-optimism",
         folded=[Table("Validation cost and test cost", heads, rows, data.recommended_of(view))],
     )
 
@@ -243,33 +240,23 @@ def _probability_part(data: ReportData, view: View, key: str, figures: dict[str,
     figures[f"{key}-calibration"] = draw.calibration_figure(calibration, highlight=names)
     figures[f"{key}-brier"] = draw.brier_figure(brier, highlight=names)
     figures[f"{key}-decision"] = draw.decision_figure(decision, highlight=names)
-    listed = ", ".join(names)
+    said = {
+        "calibration": ("Calibration", "Share of positives against mean score", tables.calibration_table(calibration)),
+        "brier": (
+            "Brier curve",
+            "Loss over all cost proportions",
+            tables.curve_table("Brier curve", "cost proportion", brier, "proportion", "loss"),
+        ),
+        "decision": (
+            "Decision curve",
+            "Net benefit at thresholds from 0.01 to 0.99",
+            tables.curve_table("Decision curve", "threshold", decision, "threshold", "net_benefit"),
+        ),
+    }
     cards = [
-        Card(
-            f"{key}-calibration",
-            title="Calibration",
-            guide=GUIDES["calibration"],
-            alt=f"Share of positives against mean score for {listed}.",
-            figure=f"{key}-calibration",
-            folded=[tables.calibration_table(calibration)],
-        ),
-        Card(
-            f"{key}-brier",
-            title="Brier curve",
-            guide=GUIDES["brier"],
-            alt=f"Loss over all cost proportions for {listed}.",
-            figure=f"{key}-brier",
-            folded=[tables.curve_table("Brier curve", "cost proportion", brier, "proportion", "loss")],
-        ),
-        Card(
-            f"{key}-decision",
-            title="Decision curve",
-            guide=GUIDES["decision"],
-            alt=f"Net benefit at thresholds from 0.01 to 0.99 for {listed}.",
-            figure=f"{key}-decision",
-            folded=[tables.curve_table("Decision curve", "threshold", decision, "threshold", "net_benefit")],
-        ),
-    ]  # fmt: skip
+        _pictured(key, name, f"{alt} for {', '.join(names)}.", title=title, folded=[table])
+        for name, (title, alt, table) in said.items()
+    ]
     guide = "The recommended method and the next cheapest that have scores of their own."
     return Part(f"{key}-probabilities", "Can the probabilities be trusted?", guide, [cards])
 
@@ -288,11 +275,7 @@ def rank_card(data: ReportData, figures: dict[str, Any]) -> Card | None:
         alt=f"Average ranks, from {show(first['rank'])} ({first['method']}); critical difference {show(gap)}.",
         figure="ranks",
         tables=[
-            Table(
-                "Average ranks",
-                ["method", "rank"],
-                [[str(r.method), show(r.rank)] for r in tables.records(rows[["method", "rank"]])],
-            )
+            Table("Average ranks", ["method", "rank"], [[str(r.method), show(r.rank)] for r in tables.records(rows)])
         ],
     )
 

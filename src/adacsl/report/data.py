@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.costs import Cost, CostMatrix
+from adacsl.core.arrays import Array
+from adacsl.core.costs import CostMatrix
 from adacsl.extras import requires
 
 with requires("compare"):
@@ -44,10 +45,10 @@ class Outcome:
     labels: NDArray[Any]
     decisions: NDArray[Any]
     seeds: NDArray[Any]
-    fp: Cost
-    fn: Cost
-    tp: Cost = 0.0
-    tn: Cost = 0.0
+    fp: float | Array
+    fn: float | Array
+    tp: float | Array = 0.0
+    tn: float | Array = 0.0
     threshold: float | None = None
 
     def __post_init__(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from adacsl.report.style import (
     add_line_ends,
     axis_title,
     colors_of,
-    dress,
+    dotted,
     highlighted_first,
     hover,
     list_names,
@@ -28,7 +29,6 @@ from adacsl.report.style import (
 with requires("compare"):
     import pandas as pd
     import plotly.graph_objects as go
-    from plotly.subplots import make_subplots
 
 
 def cost_figure(
@@ -114,7 +114,7 @@ def ratio_figure(
             ends.append((name, float(line["ratio"].iloc[-1]), float(line["normalized_cost"].iloc[-1]), colors[name]))
     values = np.concatenate([frame["normalized_cost"].to_numpy(dtype=float) for frame in frames.values()])
     top = top_of(values, least=1.05, most=1.6)
-    figure.add_hline(y=1, line={"color": PALETTES[theme].muted, "width": 1, "dash": "dot"})
+    figure.add_hline(y=1, line=dotted(theme))
     figure.add_annotation(
         text="best constant decision", x=0, xref="x domain", y=1, xanchor="left", yanchor="bottom", showarrow=False,
         font={"size": 12, "color": PALETTES[theme].muted},
@@ -156,8 +156,7 @@ def threshold_figure(curve: pd.DataFrame, points: pd.DataFrame, *, unit: str = "
 
 def lambda_figure(epochs: pd.DataFrame, *, highlight: Sequence[str] | None = None, theme: Theme = "light") -> go.Figure:
     """Draw T_actual and lambda by epoch (the paper's Figure 1a): means over seeds and folds, with their range."""
-    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.08)
-    dress(figure, theme, "How the loss adapted itself", height=480)
+    figure = new_figure(theme, "How the loss adapted itself", height=480, rows=2)
     known = epochs.dropna(subset=[name for name in ("lambda", "threshold") if name in epochs.columns])
     if "lambda" not in known.columns:
         known = known.iloc[:0]
@@ -172,8 +171,8 @@ def lambda_figure(epochs: pd.DataFrame, *, highlight: Sequence[str] | None = Non
                 legendgroup=plain(name), showlegend=row == 1, row=row, col=1,
                 hovertemplate=hover("epoch", column),
             )  # fmt: skip
-    figure.add_hline(y=0.5, row=1, col=1, line={"color": PALETTES[theme].muted, "width": 1, "dash": "dot"})
-    figure.add_hline(y=1.0, row=2, col=1, line={"color": PALETTES[theme].muted, "width": 1, "dash": "dot"})
+    figure.add_hline(y=0.5, row=1, col=1, line=dotted(theme))
+    figure.add_hline(y=1.0, row=2, col=1, line=dotted(theme))
     figure.update_yaxes(title_text="cheapest threshold", range=[0, 1], row=1, col=1)
     # it is multiplied by a factor every epoch: equal factors, equal steps
     figure.update_yaxes(title_text="lambda", type="log", nticks=6, tickformat="~g", row=2, col=1)
@@ -211,26 +210,12 @@ def calibration_figure(
 ) -> go.Figure:
     """Draw the share of positives against the mean score of bins: on the diagonal scores are probabilities."""
     figure = new_figure(theme, "Can the probabilities be trusted?", height=440)
-    names = highlighted_first(table["method"], highlight or ())
-    highlight = names[:COLORED] if highlight is None else highlight
-    colors = colors_of(names, highlight, theme)
     figure.add_scatter(
-        x=[0, 1], y=[0, 1], mode="lines", hoverinfo="skip", showlegend=False,
-        line={"color": PALETTES[theme].muted, "width": 1, "dash": "dot"},
+        x=[0, 1], y=[0, 1], mode="lines", hoverinfo="skip", showlegend=False, line=dotted(theme)
     )  # fmt: skip
-    for name in reversed(names):
-        part = table[table["method"] == name]
-        big = name in highlight
-        figure.add_scatter(
-            x=part["mean_score"], y=part["positive_share"], mode="lines+markers" if big else "lines",
-            name=plain(name), showlegend=big, customdata=part["n"],
-            line={"color": colors[name], "width": 2.2 if big else 1},
-            marker={"size": 5 + 11 * np.sqrt(part["n"] / part["n"].max()), "opacity": 0.85},
-            hovertemplate=hover("mean score", "share of positives", "<br>%{customdata} cases"),
-        )  # fmt: skip
+    _curves(figure, table, "mean_score", "positive_share", highlight, theme)
     figure.update_xaxes(title_text="mean score of a bin", range=[-0.02, 1.04])
-    figure.update_yaxes(title_text="share that was positive", range=[-0.02, 1.04])
-    return figure.update_layout(showlegend=True, legend_traceorder="reversed")
+    return figure.update_yaxes(title_text="share that was positive", range=[-0.02, 1.04])
 
 
 def brier_figure(table: pd.DataFrame, *, highlight: Sequence[str] | None = None, theme: Theme = "light") -> go.Figure:
@@ -241,7 +226,7 @@ def brier_figure(table: pd.DataFrame, *, highlight: Sequence[str] | None = None,
     share = float(table["positive_share"].iloc[0]) if len(table) else 0.0
     figure.add_scatter(
         x=at, y=2 * np.minimum(at * (1 - share), (1 - at) * share), mode="lines", name="best constant decision",
-        line={"color": PALETTES[theme].muted, "width": 1, "dash": "dot"}, hoverinfo="skip", showlegend=False,
+        line=dotted(theme), hoverinfo="skip", showlegend=False,
     )  # fmt: skip
     figure.update_xaxes(title_text="cost proportion: fp / (fp + fn)", range=[0, 1])
     figure.update_yaxes(title_text="loss per case", range=[0, top_of(table["loss"].to_numpy(), 0, 1)])
@@ -260,7 +245,7 @@ def decision_figure(
             x=one["threshold"], y=one["treat_all"], mode="lines", name="act on all", hoverinfo="skip",
             line={"color": colors.muted, "width": 1.2, "dash": "dash"}, showlegend=False,
         )  # fmt: skip
-    figure.add_hline(y=0, line={"color": colors.muted, "width": 1, "dash": "dot"})
+    figure.add_hline(y=0, line=dotted(theme))
     _curves(figure, table, "threshold", "net_benefit", highlight, theme)
     top = top_of(table["net_benefit"].to_numpy(), 0.0, 1.0)
     figure.update_xaxes(title_text="threshold at which one would act", range=[0, 1])
@@ -333,11 +318,14 @@ def _curves(
     colors = colors_of(names, highlight, theme)
     for name in reversed(names):
         part, big = table[table["method"] == name], name in highlight
-        figure.add_scatter(
-            x=part[x], y=part[y], mode="lines", name=plain(name), showlegend=big,
-            line={"color": colors[name], "width": 2.2 if big else 1},
-            hovertemplate=hover(x.replace("_", " "), y.replace("_", " ")),
-        )  # fmt: skip
+        look: dict[str, Any] = {"mode": "lines", "line": {"color": colors[name], "width": 2.2 if big else 1}}
+        cases = ""
+        if "n" in part.columns:  # bins: larger points hold more cases
+            look |= {"mode": "lines+markers" if big else "lines", "customdata": part["n"]}
+            look |= {"marker": {"size": 5 + 11 * np.sqrt(part["n"] / part["n"].max()), "opacity": 0.85}}
+            cases = "<br>%{customdata} cases"
+        said = hover(x.replace("_", " "), y.replace("_", " "), cases)
+        figure.add_scatter(x=part[x], y=part[y], name=plain(name), showlegend=big, hovertemplate=said, **look)
     return figure.update_layout(showlegend=True, legend_traceorder="reversed")
 
 

@@ -208,9 +208,7 @@ def optimism_table(results: pd.DataFrame) -> pd.DataFrame:
     Columns: method, n, validation_cost, cost, gap (cost - validation_cost), gap_share (of the test cost).
     """
     columns = ["method", "n", "validation_cost", "cost", "gap", "gap_share"]
-    if "validation_cost" not in results.columns:
-        return pd.DataFrame(columns=columns)
-    known = results.dropna(subset=["validation_cost"])
+    known = rows_with(results, "validation_cost")
     if known.empty:
         return pd.DataFrame(columns=columns)
     groups = known.groupby("method", sort=False)
@@ -218,6 +216,11 @@ def optimism_table(results: pd.DataFrame) -> pd.DataFrame:
     frame["gap"] = frame["cost"] - frame["validation_cost"]
     frame["gap_share"] = frame["gap"] / frame["cost"].where(frame["cost"] != 0)
     return frame.reset_index().sort_values("cost", kind="stable", ignore_index=True)[columns]
+
+
+def rows_with(table: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Return the rows that have a value in a column; none where there is no such column."""
+    return table.dropna(subset=[column]) if column in table.columns else table.iloc[:0]
 
 
 def _cost_at(outcome: Outcome, threshold: float) -> float:

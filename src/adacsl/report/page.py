@@ -9,7 +9,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -77,12 +77,7 @@ def render_report(data: ReportData) -> str:
         "colors": list(zip(PALETTES["light"], PALETTES["dark"], strict=True)),
         "themes": {"light": house_template("light").to_plotly_json(), "dark": house_template("dark").to_plotly_json()},
         "views": [
-            {
-                "data": view["data"],
-                "ratio": view["ratio"],
-                "recommended": view["recommended"],
-                "threshold": view["curve"],
-            }
+            {key: view[key] for key in ("data", "ratio", "recommended")} | {"threshold": view["curve"]}
             for view in views
         ],
     }
@@ -236,35 +231,25 @@ def _embedded(payload: Mapping[str, Any]) -> Markup:
     return Markup(text)  # noqa: S704 - escaped above
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, digits: int = 17) -> Any:
+    """Return JSON values, floats rounded to so many digits (17 are all of them); what is not finite is null."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(part) for key, part in value.items()}
+        return {str(key): _plain(part, digits) for key, part in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
     if isinstance(value, str | bool | int) or value is None:
         return value
-    if isinstance(value, float | np.floating):
-        return float(value) if math.isfinite(value) else None
-    if isinstance(value, np.integer):
-        return int(value)
-    return [_plain(part) for part in value]
+    if isinstance(value, float):
+        return float(f"{value:.{digits}g}") if math.isfinite(value) else None
+    return [_plain(part, digits) for part in value]
 
 
 def _figure_spec(figure: Any) -> dict[str, Any]:
     """Return a figure without title and template, its numbers rounded to what a screen can show."""
     spec = figure.to_plotly_json()
     layout = {key: value for key, value in spec["layout"].items() if key not in ("template", "title")}
-    return {"data": [_rounded(trace) for trace in spec["data"]], "layout": _rounded(layout)}
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _rounded(part) for key, part in value.items()}
-    if isinstance(value, str) or value is None or isinstance(value, bool | int):
-        return value
-    if isinstance(value, float | np.floating):
-        return float(f"{value:.6g}") if math.isfinite(value) else None
-    if isinstance(value, np.ndarray | Sequence):
-        return [_rounded(part) for part in (value.tolist() if isinstance(value, np.ndarray) else value)]
-    return value
+    plain: dict[str, Any] = _plain({"data": spec["data"], "layout": layout}, digits=6)
+    return plain
 
 
 def _policy(*hashes: str) -> str:

@@ -13,6 +13,7 @@ from adacsl.extras import requires
 with requires("compare"):
     import pandas as pd
     import plotly.graph_objects as go
+    from plotly.subplots import make_subplots
 
 Theme = Literal["light", "dark"]
 
@@ -72,14 +73,15 @@ def house_template(theme: Theme = "light") -> go.layout.Template:
     )  # fmt: skip
 
 
-def new_figure(theme: Theme, title: str, *, height: int) -> go.Figure:
-    """Return an empty picture in the house style."""
-    return dress(go.Figure(), theme, title, height=height)
-
-
-def dress(figure: go.Figure, theme: Theme, title: str, *, height: int) -> go.Figure:
-    """Give a picture the house style, a title and a height."""
+def new_figure(theme: Theme, title: str, *, height: int, rows: int = 1) -> go.Figure:
+    """Return an empty picture in the house style; ``rows`` of them share their horizontal axis."""
+    figure = go.Figure() if rows == 1 else make_subplots(rows=rows, cols=1, shared_xaxes=True, vertical_spacing=0.08)
     return figure.update_layout(template=house_template(theme), title_text=title, height=height)
+
+
+def dotted(theme: Theme) -> dict[str, Any]:
+    """Return how a line looks that only gives orientation."""
+    return {"color": PALETTES[theme].muted, "width": 1, "dash": "dot"}
 
 
 def list_names(figure: go.Figure, names: Sequence[str], colors: Palette) -> go.Figure:

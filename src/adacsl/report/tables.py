@@ -99,15 +99,8 @@ def threshold_table(data: ReportData, outcomes: Mapping[str, Outcome], marked: s
     costs = iter(show_column([row[column] for row in rows for column in (2, 4, 5)]))
     rows = [[next(costs) if column in (2, 4, 5) else cell for column, cell in enumerate(row)] for row in rows]
     unit = f", {data.unit}" if data.unit else ""
-    heads = [
-        "method",
-        "decided at",
-        f"cost{unit}",
-        "cheapest with hindsight",
-        "cost there",
-        "cost at the Bayes threshold",
-    ]
-    return Table("Thresholds and cost per case", heads, rows, marked)
+    others = ("cheapest with hindsight", "cost there", "cost at the Bayes threshold")
+    return Table("Thresholds and cost per case", ["method", "decided at", f"cost{unit}", *others], rows, marked)
 
 
 def calibration_table(table: pd.DataFrame) -> Table:
@@ -129,17 +122,12 @@ def curve_table(caption: str, head: str, table: pd.DataFrame, x: str, y: str) ->
 
 def epoch_table(caption: str, table: pd.DataFrame, columns: list[str]) -> Table:
     """Return some epochs of a training."""
-    names = {
-        "threshold": "cheapest threshold",
-        "lambda": "lambda",
-        "val_cost": "validation cost",
-        "train_cost": "training cost",
-    }
+    names = {"threshold": "cheapest threshold", "val_cost": "validation cost", "train_cost": "training cost"}
     known = [column for column in columns if column in table.columns]
     last = table["epoch"].max()
     some = table[(table["epoch"] % max(1, round(last / EPOCHS_SHOWN)) == 0) | (table["epoch"] == last)]
     rows = [[r["method"], show(r["epoch"]), *(show(r[c]) for c in known)] for r in some.to_dict("records")]
-    return Table(caption, ["method", "epoch", *(names[c] for c in known)], rows)
+    return Table(caption, ["method", "epoch", *(names.get(c, c) for c in known)], rows)
 
 
 def wide_table(caption: str, head: str, frame: pd.DataFrame, *, marked: str | None = None) -> Table:

@@ -13,12 +13,6 @@ with requires("torch"):
     )
 
 __all__ = [
-    "AdaptiveCrossEntropy",
-    "AdaptiveFocalLoss",
-    "AdaptiveLoss",
-    "FocalLoss",
-    "WeightedCrossEntropy",
-    "positive_logit",
-    "weighted_cross_entropy",
-    "weighted_focal_loss",
-]
+    "AdaptiveCrossEntropy", "AdaptiveFocalLoss", "AdaptiveLoss", "FocalLoss", "WeightedCrossEntropy",
+    "positive_logit", "weighted_cross_entropy", "weighted_focal_loss",
+]  # fmt: skip

@@ -56,10 +56,8 @@ class Augment(nn.Module):
 
     def extra_repr(self) -> str:
         """Name the settings in the module's repr."""
-        return (
-            f"flip={self.flip}, shift={self.shift:g}, rotate={self.rotate}, "
-            f"brightness={self.brightness:g}, contrast={self.contrast:g}"
-        )
+        light = f"brightness={self.brightness:g}, contrast={self.contrast:g}"
+        return f"flip={self.flip}, shift={self.shift:g}, rotate={self.rotate}, {light}"
 
     @torch.no_grad()
     def forward(self, images: Tensor) -> Tensor:
@@ -118,9 +116,9 @@ class Augment(nn.Module):
         offset = self.brightness * full * (2.0 * draw[5].view(-1, 1, 1, 1) - 1.0)
         mean = pixels.mean(dim=(1, 2, 3), keepdim=True)
         pixels = (pixels - mean) * gain + (mean + offset)
-        return (
-            pixels.to(images.dtype) if images.is_floating_point() else pixels.round_().clamp_(0, 255).to(images.dtype)
-        )
+        if not images.is_floating_point():
+            pixels = pixels.round_().clamp_(0, 255)
+        return pixels.to(images.dtype)
 
 
 class ChannelsFirst(nn.Module):
@@ -148,6 +146,3 @@ class FlipAverage(nn.Module):
             return single
         views = (images, images.flip(2), images.flip(3), images.flip(2, 3))
         return torch.stack([self.net(view) for view in views]).mean(0)
-
-
-__all__ = ["Augment", "ChannelsFirst", "FlipAverage"]

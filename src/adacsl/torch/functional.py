@@ -116,7 +116,9 @@ def weighted_focal_loss(
     # in logarithms: (1 - p)^gamma = exp(gamma * logsigmoid(-z)) has a finite gradient everywhere
     log_p, log_q = F.logsigmoid(z), F.logsigmoid(-z)
     losses = -y * torch.exp(gamma * log_q) * log_p - negative_weight * (1.0 - y) * torch.exp(gamma * log_p) * log_q
-    return _reduce(losses, scale, reduction)
+    if scale is not None:
+        losses = losses * scale
+    return losses if reduction == "none" else losses.mean() if reduction == "mean" else losses.sum()
 
 
 def positive_logit(logits: Tensor) -> Tensor:
@@ -151,11 +153,3 @@ def align(logits: Tensor, targets: Tensor, sample_weight: Tensor | None) -> tupl
     if sample_weight is not None and sample_weight.shape != z.shape:
         raise ValueError(f"sample_weight must have shape {tuple(z.shape)}, got {tuple(sample_weight.shape)}")
     return z, targets.to(z.dtype), None if sample_weight is None else sample_weight.to(z.dtype)
-
-
-def _reduce(losses: Tensor, scale: Tensor | None, reduction: Reduction) -> Tensor:
-    if scale is not None:
-        losses = losses * scale
-    if reduction == "mean":
-        return losses.mean()
-    return losses.sum() if reduction == "sum" else losses

@@ -86,6 +86,3 @@ class RecordedPass:
     def _forget_gradients(self) -> None:
         for parameter in self._parameters:
             parameter.grad = None
-
-
-__all__ = ["WARM_UP", "RecordedPass"]

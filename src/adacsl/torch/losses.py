@@ -9,24 +9,35 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from adacsl.core.control import AdaptiveWeight, Adjustment
+from adacsl.core.control import AdaptiveWeight, Adjustment, as_controller
 from adacsl.core.costs import CostMatrix
-from adacsl.core.thresholds import check_target
 from adacsl.torch.functional import Reduction, align, cross_entropy_of_weight, weighted_focal_loss
 
 
 class _WeightedLoss(nn.Module):
-    """Holds ``negative_weight``: a float32 scalar buffer that moves, saves and compiles with the model."""
+    """Holds ``negative_weight``: a float32 scalar buffer that moves, saves and compiles with the model.
+
+    It is cross-entropy, or with ``gamma`` a focal loss.
+    """
 
     negative_weight: Tensor
 
-    def __init__(self, weight: float, reduction: Reduction) -> None:
+    def __init__(self, weight: float, reduction: Reduction, gamma: float | None = None) -> None:
         super().__init__()
         if reduction not in ("mean", "sum", "none"):
             raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
         self.reduction: Reduction = reduction
+        self.gamma = gamma
         self._given_weight = weight
         self.register_buffer("negative_weight", torch.tensor(weight, dtype=torch.float32))
+
+    def forward(self, logits: Tensor, targets: Tensor, sample_weight: Tensor | None = None) -> Tensor:
+        weight, reduction = self.negative_weight, self.reduction
+        if self.gamma is None:
+            return cross_entropy_of_weight(logits, targets, weight, sample_weight, reduction)
+        return weighted_focal_loss(
+            logits, targets, weight, gamma=self.gamma, sample_weight=sample_weight, reduction=reduction
+        )
 
     def extra_repr(self) -> str:
         weight = self._given_weight if self.negative_weight.is_meta else float(self.negative_weight)
@@ -49,9 +60,7 @@ class _WeightedLoss(nn.Module):
         saved = state_dict.get(ours[0])
         if isinstance(saved, Tensor) and not (saved.numel() == 1 and 0.0 < float(saved) < float("inf")):
             errors: list[str] = args[4]
-            errors.append(
-                f"{prefix}negative_weight must be one positive number, got {saved}: the checkpoint is damaged"
-            )
+            errors.append(f"{ours[0]} must be one positive number, got {saved}: the checkpoint is damaged")
             return
         super()._load_from_state_dict(state_dict, prefix, *args)
         if absent:
@@ -72,10 +81,7 @@ class WeightedCrossEntropy(_WeightedLoss):
     """
 
     def __init__(self, costs: CostMatrix, *, target: float = 0.5, reduction: Reduction = "mean") -> None:
-        super().__init__(AdaptiveWeight(costs, target=check_target(target)).weight, reduction)
-
-    def forward(self, logits: Tensor, targets: Tensor, sample_weight: Tensor | None = None) -> Tensor:
-        return cross_entropy_of_weight(logits, targets, self.negative_weight, sample_weight, self.reduction)
+        super().__init__(AdaptiveWeight(costs, target=target).weight, reduction)
 
 
 class FocalLoss(_WeightedLoss):
@@ -84,26 +90,14 @@ class FocalLoss(_WeightedLoss):
     def __init__(
         self, costs: CostMatrix, *, target: float = 0.5, gamma: float = 2.0, reduction: Reduction = "mean"
     ) -> None:
-        super().__init__(AdaptiveWeight(costs, target=check_target(target)).weight, reduction)
-        self.gamma = gamma
-
-    def forward(self, logits: Tensor, targets: Tensor, sample_weight: Tensor | None = None) -> Tensor:
-        return weighted_focal_loss(
-            logits, targets, self.negative_weight,
-            gamma=self.gamma, sample_weight=sample_weight, reduction=self.reduction,
-        )  # fmt: skip
+        super().__init__(AdaptiveWeight(costs, target=target).weight, reduction, gamma)
 
 
 class AdaptiveLoss(_WeightedLoss):
     """A loss steered by an :class:`~adacsl.AdaptiveWeight`, through :meth:`adapt`."""
 
     def __init__(self, costs: CostMatrix | AdaptiveWeight, *, reduction: Reduction = "mean", **settings: Any) -> None:
-        if isinstance(costs, AdaptiveWeight):
-            if settings:
-                raise TypeError(f"the controller brings its own settings: {', '.join(settings)} cannot be given too")
-            controller = costs
-        else:
-            controller = AdaptiveWeight(costs, **settings)
+        controller = as_controller(costs, settings)
         super().__init__(controller.weight, reduction)
         self.controller = controller
 
@@ -111,10 +105,9 @@ class AdaptiveLoss(_WeightedLoss):
     def adapt(self, logits: Tensor, targets: Tensor, sample_weight: Tensor | None = None) -> Adjustment:
         """Step the controller with the logits and targets of the whole validation set, and take over its weight."""
         z, _, _ = align(logits.detach(), targets, sample_weight)
+        scores, labels = torch.sigmoid(z).reshape(-1), targets.detach().reshape(-1)
         weight = None if sample_weight is None else sample_weight.detach().reshape(-1)
-        adjustment = self.controller.step(
-            torch.sigmoid(z).reshape(-1), targets.detach().reshape(-1), sample_weight=weight
-        )
+        adjustment = self.controller.step(scores, labels, sample_weight=weight)
         self.refresh()
         return adjustment
 
@@ -157,26 +150,12 @@ class AdaptiveCrossEntropy(AdaptiveLoss):
     0.0
     """
 
-    def forward(self, logits: Tensor, targets: Tensor, sample_weight: Tensor | None = None) -> Tensor:
-        return cross_entropy_of_weight(logits, targets, self.negative_weight, sample_weight, self.reduction)
-
 
 class AdaptiveFocalLoss(AdaptiveLoss):
     """Focal loss that follows the validation cost; parameters as in :class:`AdaptiveCrossEntropy`, and ``gamma``."""
 
     def __init__(
-        self,
-        costs: CostMatrix | AdaptiveWeight,
-        *,
-        gamma: float = 2.0,
-        reduction: Reduction = "mean",
-        **settings: Any,
+        self, costs: CostMatrix | AdaptiveWeight, *, gamma: float = 2.0, reduction: Reduction = "mean", **settings: Any
     ) -> None:
         super().__init__(costs, reduction=reduction, **settings)
         self.gamma = gamma
-
-    def forward(self, logits: Tensor, targets: Tensor, sample_weight: Tensor | None = None) -> Tensor:
-        return weighted_focal_loss(
-            logits, targets, self.negative_weight,
-            gamma=self.gamma, sample_weight=sample_weight, reduction=self.reduction,
-        )  # fmt: skip

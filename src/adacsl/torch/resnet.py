@@ -151,10 +151,8 @@ def named_network(name: str, num_outputs: int = 1) -> nn.Module:
     Linear(in_features=512, out_features=1, bias=True)
     """
     package, _, model = name.rpartition(":")
-    if package == "timm":
-        return _timm_network(model, num_outputs)
-    if package == "torchvision":
-        return _torchvision_network(model, num_outputs)
+    if package in PACKAGES:
+        return _network_of(package, model, num_outputs)
     if package == "" and model in OWN_NETWORKS:
         return ResNet(OWN_NETWORKS[model], num_outputs)
     raise ValueError(
@@ -164,27 +162,21 @@ def named_network(name: str, num_outputs: int = 1) -> nn.Module:
 
 
 OWN_NETWORKS: dict[str, tuple[int, int, int, int]] = {"resnet18": (2, 2, 2, 2), "resnet34": (3, 4, 6, 3)}
+PACKAGES = {"timm": "timm", "torchvision": "torchvision.models"}
+"""Packages with networks, and the module that has them."""
 
 
-def _timm_network(model: str, num_outputs: int) -> nn.Module:
-    timm = _optional("timm", "timm")
-    if not timm.is_model(model):
-        raise ValueError(f"timm has no model {model!r}; timm.list_models() names all it has")
-    return cast("nn.Module", timm.create_model(model, pretrained=False, num_classes=num_outputs))
-
-
-def _torchvision_network(model: str, num_outputs: int) -> nn.Module:
-    models = _optional("torchvision.models", "torchvision")
-    if model not in models.list_models(module=models):
-        raise ValueError(f"torchvision has no classification model {model!r}; see torchvision.models.list_models()")
-    return cast("nn.Module", models.get_model(model, weights=None, num_classes=num_outputs))
-
-
-def _optional(module: str, package: str) -> Any:
+def _network_of(package: str, model: str, num_outputs: int) -> nn.Module:
     try:
-        return importlib.import_module(module)
+        models: Any = importlib.import_module(PACKAGES[package])
     except (ImportError, RuntimeError) as error:  # torchvision beside another build of torch: a RuntimeError
         raise ImportError(f"{package} cannot be imported ({error}): pip install {package}") from error
+    if not (models.is_model(model) if package == "timm" else model in models.list_models(module=models)):
+        where = f"{PACKAGES[package]}.list_models()"
+        raise ValueError(f"{package} has no classification model {model!r}; {where} names all it has")
+    if package == "timm":
+        return cast("nn.Module", models.create_model(model, pretrained=False, num_classes=num_outputs))
+    return cast("nn.Module", models.get_model(model, weights=None, num_classes=num_outputs))
 
 
 # local weights
@@ -216,9 +208,9 @@ def load_backbone(net: nn.Module, path: str | Path) -> tuple[str, ...]:
     found = read_weights(path)
     wanted = net.state_dict()
     fresh = _other_head(net, found, wanted)
-    _check_fit(path, {k: v for k, v in found.items() if k not in fresh}, wanted, fresh)
-    chosen = {k: v.to(wanted[k].dtype) for k, v in found.items() if k not in fresh}
-    net.load_state_dict(chosen, strict=False)
+    chosen = {k: v for k, v in found.items() if k not in fresh}
+    _check_fit(path, chosen, wanted, fresh)
+    net.load_state_dict({k: v.to(wanted[k].dtype) for k, v in chosen.items()}, strict=False)
     return fresh
 
 
@@ -278,24 +270,6 @@ def _check_fit(path: str | Path, found: dict[str, Tensor], wanted: dict[str, Ten
         if k in wanted and found[k].shape != wanted[k].shape
     ]
     faults = [("missing", missing), ("unknown", unknown), ("of another shape", shapes)]
-    if lines := [f"{what}: {_some(keys)}" for what, keys in faults if keys]:
+    more = {what: f" and {len(keys) - 4} more" if len(keys) > 4 else "" for what, keys in faults}
+    if lines := [f"{what}: {', '.join(keys[:4])}{more[what]}" for what, keys in faults if keys]:
         raise WeightsError(f"{Path(path).name} does not fit this network; {'; '.join(lines)}")
-
-
-def _some(keys: list[str]) -> str:
-    more = f" and {len(keys) - 4} more" if len(keys) > 4 else ""
-    return ", ".join(keys[:4]) + more
-
-
-__all__ = [
-    "IMAGENET_MEAN",
-    "IMAGENET_STD",
-    "Normalise",
-    "ResNet",
-    "WeightsError",
-    "load_backbone",
-    "named_network",
-    "normalise",
-    "read_weights",
-    "resnet18",
-]

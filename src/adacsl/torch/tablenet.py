@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from statistics import NormalDist
@@ -12,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from adacsl.core.arrays import check_whole
 from adacsl.torch.functional import positive_logit
 
 
@@ -70,9 +70,10 @@ class TableNet(nn.Module):
         seeds: Sequence[int] | None = None,
     ) -> None:
         super().__init__()
-        _check_sizes(n_features=n_features, members=members, heads=heads, width=width, depth=depth)
-        if not isinstance(bins, int) or bins < 0:
-            raise ValueError(f"bins must be a whole number of at least 0, got {bins!r}")
+        sizes = {"n_features": n_features, "members": members, "heads": heads, "width": width, "depth": depth}
+        for name, size in sizes.items():
+            check_whole(name, size)
+        check_whole("bins", bins, 0)
         if not 0.0 <= dropout < 1.0:
             raise ValueError(f"dropout must be at least 0 and below 1, got {dropout!r}")
         seeds = torch.randint(2**31, (members,)).tolist() if seeds is None else list(seeds)
@@ -80,13 +81,16 @@ class TableNet(nn.Module):
             raise ValueError(f"seeds must be one per member: {members} members, {len(seeds)} seeds")
         self.n_features, self.members, self.heads = n_features, members, heads
         self.bins, self.width, self.depth, self.dropout = bins, width, depth, dropout
-        self._add_borders(numeric, bins)
-        inputs = n_features + len(self.numeric) * bins
+        columns = list(range(n_features)) if numeric is None else sorted(int(i) for i in numeric)
+        if columns and not 0 <= columns[0] <= columns[-1] < n_features:
+            raise ValueError(f"numeric must name columns 0 to {n_features - 1}, got {list(numeric or ())}")
+        self.register_buffer("numeric", torch.tensor(columns, dtype=torch.int64))
+        self.register_buffer("borders", _normal_borders(bins))
+        inputs = n_features + len(columns) * bins
         generators = [torch.Generator().manual_seed(int(seed)) for seed in seeds]
-        sizes = [inputs, *([width] * depth)]
         self.layers = nn.ModuleList(
-            MemberLinear(a, b, heads=heads, generators=generators, first=i == 0)
-            for i, (a, b) in enumerate(itertools.pairwise(sizes))
+            MemberLinear(width if i else inputs, width, heads=heads, generators=generators, first=i == 0)
+            for i in range(depth)
         )
         self.output = MemberOutput(width, heads=heads, generators=generators)
         self.noise = None  # random bytes of the next pass, where dropout is to be the members' own
@@ -103,8 +107,7 @@ class TableNet(nn.Module):
         for number, layer in enumerate(self.layers):
             hidden = F.relu(layer(hidden))
             if self.training and self.dropout > 0:
-                own = None if self.noise is None else self.noise[:, number]
-                hidden = _drop(hidden, self.dropout, own)
+                hidden = _drop(hidden, self.dropout, None if self.noise is None else self.noise[:, number])
         logits: Tensor = self.output(hidden)
         return logits
 
@@ -141,13 +144,6 @@ class TableNet(nn.Module):
     def extra_repr(self) -> str:
         """Describe the sizes."""
         return f"n_features={self.n_features}, members={self.members}, heads={self.heads}, bins={self.bins}"
-
-    def _add_borders(self, numeric: Sequence[int] | None, bins: int) -> None:
-        columns = list(range(self.n_features)) if numeric is None else sorted(int(i) for i in numeric)
-        if columns and not 0 <= columns[0] <= columns[-1] < self.n_features:
-            raise ValueError(f"numeric must name columns 0 to {self.n_features - 1}, got {list(numeric or ())}")
-        self.register_buffer("numeric", torch.tensor(columns, dtype=torch.int64))
-        self.register_buffer("borders", _normal_borders(bins))
 
     def _spread(self, x: Tensor) -> Tensor:
         """Append the ramps of the numbers: each rises from 0 to 1 between two borders."""
@@ -224,9 +220,7 @@ def stack_members(net: TableNet, states: Sequence[dict[str, Tensor]]) -> TableNe
 def member_logits(net: nn.Module, x: Tensor) -> Tensor:
     """Return batch x members x heads from any net: ordinary ones have one member and one head."""
     out: Tensor = net(x)
-    if out.ndim == 3:
-        return out
-    return positive_logit(out)[:, None, None]
+    return out if out.ndim == 3 else positive_logit(out)[:, None, None]
 
 
 def _drop(x: Tensor, share: float, noise: Tensor | None) -> Tensor:
@@ -240,12 +234,6 @@ def _drop(x: Tensor, share: float, noise: Tensor | None) -> Tensor:
         noise = draws.view(torch.uint8)[: x.numel()]
     kept = (noise >= cut).view(x.shape)
     return x * (kept.to(x.dtype) * (256.0 / (256 - cut)))
-
-
-def _check_sizes(**sizes: int) -> None:
-    for name, size in sizes.items():
-        if not isinstance(size, int) or size < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1, got {size!r}")
 
 
 def _normal_borders(bins: int) -> Tensor:

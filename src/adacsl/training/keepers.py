@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from adacsl.core.costs import CostMatrix
 from adacsl.core.heldout import BLIND, HeldOut, bayes_log_odds
@@ -100,6 +100,19 @@ class Keeper:
         lost = not self.held.last and self.patience is not None and epoch - self.held.best >= self.patience
         self.tired = bool(lost)
         return better
+
+    def keep_weights(self, net: nn.Module, state: dict[str, Tensor], column: int | None) -> None:
+        """Keep a copy of the net's state, or of one member's part of it; into the tensors of an earlier copy."""
+        if column is not None:
+            own = {name for name, _ in net.named_parameters()}  # every parameter has the members in front
+            state = {name: value[column] if name in own else value for name, value in state.items()}
+        if self.weights is None:
+            self.weights = {name: value.clone() for name, value in state.items()}
+            return
+        # a launch per dtype, where a launch each would take milliseconds
+        for dtype in {value.dtype for value in state.values()}:
+            names = [name for name, value in state.items() if value.dtype == dtype]
+            torch._foreach_copy_([self.weights[name] for name in names], [state[name] for name in names])
 
     def keep_watched(self, logits: NDArray[Any]) -> None:
         """Keep what the kept epoch says about the watched rows."""

@@ -8,8 +8,8 @@ are its own, and no number of it is computed in an order that depends on who sta
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -17,19 +17,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from adacsl.core.control import AdaptiveWeight
 from adacsl.extras import requires
 from adacsl.integrations.lightning import pl
 from adacsl.training.batches import MemberBatches, RowBatches, share_of_batch, side_by_side, smote_batch
 from adacsl.training.keepers import Keeper
+from adacsl.training.losses import member_losses
 from adacsl.training.members import Data, Member, Settings, mix
 from adacsl.training.optimizers import clip_each_member, make_optimizer, make_schedule
+from adacsl.training.recording import can_record, uncached_autocast
+from adacsl.training.steering import step_controller
 
 with requires("train"):
-    from adacsl.torch.augment import Augment, ChannelsFirst, FlipAverage
-    from adacsl.torch.functional import summed_cross_entropy, weighted_focal_loss
     from adacsl.torch.graphs import RecordedPass
-    from adacsl.torch.resnet import Normalise, ResNet
     from adacsl.torch.tablenet import TableNet, member_logits
 
 STEPS_PER_CALL = 8
@@ -86,9 +85,11 @@ class MemberTraining(pl.LightningModule):
 
     def _rows_of(self, column: int) -> np.ndarray[Any, Any]:
         """Return all rows of a member that somebody wants to see after each epoch."""
-        parts = [self._members[column].validation]
+        parts: list[Any] = [self._members[column].validation]
         for keeper in (k for k, c in zip(self.keepers, self._columns, strict=True) if c == column):
-            parts += [keeper.rows, keeper.watch if keeper.watch is not None and not self._scores_later else []]
+            parts.append(keeper.rows)
+            if keeper.watch is not None and not self._scores_later:
+                parts.append(keeper.watch)
         return np.unique(np.concatenate(parts).astype(np.int64))
 
     @property
@@ -145,7 +146,7 @@ class MemberTraining(pl.LightningModule):
         """Take one optimiser step per batch of the block."""
         optimizer, schedule = self.optimizers(), self.lr_schedulers()
         noise = self.net.draw_noise(self._noise, len(block), len(block[0])) if isinstance(self.net, TableNet) else None
-        with _uncached_autocast(), nullcontext() if self._recorded is None else self._recorded.stream():
+        with uncached_autocast(), nullcontext() if self._recorded is None else self._recorded.stream():
             for number, batch in enumerate(block):
                 self._adapt_between_batches()
                 if noise is not None:
@@ -181,19 +182,9 @@ class MemberTraining(pl.LightningModule):
 
     def _can_record(self) -> bool:
         """Tell whether passes may be recorded: one GPU, and parts known to do the same work for every batch."""
-        net = self.net.net if isinstance(self.net, FlipAverage) else self.net
         parts = [] if self.prepare is None else list(self.prepare.children())
-        return (
-            self.device.type == "cuda"
-            and type(net) in (ResNet, TableNet)
-            and all(type(part) in (ChannelsFirst, Augment, Normalise) for part in parts)
-            and all(part.generator is None for part in parts if isinstance(part, Augment))
-            and not any(member.smote or member.loss for member in self._members)
-            and self.trainer.world_size == 1
-            and getattr(self.trainer.precision_plugin, "scaler", None) is None
-            and not self._settings.trainer.keys() & {"strategy", "plugins", "detect_anomaly", "profiler"}
-            and not any(map(_looks_at_gradients, self.trainer.callbacks))  # type: ignore[attr-defined]
-        )
+        plain = not any(member.smote or member.loss for member in self._members)
+        return plain and can_record(self.net, parts, self.trainer, self.device, self._settings.trainer)
 
     # the loss
 
@@ -211,7 +202,8 @@ class MemberTraining(pl.LightningModule):
         if self._data.sample_weight is not None and len(y) == len(rows):
             weight = weight * self._data.sample_weight[rows]
         weight = weight * (scale if len(y) == len(rows) else share / len(y))
-        return self._summed(logits, y, weight if there is None else weight * there)
+        offset = self._offset if self._has_offsets else None
+        return member_losses(self._members, logits, y, weight if there is None else weight * there, offset)
 
     def _logits_and_labels(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         if not self._members[0].smote:
@@ -219,29 +211,6 @@ class MemberTraining(pl.LightningModule):
         x = self._data.x[rows[:, 0]]
         x, y = smote_batch(x if self.prepare is None else self.prepare(x), self._data.y[rows[:, 0]])
         return member_logits(self.net, x).float(), y[:, None]
-
-    def _summed(self, logits: Tensor, y: Tensor, weight: Tensor) -> Tensor:
-        """Return each member's weighted loss, mean over its heads: cross-entropy, focal or its own."""
-        heads = logits.shape[2]
-        # members first, rows behind each other: an element's place in its vector is the same alone and in company
-        z = logits.transpose(0, 1).flatten(1)
-        z = z + self._offset if self._has_offsets else z
-        y, weight = (
-            v.T[:, :, None].expand(-1, -1, heads).flatten(1) if heads > 1 else v.T.contiguous() for v in (y, weight)
-        )
-        special = [i for i, member in enumerate(self._members) if member.gamma or member.loss is not None]
-        if not special:
-            return summed_cross_entropy(z, y, weight) / heads
-        plain = [i for i in range(len(self._members)) if i not in special]
-        parts = {i: self._special(self._members[i], z[i], y[i], weight[i]) for i in special}
-        if plain:
-            parts |= dict(zip(plain, summed_cross_entropy(z[plain], y[plain], weight[plain]), strict=True))
-        return torch.stack([parts[i] for i in range(len(self._members))]) / heads
-
-    def _special(self, member: Member, z: Tensor, y: Tensor, weight: Tensor) -> Tensor:
-        if member.loss is not None:
-            return (member.loss(z, y) * weight).sum()
-        return weighted_focal_loss(z, y, gamma=member.gamma, sample_weight=weight, reduction="sum")
 
     def _logits(self, rows: Tensor) -> Tensor:
         """Return the logits of each member's own rows: batch x members x heads, in float32."""
@@ -364,19 +333,8 @@ class MemberTraining(pl.LightningModule):
                 continue  # nobody looks any more; in company of others it must end where it ends alone
             rows = np.concatenate([m.validation for _, m in own])
             columns = np.repeat([i for i, _ in own], [len(m.validation) for _, m in own])
-            found[id(controller)] = self._step(controller, own[0][1], logits, rows, columns)
+            found[id(controller)] = step_controller(controller, own[0][1], self._known, logits, rows, columns)
         return found
-
-    def _step(self, controller: AdaptiveWeight, member: Member, logits: Tensor, rows: Any, columns: Any) -> float:
-        data, device = self._known, self._known.y.device
-        there = torch.as_tensor(rows, device=device)
-        step = controller.step(
-            _light(torch.sigmoid(logits[there, torch.as_tensor(columns, device=device)])),
-            _light(data.y[there] > 0.5),
-            costs=None if member.costs is None else member.costs.rows(rows),
-            sample_weight=None if data.sample_weight is None else _light(data.sample_weight[there]),
-        )
-        return sum(t * n for t, n in zip(step.thresholds, step.sizes, strict=True)) / sum(step.sizes)
 
     def _adapt_between_batches(self) -> None:
         """Step the controllers whose turn it is after so many batches."""
@@ -401,7 +359,7 @@ class MemberTraining(pl.LightningModule):
             state = self._state()
             for keeper, column in kept:
                 if keeper.watch is None:
-                    keeper.weights = _take(self.net, state, column if self._side_by_side else None, keeper.weights)
+                    keeper.keep_weights(self.net, state, column if self._side_by_side else None)
         watching = [(keeper, column) for keeper, column in kept if keeper.watch is not None]
         if self._scores_later:
             self._keep_watched([keeper for keeper, _ in watching if not keeper.held.last])
@@ -438,41 +396,3 @@ def _trained_with(member: Member) -> dict[str, float]:
     if member.controller is None:
         return {"weight": member.weight}
     return {"weight": member.negative_weight, "lambda": member.controller.lambda_}
-
-
-def _light(values: Tensor) -> Any:
-    """Return host values as a NumPy array, whose operations on few of them take half as long."""
-    return values.numpy() if values.device.type == "cpu" else values
-
-
-def _take(
-    net: nn.Module, state: dict[str, Tensor], column: int | None, kept: dict[str, Tensor] | None
-) -> dict[str, Tensor]:
-    """Return a copy of the net's state, or of one member's part of it; into the tensors of an earlier copy."""
-    if column is not None:
-        own = {name for name, _ in net.named_parameters()}  # every parameter has the members in front
-        state = {name: value[column] if name in own else value for name, value in state.items()}
-    if kept is None:
-        return {name: value.clone() for name, value in state.items()}
-    # a launch per dtype, where a launch each would take milliseconds
-    for dtype in {value.dtype for value in state.values()}:
-        names = [name for name, value in state.items() if value.dtype == dtype]
-        torch._foreach_copy_([kept[name] for name in names], [state[name] for name in names])
-    return kept
-
-
-def _looks_at_gradients(callback: pl.Callback) -> bool:
-    """Tell whether a callback has hooks in the middle of a pass, which a replay would leave out."""
-    hooks = ("on_before_backward", "on_after_backward")
-    return any(getattr(type(callback), hook) is not getattr(pl.Callback, hook) for hook in hooks)
-
-
-@contextmanager
-def _uncached_autocast() -> Iterator[None]:
-    """Cast weights anew in each step: autocast would keep its copies of them over all steps of a training step."""
-    before = torch.is_autocast_cache_enabled()
-    torch.set_autocast_cache_enabled(False)
-    try:
-        yield
-    finally:
-        torch.set_autocast_cache_enabled(before)

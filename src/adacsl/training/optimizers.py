@@ -47,7 +47,9 @@ def warm_cosine(progress: float, warm: float) -> float:
 def clip_each_member(net: nn.Module, limit: float) -> None:
     """Shorten each member's gradient to the limit: a common norm would let members feel rows they must not see."""
     gradients = [p.grad for p in net.parameters() if p.grad is not None]
-    norms = torch.stack([torch.linalg.vector_norm(g.flatten(1), dim=1) for g in gradients]).norm(dim=0)
+    # each member's norms lie side by side: added up along the other axis, their order would depend on the company
+    norms = torch.stack([torch.linalg.vector_norm(g.flatten(1), dim=1) for g in gradients], dim=1)
+    norms = torch.linalg.vector_norm(norms, dim=1)
     scale = (limit / (norms + 1e-6)).clamp(max=1.0)
     for gradient in gradients:
         gradient.mul_(scale.view(-1, *[1] * (gradient.ndim - 1)))

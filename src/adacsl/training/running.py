@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import logging
 import shutil
 import signal
@@ -81,8 +82,18 @@ def choose_device(device: str, *, warn: bool = True) -> str:
         return "cpu" if kind == "cpu" else device
     if warn:
         there = "no such device" if count else "no GPU"
-        warnings.warn(f"device={device!r} asked for, but {there} is available: using the CPU", stacklevel=4)
+        warnings.warn(
+            f"device={device!r} asked for, but {there} is available: using the CPU", stacklevel=_users_level()
+        )
     return "cpu"
+
+
+def _users_level() -> int:
+    """Return how many frames above the caller somebody else's code stands."""
+    level, frame = 0, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("adacsl."):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 class KeepLast(pl.callbacks.Checkpoint):

@@ -14,11 +14,14 @@ from torch import nn
 
 from adacsl import AdaCSLClassifier, CostMatrix
 
+NET = {"epochs": 8, "batch_size": 32}
 KINDS = {
     "together": {"cv": 3},
-    "one by one": {"cv": 2, "module": lambda d: nn.Sequential(nn.Linear(d, 6), nn.Dropout(0.3), nn.Linear(6, 2))},
-    "stopping early": {"epochs": 60, "lr": 0.05, "patience": 4},
-}
+    "one by one": {
+        "cv": 2, "net": {"module": lambda d: nn.Sequential(nn.Linear(d, 6), nn.Dropout(0.3), nn.Linear(6, 2))}
+    },
+    "stopping early": {"net": {"epochs": 30, "lr": 0.1, "patience": 4}},
+}  # fmt: skip
 
 
 def made_up(seed=0):
@@ -43,11 +46,15 @@ class Slow(pl.Callback):
         time.sleep(self.seconds)
 
 
+def classifier(folder, kind="together", *, callbacks=(), net=None, **more):
+    settings = {"random_state": 1, "resume": folder} | KINDS[kind] | more
+    chosen = NET | settings.pop("net", {}) | (net or {}) | {"trainer": {"callbacks": list(callbacks)}}
+    return AdaCSLClassifier(CostMatrix(fp=1, fn=5), net=chosen, **settings)
+
+
 def fit(folder, seconds=0.0, kind="together", seed=0, **more):
-    settings = {"epochs": 8, "random_state": 1, "batch_size": 32} | KINDS[kind] | more
     callbacks = [Slow(seconds)] if seconds else []
-    clf = AdaCSLClassifier(CostMatrix(fp=1, fn=5), resume=folder, trainer={"callbacks": callbacks}, **settings)
-    return clf.fit(*made_up(seed))
+    return classifier(folder, kind, callbacks=callbacks, **more).fit(*made_up(seed))
 
 
 def main():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from cyclopts import Parameter
 
-from adacsl.cli.options import ANY, FREE, Prices, Source, Words, as_words, net_settings, split_words
+from adacsl.cli.options import ANY, FREE, Prices, Source, Words, as_words, interval_text, net_settings, split_words
 from adacsl.cli.screen import PLAIN, Answer, Screen, one_line, stoppable
 from adacsl.durable import check_folder
 from adacsl.experiments.ratios import mean_ratio, scale_misses
@@ -97,8 +97,8 @@ def compare(
     with requires("compare"):
         from adacsl.experiments.comparing import compare_tasks  # noqa: PLC0415  torch
     with stoppable(f"what is finished is kept in {folder}; the same command goes on from there"):
-        found = _came_to_an_end(
-            compare_tasks, tasks, methods=split_words(methods) or None, ratios=split_words(ratios) or None, seeds=seeds,
+        found = compare_tasks(
+            tasks, methods=split_words(methods) or None, ratios=split_words(ratios) or None, seeds=seeds,
             folder=folder, engine=engine, workers=workers, address=address, gpus=gpus, progress=not screen.quiet,
             device=device, net=net,
         )  # fmt: skip
@@ -143,25 +143,11 @@ class Told(NamedTuple):
         return Prices(costs.fn, costs.fp, *right)
 
 
-class NoResultError(ValueError):
-    """Every cell failed."""
-
-
 def read_run(folder: Path) -> Comparison:
     """Read a comparison from its folder."""
     with requires("compare"):
         from adacsl.experiments.comparing import load_comparison  # noqa: PLC0415  torch
-    found: Comparison = _came_to_an_end(load_comparison, folder)
-    return found
-
-
-def _came_to_an_end(work: Any, *args: Any, **options: Any) -> Any:
-    from adacsl.experiments import comparison  # noqa: PLC0415  torch
-
-    try:
-        return work(*args, **options)
-    except comparison.NoResultError as error:
-        raise NoResultError(str(error)) from error
+    return load_comparison(folder)
 
 
 def failed_cells(found: Comparison) -> list[dict[str, Any]]:
@@ -215,7 +201,7 @@ def _table(block: Any) -> Any:
     for row in block.to_dict("records"):
         dearer = "" if row["standing"] == "cheapest" or row["percent"] != row["percent"] else f"{row['percent']:+.1f} %"
         table.add_row(
-            Text(str(row["method"])), f"{row['mean']:.4g}", f"[{row['low']:.4g}, {row['high']:.4g}]",
+            Text(str(row["method"])), f"{row['mean']:.4g}", interval_text(row["low"], row["high"]),
             f"{row['normalized_cost']:.3f}", dearer, str(row["standing"]),
         )  # fmt: skip
     return table
@@ -230,4 +216,4 @@ def _failures(failed: list[dict[str, Any]]) -> list[str]:
     return [*lines, f"  ... and {len(failed) - NAMED} more"] if len(failed) > NAMED else lines
 
 
-__all__ = ["NoResultError", "compare", "failed_cells", "read_run"]
+__all__ = ["compare", "failed_cells", "read_run"]

@@ -40,19 +40,14 @@ def export(model: Path, *, onnx: Path, sample: str | None = None, screen: Screen
     rows = _made_up(classifier) if sample is None else _read(classifier, sample)
     written = classifier.export_onnx(onnx, rows)
     size = written.stat().st_size
-    takes = _takes(classifier)
+    if takes_pictures(classifier):
+        takes = "images (bytes, N x H x W x C)"
+    else:
+        takes = "raw numbers" if classifier.model_.encoder.only_numbers else "encoded features"
     return Answer(
         {"onnx": written, "bytes": size, "inputs": takes, "outputs": ["score", "probability", "decision"]},
         (f"{written}: {size / 1e6:.1f} MB, takes {takes}, gives score, probability and decision",),
     )
-
-
-def _takes(classifier: CostClassifier) -> str:
-    from adacsl.estimators.export import only_numbers  # noqa: PLC0415  onnx
-
-    if takes_pictures(classifier):
-        return "images (bytes, N x H x W x C)"
-    return "raw numbers" if only_numbers(classifier.model_.encoder) else "encoded features"
 
 
 def _read(classifier: CostClassifier, sample: str) -> Any:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from adacsl.cli.models import costs_of_rows, labels_of, load_model, positive_probability
+from adacsl.cli.models import costs_of_rows, decide, labels_of, load_model, positive_probability
 from adacsl.cli.options import FREE, Prices, Words, split_words
-from adacsl.cli.rows import open_rows
+from adacsl.cli.rows import Rows, open_rows
 from adacsl.cli.screen import PLAIN, Answer, Screen, stoppable
 from adacsl.cli.writing import check_table_file, label_type, writing_table
 
@@ -67,34 +68,16 @@ def predict(
     extra = [*kept, *(name for name in (spoken.fn_column, spoken.fp_column) if name is not None)]
     rows = open_rows(classifier, data, rows=batch_rows, extra=list(dict.fromkeys(extra)), folder=folder)
     columns = _columns(classifier, Path(data), kept, rows.unit)
-    done, positive, cost, started = 0, 0, 0.0, time.perf_counter()
+    total, started = np.zeros(3), time.perf_counter()
     with (
         stoppable("nothing was written; start the command again"),
         screen.progress("predicting", total=rows.total, unit=rows.unit) as advance,
         writing_table(out, columns) as write,
     ):
-        for inputs, others in rows.pieces:
-            said = _row_prices(spoken, others, data if done == 0 else f"{data}, from row {done + 1} on,")
-            found, called = _predicted(classifier, inputs, said)
-            write(others | found)
-            done, positive = done + len(called), positive + int(called.sum())
-            cost += float(found["expected_cost"].sum())
-            advance(done, note=f"{done / (time.perf_counter() - started):,.0f} {rows.unit}/s")
-    seconds = time.perf_counter() - started
-    speed, mean = done / max(seconds, 1e-9), cost / done if done else float("nan")
-    return Answer(
-        {
-            "out": out, "rows": done, "positive": classifier.positive_, "decided_positive": positive,
-            "expected_cost": {"total": cost, "mean": mean}, "seconds": round(seconds, 3),
-            "rows_per_second": round(speed),
-        },
-        (
-            f"{done:,} {rows.unit}: {positive:,} decided {classifier.positive_}, "
-            f"expected cost {mean:.4g} each, {cost:.6g} in all",
-            f"{seconds:.1f} s, {speed:,.0f} {rows.unit}/s",
-            f"written: {out}",
-        ),
-    )  # fmt: skip
+        for part in _predicted(classifier, rows, spoken, data, write):
+            total += part
+            advance(total[0], note=f"{total[0] / (time.perf_counter() - started):,.0f} {rows.unit}/s")
+    return _answer(classifier, total, rows.unit, out, time.perf_counter() - started)
 
 
 def _columns(classifier: CostClassifier, data: Path, kept: list[str], unit: str) -> dict[str, Any]:
@@ -109,14 +92,20 @@ def _columns(classifier: CostClassifier, data: Path, kept: list[str], unit: str)
 
 
 def _predicted(
-    classifier: CostClassifier, inputs: Any, prices: dict[str, Any]
-) -> tuple[dict[str, Any], np.ndarray[Any, Any]]:
-    """Return what is written about some rows, and which of them are decided positive."""
-    probability = positive_probability(classifier, inputs)
-    costs = costs_of_rows(classifier.costs_, prices, len(probability))
-    positive = classifier.decision_.of_probabilities(probability, costs=costs) == 1
-    expected = costs.expected(probability, positive.astype(np.int64))
-    return dict(zip(RESULTS, (probability, labels_of(classifier, positive), expected), strict=True)), positive
+    classifier: CostClassifier, rows: Rows, prices: Prices, data: str, write: Callable[[Mapping[str, Any]], None]
+) -> Iterator[tuple[int, int, float]]:
+    """Predict and write piece by piece; yield how many rows, how many decided positive, and their expected cost."""
+    done = 0
+    for inputs, others in rows.pieces:
+        probability = positive_probability(classifier, inputs)
+        said = _row_prices(prices, others, data if done == 0 else f"{data}, from row {done + 1} on,")
+        costs = costs_of_rows(classifier.costs_, said, len(probability))
+        positive = decide(classifier, probability, costs) == 1
+        expected = costs.expected(probability, positive.astype(np.int64))
+        values = (probability, labels_of(classifier, positive), expected)
+        write(others | dict(zip(RESULTS, values, strict=True)))
+        done += len(probability)
+        yield len(probability), int(positive.sum()), float(expected.sum())
 
 
 def _row_prices(prices: Prices, others: dict[str, Any], what: str) -> dict[str, Any]:
@@ -128,6 +117,24 @@ def _row_prices(prices: Prices, others: dict[str, Any], what: str) -> dict[str, 
     named = {name: column for name, column in (("fn", prices.fn_column), ("fp", prices.fp_column)) if column}
     columns = {name: number_column(pd.DataFrame({c: others[c]}), c, what=what) for name, c in named.items()}
     return (prices.known or {}) | columns
+
+
+def _answer(classifier: CostClassifier, total: np.ndarray[Any, Any], unit: str, out: Path, seconds: float) -> Answer:
+    rows, positive, cost = int(total[0]), int(total[1]), float(total[2])
+    speed, mean = rows / max(seconds, 1e-9), cost / rows if rows else float("nan")
+    return Answer(
+        {
+            "out": out, "rows": rows, "positive": classifier.positive_, "decided_positive": positive,
+            "expected_cost": {"total": cost, "mean": mean}, "seconds": round(seconds, 3),
+            "rows_per_second": round(speed),
+        },
+        (
+            f"{rows:,} {unit}: {positive:,} decided {classifier.positive_}, "
+            f"expected cost {mean:.4g} each, {cost:.6g} in all",
+            f"{seconds:.1f} s, {speed:,.0f} {unit}/s",
+            f"written: {out}",
+        ),
+    )  # fmt: skip
 
 
 __all__ = ["predict"]

@@ -98,7 +98,7 @@ def _unfitted(
     name: str, task: Task, cv: int | None, net: dict[str, Any], *, device: str, seed: int, resume: Path | None
 ) -> Method:
     """Return the method of that name with what was said about it; refuse what it has no use for."""
-    from adacsl.estimators.learners.nets import Net  # noqa: PLC0415  torch
+    from adacsl.estimators.learners.net import Net  # noqa: PLC0415  torch
     from adacsl.estimators.methods import choose_methods, needs_net  # noqa: PLC0415
 
     made = choose_methods([name], images=task.images)[name]

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from adacsl.datasets.codes import ColumnEncoder
 from adacsl.estimators.candidates import Candidate, mean_logits
 from adacsl.estimators.rows import Rows
-from adacsl.estimators.settings import make_controller
+from adacsl.estimators.settings import keeps_settings, make_controller
 from adacsl.extras import requires
-from adacsl.integrations.boosting import Matrix, Plan
+from adacsl.integrations.boosting import Matrix
 
 with requires("sklearn"):
     from sklearn.base import BaseEstimator
@@ -25,7 +25,7 @@ ENGINES = ("xgboost", "lightgbm", "catboost")
 USUAL = {"update": "exponential", "damping": 1.0}
 
 
-class Booster(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class Booster(BaseEstimator):
     """Settings of a booster.
 
     Parameters
@@ -46,6 +46,7 @@ class Booster(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     tables_only = True
 
+    @keeps_settings
     def __init__(
         self,
         engine: str = "auto",
@@ -56,12 +57,7 @@ class Booster(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         every: int = 1,
         params: dict[str, Any] | None = None,
     ) -> None:
-        self.engine = engine
-        self.rounds = rounds
-        self.lr = lr
-        self.patience = patience
-        self.every = every
-        self.params = params
+        """Keep the settings."""
 
     def check(self) -> None:
         """Refuse settings that make no sense."""
@@ -69,19 +65,18 @@ class Booster(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             raise ValueError(f"engine must be one of {', '.join(map(repr, ENGINES))}, got {self.engine!r}")
         if not isinstance(self.rounds, Integral) or self.rounds < 1:
             raise ValueError(f"rounds must be a whole number of at least 1, got {self.rounds!r}")
-        if not isinstance(self.lr, Real) or not 0.0 < self.lr <= 1.0:
+        if not isinstance(self.lr, Real) or not 0.0 < float(self.lr) <= 1.0:
             raise ValueError(f"lr must be a number above 0 and at most 1, got {self.lr!r}")
 
-    def adapts(self, controller: Any, target: Any, candidate: Candidate) -> bool:
+    def adapts(self, candidate: Candidate) -> bool:
         """Tell whether "auto" adapts: unless T' is the Bayes threshold, where the plain booster did as well."""
-        return not (isinstance(controller, str) and candidate.target == float(candidate.class_costs.threshold))
+        auto = isinstance(candidate.method.controller, str)
+        return not (auto and candidate.target == float(candidate.class_costs.threshold))
 
     @property
     def chosen_engine(self) -> str:
         """The library's name."""
-        if self.engine != "auto":
-            return self.engine
-        return installed_engine() or ENGINES[0]
+        return (installed_engine() or ENGINES[0]) if self.engine == "auto" else str(self.engine)
 
 
 def installed_engine() -> str | None:
@@ -113,27 +108,29 @@ def _boost(candidate: Candidate, rows: Rows, matrix: Matrix, encoder: ColumnEnco
             "a plain booster at the Bayes threshold is target='bayes'"
         )
     engine = load_engine(settings.chosen_engine)
-    plan = Plan(settings.rounds, settings.lr, candidate.seed % 2**31, dict(settings.params or {}), method.verbose)
     models, kept = [], []
     for fold, (train, held_out) in enumerate(candidate.folds):
         controller = make_controller(
             method.controller, candidate.class_costs, candidate.target, USUAL, still=not candidate.adapts
         )
         check_varies(matrix.x[train])
-        held = candidate.hold_out(rows, held_out)
+        held, trained = candidate.hold_out(rows, held_out), (controller.lambda_, controller.weight)
         shift = candidate.shift(rows.y)
-        boosted = engine.boost(
-            _part(matrix, train), _part(matrix, held_out), controller, plan, every=settings.every,
-            patience=settings.patience, costs=None if rows.costs is None else candidate.costs.rows(held_out),
+        model, seen = engine.boost(
+            _part(matrix, train), _part(matrix, held_out), controller, rounds=settings.rounds, lr=settings.lr,
+            seed=candidate.seed % 2**31, params=dict(settings.params or {}), verbose=method.verbose,
+            every=settings.every, patience=settings.patience,
+            costs=None if rows.costs is None else candidate.costs.rows(held_out),
         )  # fmt: skip
-        for number, row in enumerate(boosted.history):
-            held.look(boosted.margins[number] + shift)
-            about = {"round": row.round, "fold": fold, "lambda": row.lambda_, "weight": row.weight}
-            candidate.history.append(about | {"threshold": row.threshold, "val_cost": held.latest[0]})
+        for number, (step, margins) in enumerate(zip(seen.history, seen.margins, strict=True)):
+            held.look(np.asarray(margins, dtype=np.float32) + shift)
+            about = {"round": number, "fold": fold, "lambda": trained[0], "weight": trained[1]}
+            candidate.history.append(about | {"threshold": step.threshold, "val_cost": held.latest[0]})
+            trained = (step.lambda_, step.weight)  # what the next round trains with
         candidate.held.append(held)
         kept.append(held.best + 1)
         # through bytes and back: what predicts is what would be saved, without callbacks and training data
-        models.append(engine.from_bytes(engine.to_bytes(boosted.model, held.best + 1)))
+        models.append(engine.from_bytes(engine.to_bytes(model, held.best + 1)))
     candidate.model = BoosterModel(settings.chosen_engine, models, kept, encoder)
     candidate.extra = {"epoch": float(np.mean(kept)) - 1.0}
     if candidate.watch is not None:

@@ -16,7 +16,7 @@ with requires("sklearn"):
     from sklearn.base import BaseEstimator
 
 
-class Constant(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class Constant(BaseEstimator):
     """Learns nothing; for ``decide="negative"`` and ``decide="positive"``."""
 
     tables_only = False
@@ -24,7 +24,7 @@ class Constant(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type
     def check(self) -> None:
         """Nothing can be wrong."""
 
-    def adapts(self, controller: Any, target: Any, candidate: Candidate) -> bool:
+    def adapts(self, candidate: Candidate) -> bool:
         """Tell whether anything is steered: nothing is."""
         return False
 

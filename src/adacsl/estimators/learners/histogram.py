@@ -18,11 +18,13 @@ with requires("sklearn"):
 MAX_LEVELS = 254
 """Histogram boosting takes at most 255 categories."""
 
+ROWS_AT_ONCE = 4096
+
 FIELDS = ("value", "feature_idx", "num_threshold", "missing_go_to_left", "left", "right", "is_leaf", "is_categorical",
           "bitset_idx")  # fmt: skip
 
 
-class HistogramBoosting(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class HistogramBoosting(ClassifierMixin, BaseEstimator):
     """Histogram boosting of raw tables: categories and gaps go to the trees as they are.
 
     Parameters
@@ -109,41 +111,38 @@ def tree_arrays(model: Any, categorical: list[int]) -> dict[str, NDArray[Any]]:
 
 def walk(trees: dict[str, NDArray[Any]], x: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the margin of each row: the start and one leaf of each tree, added in the trees' order."""
-    x = x[:, trees["order"]]
     total = np.full(len(x), trees["start"][0])
-    for root in trees["roots"]:
-        total += trees["value"][_leaves(trees, int(root), x)]
+    for begin in range(0, len(x), ROWS_AT_ONCE):
+        part = slice(begin, begin + ROWS_AT_ONCE)
+        for values in trees["value"][_leaves(trees, x[part][:, trees["order"]])]:
+            total[part] += values
     return total
 
 
-def _leaves(trees: dict[str, NDArray[Any]], root: int, x: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the leaf of each row in one tree."""
-    node = np.full(len(x), root, dtype=np.int64)
-    going = np.flatnonzero(~(trees["is_leaf"][node] == 1))
+def _leaves(trees: dict[str, NDArray[Any]], x: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the leaf of each row in every tree, trees x rows."""
+    node = np.repeat(trees["roots"], len(x))
+    row = np.tile(np.arange(len(x)), len(trees["roots"]))
+    going = np.flatnonzero(trees["is_leaf"][node] != 1)
     while len(going):
         at = node[going]
-        node[going] = np.where(_go_left(trees, at, x[going]), trees["left"][at], trees["right"][at])
+        left = _go_left(trees, at, x[row[going], trees["feature_idx"][at]])
+        node[going] = np.where(left, trees["left"][at], trees["right"][at])
         going = going[trees["is_leaf"][node[going]] != 1]
-    return node
+    return node.reshape(-1, len(x))
 
 
-def _go_left(trees: dict[str, NDArray[Any]], at: NDArray[np.int64], x: NDArray[np.float64]) -> NDArray[np.bool_]:
-    feature = trees["feature_idx"][at]
-    value = x[np.arange(len(x)), feature]
-    left = value <= trees["num_threshold"][at]
-    missing = np.isnan(value)
+def _go_left(trees: dict[str, NDArray[Any]], at: NDArray[np.int64], value: NDArray[np.float64]) -> NDArray[np.bool_]:
+    left, missing = value <= trees["num_threshold"][at], np.isnan(value)
     category = trees["is_categorical"][at] == 1
     if category.any():
         code = np.where(missing | ~category, 0, value).astype(np.int64)
-        left = np.where(category, _in_set(trees["bitsets"], trees["bitset_idx"][at], code, category), left)
-        known = _in_set(trees["known"], trees["places"][feature], code, category)
-        missing |= category & ~known
+        left = np.where(category, _in_set(trees["bitsets"], np.where(category, trees["bitset_idx"][at], 0), code), left)
+        place = np.where(category, trees["places"][trees["feature_idx"][at]], 0)
+        missing |= category & ~_in_set(trees["known"], place, code)
     return np.where(missing, trees["missing_go_to_left"][at] == 1, left)
 
 
-def _in_set(
-    sets: NDArray[np.int64], which: NDArray[np.int64], code: NDArray[np.int64], there: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
+def _in_set(sets: NDArray[np.int64], which: NDArray[np.int64], code: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Tell whether a code's bit is set in the set of 256 bits of each row."""
-    words = sets[np.where(there, which, 0), code // 32]
-    return np.asarray((words >> (code % 32)) & 1 == 1)
+    return np.asarray((sets[which, code // 32] >> (code % 32)) & 1 == 1)

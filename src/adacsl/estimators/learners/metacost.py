@@ -18,7 +18,7 @@ with requires("sklearn"):
 BAGS = 10
 
 
-class MetaCost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class MetaCost(ClassifierMixin, BaseEstimator):
     """Histogram boosting of relabelled rows; its decisions at 0.5 are the cheapest ones.
 
     Parameters
@@ -96,4 +96,4 @@ def out_of_bag(
         model = HistogramBoosting(seed + bag).fit(take(X, drawn), y[drawn], weight)
         sums[left] += model.predict_proba(take(X, left))[:, 1]
         counts[left] += 1
-    return np.divide(sums, counts, out=np.full(n, float(np.mean(y))), where=counts > 0)
+    return np.asarray(np.divide(sums, counts, out=np.full(n, float(np.mean(y))), where=counts > 0))

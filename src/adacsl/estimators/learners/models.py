@@ -18,9 +18,8 @@ from adacsl.datasets.encoding import TableEncoder
 from adacsl.estimators.candidates import Candidate, mean_logits
 from adacsl.estimators.learners.numbers import from_numbers, to_numbers
 from adacsl.estimators.rows import Rows
-from adacsl.estimators.settings import make_controller
+from adacsl.estimators.settings import keeps_settings, make_controller
 from adacsl.extras import requires
-from adacsl.integrations.measuring import measure
 
 with requires("sklearn"):
     import sklearn
@@ -38,7 +37,7 @@ LOGIT_LIMITS = (1e-15, 1.0 - 1e-15)
 USUAL = {"update": "odds", "damping": 0.5}
 
 
-class Model(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class Model(BaseEstimator):
     """A scikit-learn classifier, and how it is trained.
 
     Parameters
@@ -62,6 +61,7 @@ class Model(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     tables_only = True
 
+    @keeps_settings
     def __init__(
         self,
         estimator: Any,
@@ -73,13 +73,7 @@ class Model(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         weight_name: str | None = None,
         encode: bool = True,
     ) -> None:
-        self.estimator = estimator
-        self.training = training
-        self.rounds = rounds
-        self.patience = patience
-        self.every = every
-        self.weight_name = weight_name
-        self.encode = encode
+        """Keep the settings."""
 
     def check(self) -> None:
         """Refuse settings that make no sense."""
@@ -92,7 +86,7 @@ class Model(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         if not isinstance(self.every, Integral) or self.every < 1:
             raise ValueError(f"every must be a whole number of at least 1, got {self.every!r}")
 
-    def adapts(self, controller: Any, target: Any, candidate: Candidate) -> bool:
+    def adapts(self, candidate: Candidate) -> bool:
         """Tell whether "auto" adapts: always."""
         return True
 
@@ -112,7 +106,7 @@ class Model(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
                 "with find_threshold"
             )
         if self.training != "auto":
-            return self.training
+            return str(self.training)
         iterative = has_passes and any(hasattr(self.estimator, name) for name in ITERATIVE)
         return "passes" if iterative or not has_refits else "refits"
 
@@ -128,19 +122,19 @@ class Model(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
 def fit_models(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidate]:
     """Fit the estimator of each candidate: in rounds where it is steered, else as it is."""
+    encoder: TableEncoder | None = None
+    fitted: dict[Any, Any] = {}  # candidates that differ only in how they decide share their models
     for candidate in candidates:
-        features = _features(candidate.method.learner_, rows)
+        encode = candidate.method.learner_.encode
+        encoder = TableEncoder().fit(rows.take(rows.use)) if encode and encoder is None else encoder
+        features = encoder if encode else None
         if candidate.adapts:
             _fit_in_rounds(candidate, rows, features)
         else:
-            _fit_as_it_is(candidate, rows, features)
+            _fit_as_it_is(candidate, rows, features, fitted)
         if candidate.watch is not None:
             candidate.watched = candidate.model.logits(rows.take(candidate.watch))
         yield candidate
-
-
-def _features(settings: Model, rows: Rows) -> TableEncoder | None:
-    return TableEncoder().fit(rows.take(rows.use)) if settings.encode else None
 
 
 def _input(features: TableEncoder | None, x: Any) -> Any:
@@ -151,31 +145,43 @@ def _input(features: TableEncoder | None, x: Any) -> Any:
 # as it is
 
 
-def _fit_as_it_is(candidate: Candidate, rows: Rows, features: TableEncoder | None) -> None:
+def _fit_as_it_is(candidate: Candidate, rows: Rows, features: TableEncoder | None, fitted: dict[Any, Any]) -> None:
     """Fit on all rows, or on each fold of a cross-fit; held-out scores come from folds."""
     method = candidate.method
     folds = candidate.folds if method.cv is not None else [(rows.use, rows.use[:0])]
     shift, models = candidate.shift(rows.y), []
     for train, held_out in folds:
-        models.append(_fitted(candidate, rows, features, train))
+        models.append(_fitted(candidate, rows, features, train, fitted))
         if len(held_out):
             _hold_out(candidate, rows, features, models[-1], held_out, shift)
     candidate.model = EstimatorModel(models, features)
-    if method.cv is None and (candidate.watch is None or method.decide in ("tuned", "calibrated")):
+    needs_scores = method.decide in ("tuned", "calibrated") or method.target == "auto"
+    if method.cv is None and (candidate.watch is None or needs_scores):
         for train, held_out in rows.folds(FOLDS, None, candidate.seed):
-            _hold_out(candidate, rows, features, _fitted(candidate, rows, features, train), held_out, shift)
+            model = _fitted(candidate, rows, features, train, fitted)
+            _hold_out(candidate, rows, features, model, held_out, shift)
 
 
-def _fitted(candidate: Candidate, rows: Rows, features: TableEncoder | None, train: NDArray[Any]) -> Any:
+def _fitted(
+    candidate: Candidate, rows: Rows, features: TableEncoder | None, train: NDArray[Any], known: dict[Any, Any]
+) -> Any:
     settings, weight = candidate.method.learner_, rows.weights(train)
     model = settings.fresh(candidate.seed)
-    if candidate.method.loss == "weighted" and not math.isclose(candidate.target, candidate.class_costs.threshold):
-        stakes = _stakes(candidate, rows)[train]
-        weight = (stakes if weight is None else stakes * weight) / np.mean(stakes)
-    options = {} if weight is None else {settings.weight_name or weight_name_of(model) or "sample_weight": weight}
+    options: dict[str, Any] = {}
+    weighted = candidate.method.loss == "weighted"
+    weighted = weighted and not math.isclose(candidate.target, candidate.class_costs.threshold)
     if "costs" in inspect.signature(model.fit).parameters:
         options["costs"] = candidate.costs.rows(train)
-    return model.fit(_input(features, rows.take(train)), rows.y[train], **options)
+    key = (repr(model), train.tobytes(), (candidate.costs.to_json(), candidate.target) if weighted or options else None)
+    if key in known:
+        return known[key]
+    if weighted:
+        stakes = _stakes(candidate, rows)[train]
+        weight = (stakes if weight is None else stakes * weight) / np.mean(stakes)
+    if weight is not None:
+        options[settings.weight_name or weight_name_of(model) or "sample_weight"] = weight
+    known[key] = model.fit(_input(features, rows.take(train)), rows.y[train], **options)
+    return known[key]
 
 
 def _stakes(candidate: Candidate, rows: Rows) -> NDArray[np.float64]:
@@ -215,8 +221,8 @@ def _fit_in_rounds(candidate: Candidate, rows: Rows, features: TableEncoder | No
         logits = _one_round(candidate, rows, features, learners, weight)
         about = {"round": number, "fold": 0, "lambda": controller.lambda_, "weight": weight}
         adapt = (number + 1) % settings.every == 0
-        found = measure(
-            controller, sigmoid(logits), rows.y[held_out], adapt=adapt, sample_weight=rows.weights(held_out),
+        found = controller.step(
+            sigmoid(logits), rows.y[held_out], adapt=adapt, sample_weight=rows.weights(held_out),
             costs=None if rows.costs is None else candidate.costs.rows(held_out),
         )  # fmt: skip
         moved = math.log(weight) if method.decide == "unweighted" else 0.0
@@ -257,8 +263,7 @@ class Learner:
     """One estimator on its way through the rounds."""
 
     def __init__(self, estimator: Any, training: str, weight_name: str | None) -> None:
-        self.estimator = estimator
-        self.training = training
+        self.estimator, self.training = estimator, training
         self.weight_name = weight_name or weight_name_of(estimator)
         self.trained = False
 

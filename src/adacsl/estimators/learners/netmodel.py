@@ -21,7 +21,8 @@ from adacsl.training.keepers import Keeper
 from adacsl.training.running import choose_device, predict_logits
 
 if TYPE_CHECKING:
-    from adacsl.estimators.learners.nets import Net, Prepared
+    from adacsl.estimators.learners.net import Net
+    from adacsl.estimators.learners.nets import Prepared
 
 
 class NetModel:

@@ -8,7 +8,6 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from pathlib import Path
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
@@ -16,13 +15,14 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from adacsl.core.control import AdaptiveWeight
 from adacsl.core.heldout import bayes_log_odds
 from adacsl.datasets.encoding import TableEncoder
 from adacsl.datasets.images import resize
 from adacsl.estimators.candidates import Candidate, mean_logits
+from adacsl.estimators.learners.net import Net
 from adacsl.estimators.learners.netmodel import NetModel, build_net, preparation
 from adacsl.estimators.resuming import claim_folder
 from adacsl.estimators.rows import Rows
@@ -31,10 +31,10 @@ from adacsl.extras import requires
 from adacsl.torch.tablenet import TableNet
 from adacsl.training.keepers import Keeper
 from adacsl.training.members import Data, Member, Settings, batch_shape
-from adacsl.training.running import choose_device, train
+from adacsl.training.running import train
 
 with requires("train"):
-    from sklearn.base import BaseEstimator
+    pass
 
 SAMPLE = 500
 """Training rows whose cost is measured after each epoch, where a comparison shows it."""
@@ -44,138 +44,6 @@ FOCUS = 2.0
 
 RESIZED: WeakKeyDictionary[Any, dict[int, Tensor]] = WeakKeyDictionary()
 """Pictures of a task, resized once for all fits of this process."""
-
-USUAL = {"epochs", "batch_size", "lr", "weight_decay", "patience", "optimizer"}
-
-
-class Net(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Settings of nets; a method takes them as ``net={"epochs": 30}`` or ``learner=Net(epochs=30)``.
-
-    Parameters
-    ----------
-    module : nn.Module, callable or str, optional
-        Tables: a net or a factory called with the number of encoded features, one logit (or two) per row.
-        Images: a net, a factory called without arguments, or a name (``"resnet18"``, ``"timm:..."``,
-        ``"torchvision:..."``); it gets normalised images of three channels.
-        Default: :class:`~adacsl.torch.tablenet.TableNet` or ResNet-18.
-    epochs, batch_size, lr, weight_decay, optimizer, patience : number, str or "auto"
-        Training; "auto" depends on the data (:func:`defaults_for`). ``optimizer``: "adamw", "sgd" or a callable.
-        ``patience=None``: no early stopping.
-    schedule : {"cosine", "constant"}
-        Warm up and fall along a cosine, or leave the learning rate as it is.
-    every : int, optional
-        Adapt after so many batches instead of once per epoch.
-    weights : path, optional
-        Local weights (.safetensors, .pth) of the image net's backbone.
-    image_size : int, optional
-        Side to which images are resized; default: arrays keep their size, files become 64 x 64. Small pictures may be
-        enlarged: a net made for large ones then sees more in them, and takes longer.
-    augment : bool or nn.Module, default True
-        Random flips and small shifts of training images, on the device; or a module of your own, such as
-        ``Augment(rotate=True)``, that maps a (B, C, H, W) batch of bytes to another.
-    views : {1, 4}
-        4 averages the net's logits over the four flips of each image when predicting.
-    precision : str, default "auto"
-        Lightning's precision; "auto" is bf16-mixed on CUDA.
-    trainer : dict, optional
-        Further arguments of Lightning's ``Trainer``: strategies, devices, nodes, loggers, callbacks.
-    """
-
-    tables_only = False
-
-    def __init__(
-        self,
-        module: Any = None,
-        *,
-        epochs: int | str = "auto",
-        batch_size: int | str = "auto",
-        lr: float | str = "auto",
-        weight_decay: float | str = "auto",
-        optimizer: Any = "auto",
-        patience: int | str | None = "auto",
-        schedule: str = "cosine",
-        every: int | None = None,
-        weights: Any = None,
-        image_size: int | None = None,
-        augment: bool | nn.Module = True,
-        views: int = 1,
-        precision: Any = "auto",
-        trainer: dict[str, Any] | None = None,
-    ) -> None:
-        self.module = module
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.optimizer = optimizer
-        self.patience = patience
-        self.schedule = schedule
-        self.every = every
-        self.weights = weights
-        self.image_size = image_size
-        self.augment = augment
-        self.views = views
-        self.precision = precision
-        self.trainer = trainer
-
-    def check(self) -> None:
-        """Refuse settings that make no sense, before anything is read."""
-        if self.views not in (1, 4):
-            raise ValueError(f"views must be one of 1, 4, got {self.views!r}")
-        if self.schedule not in ("cosine", "constant"):
-            raise ValueError(f"schedule must be 'cosine' or 'constant', got {self.schedule!r}")
-        if self.every is not None and (not isinstance(self.every, Integral) or self.every < 1):
-            raise ValueError(f"every must be None or a number of batches from 1, got {self.every!r}")
-        if self.image_size is not None and self.image_size < 8:
-            raise ValueError(f"image_size must be None or a side of at least 8 pixels, got {self.image_size!r}")
-        if isinstance(self.optimizer, str) and self.optimizer not in ("auto", "adamw", "sgd"):
-            raise ValueError(f"optimizer must be 'adamw', 'sgd' or a callable, got {self.optimizer!r}")
-        if str(self.precision).startswith("64"):
-            raise ValueError(f"precision={self.precision!r} is not supported: nets train in 32 bits, or mixed with 16")
-        strategy = str((self.trainer or {}).get("strategy", ""))
-        if any(kind in strategy for kind in ("spawn", "fork", "notebook")):
-            raise ValueError(
-                f"strategy={strategy!r} trains in processes that end with the fit and take the nets with them; "
-                "use 'ddp', which runs the script in every process"
-            )
-
-    def adapts(self, controller: Any, target: Any, candidate: Candidate) -> bool:
-        """Tell whether "auto" adapts: always."""
-        return True
-
-    def settings(self, n: int, *, images: bool, device: str, verbose: bool) -> Settings:
-        """Return the settings of the engine for so many training rows."""
-        chosen = defaults_for(n, images=images)
-        chosen |= {name: getattr(self, name) for name in USUAL if not _is_auto(getattr(self, name))}
-        chosen.pop("patience")
-        for name in ("epochs", "batch_size"):
-            if not isinstance(chosen[name], Integral) or chosen[name] < 1:
-                raise ValueError(f"{name} must be 'auto' or a whole number of at least 1, got {chosen[name]!r}")
-        return Settings(
-            **chosen, schedule=self.schedule, device=choose_device(device), precision=self.precision, verbose=verbose,
-            trainer=dict(self.trainer or {}), evaluation_batch_size=1024 if images else 16384,
-            gradient_clip=None if images else 1.0,
-        )  # fmt: skip
-
-    def patience_for(self, n: int, *, images: bool) -> int | None:
-        """Return how many epochs without a cheaper one end the training."""
-        chosen = defaults_for(n, images=images)["patience"] if _is_auto(self.patience) else self.patience
-        return None if chosen is None else int(chosen)
-
-
-def defaults_for(n: int, *, images: bool) -> dict[str, Any]:
-    """Return what "auto" stands for, by kind of data and number of training rows."""
-    if images:
-        return {
-            "epochs": 15, "batch_size": 64, "lr": 3e-4, "weight_decay": 0.05, "patience": None, "optimizer": "adamw"
-        }  # fmt: skip
-    # small batches keep cross-fitting cheap: a batched step of five nets then costs little more than one net's
-    batch = int(min(max(2 ** round(math.log2(max(n, 1) / 32)), 32), 256))
-    epochs = int(min(max(3000 * batch // max(n, 1), 15), 60))
-    return {
-        "epochs": epochs, "batch_size": batch, "lr": 2e-3, "weight_decay": 0.1, "patience": max(10, epochs // 3),
-        "optimizer": "adamw",
-    }  # fmt: skip
 
 
 class Parts(Protocol):
@@ -468,8 +336,4 @@ def _finish(candidate: Candidate, training: Training, keepers: Sequence[Keeper],
     return candidate
 
 
-def _is_auto(value: Any) -> bool:
-    return isinstance(value, str) and value == "auto"
-
-
-__all__ = ["Net", "Parts", "defaults_for", "fit_nets", "smote_rows"]
+__all__ = ["Parts", "fit_nets", "smote_rows"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ with requires("sklearn"):
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import StandardScaler
 
-OURS = {"HistogramBoosting": HistogramBoosting, "MetaCost": MetaCost}
+OURS: dict[str, Any] = {"HistogramBoosting": HistogramBoosting, "MetaCost": MetaCost}
 
 
 class LinearModel:
@@ -56,7 +57,8 @@ def to_numbers(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     scaler = model.steps[0][1] if isinstance(model, Pipeline) and len(model.steps) == 2 else None
     last = model if scaler is None else model.steps[-1][1]
     coefficients = np.asarray(getattr(last, "coef_", np.empty(0)), dtype=np.float64)
-    if coefficients.shape[:1] != (1,) or not (scaler is None or isinstance(scaler, StandardScaler)):
+    scaled = scaler is None or isinstance(scaler, StandardScaler)
+    if coefficients.shape[:1] != (1,) or not scaled or not _is_linear(last):
         raise ValueError(
             f"{type(last).__name__} cannot be saved without pickle: nets, boosters, linear models (alone or behind a "
             "StandardScaler) and adacsl's own can; keep such an estimator with joblib, at your own risk"
@@ -65,7 +67,7 @@ def to_numbers(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     for name, value in (("center", getattr(scaler, "mean_", None)), ("scale", getattr(scaler, "scale_", None))):
         if value is not None:
             arrays[name] = np.asarray(value, dtype=np.float64)
-    kind = "logistic" if _is_logistic(last) else "linear"
+    kind = "logistic" if hasattr(last, "predict_proba") else "linear"
     return arrays, {"kind": kind, "intercept": float(np.ravel(last.intercept_)[0])}
 
 
@@ -80,9 +82,13 @@ def from_numbers(arrays: dict[str, Any], about: dict[str, Any]) -> Any:
     return kind(plain["weights"], float(about["intercept"]), plain.get("center"), plain.get("scale"))
 
 
-def _is_logistic(model: Any) -> bool:
-    """Tell whether the model's probabilities are the sigmoid of its sums."""
+def _is_linear(model: Any) -> bool:
+    """Tell whether the scores are the sums, or the probabilities their sigmoid: others have more to them."""
     if not hasattr(model, "predict_proba"):
-        return False
-    point = np.linspace(-1.0, 1.0, np.asarray(model.coef_).shape[1])[None, :]
-    return bool(np.allclose(model.predict_proba(point)[0, 1], sigmoid(model.decision_function(point))[0], atol=1e-12))
+        return True
+    n = np.asarray(model.coef_).shape[1]
+    points = np.stack([np.linspace(-1.0, 1.0, n), np.linspace(2.0, -3.0, n), np.full(n, 0.5)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # these points have no names
+        chances, sums = model.predict_proba(points)[:, 1], points @ model.coef_[0] + np.ravel(model.intercept_)[0]
+    return bool(np.allclose(chances, sigmoid(sums), atol=1e-9))

@@ -30,11 +30,10 @@ def net(features):
 SCENARIOS = {"plain": {"module": net}, "folds": {"module": net, "cv": 2}, "default": {"cv": 3}}
 
 
-def run(processes, **settings):
+def run(processes, *, module=None, cv=None):
     trainer = {"strategy": "ddp", "accelerator": "cpu", "devices": processes} if processes > 1 else {}
-    clf = AdaCSLClassifier(
-        CostMatrix(fp=1, fn=5), epochs=5, batch_size=33, random_state=0, trainer=trainer, **settings
-    ).fit(*made_up())
+    net = {"module": module, "epochs": 5, "batch_size": 33, "trainer": trainer}
+    clf = AdaCSLClassifier(CostMatrix(fp=1, fn=5), net=net, cv=cv, random_state=0).fit(*made_up())
     history = {name: clf.history_[name].tolist() for name in ("lambda", "val_cost", "train_loss")}
     return history | {"scores": clf.decision_scores(made_up()[0]).tolist(), "cost": clf.estimated_cost_.estimate}
 

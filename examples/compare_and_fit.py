@@ -1,0 +1,33 @@
+"""Which method is cheapest on a table, fitted, saved and loaded again.
+
+python examples/compare_and_fit.py
+"""
+
+import tempfile
+from pathlib import Path
+
+import torch
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import adacsl
+
+torch.set_num_threads(1)  # small nets: threads only get in each other's way
+X, benign = load_breast_cancer(return_X_y=True, as_frame=True)
+y = benign.map({0: "malignant", 1: "benign"})
+costs = adacsl.CostMatrix(fp=1, fn=8)  # a missed tumour is as bad as eight needless checks
+
+logistic = adacsl.Method(learner=make_pipeline(StandardScaler(), LogisticRegression()))  # a method of our own
+methods = ["always-positive", "ce-bayes", "wce", "gbm-bayes", "adacsl-cv", ("logistic", logistic)]
+found = adacsl.compare(X, y, costs, positive="malignant", methods=methods, seeds=3, workers=1, progress=False)
+print(found.table[["method", "mean", "low", "high", "standing"]].to_string(index=False))
+print(found.verdict)
+
+model = found.fit(X, y)  # the recommended method, on all rows
+print(f"{found.best}: estimated cost per patient {model.estimated_cost_}")
+with tempfile.TemporaryDirectory() as scratch:
+    model.save(Path(scratch, "model"))
+    again = adacsl.load(Path(scratch, "model"))
+    print(again.predict(X[:5]), again.predict_proba(X[:5]).round(3), sep="\n")

@@ -1,0 +1,63 @@
+"""What the glossary says about the words of the package is so."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import adacsl
+from adacsl import AdaCSLBoostingClassifier, AdaCSLClassifier, AdaptiveCostClassifier, CostMatrix
+from adacsl.estimators.decision import DECIDE
+from adacsl.estimators.settings import MOVED, NET_SETTINGS, STEERING
+
+TEXT = (Path(__file__).resolve().parents[2] / "docs/glossary.md").read_text(encoding="utf-8")
+COSTS = CostMatrix(fp=1, fn=8)
+
+
+def section(title):
+    return re.split(r"^## ", TEXT.split(f"## {title}", 1)[1], maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def test_every_way_to_decide_is_there():
+    rows = [line.split("|")[1] for line in section("`decide`").splitlines() if line.startswith('| `"')]
+    assert sorted(re.findall(r'"(\w+)"', " ".join(rows))) == sorted(DECIDE)
+
+
+def test_old_settings_are_in_the_table():
+    table = section("Old spellings")
+    for name in MOVED:
+        if name not in STEERING:
+            assert f"`{name}=" in table, name
+
+
+@pytest.mark.parametrize("name", ["adapt", "crossfit", "pos_label", "rotate", *STEERING, *NET_SETTINGS])
+def test_old_settings_name_the_new_ones(name):
+    with pytest.raises(TypeError, match=r"has no setting .* any more: say (net=|controller=|cv|positive)"):
+        AdaCSLClassifier(COSTS, **{name: 1})
+
+
+def test_old_decide_names_the_new_one():
+    with pytest.raises(ValueError, match="is called decide='bayes' now"):
+        adacsl.Decision(COSTS, "target")
+
+
+@pytest.mark.parametrize(
+    "clf",
+    [
+        AdaCSLClassifier(COSTS, net={"epochs": 2}, random_state=0),
+        AdaCSLBoostingClassifier(COSTS, rounds=3, target=0.5, random_state=0),
+        AdaptiveCostClassifier(LogisticRegression(), COSTS, rounds=3, random_state=0),
+    ],
+    ids=lambda clf: type(clf).__name__,
+)
+def test_history_holds_what_was_trained_with(clf):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 3))
+    history = clf.fit(x, (x[:, 0] + rng.normal(size=300) > 1).astype(int)).history_
+    first = history.iloc[0]
+    assert {"fold", "target", "lambda", "weight", "threshold", "val_cost"} < set(history.columns)
+    assert first["lambda"] == 1.0
+    assert first["weight"] == 0.125
+    assert history["lambda"].iloc[1] != 1.0

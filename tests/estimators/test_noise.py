@@ -1,0 +1,104 @@
+"""Estimates of estimators that learn nothing: 0.5, whatever was selected, also where rows come in identical pairs.
+
+Each draw has two identical rows per group, labels that are coin flips, equal costs, and many epochs (or rounds) of
+other noise to choose from. The cheapest on the held-out rows looks far cheaper than 0.5; the estimate must not, within
+0.01 in the mean of all draws.
+"""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from adacsl import AdaCSLBoostingClassifier, AdaCSLClassifier, AdaptiveCostClassifier, CostMatrix
+
+EVEN = CostMatrix(fp=1, fn=1)
+ROUNDS = 20
+
+
+def pairs(seed, groups, features=1):
+    """Return rows, coin flips and groups: every row is there twice."""
+    rng = np.random.default_rng(seed)
+    each = np.repeat(np.arange(groups), 2)
+    return rng.normal(size=(groups, features))[each], np.repeat(rng.integers(0, 2, groups), 2), each
+
+
+def means(draws):
+    """Return the mean of the estimates and of what the chosen epochs cost on the rows that chose them."""
+    found = [(clf.estimated_cost_.estimate, clf.history_["val_cost"].min()) for clf in draws]
+    return np.mean(found, axis=0)
+
+
+class Noise(ClassifierMixin, BaseEstimator):
+    """Gives every group another score in every pass."""
+
+    def __init__(self, seed=0, max_iter=1):
+        self.seed = seed
+        self.max_iter = max_iter
+
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        self.classes_, self.passes_ = classes, getattr(self, "passes_", 0) + 1
+        return self
+
+    def predict_proba(self, X):
+        table = np.random.default_rng((self.seed, self.passes_)).random(2000)
+        p = table[np.asarray(X)[:, 0].astype(int)]
+        return np.stack((1.0 - p, p), axis=1)
+
+
+@pytest.mark.parametrize("decide", ["bayes", "tuned"])
+def test_any_classifier(decide):
+    def draw(seed):
+        _, y, groups = pairs(seed, 500)
+        clf = AdaptiveCostClassifier(
+            Noise(seed), EVEN, rounds=ROUNDS, patience=None, controller={"bounds": (1.0, 1.0)}, decide=decide, cv=2,
+            random_state=seed,
+        )  # fmt: skip
+        return clf.fit(groups[:, None].astype(float), y, groups=groups)
+
+    estimate, flattering = means([draw(seed) for seed in range(64)])
+    assert estimate == pytest.approx(0.5, abs=0.01)
+    assert flattering < 0.475
+
+
+class Dice(torch.nn.Module):
+    """A net that scores a row by its own value alone, otherwise in every epoch; nothing can be learned."""
+
+    def __init__(self):
+        super().__init__()
+        self.nothing = torch.nn.Parameter(torch.zeros(()))
+        self.register_buffer("epoch", torch.zeros((), dtype=torch.float64))
+
+    def forward(self, x):
+        if self.training:
+            self.epoch += 1.0
+        wild = torch.sin(x[:, 0].double() * 1e5 * (1.0 + 0.37 * self.epoch)) + 0.0 * self.nothing
+        return wild.float()[:, None]
+
+
+def test_nets():
+    def draw(seed):
+        X, y, groups = pairs(seed, 4000)
+        net = {"module": lambda n: Dice(), "epochs": ROUNDS, "patience": None, "batch_size": 512}
+        clf = AdaCSLClassifier(EVEN, net=net, controller=None, validation=0.9, random_state=seed, device="cpu")
+        return clf.fit(X, y, groups=groups)
+
+    estimate, flattering = means([draw(seed) for seed in range(5)])
+    assert estimate == pytest.approx(0.5, abs=0.01)
+    assert flattering < 0.49
+
+
+def test_boosters():
+    pytest.importorskip("xgboost")
+
+    def draw(seed):
+        X, y, groups = pairs(seed, 700, features=4)
+        clf = AdaCSLBoostingClassifier(
+            EVEN, rounds=ROUNDS, lr=1.0, patience=None, validation=0.7, random_state=seed,
+            params={"nthread": 1, "max_depth": 6},
+        )  # fmt: skip
+        return clf.fit(X, y, groups=groups)
+
+    estimate, flattering = means([draw(seed) for seed in range(20)])
+    assert estimate == pytest.approx(0.5, abs=0.01)
+    assert flattering < 0.49

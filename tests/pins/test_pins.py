@@ -1,0 +1,85 @@
+"""Scores of commit e01cdb5 on five tables, seed 0, a miss worth six false alarms: what may have changed since, and why.
+
+Unchanged, to 1e-6 (the file has seven digits): constants, MetaCost, and ``gbm-*`` on scikit-learn's booster. Since then
+``gbm-*`` take XGBoost, LightGBM or CatBoost where one is installed, so the booster is named here. A tuned method's
+probabilities are now moved so that its threshold is the Bayes threshold: the same decisions, by other numbers.
+
+Changed: every net. Dropout, padding and the stop depended on the nets beside it, and batches on the longest of them;
+each has its own now, so no score can be the old one. They must be as good: over all tables and nets, the mean cost may
+not be more than 0.03 above the old one (0.34). That is half a miss in a hundred test rows: test sets have 36 to 120
+rows, one miss among them costs 0.05 to 0.17, and nets of another seed differ by as much. The bound was set before the
+new costs were looked at.
+"""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from adacsl import METHODS, CostMatrix, compare, method
+from adacsl.core.heldout import log_odds
+from adacsl.estimators.learners.histogram import HistogramBoosting
+from adacsl.estimators.learners.models import Model
+
+HERE = Path(__file__).parent
+PINNED = json.loads((HERE / "e01cdb5.json").read_text())
+BOOSTED = ("gbm-bayes", "gbm-tuned", "gbm-weighted")
+CONSTANT = ("always-negative", "always-positive")
+UNTOUCHED = (*CONSTANT, *BOOSTED, "metacost")
+NETS = tuple(name for name in METHODS if name not in UNTOUCHED)
+DEARER = 0.03
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(f"pins_{name}", HERE / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+TABLES = load("tables")
+
+
+def run(table, methods):
+    costs = CostMatrix(fp=1, fn=TABLES.RATIO)
+    found = compare(*table, costs, methods=methods, seeds=[TABLES.SEED], workers=1, device="cpu", progress=False)
+    return {cell.method: result for cell, result in found.cells.items()}
+
+
+def untouched():
+    """Return the methods no defect touched, with the booster they had."""
+    trees = Model(HistogramBoosting(), encode=False)
+    return {name: method(name, learner=trees) if name in BOOSTED else method(name) for name in UNTOUCHED}
+
+
+@pytest.mark.parametrize("table", PINNED)
+def test_what_no_defect_touched_has_not_changed(table):
+    found = run(TABLES.tables()[table], untouched())
+    for name, pinned in PINNED[table].items():
+        if name not in UNTOUCHED:
+            continue
+        mine = found[name]
+        assert mine.metrics["cost"] == pytest.approx(pinned["cost"], abs=1e-6), name
+        if name in CONSTANT:
+            assert set(mine.decisions.tolist()) == {name == "always-positive"}
+            continue
+        then = np.asarray(pinned["scores"])
+        np.testing.assert_array_equal(mine.decisions, then > pinned["threshold"], err_msg=name)
+        if name == "gbm-tuned":
+            moved = log_odds(mine.scores) - log_odds(then)
+            inside = (then > 1e-3) & (then < 1 - 1e-3)  # elsewhere seven digits are too few
+            assert moved[inside] == pytest.approx(np.median(moved[inside]), abs=1e-3)
+        else:
+            assert mine.scores == pytest.approx(then, abs=1e-6), name
+
+
+def test_nets_are_as_good_as_they_were():
+    now, then = [], []
+    for table, data in TABLES.tables().items():
+        found = run(data, NETS)
+        now += [found[name].metrics["cost"] for name in NETS]
+        then += [PINNED[table][name]["cost"] for name in NETS]
+    assert len(now) == 5 * 14
+    assert np.mean(now) <= np.mean(then) + DEARER, (np.mean(now), np.mean(then))
