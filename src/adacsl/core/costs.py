@@ -24,7 +24,7 @@ from adacsl.core.arrays import (
     move,
     widest,
 )
-from adacsl.core.prices import Cost, as_price, check_prices, check_samples, is_free, price_like, show_price
+from adacsl.core.prices import as_price, check_prices, check_samples, is_free, price_like, show_price
 
 
 class CostMatrix:
@@ -58,15 +58,15 @@ class CostMatrix:
     """
 
     __slots__ = ("_cells",)
-    _cells: tuple[tuple[Cost, ...], ...]
+    _cells: tuple[tuple[Any, ...], ...]
 
-    def __init__(self, *, fp: Cost, fn: Cost, tp: Cost = 0.0, tn: Cost = 0.0) -> None:
+    def __init__(self, *, fp: Any, fn: Any, tp: Any = 0.0, tn: Any = 0.0) -> None:
         cells = ((as_price(tn, "tn"), as_price(fn, "fn")), (as_price(fp, "fp"), as_price(tp, "tp")))
         check_prices(cells)
         object.__setattr__(self, "_cells", cells)
 
     @classmethod
-    def _from_cells(cls, cells: tuple[tuple[Cost, ...], ...]) -> CostMatrix:
+    def _from_cells(cls, cells: tuple[tuple[Any, ...], ...]) -> CostMatrix:
         check_prices(cells)
         return unchecked_costs(cells)
 
@@ -92,7 +92,7 @@ class CostMatrix:
             )
         k = array.shape[-1]
 
-        def entry(predicted: int, actual: int) -> Cost:
+        def entry(predicted: int, actual: int) -> Any:
             row, column = (predicted, actual) if rows == "predicted" else (actual, predicted)
             return as_price(array[..., row, column], f"the cost of predicting {predicted} when {actual} is true")
 
@@ -128,7 +128,7 @@ class CostMatrix:
     tn = property(lambda self: self._binary("tn", 0, 0), doc="Price of a true negative, C(0, 0).")
 
     @property
-    def threshold(self) -> Cost:
+    def threshold(self) -> Any:
         """The Bayes threshold T: positive is the cheaper decision where the probability is above it (eq. 1)."""
         fp, fn = self.fp - self.tn, self.fn - self.tp
         if isinstance(fp + fn, float):
@@ -138,7 +138,7 @@ class CostMatrix:
         return xp.where(indifferent, 1.0, fp / xp.where(indifferent, 1.0, fp + fn))
 
     @property
-    def ratio(self) -> Cost:
+    def ratio(self) -> Any:
         """How many false positives one false negative is worth: rho = C(0, 1) / C(1, 0), reduced."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return (self.fn - self.tp) / (self.fp - self.tn)
@@ -155,7 +155,7 @@ class CostMatrix:
         if self.n_instances is None:
             return self
 
-        def pick(cell: Cost) -> Cost:
+        def pick(cell: Any) -> Any:
             if isinstance(cell, float):
                 return cell
             return cell[move(index, cell) if is_array_api_obj(index) else index]
@@ -307,13 +307,13 @@ class CostMatrix:
 
     # the parts everything above is made of
 
-    def _flat(self) -> Iterator[Cost]:
+    def _flat(self) -> Iterator[Any]:
         return (cell for row in self._cells for cell in row)
 
-    def _mapped(self, change: Callable[[Cost], Cost]) -> tuple[tuple[Cost, ...], ...]:
+    def _mapped(self, change: Callable[[Any], Any]) -> tuple[tuple[Any, ...], ...]:
         return tuple(tuple(change(cell) for cell in row) for row in self._cells)
 
-    def _binary(self, name: str, predicted: int, actual: int) -> Cost:
+    def _binary(self, name: str, predicted: int, actual: int) -> Any:
         if self.n_classes != 2:
             raise ValueError(f"{name} speaks of two classes, but this matrix has {self.n_classes}; use decide()")
         return self._cells[predicted][actual]
@@ -350,11 +350,11 @@ def check_binary(costs: Any) -> None:
         raise ValueError(f"costs must be those of two classes, but the cost matrix has {costs.n_classes}")
 
 
-def unchecked_costs(cells: tuple[tuple[Cost, ...], ...]) -> CostMatrix:
+def unchecked_costs(cells: tuple[tuple[Any, ...], ...]) -> CostMatrix:
     """Return a matrix of cells[predicted][actual] past all checks: of some samples alone, all errors may be free."""
     matrix = CostMatrix.__new__(CostMatrix)
     object.__setattr__(matrix, "_cells", cells)
     return matrix
 
 
-__all__ = ["Cost", "CostMatrix", "as_host", "check_binary", "unchecked_costs"]
+__all__ = ["CostMatrix", "as_host", "check_binary", "unchecked_costs"]

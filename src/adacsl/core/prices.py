@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
 
 from adacsl.core.arrays import Array, as_array, as_host, as_vector, check_finite, move, widest
 
-Cost: TypeAlias = Any
-"""One price for all samples (a float), or one price for each sample (a vector)."""
 
-
-def as_price(value: Any, name: str) -> Cost:
+def as_price(value: Any, name: str) -> Any:
     """Check one price: a float, or a vector of floats that nobody else can write to."""
     if isinstance(value, str | bytes) or value is None:
         raise TypeError(f"{name} must be a number or a vector of numbers, got {value!r}")
@@ -35,24 +32,24 @@ def as_price(value: Any, name: str) -> Cost:
     return vector
 
 
-def price_like(cell: Cost, like: Array) -> Cost:
+def price_like(cell: Any, like: Array) -> Any:
     """Return a price where ``like`` lives, in its own type; a float stays a float."""
     return cell if isinstance(cell, float) else array_namespace(like).astype(move(cell, like), like.dtype, copy=False)
 
 
-def is_free(cell: Cost) -> bool:
+def is_free(cell: Any) -> bool:
     """Tell whether a price is zero for all samples."""
     return isinstance(cell, float) and cell == 0.0
 
 
-def show_price(cell: Cost) -> str:
+def show_price(cell: Any) -> str:
     """Return a number, or how many there are and their mean."""
     if isinstance(cell, float):
         return f"{cell:.12g}"
     return f"<{cell.shape[0]} values, mean {float(array_namespace(cell).mean(cell)):.6g}>"
 
 
-def check_prices(cells: tuple[tuple[Cost, ...], ...]) -> None:
+def check_prices(cells: tuple[tuple[Any, ...], ...]) -> None:
     """Raise unless errors cost more than being right, and prices of single samples belong to the same samples."""
     vectors = [cell for row in cells for cell in row if not isinstance(cell, float)]
     lengths, kinds = {vector.shape[0] for vector in vectors}, {type(vector).__name__ for vector in vectors}
@@ -68,7 +65,7 @@ def check_prices(cells: tuple[tuple[Cost, ...], ...]) -> None:
         _check_dearer(fp, tn, "fp", "tn")
 
 
-def _check_dearer(error: Cost, right: Cost, error_name: str, right_name: str) -> None:
+def _check_dearer(error: Any, right: Any, error_name: str, right_name: str) -> None:
     extra = error - right
     if isinstance(extra, float):
         if not extra > 0:
@@ -89,7 +86,7 @@ def _check_dearer(error: Cost, right: Cost, error_name: str, right_name: str) ->
         raise ValueError(f"{error_name} costs no more than {right_name} for any sample: nothing is left to learn")
 
 
-def _check_many_classes(cells: tuple[tuple[Cost, ...], ...]) -> None:
+def _check_many_classes(cells: tuple[tuple[Any, ...], ...]) -> None:
     """Raise where an error pays, or where nothing costs more than being right."""
     dearest = 0.0
     for i, j in itertools.product(range(len(cells)), repeat=2):

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.datasets.errors import listed
-
-Floats: TypeAlias = NDArray[np.float64]
 
 _MISSING_TEXT = ("", "None", "nan", "NaN", "NaT", "<NA>")
 
@@ -117,7 +115,7 @@ def _instants(series: nw.Series[Any]) -> NDArray[Any]:
     return np.asarray(series.to_numpy(), dtype="datetime64[us]")
 
 
-def _seconds(values: NDArray[Any]) -> Floats:
+def _seconds(values: NDArray[Any]) -> NDArray[np.float64]:
     instants = values.astype("datetime64[us]")
     return np.where(np.isnat(instants), np.nan, instants.astype(np.int64) / 1e6)
 
@@ -132,7 +130,7 @@ def _clean_text(values: NDArray[Any]) -> NDArray[Any]:
 # text that is something else
 
 
-def parse_numbers(column: Column) -> Floats | None:
+def parse_numbers(column: Column) -> NDArray[np.float64] | None:
     """Return text as numbers, None where some value is no number."""
     present = column.values != ""
     numbers = np.full(len(present), np.nan)
@@ -151,7 +149,7 @@ def _plain(text: NDArray[Any]) -> NDArray[Any]:
     return np.where(text == "True", "1", "0") if truth.all() else text
 
 
-def parse_dates(column: Column) -> Floats | None:
+def parse_dates(column: Column) -> NDArray[np.float64] | None:
     """Return ISO text as seconds, None where some value is no ISO date."""
     present = column.values != ""
     text = column.values[present]
@@ -184,7 +182,7 @@ def recognised(column: Column) -> Column:
     return column if dates is None else Column(column.name, "date", dates)
 
 
-def _first_bad(column: Column, parse: Callable[[Column], Floats | None]) -> str:
+def _first_bad(column: Column, parse: Callable[[Column], NDArray[np.float64] | None]) -> str:
     """Return the first text that ``parse`` refuses, by bisection: each step halves the candidates."""
     values = column.values
     while len(values) > 1:
@@ -193,7 +191,7 @@ def _first_bad(column: Column, parse: Callable[[Column], Floats | None]) -> str:
     return str(values[0])
 
 
-def as_kind(column: Column, kind: str) -> Floats:
+def as_kind(column: Column, kind: str) -> NDArray[np.float64]:
     """Return the column as numbers ("number") or as seconds ("date"), or say which value is none."""
     if column.kind == kind or (column.kind != "text" and np.isnan(column.values).all()):
         return column.values

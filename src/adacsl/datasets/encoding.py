@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.datasets.columns import Floats, Table, as_kind, read_columns
+from adacsl.datasets.columns import Table, as_kind, read_columns
 from adacsl.datasets.errors import listed
 from adacsl.datasets.features import fit_rule, rule_from_dict, rule_to_dict
 
@@ -133,7 +133,7 @@ class TableEncoder:
         self._check_fitted()
         return all(rule is None or rule.kind == "number" for rule in self._rules)
 
-    def raw_numbers(self, X: Any) -> Floats:  # noqa: N803
+    def raw_numbers(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the training columns as they are, NaN = missing; columns that say nothing may hold anything."""
         table = read_columns(X)
         out = np.full((table.n_rows, self.n_features_in_), np.nan)

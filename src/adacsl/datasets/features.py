@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.datasets.columns import Column, Floats, as_kind, as_levels, positions_among, recognised
+from adacsl.datasets.columns import Column, as_kind, as_levels, positions_among, recognised
 
 _KNOTS = 101
 _REACH = 3.5  # normal scores beyond this are a few samples in ten thousand
@@ -27,7 +27,7 @@ class Scale:
     width: float = 1.0
     limit: float | None = None
 
-    def __call__(self, values: Floats) -> Floats:
+    def __call__(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return values on this scale."""
         if self.knots:
             # neighbouring knots may be so close that their slope overflows
@@ -51,7 +51,7 @@ class Number:
     fill: float
     missing: bool
 
-    def encode(self, column: Column) -> list[Floats]:
+    def encode(self, column: Column) -> list[NDArray[np.float64]]:
         """Return the features of a column."""
         values = as_kind(column, self.kind)
         gaps = np.isnan(values)
@@ -82,7 +82,7 @@ class Category:
     frequencies: dict[str, float] | None
     scale: Scale | None
 
-    def encode(self, column: Column) -> list[Floats]:
+    def encode(self, column: Column) -> list[NDArray[np.float64]]:
         """Return the features of a column."""
         text = as_levels(column)
         position = positions_among(self.levels, text)
@@ -116,7 +116,7 @@ def fit_rule(column: Column, scaling: str, max_levels: int) -> Number | Category
     return Number(column.kind, column.name, scales, cycles, _median(known), gaps)
 
 
-def _fit_scales(ordered: Floats, scaling: str) -> dict[str, Scale]:
+def _fit_scales(ordered: NDArray[np.float64], scaling: str) -> dict[str, Scale]:
     """Return the scales of a sorted column, by what their features say of the number."""
     if scaling != "both":
         return {"": _fit_scale(ordered, scaling)}
@@ -126,7 +126,7 @@ def _fit_scales(ordered: Floats, scaling: str) -> dict[str, Scale]:
     return {"": _fit_scale(ordered, "robust"), "rank": ranks}
 
 
-def _fit_scale(ordered: Floats, scaling: str) -> Scale:
+def _fit_scale(ordered: NDArray[np.float64], scaling: str) -> Scale:
     if scaling == "quantile":
         return _normal_scores(ordered)
     if scaling == "standard":
@@ -140,13 +140,13 @@ def _fit_scale(ordered: Floats, scaling: str) -> Scale:
     return Scale([], [], _median(ordered), min(width, 1e308) or 1.0, 3.0)
 
 
-def _median(ordered: Floats) -> float:
+def _median(ordered: NDArray[np.float64]) -> float:
     # halves first: the sum of two huge values overflows
     last = len(ordered) - 1
     return float(ordered[last // 2]) / 2.0 + float(ordered[(last + 1) // 2]) / 2.0
 
 
-def _normal_scores(ordered: Floats) -> Scale:
+def _normal_scores(ordered: NDArray[np.float64]) -> Scale:
     """Map each training value to the normal quantile of its middle rank; at most 101 knots are kept."""
     normal = NormalDist()
     values = ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))]
@@ -164,7 +164,7 @@ _SCALE_NAMES = ("", "rank", "seconds", "year", "day")
 _PERIODS = {"month": 12.0, "weekday": 7.0, "hour": 24.0}
 
 
-def _date_parts(seconds: Floats) -> dict[str, Floats]:
+def _date_parts(seconds: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
     instants = np.floor(seconds).astype(np.int64).astype("datetime64[s]")
     days, months = instants.astype("datetime64[D]"), instants.astype("datetime64[M]")
     since = {
@@ -177,7 +177,7 @@ def _date_parts(seconds: Floats) -> dict[str, Floats]:
     return {"seconds": seconds} | {part: numbers.astype(np.float64) for part, numbers in since.items()}
 
 
-def _fit_date(known: Floats, scaling: str) -> tuple[dict[str, Scale], list[str]]:
+def _fit_date(known: NDArray[np.float64], scaling: str) -> tuple[dict[str, Scale], list[str]]:
     """Return the scales and the cycles of the parts that differ."""
     parts = {part: values for part, values in _date_parts(known).items() if values.min() < values.max()}
     one = "quantile" if scaling == "both" else scaling
@@ -218,7 +218,7 @@ def _frequency_scale(frequencies: dict[str, float], text: NDArray[Any]) -> Scale
     return Scale([], [], float(values.mean()), float(values.std()))
 
 
-def _frequency(frequencies: dict[str, float], text: NDArray[Any]) -> Floats:
+def _frequency(frequencies: dict[str, float], text: NDArray[Any]) -> NDArray[np.float64]:
     """Return the log of how often each level was seen in training; 0, as if seen once, for missing and new ones."""
     position = positions_among(list(frequencies), text)
     return np.where(position < 0, 0.0, np.asarray([*frequencies.values(), 0.0])[position])

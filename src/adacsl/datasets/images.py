@@ -17,7 +17,6 @@ from PIL import Image, ImageOps
 from torch.utils.data import Dataset, IterableDataset
 
 Progress = Callable[[int, int], None]
-Pixels = NDArray[np.uint8]
 Size = int | tuple[int, int] | None
 """The side of square pictures, their height and width, or None: as they are."""
 
@@ -44,7 +43,7 @@ class Images:
         How many files of the folder were no images (by suffix) and were left out.
     """
 
-    pixels: Pixels
+    pixels: NDArray[np.uint8]
     labels: NDArray[Any] | None = None
     names: tuple[str, ...] = ()
     ignored: int = 0
@@ -117,7 +116,7 @@ def _size(image_size: Size) -> tuple[int, int] | None:
 # arrays
 
 
-def _from_array(inputs: Any) -> Pixels:
+def _from_array(inputs: Any) -> NDArray[np.uint8]:
     array = inputs.detach().cpu().numpy() if isinstance(inputs, torch.Tensor) else np.asarray(inputs)
     _check_bytes(array.dtype, "images")
     if array.ndim not in (3, 4) or 0 in array.shape:
@@ -138,13 +137,13 @@ def _check_bytes(dtype: Any, what: str) -> None:
     raise ValueError(f"{what} must be bytes from 0 to 255 (uint8), got {dtype}; {advice}")
 
 
-def _grey(array: Pixels) -> Pixels:
+def _grey(array: NDArray[np.uint8]) -> NDArray[np.uint8]:
     if array.shape[2] in (3, 4):
         raise ValueError(f"shape {array.shape} looks like one colour image; for a batch of one pass x[None]")
     return array[:, None]
 
 
-def _channels_first(array: Pixels) -> Pixels:
+def _channels_first(array: NDArray[np.uint8]) -> NDArray[np.uint8]:
     first, last = array.shape[1] in CHANNELS, array.shape[3] in CHANNELS
     if first == last:
         why = "both could be channels" if first else "neither can be channels"
@@ -167,7 +166,7 @@ def resize(pixels: torch.Tensor, size: int, *, batch: int = 512) -> torch.Tensor
     return torch.cat(parts)
 
 
-def _resized(pixels: Pixels, size: tuple[int, int] | None) -> Pixels:
+def _resized(pixels: NDArray[np.uint8], size: tuple[int, int] | None) -> NDArray[np.uint8]:
     if size is None or pixels.shape[2:] == size:
         return pixels
     out = np.empty((pixels.shape[0], *size, pixels.shape[1]), dtype=np.uint8)
@@ -176,7 +175,7 @@ def _resized(pixels: Pixels, size: tuple[int, int] | None) -> Pixels:
     return out.transpose(0, 3, 1, 2)
 
 
-def _resize(image: Pixels, size: tuple[int, int]) -> Pixels:
+def _resize(image: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:
     """Resize one (H, W, C) image, C = 1 or 3."""
     picture = Image.fromarray(np.ascontiguousarray(image[:, :, 0] if image.shape[2] == 1 else image))
     return np.asarray(picture.resize(size[::-1], Image.Resampling.LANCZOS)).reshape(*size, image.shape[2])
@@ -243,14 +242,14 @@ def _sort_out(files: Iterator[Path]) -> tuple[list[Path], int]:
     return images, len(found) - len(images)
 
 
-def _from_files(paths: Sequence[Path], size: tuple[int, int] | None, progress: Progress | None) -> Pixels:
+def _from_files(paths: Sequence[Path], size: tuple[int, int] | None, progress: Progress | None) -> NDArray[np.uint8]:
     names = [f"image {path}" for path in paths]
     return decode_files(paths, names, image_size=size, progress=progress).transpose(0, 3, 1, 2)
 
 
 def decode_files(
     files: Sequence[Any], names: Sequence[str], *, image_size: Size = None, progress: Progress | None = None
-) -> Pixels:
+) -> NDArray[np.uint8]:
     """Decode image files, by path or as byte streams, into bytes of shape (N, H, W, 3); ``names`` are for messages."""
     size = _size(image_size)
     chunks = [slice(start, start + DECODE_CHUNK) for start in range(0, len(files), DECODE_CHUNK)]
@@ -260,7 +259,9 @@ def decode_files(
         return _gathered(itertools.chain.from_iterable(parts), names, progress)
 
 
-def _gathered(images: Iterable[Pixels], names: Sequence[str], progress: Progress | None) -> Pixels:
+def _gathered(
+    images: Iterable[NDArray[np.uint8]], names: Sequence[str], progress: Progress | None
+) -> NDArray[np.uint8]:
     """Put images of one shape into one array."""
     out = np.empty(0, dtype=np.uint8)
     for i, image in enumerate(images):
@@ -276,7 +277,7 @@ def _gathered(images: Iterable[Pixels], names: Sequence[str], progress: Progress
     return out
 
 
-def _decode(file: Any, name: str, size: tuple[int, int] | None) -> Pixels:
+def _decode(file: Any, name: str, size: tuple[int, int] | None) -> NDArray[np.uint8]:
     try:
         with Image.open(file) as picture:
             if size is not None:
@@ -290,7 +291,7 @@ def _decode(file: Any, name: str, size: tuple[int, int] | None) -> Pixels:
         raise ValueError(f"cannot read {name}: {error}") from error
 
 
-def _picture(picture: Image.Image, size: tuple[int, int] | None) -> Pixels:
+def _picture(picture: Image.Image, size: tuple[int, int] | None) -> NDArray[np.uint8]:
     """Return a PIL image as (H, W, 3) bytes, upright."""
     if picture.mode.startswith(("I", "F")):
         raise ValueError(f"it has more than 8 bits per channel (mode {picture.mode}): scale it to 8 bits first")
@@ -311,7 +312,7 @@ def _from_dataset(dataset: Dataset[Any], size: tuple[int, int] | None, progress:
         raise ValueError("the Dataset is empty")
     labels = []
 
-    def images() -> Iterator[Pixels]:
+    def images() -> Iterator[NDArray[np.uint8]]:
         for i in range(total):
             image, label = _item(dataset[i])
             labels.append(label)
@@ -331,7 +332,7 @@ def _item(item: Any) -> tuple[Any, Any]:
     return image, label.item() if isinstance(label, torch.Tensor | np.generic) else label
 
 
-def _pixels(image: Any, size: tuple[int, int] | None, name: str) -> Pixels:
+def _pixels(image: Any, size: tuple[int, int] | None, name: str) -> NDArray[np.uint8]:
     """Return one image of a Dataset as (H, W, C) bytes."""
     if isinstance(image, Image.Image):
         return _picture(image, size)
@@ -346,8 +347,8 @@ def _pixels(image: Any, size: tuple[int, int] | None, name: str) -> Pixels:
     _check_bytes(array.dtype, f"{name} of the Dataset")
     if array.ndim not in (2, 3):
         raise ValueError(f"{name} of the Dataset has shape {array.shape}, expected (C, H, W), (H, W, C) or (H, W)")
-    pixels: Pixels = array[None, None] if array.ndim == 2 else _channels_first(array[None])
-    resized: Pixels = _resized(pixels, size)[0]
+    pixels: NDArray[np.uint8] = array[None, None] if array.ndim == 2 else _channels_first(array[None])
+    resized: NDArray[np.uint8] = _resized(pixels, size)[0]
     return resized.transpose(1, 2, 0)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
 from adacsl.core.heldout import HeldOut, bayes_log_odds, log_odds
-from adacsl.estimators.rows import Folds, Rows
+from adacsl.estimators.rows import Rows
 
 
 @dataclass(eq=False)
@@ -48,7 +48,7 @@ class Candidate:
     method: Any
     costs: CostMatrix
     target: float
-    folds: Folds
+    folds: list[tuple[NDArray[Any], NDArray[Any]]]
     seed: int
     watch: NDArray[np.int64] | None = None
     held: list[HeldOut] = field(default_factory=list)

@@ -17,7 +17,7 @@ from adacsl.estimators.artefacts import ArtefactError, read_artefact, write_arte
 from adacsl.estimators.classifiers import AdaCSLBoostingClassifier, AdaCSLClassifier, AdaptiveCostClassifier
 from adacsl.estimators.decision import Decision
 from adacsl.estimators.learners.boosters import Booster, BoosterModel
-from adacsl.estimators.learners.constant import ConstantModel
+from adacsl.estimators.learners.constant import Constant
 from adacsl.estimators.learners.models import EstimatorModel
 from adacsl.estimators.learners.net import Net
 from adacsl.estimators.learners.netmodel import NetModel
@@ -176,5 +176,5 @@ def _model(method: Method, tensors: dict[str, Any], document: dict[str, Any], mo
         method.set_params(**{name: settings})
         return NetModel.from_numbers(own, about, settings, module=module, device=device)
     if document["learner"] == "constant":
-        return ConstantModel()
+        return Constant()
     return MODELS[document["learner"]].from_numbers({k: v.numpy() for k, v in own.items()}, about)

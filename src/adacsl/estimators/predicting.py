@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,16 +12,16 @@ from adacsl.core.costs import CostMatrix
 from adacsl.core.heldout import sigmoid
 from adacsl.estimators.decision import Decision
 from adacsl.estimators.reading import read_features
-from adacsl.estimators.settings import NestedSettings
+from adacsl.estimators.settings import inside
 from adacsl.extras import requires
 from adacsl.integrations.sklearn import row_costs
 
 with requires("sklearn"):
-    from sklearn.base import ClassifierMixin
+    from sklearn.base import BaseEstimator, ClassifierMixin
     from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 
-class CostClassifier(ClassifierMixin, NestedSettings):
+class CostClassifier(ClassifierMixin, BaseEstimator):
     """The side of a method that is turned to its users once it is fitted."""
 
     classes_: NDArray[Any]
@@ -29,6 +29,29 @@ class CostClassifier(ClassifierMixin, NestedSettings):
     costs_: CostMatrix
     decision_: Decision
     model_: Any
+
+    NESTED: tuple[str, ...] = ("controller", "net")
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the settings; those inside dicts as ``name__key``."""
+        params: dict[str, Any] = super().get_params(deep=deep)
+        for name in self.NESTED if deep else ():
+            value = params.get(name)
+            params |= {f"{name}__{key}": setting for key, setting in inside(value).items()}
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Change settings; ``controller__damping=0.5`` changes one inside."""
+        nested = [name for name in params if name.partition("__")[0] in self.NESTED and "__" in name]
+        super().set_params(**{name: value for name, value in params.items() if name not in nested})
+        for name in nested:
+            outer, _, key = name.partition("__")
+            held = getattr(self, outer)
+            if hasattr(held, "set_params"):
+                held.set_params(**{key: params[name]})
+            else:
+                setattr(self, outer, inside(held) | {key: params[name]})
+        return self
 
     def decision_scores(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the scores: what the learner says, to be compared with ``threshold_``."""

@@ -18,8 +18,6 @@ from adacsl.extras import requires
 with requires("sklearn"):
     from sklearn.utils import _safe_indexing
 
-Folds = list[tuple[NDArray[Any], NDArray[Any]]]
-
 
 @dataclass(frozen=True, eq=False)
 class Rows:
@@ -64,7 +62,7 @@ class Rows:
         costs = None if task.costs.n_instances is None else task.costs
         return Rows(task.X, task.y, use, weight, task.groups, costs, images=task.images, source=task)
 
-    def folds(self, cv: Any, validation: Any, seed: int) -> Folds:
+    def folds(self, cv: Any, validation: Any, seed: int) -> list[tuple[NDArray[Any], NDArray[Any]]]:
         """Return (training rows, held-out rows): one pair, or one per fold."""
         use = self.use
         if self.validation is not None:

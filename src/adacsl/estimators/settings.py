@@ -6,7 +6,7 @@ import functools
 import inspect
 import math
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from adacsl.estimators.decision import THRESHOLD_LIMITS
 from adacsl.extras import requires
 
 with requires("sklearn"):
-    from sklearn.base import BaseEstimator
+    pass
 
 TARGETS = ("bayes", "middle", "auto")
 STEERING = ("partition", "update", "damping", "bounds", "caution", "candidates", "tolerance", "search", "ties")
@@ -37,34 +37,7 @@ MOVED = {
 """Old spellings, and what they are called now."""
 
 
-class NestedSettings(BaseEstimator):
-    """An estimator whose settings may be dicts: ``controller__damping`` is in ``controller={"damping": 0.5}``."""
-
-    NESTED: tuple[str, ...] = ("controller", "net")
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the settings; those inside dicts as ``name__key``."""
-        params: dict[str, Any] = super().get_params(deep=deep)
-        for name in self.NESTED if deep else ():
-            value = params.get(name)
-            params |= {f"{name}__{key}": setting for key, setting in _inside(value).items()}
-        return params
-
-    def set_params(self, **params: Any) -> Self:
-        """Change settings; ``controller__damping=0.5`` changes one inside."""
-        inside = [name for name in params if name.partition("__")[0] in self.NESTED and "__" in name]
-        super().set_params(**{name: value for name, value in params.items() if name not in inside})
-        for name in inside:
-            outer, _, key = name.partition("__")
-            held = getattr(self, outer)
-            if hasattr(held, "set_params"):
-                held.set_params(**{key: params[name]})
-            else:
-                setattr(self, outer, _inside(held) | {key: params[name]})
-        return self
-
-
-def _inside(value: Any) -> dict[str, Any]:
+def inside(value: Any) -> dict[str, Any]:
     """Return the settings that a value holds."""
     if isinstance(value, AdaptiveWeight):
         return settings_of(value)

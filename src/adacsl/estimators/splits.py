@@ -6,16 +6,17 @@ import warnings
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from adacsl.extras import requires
 
 with requires("train"):
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, StratifiedShuffleSplit, check_cv
 
-Rows = np.ndarray[Any, Any]
 
-
-def one_split(y: Rows, groups: Rows | None, fraction: float, seed: int) -> list[tuple[Rows, Rows]]:
+def one_split(
+    y: NDArray[Any], groups: NDArray[Any] | None, fraction: float, seed: int
+) -> list[tuple[NDArray[Any], NDArray[Any]]]:
     """Return one (training rows, validation rows) pair, stratified; groups stay together."""
     if not 0.0 < fraction < 1.0:
         raise ValueError(f"validation must be a fraction between 0 and 1 or a pair (X, y), got {fraction!r}")
@@ -28,7 +29,9 @@ def one_split(y: Rows, groups: Rows | None, fraction: float, seed: int) -> list[
     return [_with_both_classes(y, *pair) for pair in split.split(y, y)]
 
 
-def cross_splits(y: Rows, groups: Rows | None, cv: Any, seed: int) -> list[tuple[Rows, Rows]]:
+def cross_splits(
+    y: NDArray[Any], groups: NDArray[Any] | None, cv: Any, seed: int
+) -> list[tuple[NDArray[Any], NDArray[Any]]]:
     """Return the folds of ``cv``: a number of stratified folds, or any scikit-learn splitter."""
     if isinstance(cv, int) and not isinstance(cv, bool):
         if cv < 2:
@@ -49,7 +52,7 @@ def cross_splits(y: Rows, groups: Rows | None, cv: Any, seed: int) -> list[tuple
     return folds
 
 
-def _one_group_split(y: Rows, groups: Rows, parts: int, seed: int) -> tuple[Rows, Rows]:
+def _one_group_split(y: NDArray[Any], groups: NDArray[Any], parts: int, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the first of several near-stratified splits by groups that has both classes on both sides."""
     for count in sorted({parts, min(parts, 3), 2}, reverse=True):
         with warnings.catch_warnings():
@@ -67,7 +70,7 @@ def _one_group_split(y: Rows, groups: Rows, parts: int, seed: int) -> tuple[Rows
     )
 
 
-def _check_class_sizes(y: Rows, needed: int, why: str) -> None:
+def _check_class_sizes(y: NDArray[Any], needed: int, why: str) -> None:
     counts = np.bincount(y.astype(int), minlength=2)
     if counts.min() < needed:
         raise ValueError(
@@ -76,7 +79,7 @@ def _check_class_sizes(y: Rows, needed: int, why: str) -> None:
         )
 
 
-def _with_both_classes(y: Rows, train: Rows, test: Rows) -> tuple[Rows, Rows]:
+def _with_both_classes(y: NDArray[Any], train: NDArray[Any], test: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Move one sample across where a rare class ended up on one side only."""
     for label in (0, 1):
         if not np.any(y[test] == label):

@@ -142,6 +142,7 @@ def _failure_line(event: Event) -> str:
 
 
 def duration(seconds: float) -> str:
+    """Return a time for people."""
     if seconds < 60:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

@@ -13,7 +13,7 @@ import numpy as np
 from adacsl.extras import requires
 from adacsl.report import figures as draw
 from adacsl.report import frames, tables
-from adacsl.report.data import Outcome, ReportData, View
+from adacsl.report.data import Outcome, ReportData
 from adacsl.report.numbers import show, show_percent, with_unit
 from adacsl.report.style import COLORED
 from adacsl.report.tables import Table
@@ -49,7 +49,7 @@ class Part:
     guide: str = ""
 
 
-def tiles(data: ReportData, view: View) -> list[tuple[str, str, str]]:
+def tiles(data: ReportData, view: tuple[str, float]) -> list[tuple[str, str, str]]:
     """Return the headline's numbers: name, value, and a word about it."""
     rows = data.summary_of(view)
     name = data.recommended_of(view)
@@ -69,7 +69,7 @@ def tiles(data: ReportData, view: View) -> list[tuple[str, str, str]]:
     return found
 
 
-def parts(data: ReportData, view: View, key: str, figures: dict[str, Any]) -> list[Part]:
+def parts(data: ReportData, view: Any, key: str, figures: dict[str, Any]) -> list[Part]:
     """Return all sections of a view; their pictures are added to ``figures``."""
     cost, ratio = _cost_card(data, view, key, figures), _ratio_card(data, view, key, figures)
     sections: dict[str, list[list[Card | None]]] = {
@@ -87,7 +87,7 @@ def parts(data: ReportData, view: View, key: str, figures: dict[str, Any]) -> li
     return found
 
 
-def highlighted(data: ReportData, view: View, *, scores: bool = False) -> list[str]:
+def highlighted(data: ReportData, view: tuple[str, float], *, scores: bool = False) -> list[str]:
     """Return the methods to colour: the recommended and the next cheapest; with ``scores``, of different scores."""
     outcomes = data.outcomes_of(view)
     first = data.recommended_of(view)
@@ -101,7 +101,7 @@ def highlighted(data: ReportData, view: View, *, scores: bool = False) -> list[s
     return list(seen.values())[:COLORED]
 
 
-def _cost_card(data: ReportData, view: View, key: str, figures: dict[str, Any]) -> Card:
+def _cost_card(data: ReportData, view: Any, key: str, figures: dict[str, Any]) -> Card:
     rows, name = data.summary_of(view), data.recommended_of(view)
     first, last = rows.iloc[0], rows.iloc[-1]
     figures[f"{key}-cost"] = draw.cost_figure(rows, recommended=name, unit=data.unit)
@@ -117,7 +117,7 @@ def _pictured(key: str, name: str, alt: str, **more: Any) -> Card:
     return Card(f"{key}-{name}", alt=alt, figure=f"{key}-{name}", **GUIDES[name], **more)
 
 
-def _ratio_card(data: ReportData, view: View, key: str, figures: dict[str, Any]) -> Card | None:
+def _ratio_card(data: ReportData, view: Any, key: str, figures: dict[str, Any]) -> Card | None:
     ran = frames.ratio_table(data.results_of(view[0]))
     outcomes = data.outcomes_of(view)
     names = highlighted(data, view)
@@ -135,7 +135,7 @@ def _ratio_card(data: ReportData, view: View, key: str, figures: dict[str, Any])
     return _pictured(key, "ratio", alt, folded=[table])
 
 
-def _redecided(view: View, outcomes: Mapping[str, Outcome], ran: pd.DataFrame) -> pd.DataFrame:
+def _redecided(view: tuple[str, float], outcomes: Mapping[str, Outcome], ran: pd.DataFrame) -> pd.DataFrame:
     known = [view[1], *ran["ratio"].tolist()]
     around = np.geomspace(min(known) / 4, max(known) * 4, 41)
     own = any(outcome.own_costs for outcome in outcomes.values())
@@ -144,7 +144,7 @@ def _redecided(view: View, outcomes: Mapping[str, Outcome], ran: pd.DataFrame) -
     return frame.assign(ratio=frame["ratio"] * view[1]) if own else frame
 
 
-def _error_rows(data: ReportData, view: View, key: str) -> list[list[Card | None]]:
+def _error_rows(data: ReportData, view: tuple[str, float], key: str) -> list[list[Card | None]]:
     outcomes = data.outcomes_of(view)
     if not outcomes:
         return []
@@ -164,13 +164,13 @@ def _error_rows(data: ReportData, view: View, key: str) -> list[list[Card | None
     return [[matrix, groups], [thresholds]]
 
 
-def _training_rows(data: ReportData, view: View, key: str, figures: dict[str, Any]) -> list[list[Card | None]]:
+def _training_rows(data: ReportData, view: Any, key: str, figures: dict[str, Any]) -> list[list[Card | None]]:
     epochs = frames.epoch_table(data.histories_of(view))
     row = [_lambda_card(data, view, key, epochs, figures), _history_card(data, view, key, epochs, figures)]
     return [row, [_optimism_card(data, view, key, figures)]]
 
 
-def _lambda_card(data: ReportData, view: View, key: str, epochs: pd.DataFrame, figures: dict[str, Any]) -> Card | None:
+def _lambda_card(data: ReportData, view: Any, key: str, epochs: pd.DataFrame, figures: dict[str, Any]) -> Card | None:
     known = frames.rows_with(epochs, "lambda")
     if known.empty:
         return None
@@ -181,7 +181,7 @@ def _lambda_card(data: ReportData, view: View, key: str, epochs: pd.DataFrame, f
     return _pictured(key, "lambda", alt, folded=[table])
 
 
-def _history_card(data: ReportData, view: View, key: str, epochs: pd.DataFrame, figures: dict[str, Any]) -> Card | None:
+def _history_card(data: ReportData, view: Any, key: str, epochs: pd.DataFrame, figures: dict[str, Any]) -> Card | None:
     known = frames.rows_with(epochs, "val_cost")
     if known.empty:
         return None
@@ -193,7 +193,7 @@ def _history_card(data: ReportData, view: View, key: str, epochs: pd.DataFrame, 
     return _pictured(key, "history", alt, folded=[table])
 
 
-def _optimism_card(data: ReportData, view: View, key: str, figures: dict[str, Any]) -> Card | None:
+def _optimism_card(data: ReportData, view: Any, key: str, figures: dict[str, Any]) -> Card | None:
     results = data.results_of(view[0])
     table = frames.optimism_table(results[results["ratio"] == view[1]] if "ratio" in results.columns else results)
     if table.empty:
@@ -204,7 +204,7 @@ def _optimism_card(data: ReportData, view: View, key: str, figures: dict[str, An
     return _pictured(key, "optimism", alt, folded=[folded])
 
 
-def _probability_cards(data: ReportData, view: View, key: str, figures: dict[str, Any]) -> list[Card | None]:
+def _probability_cards(data: ReportData, view: Any, key: str, figures: dict[str, Any]) -> list[Card | None]:
     outcomes = data.outcomes_of(view)
     names = highlighted(data, view, scores=True)
     if not names:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,6 @@ from adacsl.extras import requires
 with requires("compare"):
     import pandas as pd
 
-View: TypeAlias = tuple[str, float]
-"""One data set at one cost ratio: what the page shows at a time."""
 
 SUMMARY_COLUMNS = ("data", "ratio", "method", "n", "cost", "low", "high")
 
@@ -114,7 +112,7 @@ class ReportData:
     """
 
     title: str
-    verdicts: Mapping[View, str]
+    verdicts: Mapping[tuple[str, float], str]
     facts: Mapping[str, str]
     results: pd.DataFrame
     summary: pd.DataFrame
@@ -122,7 +120,7 @@ class ReportData:
     outcomes: Mapping[tuple[str, float, str], Outcome] = field(default_factory=dict)
     histories: Mapping[tuple[str, float, str, int], Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     classes: tuple[str, str] = ("negative", "positive")
-    recommended: Mapping[View, str] = field(default_factory=dict)
+    recommended: Mapping[tuple[str, float], str] = field(default_factory=dict)
     unit: str = ""
     titles: Mapping[str, str] = field(default_factory=dict)
     overall: str = ""
@@ -138,11 +136,11 @@ class ReportData:
             raise ValueError(f"the summary has no rows for {unknown[0]}, which a verdict speaks of")
 
     @property
-    def views(self) -> list[View]:
+    def views(self) -> list[tuple[str, float]]:
         """Data sets and ratios in the order of the verdicts."""
         return list(self.verdicts)
 
-    def summary_of(self, view: View) -> pd.DataFrame:
+    def summary_of(self, view: tuple[str, float]) -> pd.DataFrame:
         """Return the summary rows of a view, cheapest first."""
         rows = self.summary[(self.summary["data"] == view[0]) & (self.summary["ratio"] == view[1])]
         return rows.sort_values("cost", kind="stable", ignore_index=True)
@@ -151,15 +149,15 @@ class ReportData:
         """Return the cells of a data set, of all ratios."""
         return self.results[self.results["data"] == data] if "data" in self.results.columns else self.results
 
-    def outcomes_of(self, view: View) -> dict[str, Outcome]:
+    def outcomes_of(self, view: tuple[str, float]) -> dict[str, Outcome]:
         """Return the outcomes of a view by method, cheapest first."""
         names = self.summary_of(view)["method"]
         return {name: self.outcomes[(*view, name)] for name in names if (*view, name) in self.outcomes}
 
-    def histories_of(self, view: View) -> dict[tuple[str, int], Sequence[Mapping[str, Any]]]:
+    def histories_of(self, view: tuple[str, float]) -> dict[tuple[str, int], Sequence[Mapping[str, Any]]]:
         """Return the histories of a view by method and seed."""
         return {(key[2], key[3]): steps for key, steps in self.histories.items() if key[:2] == view and steps}
 
-    def recommended_of(self, view: View) -> str:
+    def recommended_of(self, view: tuple[str, float]) -> str:
         """Return the recommended method, by default the cheapest."""
         return self.recommended.get(view) or str(self.summary_of(view)["method"].iloc[0])

@@ -13,7 +13,6 @@ from adacsl.report.style import (
     COLORED,
     PALETTES,
     Palette,
-    Theme,
     add_band,
     add_line_ends,
     axis_title,
@@ -33,7 +32,7 @@ with requires("compare"):
 
 
 def cost_figure(
-    summary: pd.DataFrame, *, recommended: str | None = None, unit: str = "", theme: Theme = "light"
+    summary: pd.DataFrame, *, recommended: str | None = None, unit: str = "", theme: str = "light"
 ) -> go.Figure:
     """Draw the mean cost of each method with its interval, cheapest on top."""
     colors = PALETTES[theme]
@@ -86,7 +85,7 @@ def ratio_figure(
     redecided: pd.DataFrame | None = None,
     *,
     highlight: Sequence[str] | None = None,
-    theme: Theme = "light",
+    theme: str = "light",
 ) -> go.Figure:
     """Draw the normalised cost against the cost ratio: what ran as points, the same scores decided anew as lines."""
     figure = new_figure(theme, "Cost against cost ratio", height=420)
@@ -128,7 +127,7 @@ def ratio_figure(
     return add_line_ends(figure, ends, (0.0, top))
 
 
-def threshold_figure(curve: pd.DataFrame, points: pd.DataFrame, *, unit: str = "", theme: Theme = "light") -> go.Figure:
+def threshold_figure(curve: pd.DataFrame, points: pd.DataFrame, *, unit: str = "", theme: str = "light") -> go.Figure:
     """Draw the cost of every threshold, with the chosen, the cheapest and the Bayes threshold marked."""
     colors = PALETTES[theme]
     figure = new_figure(theme, "Cost of every threshold", height=400)
@@ -155,7 +154,7 @@ def threshold_figure(curve: pd.DataFrame, points: pd.DataFrame, *, unit: str = "
     return figure.update_layout(showlegend=True)
 
 
-def lambda_figure(epochs: pd.DataFrame, *, highlight: Sequence[str] | None = None, theme: Theme = "light") -> go.Figure:
+def lambda_figure(epochs: pd.DataFrame, *, highlight: Sequence[str] | None = None, theme: str = "light") -> go.Figure:
     """Draw T_actual and lambda by epoch (the paper's Figure 1a): means over seeds and folds, with their range."""
     figure = new_figure(theme, "How the loss adapted itself", height=480, rows=2)
     known = rows_with(rows_with(epochs, "lambda"), "threshold")
@@ -180,7 +179,7 @@ def lambda_figure(epochs: pd.DataFrame, *, highlight: Sequence[str] | None = Non
 
 
 def history_figure(
-    epochs: pd.DataFrame, *, highlight: Sequence[str] | None = None, unit: str = "", theme: Theme = "light"
+    epochs: pd.DataFrame, *, highlight: Sequence[str] | None = None, unit: str = "", theme: str = "light"
 ) -> go.Figure:
     """Draw training and validation cost by epoch (the paper's Figure 1b)."""
     figure = new_figure(theme, "Cost while training", height=400)
@@ -205,7 +204,7 @@ def history_figure(
 
 
 def calibration_figure(
-    table: pd.DataFrame, *, highlight: Sequence[str] | None = None, theme: Theme = "light"
+    table: pd.DataFrame, *, highlight: Sequence[str] | None = None, theme: str = "light"
 ) -> go.Figure:
     """Draw the share of positives against the mean score of bins: on the diagonal scores are probabilities."""
     figure = new_figure(theme, "Can the probabilities be trusted?", height=440)
@@ -217,7 +216,7 @@ def calibration_figure(
     return figure.update_yaxes(title_text="share that was positive", range=[-0.02, 1.04])
 
 
-def brier_figure(table: pd.DataFrame, *, highlight: Sequence[str] | None = None, theme: Theme = "light") -> go.Figure:
+def brier_figure(table: pd.DataFrame, *, highlight: Sequence[str] | None = None, theme: str = "light") -> go.Figure:
     """Draw the loss of trusting the scores over all cost ratios; the area under a line is its Brier score."""
     figure = new_figure(theme, "Loss over all cost ratios", height=420)
     _curves(figure, table, "proportion", "loss", highlight, theme)
@@ -232,9 +231,7 @@ def brier_figure(table: pd.DataFrame, *, highlight: Sequence[str] | None = None,
     return figure
 
 
-def decision_figure(
-    table: pd.DataFrame, *, highlight: Sequence[str] | None = None, theme: Theme = "light"
-) -> go.Figure:
+def decision_figure(table: pd.DataFrame, *, highlight: Sequence[str] | None = None, theme: str = "light") -> go.Figure:
     """Draw the net benefit of acting at each threshold, against acting on all and on none."""
     figure = new_figure(theme, "Net benefit", height=420)
     colors = PALETTES[theme]
@@ -252,7 +249,7 @@ def decision_figure(
     return figure
 
 
-def optimism_figure(table: pd.DataFrame, *, unit: str = "", theme: Theme = "light") -> go.Figure:
+def optimism_figure(table: pd.DataFrame, *, unit: str = "", theme: str = "light") -> go.Figure:
     """Draw validation cost and test cost of each method: how much the choice of epoch and threshold flattered."""
     colors = PALETTES[theme]
     names = [plain(name) for name in table["method"]]
@@ -275,7 +272,7 @@ def optimism_figure(table: pd.DataFrame, *, unit: str = "", theme: Theme = "ligh
     return list_names(figure, names, colors)
 
 
-def rank_figure(ranks: pd.DataFrame, *, recommended: str | None = None, theme: Theme = "light") -> go.Figure:
+def rank_figure(ranks: pd.DataFrame, *, recommended: str | None = None, theme: str = "light") -> go.Figure:
     """Draw average ranks; methods inside the shaded critical difference are not told apart from the first."""
     colors = PALETTES[theme]
     rows = ranks.sort_values("rank", kind="stable")
@@ -310,7 +307,7 @@ def critical_difference(ranks: pd.DataFrame) -> float | None:
 
 
 def _curves(
-    figure: go.Figure, table: pd.DataFrame, x: str, y: str, highlight: Sequence[str] | None, theme: Theme
+    figure: go.Figure, table: pd.DataFrame, x: str, y: str, highlight: Sequence[str] | None, theme: str
 ) -> go.Figure:
     names = highlighted_first(table["method"], highlight or ())
     highlight = names[:COLORED] if highlight is None else highlight

@@ -21,7 +21,7 @@ import adacsl
 from adacsl.durable import replace_file
 from adacsl.extras import requires
 from adacsl.report import cards
-from adacsl.report.data import Outcome, ReportData, View
+from adacsl.report.data import Outcome, ReportData
 from adacsl.report.figures import threshold_figure
 from adacsl.report.frames import thinned, threshold_curve, threshold_points
 from adacsl.report.numbers import show
@@ -107,7 +107,7 @@ def render_report(data: ReportData) -> str:
     return template.render(payload=_embedded({**payload, "arrays": arrays}), **page)
 
 
-def _view(data: ReportData, view: View, number: int, figures: dict[str, Any]) -> dict[str, Any]:
+def _view(data: ReportData, view: tuple[str, float], number: int, figures: dict[str, Any]) -> dict[str, Any]:
     """Return what the template says about one data set at one ratio, and add its pictures to ``figures``."""
     key = f"view-{number}"
     recommended = data.recommended_of(view)
@@ -133,7 +133,7 @@ def _view(data: ReportData, view: View, number: int, figures: dict[str, Any]) ->
     }
 
 
-def _label(data: ReportData, view: View) -> str:
+def _label(data: ReportData, view: tuple[str, float]) -> str:
     outcomes = data.outcomes_of(view)
     mean = " on average" if any(outcome.own_costs for outcome in outcomes.values()) else ""
     return f"{view[0]}: a missed “{data.classes[1]}” costs {show(view[1])} times a false alarm{mean}"

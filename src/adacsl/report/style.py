@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,6 @@ with requires("compare"):
     import plotly.graph_objects as go
     from plotly.subplots import make_subplots
 
-Theme = Literal["light", "dark"]
 
 LINE_END = "line-end"
 """The name of labels at the ends of lines: a narrow page takes them off and shows a legend instead."""
@@ -51,7 +50,7 @@ PALETTES: dict[str, Palette] = {
 }
 
 
-def house_template(theme: Theme = "light") -> go.layout.Template:
+def house_template(theme: str = "light") -> go.layout.Template:
     """Return the plotly template of a theme."""
     colors = PALETTES[theme]
     axis = {
@@ -73,13 +72,13 @@ def house_template(theme: Theme = "light") -> go.layout.Template:
     )  # fmt: skip
 
 
-def new_figure(theme: Theme, title: str, *, height: int, rows: int = 1) -> go.Figure:
+def new_figure(theme: str, title: str, *, height: int, rows: int = 1) -> go.Figure:
     """Return an empty picture in the house style; ``rows`` of them share their horizontal axis."""
     figure = go.Figure() if rows == 1 else make_subplots(rows=rows, cols=1, shared_xaxes=True, vertical_spacing=0.08)
     return figure.update_layout(template=house_template(theme), title_text=title, height=height)
 
 
-def dotted(theme: Theme) -> dict[str, Any]:
+def dotted(theme: str) -> dict[str, Any]:
     """Return how a line looks that only gives orientation."""
     return {"color": PALETTES[theme].muted, "width": 1, "dash": "dot"}
 
@@ -134,7 +133,7 @@ def highlighted_first(names: pd.Series[Any], highlight: Sequence[str]) -> list[s
     return [name for name in highlight if name in present] + [name for name in present if name not in highlight]
 
 
-def colors_of(names: Sequence[str], highlight: Sequence[str], theme: Theme) -> dict[str, str]:
+def colors_of(names: Sequence[str], highlight: Sequence[str], theme: str) -> dict[str, str]:
     """Return a colour for each name: a bright one for those to highlight, grey for the others."""
     bright = dict(zip(highlight, PALETTES[theme].lines, strict=False))
     return {name: bright.get(name, PALETTES[theme].quiet) for name in names}

@@ -20,6 +20,7 @@ class Constant(BaseEstimator):
     """Learns nothing; for ``decide="negative"`` and ``decide="positive"``."""
 
     tables_only = False
+    kind = "constant"
 
     def check(self) -> None:
         """Nothing can be wrong."""
@@ -27,12 +28,6 @@ class Constant(BaseEstimator):
     def adapts(self, candidate: Candidate) -> bool:
         """Tell whether anything is steered: nothing is."""
         return False
-
-
-class ConstantModel:
-    """Gives even odds to every row."""
-
-    kind = "constant"
 
     def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return zeros."""
@@ -46,7 +41,7 @@ class ConstantModel:
 def fit_constants(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidate]:
     """Give every candidate the model that knows nothing."""
     for candidate in candidates:
-        candidate.model = ConstantModel()
+        candidate.model = Constant()
         held = candidate.hold_out(rows, rows.use)
         held.look(np.full(len(rows.use), np.inf if candidate.method.decide == "positive" else -np.inf))
         candidate.held = [held]

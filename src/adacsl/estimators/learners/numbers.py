@@ -25,8 +25,12 @@ class LinearModel:
 
     classes_ = np.asarray([0, 1])
 
-    def __init__(self, weights: NDArray[Any], intercept: float, center: Any = None, scale: Any = None) -> None:
-        self.weights, self.intercept, self.center, self.scale = weights, intercept, center, scale
+    def __init__(
+        self, kind: str, intercept: float, weights: NDArray[Any], center: Any = None, scale: Any = None
+    ) -> None:
+        self.kind, self.weights, self.intercept, self.center, self.scale = kind, weights, intercept, center, scale
+        if kind == "logistic":  # sums are log-odds; others have no probabilities to give
+            self.predict_proba = self._probabilities
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the weighted sums."""
@@ -35,12 +39,7 @@ class LinearModel:
         x = x if self.scale is None else x / self.scale
         return np.asarray(x @ self.weights + self.intercept)
 
-
-class Logistic(LinearModel):
-    """A linear model whose sums are log-odds."""
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Return probabilities."""
+    def _probabilities(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         positive = sigmoid(self.decision_function(X))
         return np.stack((1.0 - positive, positive), axis=1)
 
@@ -52,8 +51,7 @@ def to_numbers(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         return arrays, {"kind": type(model).__name__, **about}
     if isinstance(model, LinearModel):
         found: dict[str, Any] = {"weights": model.weights, "center": model.center, "scale": model.scale}
-        kind = "logistic" if isinstance(model, Logistic) else "linear"
-        return {k: v for k, v in found.items() if v is not None}, {"kind": kind, "intercept": model.intercept}
+        return {k: v for k, v in found.items() if v is not None}, {"kind": model.kind, "intercept": model.intercept}
     scaler = model.steps[0][1] if isinstance(model, Pipeline) and len(model.steps) == 2 else None
     last = model if scaler is None else model.steps[-1][1]
     coefficients = np.asarray(getattr(last, "coef_", np.empty(0)), dtype=np.float64)
@@ -78,8 +76,7 @@ def from_numbers(arrays: dict[str, Any], about: dict[str, Any]) -> Any:
         return OURS[about["kind"]].from_numbers(plain, about)
     if about["kind"] not in ("linear", "logistic"):
         raise ValueError(f"unknown kind of estimator {about['kind']!r}")
-    kind = Logistic if about["kind"] == "logistic" else LinearModel
-    return kind(plain["weights"], float(about["intercept"]), plain.get("center"), plain.get("scale"))
+    return LinearModel(about["kind"], float(about["intercept"]), **plain)
 
 
 def _is_linear(model: Any) -> bool:
