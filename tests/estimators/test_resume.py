@@ -181,7 +181,7 @@ def squared(logits, labels, costs):
         {"resample": "oversample"},
         {"random_state": 2},
     ],
-    ids=repr,
+    ids=["costs", "focal", "logit-adjusted", "own loss", "oversample", "seed"],
 )
 def test_everything_about_a_method_belongs_to_its_fit(tmp_path, change):
     X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 3 == 0
