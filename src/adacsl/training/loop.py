@@ -109,7 +109,8 @@ class MemberTraining(pl.LightningModule):
     def val_dataloader(self) -> Any:
         """Return all rows to look at, in order."""
         count = math.ceil(len(self._looked_at) / self._settings.evaluation_batch_size)
-        return [(batch,) for batch in torch.tensor_split(self._looked_at, count)]
+        batches: Any = [(batch,) for batch in torch.tensor_split(self._looked_at, count)]
+        return torch.utils.data.DataLoader(batches, batch_size=None, collate_fn=lambda batch: batch)
 
     def transfer_batch_to_device(self, batch: Any, device: Any, dataloader_idx: int) -> Any:
         """Row numbers go where the rows are."""
