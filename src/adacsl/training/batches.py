@@ -46,6 +46,20 @@ class MemberBatches:
             yield tuple(batches[start : start + self.block])
 
 
+class RowBatches:
+    """Batches of rows that are looked at in order, one column of row numbers per member."""
+
+    def __init__(self, rows: Tensor, batch_size: int) -> None:
+        self.rows, self.batches = rows, math.ceil(len(rows) / batch_size)
+
+    def __len__(self) -> int:
+        return self.batches
+
+    def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
+        for batch in torch.tensor_split(self.rows, self.batches):
+            yield (batch,)
+
+
 def side_by_side(parts: Sequence[NDArray[Any]]) -> Tensor:
     """Return one column of row numbers per member; shorter ones start again from their top."""
     longest = max(len(part) for part in parts)

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from adacsl.extras import requires
 from adacsl.integrations.lightning import pl
-from adacsl.training.batches import MemberBatches, share_of_batch, side_by_side, smote_batch
+from adacsl.training.batches import MemberBatches, RowBatches, share_of_batch, side_by_side, smote_batch
 from adacsl.training.keepers import Keeper
 from adacsl.training.losses import member_losses
 from adacsl.training.members import Data, Member, Settings, mix
@@ -108,9 +108,7 @@ class MemberTraining(pl.LightningModule):
 
     def val_dataloader(self) -> Any:
         """Return all rows to look at, in order."""
-        count = math.ceil(len(self._looked_at) / self._settings.evaluation_batch_size)
-        batches: Any = [(batch,) for batch in torch.tensor_split(self._looked_at, count)]
-        return torch.utils.data.DataLoader(batches, batch_size=None, collate_fn=lambda batch: batch)
+        return RowBatches(self._looked_at, self._settings.evaluation_batch_size)
 
     def transfer_batch_to_device(self, batch: Any, device: Any, dataloader_idx: int) -> Any:
         """Row numbers go where the rows are."""
