@@ -82,6 +82,7 @@ def build() -> App:
         name="adacsl",
         help="Classifiers that minimise cost, not error: which method is cheapest on your data, and how sure is that?",
         version=__version__,
+        default_parameter=Parameter(negative=()),
         help_format="markdown",
         help_epilogue="Start with `adacsl compare`; `adacsl COMMAND --help` shows examples.",
     )
@@ -210,6 +211,3 @@ def _forget_output() -> None:
     """Let the interpreter flush into nowhere at its end: `adacsl data | head -1` is no error."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-__all__ = ["build", "run", "run_app"]

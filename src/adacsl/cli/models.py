@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,19 +16,10 @@ from adacsl.core.costs import CostMatrix
 from adacsl.durable import check_folder, replace_file
 
 if TYPE_CHECKING:
-    from adacsl.datasets.task import Task
     from adacsl.estimators.predicting import CostClassifier
 
 NOTES = "training.json"
 """Kept beside the model, so that prediction and evaluation need not be told everything again."""
-
-
-class Trained(NamedTuple):
-    """A classifier, the column its labels came from, and the prices it was trained with."""
-
-    classifier: CostClassifier
-    target: str | None = None
-    prices: Prices = FREE
 
 
 def check_model_folder(folder: Path, *, force: bool) -> None:
@@ -59,13 +49,11 @@ def save_model(classifier: CostClassifier, folder: Path, notes: dict[str, Any], 
     return folder
 
 
-def training_notes(target: str | None, prices: Prices, task: Task) -> dict[str, Any]:
-    """Return what a later command may want to know."""
-    return {"target": target, "prices": dataclasses.asdict(prices), "data": task.source, "rows": len(task.y)}
+def load_model(folder: Path, *, device: str = "auto") -> tuple[CostClassifier, str | None, Prices]:
+    """Read a model, the column its labels came from and the prices it was trained with.
 
-
-def load_model(folder: Path, *, device: str = "auto") -> Trained:
-    """Read a model and what was said when it was trained; models saved in Python have no such notes."""
+    Models saved in Python have no such notes.
+    """
     from adacsl.estimators.persistence import load  # noqa: PLC0415  torch
     from adacsl.extras import requires  # noqa: PLC0415
 
@@ -73,9 +61,9 @@ def load_model(folder: Path, *, device: str = "auto") -> Trained:
         classifier = load(folder, device=device)
     try:
         notes = json.loads((folder / NOTES).read_text(encoding="utf-8"))
-        return Trained(classifier, notes["target"], Prices(**notes["prices"]))
+        return classifier, notes["target"], Prices(**notes["prices"])
     except (OSError, ValueError, KeyError, TypeError):
-        return Trained(classifier)
+        return classifier, None, FREE
 
 
 # what a model takes
@@ -125,16 +113,6 @@ def model_input(classifier: CostClassifier, frame: Any, columns: list[str]) -> A
 
 
 # what it says
-
-
-def positive_probability(classifier: CostClassifier, X: Any) -> np.ndarray[Any, Any]:  # noqa: N803
-    """Return the probability of the positive class; what stands for it, where the model has scores only."""
-    return classifier.decision_.probabilities(classifier.decision_scores(X))
-
-
-def decide(classifier: CostClassifier, probability: np.ndarray[Any, Any], costs: CostMatrix) -> np.ndarray[Any, Any]:
-    """Return 1 where the model calls rows of these probabilities and costs positive."""
-    return classifier.decision_.of_probabilities(probability, costs=costs)
 
 
 def labels_of(classifier: CostClassifier, positive: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from adacsl.cli.models import check_kind, feature_columns, model_input, takes_pictures
 
@@ -15,18 +15,13 @@ PICTURES = 512
 """How many pictures are held in memory at a time."""
 
 
-class Rows(NamedTuple):
-    """All rows in order: pieces of what the classifier takes, each with the columns that are asked for besides."""
-
-    pieces: Iterator[tuple[Any, dict[str, Any]]]
-    total: int | None
-    unit: str
-
-
 def open_rows(
     classifier: CostClassifier, data: str, *, rows: int, extra: Sequence[str] = (), folder: Path | None = None
-) -> Rows:
-    """Return the rows of ``data`` in pieces of at most ``rows``; columns that nobody asks for are not read.
+) -> tuple[Iterator[Any], int | None, str]:
+    """Return the rows of ``data`` in order, in pieces of at most ``rows``; how many there are; and what one is called.
+
+    A piece is what the classifier takes, with the columns that are asked for besides. Columns that nobody asks for are
+    not read.
 
     Parameters
     ----------
@@ -54,7 +49,7 @@ def open_rows(
         check_kind(classifier, data, pictures=False)
         features = feature_columns(classifier, table_columns(path), data, extra)
         frames = stream_table(path, columns=list(dict.fromkeys((*features, *extra))), rows=rows)
-        return Rows(_pieces(classifier, frames, features, extra), count_rows(path), "rows")
+        return _pieces(classifier, frames, features, extra), count_rows(path), "rows"
     if takes_pictures(classifier) and extra:
         raise DataError("pictures have no columns: leave out --keep, --fn-column and --fp-column")
     if on_disk and path.is_dir():
@@ -64,12 +59,12 @@ def open_rows(
     check_kind(classifier, data, pictures=task.images)
     total = len(task.y)
     if task.images:
-        return Rows(_cut_pictures(task.X), total, "pictures")
+        return _cut_pictures(task.X), total, "pictures"
     for name in extra:
         check_column(name, task.X.columns, data)
     features = feature_columns(classifier, list(task.X.columns), data, extra)
     cut = (task.X.iloc[i : i + rows] for i in range(0, total, rows))
-    return Rows(_pieces(classifier, cut, features, extra), total, "rows")
+    return _pieces(classifier, cut, features, extra), total, "rows"
 
 
 def _pieces(
@@ -85,7 +80,7 @@ def _cut_pictures(pixels: Any) -> Iterator[tuple[Any, dict[str, Any]]]:
         yield part, {"file": [str(start + i) for i in range(len(part))]}
 
 
-def _picture_files(folder: Path, rows: int) -> Rows:
+def _picture_files(folder: Path, rows: int) -> tuple[Iterator[Any], int, str]:
     from adacsl.datasets.errors import DataError  # noqa: PLC0415
     from adacsl.datasets.images import SUFFIXES, image_files  # noqa: PLC0415  torch
 
@@ -94,7 +89,4 @@ def _picture_files(folder: Path, rows: int) -> Rows:
         raise DataError(f"{folder} holds no pictures ({', '.join(sorted(SUFFIXES))})")
     chunks = (files[i : i + rows] for i in range(0, len(files), rows))
     named = ((chunk, {"file": [path.relative_to(folder).as_posix() for path in chunk]}) for chunk in chunks)
-    return Rows(named, len(files), "pictures")
-
-
-__all__ = ["Rows", "open_rows"]
+    return named, len(files), "pictures"

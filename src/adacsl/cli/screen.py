@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from cyclopts import Group, Parameter
@@ -38,18 +38,18 @@ class Answer:
     code: int = 0
 
 
-@Parameter(name="*", group=Group("Output", sort_key=90))
+@Parameter(name="*", group=Group("Output", sort_key=90, default_parameter=Parameter(negative=(), show_default=False)))
 @dataclass(frozen=True)
 class Screen:
     """The options every command has."""
 
-    json: Annotated[bool, Parameter(negative=(), show_default=False)] = False
+    json: bool = False
     """Print one JSON object instead of text."""
 
-    quiet: Annotated[bool, Parameter(negative=(), show_default=False)] = False
+    quiet: bool = False
     """No progress and no notes."""
 
-    debug: Annotated[bool, Parameter(negative=(), show_default=False)] = False
+    debug: bool = False
     """Show the traceback of an error (also: ADACSL_DEBUG=1)."""
 
     def note(self, text: str) -> None:
@@ -104,6 +104,18 @@ def stoppable(advice: str | Callable[[], str]) -> Iterator[None]:
 PLAIN = Screen()
 
 
+def listing(*left: str, right: Iterable[str], then: Iterable[str] = ()) -> Any:
+    """Return an empty table without lines: columns of words, of numbers, and of words again."""
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(*left, box=None, pad_edge=False)
+    for heading in right:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for heading in then:
+        table.add_column(heading)
+    return table
+
+
 def one_line(text: object) -> str:
     """Return a text without line breaks."""
     return " ".join(str(text).split())
@@ -120,6 +132,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return str(value) if isinstance(value, Path) else value
-
-
-__all__ = ["PLAIN", "Answer", "Screen", "Stopped", "one_line", "plain", "stoppable"]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from adacsl.cli.commands.compare import failed_cells
 from adacsl.cli.screen import PLAIN, Answer, Screen
 from adacsl.durable import check_file
+from adacsl.extras import requires
 
 
 def report(run: Path, *, out: Path | None = None, screen: Screen = PLAIN) -> Answer:
@@ -22,9 +24,9 @@ def report(run: Path, *, out: Path | None = None, screen: Screen = PLAIN) -> Ans
         raise FileNotFoundError(f"there is no folder {run}: give the one that  adacsl compare --out  wrote")
     path = run / "report.html" if out is None else out
     check_file(path)
-    from adacsl.cli.commands.compare import failed_cells, read_run  # noqa: PLC0415
-
-    found = read_run(run)
+    with requires("compare"):
+        from adacsl.experiments.comparing import load_comparison  # noqa: PLC0415  torch
+    found = load_comparison(run)
     page = found.report(path)
     failed = failed_cells(found)
     return Answer(
@@ -32,6 +34,3 @@ def report(run: Path, *, out: Path | None = None, screen: Screen = PLAIN) -> Ans
         (found.verdict, f"report: {page}"),
         code=1 if failed else 0,
     )
-
-
-__all__ = ["report"]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.cli.options import FREE, Prices, interval_text
-from adacsl.cli.screen import PLAIN, Answer, Screen
+from adacsl.cli.screen import PLAIN, Answer, Screen, listing
 from adacsl.cli.writing import writing
 from adacsl.core.costs import CostMatrix, as_host
 from adacsl.core.intervals import mean_interval
@@ -182,12 +182,8 @@ def _bayes(rows: _Rows) -> dict[str, Any] | None:
 
 
 def _shown(found: dict[str, Any], classes: tuple[str, str]) -> list[Any]:
-    from rich.table import Table  # noqa: PLC0415
-
     cut, cost, bayes = found["threshold"], found["cost"], found["bayes"]
-    table = Table("", box=None, pad_edge=False)
-    for heading in ("score >", "cost per row", "95 % interval"):
-        table.add_column(heading, justify="right")
+    table = listing("", right=("score >", "cost per row", "95 % interval"))
     table.add_row("cheapest, on these rows", f"{cut['value']:.4g}", f"{cost['mean']:.4g}", "")
     if cost["expected"] is not None:
         table.add_row("  expected on new rows", "", f"{cost['expected']:.4g}", interval_text(*cost["interval"]))
@@ -213,6 +209,3 @@ def _sparkline(cuts: NDArray[np.float64], costs: NDArray[np.float64], ends: tupl
     span = float(heights.max() - heights.min()) or 1.0
     bars = "".join(BARS[round((h - heights.min()) / span * (len(BARS) - 1))] for h in heights)
     return ["cost by threshold", bars, f"{ends[0]:<8.4g}{ends[1]:>{WIDTH - 8}.4g}"]
-
-
-__all__ = ["threshold"]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from cyclopts import Parameter
 
-from adacsl.cli.models import check_model_folder, save_model, training_notes
+from adacsl.cli.models import check_model_folder, save_model
 from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text, net_settings
 from adacsl.cli.screen import PLAIN, Answer, Screen, stoppable
 from adacsl.core.labels import plain_labels
@@ -31,11 +32,11 @@ def train(
     cv: int | None = None,
     epochs: int | None = None,
     weights: Path | None = None,
-    rotate: Annotated[bool, Parameter(negative="")] = False,
+    rotate: bool = False,
     device: str = "auto",
     seed: int = 0,
     resume: Path | None = None,
-    force: Annotated[bool, Parameter(negative=(), show_default=False)] = False,
+    force: Annotated[bool, Parameter(show_default=False)] = False,
     screen: Screen = PLAIN,
 ) -> Answer:
     """Fit a method that minimises cost on all rows, and save it.
@@ -84,13 +85,19 @@ def train(
         raise ValueError(f"{option} for the net of pictures, but the data are a table")
     net = net_settings(epochs, weights, rotate=rotate)
     made = _unfitted(name, task, cv, net, device=device, seed=seed, resume=resume)
-    advice = (
-        f"start it again, with --resume {resume} it goes on" if resume else "nothing was saved; --resume FOLDER keeps"
-    )
-    advice += " where it was" if resume else " checkpoints to go on from"
+    advice = "nothing was saved; --resume FOLDER keeps checkpoints to go on from"
+    if resume:
+        advice = f"start it again, with --resume {resume} it goes on where it was"
+    notes = {
+        "target": source.target,
+        "prices": asdict(prices),
+        "data": task.source,
+        "rows": len(task.y),
+        "method": name,
+    }
     with stoppable(advice):
         _fit(made, task, screen)
-        save_model(made, out, training_notes(source.target, prices, task) | {"method": name}, force=force)
+        save_model(made, out, notes, force=force)
     return _answer(made, name, task, out, time.perf_counter() - started)
 
 
@@ -185,6 +192,3 @@ def _answer(made: Method, name: str, task: Task, out: Path, seconds: float) -> A
             f"model saved: {out}",
         ),
     )
-
-
-__all__ = ["train"]
