@@ -10,19 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from adacsl.experiments.statistics import (
-    CONSTANTS,
-    PAIRWISE_COLUMNS,
-    SUMMARY_COLUMNS,
-    Ranks,
-    Verdict,
-    overall,
-    pairwise,
-    ranks,
-    summarise,
-    verdict,
-    verdicts,
-)
+from adacsl.estimators.methods import METHODS
+from adacsl.experiments.statistics import Ranks, Verdict, overall, pairwise, ranks, summarise, verdict, verdicts
+from adacsl.experiments.statistics.differences import PAIRWISE_COLUMNS, SUMMARY_COLUMNS
+from adacsl.experiments.statistics.verdicts import CONSTANTS
 
 ORDER = ["always-negative", "always-positive", "ce", "ce-bayes", "smote", "focal", "metacost", "adacsl", "adacsl-cv"]
 
@@ -667,9 +658,7 @@ def test_constants_alone_say_nothing_about_predicting():
 
 
 def test_constants_are_the_methods_of_that_name():
-    from adacsl.experiments.recipes import RECIPES
-
-    assert list(RECIPES)[:2] == list(CONSTANTS)
+    assert list(METHODS)[:2] == list(CONSTANTS)
 
 
 def test_a_constant_among_the_tied():

@@ -79,6 +79,3 @@ def _restored(value: Any) -> Any:
     if isinstance(value, dict):
         return unpack(value[ARRAY]) if ARRAY in value else {key: _restored(item) for key, item in value.items()}
     return [_restored(item) for item in value] if isinstance(value, list) else value
-
-
-__all__ = ["Parts"]
