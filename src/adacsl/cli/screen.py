@@ -15,10 +15,6 @@ import numpy as np
 from cyclopts import Group, Parameter
 
 
-class Stopped(Exception):  # noqa: N818  no error: the user asked for it
-    """Ctrl-C, with a word on how to go on."""
-
-
 @dataclass(frozen=True)
 class Answer:
     """What a command ends with.
@@ -91,14 +87,14 @@ class Screen:
 
 @contextmanager
 def stoppable(advice: str | Callable[[], str]) -> Iterator[None]:
-    """Turn Ctrl-C into a line that says what is left and how to go on."""
+    """Give Ctrl-C a line that says what is left and how to go on."""
     try:
         yield
     except (KeyboardInterrupt, SystemExit) as error:
         # Lightning answers Ctrl-C by itself, and ends the program
         if isinstance(error, SystemExit) and not isinstance(error.__context__, KeyboardInterrupt):
             raise
-        raise Stopped(advice if isinstance(advice, str) else advice()) from None
+        raise KeyboardInterrupt(advice if isinstance(advice, str) else advice()) from None
 
 
 PLAIN = Screen()

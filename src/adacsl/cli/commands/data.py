@@ -16,6 +16,11 @@ def data(name: str | None = None, *, folder: Path | None = None, screen: Screen 
         The data set to describe.
     folder
         Where their files are; default: the folder that ADACSL_DATA names.
+
+    Examples
+    --------
+    adacsl data
+    adacsl data breast-cancer
     """
     from adacsl.datasets.builtin import describe, list_datasets  # noqa: PLC0415  pandas
 

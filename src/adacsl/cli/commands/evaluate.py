@@ -52,6 +52,11 @@ def evaluate(
         Write label, probability, decision and cost of each row to this file (.parquet, .csv).
     device
         auto, cpu, cuda, cuda:1 or mps.
+
+    Examples
+    --------
+    adacsl evaluate model/ test.csv --target default
+    adacsl evaluate model/ test.csv --at-most 0.3 --json
     """
     if rows is not None:
         check_table_file(rows)

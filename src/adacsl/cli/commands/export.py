@@ -31,6 +31,10 @@ def export(model: Path, *, onnx: Path, sample: str | None = None, screen: Screen
         The file to write.
     sample
         Some rows to check the graph with; default: rows made up from what the model knows of its columns.
+
+    Examples
+    --------
+    adacsl export model/ --onnx model.onnx --sample rows.csv
     """
     check_file(onnx)
     classifier, _, _ = load_model(model, device="cpu")

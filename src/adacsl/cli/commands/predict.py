@@ -54,6 +54,11 @@ def predict(
         auto, cpu, cuda, cuda:1 or mps.
     folder
         Where the files of built-in data sets are; default: the folder that ADACSL_DATA names.
+
+    Examples
+    --------
+    adacsl predict model/ new.parquet --out predictions.parquet
+    adacsl predict model/ new.csv --fn-column amount --keep id --out predictions.csv
     """
     check_table_file(out)
     if out.exists() and Path(data).exists() and out.samefile(data):

@@ -19,6 +19,10 @@ def report(run: Path, *, out: Path | None = None, screen: Screen = PLAIN) -> Ans
         Folder of the comparison (`adacsl compare --out`).
     out
         The page; default: report.html in that folder.
+
+    Examples
+    --------
+    adacsl report runs/loans --out report.html
     """
     if not run.is_dir():
         raise FileNotFoundError(f"there is no folder {run}: give the one that  adacsl compare --out  wrote")

@@ -68,6 +68,12 @@ def train(
         Folder for checkpoints of nets: the same command, started again after an interruption, goes on there.
     force
         Put the model into a folder that holds other files.
+
+    Examples
+    --------
+    adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --out model/
+    adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --method gbm-bayes --out model/
+    adacsl train photos/ --positive melanoma --fn 8 --fp 1 --weights resnet18.safetensors --out model/
     """
     from adacsl.datasets.builtin import is_builtin  # noqa: PLC0415  pandas
 
