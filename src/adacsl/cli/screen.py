@@ -86,7 +86,7 @@ class Screen:
 
 
 @contextmanager
-def stoppable(advice: str | Callable[[], str]) -> Iterator[None]:
+def stoppable(advice: str) -> Iterator[None]:
     """Give Ctrl-C a line that says what is left and how to go on."""
     try:
         yield
@@ -94,7 +94,7 @@ def stoppable(advice: str | Callable[[], str]) -> Iterator[None]:
         # Lightning answers Ctrl-C by itself, and ends the program
         if isinstance(error, SystemExit) and not isinstance(error.__context__, KeyboardInterrupt):
             raise
-        raise KeyboardInterrupt(advice if isinstance(advice, str) else advice()) from None
+        raise KeyboardInterrupt(advice) from None
 
 
 PLAIN = Screen()

@@ -293,9 +293,7 @@ class Comparison:
         if any(name.startswith("gbm-") for name in self.results["method"]):
             facts["boosting"] = str(protocol.get("boosting"))
         about = next(iter(self.cells.values())).provenance
-        for key in ("device", "commit"):
-            if about.get(key):
-                facts[key] = str(about[key])
+        facts |= {key: str(about[key]) for key in ("device", "commit") if about.get(key)}
         if about.get("versions"):
             facts["versions"] = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
         facts["made"] = datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")

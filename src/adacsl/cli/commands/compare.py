@@ -14,6 +14,7 @@ from cyclopts import Parameter
 from adacsl.cli.options import ANY, FREE, Prices, Source, as_words, interval_text, net_settings, split_words
 from adacsl.cli.screen import PLAIN, Answer, Screen, listing, one_line, stoppable
 from adacsl.durable import check_folder
+from adacsl.experiments.cells import Cell
 from adacsl.experiments.ratios import mean_ratio, scale_misses
 from adacsl.extras import requires
 
@@ -88,10 +89,9 @@ def compare(
     """
     if address is not None and engine != "ray":
         raise ValueError("--address is for --engine ray")
-    if seeds < 1:
-        raise ValueError(f"--seeds must be at least 1, got {seeds}")
-    if workers is not None and workers < 1:
-        raise ValueError(f"--workers must be at least 1, got {workers}")
+    for option, number in (("--seeds", seeds), ("--workers", workers)):
+        if number is not None and number < 1:
+            raise ValueError(f"{option} must be at least 1, got {number}")
     net = net_settings(epochs, weights, rotate=rotate)
     if engine == "joblib":
         from adacsl.training.running import choose_device  # noqa: PLC0415  torch
@@ -129,7 +129,7 @@ def _train(found: Comparison, task: Task, about: list[str], prices: Prices, nets
     verdicts = {ratio: verdict for (name, ratio), verdict in found.verdicts.items() if name == task.name}
     ratio = next((r for r in verdicts if math.isclose(r, own, rel_tol=1e-5)), next(iter(verdicts), own))
     verdict = verdicts.get(ratio)
-    name = verdict and (verdict.recommended or verdict.cheapest)
+    name = None if verdict is None else verdict.recommended or verdict.cheapest
     costs = scale_misses(task.costs, ratio / own)
     if name is None or name not in METHODS or (costs is not task.costs and costs.n_instances is not None):
         return ""  # a method of one's own; prices of each row, made dearer
@@ -142,10 +142,9 @@ def _train(found: Comparison, task: Task, about: list[str], prices: Prices, nets
 def failed_cells(found: Comparison) -> list[dict[str, Any]]:
     """Return the cells without a result, with their errors."""
     return [
-        {"data": row["data"], "ratio": row["ratio"], "method": row["method"], "seed": row["seed"],
-         "error": f"{row['type']}: {row['message']}"}
+        {name: row[name] for name in Cell._fields} | {"error": f"{row['type']}: {row['message']}"}
         for row in found.failures.to_dict("records")
-    ]  # fmt: skip
+    ]
 
 
 def _default_folder(tasks: list[Task]) -> Path:
@@ -192,8 +191,5 @@ def _table(block: Any) -> Any:
 
 def _failures(failed: list[dict[str, Any]]) -> list[str]:
     lines = [f"{len(failed)} cells failed; the same command tries them again:"]
-    lines += [
-        f"  {cell['data']}, ratio {cell['ratio']:g}, {cell['method']}, seed {cell['seed']}: {one_line(cell['error'])}"
-        for cell in failed[:NAMED]
-    ]
+    lines += [f"  {Cell(*(row[name] for name in Cell._fields))}: {one_line(row['error'])}" for row in failed[:NAMED]]
     return [*lines, f"  ... and {len(failed) - NAMED} more"] if len(failed) > NAMED else lines

@@ -60,9 +60,8 @@ def evaluate(
     """
     if rows is not None:
         check_table_file(rows)
-    classifier, target, trained_with = load_model(model, device=device)
-    spoken = prices if prices.given else trained_with
-    task = _task(classifier, data, source, target, spoken)
+    classifier, target, prices = load_model(model, device=device, said=prices)
+    task = _task(classifier, data, source, target, prices)
     inputs = task.X
     if not task.images:
         inputs = model_input(classifier, inputs, feature_columns(classifier, list(inputs.columns), task.name))

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from adacsl.cli.models import load_model, takes_pictures
-from adacsl.cli.rows import open_rows
+from adacsl.cli.models import load_model, open_rows, takes_pictures
 from adacsl.cli.screen import PLAIN, Answer, Screen
 from adacsl.durable import check_file
 

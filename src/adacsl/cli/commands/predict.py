@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from adacsl.cli.models import costs_of_rows, labels_of, load_model
+from adacsl.cli.models import costs_of_rows, labels_of, load_model, open_rows
 from adacsl.cli.options import FREE, Prices, split_words
-from adacsl.cli.rows import open_rows
 from adacsl.cli.screen import PLAIN, Answer, Screen, stoppable
 from adacsl.cli.writing import check_table_file, label_type, writing_table
 
@@ -63,13 +62,12 @@ def predict(
     check_table_file(out)
     if out.exists() and Path(data).exists() and out.samefile(data):
         raise ValueError(f"{out} is the data to predict: give another name with --out")
-    classifier, _, trained_with = load_model(model, device=device)
-    spoken = prices if prices.given else trained_with
+    classifier, _, prices = load_model(model, device=device, said=prices)
     kept = split_words(keep)
     doubled = [name for name in kept if name in RESULTS]
     if doubled:
         raise ValueError(f"--keep {doubled[0]}: the output has a column of that name already")
-    extra = [*kept, *(name for name in (spoken.fn_column, spoken.fp_column) if name is not None)]
+    extra = [*kept, *(name for name in (prices.fn_column, prices.fp_column) if name is not None)]
     pieces, n, unit = open_rows(classifier, data, rows=batch_rows, extra=list(dict.fromkeys(extra)), folder=folder)
     columns = _columns(classifier, Path(data), kept, unit)
     total, started = np.zeros(3), time.perf_counter()
@@ -78,7 +76,7 @@ def predict(
         screen.progress("predicting", total=n, unit=unit) as advance,
         writing_table(out, columns) as write,
     ):
-        for part in _predicted(classifier, pieces, spoken, data, write):
+        for part in _predicted(classifier, pieces, prices, data, write):
             total += part
             advance(total[0], note=f"{total[0] / (time.perf_counter() - started):,.0f} {unit}/s")
     return _answer(classifier, total, unit, out, time.perf_counter() - started)

@@ -121,13 +121,12 @@ def _guess(frame: Any, name: str, score: str | None, label: str | None) -> tuple
             check_column(column, known, name)
     score = score or next((c for c in known if str(c).casefold() == "score" and c != label), None)
     label = label or next((c for c in known if str(c).casefold() == "label" and c != score), None)
-    if len(known) == 2 and (score is None or label is None):
+    if len(known) == 2:
         if score is None and label is None:
             # scores have more different values than labels; where both have two, the scores come first
             score = max(known, key=lambda c: frame[c].nunique())
-        other = score or label
-        rest = known[1] if known[0] == other else known[0]
-        score, label = score or rest, label or rest
+        score = score or next(c for c in known if c != label)
+        label = label or next(c for c in known if c != score)
     if score is None or label is None:
         wanted = " and ".join(f"--{w}-column" for w, c in (("score", score), ("label", label)) if c is None)
         raise DataError(f"which columns of {name} hold scores and labels? Say {wanted}; it has {listed(known)}")

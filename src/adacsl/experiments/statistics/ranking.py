@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adacsl.experiments.statistics.differences import Block, blocks_of, checked, enough_splits, mean_of
+from adacsl.experiments.statistics.differences import blocks_of, checked, enough_splits, mean_of
 from adacsl.experiments.statistics.wording import names_of
 from adacsl.extras import requires
 
@@ -89,8 +89,8 @@ def _block_means(results: pd.DataFrame, measure: str) -> tuple[pd.DataFrame, tup
     """Return means over seeds by (data, ratio) of the methods that all of them have, and the other methods."""
     blocks = list(blocks_of(results, measure))
     known = sorted(set(results["method"]))
-    present = {name: sum(name in _well_measured(block) for block in blocks) for name in known}
-    kept = [name for name in known if present[name] == len(blocks)]
+    measured = [np.asarray(b.methods)[enough_splits((~np.isnan(b.costs)).sum(axis=0))].tolist() for b in blocks]
+    kept = [name for name in known if all(name in methods for methods in measured)]
     rows = []
     for block in blocks:
         costs = block.costs[:, [block.methods.index(name) for name in kept]]
@@ -99,11 +99,6 @@ def _block_means(results: pd.DataFrame, measure: str) -> tuple[pd.DataFrame, tup
     index = pd.MultiIndex.from_arrays([[b.data for b in blocks], [b.ratio for b in blocks]], names=["data", "ratio"])
     left_out = tuple(name for name in known if name not in kept)
     return pd.DataFrame(rows, index=index, columns=kept, dtype=float), left_out
-
-
-def _well_measured(block: Block) -> list[str]:
-    enough = enough_splits((~np.isnan(block.costs)).sum(axis=0))
-    return [name for name, good in zip(block.methods, enough, strict=True) if good]
 
 
 def _no_test(n_blocks: int, k: int, blocks: tuple[str, ...], left_out: tuple[str, ...]) -> str:

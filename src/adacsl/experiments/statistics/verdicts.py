@@ -208,15 +208,14 @@ def overall(over: Ranks, *, simplest_first: Sequence[str]) -> Verdict:
     lowest_ranked = [name for name in names if average[name] <= min(average.values()) + 1e-9]
     cheapest = _simplest(lowest_ranked, simplest_first) if names else None
     where = f"{over.n_blocks} {block_word(over.blocks, over.n_blocks)}"
+    lowest = f" Lowest average rank: {cheapest} ({average[cheapest]:.1f})." if cheapest and len(names) > 1 else ""
     if cheapest is None or over.critical_difference is None:
-        lowest = f" Lowest average rank: {cheapest} ({average[cheapest]:.1f})." if cheapest and len(names) > 1 else ""
         return Verdict(None, cheapest, (), (), f"No verdict over data sets: {over.reason}.{lowest}")
     close = next((group for group in over.groups if cheapest in group), (cheapest,))
     tied = tuple(name for name in close if name != cheapest)
     worse = tuple(name for name in names if name not in close and name != cheapest)
     if over.critical_difference >= len(names) - 1:
         text = f"{where} are too few to tell {len(names)} methods apart by rank."
-        lowest = f" Lowest average rank: {cheapest} ({average[cheapest]:.1f})."
         return Verdict(None, cheapest, tied, worse, text + lowest + _left_out(over))
     predicting = [name for name in (cheapest, *tied) if name == cheapest or name not in CONSTANTS]
     recommended = _simplest(predicting, simplest_first)
