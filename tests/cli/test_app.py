@@ -219,11 +219,11 @@ def test_progress_goes_to_stderr(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "120")
     with Screen().progress("reading", total=10) as advance:
-        advance(5, note="cost 0.25")
+        advance(completed=5, note="cost 0.25")
     out, err = capsys.readouterr()
     assert out == ""
     assert "reading" in err
     assert "cost 0.25" in err
     with Screen(quiet=True).progress("reading", total=10) as advance:
-        advance(5)
+        advance(completed=5)
     assert capsys.readouterr().err == ""

@@ -95,11 +95,8 @@ class Source:
         """Read the data and their costs."""
         from adacsl.datasets.reading import load_task  # noqa: PLC0415  pandas
 
-        return load_task(
-            data, target=self.target, positive=self.positive, costs=prices.check().known,
-            fn_column=prices.fn_column, fp_column=prices.fp_column, group_column=self.group_column,
-            drop=split_words(self.drop), image_size=self.image_size, folder=self.folder,
-        )  # fmt: skip
+        costs, said = prices.check().known, vars(self) | {"drop": split_words(self.drop)}
+        return load_task(data, costs=costs, fn_column=prices.fn_column, fp_column=prices.fp_column, **said)
 
 
 ANY = Source()

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ class Screen:
 
     @contextmanager
     def progress(self, title: str, *, total: float | None = None, unit: str = "rows") -> Iterator[Callable[..., None]]:
-        """Show a progress bar on stderr, where that is a terminal; yield ``advance(done, note="", total=None)``."""
+        """Show a progress bar on stderr, where that is a terminal; yield ``advance(completed=, note=, total=)``."""
         from rich.console import Console  # noqa: PLC0415
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
@@ -77,12 +78,7 @@ class Screen:
         )  # fmt: skip
         hidden = self.quiet or not console.is_terminal
         with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
-            task = bar.add_task(title, total=total, note="")
-
-            def advance(done: float, *, note: str = "", total: float | None = None) -> None:
-                bar.update(task, completed=done, note=note, total=total)
-
-            yield advance
+            yield partial(bar.update, bar.add_task(title, total=total, note=""))
 
 
 @contextmanager

@@ -22,10 +22,6 @@ from adacsl.experiments.progress import Progress
 from adacsl.experiments.protocol import Protocol, split_rows
 from adacsl.experiments.ratios import choose_ratios, mean_ratio
 from adacsl.experiments.store import Store
-from adacsl.extras import requires
-
-with requires("compare"):
-    import pandas as pd
 
 
 def compare(
@@ -210,9 +206,9 @@ def _read(folder: Path, *, kept: bool, only: set[Cell] | None = None) -> Compari
     return Comparison(results, failures, store.identity, cells, splits, folder if kept else None)
 
 
-def _cells(frame: pd.DataFrame) -> list[Cell]:
+def _cells(frame: Any) -> list[Cell]:
     return [Cell(*row) for row in frame[list(Cell._fields)].itertuples(index=False, name=None)]
 
 
-def _only(frame: pd.DataFrame, cells: set[Cell]) -> pd.DataFrame:
+def _only(frame: Any, cells: set[Cell]) -> Any:
     return frame[np.asarray([cell in cells for cell in _cells(frame)], dtype=bool)].reset_index(drop=True)

@@ -151,7 +151,8 @@ class Comparison:
         if not mine:
             raise ValueError(f"there is no result of {method!r} on {data!r} at ratio {ratio:g}")
         parts = [(result, self.splits[data, cell.seed]) for cell, result in mine.items()]
-        prices = [scale_misses(split.costs, ratio / self._own_ratio(data)) for _, split in parts]
+        costs = [scale_misses(split.costs, ratio / self._own_ratio(data)) for _, split in parts]
+        prices = {name: [getattr(each, name) for each in costs] for name in ("fp", "fn", "tp", "tn")}
         sizes = [len(split.labels) for _, split in parts]
         thresholds = {result.threshold for result, _ in parts}
         return Outcome(
@@ -159,7 +160,7 @@ class Comparison:
             labels=np.concatenate([split.labels for _, split in parts]),
             decisions=np.concatenate([result.decisions for result, _ in parts]),
             seeds=np.repeat([cell.seed for cell in mine], sizes),
-            **{name: _joined([getattr(c, name) for c in prices], sizes) for name in ("fp", "fn", "tp", "tn")},
+            **{name: some[0] if isinstance(some[0], float) else np.concatenate(some) for name, some in prices.items()},
             threshold=thresholds.pop() if len(thresholds) == 1 else None,
         )
 
@@ -314,9 +315,3 @@ def _figures() -> Any:
     from adacsl.report import figures  # noqa: PLC0415  plotly only for those who look
 
     return figures
-
-
-def _joined(prices: Sequence[Any], sizes: Sequence[int]) -> Any:
-    if all(isinstance(price, float) for price in prices) and len(set(prices)) == 1:
-        return prices[0]
-    return np.concatenate([np.broadcast_to(price, size) for price, size in zip(prices, sizes, strict=True)])

@@ -78,7 +78,7 @@ def predict(
     ):
         for part in _predicted(classifier, pieces, prices, data, write):
             total += part
-            advance(total[0], note=f"{total[0] / (time.perf_counter() - started):,.0f} {unit}/s")
+            advance(completed=total[0], note=f"{total[0] / (time.perf_counter() - started):,.0f} {unit}/s")
     return _answer(classifier, total, unit, out, time.perf_counter() - started)
 
 

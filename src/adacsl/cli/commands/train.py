@@ -78,7 +78,6 @@ def train(
     from adacsl.datasets.builtin import is_builtin  # noqa: PLC0415  pandas
 
     check_model_folder(out, force=force)
-    prices.check()
     if cv is not None and (cv < 0 or cv == 1):
         raise ValueError(f"--cv must be 0 or at least 2 folds, got {cv}")
     started = time.perf_counter()
@@ -94,13 +93,8 @@ def train(
     advice = "nothing was saved; --resume FOLDER keeps checkpoints to go on from"
     if resume:
         advice = f"start it again, with --resume {resume} it goes on where it was"
-    notes = {
-        "target": source.target,
-        "prices": asdict(prices),
-        "data": task.source,
-        "rows": len(task.y),
-        "method": name,
-    }
+    notes: dict[str, Any] = {"target": source.target, "prices": asdict(prices), "data": task.source}
+    notes |= {"rows": len(task.y), "method": name}
     with stoppable(advice):
         _fit(made, task, screen)
         save_model(made, out, notes, force=force)
@@ -137,9 +131,8 @@ def _unfitted(
 
 def _fit(made: Method, task: Task, screen: Screen) -> None:
     labels = np.asarray(plain_labels(task.classes))[task.y]
-    own = (
-        {} if task.costs.n_instances is None else {name: getattr(task.costs, name) for name in ("fp", "fn", "tp", "tn")}
-    )
+    priced = () if task.costs.n_instances is None else ("fp", "fn", "tp", "tn")
+    own = {name: getattr(task.costs, name) for name in priced}
     trains_nets = hasattr(made.learner, "trainer")
     bar: AbstractContextManager[Any] = screen.progress("training", unit="epochs") if trains_nets else nullcontext()
     with bar as advance:
@@ -157,7 +150,7 @@ def _epoch_bar(advance: Callable[..., None]) -> Any:
     def show(trainer: Any, _: Any) -> None:
         cost = trainer.callback_metrics.get("val_cost")
         note = "" if cost is None else f"cost {float(cost):.4g} per row"
-        advance(trainer.current_epoch + 1, note=note, total=trainer.max_epochs)
+        advance(completed=trainer.current_epoch + 1, note=note, total=trainer.max_epochs)
 
     return LambdaCallback(on_train_epoch_end=show)
 
@@ -180,14 +173,12 @@ def _answer(made: Method, name: str, task: Task, out: Path, seconds: float) -> A
         "seconds": round(seconds, 1),
     }
     taken = "".join(f"{number} {unit}, " for unit, number in steps.items())
-    constant = decision.decide in ("negative", "positive")
-    how = "on these rows" if constant else "on validation rows" if np.isnan(made.oof_scores_).any() else "out of fold"
-    rule = (
-        f"decides {task.classes[decision.decide == 'positive']} about every row"
-        if constant
-        else f"decides {task.classes[1]} where the raw score is above {made.threshold_:.4g} "
-        f"(probability above {decision.probability_threshold:.4g})"
-    )
+    if decision.decide in ("negative", "positive"):
+        how, rule = "on these rows", f"decides {task.classes[decision.decide == 'positive']} about every row"
+    else:
+        how = "on validation rows" if np.isnan(made.oof_scores_).any() else "out of fold"
+        cut = f"{made.threshold_:.4g} (probability above {decision.probability_threshold:.4g})"
+        rule = f"decides {task.classes[1]} where the raw score is above {cut}"
     return Answer(
         document | steps,
         (

@@ -78,7 +78,8 @@ def ranks(
     reason = _no_test(n_blocks, k, tuple(blocks), left_out)
     if reason:
         return Ranks(table, n_blocks, None, None, (), left_out, reason, tuple(blocks))
-    p = _friedman(ranked)
+    # all alike everywhere: the statistic would be 0 / 0
+    p = 1.0 if (ranked.nunique(axis=1) == 1).all() else float(stats.friedmanchisquare(*ranked.to_numpy().T).pvalue)
     q = float(stats.studentized_range.ppf(confidence, k, np.inf)) / math.sqrt(2)
     critical = q * math.sqrt(k * (k + 1) / (6 * n_blocks))
     within = critical if p < 1 - confidence else math.inf
@@ -108,12 +109,6 @@ def _no_test(n_blocks: int, k: int, blocks: tuple[str, ...], left_out: tuple[str
         lacking = f" ({names_of(left_out)} {'lacks' if len(left_out) == 1 else 'lack'} some)" if left_out else ""
         return f"ranks need at least 3 methods measured everywhere to be tested, got {k}{lacking}"
     return ""
-
-
-def _friedman(ranked: pd.DataFrame) -> float:
-    if (ranked.nunique(axis=1) == 1).all():
-        return 1.0  # all alike everywhere; the statistic would be 0 / 0
-    return float(stats.friedmanchisquare(*ranked.to_numpy().T).pvalue)
 
 
 def _groups(table: pd.DataFrame, within: float) -> tuple[tuple[str, ...], ...]:
