@@ -23,7 +23,7 @@ def make_command(monkeypatch, work):
         """Try."""
         return work() or Answer({"done": True}, ("done",))
 
-    monkeypatch.setattr(app, "EXAMPLES", {command: ("adacsl command",)})
+    monkeypatch.setattr(app, "COMMANDS", (command,))
 
 
 def test_help_names_every_command(adacsl):
@@ -145,15 +145,13 @@ def test_ctrl_c_anywhere_is_no_traceback(monkeypatch, adacsl):
 
 
 def test_lightnings_answer_to_ctrl_c_is_a_stop_too():
-    from adacsl.cli.screen import Stopped
-
     def interrupted():
         try:
             raise KeyboardInterrupt
         except KeyboardInterrupt:
             sys.exit(1)
 
-    with pytest.raises(Stopped, match="go on"), stoppable("go on"):
+    with pytest.raises(KeyboardInterrupt, match="go on"), stoppable("go on"):
         interrupted()
     with pytest.raises(SystemExit), stoppable("go on"):
         sys.exit(1)
@@ -221,11 +219,11 @@ def test_progress_goes_to_stderr(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "120")
     with Screen().progress("reading", total=10) as advance:
-        advance(5, note="cost 0.25")
+        advance(completed=5, note="cost 0.25")
     out, err = capsys.readouterr()
     assert out == ""
     assert "reading" in err
     assert "cost 0.25" in err
     with Screen(quiet=True).progress("reading", total=10) as advance:
-        advance(5)
+        advance(completed=5)
     assert capsys.readouterr().err == ""

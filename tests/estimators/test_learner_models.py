@@ -14,7 +14,7 @@ from adacsl.estimators.learners.boosters import installed_engine
 from adacsl.estimators.learners.histogram import HistogramBoosting
 from adacsl.estimators.learners.metacost import out_of_bag
 from adacsl.experiments.cells import Cell
-from adacsl.experiments.jobs import Work, run_work
+from adacsl.experiments.jobs import run_work
 from adacsl.experiments.protocol import Protocol, split_rows
 
 COSTS = CostMatrix(fp=1, fn=8)
@@ -45,7 +45,7 @@ def engine(request, monkeypatch):
 
 def result(made, task, *, ratio=8.0, seed=0):
     """What a comparison finds out about one method."""
-    (one,) = run_work({task.name: task}, Work({"mine": made}, Protocol()), [Cell(task.name, ratio, "mine", seed)])
+    (one,) = run_work({task.name: task}, ({"mine": made}, Protocol()), [Cell(task.name, ratio, "mine", seed)])
     return one
 
 

@@ -18,7 +18,7 @@ from adacsl.estimators.learners import nets
 from adacsl.estimators.learners.nets import Net, smote_rows
 from adacsl.estimators.methods import needs_net
 from adacsl.experiments.cells import Cell
-from adacsl.experiments.jobs import Work, run_work
+from adacsl.experiments.jobs import run_work
 from adacsl.experiments.protocol import Protocol, split_rows
 from adacsl.torch.augment import Augment
 from adacsl.torch.functional import weighted_focal_loss
@@ -56,7 +56,7 @@ def results(methods, task=None, *, protocol=QUICK, ratios=None, seed=0):
     task = made_task() if task is None else task
     ratios = (float(task.costs.averaged().ratio),) if ratios is None else ratios
     cells = [Cell(task.name, ratio, name, seed) for name in methods for ratio in ratios]
-    done = run_work({task.name: task}, Work(methods, protocol), cells)
+    done = run_work({task.name: task}, (methods, protocol), cells)
     return {(one.cell.method, one.cell.ratio): one for one in done}
 
 

@@ -10,20 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from adacsl import METHODS
-from adacsl.experiments.statistics import (
-    CONSTANTS,
-    PAIRWISE_COLUMNS,
-    SUMMARY_COLUMNS,
-    Ranks,
-    Verdict,
-    overall,
-    pairwise,
-    ranks,
-    summarise,
-    verdict,
-    verdicts,
-)
+from adacsl.estimators.methods import METHODS
+from adacsl.experiments.statistics import Ranks, Verdict, overall, pairwise, ranks, summarise, verdict, verdicts
+from adacsl.experiments.statistics.differences import PAIRWISE_COLUMNS, SUMMARY_COLUMNS
+from adacsl.experiments.statistics.verdicts import CONSTANTS
 
 ORDER = ["always-negative", "always-positive", "ce", "ce-bayes", "smote", "focal", "metacost", "adacsl", "adacsl-cv"]
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import shlex
@@ -15,6 +16,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from textwrap import indent
 from typing import Annotated, Any, NoReturn
 
 from adacsl import __version__
@@ -32,7 +34,7 @@ from adacsl.cli.commands.predict import predict
 from adacsl.cli.commands.report import report
 from adacsl.cli.commands.threshold import threshold
 from adacsl.cli.commands.train import train
-from adacsl.cli.screen import PLAIN, Answer, Stopped, one_line
+from adacsl.cli.screen import PLAIN, Answer, one_line
 
 BAD_NEWS, BAD_INPUT, FAULT, INTERRUPTED, NO_READER, TERMINATED = 1, 2, 70, 130, 141, 143
 
@@ -45,35 +47,7 @@ OPTIONS = re.compile(
     r"|(?<![\w-])(image_size|group_column|fn_column|fp_column)\b"
 )
 
-EXAMPLES: dict[Callable[..., Answer], tuple[str, ...]] = {
-    compare: (
-        "adacsl compare",
-        "adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --out runs/loans",
-        "adacsl compare cards.parquet --target fraud --fn-column amount --fp 5 --methods ce-bayes,gbm-bayes,adacsl-cv",
-        "adacsl compare photos/ --positive melanoma --fn 8 --fp 1 --ratios 4,8,16 --engine ray --gpus 0.25",
-    ),
-    train: (
-        "adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --out model/",
-        "adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --method gbm-bayes --out model/",
-        "adacsl train photos/ --positive melanoma --fn 8 --fp 1 --weights resnet18.safetensors --out model/",
-    ),
-    predict: (
-        "adacsl predict model/ new.parquet --out predictions.parquet",
-        "adacsl predict model/ new.csv --fn-column amount --keep id --out predictions.csv",
-    ),
-    evaluate: (
-        "adacsl evaluate model/ test.csv --target default",
-        "adacsl evaluate model/ test.csv --at-most 0.3 --json",
-    ),
-    threshold: (
-        "adacsl threshold scores.csv --fn 8 --fp 1",
-        "adacsl threshold scores.parquet --score-column p --label-column fraud --fn-column amount --fp 5 "
-        "--curve curve.csv",
-    ),
-    report: ("adacsl report runs/loans --out report.html",),
-    export: ("adacsl export model/ --onnx model.onnx --sample rows.csv",),
-    data: ("adacsl data", "adacsl data breast-cancer"),
-}
+COMMANDS: tuple[Callable[..., Answer], ...] = (compare, train, predict, evaluate, threshold, report, export, data)
 
 
 def build() -> App:
@@ -82,12 +56,13 @@ def build() -> App:
         name="adacsl",
         help="Classifiers that minimise cost, not error: which method is cheapest on your data, and how sure is that?",
         version=__version__,
+        default_parameter=Parameter(negative=()),
         help_format="markdown",
         help_epilogue="Start with `adacsl compare`; `adacsl COMMAND --help` shows examples.",
     )
-    for order, (command, examples) in enumerate(EXAMPLES.items()):
-        shown = "Examples:\n\n" + "\n".join(f"    {line}" for line in examples)
-        app.command(command, help_epilogue=shown, sort_key=order)
+    for order, command in enumerate(COMMANDS):
+        examples = inspect.cleandoc(command.__doc__ or "").partition("Examples\n--------\n")[2]
+        app.command(command, help_epilogue=f"Examples:\n\n{indent(examples, '    ')}", sort_key=order)
     app.command(reproduce, show=False)
     app.register_install_completion_command(help_epilogue="")
     return app
@@ -124,8 +99,8 @@ def run_app(app: App, arguments: Sequence[str] | None = None) -> int:
         if debug:
             traceback.print_exc()
         return _complain(error)
-    except KeyboardInterrupt:
-        return _complain(Stopped("start the command again"))
+    except KeyboardInterrupt as stop:
+        return _say(f"stopped: {one_line(stop) or 'start the command again'}", INTERRUPTED)
 
 
 def _dispatch(app: App, words: list[str]) -> int:
@@ -139,18 +114,17 @@ def _dispatch(app: App, words: list[str]) -> int:
 
 def _complain(error: Exception) -> int:
     """Print one line about an error and return the exit code that belongs to it."""
-    if isinstance(error, Stopped):
-        line, code = f"stopped: {one_line(error)}", INTERRUPTED
-    elif type(error).__name__ == "NoResultError":  # by name, as importing its module loads torch
-        line, code = f"error: {_describe(error)}", BAD_NEWS
-    elif isinstance(error, USER_ERRORS) or type(error).__module__.startswith(KNOWN_SOURCES):
-        line, code = f"error: {_describe(error)}", BAD_INPUT
-    elif type(error).__name__ == "OutOfMemoryError":
-        line, code = "error: the GPU ran out of memory: try --device cpu, or smaller images", BAD_INPUT
-    else:
-        what = one_line(f"{type(error).__name__}: {error}")
-        line = f"error: a fault in adacsl ({what}): please report it with what the same command prints with --debug"
-        code = FAULT
+    kind = type(error).__name__
+    if isinstance(error, USER_ERRORS) or type(error).__module__.startswith(KNOWN_SOURCES):
+        # by name, as importing its module loads torch
+        return _say(f"error: {_describe(error)}", BAD_NEWS if kind == "NoResultError" else BAD_INPUT)
+    if kind == "OutOfMemoryError":
+        return _say("error: the GPU ran out of memory: try --device cpu, or smaller images", BAD_INPUT)
+    fault = f"a fault in adacsl ({one_line(f'{kind}: {error}')})"
+    return _say(f"error: {fault}: please report it with what the same command prints with --debug", FAULT)
+
+
+def _say(line: str, code: int) -> int:
     with suppress(OSError):  # stderr may be closed: the exit code still tells
         sys.stderr.write(line + "\n")
         sys.stderr.flush()
@@ -210,6 +184,3 @@ def _forget_output() -> None:
     """Let the interpreter flush into nowhere at its end: `adacsl data | head -1` is no error."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-__all__ = ["build", "run", "run_app"]

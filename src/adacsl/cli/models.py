@@ -1,14 +1,13 @@
-"""A model folder as the command line leaves it: the classifier, and what was said when it was trained."""
+"""A model folder as the command line leaves it (the classifier, what was said in training), and the rows it takes."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,19 +16,13 @@ from adacsl.core.costs import CostMatrix
 from adacsl.durable import check_folder, replace_file
 
 if TYPE_CHECKING:
-    from adacsl.datasets.task import Task
     from adacsl.estimators.predicting import CostClassifier
 
 NOTES = "training.json"
 """Kept beside the model, so that prediction and evaluation need not be told everything again."""
 
-
-class Trained(NamedTuple):
-    """A classifier, the column its labels came from, and the prices it was trained with."""
-
-    classifier: CostClassifier
-    target: str | None = None
-    prices: Prices = FREE
+PICTURES = 512
+"""How many pictures are held in memory at a time."""
 
 
 def check_model_folder(folder: Path, *, force: bool) -> None:
@@ -59,13 +52,11 @@ def save_model(classifier: CostClassifier, folder: Path, notes: dict[str, Any], 
     return folder
 
 
-def training_notes(target: str | None, prices: Prices, task: Task) -> dict[str, Any]:
-    """Return what a later command may want to know."""
-    return {"target": target, "prices": dataclasses.asdict(prices), "data": task.source, "rows": len(task.y)}
+def load_model(folder: Path, *, device: str, said: Prices = FREE) -> tuple[CostClassifier, str | None, Prices]:
+    """Read a model, the column its labels came from, and the prices it was trained with, unless others are said.
 
-
-def load_model(folder: Path, *, device: str = "auto") -> Trained:
-    """Read a model and what was said when it was trained; models saved in Python have no such notes."""
+    Models saved in Python have no such notes.
+    """
     from adacsl.estimators.persistence import load  # noqa: PLC0415  torch
     from adacsl.extras import requires  # noqa: PLC0415
 
@@ -73,9 +64,9 @@ def load_model(folder: Path, *, device: str = "auto") -> Trained:
         classifier = load(folder, device=device)
     try:
         notes = json.loads((folder / NOTES).read_text(encoding="utf-8"))
-        return Trained(classifier, notes["target"], Prices(**notes["prices"]))
+        return classifier, notes["target"], said if said.given else Prices(**notes["prices"])
     except (OSError, ValueError, KeyError, TypeError):
-        return Trained(classifier)
+        return classifier, None, said
 
 
 # what a model takes
@@ -124,17 +115,80 @@ def model_input(classifier: CostClassifier, frame: Any, columns: list[str]) -> A
     return frame[columns] if hasattr(classifier, "feature_names_in_") else frame[columns].to_numpy()
 
 
+# rows to predict, piece by piece: tables larger than memory, folders of pictures, data sets with a name
+
+
+def open_rows(
+    classifier: CostClassifier, data: str, *, rows: int, extra: Sequence[str] = (), folder: Path | None = None
+) -> tuple[Iterator[Any], int | None, str]:
+    """Return the rows of ``data`` in order, in pieces of at most ``rows``; how many there are; and what one is called.
+
+    A piece is what the classifier takes, with the columns that are asked for besides. Columns that nobody asks for are
+    not read.
+
+    Parameters
+    ----------
+    classifier : CostClassifier
+        Knows which columns, or which size of pictures, it needs.
+    data : str
+        A table, a folder of pictures, an archive or the name of a data set.
+    rows : int
+        How many to hold in memory.
+    extra : sequence of str
+        Columns beside the features: prices, identifiers.
+    folder : path, optional
+        Of the files of data sets with a name.
+    """
+    from adacsl.datasets.builtin import is_builtin  # noqa: PLC0415  pandas
+    from adacsl.datasets.errors import DataError, check_column  # noqa: PLC0415
+    from adacsl.datasets.reading import load_task  # noqa: PLC0415
+    from adacsl.datasets.tables import count_rows, is_table, stream_table, table_columns  # noqa: PLC0415
+
+    if rows < 1:
+        raise ValueError(f"--batch-rows must be at least 1, got {rows}")
+    path = Path(data).expanduser()
+    on_disk = not is_builtin(data) and path.exists()
+    if on_disk and is_table(path):
+        check_kind(classifier, data, pictures=False)
+        features = feature_columns(classifier, table_columns(path), data, extra)
+        frames = stream_table(path, columns=list(dict.fromkeys((*features, *extra))), rows=rows)
+        return _pieces(classifier, frames, features, extra), count_rows(path), "rows"
+    if takes_pictures(classifier) and extra:
+        raise DataError("pictures have no columns: leave out --keep, --fn-column and --fp-column")
+    if on_disk and path.is_dir():
+        check_kind(classifier, data, pictures=True)
+        from adacsl.datasets.images import SUFFIXES, image_files  # noqa: PLC0415  torch
+
+        files = image_files(path)
+        if not files:
+            raise DataError(f"{path} holds no pictures ({', '.join(sorted(SUFFIXES))})")
+        return _pictures(files, [file.relative_to(path).as_posix() for file in files], min(rows, PICTURES))
+    task = load_task(data, folder=folder)
+    check_kind(classifier, data, pictures=task.images)
+    total = len(task.y)
+    if task.images:
+        return _pictures(task.X, [str(number) for number in range(total)], PICTURES)
+    for name in extra:
+        check_column(name, task.X.columns, data)
+    features = feature_columns(classifier, list(task.X.columns), data, extra)
+    cut = (task.X.iloc[i : i + rows] for i in range(0, total, rows))
+    return _pieces(classifier, cut, features, extra), total, "rows"
+
+
+def _pieces(
+    classifier: CostClassifier, frames: Iterable[Any], features: list[str], extra: Sequence[str]
+) -> Iterator[tuple[Any, dict[str, Any]]]:
+    for frame in frames:
+        yield model_input(classifier, frame, features), {name: frame[name] for name in extra}
+
+
+def _pictures(pictures: Any, names: list[str], rows: int) -> tuple[Iterator[Any], int, str]:
+    starts = range(0, len(names), rows)
+    pieces = ((pictures[i : i + rows], {"file": names[i : i + rows]}) for i in starts)
+    return pieces, len(names), "pictures"
+
+
 # what it says
-
-
-def positive_probability(classifier: CostClassifier, X: Any) -> np.ndarray[Any, Any]:  # noqa: N803
-    """Return the probability of the positive class; what stands for it, where the model has scores only."""
-    return classifier.decision_.probabilities(classifier.decision_scores(X))
-
-
-def decide(classifier: CostClassifier, probability: np.ndarray[Any, Any], costs: CostMatrix) -> np.ndarray[Any, Any]:
-    """Return 1 where the model calls rows of these probabilities and costs positive."""
-    return classifier.decision_.of_probabilities(probability, costs=costs)
 
 
 def labels_of(classifier: CostClassifier, positive: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

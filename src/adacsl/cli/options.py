@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from cyclopts import Group, Parameter
 
 if TYPE_CHECKING:
     from adacsl.datasets.task import Task
-
-Words = Annotated[tuple[str, ...], Parameter(negative=())]
-"""May be given several times, or once with commas."""
 
 
 @Parameter(name="*", group=Group("Costs", sort_key=10))
@@ -85,7 +82,7 @@ class Source:
     group_column: str | None = None
     """Rows with the same value (patient, customer) are never torn apart by a split."""
 
-    drop: Words = ()
+    drop: tuple[str, ...] = ()
     """Columns that are no features: they give the answer away, or only name the row."""
 
     image_size: int | None = None
@@ -98,11 +95,8 @@ class Source:
         """Read the data and their costs."""
         from adacsl.datasets.reading import load_task  # noqa: PLC0415  pandas
 
-        return load_task(
-            data, target=self.target, positive=self.positive, costs=prices.check().known,
-            fn_column=prices.fn_column, fp_column=prices.fp_column, group_column=self.group_column,
-            drop=split_words(self.drop), image_size=self.image_size, folder=self.folder,
-        )  # fmt: skip
+        costs, said = prices.check().known, vars(self) | {"drop": split_words(self.drop)}
+        return load_task(data, costs=costs, fn_column=prices.fn_column, fp_column=prices.fp_column, **said)
 
 
 ANY = Source()
@@ -154,16 +148,3 @@ def _typed(value: Any) -> str:
 def interval_text(low: float, high: float) -> str:
     """Return an interval for a table."""
     return f"[{low:.4g}, {high:.4g}]"
-
-
-__all__ = [
-    "ANY",
-    "FREE",
-    "Prices",
-    "Source",
-    "Words",
-    "as_words",
-    "interval_text",
-    "net_settings",
-    "split_words",
-]

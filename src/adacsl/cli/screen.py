@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from cyclopts import Group, Parameter
-
-
-class Stopped(Exception):  # noqa: N818  no error: the user asked for it
-    """Ctrl-C, with a word on how to go on."""
 
 
 @dataclass(frozen=True)
@@ -38,18 +35,18 @@ class Answer:
     code: int = 0
 
 
-@Parameter(name="*", group=Group("Output", sort_key=90))
+@Parameter(name="*", group=Group("Output", sort_key=90, default_parameter=Parameter(negative=(), show_default=False)))
 @dataclass(frozen=True)
 class Screen:
     """The options every command has."""
 
-    json: Annotated[bool, Parameter(negative=(), show_default=False)] = False
+    json: bool = False
     """Print one JSON object instead of text."""
 
-    quiet: Annotated[bool, Parameter(negative=(), show_default=False)] = False
+    quiet: bool = False
     """No progress and no notes."""
 
-    debug: Annotated[bool, Parameter(negative=(), show_default=False)] = False
+    debug: bool = False
     """Show the traceback of an error (also: ADACSL_DEBUG=1)."""
 
     def note(self, text: str) -> None:
@@ -70,7 +67,7 @@ class Screen:
 
     @contextmanager
     def progress(self, title: str, *, total: float | None = None, unit: str = "rows") -> Iterator[Callable[..., None]]:
-        """Show a progress bar on stderr, where that is a terminal; yield ``advance(done, note="", total=None)``."""
+        """Show a progress bar on stderr, where that is a terminal; yield ``advance(completed=, note=, total=)``."""
         from rich.console import Console  # noqa: PLC0415
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
@@ -81,27 +78,34 @@ class Screen:
         )  # fmt: skip
         hidden = self.quiet or not console.is_terminal
         with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
-            task = bar.add_task(title, total=total, note="")
-
-            def advance(done: float, *, note: str = "", total: float | None = None) -> None:
-                bar.update(task, completed=done, note=note, total=total)
-
-            yield advance
+            yield partial(bar.update, bar.add_task(title, total=total, note=""))
 
 
 @contextmanager
-def stoppable(advice: str | Callable[[], str]) -> Iterator[None]:
-    """Turn Ctrl-C into a line that says what is left and how to go on."""
+def stoppable(advice: str) -> Iterator[None]:
+    """Give Ctrl-C a line that says what is left and how to go on."""
     try:
         yield
     except (KeyboardInterrupt, SystemExit) as error:
         # Lightning answers Ctrl-C by itself, and ends the program
         if isinstance(error, SystemExit) and not isinstance(error.__context__, KeyboardInterrupt):
             raise
-        raise Stopped(advice if isinstance(advice, str) else advice()) from None
+        raise KeyboardInterrupt(advice) from None
 
 
 PLAIN = Screen()
+
+
+def listing(*left: str, right: Iterable[str], then: Iterable[str] = ()) -> Any:
+    """Return an empty table without lines: columns of words, of numbers, and of words again."""
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(*left, box=None, pad_edge=False)
+    for heading in right:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for heading in then:
+        table.add_column(heading)
+    return table
 
 
 def one_line(text: object) -> str:
@@ -120,6 +124,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return str(value) if isinstance(value, Path) else value
-
-
-__all__ = ["PLAIN", "Answer", "Screen", "Stopped", "one_line", "plain", "stoppable"]

@@ -87,6 +87,3 @@ def _arrow(values: Any, field: Any) -> Any:
     if array.dtype.kind in "USO" and pa.types.is_string(field.type):
         array = array.astype(object)
     return pa.array(array, type=field.type, from_pandas=True)
-
-
-__all__ = ["check_table_file", "label_type", "writing", "writing_table"]

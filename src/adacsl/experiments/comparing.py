@@ -22,10 +22,6 @@ from adacsl.experiments.progress import Progress
 from adacsl.experiments.protocol import Protocol, split_rows
 from adacsl.experiments.ratios import choose_ratios, mean_ratio
 from adacsl.experiments.store import Store
-from adacsl.extras import requires
-
-with requires("compare"):
-    import pandas as pd
 
 
 def compare(
@@ -205,12 +201,14 @@ def _read(folder: Path, *, kept: bool, only: set[Cell] | None = None) -> Compari
         raise NoResultError(f"no method came to an end{first}")
     if len(failures):
         warnings.warn(f"{len(failures)} cells failed; the table is about the others", stacklevel=3)
-    columns = (results[name].tolist() for name in Cell._fields)
-    cells = {cell: store.read(cell) for cell in (Cell(*row) for row in zip(*columns, strict=True))}
+    cells = {cell: store.read(cell) for cell in _cells(results)}
     splits = {key: store.read_split(*key) for key in sorted({(cell.data, cell.seed) for cell in cells})}
     return Comparison(results, failures, store.identity, cells, splits, folder if kept else None)
 
 
-def _only(frame: pd.DataFrame, cells: set[Cell]) -> pd.DataFrame:
-    keep = [Cell(*row) in cells for row in frame[list(Cell._fields)].itertuples(index=False, name=None)]
-    return frame[np.asarray(keep, dtype=bool)].reset_index(drop=True)
+def _cells(frame: Any) -> list[Cell]:
+    return [Cell(*row) for row in frame[list(Cell._fields)].itertuples(index=False, name=None)]
+
+
+def _only(frame: Any, cells: set[Cell]) -> Any:
+    return frame[np.asarray([cell in cells for cell in _cells(frame)], dtype=bool)].reset_index(drop=True)

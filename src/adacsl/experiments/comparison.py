@@ -147,11 +147,12 @@ class Comparison:
     def outcome(self, method: str, *, data: str | None = None, ratio: float | None = None) -> Outcome:
         """Return the test rows of a method with scores, decisions and prices, all seeds together."""
         data, ratio = self._view(data, ratio)
-        mine = [cell for cell in sorted(self.cells) if (cell.data, cell.ratio, cell.method) == (data, ratio, method)]
+        mine = self._cells(data, ratio, method)
         if not mine:
             raise ValueError(f"there is no result of {method!r} on {data!r} at ratio {ratio:g}")
-        parts = [(self.cells[cell], self.splits[cell.data, cell.seed]) for cell in mine]
-        prices = [scale_misses(split.costs, ratio / self._own_ratio(data)) for _, split in parts]
+        parts = [(result, self.splits[data, cell.seed]) for cell, result in mine.items()]
+        costs = [scale_misses(split.costs, ratio / self._own_ratio(data)) for _, split in parts]
+        prices = {name: [getattr(each, name) for each in costs] for name in ("fp", "fn", "tp", "tn")}
         sizes = [len(split.labels) for _, split in parts]
         thresholds = {result.threshold for result, _ in parts}
         return Outcome(
@@ -159,20 +160,18 @@ class Comparison:
             labels=np.concatenate([split.labels for _, split in parts]),
             decisions=np.concatenate([result.decisions for result, _ in parts]),
             seeds=np.repeat([cell.seed for cell in mine], sizes),
-            **{name: _joined([getattr(c, name) for c in prices], sizes) for name in ("fp", "fn", "tp", "tn")},
+            **{name: some[0] if isinstance(some[0], float) else np.concatenate(some) for name, some in prices.items()},
             threshold=thresholds.pop() if len(thresholds) == 1 else None,
         )
 
     def history(self, method: str, *, data: str | None = None, ratio: float | None = None) -> pd.DataFrame:
         """Return lambda, T_actual and costs by epoch, of all seeds."""
-        data, ratio = self._view(data, ratio)
-        rows = [
-            {"seed": cell.seed} | step
-            for cell, result in sorted(self.cells.items())
-            if (cell.data, cell.ratio, cell.method) == (data, ratio, method)
-            for step in result.history
-        ]
-        return pd.DataFrame(rows)
+        mine = self._cells(*self._view(data, ratio), method)
+        return pd.DataFrame([{"seed": cell.seed} | step for cell, result in mine.items() for step in result.history])
+
+    def _cells(self, *place: Any) -> dict[Cell, CellResult]:
+        """Return the results on a data set at a ratio, perhaps of one method, in order."""
+        return {cell: self.cells[cell] for cell in sorted(self.cells) if cell[: len(place)] == place}
 
     def _view(self, data: str | None, ratio: float | None) -> tuple[str, float]:
         views = [v for v in self.verdicts if data in (None, v[0]) and (ratio is None or np.isclose(ratio, v[1]))]
@@ -187,74 +186,56 @@ class Comparison:
 
     def plot_costs(self, *, data: str | None = None, ratio: float | None = None) -> Any:
         """Draw each method's cost with its interval, cheapest first."""
-        from adacsl.report import figures  # noqa: PLC0415  plotly only for those who look
-
         view = self._view(data, ratio)
-        return figures.cost_figure(_summary_for_report(self._block(view)), recommended=self._recommended(view))
+        rows = self._summary[(self._summary["data"] == view[0]) & (self._summary["ratio"] == view[1])]
+        return _figures().cost_figure(rows, recommended=self._recommended(view))
 
     def plot_ratios(self, *, data: str | None = None) -> Any:
         """Draw the normalised cost of each method against the cost ratio."""
-        from adacsl.report import figures  # noqa: PLC0415  plotly only for those who look
-
         name = self._view(data, None)[0]
         own = self.results[self.results["data"] == name]
-        return figures.ratio_figure(frames.ratio_table(own))
+        return _figures().ratio_figure(frames.ratio_table(own))
 
     def plot_threshold(self, method: str | None = None, *, data: str | None = None, ratio: float | None = None) -> Any:
         """Draw the cost of every threshold, the chosen and the cheapest one."""
-        from adacsl.report import figures  # noqa: PLC0415  plotly only for those who look
-
-        outcome = self.outcome(self._named(method, data, ratio), data=data, ratio=ratio)
-        return figures.threshold_figure(frames.threshold_curve(outcome), frames.threshold_points(outcome))
+        (outcome,) = self._outcomes([method] if method else [], data, ratio).values()
+        return _figures().threshold_figure(frames.threshold_curve(outcome), frames.threshold_points(outcome))
 
     def plot_lambda(self, *, data: str | None = None, ratio: float | None = None) -> Any:
         """Draw lambda and T_actual by epoch for the methods that adapt (the paper's Figure 1a)."""
-        from adacsl.report import figures  # noqa: PLC0415  plotly only for those who look
-
-        return figures.lambda_figure(frames.epoch_table(self._histories(self._view(data, ratio))))
+        return _figures().lambda_figure(self._epochs(data, ratio))
 
     def plot_history(self, *, data: str | None = None, ratio: float | None = None) -> Any:
         """Draw training and validation cost by epoch (the paper's Figure 1b)."""
-        from adacsl.report import figures  # noqa: PLC0415  plotly only for those who look
-
-        return figures.history_figure(frames.epoch_table(self._histories(self._view(data, ratio))))
+        return _figures().history_figure(self._epochs(data, ratio))
 
     def plot_calibration(self, *methods: str, data: str | None = None, ratio: float | None = None) -> Any:
         """Draw how often what was predicted came true."""
-        from adacsl.report import figures  # noqa: PLC0415  plotly only for those who look
-
-        return figures.calibration_figure(frames.calibration_table(self._outcomes(methods, data, ratio)))
+        return _figures().calibration_figure(frames.calibration_table(self._outcomes(methods, data, ratio)))
 
     def plot_ranks(self) -> Any:
         """Draw average ranks over the data sets with the critical difference."""
-        from adacsl.report import figures  # noqa: PLC0415  plotly only for those who look
-
         table = self._rank_table()
         if table is None:
             raise ValueError(f"there are no ranks to draw: {self.ranks.reason or 'one data set only'}")
-        return figures.rank_figure(table)
-
-    def _named(self, method: str | None, data: str | None, ratio: float | None) -> str:
-        return method or self._recommended(self._view(data, ratio))
+        return _figures().rank_figure(table)
 
     def _recommended(self, view: tuple[str, float]) -> str:
         verdict = self.verdicts[view]
         return str(verdict.recommended or verdict.cheapest)
 
-    def _block(self, view: tuple[str, float]) -> pd.DataFrame:
-        return self.table[(self.table["data"] == view[0]) & (self.table["ratio"] == view[1])]
+    @property
+    def _summary(self) -> pd.DataFrame:
+        return self.table.rename(columns={"mean": "cost"})
 
     def _outcomes(self, methods: Sequence[str], data: str | None, ratio: float | None) -> dict[str, Outcome]:
         view = self._view(data, ratio)
         names = methods or [self._recommended(view)]
         return {name: self.outcome(name, data=view[0], ratio=view[1]) for name in names}
 
-    def _histories(self, view: tuple[str, float]) -> dict[tuple[str, int], list[dict[str, Any]]]:
-        return {
-            (cell.method, cell.seed): result.history
-            for cell, result in sorted(self.cells.items())
-            if (cell.data, cell.ratio) == view and result.history
-        }
+    def _epochs(self, data: str | None, ratio: float | None) -> pd.DataFrame:
+        cells = self._cells(*self._view(data, ratio))
+        return frames.epoch_table({(c.method, c.seed): found.history for c, found in cells.items() if found.history})
 
     def _rank_table(self) -> pd.DataFrame | None:
         if self.results["data"].nunique() < 2:
@@ -276,11 +257,7 @@ class Comparison:
     def report_data(self, *, command: str = "") -> ReportData:
         """Return everything the page shows."""
         views = list(self.verdicts)
-        outcomes = {
-            (*view, method): self.outcome(method, data=view[0], ratio=view[1])
-            for view in views
-            for method in self._block(view)["method"]
-        }
+        keys = self.table[["data", "ratio", "method"]].itertuples(index=False, name=None)
         names = [data for data, _ in views]
         classes = {tuple(self.facts["data"][name]["classes"]) for name in names}
         return ReportData(
@@ -288,14 +265,10 @@ class Comparison:
             verdicts={view: str(verdict) for view, verdict in self.verdicts.items()},
             facts=self._facts_in_words() | ({"command": command} if command else {}),
             results=self.results,
-            summary=_summary_for_report(self.table),
+            summary=self._summary,
             ranks=self._rank_table(),
-            outcomes=outcomes,
-            histories={
-                (cell.data, cell.ratio, cell.method, cell.seed): result.history
-                for cell, result in self.cells.items()
-                if result.history
-            },
+            outcomes={key: self.outcome(key[2], data=key[0], ratio=key[1]) for key in keys},
+            histories={cell: result.history for cell, result in self.cells.items() if result.history},
             classes=classes.pop() if len(classes) == 1 else ("negative", "positive"),
             recommended={view: self._recommended(view) for view in views},
             overall=str(self.overall) if len(set(names)) > 1 else "",
@@ -321,9 +294,7 @@ class Comparison:
         if any(name.startswith("gbm-") for name in self.results["method"]):
             facts["boosting"] = str(protocol.get("boosting"))
         about = next(iter(self.cells.values())).provenance
-        for key in ("device", "commit"):
-            if about.get(key):
-                facts[key] = str(about[key])
+        facts |= {key: str(about[key]) for key in ("device", "commit") if about.get(key)}
         if about.get("versions"):
             facts["versions"] = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
         facts["made"] = datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
@@ -340,11 +311,7 @@ class Comparison:
         return self.verdict
 
 
-def _summary_for_report(table: pd.DataFrame) -> pd.DataFrame:
-    return table.rename(columns={"mean": "cost"})
+def _figures() -> Any:
+    from adacsl.report import figures  # noqa: PLC0415  plotly only for those who look
 
-
-def _joined(prices: Sequence[Any], sizes: Sequence[int]) -> Any:
-    if all(isinstance(price, float) for price in prices) and len(set(prices)) == 1:
-        return prices[0]
-    return np.concatenate([np.broadcast_to(price, size) for price, size in zip(prices, sizes, strict=True)])
+    return figures

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,14 +31,6 @@ from adacsl.training.running import choose_device
 
 ROWS_AT_ONCE = {"cpu": 400_000, "gpu": 20_000_000}
 """Rows times nets of one job: enough to train many small nets at once, few enough to lose little when killed."""
-
-
-@dataclass(frozen=True)
-class Work:
-    """The payload of a job: which methods, under which conditions."""
-
-    methods: Mapping[str, Method]
-    protocol: Protocol
 
 
 def plan_jobs(
@@ -68,7 +60,7 @@ def plan_jobs(
             cells = [Cell(task.name, ratio, name, seed) for name in own for ratio in ratios[task.name]]
             for group in _groups(task, cells, own, protocol):
                 chosen = {cell.method: own[cell.method] for cell in group}
-                jobs.append(Job(tuple(group), Work(chosen, protocol)))
+                jobs.append(Job(tuple(group), (chosen, protocol)))
     return jobs
 
 
@@ -76,24 +68,23 @@ def _groups(
     task: Task, cells: Iterable[Cell], methods: Mapping[str, Method], protocol: Protocol
 ) -> Iterator[list[Cell]]:
     """Yield cells that are one job, the dearest first."""
-    nets: dict[str, list[Cell]] = {}
-    others: dict[str, list[Cell]] = {}
+    works: dict[str, list[Cell]] = {}
     for cell in cells:
-        method = methods[cell.method]
-        (nets if needs_net(method) else others).setdefault(_work(method, cell.ratio), []).append(cell)
+        works.setdefault(_work(methods[cell.method], cell.ratio), []).append(cell)
+    nets = {key: some for key, some in works.items() if needs_net(methods[some[0].method])}
     device = "cpu" if choose_device(protocol.device, warn=False) == "cpu" else "gpu"
     room = max(1, ROWS_AT_ONCE[device] // len(task.y)) if not task.images else 1
     batch: list[Cell] = []
     members = 0
-    for key in sorted(nets, key=lambda key: -_members(methods[nets[key][0].method])):
-        count = _members(methods[nets[key][0].method])
+    for some in sorted(nets.values(), key=lambda some: -_members(methods[some[0].method])):
+        count = _members(methods[some[0].method])
         if batch and members + count > room:
             yield batch
             batch, members = [], 0
-        batch, members = batch + nets[key], members + count
+        batch, members = batch + some, members + count
     if batch:
         yield batch
-    yield from others.values()
+    yield from (some for key, some in works.items() if key not in nets)
 
 
 def _work(method: Method, ratio: float) -> str:
@@ -110,7 +101,7 @@ def _members(method: Method) -> int:
 
 def count_nets(job: Job) -> int:
     """Return how many nets a job trains: cells that differ only in how they decide share theirs."""
-    methods = job.payload.methods
+    methods, _ = job.payload
     nets = [cell for cell in job.cells if needs_net(methods[cell.method])]
     trained = {_work(methods[cell.method], cell.ratio): _members(methods[cell.method]) for cell in nets}
     return sum(trained.values())
@@ -129,16 +120,22 @@ def run_jobs(
 
 
 def run_work(
-    tasks: Mapping[str, Task], work: Work, cells: Sequence[Cell], *, parts: Parts | None = None
+    tasks: Mapping[str, Task],
+    payload: tuple[Mapping[str, Method], Protocol],
+    cells: Sequence[Cell],
+    *,
+    parts: Parts | None = None,
 ) -> Iterator[CellResult]:
-    """Do a job (or what is left of it): fit what these cells need and yield their results."""
+    """Do a job (or what is left of it): fit what these cells need and yield their results.
+
+    The payload of a job says which methods, under which conditions.
+    """
     if not cells:
         return
     task, seed = tasks[cells[0].data], cells[0].seed
-    rest, test = split_rows(task, work.protocol.test, seed)
-    chosen = [
-        (work.protocol.prepare(work.methods[cell.method], seed), at_ratio(task.costs, cell.ratio)) for cell in cells
-    ]
+    methods, protocol = payload
+    rest, test = split_rows(task, protocol.test, seed)
+    chosen = [(protocol.prepare(methods[cell.method], seed), at_ratio(task.costs, cell.ratio)) for cell in cells]
     own = None if parts is None else replace(parts, data=task.name, seed=seed)
     for number in fit_methods(chosen, Rows.of_task(task, rest), watch=test, parts=own):
         method, costs = chosen[number]
@@ -180,6 +177,3 @@ def _or_nan(metric: Callable[..., float], truth: NDArray[np.bool_], positive: ND
         return metric(truth, positive)
     except ValueError:  # one class only among the test rows: nothing to compare with
         return math.nan
-
-
-__all__ = ["Work", "count_nets", "measure", "plan_jobs", "run_jobs", "run_work"]

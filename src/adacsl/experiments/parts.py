@@ -41,14 +41,10 @@ class Parts:
 
     def read(self, training: str, fold: int) -> dict[str, Any] | None:
         """Return what was kept of a net, or None where there is nothing that can be used."""
-        path = self._folder(training) / f"{fold}.json"
-        if not path.is_file():
-            return None
         try:
-            kept = _restored(read_document(path, "part"))
+            return dict(_restored(read_document(self._folder(training) / f"{fold}.json", "part")))
         except (DamagedError, StoreError):
             return None
-        return dict(kept)
 
     def write(self, training: str, fold: int, kept: Mapping[str, Any]) -> None:
         """Keep what a net is needed for: numbers, lists and arrays by name."""
@@ -79,6 +75,3 @@ def _restored(value: Any) -> Any:
     if isinstance(value, dict):
         return unpack(value[ARRAY]) if ARRAY in value else {key: _restored(item) for key, item in value.items()}
     return [_restored(item) for item in value] if isinstance(value, list) else value
-
-
-__all__ = ["Parts"]

@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.datasets.task import Task
+from adacsl.estimators.classifiers import make_learner
 from adacsl.estimators.learners.boosters import installed_engine
+from adacsl.estimators.learners.net import Net
 from adacsl.estimators.method import Method
 from adacsl.estimators.methods import needs_net
 from adacsl.estimators.splits import one_split
@@ -42,9 +44,6 @@ class Protocol:
     device: str = "auto"
 
     def __post_init__(self) -> None:
-        from adacsl.estimators.classifiers import make_learner  # noqa: PLC0415
-        from adacsl.estimators.learners.net import Net  # noqa: PLC0415  torch
-
         make_learner(Net, dict(self.net), "net").check()
 
     def identity(self) -> dict[str, Any]:
@@ -59,8 +58,6 @@ class Protocol:
         inner = self.validation / (1.0 - self.test)
         fresh.set_params(random_state=seed, validation=inner, device=self.device)
         if needs_net(fresh) and fresh.learner == "net":
-            from adacsl.estimators.learners.net import Net  # noqa: PLC0415  torch
-
             fresh.set_params(learner=Net(**self.net))
         fresh.check_settings()
         return fresh

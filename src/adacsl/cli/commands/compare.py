@@ -7,13 +7,14 @@ import math
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from adacsl.cli.options import ANY, FREE, Prices, Source, Words, as_words, interval_text, net_settings, split_words
-from adacsl.cli.screen import PLAIN, Answer, Screen, one_line, stoppable
+from adacsl.cli.options import ANY, FREE, Prices, Source, as_words, interval_text, net_settings, split_words
+from adacsl.cli.screen import PLAIN, Answer, Screen, listing, one_line, stoppable
 from adacsl.durable import check_folder
+from adacsl.experiments.cells import Cell
 from adacsl.experiments.ratios import mean_ratio, scale_misses
 from adacsl.extras import requires
 
@@ -30,8 +31,8 @@ def compare(
     *data: Annotated[str, Parameter(help="CSV or Parquet file, folder of pictures, or names (adacsl data)")],
     source: Source = ANY,
     prices: Prices = FREE,
-    methods: Words = (),
-    ratios: Words = (),
+    methods: tuple[str, ...] = (),
+    ratios: tuple[str, ...] = (),
     seeds: int = 5,
     out: Path | None = None,
     engine: Literal["joblib", "ray"] = "joblib",
@@ -41,7 +42,7 @@ def compare(
     device: str = "auto",
     epochs: int | None = None,
     weights: Path | None = None,
-    rotate: Annotated[bool, Parameter(negative="")] = False,
+    rotate: bool = False,
     screen: Screen = PLAIN,
 ) -> Answer:
     """Find out which method is cheapest on your data, and how sure that is.
@@ -78,13 +79,19 @@ def compare(
         Local weights (.safetensors, .pth) of the picture net's backbone.
     rotate
         Turn training pictures by quarter turns too: for those that have no up and down.
+
+    Examples
+    --------
+    adacsl compare
+    adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --out runs/loans
+    adacsl compare cards.parquet --target fraud --fn-column amount --fp 5 --methods ce-bayes,gbm-bayes,adacsl-cv
+    adacsl compare photos/ --positive melanoma --fn 8 --fp 1 --ratios 4,8,16 --engine ray --gpus 0.25
     """
     if address is not None and engine != "ray":
         raise ValueError("--address is for --engine ray")
-    if seeds < 1:
-        raise ValueError(f"--seeds must be at least 1, got {seeds}")
-    if workers is not None and workers < 1:
-        raise ValueError(f"--workers must be at least 1, got {workers}")
+    for option, number in (("--seeds", seeds), ("--workers", workers)):
+        if number is not None and number < 1:
+            raise ValueError(f"{option} must be at least 1, got {number}")
     net = net_settings(epochs, weights, rotate=rotate)
     if engine == "joblib":
         from adacsl.training.running import choose_device  # noqa: PLC0415  torch
@@ -105,58 +112,39 @@ def compare(
         page = found.report(folder / "report.html", command=shlex.join(["adacsl", *sys.argv[1:]]))
     chosen = {"--epochs": epochs, "--weights": weights, "--device": None if device == "auto" else device}
     nets = [str(word) for pair in chosen.items() if pair[1] is not None for word in pair]
-    told = Told(source, prices, [*nets, *(["--rotate"] if rotate else [])])
-    commands = [told.train(found, word, task) for word, task in zip(names, tasks, strict=True)]
+    nets += ["--rotate"] if rotate else []
+    about = [[word, *as_words(source)] for word in names]
+    commands = [_train(found, task, words, prices, nets) for task, words in zip(tasks, about, strict=True)]
     return _answer(found, folder, page, [command for command in commands if command])
 
 
-class Told(NamedTuple):
-    """What was said about the data, the costs and the nets: the next command needs it too."""
+def _train(found: Comparison, task: Task, about: list[str], prices: Prices, nets: list[str]) -> str:
+    """Return the command that fits the method to take on all rows and saves it; "" where it cannot be said.
 
-    source: Source
-    prices: Prices
-    nets: list[str]
+    ``about`` are the words about the data, ``nets`` those about nets: the next command needs them too.
+    """
+    from adacsl.estimators.methods import METHODS, method, needs_net  # noqa: PLC0415  scikit-learn
 
-    def train(self, found: Comparison, data: str, task: Task) -> str:
-        """Return the command that fits the method to take on all rows and saves it; "" where it cannot be said."""
-        from adacsl.estimators.methods import METHODS, method, needs_net  # noqa: PLC0415  scikit-learn
-
-        own = mean_ratio(task.costs)
-        verdicts = {ratio: verdict for (name, ratio), verdict in found.verdicts.items() if name == task.name}
-        ratio = next((r for r in verdicts if math.isclose(r, own, rel_tol=1e-5)), next(iter(verdicts), None))
-        name = "" if ratio is None else verdicts[ratio].recommended or verdicts[ratio].cheapest or ""
-        prices = None if ratio is None else self._prices(task, ratio / own)
-        if prices is None or name not in METHODS:
-            return ""
-        nets = self.nets if needs_net(method(name)) else []
-        words = [data, *as_words(self.source), *as_words(prices), *nets, "--method", name, "--out", "model/"]
-        return shlex.join(["adacsl", "train", *words])
-
-    def _prices(self, task: Task, factor: float) -> Prices | None:
-        """Return the prices that the verdict is about; prices of each row, made dearer, cannot be said."""
-        if math.isclose(factor, 1.0, rel_tol=1e-5):
-            return self.prices
-        if task.costs.n_instances is not None:
-            return None
-        costs = scale_misses(task.costs, factor)
-        right = (price or None for price in (costs.tp, costs.tn))
-        return Prices(costs.fn, costs.fp, *right)
-
-
-def read_run(folder: Path) -> Comparison:
-    """Read a comparison from its folder."""
-    with requires("compare"):
-        from adacsl.experiments.comparing import load_comparison  # noqa: PLC0415  torch
-    return load_comparison(folder)
+    own = mean_ratio(task.costs)
+    verdicts = {ratio: verdict for (name, ratio), verdict in found.verdicts.items() if name == task.name}
+    ratio = next((r for r in verdicts if math.isclose(r, own, rel_tol=1e-5)), next(iter(verdicts), own))
+    verdict = verdicts.get(ratio)
+    name = None if verdict is None else verdict.recommended or verdict.cheapest
+    costs = scale_misses(task.costs, ratio / own)
+    if name is None or name not in METHODS or (costs is not task.costs and costs.n_instances is not None):
+        return ""  # a method of one's own; prices of each row, made dearer
+    if costs is not task.costs:
+        prices = Prices(costs.fn, costs.fp, costs.tp or None, costs.tn or None)
+    used = nets if needs_net(method(name)) else []
+    return shlex.join(["adacsl", "train", *about, *as_words(prices), *used, "--method", name, "--out", "model/"])
 
 
 def failed_cells(found: Comparison) -> list[dict[str, Any]]:
     """Return the cells without a result, with their errors."""
     return [
-        {"data": row["data"], "ratio": row["ratio"], "method": row["method"], "seed": row["seed"],
-         "error": f"{row['type']}: {row['message']}"}
+        {name: row[name] for name in Cell._fields} | {"error": f"{row['type']}: {row['message']}"}
         for row in found.failures.to_dict("records")
-    ]  # fmt: skip
+    ]
 
 
 def _default_folder(tasks: list[Task]) -> Path:
@@ -191,17 +179,11 @@ def _answer(found: Comparison, folder: Path, page: Path, train: list[str]) -> An
 
 
 def _table(block: Any) -> Any:
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    table = Table("method", box=None, pad_edge=False)
-    for heading in ("cost", "95 % interval", "normal.", "dearer"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("")
+    table = listing("method", right=("cost", "95 % interval", "normal.", "dearer"), then=("",))
     for row in block.to_dict("records"):
         dearer = "" if row["standing"] == "cheapest" or row["percent"] != row["percent"] else f"{row['percent']:+.1f} %"
         table.add_row(
-            Text(str(row["method"])), f"{row['mean']:.4g}", interval_text(row["low"], row["high"]),
+            str(row["method"]), f"{row['mean']:.4g}", interval_text(row["low"], row["high"]),
             f"{row['normalized_cost']:.3f}", dearer, str(row["standing"]),
         )  # fmt: skip
     return table
@@ -209,11 +191,5 @@ def _table(block: Any) -> Any:
 
 def _failures(failed: list[dict[str, Any]]) -> list[str]:
     lines = [f"{len(failed)} cells failed; the same command tries them again:"]
-    lines += [
-        f"  {cell['data']}, ratio {cell['ratio']:g}, {cell['method']}, seed {cell['seed']}: {one_line(cell['error'])}"
-        for cell in failed[:NAMED]
-    ]
+    lines += [f"  {Cell(*(row[name] for name in Cell._fields))}: {one_line(row['error'])}" for row in failed[:NAMED]]
     return [*lines, f"  ... and {len(failed) - NAMED} more"] if len(failed) > NAMED else lines
-
-
-__all__ = ["compare", "failed_cells", "read_run"]

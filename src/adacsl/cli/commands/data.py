@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from adacsl.cli.screen import PLAIN, Answer, Screen
+from adacsl.cli.screen import PLAIN, Answer, Screen, listing
 
 
 def data(name: str | None = None, *, folder: Path | None = None, screen: Screen = PLAIN) -> Answer:
@@ -16,6 +16,11 @@ def data(name: str | None = None, *, folder: Path | None = None, screen: Screen 
         The data set to describe.
     folder
         Where their files are; default: the folder that ADACSL_DATA names.
+
+    Examples
+    --------
+    adacsl data
+    adacsl data breast-cancer
     """
     from adacsl.datasets.builtin import describe, list_datasets  # noqa: PLC0415  pandas
 
@@ -28,13 +33,7 @@ def data(name: str | None = None, *, folder: Path | None = None, screen: Screen 
 
 
 def _table(found: list[dict[str, object]]) -> object:
-    from rich.table import Table  # noqa: PLC0415
-
-    table = Table("name", "", box=None, pad_edge=False)
-    for heading in ("rows", "positives"):
-        table.add_column(heading, justify="right")
-    table.add_column("kind")
-    table.add_column("what")
+    table = listing("name", "", right=("rows", "positives"), then=("kind", "what"))
     for about in found:
         here = "here" if about["present"] else "absent"
         numbers = (f"{about['rows']:,}", f"{about['positives']:,}")
@@ -48,6 +47,3 @@ def _text(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-__all__ = ["data"]

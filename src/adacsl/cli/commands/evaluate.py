@@ -8,18 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from adacsl.cli.models import (
-    Trained,
-    check_kind,
-    feature_columns,
-    labels_of,
-    load_model,
-    model_input,
-    positive_probability,
-    takes_pictures,
-)
+from adacsl.cli.models import check_kind, feature_columns, labels_of, load_model, model_input, takes_pictures
 from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text
-from adacsl.cli.screen import PLAIN, Answer, Screen
+from adacsl.cli.screen import PLAIN, Answer, Screen, listing
 from adacsl.cli.writing import check_table_file, label_type, writing_table
 from adacsl.core.costs import as_host
 from adacsl.core.curves import calibration_error
@@ -61,16 +52,20 @@ def evaluate(
         Write label, probability, decision and cost of each row to this file (.parquet, .csv).
     device
         auto, cpu, cuda, cuda:1 or mps.
+
+    Examples
+    --------
+    adacsl evaluate model/ test.csv --target default
+    adacsl evaluate model/ test.csv --at-most 0.3 --json
     """
     if rows is not None:
         check_table_file(rows)
-    trained = load_model(model, device=device)
-    task = _task(trained, data, source, prices)
-    classifier = trained.classifier
+    classifier, target, prices = load_model(model, device=device, said=prices)
+    task = _task(classifier, data, source, target, prices)
     inputs = task.X
     if not task.images:
         inputs = model_input(classifier, inputs, feature_columns(classifier, list(inputs.columns), task.name))
-    probability = positive_probability(classifier, inputs)
+    probability = classifier.decision_.probabilities(classifier.decision_scores(inputs))
     decided = classifier.decision_.of_probabilities(probability, costs=task.costs)
     if rows is not None:
         _write_rows(rows, classifier, task, probability, decided)
@@ -85,20 +80,17 @@ def evaluate(
     return Answer(document, tuple(shown), code=1 if passed is False else 0)
 
 
-def _task(trained: Trained, data: str, source: Source, prices: Prices) -> Task:
+def _task(classifier: CostClassifier, data: str, source: Source, target: str | None, spoken: Prices) -> Task:
     """Read the data as the model understands them."""
     from adacsl.datasets.builtin import is_builtin  # noqa: PLC0415  pandas
     from adacsl.datasets.errors import DataError, listed  # noqa: PLC0415
 
-    classifier = trained.classifier
-    spoken = prices if prices.given else trained.prices
     own = {name: float(getattr(classifier.costs_, name)) for name in ("fn", "fp", "tp", "tn")}
     taken = {name for name in ("fn", "fp") if getattr(spoken, f"{name}_column") is not None}
     rest: dict[str, Any] = {n: v for n, v in own.items() if getattr(spoken, n) is None and n not in taken}
     if not is_builtin(data):
-        source = replace(
-            source, target=source.target or trained.target, positive=source.positive or str(classifier.positive_)
-        )
+        positive = source.positive or str(classifier.positive_)
+        source = replace(source, target=source.target or target, positive=positive)
     if takes_pictures(classifier) and source.image_size is None:
         source = replace(source, image_size=classifier.image_shape_[0])
     task = source.load(data, replace(spoken, **rest))
@@ -109,13 +101,6 @@ def _task(trained: Trained, data: str, source: Source, prices: Prices) -> Task:
             f"the classes of {data} are {listed(task.classes)}, but the model was trained on {listed(sorted(known))}"
         )
     return task
-
-
-def _or_nan(measure: Any, y: Any, decided: Any) -> float:
-    try:
-        return float(measure(y, decided))
-    except ValueError:  # a constant decision is free
-        return float("nan")
 
 
 def _write_rows(
@@ -135,7 +120,10 @@ def _write_rows(
 
 
 def _document(task: Task, probability: np.ndarray[Any, Any], decided: np.ndarray[Any, Any]) -> dict[str, Any]:
+    from adacsl.experiments.jobs import measure  # noqa: PLC0415  torch
+
     costs, y = task.costs, task.y
+    measured = measure(decided == 1, y, costs)
     each, is_, called = as_host(costs.incurred(y, decided)), y == 1, decided == 1
     masks = {"tp": is_ & called, "fp": ~is_ & called, "fn": is_ & ~called, "tn": ~is_ & ~called}
     cost = cost_interval(costs, y, decided, groups=task.groups)
@@ -144,9 +132,9 @@ def _document(task: Task, probability: np.ndarray[Any, Any], decided: np.ndarray
         "rows": len(y),
         "positives": int(y.sum()),
         "classes": plain_labels(task.classes),
-        "cost": {"mean": cost.estimate, "interval": [cost.low, cost.high], "total": costs.total(y, decided)},
-        "normalized_cost": _or_nan(costs.normalized, y, decided),
-        "savings": _or_nan(costs.savings, y, decided),
+        "cost": {"mean": cost.estimate, "interval": [cost.low, cost.high], "total": measured["total_cost"]},
+        "normalized_cost": measured["normalized_cost"],
+        "savings": measured["savings"],
         "counts": {name: int(mask.sum()) for name, mask in masks.items()},
         "money": {name: float(each[mask].sum()) for name, mask in masks.items()},
         "calibration_error": calibration_error(probability, y, partition=Quantile(15)).error,
@@ -174,16 +162,8 @@ def _shown(found: dict[str, Any], classes: tuple[str, str]) -> list[Any]:
 
 
 def _confusion(found: dict[str, Any], classes: tuple[str, str]) -> Any:
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    table = Table("", box=None, pad_edge=False)
-    for name in classes[::-1]:
-        table.add_column(Text(f"decided {name}"), justify="right")
+    table = listing("", right=(f"decided {name}" for name in classes[::-1]))
     for name, cells in zip(classes[::-1], (("tp", "fn"), ("fp", "tn")), strict=True):
         numbers = (f"{found['counts'][c]:,}  (cost {found['money'][c]:.6g})" for c in cells)
-        table.add_row(Text(f"is {name}"), *numbers)
+        table.add_row(f"is {name}", *numbers)
     return table
-
-
-__all__ = ["evaluate"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from adacsl.cli.models import load_model, takes_pictures
+from adacsl.cli.models import load_model, open_rows, takes_pictures
 from adacsl.cli.screen import PLAIN, Answer, Screen
 from adacsl.durable import check_file
 
@@ -30,14 +30,18 @@ def export(model: Path, *, onnx: Path, sample: str | None = None, screen: Screen
         The file to write.
     sample
         Some rows to check the graph with; default: rows made up from what the model knows of its columns.
+
+    Examples
+    --------
+    adacsl export model/ --onnx model.onnx --sample rows.csv
     """
     check_file(onnx)
-    classifier = load_model(model, device="cpu").classifier
+    classifier, _, _ = load_model(model, device="cpu")
     kind = classifier.model_.kind
     if kind != "nets":
         what = "always decides the same" if kind == "constant" else f"is made of {kind}"
         raise ValueError(f"ONNX files are written of nets only, and {model} {what}: use it with  adacsl predict")
-    rows = _made_up(classifier) if sample is None else _read(classifier, sample)
+    rows = _made_up(classifier) if sample is None else next(open_rows(classifier, sample, rows=SAMPLE)[0])[0]
     written = classifier.export_onnx(onnx, rows)
     size = written.stat().st_size
     if takes_pictures(classifier):
@@ -48,12 +52,6 @@ def export(model: Path, *, onnx: Path, sample: str | None = None, screen: Screen
         {"onnx": written, "bytes": size, "inputs": takes, "outputs": ["score", "probability", "decision"]},
         (f"{written}: {size / 1e6:.1f} MB, takes {takes}, gives score, probability and decision",),
     )
-
-
-def _read(classifier: CostClassifier, sample: str) -> Any:
-    from adacsl.cli.rows import open_rows  # noqa: PLC0415
-
-    return next(open_rows(classifier, sample, rows=SAMPLE).pieces)[0]
 
 
 def _made_up(classifier: CostClassifier) -> Any:
@@ -81,6 +79,3 @@ def _column(rule: dict[str, Any] | None, rng: np.random.Generator) -> Any:
     if knots:
         return rng.uniform(knots[0], knots[-1], SAMPLE)
     return scales[0]["center"] + scales[0]["width"] * rng.normal(size=SAMPLE)
-
-
-__all__ = ["export"]

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from adacsl.cli.models import costs_of_rows, decide, labels_of, load_model, positive_probability
-from adacsl.cli.options import FREE, Prices, Words, split_words
-from adacsl.cli.rows import Rows, open_rows
+from adacsl.cli.models import costs_of_rows, labels_of, load_model, open_rows
+from adacsl.cli.options import FREE, Prices, split_words
 from adacsl.cli.screen import PLAIN, Answer, Screen, stoppable
 from adacsl.cli.writing import check_table_file, label_type, writing_table
 
@@ -26,7 +25,7 @@ def predict(
     data: str,
     *,
     out: Path = Path("predictions.parquet"),
-    keep: Words = (),
+    keep: tuple[str, ...] = (),
     prices: Prices = FREE,
     batch_rows: int = 65_536,
     device: str = "auto",
@@ -54,30 +53,33 @@ def predict(
         auto, cpu, cuda, cuda:1 or mps.
     folder
         Where the files of built-in data sets are; default: the folder that ADACSL_DATA names.
+
+    Examples
+    --------
+    adacsl predict model/ new.parquet --out predictions.parquet
+    adacsl predict model/ new.csv --fn-column amount --keep id --out predictions.csv
     """
     check_table_file(out)
     if out.exists() and Path(data).exists() and out.samefile(data):
         raise ValueError(f"{out} is the data to predict: give another name with --out")
-    trained = load_model(model, device=device)
-    classifier = trained.classifier
-    spoken = prices if prices.given else trained.prices
+    classifier, _, prices = load_model(model, device=device, said=prices)
     kept = split_words(keep)
     doubled = [name for name in kept if name in RESULTS]
     if doubled:
         raise ValueError(f"--keep {doubled[0]}: the output has a column of that name already")
-    extra = [*kept, *(name for name in (spoken.fn_column, spoken.fp_column) if name is not None)]
-    rows = open_rows(classifier, data, rows=batch_rows, extra=list(dict.fromkeys(extra)), folder=folder)
-    columns = _columns(classifier, Path(data), kept, rows.unit)
+    extra = [*kept, *(name for name in (prices.fn_column, prices.fp_column) if name is not None)]
+    pieces, n, unit = open_rows(classifier, data, rows=batch_rows, extra=list(dict.fromkeys(extra)), folder=folder)
+    columns = _columns(classifier, Path(data), kept, unit)
     total, started = np.zeros(3), time.perf_counter()
     with (
         stoppable("nothing was written; start the command again"),
-        screen.progress("predicting", total=rows.total, unit=rows.unit) as advance,
+        screen.progress("predicting", total=n, unit=unit) as advance,
         writing_table(out, columns) as write,
     ):
-        for part in _predicted(classifier, rows, spoken, data, write):
+        for part in _predicted(classifier, pieces, prices, data, write):
             total += part
-            advance(total[0], note=f"{total[0] / (time.perf_counter() - started):,.0f} {rows.unit}/s")
-    return _answer(classifier, total, rows.unit, out, time.perf_counter() - started)
+            advance(completed=total[0], note=f"{total[0] / (time.perf_counter() - started):,.0f} {unit}/s")
+    return _answer(classifier, total, unit, out, time.perf_counter() - started)
 
 
 def _columns(classifier: CostClassifier, data: Path, kept: list[str], unit: str) -> dict[str, Any]:
@@ -92,15 +94,15 @@ def _columns(classifier: CostClassifier, data: Path, kept: list[str], unit: str)
 
 
 def _predicted(
-    classifier: CostClassifier, rows: Rows, prices: Prices, data: str, write: Callable[[Mapping[str, Any]], None]
+    classifier: CostClassifier, pieces: Iterator[Any], prices: Prices, data: str, write: Callable[..., None]
 ) -> Iterator[tuple[int, int, float]]:
     """Predict and write piece by piece; yield how many rows, how many decided positive, and their expected cost."""
     done = 0
-    for inputs, others in rows.pieces:
-        probability = positive_probability(classifier, inputs)
+    for inputs, others in pieces:
+        probability = classifier.decision_.probabilities(classifier.decision_scores(inputs))
         said = _row_prices(prices, others, data if done == 0 else f"{data}, from row {done + 1} on,")
         costs = costs_of_rows(classifier.costs_, said, len(probability))
-        positive = decide(classifier, probability, costs) == 1
+        positive = classifier.decision_.of_probabilities(probability, costs=costs) == 1
         expected = costs.expected(probability, positive.astype(np.int64))
         values = (probability, labels_of(classifier, positive), expected)
         write(others | dict(zip(RESULTS, values, strict=True)))
@@ -135,6 +137,3 @@ def _answer(classifier: CostClassifier, total: np.ndarray[Any, Any], unit: str, 
             f"written: {out}",
         ),
     )  # fmt: skip
-
-
-__all__ = ["predict"]

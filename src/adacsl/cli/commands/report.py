@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from adacsl.cli.commands.compare import failed_cells
 from adacsl.cli.screen import PLAIN, Answer, Screen
 from adacsl.durable import check_file
+from adacsl.extras import requires
 
 
 def report(run: Path, *, out: Path | None = None, screen: Screen = PLAIN) -> Answer:
@@ -17,14 +19,18 @@ def report(run: Path, *, out: Path | None = None, screen: Screen = PLAIN) -> Ans
         Folder of the comparison (`adacsl compare --out`).
     out
         The page; default: report.html in that folder.
+
+    Examples
+    --------
+    adacsl report runs/loans --out report.html
     """
     if not run.is_dir():
         raise FileNotFoundError(f"there is no folder {run}: give the one that  adacsl compare --out  wrote")
     path = run / "report.html" if out is None else out
     check_file(path)
-    from adacsl.cli.commands.compare import failed_cells, read_run  # noqa: PLC0415
-
-    found = read_run(run)
+    with requires("compare"):
+        from adacsl.experiments.comparing import load_comparison  # noqa: PLC0415  torch
+    found = load_comparison(run)
     page = found.report(path)
     failed = failed_cells(found)
     return Answer(
@@ -32,6 +38,3 @@ def report(run: Path, *, out: Path | None = None, screen: Screen = PLAIN) -> Ans
         (found.verdict, f"report: {page}"),
         code=1 if failed else 0,
     )
-
-
-__all__ = ["report"]

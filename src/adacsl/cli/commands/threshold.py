@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.cli.options import FREE, Prices, interval_text
-from adacsl.cli.screen import PLAIN, Answer, Screen
+from adacsl.cli.screen import PLAIN, Answer, Screen, listing
 from adacsl.cli.writing import writing
-from adacsl.core.costs import CostMatrix, as_host
+from adacsl.core.costs import as_host
 from adacsl.core.intervals import mean_interval
 from adacsl.core.thresholds import CostCurve, cost_curve
 from adacsl.core.tuning import tune_threshold
 from adacsl.durable import check_file
+
+if TYPE_CHECKING:
+    from adacsl.datasets.task import Task
 
 BARS = "▁▂▃▄▅▆▇█"
 WIDTH = 60
@@ -52,48 +55,38 @@ def threshold(
         Label of the positive class; 0/1, -1/1 and false/true need no naming.
     curve
         Write the cost of every cut to this CSV file.
-    """
-    from adacsl.datasets.tables import read_table  # noqa: PLC0415  pandas
 
+    Examples
+    --------
+    adacsl threshold scores.csv --fn 8 --fp 1
+    adacsl threshold scores.parquet --score-column p --label-column fraud --fn-column amount --fp 5 --curve curve.csv
+    """
     prices.check(required=True)
     if curve is not None:
         check_file(curve)
-    rows = _rows(read_table(scores), str(scores), (score_column, label_column, weight_column), positive, prices)
-    whole = cost_curve(rows.scores, rows.labels, rows.costs, sample_weight=rows.weight)
+    task, distinct = _read(scores, (score_column, label_column, weight_column), positive, prices)
+    whole = cost_curve(task.X, task.y, task.costs, sample_weight=task.sample_weight)
     cuts = np.asarray(whole.thresholds, np.float64)
-    if rows.distinct is not None:
-        cuts = np.concatenate(([np.nextafter(rows.distinct[0], -np.inf)], rows.distinct))
+    if distinct is not None:
+        cuts = np.concatenate(([np.nextafter(distinct[0], -np.inf)], distinct))
     if curve is not None:
         _write_curve(curve, whole, cuts)
-    document = _document(rows) | {"curve": curve}
-    bars = _sparkline(cuts, np.asarray(whole.costs), (0.0, 1.0) if rows.distinct is None else (cuts[1], cuts[-1]))
-    shown = [*_shown(document, rows.classes), "", *bars]
+    document = _document(task, distinct) | {"curve": curve}
+    bars = _sparkline(cuts, np.asarray(whole.costs), (0.0, 1.0) if distinct is None else (cuts[1], cuts[-1]))
+    shown = [*_shown(document), "", *bars]
     return Answer(document, tuple(shown if curve is None else [*shown, f"cost of every cut: {curve}"]))
 
 
-class _Rows(NamedTuple):
-    """Labelled scores in [0, 1]: as they came, or, where they are no such numbers, their ranks among ``distinct``."""
-
-    scores: NDArray[np.float64]
-    distinct: NDArray[np.float64] | None
-    labels: NDArray[np.int64]
-    classes: tuple[str, str]
-    costs: CostMatrix
-    weight: NDArray[np.float64] | None
-
-    def outer(self, score: float) -> float:
-        """Return the score that a number in [0, 1] stands for: for ranks, the highest that is not above it."""
-        if self.distinct is None:
-            return score
-        below = int(np.floor(score * (len(self.distinct) + 1) + 1e-9))
-        return float(self.distinct[min(max(below, 1), len(self.distinct)) - 1])
-
-
-def _rows(
-    frame: Any, name: str, columns: tuple[str | None, str | None, str | None], positive: str | None, prices: Prices
-) -> _Rows:
-    from adacsl.datasets.labels import binary_labels  # noqa: PLC0415
+def _read(
+    path: Path, columns: tuple[str | None, str | None, str | None], positive: str | None, prices: Prices
+) -> tuple[Task, NDArray[np.float64] | None]:
+    """Return labelled scores in [0, 1]: as they came, or, where they are no such numbers, as ranks, and among which."""
+    from adacsl.datasets.labels import binary_labels  # noqa: PLC0415  pandas
     from adacsl.datasets.prices import number_column, settle_costs  # noqa: PLC0415
+    from adacsl.datasets.tables import read_table  # noqa: PLC0415
+    from adacsl.datasets.task import Task  # noqa: PLC0415
+
+    frame, name = read_table(path), str(path)
 
     score, label = _guess(frame, name, columns[0], columns[1])
     scores = number_column(frame, score, what=name, holds="a score", least=-np.inf)
@@ -103,10 +96,19 @@ def _rows(
         for column in (prices.fn_column, prices.fp_column, columns[2])
     )
     costs = settle_costs(prices.known, y, fn=fn, fp=fp)
-    if scores.min() >= 0.0 and scores.max() <= 1.0:
-        return _Rows(scores, None, y, classes, costs, weight)
-    distinct, rank = np.unique(scores, return_inverse=True)
-    return _Rows(np.asarray((rank + 1.0) / (len(distinct) + 1.0), np.float64), distinct, y, classes, costs, weight)
+    distinct = None
+    if scores.min() < 0.0 or scores.max() > 1.0:
+        distinct, rank = np.unique(scores, return_inverse=True)
+        scores = np.asarray((rank + 1.0) / (len(distinct) + 1.0), np.float64)
+    return Task(name, scores, y, costs, classes=classes, sample_weight=weight), distinct
+
+
+def _outer(score: float, distinct: NDArray[np.float64] | None) -> float:
+    """Return the score that a number in [0, 1] stands for: for ranks, the highest that is not above it."""
+    if distinct is None:
+        return score
+    below = int(np.floor(score * (len(distinct) + 1) + 1e-9))
+    return float(distinct[min(max(below, 1), len(distinct)) - 1])
 
 
 def _guess(frame: Any, name: str, score: str | None, label: str | None) -> tuple[str, str]:
@@ -119,13 +121,12 @@ def _guess(frame: Any, name: str, score: str | None, label: str | None) -> tuple
             check_column(column, known, name)
     score = score or next((c for c in known if str(c).casefold() == "score" and c != label), None)
     label = label or next((c for c in known if str(c).casefold() == "label" and c != score), None)
-    if len(known) == 2 and (score is None or label is None):
+    if len(known) == 2:
         if score is None and label is None:
             # scores have more different values than labels; where both have two, the scores come first
             score = max(known, key=lambda c: frame[c].nunique())
-        other = score or label
-        rest = known[1] if known[0] == other else known[0]
-        score, label = score or rest, label or rest
+        score = score or next(c for c in known if c != label)
+        label = label or next(c for c in known if c != score)
     if score is None or label is None:
         wanted = " and ".join(f"--{w}-column" for w, c in (("score", score), ("label", label)) if c is None)
         raise DataError(f"which columns of {name} hold scores and labels? Say {wanted}; it has {listed(known)}")
@@ -141,20 +142,20 @@ def _write_curve(path: Path, curve: CostCurve, cuts: NDArray[np.float64]) -> Non
         pd.DataFrame(dict(zip(names, columns, strict=True))).to_csv(draft, index=False)
 
 
-def _document(rows: _Rows) -> dict[str, Any]:
-    costs, y, weight = rows.costs, rows.labels, rows.weight
-    tuned = tune_threshold(rows.scores, y, costs, sample_weight=weight)
-    low, high = rows.outer(tuned.best.low), rows.outer(tuned.best.high)
+def _document(task: Task, distinct: NDArray[np.float64] | None) -> dict[str, Any]:
+    costs, y, weight = task.costs, task.y, task.sample_weight
+    tuned = tune_threshold(task.X, y, costs, sample_weight=weight)
+    low, high = _outer(tuned.best.low, distinct), _outer(tuned.best.high, distinct)
     between = low if low == high else low / 2.0 + high / 2.0
     return {
         "rows": len(y),
         "positives": int(y.sum()),
-        "classes": list(rows.classes),
+        "classes": list(task.classes),
         "threshold": {
-            "value": tuned.best.value if rows.distinct is None else between,
+            "value": tuned.best.value if distinct is None else between,
             "low": low,
             "high": high,
-            "interval": [rows.outer(tuned.threshold.low), rows.outer(tuned.threshold.high)],
+            "interval": [_outer(end, distinct) for end in (tuned.threshold.low, tuned.threshold.high)],
         },
         "cost": {
             "total": tuned.best.cost,
@@ -162,32 +163,23 @@ def _document(rows: _Rows) -> dict[str, Any]:
             "expected": None if tuned.cost is None else tuned.cost.estimate,
             "interval": None if tuned.cost is None else list(tuned.cost[1:]),
         },
-        "bayes": _bayes(rows),
+        "bayes": _bayes(task) if distinct is None else None,
         "always_negative": costs.mean(y, np.zeros(len(y), int), sample_weight=weight),
         "always_positive": costs.mean(y, np.ones(len(y), int), sample_weight=weight),
     }
 
 
-def _bayes(rows: _Rows) -> dict[str, Any] | None:
+def _bayes(task: Task) -> dict[str, Any]:
     """Return what the Bayes threshold costs; scores that are no probabilities have none."""
-    if rows.distinct is not None:
-        return None
-    mean = mean_interval(as_host(rows.costs.incurred(rows.labels, rows.costs.decide(rows.scores))), rows.weight)
-    own = rows.costs.n_instances is not None  # each row has its own
-    return {
-        "threshold": None if own else float(rows.costs.threshold),
-        "mean": mean.estimate,
-        "interval": list(mean[1:]),
-    }
+    costs = task.costs
+    mean = mean_interval(as_host(costs.incurred(task.y, costs.decide(task.X))), task.sample_weight)
+    cut = float(costs.threshold) if costs.n_instances is None else None  # each row has its own
+    return {"threshold": cut, "mean": mean.estimate, "interval": list(mean[1:])}
 
 
-def _shown(found: dict[str, Any], classes: tuple[str, str]) -> list[Any]:
-    from rich.table import Table  # noqa: PLC0415
-
+def _shown(found: dict[str, Any]) -> list[Any]:
     cut, cost, bayes = found["threshold"], found["cost"], found["bayes"]
-    table = Table("", box=None, pad_edge=False)
-    for heading in ("score >", "cost per row", "95 % interval"):
-        table.add_column(heading, justify="right")
+    table = listing("", right=("score >", "cost per row", "95 % interval"))
     table.add_row("cheapest, on these rows", f"{cut['value']:.4g}", f"{cost['mean']:.4g}", "")
     if cost["expected"] is not None:
         table.add_row("  expected on new rows", "", f"{cost['expected']:.4g}", interval_text(*cost["interval"]))
@@ -197,7 +189,7 @@ def _shown(found: dict[str, Any], classes: tuple[str, str]) -> list[Any]:
     for label in ("negative", "positive"):
         table.add_row(f"always {label}", "", f"{found[f'always_{label}']:.4g}", "")
     return [
-        f"{found['rows']} rows, {found['positives']} of them positive ({classes[1]})",
+        f"{found['rows']} rows, {found['positives']} of them positive ({found['classes'][1]})",
         f"cheapest threshold {cut['value']:.6g}: "
         f"every cut from {cut['low']:.6g} up to {cut['high']:.6g} costs the same",
         f"95 % interval of the threshold: {cut['interval'][0]:.4g} to {cut['interval'][1]:.4g}",
@@ -213,6 +205,3 @@ def _sparkline(cuts: NDArray[np.float64], costs: NDArray[np.float64], ends: tupl
     span = float(heights.max() - heights.min()) or 1.0
     bars = "".join(BARS[round((h - heights.min()) / span * (len(BARS) - 1))] for h in heights)
     return ["cost by threshold", bars, f"{ends[0]:<8.4g}{ends[1]:>{WIDTH - 8}.4g}"]
-
-
-__all__ = ["threshold"]

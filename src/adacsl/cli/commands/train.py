@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from cyclopts import Parameter
 
-from adacsl.cli.models import check_model_folder, save_model, training_notes
+from adacsl.cli.models import check_model_folder, save_model
 from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text, net_settings
 from adacsl.cli.screen import PLAIN, Answer, Screen, stoppable
 from adacsl.core.labels import plain_labels
@@ -31,11 +32,11 @@ def train(
     cv: int | None = None,
     epochs: int | None = None,
     weights: Path | None = None,
-    rotate: Annotated[bool, Parameter(negative="")] = False,
+    rotate: bool = False,
     device: str = "auto",
     seed: int = 0,
     resume: Path | None = None,
-    force: Annotated[bool, Parameter(negative=(), show_default=False)] = False,
+    force: Annotated[bool, Parameter(show_default=False)] = False,
     screen: Screen = PLAIN,
 ) -> Answer:
     """Fit a method that minimises cost on all rows, and save it.
@@ -67,11 +68,16 @@ def train(
         Folder for checkpoints of nets: the same command, started again after an interruption, goes on there.
     force
         Put the model into a folder that holds other files.
+
+    Examples
+    --------
+    adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --out model/
+    adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --method gbm-bayes --out model/
+    adacsl train photos/ --positive melanoma --fn 8 --fp 1 --weights resnet18.safetensors --out model/
     """
     from adacsl.datasets.builtin import is_builtin  # noqa: PLC0415  pandas
 
     check_model_folder(out, force=force)
-    prices.check()
     if cv is not None and (cv < 0 or cv == 1):
         raise ValueError(f"--cv must be 0 or at least 2 folds, got {cv}")
     started = time.perf_counter()
@@ -84,13 +90,14 @@ def train(
         raise ValueError(f"{option} for the net of pictures, but the data are a table")
     net = net_settings(epochs, weights, rotate=rotate)
     made = _unfitted(name, task, cv, net, device=device, seed=seed, resume=resume)
-    advice = (
-        f"start it again, with --resume {resume} it goes on" if resume else "nothing was saved; --resume FOLDER keeps"
-    )
-    advice += " where it was" if resume else " checkpoints to go on from"
+    advice = "nothing was saved; --resume FOLDER keeps checkpoints to go on from"
+    if resume:
+        advice = f"start it again, with --resume {resume} it goes on where it was"
+    notes: dict[str, Any] = {"target": source.target, "prices": asdict(prices), "data": task.source}
+    notes |= {"rows": len(task.y), "method": name}
     with stoppable(advice):
         _fit(made, task, screen)
-        save_model(made, out, training_notes(source.target, prices, task) | {"method": name}, force=force)
+        save_model(made, out, notes, force=force)
     return _answer(made, name, task, out, time.perf_counter() - started)
 
 
@@ -124,9 +131,8 @@ def _unfitted(
 
 def _fit(made: Method, task: Task, screen: Screen) -> None:
     labels = np.asarray(plain_labels(task.classes))[task.y]
-    own = (
-        {} if task.costs.n_instances is None else {name: getattr(task.costs, name) for name in ("fp", "fn", "tp", "tn")}
-    )
+    priced = () if task.costs.n_instances is None else ("fp", "fn", "tp", "tn")
+    own = {name: getattr(task.costs, name) for name in priced}
     trains_nets = hasattr(made.learner, "trainer")
     bar: AbstractContextManager[Any] = screen.progress("training", unit="epochs") if trains_nets else nullcontext()
     with bar as advance:
@@ -144,7 +150,7 @@ def _epoch_bar(advance: Callable[..., None]) -> Any:
     def show(trainer: Any, _: Any) -> None:
         cost = trainer.callback_metrics.get("val_cost")
         note = "" if cost is None else f"cost {float(cost):.4g} per row"
-        advance(trainer.current_epoch + 1, note=note, total=trainer.max_epochs)
+        advance(completed=trainer.current_epoch + 1, note=note, total=trainer.max_epochs)
 
     return LambdaCallback(on_train_epoch_end=show)
 
@@ -167,14 +173,12 @@ def _answer(made: Method, name: str, task: Task, out: Path, seconds: float) -> A
         "seconds": round(seconds, 1),
     }
     taken = "".join(f"{number} {unit}, " for unit, number in steps.items())
-    constant = decision.decide in ("negative", "positive")
-    how = "on these rows" if constant else "on validation rows" if np.isnan(made.oof_scores_).any() else "out of fold"
-    rule = (
-        f"decides {task.classes[decision.decide == 'positive']} about every row"
-        if constant
-        else f"decides {task.classes[1]} where the raw score is above {made.threshold_:.4g} "
-        f"(probability above {decision.probability_threshold:.4g})"
-    )
+    if decision.decide in ("negative", "positive"):
+        how, rule = "on these rows", f"decides {task.classes[decision.decide == 'positive']} about every row"
+    else:
+        how = "on validation rows" if np.isnan(made.oof_scores_).any() else "out of fold"
+        cut = f"{made.threshold_:.4g} (probability above {decision.probability_threshold:.4g})"
+        rule = f"decides {task.classes[1]} where the raw score is above {cut}"
     return Answer(
         document | steps,
         (
@@ -185,6 +189,3 @@ def _answer(made: Method, name: str, task: Task, out: Path, seconds: float) -> A
             f"model saved: {out}",
         ),
     )
-
-
-__all__ = ["train"]

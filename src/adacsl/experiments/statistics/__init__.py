@@ -3,20 +3,8 @@
 All functions read the results frame (one row for each finished cell) or a summary of it, and change nothing.
 """
 
-from adacsl.experiments.statistics.differences import PAIRWISE_COLUMNS, SUMMARY_COLUMNS, pairwise, summarise
+from adacsl.experiments.statistics.differences import pairwise, summarise
 from adacsl.experiments.statistics.ranking import Ranks, ranks
-from adacsl.experiments.statistics.verdicts import CONSTANTS, Verdict, overall, verdict, verdicts
+from adacsl.experiments.statistics.verdicts import Verdict, overall, verdict, verdicts
 
-__all__ = [
-    "CONSTANTS",
-    "PAIRWISE_COLUMNS",
-    "SUMMARY_COLUMNS",
-    "Ranks",
-    "Verdict",
-    "overall",
-    "pairwise",
-    "ranks",
-    "summarise",
-    "verdict",
-    "verdicts",
-]
+__all__ = ["Ranks", "Verdict", "overall", "pairwise", "ranks", "summarise", "verdict", "verdicts"]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adacsl.experiments.statistics.differences import Block, blocks_of, checked, enough_splits, mean_of
+from adacsl.experiments.statistics.differences import blocks_of, checked, enough_splits, mean_of
 from adacsl.experiments.statistics.wording import names_of
 from adacsl.extras import requires
 
@@ -78,7 +78,8 @@ def ranks(
     reason = _no_test(n_blocks, k, tuple(blocks), left_out)
     if reason:
         return Ranks(table, n_blocks, None, None, (), left_out, reason, tuple(blocks))
-    p = _friedman(ranked)
+    # all alike everywhere: the statistic would be 0 / 0
+    p = 1.0 if (ranked.nunique(axis=1) == 1).all() else float(stats.friedmanchisquare(*ranked.to_numpy().T).pvalue)
     q = float(stats.studentized_range.ppf(confidence, k, np.inf)) / math.sqrt(2)
     critical = q * math.sqrt(k * (k + 1) / (6 * n_blocks))
     within = critical if p < 1 - confidence else math.inf
@@ -89,8 +90,8 @@ def _block_means(results: pd.DataFrame, measure: str) -> tuple[pd.DataFrame, tup
     """Return means over seeds by (data, ratio) of the methods that all of them have, and the other methods."""
     blocks = list(blocks_of(results, measure))
     known = sorted(set(results["method"]))
-    measured = [_well_measured(block) for block in blocks]
-    kept = [name for name in known if all(name in names for names in measured)]
+    measured = [np.asarray(b.methods)[enough_splits((~np.isnan(b.costs)).sum(axis=0))].tolist() for b in blocks]
+    kept = [name for name in known if all(name in methods for methods in measured)]
     rows = []
     for block in blocks:
         costs = block.costs[:, [block.methods.index(name) for name in kept]]
@@ -101,11 +102,6 @@ def _block_means(results: pd.DataFrame, measure: str) -> tuple[pd.DataFrame, tup
     return pd.DataFrame(rows, index=index, columns=kept, dtype=float), left_out
 
 
-def _well_measured(block: Block) -> list[str]:
-    enough = enough_splits((~np.isnan(block.costs)).sum(axis=0))
-    return [name for name, good in zip(block.methods, enough, strict=True) if good]
-
-
 def _no_test(n_blocks: int, k: int, blocks: tuple[str, ...], left_out: tuple[str, ...]) -> str:
     if n_blocks < 2:
         return f"ranks need at least 2 {block_word(blocks, 2)} to be tested, got {n_blocks}"
@@ -113,12 +109,6 @@ def _no_test(n_blocks: int, k: int, blocks: tuple[str, ...], left_out: tuple[str
         lacking = f" ({names_of(left_out)} {'lacks' if len(left_out) == 1 else 'lack'} some)" if left_out else ""
         return f"ranks need at least 3 methods measured everywhere to be tested, got {k}{lacking}"
     return ""
-
-
-def _friedman(ranked: pd.DataFrame) -> float:
-    if (ranked.nunique(axis=1) == 1).all():
-        return 1.0  # all alike everywhere; the statistic would be 0 / 0
-    return float(stats.friedmanchisquare(*ranked.to_numpy().T).pvalue)
 
 
 def _groups(table: pd.DataFrame, within: float) -> tuple[tuple[str, ...], ...]:
