@@ -50,18 +50,17 @@ class ColumnEncoder:
 
     def fit(self, X: Any) -> ColumnEncoder:  # noqa: N803
         """Learn kinds and levels."""
-        table = read_columns(X)
+        _, (_, n_columns), column = read_columns(X)
         declared = _declared_categories(X)
-        columns = (table.column(i) for i in range(table.n_columns))
-        self.columns = [_fit(column, i in declared, self.max_levels) for i, column in enumerate(columns)]
+        self.columns = [_fit(column(i), i in declared, self.max_levels) for i in range(n_columns)]
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the matrix of a table with the columns of :meth:`fit`, in their order."""
-        table = read_columns(X)
-        if table.n_columns != len(self.columns):
-            raise ValueError(f"X has {table.n_columns} features, but {len(self.columns)} were expected")
-        return np.stack([_encode(rule, table.column(i)) for i, rule in enumerate(self.columns)], axis=1)
+        _, (_, n_columns), column = read_columns(X)
+        if n_columns != len(self.columns):
+            raise ValueError(f"X has {n_columns} features, but {len(self.columns)} were expected")
+        return np.stack([_encode(rule, column(i)) for i, rule in enumerate(self.columns)], axis=1)
 
     @property
     def categories(self) -> tuple[int, ...]:

@@ -23,29 +23,19 @@ class Column(NamedTuple):
     values: NDArray[Any]
 
 
-class Table(NamedTuple):
-    """A table whose columns are read one at a time; arrays and frames with odd names have none."""
+def read_columns(X: Any) -> tuple[list[str] | None, tuple[int, int], Callable[[int], Column]]:  # noqa: N803
+    """Return names, shape and a reader of single columns of a numpy, pandas, polars or pyarrow table, or of any array.
 
-    names: list[str] | None
-    n_rows: int
-    n_columns: int
-    column: Callable[[int], Column]
-
-
-def read_columns(X: Any) -> Table:  # noqa: N803
-    """Return the columns of a numpy, pandas, polars or pyarrow table, or of anything that is an array.
-
-    A table without rows or columns is refused, in scikit-learn's words.
+    Arrays and frames with odd names have no names. A table without rows or columns is refused, in scikit-learn's words.
     """
-    table = _read(X)
-    for n, what in ((table.n_rows, "sample"), (table.n_columns, "feature")):
-        if n == 0:
-            shape = (table.n_rows, table.n_columns)
-            raise ValueError(f"Found array with 0 {what}(s) (shape={shape}) while a minimum of 1 is required.")
-    return table
+    names, shape, column = _read(X)
+    if 0 in shape:
+        what = "sample" if shape[0] == 0 else "feature"
+        raise ValueError(f"Found array with 0 {what}(s) (shape={shape}) while a minimum of 1 is required.")
+    return names, shape, column
 
 
-def _read(X: Any) -> Table:  # noqa: N803
+def _read(X: Any) -> tuple[list[str] | None, tuple[int, int], Callable[[int], Column]]:  # noqa: N803
     if isinstance(X, np.ndarray | list | tuple):
         return _read_array(np.asarray(X))
     if hasattr(X, "toarray"):
@@ -61,23 +51,23 @@ def _read(X: Any) -> Table:  # noqa: N803
     return _read_frame(frame)
 
 
-def _read_array(array: NDArray[Any]) -> Table:
+def _read_array(array: NDArray[Any]) -> tuple[None, tuple[int, int], Callable[[int], Column]]:
     if array.ndim != 2:
         raise ValueError(
             f"Expected 2D array, got {array.ndim}D array instead: a table has rows and columns. Reshape your data"
         )
     if array.dtype.kind == "c":
         raise ValueError("Complex data not supported: X holds complex numbers")
-    return Table(None, array.shape[0], array.shape[1], lambda i: _from_array(f"x{i}", array[:, i]))
+    return None, (array.shape[0], array.shape[1]), lambda i: _from_array(f"x{i}", array[:, i])
 
 
-def _read_frame(frame: nw.DataFrame[Any]) -> Table:
+def _read_frame(frame: nw.DataFrame[Any]) -> tuple[list[str] | None, tuple[int, int], Callable[[int], Column]]:
     columns = list(frame.columns)
     doubled = sorted({str(c) for c in columns if columns.count(c) > 1})
     if doubled:
         raise ValueError(f"the table has two columns of the same name: {listed(map(repr, doubled))}")
     names = columns if all(isinstance(c, str) for c in columns) else None
-    return Table(names, *frame.shape, lambda i: _from_series(str(columns[i]), frame.get_column(columns[i])))
+    return names, frame.shape, lambda i: _from_series(str(columns[i]), frame.get_column(columns[i]))
 
 
 def _from_array(name: str, values: NDArray[Any]) -> Column:
@@ -87,10 +77,13 @@ def _from_array(name: str, values: NDArray[Any]) -> Column:
         return Column(name, "number", np.where(np.isnat(values), np.nan, values / np.timedelta64(1, "s")))
     if values.dtype.kind in "OUST":
         return Column(name, "text", _clean_text(values))
-    numbers = values.astype(np.float64)
+    return Column(name, "number", _finite(values.astype(np.float64), name))
+
+
+def _finite(numbers: NDArray[np.float64], name: str) -> NDArray[np.float64]:
     if np.isinf(numbers).any():
         raise ValueError(f"Input X contains infinity in column {name!r}")
-    return Column(name, "number", numbers)
+    return numbers
 
 
 def _from_series(name: str, series: nw.Series[Any]) -> Column:
@@ -138,9 +131,7 @@ def parse_numbers(column: Column) -> NDArray[np.float64] | None:
         numbers[present] = _plain(column.values[present]).astype(np.float64)
     except ValueError:
         return None
-    if np.isinf(numbers).any():
-        raise ValueError(f"Input X contains infinity in column {column.name!r}")
-    return numbers
+    return _finite(numbers, column.name)
 
 
 def _plain(text: NDArray[Any]) -> NDArray[Any]:
@@ -175,8 +166,7 @@ def recognised(column: Column) -> Column:
     """Return a column as what it is: text that is all numbers, or all ISO dates, counts as such."""
     if column.kind != "text":
         return column
-    numbers = parse_numbers(column)
-    if numbers is not None:
+    if (numbers := parse_numbers(column)) is not None:
         return Column(column.name, "number", numbers)
     dates = parse_dates(column)
     return column if dates is None else Column(column.name, "date", dates)

@@ -23,13 +23,13 @@ where no training level was rare).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.datasets.columns import Table, as_kind, read_columns
+from adacsl.datasets.columns import Column, as_kind, read_columns
 from adacsl.datasets.errors import listed
 from adacsl.datasets.features import fit_rule, rule_from_dict, rule_to_dict
 
@@ -88,19 +88,18 @@ class TableEncoder:
 
     def fit(self, X: Any) -> TableEncoder:  # noqa: N803  scikit-learn's name
         """Learn the kind, scale and levels of every column of a numpy, pandas, polars or pyarrow table."""
-        table = read_columns(X)
-        self._remember(table.names, table.n_columns)
-        self._rules = [fit_rule(table.column(i), self.scaling, self.max_levels) for i in range(table.n_columns)]
+        names, (_, n_columns), column = read_columns(X)
+        self._remember(names, n_columns)
+        self._rules = [fit_rule(column(i), self.scaling, self.max_levels) for i in range(n_columns)]
         return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:  # noqa: N803
         """Return the float32 matrix of a table with the training columns; frames may bring them in any order."""
         self._check_fitted()
-        table = read_columns(X)
-        positions = self._positions(table)
-        out = np.zeros((table.n_rows, self.n_features_out_), dtype=np.float32)
-        encoded = ((rule, table.column(i)) for rule, i in zip(self._rules, positions, strict=True) if rule is not None)
-        features = (feature for rule, column in encoded for feature in rule.encode(column))
+        n_rows, columns = self._training_columns(X)
+        out = np.zeros((n_rows, self.n_features_out_), dtype=np.float32)
+        pairs = zip(self._rules, columns, strict=True)
+        features = (feature for rule, column in pairs if rule is not None for feature in rule.encode(column))
         for number, feature in enumerate(features):
             out[:, number] = feature
         return out
@@ -135,10 +134,9 @@ class TableEncoder:
 
     def raw_numbers(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the training columns as they are, NaN = missing; columns that say nothing may hold anything."""
-        table = read_columns(X)
-        out = np.full((table.n_rows, self.n_features_in_), np.nan)
-        for number, (rule, position) in enumerate(zip(self._rules, self._positions(table), strict=True)):
-            column = table.column(position)
+        n_rows, columns = self._training_columns(X)
+        out = np.full((n_rows, self.n_features_in_), np.nan)
+        for number, (rule, column) in enumerate(zip(self._rules, columns, strict=True)):
             if rule is not None or column.kind == "number":
                 out[:, number] = as_kind(column, "number")
         return out
@@ -181,18 +179,17 @@ class TableEncoder:
         if not hasattr(self, "_rules"):
             raise ValueError("this TableEncoder is not fitted yet: call fit(X) first")
 
-    def _positions(self, table: Table) -> Sequence[int]:
-        """Return where each training column is in a new table: by name where both have names, else by position."""
-        if self._names is not None and table.names is not None:
-            where = {name: i for i, name in enumerate(table.names)}
-            missing = [name for name in self._names if name not in where]
+    def _training_columns(self, X: Any) -> tuple[int, Iterator[Column]]:  # noqa: N803
+        """Return how many rows, and the training columns: by name where both tables have names, else by position."""
+        names, (n_rows, n_columns), column = read_columns(X)
+        if self._names is not None and names is not None:
+            missing = [name for name in self._names if name not in names]
             if missing:
-                has = listed(map(repr, table.names))
+                has = listed(map(repr, names))
                 raise ValueError(f"X lacks columns that fit saw: {listed(map(repr, missing))}; it has {has}")
-            return [where[name] for name in self._names]
-        if table.n_columns != self.n_features_in_:
-            raise ValueError(
-                f"X has {table.n_columns} features, but TableEncoder is expecting {self.n_features_in_} features "
-                "as input"
-            )
-        return range(table.n_columns)
+            where = {name: i for i, name in enumerate(names)}
+            return n_rows, (column(where[name]) for name in self._names)
+        if n_columns != self.n_features_in_:
+            expected = f"TableEncoder is expecting {self.n_features_in_} features as input"
+            raise ValueError(f"X has {n_columns} features, but {expected}")
+        return n_rows, map(column, range(n_columns))

@@ -193,12 +193,11 @@ def _fit_category(column: Column, max_levels: int) -> Category | None:
         return None
     many = len(found) > max_levels
     kept = _frequent(found, counts, len(text), max_levels)
-    frequencies = {str(level): math.log(count) for level, count in zip(found, counts, strict=True)} if many else None
-    scale = None if frequencies is None else _frequency_scale(frequencies, text)
+    frequencies = {str(level): math.log(count) for level, count in zip(found, counts, strict=True)}
+    scale = _frequency_scale(frequencies, text) if many else None
     if scale is None and not kept and not gaps:
         return None  # an identifier: every level is rare and equally so
-    stored = frequencies if scale is not None else None
-    return Category(column.name, kept, len(kept) < len(found), gaps, stored, scale)
+    return Category(column.name, kept, len(kept) < len(found), gaps, frequencies if scale else None, scale)
 
 
 def _frequent(found: NDArray[Any], counts: NDArray[Any], n: int, max_levels: int) -> list[str]:

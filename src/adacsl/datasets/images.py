@@ -22,6 +22,7 @@ Size = int | tuple[int, int] | None
 
 SUFFIXES = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"})
 SKIPPED_FOLDERS = frozenset({"__MACOSX", "__pycache__"})
+KNOWN = ", ".join(sorted(SUFFIXES))
 CHANNELS = (1, 3, 4)
 DECODE_CHUNK = 64
 
@@ -47,11 +48,6 @@ class Images:
     labels: NDArray[Any] | None = None
     names: tuple[str, ...] = ()
     ignored: int = 0
-
-    @property
-    def classes(self) -> tuple[Any, ...]:
-        """The distinct labels, sorted."""
-        return () if self.labels is None else tuple(np.unique(self.labels).tolist())
 
 
 def is_images(inputs: Any) -> bool:
@@ -97,11 +93,8 @@ def as_images(inputs: Any, *, image_size: Size = None, progress: Progress | None
 
 
 def _is_path_list(inputs: Any) -> bool:
-    return (
-        isinstance(inputs, list | tuple)
-        and len(inputs) > 0
-        and all(isinstance(path, str | os.PathLike) for path in inputs)
-    )
+    listed = isinstance(inputs, list | tuple) and len(inputs) > 0
+    return listed and all(isinstance(path, str | os.PathLike) for path in inputs)
 
 
 def _size(image_size: Size) -> tuple[int, int] | None:
@@ -123,7 +116,11 @@ def _from_array(inputs: Any) -> NDArray[np.uint8]:
         raise ValueError(
             f"images must have shape (N, H, W, C), (N, C, H, W) or (N, H, W) with at least one image, got {array.shape}"
         )
-    return _grey(array) if array.ndim == 3 else _channels_first(array)
+    if array.ndim == 4:
+        return _channels_first(array)
+    if array.shape[2] in (3, 4):
+        raise ValueError(f"shape {array.shape} looks like one colour image; for a batch of one pass x[None]")
+    return array[:, None]
 
 
 def _check_bytes(dtype: Any, what: str) -> None:
@@ -135,12 +132,6 @@ def _check_bytes(dtype: Any, what: str) -> None:
         else "convert them: x.astype('uint8')"
     )
     raise ValueError(f"{what} must be bytes from 0 to 255 (uint8), got {dtype}; {advice}")
-
-
-def _grey(array: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    if array.shape[2] in (3, 4):
-        raise ValueError(f"shape {array.shape} looks like one colour image; for a batch of one pass x[None]")
-    return array[:, None]
 
 
 def _channels_first(array: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -171,14 +162,9 @@ def _resized(pixels: NDArray[np.uint8], size: tuple[int, int] | None) -> NDArray
         return pixels
     out = np.empty((pixels.shape[0], *size, pixels.shape[1]), dtype=np.uint8)
     for i, image in enumerate(pixels):
-        out[i] = _resize(image.transpose(1, 2, 0), size)
+        picture = Image.fromarray(np.ascontiguousarray(image[0] if len(image) == 1 else image.transpose(1, 2, 0)))
+        out[i] = np.asarray(picture.resize(size[::-1], Image.Resampling.LANCZOS)).reshape(out.shape[1:])
     return out.transpose(0, 3, 1, 2)
-
-
-def _resize(image: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:
-    """Resize one (H, W, C) image, C = 1 or 3."""
-    picture = Image.fromarray(np.ascontiguousarray(image[:, :, 0] if image.shape[2] == 1 else image))
-    return np.asarray(picture.resize(size[::-1], Image.Resampling.LANCZOS)).reshape(*size, image.shape[2])
 
 
 # folders and files
@@ -197,12 +183,12 @@ def _from_folder(folder: Path, size: tuple[int, int] | None, progress: Progress 
             "move the images into class folders, or give a folder without subfolders"
         )
     if not here and not loose:
-        raise ValueError(f"{folder} holds no images ({_known()}); {ignored} other files were ignored")
+        raise ValueError(f"{folder} holds no images ({KNOWN}); {ignored} other files were ignored")
     paths, labels = loose, list[str]()
     for group in here:
         files, others = _sort_out(_walk(group))
         if not files:
-            raise ValueError(f"class folder {group} holds no images ({_known()}): fill or remove it")
+            raise ValueError(f"class folder {group} holds no images ({KNOWN}): fill or remove it")
         paths, labels, ignored = paths + files, labels + [group.name] * len(files), ignored + others
     names = tuple(path.relative_to(folder).as_posix() for path in paths)
     pixels = _from_files(paths, size, progress)
@@ -212,10 +198,6 @@ def _from_folder(folder: Path, size: tuple[int, int] | None, progress: Progress 
 def image_files(folder: Path) -> list[Path]:
     """Return all visible images in and below a folder, in order."""
     return sorted(_sort_out(_walk(folder))[0])
-
-
-def _known() -> str:
-    return ", ".join(sorted(SUFFIXES))
 
 
 def _visible(folder: Path) -> list[Path]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from adacsl.core.labels import label_name
 from adacsl.datasets.errors import DataError, listed, one_line
-from adacsl.datasets.images import SKIPPED_FOLDERS, Images, Progress, Size, as_images, decode_files
+from adacsl.datasets.images import SKIPPED_FOLDERS, Images, Size, as_images, decode_files
 from adacsl.extras import requires
 
 with requires("train"):
@@ -47,10 +47,10 @@ def read_folder(path: Path, *, image_size: Size) -> tuple[NDArray[np.uint8], NDA
     return images.pixels.transpose(0, 2, 3, 1), images.labels
 
 
-def decoded(inputs: Any, *, image_size: Size, progress: Progress | None = None) -> Images:
+def decoded(inputs: Any, *, image_size: Size) -> Images:
     """Decode pictures; what is wrong with one is said in one line."""
     with _one_line():
-        return as_images(inputs, image_size=image_size, progress=progress)
+        return as_images(inputs, image_size=image_size)
 
 
 @contextmanager

@@ -61,14 +61,9 @@ def _prices(costs: Costs, y: NDArray[np.int64], own: CostMatrix | None) -> dict[
         if unknown:
             raise DataError(f"costs have the names fp, fn, tp and tn, got {listed(map(repr, unknown))}")
         return {name: price for name, price in costs.items() if price is not None}
-    if costs is None:
-        matrix = own
-    elif isinstance(costs, CostMatrix):
-        matrix = costs
-    elif costs == "balanced":
-        matrix = CostMatrix.balanced(y)
-    else:
+    if not (costs is None or isinstance(costs, CostMatrix) or costs == "balanced"):
         raise DataError(f"costs must be a CostMatrix, a mapping like {{'fp': 1, 'fn': 8}} or 'balanced', got {costs!r}")
+    matrix = own if costs is None else CostMatrix.balanced(y) if isinstance(costs, str) else costs
     if matrix is None:
         return {}
     if matrix.n_classes != 2 or matrix.n_instances not in (None, len(y)):

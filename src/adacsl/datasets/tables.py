@@ -176,8 +176,8 @@ def _header(path: Path) -> list[str]:
         raise DataError(f"{path} is empty: expected a header line and rows")
     if any("\0" in name for name in names):
         raise DataError(f"{path} is no text, whatever its name says: expected a table in UTF-8")
-    if len(names) == 1 and any(other in names[0] for other in ";\t,"):
-        found = next(other for other in ";\t," if other in names[0])
+    found = next((other for other in ";\t," if other in names[0]), None)
+    if len(names) == 1 and found is not None:
         raise DataError(
             f"the columns of {path} seem to be separated by {found!r}, expected {separator!r}: save it with that"
             f"{', or call it .tsv' if found == chr(9) else ''}"
@@ -285,20 +285,19 @@ def _as_frame(batch: Any) -> pd.DataFrame:
     """Return a batch as pandas columns of numbers, dates and text; gaps do not make Python objects of numbers."""
     import pyarrow as pa  # noqa: PLC0415
 
-    columns = {}
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        kind = _plain_type(column.type, gaps=column.null_count > 0)
-        columns[name] = column if kind is None else column.cast(kind, safe=False)
-    frame: pd.DataFrame = pa.table(columns).to_pandas(ignore_metadata=True)
+    columns = zip(batch.schema.names, batch.columns, strict=True)
+    plain = {name: column.cast(_plain_type(column), safe=False) for name, column in columns}
+    frame: pd.DataFrame = pa.table(plain).to_pandas(ignore_metadata=True)
     return frame
 
 
-def _plain_type(kind: Any, *, gaps: bool) -> Any:
-    """Return what to cast a column to that pandas would hold as objects, None where it need not be cast."""
+def _plain_type(column: Any) -> Any:
+    """Return the type of a column, or another where pandas would hold it as objects."""
     import pyarrow as pa  # noqa: PLC0415
 
+    kind, gaps = column.type, column.null_count > 0
     if pa.types.is_decimal(kind) or pa.types.is_null(kind) or (gaps and pa.types.is_integer(kind)):
         return pa.float64()
     if gaps and pa.types.is_boolean(kind):
         return pa.float32()
-    return pa.timestamp("us") if pa.types.is_date(kind) else None
+    return pa.timestamp("us") if pa.types.is_date(kind) else kind

@@ -221,9 +221,7 @@ def _features(frame: pd.DataFrame, left_out: Iterable[str], name: str) -> pd.Dat
         raise DataError(f"{name} has no column left to learn from: {listed(sorted(map(str, out)))} are no features")
     for column in kept:
         _check_plain(frame[column], column, name)
-    features = frame[kept].reset_index(drop=True)
-    features.columns = pd.Index([str(column) for column in kept])
-    return features
+    return frame[kept].reset_index(drop=True).set_axis([str(column) for column in kept], axis=1)
 
 
 def _counts_rows(column: pd.Series[Any]) -> bool:

@@ -33,20 +33,10 @@ class Card:
     title: str = ""
     guide: str = ""
     alt: str = ""
-    figure: str | None = None
+    figure: Any = None
     matrix: Table | None = None
     tables: Sequence[Table] = field(default_factory=tuple)
     folded: Sequence[Table] = field(default_factory=tuple)
-
-
-@dataclass(frozen=True)
-class Part:
-    """Cards under one heading, in rows of one or several."""
-
-    id: str
-    title: str
-    rows: Sequence[Sequence[Card]]
-    guide: str = ""
 
 
 def tiles(data: ReportData, view: tuple[str, float]) -> list[tuple[str, str, str]]:
@@ -54,9 +44,13 @@ def tiles(data: ReportData, view: tuple[str, float]) -> list[tuple[str, str, str
     rows = data.summary_of(view)
     name = data.recommended_of(view)
     row = rows[rows["method"] == name].iloc[0]
+    known = np.isfinite(row["low"])
+    interval = (
+        f"95 % interval {show(row['low'], 3)} to {show(row['high'], 3)}" if known else "one repetition: no interval"
+    )
     found = [
         ("Recommended", name, data.titles.get(name, "")),
-        ("Cost per case", with_unit(row["cost"], data.unit, 3), _interval(row, "one repetition: no interval", 3)),
+        ("Cost per case", with_unit(row["cost"], data.unit, 3), interval),
     ]
     if "savings" in rows.columns:
         found.append(("Saved", show_percent(row["savings"]), "of what the best constant decision costs"))
@@ -69,21 +63,20 @@ def tiles(data: ReportData, view: tuple[str, float]) -> list[tuple[str, str, str
     return found
 
 
-def parts(data: ReportData, view: Any, key: str, figures: dict[str, Any]) -> list[Part]:
-    """Return all sections of a view; their pictures are added to ``figures``."""
-    cost, ratio = _cost_card(data, view, key, figures), _ratio_card(data, view, key, figures)
+def parts(data: ReportData, view: Any, key: str) -> list[dict[str, Any]]:
+    """Return all sections of a view: id, title, guide, and rows of one or several cards."""
     sections: dict[str, list[list[Card | None]]] = {
-        "costs": [[cost]],
-        "ratios": [[ratio]],
+        "costs": [[_cost_card(data, view, key)]],
+        "ratios": [[_ratio_card(data, view, key)]],
         "errors": _error_rows(data, view, key),
-        "training": _training_rows(data, view, key, figures),
-        "probabilities": [_probability_cards(data, view, key, figures)],
+        "training": _training_rows(data, view, key),
+        "probabilities": [_probability_cards(data, view, key)],
     }
     found = []
     for name, cards in sections.items():
-        rows = [[card for card in row if card] for row in cards]
-        if any(rows):
-            found.append(Part(f"{key}-{name}", rows=[row for row in rows if row], **GUIDES[name]))
+        rows = [row for row in ([card for card in row if card] for row in cards) if row]
+        if rows:
+            found.append({"id": f"{key}-{name}", "guide": "", "rows": rows, **GUIDES[name]})
     return found
 
 
@@ -101,30 +94,30 @@ def highlighted(data: ReportData, view: tuple[str, float], *, scores: bool = Fal
     return list(seen.values())[:COLORED]
 
 
-def _cost_card(data: ReportData, view: Any, key: str, figures: dict[str, Any]) -> Card:
+def _cost_card(data: ReportData, view: Any, key: str) -> Card:
     rows, name = data.summary_of(view), data.recommended_of(view)
     first, last = rows.iloc[0], rows.iloc[-1]
-    figures[f"{key}-cost"] = draw.cost_figure(rows, recommended=name, unit=data.unit)
+    figure = draw.cost_figure(rows, recommended=name, unit=data.unit)
     alt = (
         f"Mean cost of {len(rows)} methods, from {show(first['cost'])} ({first['method']}) to {show(last['cost'])} "
         f"({last['method']}). Recommended: {name}. The table below has all numbers."
     )
-    return _pictured(key, "cost", alt, tables=[tables.cost_table(data, rows, name)])
+    return _card(key, "cost", alt=alt, figure=figure, tables=[tables.cost_table(data, rows, name)])
 
 
-def _pictured(key: str, name: str, alt: str, **more: Any) -> Card:
-    """Return the card of the picture of that name."""
-    return Card(f"{key}-{name}", alt=alt, figure=f"{key}-{name}", **GUIDES[name], **more)
+def _card(key: str, name: str, **more: Any) -> Card:
+    """Return the card of that name with its guide."""
+    return Card(f"{key}-{name}", **GUIDES[name], **more)
 
 
-def _ratio_card(data: ReportData, view: Any, key: str, figures: dict[str, Any]) -> Card | None:
+def _ratio_card(data: ReportData, view: Any, key: str) -> Card | None:
     ran = frames.ratio_table(data.results_of(view[0]))
     outcomes = data.outcomes_of(view)
     names = highlighted(data, view)
     anew = _redecided(view, {name: outcomes[name] for name in names if name in outcomes}, ran)
     if len(ran["ratio"].unique()) < 2 and anew.empty:
         return None
-    figures[f"{key}-ratio"] = draw.ratio_figure(ran, anew, highlight=names)
+    figure = draw.ratio_figure(ran, anew, highlight=names)
     wide = ran.pivot_table(index="method", columns="ratio", values="normalized_cost", sort=False)
     wide = wide.reindex([name for name in data.summary_of(view)["method"] if name in wide.index])
     alt = (
@@ -132,7 +125,7 @@ def _ratio_card(data: ReportData, view: Any, key: str, figures: dict[str, Any]) 
         "The table below has the ratios that ran."
     )
     table = tables.wide_table("Normalised cost at each ratio that ran", "method", wide, marked=names[0])
-    return _pictured(key, "ratio", alt, folded=[table])
+    return _card(key, "ratio", alt=alt, figure=figure, folded=[table])
 
 
 def _redecided(view: tuple[str, float], outcomes: Mapping[str, Outcome], ran: pd.DataFrame) -> pd.DataFrame:
@@ -158,90 +151,83 @@ def _error_rows(data: ReportData, view: tuple[str, float], key: str) -> list[lis
         matrix=tables.cost_matrix(data, frames.confusion_table(outcome)),
     )
     similar = tables.group_table(data, name, frames.subgroup_table(outcome))
-    groups = Card(f"{key}-groups", tables=[similar], **GUIDES["groups"])
+    groups = _card(key, "groups", tables=[similar])
     decided = tables.threshold_table(data, outcomes, name)
-    thresholds = Card(f"{key}-thresholds", tables=[decided], **GUIDES["thresholds"])
+    thresholds = _card(key, "thresholds", tables=[decided])
     return [[matrix, groups], [thresholds]]
 
 
-def _training_rows(data: ReportData, view: Any, key: str, figures: dict[str, Any]) -> list[list[Card | None]]:
+def _training_rows(data: ReportData, view: Any, key: str) -> list[list[Card | None]]:
     epochs = frames.epoch_table(data.histories_of(view))
-    row = [_lambda_card(data, view, key, epochs, figures), _history_card(data, view, key, epochs, figures)]
-    return [row, [_optimism_card(data, view, key, figures)]]
+    row = [_lambda_card(data, view, key, epochs), _history_card(data, view, key, epochs)]
+    return [row, [_optimism_card(data, view, key)]]
 
 
-def _lambda_card(data: ReportData, view: Any, key: str, epochs: pd.DataFrame, figures: dict[str, Any]) -> Card | None:
+def _lambda_card(data: ReportData, view: Any, key: str, epochs: pd.DataFrame) -> Card | None:
     known = frames.rows_with(epochs, "lambda")
     if known.empty:
         return None
-    figures[f"{key}-lambda"] = draw.lambda_figure(known, highlight=highlighted(data, view))
+    figure = draw.lambda_figure(known, highlight=highlighted(data, view))
     names = list(dict.fromkeys(known["method"]))
     alt = f"Cheapest validation threshold and lambda by epoch for {', '.join(names)}."
     table = tables.epoch_table("Threshold and lambda by epoch", known, ["threshold", "lambda"])
-    return _pictured(key, "lambda", alt, folded=[table])
+    return _card(key, "lambda", alt=alt, figure=figure, folded=[table])
 
 
-def _history_card(data: ReportData, view: Any, key: str, epochs: pd.DataFrame, figures: dict[str, Any]) -> Card | None:
+def _history_card(data: ReportData, view: Any, key: str, epochs: pd.DataFrame) -> Card | None:
     known = frames.rows_with(epochs, "val_cost")
     if known.empty:
         return None
     names = [name for name in highlighted(data, view) if name in set(known["method"])][:2] or list(known["method"][:1])
     known = known[known["method"].isin(names)]
-    figures[f"{key}-history"] = draw.history_figure(known, highlight=names, unit=data.unit)
+    figure = draw.history_figure(known, highlight=names, unit=data.unit)
     alt = f"Training and validation cost by epoch for {', '.join(names)}."
     table = tables.epoch_table("Cost by epoch", known, ["val_cost", "train_cost"])
-    return _pictured(key, "history", alt, folded=[table])
+    return _card(key, "history", alt=alt, figure=figure, folded=[table])
 
 
-def _optimism_card(data: ReportData, view: Any, key: str, figures: dict[str, Any]) -> Card | None:
+def _optimism_card(data: ReportData, view: Any, key: str) -> Card | None:
     results = data.results_of(view[0])
     table = frames.optimism_table(results[results["ratio"] == view[1]] if "ratio" in results.columns else results)
     if table.empty:
         return None
-    figures[f"{key}-optimism"] = draw.optimism_figure(table, unit=data.unit)
+    figure = draw.optimism_figure(table, unit=data.unit)
     folded = tables.optimism_table(table, data.recommended_of(view))
     alt = "Validation and test cost of each method; the table has the numbers."
-    return _pictured(key, "optimism", alt, folded=[folded])
+    return _card(key, "optimism", alt=alt, figure=figure, folded=[folded])
 
 
-def _probability_cards(data: ReportData, view: Any, key: str, figures: dict[str, Any]) -> list[Card | None]:
+def _probability_cards(data: ReportData, view: Any, key: str) -> list[Card | None]:
     outcomes = data.outcomes_of(view)
     names = highlighted(data, view, scores=True)
     if not names:
         return []
     shown = {name: outcomes[name] for name in names}
-    calibration, brier, decision = (
-        frames.calibration_table(shown), frames.brier_table(shown), frames.decision_table(shown)
-    )  # fmt: skip
-    figures[f"{key}-calibration"] = draw.calibration_figure(calibration, highlight=names)
-    figures[f"{key}-brier"] = draw.brier_figure(brier, highlight=names)
-    figures[f"{key}-decision"] = draw.decision_figure(decision, highlight=names)
+    calibration, brier = frames.calibration_table(shown), frames.brier_table(shown)
+    decision = frames.decision_table(shown)
     brier_rows = tables.curve_table("Brier curve", "cost proportion", brier, "proportion", "loss")
     decision_rows = tables.curve_table("Decision curve", "threshold", decision, "threshold", "net_benefit")
-    said = {
-        "calibration": ("Share of positives against mean score", tables.calibration_table(calibration)),
-        "brier": ("Loss over all cost proportions", brier_rows),
-        "decision": ("Net benefit at thresholds from 0.01 to 0.99", decision_rows),
-    }
+    told = (
+        ("calibration", "Share of positives against mean score", calibration, tables.calibration_table(calibration)),
+        ("brier", "Loss over all cost proportions", brier, brier_rows),
+        ("decision", "Net benefit at thresholds from 0.01 to 0.99", decision, decision_rows),
+    )
+    pictures = {"calibration": draw.calibration_figure, "brier": draw.brier_figure, "decision": draw.decision_figure}
     listed = ", ".join(names)
-    return [_pictured(key, name, f"{alt} for {listed}.", folded=[table]) for name, (alt, table) in said.items()]
+    return [
+        _card(key, name, alt=f"{alt} for {listed}.", figure=pictures[name](frame, highlight=names), folded=[table])
+        for name, alt, frame, table in told
+    ]
 
 
-def rank_card(data: ReportData, figures: dict[str, Any]) -> Card | None:
+def rank_card(data: ReportData) -> Card | None:
     """Return the card of average ranks over many data sets."""
     if data.ranks is None or data.ranks.empty:
         return None
-    figures["ranks"] = draw.rank_figure(data.ranks)
     rows = data.ranks.sort_values("rank", kind="stable")
-    gap = draw.critical_difference(data.ranks)
     first = rows.iloc[0]
-    alt = f"Average ranks, from {show(first['rank'])} ({first['method']}); critical difference {show(gap)}."
+    gap = show(draw.critical_difference(data.ranks))
+    alt = f"Average ranks, from {show(first['rank'])} ({first['method']}); critical difference {gap}."
     body = [[str(row.method), show(row.rank)] for row in tables.records(rows)]
     table = Table("Average ranks", ["method", "rank"], body)
-    return Card("ranks-card", alt=alt, figure="ranks", tables=[table], **GUIDES["ranks"])
-
-
-def _interval(row: pd.Series[Any], otherwise: str, digits: int) -> str:
-    if not np.isfinite(row["low"]):
-        return otherwise
-    return f"95 % interval {show(row['low'], digits)} to {show(row['high'], digits)}"
+    return Card("ranks-card", alt=alt, figure=draw.rank_figure(data.ranks), tables=[table], **GUIDES["ranks"])

@@ -14,6 +14,7 @@ from adacsl.report.style import (
     PALETTES,
     Palette,
     add_band,
+    add_guide,
     add_line_ends,
     axis_title,
     colors_of,
@@ -37,8 +38,7 @@ def cost_figure(
     """Draw the mean cost of each method with its interval, cheapest on top."""
     colors = PALETTES[theme]
     rows = summary.sort_values("cost", kind="stable")
-    standing = rows["standing"] if "standing" in rows.columns else pd.Series("", index=rows.index)
-    kinds = np.where(rows["method"] == recommended, "recommended", standing.to_numpy())
+    kinds = np.where(rows["method"] == recommended, "recommended", rows.get("standing", ""))
     looks = {
         "recommended": ("recommended", colors.first, "diamond", 13),
         "cheapest": ("cheapest", colors.third, "circle", 11),
@@ -62,8 +62,7 @@ def cost_figure(
         )  # fmt: skip
     figure.update_xaxes(title_text=axis_title("mean cost per case", unit), rangemode="tozero")
     _cut_far_ones(figure, rows, colors)
-    order = [plain(name) for name in rows["method"]]
-    return list_names(figure, order, colors)
+    return list_names(figure, [plain(name) for name in rows["method"]], colors)
 
 
 def _cut_far_ones(figure: go.Figure, rows: pd.DataFrame, colors: Palette) -> None:
@@ -74,10 +73,9 @@ def _cut_far_ones(figure: go.Figure, rows: pd.DataFrame, colors: Palette) -> Non
         return
     end = 1.25 * float(ends[~far].max())
     figure.update_xaxes(range=[0, end], rangemode="normal")
-    for name, cost in zip([plain(name) for name in rows.loc[far, "method"]], rows.loc[far, "cost"], strict=True):
-        figure.add_annotation(
-            text=f"{cost:.4g} \u2192", x=end, y=name, xanchor="right", showarrow=False, font={"color": colors.muted}
-        )
+    look = {"xanchor": "right", "showarrow": False, "font": {"color": colors.muted}}
+    for name, cost in zip(rows.loc[far, "method"], rows.loc[far, "cost"], strict=True):
+        figure.add_annotation(text=f"{cost:.4g} \u2192", x=end, y=plain(name), **look)
 
 
 def ratio_figure(
@@ -89,14 +87,15 @@ def ratio_figure(
 ) -> go.Figure:
     """Draw the normalised cost against the cost ratio: what ran as points, the same scores decided anew as lines."""
     figure = new_figure(theme, "Cost against cost ratio", height=420)
-    frames = {"ran": ran, "anew": redecided if redecided is not None else ran.iloc[:0]}
+    redecided = ran.iloc[:0] if redecided is None else redecided
+    both = pd.concat([frame[["method", "ratio", "normalized_cost"]] for frame in (ran, redecided)])
     if highlight is None:
         highlight = ran.groupby("method")["normalized_cost"].mean().sort_values().index[:COLORED].tolist()
-    names = highlighted_first(pd.concat([frame["method"] for frame in frames.values()]), highlight)
+    names = highlighted_first(both["method"], highlight)
     colors = colors_of(names, highlight, theme)
     ends = []
     for name in names:
-        anew, points = (frames[key][frames[key]["method"] == name].sort_values("ratio") for key in ("anew", "ran"))
+        anew, points = (frame[frame["method"] == name].sort_values("ratio") for frame in (redecided, ran))
         line = anew if len(anew) else points
         if len(line) > 1 and name in highlight:
             figure.add_scatter(
@@ -112,17 +111,15 @@ def ratio_figure(
         )  # fmt: skip
         if name in highlight and len(line):
             ends.append((name, float(line["ratio"].iloc[-1]), float(line["normalized_cost"].iloc[-1]), colors[name]))
-    values = np.concatenate([frame["normalized_cost"].to_numpy(dtype=float) for frame in frames.values()])
-    top = top_of(values, least=1.05, most=1.6)
+    top = top_of(both["normalized_cost"], least=1.05, most=1.6)
     figure.add_hline(y=1, line=dotted(theme))
     figure.add_annotation(
         text="best constant decision", x=0, xref="x domain", y=1, xanchor="left", yanchor="bottom", showarrow=False,
         font={"size": 12, "color": PALETTES[theme].muted},
     )  # fmt: skip
-    figure.update_xaxes(
-        type="log", title_text="false alarms that one miss is worth", tickformat="~g",
-        dtick="D2" if _decades(frames) < 2.5 else None,
-    )  # fmt: skip
+    few = both.empty or np.log10(both["ratio"].max() / both["ratio"].min()) < 2.5
+    ticks = {"tickformat": "~g", "dtick": "D2" if few else None}
+    figure.update_xaxes(type="log", title_text="false alarms that one miss is worth", **ticks)
     figure.update_yaxes(title_text="normalised cost", range=[0, top])
     return add_line_ends(figure, ends, (0.0, top))
 
@@ -148,7 +145,7 @@ def threshold_figure(curve: pd.DataFrame, points: pd.DataFrame, *, unit: str = "
             marker={"symbol": symbol, "size": 13, "color": color, "line": {"color": color, "width": 2.5}},
             hovertemplate=f"{label}: threshold %{{x:.4f}}<br>cost %{{y:.4g}}<extra></extra>",
         )  # fmt: skip
-    top = top_of(curve["cost"].to_numpy(), least=0.0, most=float(points["cost"].min()) * 6 or 1.0)
+    top = top_of(curve["cost"], least=0.0, most=float(points["cost"].min()) * 6 or 1.0)
     figure.update_xaxes(title_text="threshold", range=[-0.01, 1.01])
     figure.update_yaxes(title_text=axis_title("cost per case", unit), range=[0, top])
     return figure.update_layout(showlegend=True)
@@ -208,9 +205,7 @@ def calibration_figure(
 ) -> go.Figure:
     """Draw the share of positives against the mean score of bins: on the diagonal scores are probabilities."""
     figure = new_figure(theme, "Can the probabilities be trusted?", height=440)
-    figure.add_scatter(
-        x=[0, 1], y=[0, 1], mode="lines", hoverinfo="skip", showlegend=False, line=dotted(theme)
-    )  # fmt: skip
+    add_guide(figure, [0, 1], [0, 1], dotted(theme))
     _curves(figure, table, "mean_score", "positive_share", highlight, theme)
     figure.update_xaxes(title_text="mean score of a bin", range=[-0.02, 1.04])
     return figure.update_yaxes(title_text="share that was positive", range=[-0.02, 1.04])
@@ -222,31 +217,24 @@ def brier_figure(table: pd.DataFrame, *, highlight: Sequence[str] | None = None,
     _curves(figure, table, "proportion", "loss", highlight, theme)
     at = np.unique(table["proportion"].to_numpy(dtype=float))
     share = float(table["positive_share"].iloc[0]) if len(table) else 0.0
-    figure.add_scatter(
-        x=at, y=2 * np.minimum(at * (1 - share), (1 - at) * share), mode="lines", name="best constant decision",
-        line=dotted(theme), hoverinfo="skip", showlegend=False,
-    )  # fmt: skip
+    # what the best constant decision would lose
+    add_guide(figure, at, 2 * np.minimum(at * (1 - share), (1 - at) * share), dotted(theme))
     figure.update_xaxes(title_text="cost proportion: fp / (fp + fn)", range=[0, 1])
-    figure.update_yaxes(title_text="loss per case", range=[0, top_of(table["loss"].to_numpy(), 0, 1)])
-    return figure
+    return figure.update_yaxes(title_text="loss per case", range=[0, top_of(table["loss"], 0, 1)])
 
 
 def decision_figure(table: pd.DataFrame, *, highlight: Sequence[str] | None = None, theme: str = "light") -> go.Figure:
     """Draw the net benefit of acting at each threshold, against acting on all and on none."""
     figure = new_figure(theme, "Net benefit", height=420)
-    colors = PALETTES[theme]
     if len(table):
-        one = table[table["method"] == table["method"].iloc[0]]
-        figure.add_scatter(
-            x=one["threshold"], y=one["treat_all"], mode="lines", name="act on all", hoverinfo="skip",
-            line={"color": colors.muted, "width": 1.2, "dash": "dash"}, showlegend=False,
-        )  # fmt: skip
+        one = table[table["method"] == table["method"].iloc[0]]  # acting on all is the same for every method
+        dashed = {"color": PALETTES[theme].muted, "width": 1.2, "dash": "dash"}
+        add_guide(figure, one["threshold"], one["treat_all"], dashed)
     figure.add_hline(y=0, line=dotted(theme))
     _curves(figure, table, "threshold", "net_benefit", highlight, theme)
-    top = top_of(table["net_benefit"].to_numpy(), 0.0, 1.0)
+    top = top_of(table["net_benefit"], 0.0, 1.0)
     figure.update_xaxes(title_text="threshold at which one would act", range=[0, 1])
-    figure.update_yaxes(title_text="net benefit per case", range=[-0.25 * top, top])
-    return figure
+    return figure.update_yaxes(title_text="net benefit per case", range=[-0.25 * top, top])
 
 
 def optimism_figure(table: pd.DataFrame, *, unit: str = "", theme: str = "light") -> go.Figure:
@@ -255,10 +243,7 @@ def optimism_figure(table: pd.DataFrame, *, unit: str = "", theme: str = "light"
     names = [plain(name) for name in table["method"]]
     figure = new_figure(theme, "Promised and paid", height=110 + 28 * len(table))
     for name, low, high in zip(names, table["validation_cost"], table["cost"], strict=True):
-        figure.add_scatter(
-            x=[low, high], y=[name, name], mode="lines", line={"color": colors.quiet, "width": 2}, hoverinfo="skip",
-            showlegend=False,
-        )  # fmt: skip
+        add_guide(figure, [low, high], [name, name], {"color": colors.quiet, "width": 2})
     for column, label, symbol, color in (
         ("validation_cost", "validation", "circle-open", colors.second),
         ("cost", "test", "circle", colors.first),
@@ -272,7 +257,7 @@ def optimism_figure(table: pd.DataFrame, *, unit: str = "", theme: str = "light"
     return list_names(figure, names, colors)
 
 
-def rank_figure(ranks: pd.DataFrame, *, recommended: str | None = None, theme: str = "light") -> go.Figure:
+def rank_figure(ranks: pd.DataFrame, *, theme: str = "light") -> go.Figure:
     """Draw average ranks; methods inside the shaded critical difference are not told apart from the first."""
     colors = PALETTES[theme]
     rows = ranks.sort_values("rank", kind="stable")
@@ -284,8 +269,7 @@ def rank_figure(ranks: pd.DataFrame, *, recommended: str | None = None, theme: s
         figure.add_vrect(x0=first, x1=first + gap, fillcolor=colors.grid, line_width=0, layer="below", opacity=0.7)
         figure.add_annotation(
             text=f"not told apart from the first: within {gap:.2f}", x=first, xanchor="left", y=1, yref="paper",
-            yanchor="bottom",
-            showarrow=False, font={"size": 12, "color": colors.muted},
+            yanchor="bottom", showarrow=False, font={"size": 12, "color": colors.muted},
         )  # fmt: skip
     told = rows["rank"] <= (rows["rank"].min() + (gap or 0.0))
     figure.add_scatter(
@@ -300,10 +284,9 @@ def rank_figure(ranks: pd.DataFrame, *, recommended: str | None = None, theme: s
 
 def critical_difference(ranks: pd.DataFrame) -> float | None:
     """Return the critical difference that came with average ranks: in a column, or in ``attrs``."""
-    found = ranks.attrs.get("critical_difference")
-    if "critical_difference" in ranks.columns and len(ranks):
-        found = ranks["critical_difference"].iloc[0]
-    return None if found is None or pd.isna(found) else float(found)
+    known = rows_with(ranks, "critical_difference")
+    found = ranks.attrs.get("critical_difference") if known.empty else known["critical_difference"].iloc[0]
+    return None if found is None else float(found)
 
 
 def _curves(
@@ -323,8 +306,3 @@ def _curves(
         words = hover(x.replace("_", " "), y.replace("_", " "), cases)
         figure.add_scatter(x=part[x], y=part[y], name=plain(name), showlegend=big, hovertemplate=words, **look)
     return figure.update_layout(showlegend=True, legend_traceorder="reversed")
-
-
-def _decades(frames: dict[str, pd.DataFrame]) -> float:
-    ratios = np.concatenate([frame["ratio"].to_numpy(dtype=float) for frame in frames.values()])
-    return float(np.log10(ratios.max() / ratios.min())) if len(ratios) else 0.0

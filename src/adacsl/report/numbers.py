@@ -45,10 +45,8 @@ def show_column(values: Iterable[float]) -> list[str]:
         return [show(value) for value in numbers]
     middle = sorted(sizes)[len(sizes) // 2]
     decimals = max(2 - math.floor(math.log10(middle)), 0)
-    return [
-        DASH if not math.isfinite(value) else f"{MINUS if value < 0 else ''}{abs(value):,.{decimals}f}"
-        for value in numbers
-    ]
+    texts = (f"{MINUS if value < 0 else ''}{abs(value):,.{decimals}f}" for value in numbers)
+    return [text if math.isfinite(value) else DASH for value, text in zip(numbers, texts, strict=True)]
 
 
 def show_percent(share: float | None) -> str:

@@ -67,9 +67,11 @@ def write_report(data: ReportData, path: str | os.PathLike[str]) -> Path:
 
 def render_report(data: ReportData) -> str:
     """Return the page as text."""
-    figures: dict[str, Any] = {}
-    views = [_view(data, view, number, figures) for number, view in enumerate(data.views)]
-    ranks = cards.rank_card(data, figures)
+    views = [_view(data, view, number) for number, view in enumerate(data.views)]
+    ranks = cards.rank_card(data)
+    shown = [card for view in views for part in view["parts"] for row in part["rows"] for card in row]
+    figures = {card.id: card.figure for card in [*shown, ranks] if card is not None and card.figure is not None}
+    figures |= {view["curve"]: view["explored"] for view in views if view["explored"] is not None}
     payload: dict[str, Any] = {
         "unit": data.unit,
         "classes": list(data.classes),
@@ -107,16 +109,16 @@ def render_report(data: ReportData) -> str:
     return template.render(payload=_embedded({**payload, "arrays": arrays}), **page)
 
 
-def _view(data: ReportData, view: tuple[str, float], number: int, figures: dict[str, Any]) -> dict[str, Any]:
-    """Return what the template says about one data set at one ratio, and add its pictures to ``figures``."""
+def _view(data: ReportData, view: tuple[str, float], number: int) -> dict[str, Any]:
+    """Return what the template says about one data set at one ratio."""
     key = f"view-{number}"
     recommended = data.recommended_of(view)
     headline, _, rest = _SENTENCE_END.sub("\0", data.verdicts[view], count=1).partition("\0")
     outcomes = data.outcomes_of(view)
-    curve = f"{key}-threshold"
+    explored = None
     if outcomes:
         shown = outcomes.get(recommended) or next(iter(outcomes.values()))
-        figures[curve] = threshold_figure(thinned(threshold_curve(shown), 2), threshold_points(shown), unit=data.unit)
+        explored = threshold_figure(thinned(threshold_curve(shown), 2), threshold_points(shown), unit=data.unit)
     return {
         "id": key,
         "data": view[0],
@@ -126,10 +128,10 @@ def _view(data: ReportData, view: tuple[str, float], number: int, figures: dict[
         "headline": headline,
         "rest": rest,
         "recommended": recommended,
-        "curve": curve,
-        "explorable": bool(outcomes),
+        "curve": f"{key}-threshold",
+        "explored": explored,
         "tiles": cards.tiles(data, view),
-        "parts": cards.parts(data, view, key, figures),
+        "parts": cards.parts(data, view, key),
     }
 
 

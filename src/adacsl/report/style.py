@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,6 +81,11 @@ def new_figure(theme: str, title: str, *, height: int, rows: int = 1) -> go.Figu
 def dotted(theme: str) -> dict[str, Any]:
     """Return how a line looks that only gives orientation."""
     return {"color": PALETTES[theme].muted, "width": 1, "dash": "dot"}
+
+
+def add_guide(figure: go.Figure, x: Any, y: Any, line: Mapping[str, Any]) -> None:
+    """Draw a line that only gives orientation: not in the legend, and silent under the pointer."""
+    figure.add_scatter(x=x, y=y, mode="lines", line=line, hoverinfo="skip", showlegend=False)
 
 
 def list_names(figure: go.Figure, names: Sequence[str], colors: Palette) -> go.Figure:

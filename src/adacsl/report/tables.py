@@ -124,9 +124,7 @@ def epoch_table(caption: str, table: pd.DataFrame, columns: list[str]) -> Table:
 
 def wide_table(caption: str, head: str, frame: pd.DataFrame, *, marked: str | None = None) -> Table:
     """Return a frame as it is, its index under ``head``."""
-    rows = [
-        [str(index), *(show(value) for value in row)] for index, row in zip(frame.index, frame.to_numpy(), strict=True)
-    ]
+    rows = [[str(index), *map(show, row)] for index, row in zip(frame.index, frame.to_numpy(), strict=True)]
     return Table(caption, [head, *(show(c) if isinstance(c, float) else str(c) for c in frame.columns)], rows, marked)
 
 
