@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections import Counter, deque
@@ -105,12 +106,8 @@ def run(
     scan = store.scan()
     course = _Course(jobs, store, scan, retries=retries, tell=on_event or (lambda event: None))
     if course.queue:
-
-        def open_pool() -> Pool:
-            return _open_pool(
-                engine, work, shared, store, workers=workers, address=address, gpus=gpus, jobs=len(course.queue)
-            )
-
+        where: dict[str, Any] = {"workers": workers, "address": address, "gpus": gpus}
+        open_pool = functools.partial(_open_pool, engine, len(course.queue), work, shared, store, **where)
         _drive(course, open_pool, math.inf if seconds is None else begin + seconds)
     course.say("end")
     return Tally(len(course.done), len(course.failed), time.monotonic() - begin, course.ran)
@@ -199,28 +196,16 @@ def _drive(course: _Course, open_pool: Callable[[], Pool], end: float) -> None:
             pool.close(kill=not finished)
 
 
-def _open_pool(
-    engine: str,
-    work: Callable[..., Iterator[CellResult]],
-    shared: Any,
-    store: Store,
-    *,
-    workers: int | None,
-    address: str | None,
-    gpus: float,
-    jobs: int,
-) -> Pool:
+def _open_pool(engine: str, jobs: int, *base: Any, workers: int | None, **cluster: Any) -> Pool:
     if engine == "ray":
         from adacsl.experiments.ray_pool import RayPool  # noqa: PLC0415  - Ray only for those who ask for it
 
-        return RayPool(work, shared, store, workers=workers, address=address, gpus=gpus)
+        return RayPool(*base, workers=workers, **cluster)
     from adacsl.experiments import joblib_pool  # noqa: PLC0415
 
     # one job alone needs no process of its own, unless the user asked for more than one worker
     workers = min(jobs, joblib_pool.cores()) if workers is None else min(workers, max(jobs, 2))
-    if workers == 1:
-        return Pool(work, shared, store)
-    return joblib_pool.JoblibPool(work, shared, store, workers=workers)
+    return Pool(*base) if workers == 1 else joblib_pool.JoblibPool(*base, workers=workers)
 
 
 def _check_jobs(jobs: Iterable[Job]) -> list[Job]:
