@@ -298,9 +298,7 @@ def _check_both_classes(positive: Array, weight: Array | None) -> None:
 
 
 def _check_bounds(bounds: tuple[float, float] | None) -> tuple[float, float]:
-    if bounds is None:
-        return LAMBDA_LIMITS
-    low, high = (float(b) for b in bounds)
+    low, high = (float(b) for b in (LAMBDA_LIMITS if bounds is None else bounds))
     if not (LAMBDA_LIMITS[0] <= low <= 1.0 <= high <= LAMBDA_LIMITS[1]):
         raise ValueError(f"bounds must enclose lambda's start, low <= 1 <= high within {LAMBDA_LIMITS}, got {bounds!r}")
     return low, high

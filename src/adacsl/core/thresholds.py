@@ -103,7 +103,8 @@ def cost_curve(scores: Array, labels: Array, costs: CostMatrix, *, sample_weight
     cuts = cut_costs(samples)
     xp = array_namespace(cuts.scores)
     distinct = distinct_cuts(cuts.scores)
-    first = xp.asarray([floats.below(samples.kind, float(cuts.scores[0]))], dtype=cuts.scores.dtype, device=device(cuts.scores))
+    below = floats.below(samples.kind, float(cuts.scores[0]))
+    first = xp.asarray([below], dtype=cuts.scores.dtype, device=device(cuts.scores))
     missed, alarmed = cuts.missed[distinct], cuts.alarmed[distinct]
     return CostCurve(xp.concat((first, cuts.scores))[distinct], missed + alarmed + cuts.base, missed, alarmed)
 

@@ -61,6 +61,8 @@ class MemberTraining(pl.LightningModule):
         self.keepers = list(keepers)
         self._columns = [next(i for i, m in enumerate(members) if m is k.member) for k in keepers]
         self._side_by_side = isinstance(net, TableNet)
+        # images take long: their watched rows are scored in the epochs that are kept, and no others
+        self._scores_later = not self._side_by_side
         self.register_buffer("negative_weight", self._weights_now(), persistent=False)
         self.register_buffer("_one", torch.ones(()), persistent=False)
         self.register_buffer("_offset", torch.tensor([m.offset for m in members])[:, None], persistent=False)
@@ -91,11 +93,6 @@ class MemberTraining(pl.LightningModule):
             if keeper.watch is not None and not self._scores_later:
                 parts.append(keeper.watch)
         return np.unique(np.concatenate(parts).astype(np.int64))
-
-    @property
-    def _scores_later(self) -> bool:
-        """Whether watched rows are scored in the epochs that are kept, and no others: images take long."""
-        return not self._side_by_side
 
     def train_dataloader(self) -> Any:
         """Return shuffled batches of row numbers."""
