@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from adacsl.experiments.cells import Cell, CellResult
 from adacsl.experiments.pools import Job, Pool, Report
-from adacsl.experiments.store import Failure, Scan, Store
+from adacsl.experiments.store import Failure, Store
 
 LOSSES = 5
 """How often a job is sent again because its machine went away: that says nothing about the job."""
@@ -103,8 +103,7 @@ def run(
     begin = time.monotonic()
     jobs = _check_jobs(jobs)
     _check_settings(engine, workers=workers, address=address, gpus=gpus, retries=retries)
-    scan = store.scan()
-    course = _Course(jobs, store, scan, retries=retries, tell=on_event or (lambda event: None))
+    course = _Course(jobs, store, retries=retries, tell=on_event or (lambda event: None))
     if course.queue:
         where: dict[str, Any] = {"workers": workers, "address": address, "gpus": gpus}
         open_pool = functools.partial(_open_pool, engine, len(course.queue), work, shared, store, **where)
@@ -116,10 +115,9 @@ def run(
 class _Course:
     """The state of a run: what waits, what is done, what has failed."""
 
-    def __init__(
-        self, jobs: list[Job], store: Store, scan: Scan, *, retries: int, tell: Callable[[Event], object]
-    ) -> None:
+    def __init__(self, jobs: list[Job], store: Store, *, retries: int, tell: Callable[[Event], object]) -> None:
         self.store, self.retries, self.tell = store, retries, tell
+        scan = store.scan()
         wanted = {cell for job in jobs for cell in job.cells}
         self.total, self.ran = len(wanted), 0
         self.done = wanted & scan.done

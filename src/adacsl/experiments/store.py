@@ -164,9 +164,8 @@ class Store:
         self, data: str, seed: int, test_rows: NDArray[Any], labels: NDArray[Any], costs: CostMatrix
     ) -> None:
         """Write which rows a seed tests on, with their labels and costs (class-wide, or of these rows)."""
-        content = document(
-            "split", {"data": data, "seed": int(seed), **cell_documents.split_body(test_rows, labels, costs)}
-        )
+        body = cell_documents.split_body(test_rows, labels, costs)
+        content = document("split", {"data": data, "seed": int(seed), **body})
         path = self._split_path(data, seed)
         if put(path, content, replace=False):
             return
