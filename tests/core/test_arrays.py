@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from adacsl import CostMatrix, find_threshold
-from adacsl.core.arrays import FloatGrid, as_array, as_binary_labels, as_classes, as_scores, as_weights, move, widen
+from adacsl.core import floats
+from adacsl.core.arrays import as_array, as_binary_labels, as_classes, as_scores, as_weights, move, widen
 
 SCORES, LABELS = [0.1, 0.3, 0.6, 0.8], [0, 1, 0, 1]
 
@@ -81,11 +82,11 @@ def test_objects_are_refused():
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("value", [0.5, 1.0, 0.3, 1e-3, 2**-20, 1 / 3])
-def test_float_grid_gives_neighbours_of_the_type(name, value):
-    grid, dtype = FloatGrid(name), getattr(torch, name)
+def test_numbers_beside_another_are_neighbours_of_the_type(name, value):
+    dtype = getattr(torch, name)
     rounded = torch.tensor(value, dtype=torch.float64).to(dtype)
-    assert grid.round(value) == rounded.item()
-    below, above = grid.below(rounded.item()), grid.above(rounded.item())
+    assert floats.nearest(name, value) == rounded.item()
+    below, above = floats.below(name, rounded.item()), floats.above(name, rounded.item())
     assert below < rounded.item() < above
     for neighbour in (below, above):
         assert torch.tensor(neighbour, dtype=torch.float64).to(dtype).item() == neighbour
@@ -95,6 +96,6 @@ def test_float_grid_gives_neighbours_of_the_type(name, value):
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64"])
 def test_below_zero_is_a_normal_negative_number(name):
-    below = torch.tensor(FloatGrid(name).below(0.0), dtype=torch.float64).to(getattr(torch, name))
+    below = torch.tensor(floats.below(name, 0.0), dtype=torch.float64).to(getattr(torch, name))
     assert below < 0
     assert -below >= torch.finfo(getattr(torch, name)).smallest_normal or name == "float64"

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from adacsl.experiments import progress as module
 from adacsl.experiments.cells import Cell
-from adacsl.experiments.progress import Leader, Progress
+from adacsl.experiments.progress import Progress, find_leader
 from adacsl.experiments.runner import Event
 
 
@@ -28,28 +28,20 @@ def written(out):
 
 
 def test_the_leader_has_the_lowest_mean_where_all_were_measured():
-    leader = Leader()
-    assert leader.find() is None
-    assert str(leader) == ""
-    leader.add(cell("ce", 0), 0.4)
-    leader.add(cell("ce", 1), 0.1)  # an easy split, which the other has not seen
-    leader.add(cell("adacsl", 0), 0.3)
-    assert leader.find() == ("adacsl", 0.3)
-    leader.add(cell("adacsl", 1), 0.5)
-    assert leader.find() == ("ce", 0.25)
-    assert str(leader) == "cheapest so far: ce 0.250"
+    assert find_leader({}) is None
+    costs = {"ce": {0: 0.4, 1: 0.1}, "adacsl": {0: 0.3}}  # the second an easy split, which the other has not seen
+    assert find_leader(costs) == ("adacsl", 0.3)
+    costs["adacsl"][1] = 0.5
+    assert find_leader(costs) == ("ce", 0.25)
 
 
 def test_the_leader_waits_for_a_common_split_and_ignores_what_is_no_number():
-    leader = Leader()
-    leader.add(cell("ce", 0), 0.4)
-    leader.add(cell("wce", 1), 0.3)
-    assert leader.find() is None
-    leader.add(cell("wce", 0), float("nan"))
-    leader.add(cell("wce", 0), None)
-    assert leader.find() is None
-    leader.add(cell("wce", 0), 0.3)
-    assert leader.find() == ("wce", 0.3)
+    assert find_leader({"ce": {0: 0.4}, "wce": {1: 0.3}}) is None
+    out = console()
+    with Progress(3, console=out) as bar:
+        for done, (method, cost) in enumerate([("ce", 0.4), ("wce", float("nan")), ("wce", None)], start=1):
+            bar(Event("done", done, 3, (cell(method),), cost=cost))
+    assert written(out).splitlines()[-1] == "3 / 3 cells, cheapest so far: ce 0.400"
 
 
 # without a terminal

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, device, is_array_api_obj, is_torch_array
+
+from adacsl.core import floats
 
 Array = Any
 """An array of any library that follows the array API standard: the core never asks which."""
@@ -182,12 +184,7 @@ def widest(array: Array) -> Array:
 def widen(array: Array) -> Array:
     """Half precision becomes float32 (exactly); everything else stays as it is."""
     xp = array_namespace(array)
-    return xp.astype(array, xp.float32) if dtype_name(array) in ("float16", "bfloat16") else array
-
-
-def dtype_name(array: Array) -> str:
-    """Return the bare name of an array's dtype: ``torch.float16`` and numpy's ``float16`` are both 'float16'."""
-    return str(array.dtype).rsplit(".", maxsplit=1)[-1]
+    return xp.astype(array, xp.float32) if floats.kind_of(array) in ("float16", "bfloat16") else array
 
 
 def count_true(mask: Array) -> int:
@@ -204,47 +201,3 @@ def count_outcomes(true: Array, pred: Array, n_classes: int) -> list[tuple[int, 
     actual, called = true == 1, pred == 1
     tp, positives, alarms = count_true(actual & called), count_true(actual), count_true(called)
     return [(0, 0, true.shape[0] - positives - alarms + tp), (0, 1, positives - tp), (1, 0, alarms - tp), (1, 1, tp)]
-
-
-class FloatGrid(NamedTuple):
-    """The numbers a float type can hold, so that a threshold decides alike in narrow and wide comparisons.
-
-    Comparing a float32 array with a Python float happens in float32: a threshold that is no float32 is rounded on
-    the way and may fall onto a score. Thresholds are therefore always numbers of the scores' own type.
-    """
-
-    name: str
-
-    @classmethod
-    def of(cls, array: Array) -> FloatGrid:
-        """Return the grid of an array's own dtype."""
-        return cls(dtype_name(array))
-
-    def round(self, value: float) -> float:
-        """Return the grid's number nearest ``value``."""
-        if self.name != "bfloat16":
-            return float(np.dtype(self.name).type(value))
-        odd = (int(np.float32(value).view(np.uint32)) >> 16) & 1
-        return _bfloat16(value, 0x7FFF + odd)
-
-    def below(self, value: float) -> float:
-        """Return a number of the grid under ``value``: the next one, or for zero a small negative one."""
-        if value <= 0:
-            # the next number under zero is subnormal, which some devices flush to zero
-            return -float(np.finfo(np.float16 if self.name == "float16" else np.float32).smallest_normal)
-        return self._beside(value, -1)
-
-    def above(self, value: float) -> float:
-        """Return the grid's next number over ``value`` (``value`` >= 0, on the grid)."""
-        return self._beside(value, 1)
-
-    def _beside(self, value: float, side: int) -> float:
-        if self.name == "bfloat16":
-            return _bfloat16(value, side * 0x10000)
-        kind = np.dtype(self.name).type
-        return float(np.nextafter(kind(value), kind(3 * side)))
-
-
-def _bfloat16(value: float, step: int) -> float:
-    """Return the bfloat16 (the upper half of a float32) that so many last digits of a float32 lead to."""
-    return float(np.uint32((int(np.float32(value).view(np.uint32)) + step) & 0xFFFF0000).view(np.float32))

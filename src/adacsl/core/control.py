@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from array_api_compat import array_namespace
 
-from adacsl.core.arrays import Array, FloatGrid, as_array, checked_probabilities, count_true, widen, widest
+from adacsl.core import floats
+from adacsl.core.arrays import Array, as_array, checked_probabilities, count_true, widen, widest
 from adacsl.core.costs import CostMatrix, as_host, check_binary
 from adacsl.core.cuts import Samples
 from adacsl.core.partitions import EqualWidth, Partition, Whole
@@ -185,7 +186,7 @@ class AdaptiveWeight:
         samples = Samples.of(scores, labels, prices, sample_weight, "validation scores")
         _check_both_classes(samples.positive, samples.weight)
         thresholds, sizes = self._thresholds(scores, samples)
-        goal = samples.grid.round(self.target)
+        goal = floats.nearest(samples.kind, self.target)
         factor = self._factor(thresholds, sizes, goal) if adapt else 1.0
         before = self._lambda
         self._lambda = min(max(before * factor, self.bounds[0]), self.bounds[1])
@@ -204,16 +205,16 @@ class AdaptiveWeight:
         """
         raw = checked_probabilities(as_array(probabilities, "probabilities"))
         xp = array_namespace(raw)
-        positive = raw > FloatGrid.of(raw).round(self.target)
+        positive = raw > floats.nearest(floats.kind_of(raw), self.target)
         raw, bayes = widen(raw), float(self.costs.threshold)
-        if FloatGrid.of(raw).round(bayes) == 1.0:  # no float32 lies between such a T and 1
+        if floats.nearest(floats.kind_of(raw), bayes) == 1.0:  # no float32 lies between such a T and 1
             raw = widest(raw)
         odds = raw * self.base_weight
         corrected = odds / (odds + (1.0 - raw))
         # rounding must not carry a score over T, in comparisons of either precision
-        grid = FloatGrid.of(raw)
-        rounded = grid.round(bayes)
-        low, high = grid.below(rounded) if rounded > bayes else rounded, min(grid.above(rounded), 1.0)
+        kind = floats.kind_of(raw)
+        rounded = floats.nearest(kind, bayes)
+        low, high = floats.below(kind, rounded) if rounded > bayes else rounded, min(floats.above(kind, rounded), 1.0)
         return xp.where(positive, xp.clip(corrected, high, None), xp.clip(corrected, None, low))
 
     def to_frame(self) -> pd.DataFrame:
@@ -297,9 +298,7 @@ def _check_both_classes(positive: Array, weight: Array | None) -> None:
 
 
 def _check_bounds(bounds: tuple[float, float] | None) -> tuple[float, float]:
-    if bounds is None:
-        return LAMBDA_LIMITS
-    low, high = (float(b) for b in bounds)
+    low, high = (float(b) for b in (LAMBDA_LIMITS if bounds is None else bounds))
     if not (LAMBDA_LIMITS[0] <= low <= 1.0 <= high <= LAMBDA_LIMITS[1]):
         raise ValueError(f"bounds must enclose lambda's start, low <= 1 <= high within {LAMBDA_LIMITS}, got {bounds!r}")
     return low, high

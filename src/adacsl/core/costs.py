@@ -293,11 +293,10 @@ class CostMatrix:
         shown = (f"{name}={show_price(cell)}" for name, cell in prices.items() if name[0] == "f" or not is_free(cell))
         return f"CostMatrix({', '.join(shown)})"
 
-    def __setattr__(self, name: str, value: object) -> NoReturn:
+    def __setattr__(self, *change: object) -> NoReturn:
         raise AttributeError("a CostMatrix does not change; make a new one")
 
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError("a CostMatrix does not change; make a new one")
+    __delattr__ = __setattr__
 
     def __reduce__(self) -> tuple[Any, ...]:
         return unchecked_costs, (self._cells,)

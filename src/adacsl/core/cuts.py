@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array
 
-from adacsl.core.arrays import Array, FloatGrid, as_binary_labels, as_scores, as_weights, default_float, widen
+from adacsl.core import floats
+from adacsl.core.arrays import Array, as_binary_labels, as_scores, as_weights, default_float, widen
 from adacsl.core.costs import CostMatrix, check_binary
 from adacsl.core.prices import check_samples, is_free, price_like
 
@@ -23,7 +24,7 @@ class Samples(NamedTuple):
     positive: Array
     costs: CostMatrix
     weight: Array | None
-    grid: FloatGrid
+    kind: str  # the name of the float type that the scores came in
 
     @classmethod
     def of(cls, scores: Array, labels: Array, costs: CostMatrix, weight: Array | None, name: str = "scores") -> Samples:
@@ -32,7 +33,7 @@ class Samples(NamedTuple):
         checked = as_scores(scores, name)
         positive = as_binary_labels(labels, checked)
         check_samples(costs.n_instances, checked.shape[0])
-        return cls(widen(checked), positive, costs, as_weights(weight, checked), FloatGrid.of(checked))
+        return cls(widen(checked), positive, costs, as_weights(weight, checked), floats.kind_of(checked))
 
 
 class Cuts(NamedTuple):

@@ -74,9 +74,8 @@ def bayes_log_odds(costs: CostMatrix) -> NDArray[np.float64]:
     reduced = costs.reduced()
     with np.errstate(divide="ignore", invalid="ignore"):
         odds = np.log(np.asarray(reduced.fp, np.float64)) - np.log(np.asarray(reduced.fn, np.float64))
-    return np.asarray(
-        np.nan_to_num(odds, nan=0.0, posinf=np.inf, neginf=-np.inf)
-    )  # a row without costs decides nothing
+    # a row without costs decides nothing
+    return np.asarray(np.where(np.isnan(odds), 0.0, odds))
 
 
 class HeldOut:
@@ -157,16 +156,12 @@ class HeldOut:
         """Return mean cost and tuned cut (0 where nothing is tuned) on all rows, and on each half."""
         if self.decide != "tuned":
             return (self._base + self._stakes @ (logits > self._cuts)) / self._mass, np.zeros(3)
-        counts = self._mass > NOTHING
-        found = [
-            self._tune(logits, part) if any_ else (0.0, 0.0) for part, any_ in zip(self._parts, counts, strict=True)
-        ]
-        return np.asarray([cost for cost, _ in found]) / self._mass, np.asarray([cut for _, cut in found])
-
-    def _tune(self, logits: NDArray[np.float64], part: NDArray[np.bool_]) -> tuple[float, float]:
-        """Return what the cheapest threshold costs on some rows, and where it lies."""
-        weight = None if self.weight is None else np.asarray(self.weight)[part]
-        return tune_cut(logits[part], self.labels[part], self.costs.rows(part), weight)
+        found = np.zeros((3, 2))
+        for number in np.flatnonzero(self._mass > NOTHING):
+            part = self._parts[number]
+            weight = None if self.weight is None else np.asarray(self.weight)[part]
+            found[number] = tune_cut(logits[part], self.labels[part], self.costs.rows(part), weight)
+        return found[:, 0] / self._mass, found[:, 1]
 
     def state_dict(self) -> dict[str, Any]:
         """Return what has been found so far."""

@@ -137,6 +137,3 @@ def encode_labels(
     elif positive not in classes.tolist():
         raise ValueError(f"positive={positive!r} is no label of y; the labels are {classes.tolist()}")
     return np.asarray(numbers if positive == classes[1] else 1 - numbers, dtype=np.int64), classes, positive
-
-
-__all__ = ["choose_positive", "customary_positive", "encode_labels", "label_name", "plain_labels", "same_label"]

@@ -12,7 +12,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace, device
 
-from adacsl.core.arrays import Array, FloatGrid, as_vector, check_finite, count_true, default_float, move, widen
+from adacsl.core import floats
+from adacsl.core.arrays import Array, as_vector, check_finite, count_true, default_float, move, widen
 from adacsl.core.costs import CostMatrix
 from adacsl.core.cuts import Cuts, Samples, can_pack, cut_costs, distinct_cuts, rising_order, scores_of, sorted_keys
 
@@ -84,9 +85,9 @@ def find_threshold(
     samples = Samples.of(scores, labels, costs, sample_weight)
     target, caution = check_target(target), check_caution(caution)
     if candidates is None and not caution and can_pack(samples):
-        return _best_packed_cut(samples, samples.grid.round(target))
+        return _best_packed_cut(samples, floats.nearest(samples.kind, target))
     cuts = cut_costs(samples, squares=caution > 0.0)
-    return _search(cuts, samples.grid, target, candidates, caution=caution)
+    return _search(cuts, samples.kind, target, candidates, caution=caution)
 
 
 def cost_curve(scores: Array, labels: Array, costs: CostMatrix, *, sample_weight: Array | None = None) -> CostCurve:
@@ -102,7 +103,8 @@ def cost_curve(scores: Array, labels: Array, costs: CostMatrix, *, sample_weight
     cuts = cut_costs(samples)
     xp = array_namespace(cuts.scores)
     distinct = distinct_cuts(cuts.scores)
-    first = xp.asarray([samples.grid.below(float(cuts.scores[0]))], dtype=cuts.scores.dtype, device=device(cuts.scores))
+    below = floats.below(samples.kind, float(cuts.scores[0]))
+    first = xp.asarray([below], dtype=cuts.scores.dtype, device=device(cuts.scores))
     missed, alarmed = cuts.missed[distinct], cuts.alarmed[distinct]
     return CostCurve(xp.concat((first, cuts.scores))[distinct], missed + alarmed + cuts.base, missed, alarmed)
 
@@ -130,11 +132,11 @@ def subgroup_thresholds(
         start += size
         own, positive = xp.take(samples.scores, members), xp.take(samples.positive, members)
         weight = None if samples.weight is None else xp.take(samples.weight, members)
-        part = Samples(own, positive, samples.costs.rows(members), weight, samples.grid)
+        part = Samples(own, positive, samples.costs.rows(members), weight, samples.kind)
         span = (0.0, 1.0) if edges is None else (float(edges[number]), float(edges[number + 1]))
         cuts = cut_costs(part, rising=True, squares=caution > 0.0)
         lowest = ties == "lowest"
-        results.append(_search(cuts, samples.grid, target, candidates, span=span, lowest=lowest, caution=caution))
+        results.append(_search(cuts, samples.kind, target, candidates, span=span, lowest=lowest, caution=caution))
         sizes.append(float(size) if weight is None else float(xp.sum(weight)))
     return results, sizes
 
@@ -157,19 +159,19 @@ def check_caution(caution: float) -> float:
 
 
 def _search(
-    cuts: Cuts, grid: FloatGrid, target: float, candidates: Array | None, *,
+    cuts: Cuts, kind: str, target: float, candidates: Array | None, *,
     span: tuple[float, float] = (0.0, 1.0), lowest: bool = False, caution: float = 0.0,
 ) -> Threshold:  # fmt: skip
-    goal = grid.round(target)
-    span = (grid.round(span[0]), grid.round(span[1]))
+    goal = floats.nearest(kind, target)
+    span = (floats.nearest(kind, span[0]), floats.nearest(kind, span[1]))
     if candidates is not None:
-        allowed = _as_candidates(candidates, cuts.scores, grid)
+        allowed = _as_candidates(candidates, cuts.scores, kind)
         return _best_candidate(cuts, goal, allowed, span, caution, lowest=lowest)
     goal = span[0] if lowest else min(max(goal, span[0]), span[1])
-    return _best_cut(cuts, grid, goal, span, caution)
+    return _best_cut(cuts, kind, goal, span, caution)
 
 
-def _best_cut(cuts: Cuts, grid: FloatGrid, goal: float, span: tuple[float, float], caution: float) -> Threshold:
+def _best_cut(cuts: Cuts, kind: str, goal: float, span: tuple[float, float], caution: float) -> Threshold:
     xp = array_namespace(cuts.scores)
     costs = cuts.missed + cuts.alarmed
     costs[~distinct_cuts(cuts.scores)] = xp.inf
@@ -178,7 +180,7 @@ def _best_cut(cuts: Cuts, grid: FloatGrid, goal: float, span: tuple[float, float
         own = count_true(cuts.scores <= goal)  # the cut that deciding at the goal makes
         optimal = _nearly_optimal(costs, cuts.squares, optimal, own, caution)
     low, high = _intervals(optimal, *_neighbours(cuts.scores, optimal), cuts.scores.shape[0], costs.dtype, span[0])
-    return _choose(xp.take(costs, optimal), low, high, cuts.base, grid, goal, span)
+    return _choose(xp.take(costs, optimal), low, high, cuts.base, kind, goal, span)
 
 
 def _nearly_optimal(costs: Array, squares: Array, optimal: Array, own: int, caution: float) -> Array:
@@ -219,7 +221,7 @@ def _best_packed_cut(samples: Samples, goal: float) -> Threshold:
     real = (cut == 0) | (cut == n) | (below != above)
     low, high = _intervals(cut[real], below[real], above[real], n, total.dtype, 0.0)
     base = costs.tp * positives + costs.tn * (n - positives)
-    return _choose(total[real], low, high, base, samples.grid, goal, (0.0, 1.0))
+    return _choose(total[real], low, high, base, samples.kind, goal, (0.0, 1.0))
 
 
 def _neighbours(rising: Array, cut: Array) -> tuple[Array, Array]:
@@ -237,14 +239,14 @@ def _intervals(cut: Array, below: Array, above: Array, n: int, kind: Any, start:
 
 
 def _choose(
-    costs: Array, low: Array, high: Array, base: float, grid: FloatGrid, goal: float, span: tuple[float, float]
+    costs: Array, low: Array, high: Array, base: float, kind: str, goal: float, span: tuple[float, float]
 ) -> Threshold:
     """Take the point nearest ``goal`` of all equally cheap thresholds: intervals ``[low, high)`` with their costs."""
     nearest = _nearest_interval(low, high, goal)
     first, last = _joined_interval(low, high, nearest)
     start, end = float(low[nearest]), float(high[nearest])
     # an interval without points is the cut below every score: a score of 0 (or on the span's border) has to be positive
-    value = grid.below(end) if start >= end or goal >= end else max(start, goal)
+    value = floats.below(kind, end) if start >= end or goal >= end else max(start, goal)
     return Threshold(
         value, float(costs[nearest]) + base, min(float(low[first]), value), min(float(high[last]), span[1])
     )
@@ -290,11 +292,11 @@ def _best_candidate(
     return Threshold(value, float(costs[int(optimal[chosen])]) + cuts.base, low, high)
 
 
-def _as_candidates(candidates: Array, scores: Array, grid: FloatGrid) -> Array:
+def _as_candidates(candidates: Array, scores: Array, kind: str) -> Array:
     """Return candidates in rising order, as numbers that the scores' own type can hold."""
     xp: Any = array_namespace(scores)
     array = move(as_vector(candidates, "candidates"), scores)
-    array = xp.sort(widen(xp.astype(array, getattr(xp, grid.name))))
+    array = xp.sort(widen(xp.astype(array, getattr(xp, kind))))
     check_finite(array, "candidates")
     return array
 

@@ -117,8 +117,7 @@ def _costs_of_cuts(missed: Array, alarmed: Array, starts: Array) -> Array:
     """Return what it costs to call the lowest k cells negative, for each resample."""
     below = np.cumsum(np.add.reduceat(missed, starts, axis=1), axis=1)
     above = np.cumsum(np.add.reduceat(alarmed, starts, axis=1)[:, ::-1], axis=1)[:, ::-1]
-    total: Array = np.pad(below, ((0, 0), (1, 0))) + np.pad(above, ((0, 0), (0, 1)))
-    return total
+    return np.pad(below, ((0, 0), (1, 0))) + np.pad(above, ((0, 0), (0, 1)))
 
 
 # the cost: tuned on one half, paid on the other

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import traceback
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from adacsl.core.costs import CostMatrix, as_host, unchecked_costs
 from adacsl.durable import DamagedError
 from adacsl.experiments.cells import Cell, CellResult
-from adacsl.experiments.documents import pack, read_document, unpack
+from adacsl.experiments.documents import pack, unpack
 
 PRICES = ("fp", "fn", "tp", "tn")
 
@@ -102,14 +101,6 @@ def failed_cell(body: dict[str, Any]) -> tuple[Cell, Failure]:
         return Cell(**body["cell"]), Failure(*(body[name] for name in Failure._fields))
     except (KeyError, TypeError) as error:
         raise DamagedError(f"its form is wrong: {str(error)[:60]}") from error
-
-
-def read_failure(path: Path) -> Failure | None:
-    """Return why a cell failed before, if that was recorded."""
-    try:
-        return failed_cell(read_document(path, "failure"))[1] if path.exists() else None
-    except DamagedError:
-        return None
 
 
 def split_body(test_rows: NDArray[Any], labels: NDArray[Any], costs: CostMatrix) -> dict[str, Any]:

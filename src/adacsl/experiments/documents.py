@@ -109,20 +109,11 @@ def locked(path: Path, *, shared: bool = False) -> Iterator[None]:
     """
     import fcntl  # noqa: PLC0415  - systems without it can still read results
 
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        _flock(path, handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o644)) as file:
+        try:
+            fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
+                raise StoreError(f"the file system of {path.parent} cannot lock files: choose another --out") from error
+            raise
         yield
-    finally:
-        os.close(handle)
-
-
-def _flock(path: Path, handle: int, mode: int) -> None:
-    import fcntl  # noqa: PLC0415
-
-    try:
-        fcntl.flock(handle, mode)
-    except OSError as error:
-        if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
-            raise StoreError(f"the file system of {path.parent} cannot lock files: choose another --out") from error
-        raise

@@ -86,15 +86,15 @@ class JoblibPool(Pool):
             error = future.exception()
             if isinstance(error, StoreError):
                 raise error
-            if isinstance(error, BrokenProcessPool):
+            broken = isinstance(error, BrokenProcessPool)
+            if broken:
                 executor.shutdown(wait=True, kill_workers=True)
-                yield Report(job, self._saved(job), _obituary(error))
-                continue
-            self._idle.append(executor)
-            if error is not None:  # the job could not even be sent
-                yield Report(job, self._saved(job), Failure.of(error))
-                continue
-            yield Report(job, *future.result())
+            else:
+                self._idle.append(executor)
+            if error is None:
+                yield Report(job, *future.result())
+            else:  # the worker died, or the job could not even be sent
+                yield Report(job, self._saved(job), _obituary(error) if broken else Failure.of(error))
 
     def close(self, *, kill: bool) -> None:
         """End the workers."""
@@ -155,17 +155,11 @@ def _attached(folder: str) -> Store:
     return Store.attach(folder)
 
 
-@functools.cache
-def _unpacked(parcel: str) -> tuple[Callable[..., Iterator[CellResult]], Any]:
-    content: tuple[Callable[..., Iterator[CellResult]], Any] = _unpack(Path(parcel))
-    return content
-
-
 def _do(
     folder: str, parcel: str, payload: Any, cells: tuple[Cell, ...]
 ) -> tuple[dict[Cell, dict[str, float]], Failure | None]:
     """Return the metrics of what is now on the disk, and why there is no more."""
-    store, (work, shared) = _attached(folder), _unpacked(parcel)
+    store, (work, shared) = _attached(folder), _unpack(parcel)
     saved: dict[Cell, dict[str, float]] = {}
     for outcome in outcomes(work, shared, payload, cells, save=store.write):
         if isinstance(outcome, Failure):
@@ -191,7 +185,9 @@ def _pack(folder: Path, content: Any) -> None:
     (folder / "objects").write_bytes(pickle.dumps((head, places)))
 
 
-def _unpack(folder: Path) -> Any:
+@functools.cache
+def _unpack(parcel: str) -> Any:
+    folder = Path(parcel)
     # written by our parent, for us
     head, places = pickle.loads((folder / "objects").read_bytes())  # noqa: S301
     with (folder / "buffers").open("rb") as file:
@@ -199,6 +195,3 @@ def _unpack(folder: Path) -> Any:
         # copy on write: workers share the pages until one of them changes its own copy
         mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)) if size else memoryview(b"")
     return pickle.loads(head, buffers=[mapped[start : start + length] for start, length in places])  # noqa: S301
-
-
-__all__ = ["JoblibPool"]

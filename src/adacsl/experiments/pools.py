@@ -105,6 +105,3 @@ class Pool:
 
     def close(self, *, kill: bool) -> None:
         """End the workers, if there are any; ``kill`` does not wait for what they do."""
-
-
-__all__ = ["Job", "Pool", "Report", "outcomes"]

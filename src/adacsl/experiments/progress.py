@@ -6,9 +6,9 @@ import math
 import statistics
 import time
 from collections import defaultdict
-from typing import Self
+from collections.abc import Mapping
+from typing import Any, Self
 
-from adacsl.experiments.cells import Cell
 from adacsl.experiments.runner import Event
 from adacsl.extras import requires
 
@@ -16,7 +16,6 @@ with requires("compare"):
     from rich import progress
     from rich.console import Console
     from rich.table import Column
-    from rich.text import Text
 
 STEPS = 10
 """Without a terminal a line is written each time one more of so many parts is done."""
@@ -40,14 +39,16 @@ class Progress:
     def __init__(self, total: int, *, quiet: bool = False, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True, quiet=quiet)
         self._quiet = quiet
-        self._leader = Leader(max(16, self._console.width - 50))  # the other columns come first
+        self._costs: dict[str, dict[tuple[Any, ...], float]] = defaultdict(dict)
         self._kept, self._part = 0, 0
         self._begin = self._said = time.monotonic()
         counted = (progress.BarColumn(), progress.MofNCompleteColumn(), "cells", progress.TimeElapsedColumn())
-        columns = (*counted, "+", progress.TimeRemainingColumn(), "left", self._leader)
+        room = Column(no_wrap=True, overflow="ellipsis", max_width=max(16, self._console.width - 50))
+        leader = progress.TextColumn("{task.description}", markup=False, table_column=room)
+        columns = (*counted, "+", progress.TimeRemainingColumn(), "left", leader)
         hidden = quiet or not self._console.is_terminal
         self._bar = progress.Progress(*columns, console=self._console, disable=hidden)
-        self._task = self._bar.add_task("comparing", total=total)
+        self._task = self._bar.add_task("", total=total)
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -61,7 +62,9 @@ class Progress:
         if event.kind == "start":
             self._start(event)
         elif event.kind in ("kept", "done"):
-            self._leader.add(event.cells[0], event.cost)
+            (cell,) = event.cells
+            if event.cost is not None and math.isfinite(event.cost):
+                self._costs[cell.method][cell.data, cell.ratio, cell.seed] = event.cost
         elif event.kind == "failed":
             self._say(_failure_line(event))
         elif event.kind == "corrupt":
@@ -80,7 +83,11 @@ class Progress:
             self._say(f"{event.done} of {event.total} cells are done already")
 
     def _step(self, event: Event) -> None:
-        """Write a line now and then where there is no terminal for a bar."""
+        """Say who leads: in the bar, or in a line now and then where there is no terminal for one."""
+        leader = find_leader(self._costs)
+        if leader is not None:
+            # the cost before the name, which may be cut off where a terminal is narrow
+            self._bar.update(self._task, description=f"cheapest: {leader[1]:.3f} {leader[0]}")
         now, part = time.monotonic(), event.done * STEPS // max(event.total, 1)
         if self._console.is_terminal or (part <= self._part and now - self._said < SILENCE):
             return
@@ -91,47 +98,26 @@ class Progress:
             words.append(f"{duration(spent)} spent")
         elif event.done < event.total:
             words.append(f"{duration(spent / ran * (event.total - event.done))} left")
-        self._say(", ".join([*words, *filter(None, [str(self._leader)])]))
+        if leader is not None:
+            words.append(f"cheapest so far: {leader[0]} {leader[1]:.3f}")
+        self._say(", ".join(words))
 
     def _say(self, line: str) -> None:
         if not self._quiet:
             self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-class Leader(progress.ProgressColumn):
-    """The method with the lowest mean normalised cost so far, as a column of the bar.
+def find_leader(costs: Mapping[str, Mapping[tuple[Any, ...], float]]) -> tuple[str, float] | None:
+    """Return the method with the lowest mean cost so far and that mean, or None while nothing can be compared.
 
-    Methods are compared where all have been measured: the means of easy and of hard splits would say nothing.
+    ``costs`` are those of each method, by data set, ratio and seed. Methods are compared where all have been measured:
+    the means of easy and of hard splits would say nothing.
     """
-
-    def __init__(self, width: int | None = None) -> None:
-        super().__init__(Column(no_wrap=True, overflow="ellipsis", max_width=width))
-        self._costs: dict[str, dict[tuple[str, float, int], float]] = defaultdict(dict)
-
-    def add(self, cell: Cell, cost: float | None) -> None:
-        """Note the cost of a cell."""
-        if cost is not None and math.isfinite(cost):
-            self._costs[cell.method][cell.data, cell.ratio, cell.seed] = cost
-
-    def find(self) -> tuple[str, float] | None:
-        """Return the method and its mean cost, or None while nothing can be compared."""
-        if not self._costs:
-            return None
-        common = set.intersection(*(set(costs) for costs in self._costs.values()))
-        if not common:
-            return None
-        means = {name: statistics.fmean(costs[place] for place in common) for name, costs in self._costs.items()}
-        best = min(means, key=lambda name: means[name])
-        return best, means[best]
-
-    def __str__(self) -> str:
-        found = self.find()
-        return "" if found is None else f"cheapest so far: {found[0]} {found[1]:.3f}"
-
-    def render(self, task: progress.Task) -> Text:
-        """Write the cost before the name, which may be cut off where a terminal is narrow."""
-        found = self.find()
-        return Text("" if found is None else f"cheapest: {found[1]:.3f} {found[0]}")
+    common = set.intersection(*map(set, costs.values())) if costs else set()
+    if not common:
+        return None
+    means = {name: statistics.fmean(own[place] for place in common) for name, own in costs.items()}
+    return min(means.items(), key=lambda found: found[1])
 
 
 def _failure_line(event: Event) -> str:

@@ -69,9 +69,8 @@ class RayPool(Pool):
         self._print = builtins.print
         self._ours = _connect(address, workers=workers, gpus=gpus)
         self._running: dict[Any, Job] = {}
-        task = _with_gpus if gpus else _without_gpus
-        self._task: Any = ray.remote(num_returns="streaming", num_cpus=1, num_gpus=gpus, max_retries=0)(task)
-        self._sent = ray.put(work), ray.put(shared)
+        self._task: Any = ray.remote(num_returns="streaming", num_cpus=1, num_gpus=gpus, max_retries=0)(_do)
+        self._sent = not gpus, ray.put(work), ray.put(shared)
 
     def has_room(self) -> bool:
         """Tell whether the cluster should hear of one more job."""
@@ -121,13 +120,9 @@ class RayPool(Pool):
             builtins.print = self._print  # Ray puts its own there, which breaks pickles of objects that hold it
 
 
-def _with_gpus(*job: Any) -> Iterator[CellResult | Failure]:
-    yield from outcomes(*job)
-
-
-def _without_gpus(*job: Any) -> Iterator[CellResult | Failure]:
-    # new versions of Ray show all GPUs to a job that asked for none
-    os.environ["CUDA_VISIBLE_DEVICES"] = ""
+def _do(without_gpus: bool, *job: Any) -> Iterator[CellResult | Failure]:
+    if without_gpus:  # new versions of Ray show all GPUs to a job that asked for none
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
     yield from outcomes(*job)
 
 
@@ -135,25 +130,13 @@ def _connect(address: str | None, *, workers: int | None, gpus: float) -> bool:
     """Join or start a cluster; tell whether it is ours to shut down."""
     if ray.is_initialized():  # by the caller, who shuts it down
         return False
-    if address is not None and address.startswith("ray://"):
-        raise ValueError(
-            f"{address!r} is an address of Ray Client, which cannot stream results: run on a machine of the cluster "
-            "with --address auto, or give host:port of its head"
-        )
     if address is not None:
         _check_reachable(address)
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    alone: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False} if address is None else {}
     try:
-        if address is None:
-            ray.init(address="local", num_cpus=workers, include_dashboard=False, **quiet)
-        else:
-            ray.init(address=address, **quiet)
+        ray.init(address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **alone)
     except (ConnectionError, RuntimeError, ValueError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise ConnectionError(
-            f"no Ray cluster at {address or 'this machine'!r} ({reason}): start one with  ray start --head , "
-            "or leave --address out"
-        ) from error
+        raise _no_cluster(address, " ".join(str(error).split())[:200]) from error
     try:
         check_gpus(gpus, local=address is None)
     except ValueError:
@@ -164,16 +147,23 @@ def _connect(address: str | None, *, workers: int | None, gpus: float) -> bool:
 
 def _check_reachable(address: str) -> None:
     """Knock at host:port first: Ray itself tries for minutes."""
+    if address.startswith("ray://"):
+        raise ValueError(
+            f"{address!r} is an address of Ray Client, which cannot stream results: run on a machine of the cluster "
+            "with --address auto, or give host:port of its head"
+        )
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
         return
     try:
         socket.create_connection((host, int(port)), timeout=5.0).close()
     except OSError as error:
-        raise ConnectionError(
-            f"no Ray cluster at {address!r} ({error.strerror or error}): start one with  ray start --head , "
-            "or leave --address out"
-        ) from error
+        raise _no_cluster(address, error.strerror or error) from error
+
+
+def _no_cluster(address: str | None, reason: object) -> ConnectionError:
+    advice = "start one with  ray start --head , or leave --address out"
+    return ConnectionError(f"no Ray cluster at {address or 'this machine'!r} ({reason}): {advice}")
 
 
 def check_gpus(gpus: float, *, local: bool) -> None:
@@ -195,6 +185,3 @@ def _describe(error: exceptions.RayError) -> Failure:
     died = isinstance(error, (exceptions.WorkerCrashedError, *LOST))
     text = " ".join(str(error).split())[:300]
     return Failure("WorkerDied", f"the worker died: {text}") if died else Failure.of(error)
-
-
-__all__ = ["RayPool"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections import Counter, deque
@@ -11,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from adacsl.experiments.cells import Cell, CellResult
 from adacsl.experiments.pools import Job, Pool, Report
-from adacsl.experiments.store import Failure, Scan, Store
+from adacsl.experiments.store import Failure, Store
 
 LOSSES = 5
 """How often a job is sent again because its machine went away: that says nothing about the job."""
@@ -102,15 +103,10 @@ def run(
     begin = time.monotonic()
     jobs = _check_jobs(jobs)
     _check_settings(engine, workers=workers, address=address, gpus=gpus, retries=retries)
-    scan = store.scan()
-    course = _Course(jobs, store, scan, retries=retries, tell=on_event or (lambda event: None))
+    course = _Course(jobs, store, retries=retries, tell=on_event or (lambda event: None))
     if course.queue:
-
-        def open_pool() -> Pool:
-            return _open_pool(
-                engine, work, shared, store, workers=workers, address=address, gpus=gpus, jobs=len(course.queue)
-            )
-
+        where: dict[str, Any] = {"workers": workers, "address": address, "gpus": gpus}
+        open_pool = functools.partial(_open_pool, engine, len(course.queue), work, shared, store, **where)
         _drive(course, open_pool, math.inf if seconds is None else begin + seconds)
     course.say("end")
     return Tally(len(course.done), len(course.failed), time.monotonic() - begin, course.ran)
@@ -119,10 +115,9 @@ def run(
 class _Course:
     """The state of a run: what waits, what is done, what has failed."""
 
-    def __init__(
-        self, jobs: list[Job], store: Store, scan: Scan, *, retries: int, tell: Callable[[Event], object]
-    ) -> None:
+    def __init__(self, jobs: list[Job], store: Store, *, retries: int, tell: Callable[[Event], object]) -> None:
         self.store, self.retries, self.tell = store, retries, tell
+        scan = store.scan()
         wanted = {cell for job in jobs for cell in job.cells}
         self.total, self.ran = len(wanted), 0
         self.done = wanted & scan.done
@@ -199,28 +194,16 @@ def _drive(course: _Course, open_pool: Callable[[], Pool], end: float) -> None:
             pool.close(kill=not finished)
 
 
-def _open_pool(
-    engine: str,
-    work: Callable[..., Iterator[CellResult]],
-    shared: Any,
-    store: Store,
-    *,
-    workers: int | None,
-    address: str | None,
-    gpus: float,
-    jobs: int,
-) -> Pool:
+def _open_pool(engine: str, jobs: int, *base: Any, workers: int | None, **cluster: Any) -> Pool:
     if engine == "ray":
         from adacsl.experiments.ray_pool import RayPool  # noqa: PLC0415  - Ray only for those who ask for it
 
-        return RayPool(work, shared, store, workers=workers, address=address, gpus=gpus)
+        return RayPool(*base, workers=workers, **cluster)
     from adacsl.experiments import joblib_pool  # noqa: PLC0415
 
     # one job alone needs no process of its own, unless the user asked for more than one worker
     workers = min(jobs, joblib_pool.cores()) if workers is None else min(workers, max(jobs, 2))
-    if workers == 1:
-        return Pool(work, shared, store)
-    return joblib_pool.JoblibPool(work, shared, store, workers=workers)
+    return Pool(*base) if workers == 1 else joblib_pool.JoblibPool(*base, workers=workers)
 
 
 def _check_jobs(jobs: Iterable[Job]) -> list[Job]:

@@ -57,8 +57,7 @@ class Store:
     @property
     def identity(self) -> dict[str, Any]:
         """What the results depend on: data and settings, as run.json says."""
-        identity: dict[str, Any] = read_run(self.folder)["identity"]
-        return identity
+        return dict(read_run(self.folder)["identity"])
 
     # opening
 
@@ -152,8 +151,11 @@ class Store:
         """Record why a cell has no result; the attempts of earlier runs are counted too."""
         failure = error if isinstance(error, Failure) else Failure.of(error)
         path = self._path("failed", cell)
-        before = cell_documents.read_failure(path)
-        failure = failure._replace(attempts=1 + (before.attempts if before else 0), time=now())
+        failure = failure._replace(attempts=1, time=now())
+        if path.exists():
+            with contextlib.suppress(DamagedError):
+                before = cell_documents.failed_cell(read_document(path, "failure"))[1]
+                failure = failure._replace(attempts=1 + before.attempts)
         if not self.has(cell):
             put(path, document("failure", {"cell": cell_documents.cell_key(cell), **failure._asdict()}), replace=True)
         return failure
@@ -162,9 +164,8 @@ class Store:
         self, data: str, seed: int, test_rows: NDArray[Any], labels: NDArray[Any], costs: CostMatrix
     ) -> None:
         """Write which rows a seed tests on, with their labels and costs (class-wide, or of these rows)."""
-        content = document(
-            "split", {"data": data, "seed": int(seed), **cell_documents.split_body(test_rows, labels, costs)}
-        )
+        body = cell_documents.split_body(test_rows, labels, costs)
+        content = document("split", {"data": data, "seed": int(seed), **body})
         path = self._split_path(data, seed)
         if put(path, content, replace=False):
             return
@@ -200,7 +201,7 @@ class Store:
             else:
                 scan.done.add(result.cell)
                 scan.costs[result.cell] = result.metrics.get("normalized_cost", math.nan)
-        scan.failed.update(self._failed(scan.done))
+        scan.failed.update((cell, failure) for cell, failure in self._failed() if cell not in scan.done)
         return scan
 
     def results(self) -> pd.DataFrame:
@@ -217,7 +218,7 @@ class Store:
         """Return one row per failed cell."""
         with requires("compare"):
             import pandas as pd  # noqa: PLC0415
-        rows = [(*cell, *failure) for cell, failure in self._failed(set()).items() if not self.has(cell)]
+        rows = [(*cell, *failure) for cell, failure in self._failed() if not self.has(cell)]
         return pd.DataFrame(rows, columns=[*Cell._fields, *Failure._fields])
 
     def read_split(self, data: str, seed: int) -> StoredSplit:
@@ -239,21 +240,16 @@ class Store:
     def _results(self) -> Iterator[tuple[Path, CellResult | None]]:
         """Go through the files of all cells; None where one is damaged."""
         for path in sorted((self.folder / "cells").glob("*/*/*.json")):
-            try:
+            result = None
+            with contextlib.suppress(DamagedError):
                 result = self._read(path)
-            except DamagedError:
-                yield path, None
-            else:
-                yield path, result
+            yield path, result
 
-    def _failed(self, done: set[Cell]) -> dict[Cell, Failure]:
-        failed = {}
+    def _failed(self) -> Iterator[tuple[Cell, Failure]]:
+        """Go through the records of cells that failed."""
         for path in sorted((self.folder / "failed").glob("*/*/*.json")):
             with contextlib.suppress(DamagedError):  # nothing is lost: the cell is missing and runs again
-                cell, failure = cell_documents.failed_cell(read_document(path, "failure"))
-                if cell not in done:
-                    failed[cell] = failure
-        return failed
+                yield cell_documents.failed_cell(read_document(path, "failure"))
 
     def _set_aside(self, path: Path) -> Path:
         if self._locks is None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from adacsl.core.costs import CostMatrix
-from adacsl.core.heldout import BLIND, HeldOut, bayes_log_odds
+from adacsl.core.heldout import BLIND, HeldOut
 from adacsl.training.members import Member
 
 NONE = np.empty(0, dtype=np.int64)
@@ -71,10 +71,9 @@ class Keeper:
         self.watched: NDArray[np.float64] | None = None
         self.seconds = 0.0
         if len(self.sample) and costs is not None and labels is not None:
-            own, y = costs.rows(self.sample), np.asarray(labels)[self.sample] == 1
-            yes, no = (np.asarray(own.incurred(y, np.full(len(y), c)), dtype=np.float64) for c in (1, 0))
-            cuts = 0.0 if held.decide in BLIND else bayes_log_odds(own)
-            self._sampled = (yes - no, float(no.sum()), cuts)
+            decide = held.decide if held.decide in BLIND else "bayes"
+            drawn, own = np.asarray(labels)[self.sample], costs.rows(self.sample)
+            self._sampled = HeldOut(self.sample, drawn, own, decide=decide)
 
     @property
     def rows(self) -> NDArray[np.int64]:
@@ -92,8 +91,8 @@ class Keeper:
         cost, cut = self.held.latest
         row = {"epoch": epoch, "fold": self.member.fold} | dict(trained) | {"val_cost": cost}
         if len(self.sample):
-            stakes, base, bayes = self._sampled
-            row["train_cost"] = float((base + stakes @ (moved[n:] > bayes + cut)) / len(self.sample))
+            self._sampled.look(moved[n:] - cut)
+            row["train_cost"] = self._sampled.latest[0]
         self.history.append(row)
         if better:
             self.undone = undone

@@ -61,6 +61,8 @@ class MemberTraining(pl.LightningModule):
         self.keepers = list(keepers)
         self._columns = [next(i for i, m in enumerate(members) if m is k.member) for k in keepers]
         self._side_by_side = isinstance(net, TableNet)
+        # images take long: their watched rows are scored in the epochs that are kept, and no others
+        self._scores_later = not self._side_by_side
         self.register_buffer("negative_weight", self._weights_now(), persistent=False)
         self.register_buffer("_one", torch.ones(()), persistent=False)
         self.register_buffer("_offset", torch.tensor([m.offset for m in members])[:, None], persistent=False)
@@ -91,11 +93,6 @@ class MemberTraining(pl.LightningModule):
             if keeper.watch is not None and not self._scores_later:
                 parts.append(keeper.watch)
         return np.unique(np.concatenate(parts).astype(np.int64))
-
-    @property
-    def _scores_later(self) -> bool:
-        """Whether watched rows are scored in the epochs that are kept, and no others: images take long."""
-        return not self._side_by_side
 
     def train_dataloader(self) -> Any:
         """Return shuffled batches of row numbers."""
@@ -293,25 +290,20 @@ class MemberTraining(pl.LightningModule):
         rows = torch.cat([r for r, _ in self._collected])
         values = torch.cat([v for _, v in self._collected])
         self._collected.clear()
+        if not bool(torch.isfinite(values).all()):  # before a maximum over the processes hides it
+            raise FloatingPointError(
+                f"the net's output became NaN or infinite in epoch {self.current_epoch}: "
+                "lower lr, or check the features for extreme values"
+            )
         logits = torch.zeros(len(self._data.y), len(self._members), device=values.device)
         logits.scatter_(0, rows, values)
         if self.trainer.world_size > 1:
-            self._check_finite(logits)  # before a maximum hides it
             # a row repeated to fill a last batch holds the same value everywhere: the largest magnitude is that value
             low, high = logits.clone(), logits
             torch.distributed.all_reduce(low, torch.distributed.ReduceOp.MIN)
             torch.distributed.all_reduce(high, torch.distributed.ReduceOp.MAX)
             logits = torch.where(high > 0, high, low)
-        logits = logits.to(self._known.y.device)
-        self._check_finite(logits)
-        return logits
-
-    def _check_finite(self, logits: Tensor) -> None:
-        if not bool(torch.isfinite(logits).all()):
-            raise FloatingPointError(
-                f"the net's output became NaN or infinite in epoch {self.current_epoch}: "
-                "lower lr, or check the features for extreme values"
-            )
+        return logits.to(self._known.y.device)
 
     def _mean_training_losses(self) -> Tensor:
         """Return each member's mean loss over the epoch."""
