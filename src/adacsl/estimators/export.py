@@ -163,7 +163,8 @@ def _ramps(lines: list[tuple[list[float], list[float]]]) -> tuple[Tensor, Tensor
 def _interpolated(values: Tensor, first: Tensor, ramps: Tensor) -> Tensor:
     """Return the height of each column's line, as a sum of ramps."""
     start, span, rise = ramps
-    return first + (((values.unsqueeze(2) - start) / span).clamp(0.0, 1.0) * rise).sum(2)
+    climbed: Tensor = (((values.unsqueeze(2) - start) / span).clamp(0.0, 1.0) * rise).sum(2)
+    return first + climbed
 
 
 def _export(graph: nn.Module, inputs: np.ndarray[Any, Any], path: Path) -> None:
