@@ -85,11 +85,11 @@ class Candidate:
             return 0.0
         return float(np.clip(bayes_log_odds(self.class_costs), -700, 700) - log_odds(self.target))
 
-    def hold_out(self, rows: Rows, held_out: NDArray[np.int64], *, decide: str | None = None) -> HeldOut:
+    def hold_out(self, rows: Rows, held_out: NDArray[np.int64]) -> HeldOut:
         """Return the judge of some held-out rows."""
         return HeldOut(
             held_out, rows.y[held_out], self.costs.rows(held_out),
-            decide=self.method.decide if decide is None else decide,
+            decide=self.method.decide,
             weight=rows.weights(held_out), groups=None if rows.groups is None else rows.groups[held_out],
             last=self.method.select == "last",
         )  # fmt: skip

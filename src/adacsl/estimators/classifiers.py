@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
-from adacsl.estimators.learners.boosters import ENGINES, Booster
+from adacsl.estimators.learners.boosters import Booster
 from adacsl.estimators.learners.models import Model
 from adacsl.estimators.method import Method
 from adacsl.estimators.settings import keeps_settings
@@ -161,8 +161,6 @@ class AdaCSLBoostingClassifier(Method):
         """Keep the settings."""
 
     def _make_learner(self) -> Any:
-        if self.engine not in (*ENGINES, "auto"):
-            raise ValueError(f"engine must be one of {', '.join(map(repr, ENGINES))}, got {self.engine!r}")
         names = ("rounds", "lr", "patience", "every", "params")
         return Booster(self.engine, **{name: getattr(self, name) for name in names})
 

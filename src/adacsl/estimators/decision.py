@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -212,14 +213,6 @@ def _leave(scores: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] | No
     return None
 
 
-def _temperature(scores: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] | None) -> dict[str, Any]:
-    return _logistic(scores, labels, weight, fit_intercept=False)
-
-
-def _platt(scores: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] | None) -> dict[str, Any]:
-    return _logistic(scores, labels, weight, fit_intercept=True)
-
-
 def _logistic(
     scores: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] | None, *, fit_intercept: bool
 ) -> dict[str, Any]:
@@ -238,6 +231,11 @@ def _inside(scores: NDArray[Any]) -> NDArray[np.float64]:
     return log_odds(np.clip(scores, 1e-12, 1.0 - 1e-12))
 
 
-FITS = (_leave, _temperature, _platt, _isotonic)
+FITS: tuple[Callable[..., dict[str, Any] | None], ...] = (
+    _leave,
+    functools.partial(_logistic, fit_intercept=False),  # temperature
+    functools.partial(_logistic, fit_intercept=True),  # Platt
+    _isotonic,
+)
 
 __all__ = ["DECIDE", "THRESHOLD_LIMITS", "Decision", "calibrate", "check_decide", "fit_calibration"]

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from adacsl.datasets.encoding import TableEncoder
+from adacsl.datasets.features import Scale
 from adacsl.estimators.learners.netmodel import NetModel, preparation
 from adacsl.estimators.predicting import CostClassifier
 from adacsl.estimators.reading import read_features
@@ -26,6 +27,8 @@ with requires("onnx"):
     import onnxscript  # noqa: F401  torch's exporter needs it
 
 TOLERANCE = 1e-5
+INDICATOR = Scale([0.0, 1.0], [0.0, 1.0])
+ZERO = Scale([0.0, 1.0], [0.0, 0.0])
 
 
 def export_onnx(clf: CostClassifier, path: str | Path, sample: Any) -> Path:
@@ -60,6 +63,8 @@ class DecisionGraph(nn.Module):
     """From inputs to raw score, corrected probability and decision."""
 
     undone: Tensor
+    first: Tensor
+    ramps: Tensor
 
     def __init__(self, clf: CostClassifier) -> None:
         super().__init__()
@@ -73,7 +78,11 @@ class DecisionGraph(nn.Module):
         bayes = float(clf.costs_.threshold)
         self.odds = bayes / (1.0 - bayes) * (1.0 - decision.mapped) / decision.mapped
         self.calibration = decision.calibration_
-        self.steps = _steps(self.calibration)
+        self.isotonic = self.calibration is not None and self.calibration["kind"] == "isotonic"
+        if self.calibration is not None and self.isotonic:
+            first, ramps = _ramps([(self.calibration["scores"], self.calibration["probabilities"])])
+            self.register_buffer("first", first)
+            self.register_buffer("ramps", ramps)
         # a calibrated probability is compared itself, and a score where there is nothing in between
         self.by_probability = self.calibration is not None
         self.threshold = decision.probability_threshold if self.by_probability else decision.threshold_
@@ -90,108 +99,72 @@ class DecisionGraph(nn.Module):
     def _calibrated(self, probability: Tensor) -> Tensor:
         if self.calibration is None:
             return probability
-        if self.steps is not None:
-            stepped: Tensor = self.steps(probability[:, None])[:, 0]
-            return stepped
+        if self.isotonic:
+            return _interpolated(probability[:, None], self.first, self.ramps)[:, 0]
         inside = probability.clamp(1e-12, 1.0 - 1e-12)
         return torch.sigmoid(
             self.calibration["slope"] * torch.log(inside / (1.0 - inside)) + self.calibration["intercept"]
         )
 
 
-def _steps(calibration: dict[str, Any] | None) -> BentScales | None:
-    """Return isotonic scaling as interpolation between knots; nothing where there is none."""
-    if calibration is None or calibration["kind"] != "isotonic":
-        return None
-    return BentScales([(0, {"knots": calibration["scores"], "scores": calibration["probabilities"]})])
-
-
 class Numbers(nn.Module):
     """The encoder's scaling of numeric columns as a few tensor operations on all columns at once, in float64."""
 
     fill: Tensor
-    order: Tensor
+    columns: Tensor
+    bent: Tensor
+    first: Tensor
+    ramps: Tensor
+    straight: Tensor
 
     def __init__(self, encoder: TableEncoder) -> None:
         super().__init__()
-        rules = [(i, rule) for i, rule in enumerate(encoder.to_dict()["columns"]) if rule is not None]
-        scales = [(i, scale) for i, rule in rules for scale in rule["scales"].values()]
-        self.bent = BentScales([(i, s) for i, s in scales if s["knots"]])
-        self.straight = StraightScales([(i, s) for i, s in scales if not s["knots"]])
-        gaps = [i for i, rule in rules if rule["missing"]]
-        fill = torch.zeros(encoder.n_features_in_, dtype=torch.float64)
-        for i, rule in rules:
-            fill[i] = rule["fill"]
-        self.register_buffer("fill", fill)
-        self.register_buffer("gaps", torch.tensor(gaps, dtype=torch.int64))
-        self.register_buffer("order", torch.tensor(self._positions(rules, len(gaps)), dtype=torch.int64))
-
-    def _positions(self, rules: list[tuple[int, dict[str, Any]]], gaps: int) -> list[int]:
-        """Return where each output feature stands among (bent, straight, missing, zero)."""
-        bent, straight = 0, self.bent.count
-        missing = straight + self.straight.count
-        order = []
-        for _, rule in rules:
-            for scale in rule["scales"].values():
-                order.append(bent if scale["knots"] else straight)
-                bent, straight = (bent + 1, straight) if scale["knots"] else (bent, straight + 1)
-            if rule["missing"]:
-                order.append(missing)
-                missing += 1
+        n = encoder.n_features_in_
+        fill, scales = torch.zeros(n, dtype=torch.float64), []
+        for i, rule in enumerate(encoder.to_dict()["columns"]):
+            if rule is not None:
+                fill[i] = rule["fill"]
+                scales += [(i, scale) for scale in rule["scales"].values()]
+                scales += [(n + i, vars(INDICATOR))] * rule["missing"]  # indicators of gaps stand behind the values
         # nothing varied in training: the encoder gives one column of zeros
-        return order or [self.bent.count + self.straight.count + gaps]
+        scales = scales or [(0, vars(ZERO))]
+        own = [scale for _, scale in scales]
+        first, ramps = _ramps([(s["knots"] or ZERO.knots, s["scores"] or ZERO.scores) for s in own])
+        straight = [[s["center"], s["width"], s["limit"] or float("inf")] for s in own]
+        self.register_buffer("fill", fill)
+        self.register_buffer("columns", torch.tensor([i for i, _ in scales]))
+        self.register_buffer("bent", torch.tensor([bool(s["knots"]) for s in own]))
+        self.register_buffer("first", first)
+        self.register_buffer("ramps", ramps)
+        self.register_buffer("straight", torch.tensor(straight, dtype=torch.float64).T.contiguous())
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return encoded features, float32."""
         gaps = torch.isnan(inputs)
-        values = torch.where(gaps, self.fill, inputs)
-        zero = torch.zeros_like(inputs[:, :1])
-        missing = gaps.double().index_select(1, self.get_buffer("gaps"))
-        parts = torch.cat((self.bent(values), self.straight(values), missing, zero), dim=1)
-        return parts.index_select(1, self.order).float()
+        known = torch.cat((torch.where(gaps, self.fill, inputs), gaps.double()), dim=1)
+        values = known.index_select(1, self.columns)
+        center, width, limit = self.straight
+        z = (values - center) / width
+        squashed = z / torch.sqrt(1.0 + (z / limit) ** 2)
+        return torch.where(self.bent, _interpolated(values, self.first, self.ramps), squashed).float()
 
 
-class BentScales(nn.Module):
-    """Interpolation between knots, as sums of ramps; shorter lists of knots are padded with flat ramps."""
-
-    def __init__(self, scales: list[tuple[int, dict[str, Any]]]) -> None:
-        super().__init__()
-        self.count = len(scales)
-        longest = max((len(s["knots"]) for _, s in scales), default=2) - 1
-        table = torch.zeros(3, self.count, longest, dtype=torch.float64)  # start, span and rise of each ramp
-        table[1] = 1.0
-        for row, (_, scale) in enumerate(scales):
-            knots, scores = (torch.tensor(scale[name], dtype=torch.float64) for name in ("knots", "scores"))
-            used = len(knots) - 1
-            table[0, row, :used], table[1, row, :used], table[2, row, :used] = knots[:-1], knots.diff(), scores.diff()
-        self.register_buffer("table", table)
-        self.register_buffer("first", torch.tensor([s["scores"][0] for _, s in scales], dtype=torch.float64))
-        self.register_buffer("columns", torch.tensor([i for i, _ in scales], dtype=torch.int64))
-
-    def forward(self, values: Tensor) -> Tensor:
-        """Return one column per scale."""
-        start, span, rise = self.get_buffer("table")
-        picked = values.index_select(1, self.get_buffer("columns")).unsqueeze(2)
-        ramps = ((picked - start) / span).clamp(0.0, 1.0)
-        total: Tensor = (ramps * rise).sum(2)
-        return self.get_buffer("first") + total
+def _ramps(lines: list[tuple[list[float], list[float]]]) -> tuple[Tensor, Tensor]:
+    """Return where each line through knots begins, and start, span and rise of its ramps; flat ones fill up."""
+    longest = max(len(knots) for knots, _ in lines) - 1
+    table = torch.zeros(3, len(lines), longest, dtype=torch.float64)
+    table[1] = 1.0
+    for row, line in enumerate(lines):
+        knots, heights = torch.tensor(line, dtype=torch.float64)
+        table[:, row, : len(knots) - 1] = torch.stack((knots[:-1], knots.diff(), heights.diff()))
+    return torch.tensor([heights[0] for _, heights in lines], dtype=torch.float64), table
 
 
-class StraightScales(nn.Module):
-    """(x - center) / width, squashed into (-limit, limit)."""
-
-    def __init__(self, scales: list[tuple[int, dict[str, Any]]]) -> None:
-        super().__init__()
-        self.count = len(scales)
-        rows = [[s["center"], s["width"], s["limit"] or float("inf")] for _, s in scales]
-        self.register_buffer("table", torch.tensor(rows, dtype=torch.float64).reshape(-1, 3).T.contiguous())
-        self.register_buffer("columns", torch.tensor([i for i, _ in scales], dtype=torch.int64))
-
-    def forward(self, values: Tensor) -> Tensor:
-        """Return one column per scale."""
-        center, width, limit = self.get_buffer("table")
-        z: Tensor = (values.index_select(1, self.get_buffer("columns")) - center) / width
-        return z / torch.sqrt(1.0 + (z / limit) ** 2)
+def _interpolated(values: Tensor, first: Tensor, ramps: Tensor) -> Tensor:
+    """Return the height of each column's line, as a sum of ramps."""
+    start, span, rise = ramps
+    climbed: Tensor = (((values.unsqueeze(2) - start) / span).clamp(0.0, 1.0) * rise).sum(2)
+    return first + climbed
 
 
 def _export(graph: nn.Module, inputs: np.ndarray[Any, Any], path: Path) -> None:

@@ -271,17 +271,13 @@ class Method(CostClassifier):
         own = CostMatrix.balanced(rows.y[rows.use]) if self.costs is None else self.costs
         costs = own if costs is None else costs
         self.costs_ = costs.averaged()
-        folds = [] if self.decide in ("negative", "positive") else rows.folds(*self._split, seed)
+        folds = [] if self.decide in ("negative", "positive") else rows.folds(self.cv, self.validation, seed)
         return [Candidate(self, costs, target, folds, seed, watch) for target in find_targets(self.target, self.costs_)]
 
     def _seed(self) -> int:
         if isinstance(self.random_state, Integral) and not isinstance(self.random_state, bool):
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
-
-    @property
-    def _split(self) -> tuple[Any, Any]:
-        return self.cv, self.validation
 
     def finish(self, candidates: list[Candidate], rows: Rows) -> None:
         """Take the cheapest candidate, fit the decision, and estimate what it will cost."""

@@ -16,7 +16,7 @@ from adacsl.durable import replace_file
 from adacsl.training.members import Data, Member
 
 
-def claim_folder(folder: Path, data: Data, members: Sequence[Member], training: Any, prepared: Any) -> Path:
+def claim_folder(folder: Path, data: Data, members: Sequence[Member], training: Any) -> Path:
     """Return the folder of a fit's checkpoints, after making sure that it belongs to this very fit."""
     folder.mkdir(parents=True, exist_ok=True)
     mark = folder / "fit.sha256"

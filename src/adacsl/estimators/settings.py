@@ -14,10 +14,6 @@ from adacsl.core.control import AdaptiveWeight
 from adacsl.core.costs import CostMatrix
 from adacsl.core.heldout import bayes_log_odds, sigmoid
 from adacsl.estimators.decision import THRESHOLD_LIMITS
-from adacsl.extras import requires
-
-with requires("sklearn"):
-    pass
 
 TARGETS = ("bayes", "middle", "auto")
 STEERING = ("partition", "update", "damping", "bounds", "caution", "candidates", "tolerance", "search", "ties")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import inspect
 import math
 from collections.abc import Iterator, Sequence
@@ -93,7 +94,8 @@ class Model(BaseEstimator):
     @property
     def kind_of_training(self) -> str:
         """Passes or refits."""
-        has_passes = hasattr(self.estimator, "partial_fit") and _takes(self.estimator.partial_fit, "sample_weight")
+        passes = getattr(self.estimator, "partial_fit", None)
+        has_passes = passes is not None and "sample_weight" in inspect.signature(passes).parameters
         has_refits = weight_name_of(self.estimator) is not None or self.weight_name is not None
         if self.training == "passes" and not has_passes:
             raise TypeError(f"training='passes' needs partial_fit with sample_weight, which {self.estimator!r} has not")
@@ -123,15 +125,20 @@ class Model(BaseEstimator):
 def fit_models(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidate]:
     """Fit the estimator of each candidate: in rounds where it is steered, else as it is."""
     encoder: TableEncoder | None = None
+    encoded = rows
     fitted: dict[Any, Any] = {}  # candidates that differ only in how they decide share their models
     for candidate in candidates:
         encode = candidate.method.learner_.encode
-        encoder = TableEncoder().fit(rows.take(rows.use)) if encode and encoder is None else encoder
-        features = encoder if encode else None
+        if encode and encoder is None:
+            encoder = TableEncoder().fit(rows.take(rows.use))
+            extra = None if rows.extra is None else _input(encoder, rows.extra)
+            encoded = dataclasses.replace(rows, x=_input(encoder, rows.x), extra=extra)
+        features = encoded if encode else rows
         if candidate.adapts:
-            _fit_in_rounds(candidate, rows, features)
+            models, undone = _fit_in_rounds(candidate, features)
         else:
-            _fit_as_it_is(candidate, rows, features, fitted)
+            models, undone = _fit_as_it_is(candidate, features, fitted), 0.0
+        candidate.model = EstimatorModel(models, encoder if encode else None, undone)
         if candidate.watch is not None:
             candidate.watched = candidate.model.logits(rows.take(candidate.watch))
         yield candidate
@@ -145,26 +152,24 @@ def _input(features: TableEncoder | None, x: Any) -> Any:
 # as it is
 
 
-def _fit_as_it_is(candidate: Candidate, rows: Rows, features: TableEncoder | None, fitted: dict[Any, Any]) -> None:
-    """Fit on all rows, or on each fold of a cross-fit; held-out scores come from folds."""
+def _fit_as_it_is(candidate: Candidate, rows: Rows, fitted: dict[Any, Any]) -> list[Any]:
+    """Return models of all rows, or of each fold of a cross-fit; held-out scores come from folds."""
     method = candidate.method
     folds = candidate.folds if method.cv is not None else [(rows.use, rows.use[:0])]
-    shift, models = candidate.shift(rows.y), []
-    for train, held_out in folds:
-        models.append(_fitted(candidate, rows, features, train, fitted))
-        if len(held_out):
-            _hold_out(candidate, rows, features, models[-1], held_out, shift)
-    candidate.model = EstimatorModel(models, features)
+    models = [_fitted(candidate, rows, train, fitted) for train, _ in folds]
     needs_scores = method.decide in ("tuned", "calibrated") or method.target == "auto"
     if method.cv is None and (candidate.watch is None or needs_scores):
-        for train, held_out in rows.folds(FOLDS, None, candidate.seed):
-            model = _fitted(candidate, rows, features, train, fitted)
-            _hold_out(candidate, rows, features, model, held_out, shift)
+        folds = rows.folds(FOLDS, None, candidate.seed)
+    for train, held_out in folds:
+        if len(held_out):
+            held = candidate.hold_out(rows, held_out)
+            model = _fitted(candidate, rows, train, fitted)
+            held.look(raw_logits(model, rows.take(held_out)) + candidate.shift(rows.y))
+            candidate.held.append(held)
+    return models
 
 
-def _fitted(
-    candidate: Candidate, rows: Rows, features: TableEncoder | None, train: NDArray[Any], known: dict[Any, Any]
-) -> Any:
+def _fitted(candidate: Candidate, rows: Rows, train: NDArray[Any], known: dict[Any, Any]) -> Any:
     settings, weight = candidate.method.learner_, rows.weights(train)
     model = settings.fresh(candidate.seed)
     options: dict[str, Any] = {}
@@ -180,7 +185,7 @@ def _fitted(
         weight = (stakes if weight is None else stakes * weight) / np.mean(stakes)
     if weight is not None:
         options[settings.weight_name or weight_name_of(model) or "sample_weight"] = weight
-    known[key] = model.fit(_input(features, rows.take(train)), rows.y[train], **options)
+    known[key] = model.fit(rows.take(train), rows.y[train], **options)
     return known[key]
 
 
@@ -191,34 +196,26 @@ def _stakes(candidate: Candidate, rows: Rows) -> NDArray[np.float64]:
     return np.where(rows.y == 1, np.asarray(reduced.fn), fp).astype(np.float64)
 
 
-def _hold_out(
-    candidate: Candidate, rows: Rows, features: TableEncoder | None, model: Any, held_out: NDArray[Any], shift: float
-) -> None:
-    held = candidate.hold_out(rows, held_out)
-    held.look(log_odds(raw_scores(model, _input(features, rows.take(held_out))).clip(*LOGIT_LIMITS)) + shift)
-    candidate.held.append(held)
-
-
 # in rounds
 
 
-def _fit_in_rounds(candidate: Candidate, rows: Rows, features: TableEncoder | None) -> None:
-    """Train round by round with the weight of one controller for all folds; keep the models of the cheapest round."""
+def _fit_in_rounds(candidate: Candidate, rows: Rows) -> tuple[list[Any], float]:
+    """Train round by round with the weight of one controller for all folds.
+
+    Return the models of the cheapest round, and what is added to their log-odds where the weight is undone.
+    """
     method, settings = candidate.method, candidate.method.learner_
     training = settings.kind_of_training
     controller = make_controller(method.controller, candidate.class_costs, candidate.target, USUAL)
     seed = None if method.random_state is None else candidate.seed
-    learners = [
-        Learner(settings.fresh(None if seed is None else seed + i), training, settings.weight_name)
-        for i in range(len(candidate.folds))
-    ]
+    learners = [settings.fresh(None if seed is None else seed + i) for i in range(len(candidate.folds))]
     held_out = np.concatenate([test for _, test in candidate.folds])
     held, shift = candidate.hold_out(rows, held_out), candidate.shift(rows.y)
     models: list[Any] = []
     undone = 0.0
     for number in range(ROUNDS[training] if settings.rounds == "auto" else int(settings.rounds)):
         weight = controller.weight
-        logits = _one_round(candidate, rows, features, learners, weight)
+        learners, logits = _one_round(candidate, rows, learners, weight)
         about = {"round": number, "fold": 0, "lambda": controller.lambda_, "weight": weight}
         adapt = (number + 1) % settings.every == 0
         found = controller.step(
@@ -227,29 +224,29 @@ def _fit_in_rounds(candidate: Candidate, rows: Rows, features: TableEncoder | No
         )  # fmt: skip
         moved = math.log(weight) if method.decide == "unweighted" else 0.0
         if held.look(logits + shift + moved):
-            models, undone = [learner.keep() for learner in learners], moved
+            # passes go on with the same estimators
+            models, undone = copy.deepcopy(learners) if training == "passes" else learners, moved
         candidate.history.append(about | {"threshold": found.threshold, "val_cost": held.latest[0]})
         if _settled(settings, held, controller, weight, adapted=adapt and training == "refits"):
             break
     candidate.held = [held]
-    candidate.model = EstimatorModel(models, features, undone)
     candidate.extra = {"epoch": float(held.best), "lambda": candidate.history[held.best]["lambda"]}
+    return models, undone
 
 
 def _one_round(
-    candidate: Candidate, rows: Rows, features: TableEncoder | None, learners: Sequence[Learner], weight: float
-) -> NDArray[np.float64]:
-    """Train all folds once and return the log-odds of the held-out rows, fold after fold."""
-    found = []
+    candidate: Candidate, rows: Rows, learners: list[Any], weight: float
+) -> tuple[list[Any], NDArray[np.float64]]:
+    """Train all folds once more; return the estimators and their log-odds of the held-out rows, fold after fold."""
+    trained, found = [], []
     for learner, (train, held_out) in zip(learners, candidate.folds, strict=True):
         own = np.ones(len(train)) if rows.weight is None else rows.weight[train]
         weights = own * np.where(rows.y[train] == 1, 1.0, weight)
         # the mean weight stays, so that regularisation keeps its strength
         weights *= own.sum() / weights.sum()
-        learner.learn(_input(features, rows.take(train)), rows.y[train], weights)
-        scores = raw_scores(learner.estimator, _input(features, rows.take(held_out)))
-        found.append(log_odds(scores.clip(*LOGIT_LIMITS)))
-    return np.concatenate(found)
+        trained.append(_learn(candidate.method.learner_, learner, rows.take(train), rows.y[train], weights))
+        found.append(raw_logits(trained[-1], rows.take(held_out)))
+    return trained, np.concatenate(found)
 
 
 def _settled(settings: Model, held: HeldOut, controller: AdaptiveWeight, weight: float, *, adapted: bool) -> bool:
@@ -259,38 +256,21 @@ def _settled(settings: Model, held: HeldOut, controller: AdaptiveWeight, weight:
     return adapted and abs(controller.weight / weight - 1.0) < 1e-3
 
 
-class Learner:
-    """One estimator on its way through the rounds."""
-
-    def __init__(self, estimator: Any, training: str, weight_name: str | None) -> None:
-        self.estimator, self.training = estimator, training
-        self.weight_name = weight_name or weight_name_of(estimator)
-        self.trained = False
-
-    def learn(self, x: Any, y: NDArray[Any], weight: NDArray[Any]) -> None:
-        """Train one more round."""
-        if self.training == "passes":
-            self.estimator.partial_fit(x, y, classes=np.array([0, 1]), sample_weight=weight)
-            return
-        self.estimator = self._next()
-        name = str(self.weight_name)
-        if isinstance(self.estimator, Pipeline) and sklearn.get_config()["enable_metadata_routing"]:
-            name = _request_weights(self.estimator)
-        self.estimator.fit(x, y, **{name: weight})
-        self.trained = True
-
-    def keep(self) -> Any:
-        """Return the model as it is now, safe from further rounds."""
-        return copy.deepcopy(self.estimator) if self.training == "passes" else self.estimator
-
-    def _next(self) -> Any:
-        # forests and boosters would add trees instead of starting from the former solution
-        starts_warm = hasattr(self.estimator, "warm_start") and (
-            hasattr(self.estimator, "coef_") or hasattr(self.estimator, "coefs_")
-        )
-        if not self.trained or not starts_warm:
-            return clone(self.estimator)
-        return copy.deepcopy(self.estimator).set_params(warm_start=True)
+def _learn(settings: Model, estimator: Any, x: Any, y: NDArray[Any], weight: NDArray[Any]) -> Any:
+    """Return the estimator after one more round."""
+    if settings.kind_of_training == "passes":
+        estimator.partial_fit(x, y, classes=np.array([0, 1]), sample_weight=weight)
+        return estimator
+    # forests and boosters would add trees instead of starting from the former solution
+    if hasattr(estimator, "warm_start") and (hasattr(estimator, "coef_") or hasattr(estimator, "coefs_")):
+        estimator = copy.deepcopy(estimator).set_params(warm_start=True)
+    else:
+        estimator = clone(estimator)
+    name = str(settings.weight_name or weight_name_of(estimator))
+    if isinstance(estimator, Pipeline) and sklearn.get_config()["enable_metadata_routing"]:
+        name = _request_weights(estimator)
+    estimator.fit(x, y, **{name: weight})
+    return estimator
 
 
 class EstimatorModel:
@@ -304,7 +284,7 @@ class EstimatorModel:
     def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the mean log-odds of each row."""
         x = _input(self.encoder, X)
-        return mean_logits([log_odds(raw_scores(m, x).clip(*LOGIT_LIMITS)) for m in self.estimators]) + self.undone
+        return mean_logits([raw_logits(model, x) for model in self.estimators]) + self.undone
 
     def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return everything as arrays and plain values; an error where an estimator is more than numbers."""
@@ -326,15 +306,17 @@ class EstimatorModel:
         return cls(models, encoder, float(document["undone"]))
 
 
-def raw_scores(model: Any, x: Any) -> NDArray[np.float64]:
-    """Return the scores of the positive class 1 in [0, 1]: probabilities, or the sigmoid of the decision function."""
+def raw_logits(model: Any, x: Any) -> NDArray[np.float64]:
+    """Return the log-odds of the positive class 1, from its probabilities or from the decision function."""
     if hasattr(model, "predict_proba"):
         proba = np.asarray(model.predict_proba(x), dtype=np.float64)
         classes = list(getattr(model, "classes_", (0, 1)))
-        return proba[:, classes.index(1)] if 1 in classes else np.zeros(len(proba))
-    if hasattr(model, "decision_function"):
-        return sigmoid(np.asarray(model.decision_function(x), dtype=np.float64))
-    raise TypeError(f"{model!r} has neither predict_proba nor decision_function: there are no scores to adapt to")
+        scores = proba[:, classes.index(1)] if 1 in classes else np.zeros(len(proba))
+    elif hasattr(model, "decision_function"):
+        scores = sigmoid(np.asarray(model.decision_function(x), dtype=np.float64))
+    else:
+        raise TypeError(f"{model!r} has neither predict_proba nor decision_function: there are no scores to adapt to")
+    return log_odds(scores.clip(*LOGIT_LIMITS))
 
 
 def weight_name_of(estimator: Any) -> str | None:
@@ -355,7 +337,3 @@ def _request_weights(pipeline: Any) -> str:
             if asked is None or step is last:
                 step.set_fit_request(sample_weight=step is last)
     return "sample_weight"
-
-
-def _takes(function: Any, parameter: str) -> bool:
-    return parameter in inspect.signature(function).parameters

@@ -33,9 +33,6 @@ from adacsl.training.keepers import Keeper
 from adacsl.training.members import Data, Member, Settings, batch_shape
 from adacsl.training.running import train
 
-with requires("train"):
-    pass
-
 SAMPLE = 500
 """Training rows whose cost is measured after each epoch, where a comparison shows it."""
 
@@ -267,14 +264,13 @@ def _train(group: Sequence[Training], data: Prepared, resume: Any, parts: Parts 
     tensors = data.tensors(training.net.image_size)
     folder = None
     if resume is not None:
-        folder = claim_folder(Path(resume), tensors, [m for t in group for m in t.members], training, data)
+        folder = claim_folder(Path(resume), tensors, [m for t in group for m in t.members], training)
     start = time.perf_counter()
     if _is_table_net(training.net, data.rows):
         members = [member for t in group for member in t.members]
         keepers = [keeper for t in group for own in t.keepers.values() for keeper in own]
-        table = TableNet(
-            tensors.x.shape[1], len(members), numeric=_numeric(data), seeds=[member.seed for member in members]
-        )
+        numeric = [] if data.encoder is None else data.encoder.numeric_features
+        table = TableNet(tensors.x.shape[1], len(members), numeric=numeric, seeds=[member.seed for member in members])
         train(table, tensors, members, keepers, training.settings, resume=folder and folder / "together")
         # nets share the time they trained together, and those who look at one net share its part
         each = (time.perf_counter() - start) / len(members)
@@ -315,10 +311,6 @@ def _use(keeper: Keeper) -> str:
     """Return what a keeper looks for in a training: those who look for the same keep the same."""
     held = keeper.held
     return f"{held.decide} {held.last} {hashlib.sha256(held.costs.to_json().encode()).hexdigest()[:16]}"
-
-
-def _numeric(data: Prepared) -> list[int]:
-    return [] if data.encoder is None else data.encoder.numeric_features
 
 
 def _finish(candidate: Candidate, training: Training, keepers: Sequence[Keeper], data: Prepared) -> Candidate:
