@@ -51,10 +51,8 @@ class Feedback:
         check_settings(controller, every, optional=False)
         if patience is not None:
             check_whole("patience", patience)
-        self.controller = controller
-        self.every = every
-        self.costs = costs
-        self.patience = patience
+        self.controller, self.every = controller, every
+        self.costs, self.patience = costs, patience
         self.history: list[Adjustment] = []
         self.margins: list[NDArray[Any]] = []
 
