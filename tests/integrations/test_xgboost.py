@@ -199,5 +199,5 @@ def test_the_sklearn_wrapper_is_refused_with_advice():
     ("weight", "expected"), [(1.0, {}), (1e-12, {"base_score": 1 - 1e-6}), (1e12, {"base_score": 1e-6})]
 )
 def test_the_start_is_named_only_where_it_would_round_to_0_or_1(weight, expected):
-    train = xgb.DMatrix(np.zeros((10, 1)), np.arange(10) % 2)
-    assert _far_start(train, weight) == pytest.approx(expected)
+    cost = AdaptiveCost(AdaptiveWeight(CostMatrix(fp=weight, fn=1)))
+    assert _far_start(cost.start(np.arange(10) % 2)) == pytest.approx(expected)

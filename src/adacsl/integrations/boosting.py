@@ -11,10 +11,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from adacsl.core.arrays import check_whole
 from adacsl.core.control import AdaptiveWeight, Adjustment
 from adacsl.core.costs import CostMatrix
 from adacsl.core.heldout import sigmoid
-from adacsl.integrations.settings import check_whole
+from adacsl.integrations.settings import check_settings
 
 
 class Feedback:
@@ -47,18 +48,11 @@ class Feedback:
         costs: CostMatrix | None = None,
         patience: int | None = None,
     ) -> None:
-        if not isinstance(controller, AdaptiveWeight):
-            raise TypeError(
-                f"controller must be an AdaptiveWeight such as AdaptiveWeight(CostMatrix(fp=1, fn=8)), "
-                f"got {controller!r}"
-            )
-        check_whole("every", every)
+        check_settings(controller, every, optional=False)
         if patience is not None:
             check_whole("patience", patience)
-        self.controller = controller
-        self.every = every
-        self.costs = costs
-        self.patience = patience
+        self.controller, self.every = controller, every
+        self.costs, self.patience = costs, patience
         self.history: list[Adjustment] = []
         self.margins: list[NDArray[Any]] = []
 

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.control import AdaptiveWeight
-from adacsl.core.costs import CostMatrix
 from adacsl.extras import requires
 from adacsl.integrations.boosting import Feedback, Matrix, sigmoid
 
@@ -100,11 +99,10 @@ class AdaptiveCost(Feedback):
 
 def boost(
     train: Matrix, validation: Matrix, controller: AdaptiveWeight, *, rounds: int, lr: float, seed: int,
-    params: dict[str, Any], verbose: bool = False, every: int = 1, patience: int | None = None,
-    costs: CostMatrix | None = None,
+    params: dict[str, Any], verbose: bool = False, **settings: Any,
 ) -> tuple[Any, AdaptiveCost]:  # fmt: skip
-    """Boost with objective, metric and callback."""
-    cost = AdaptiveCost(controller, every, costs=costs, patience=patience)
+    """Boost with objective, metric and callback; settings are those of :class:`AdaptiveCost`."""
+    cost = AdaptiveCost(controller, **settings)
     usual = {
         "loss_function": cost, "eval_metric": cost, "iterations": rounds, "learning_rate": lr,
         "random_seed": seed, "verbose": 10 if verbose else False, "allow_writing_files": False,

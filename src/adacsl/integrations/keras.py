@@ -18,6 +18,7 @@ import numpy as np
 from adacsl.core.arrays import Array
 from adacsl.core.control import PLAIN_SETTINGS, AdaptiveWeight, as_controller
 from adacsl.core.costs import CostMatrix
+from adacsl.core.heldout import sigmoid
 from adacsl.core.partitions import EqualWidth, Quantile, Whole
 from adacsl.durable import replace_file
 from adacsl.extras import requires
@@ -93,7 +94,7 @@ class AdaptiveCrossEntropy(keras.losses.Loss):  # type: ignore[misc]
         if not self.from_logits:
             return columns[:, -1]
         z = columns[:, 0] if columns.shape[1] == 1 else columns[:, 1] - columns[:, 0]
-        return np.asarray(0.5 * (1.0 + np.tanh(0.5 * z)))
+        return sigmoid(z)
 
     def refresh(self) -> None:
         """Copy the controller's weight into the variable: compiled steps see it at once."""
@@ -175,13 +176,10 @@ class AdaptiveCost(keras.callbacks.Callback):  # type: ignore[misc]
     ) -> None:
         super().__init__()
         check_settings(controller, every)
-        self.controller = controller
-        self.every = every
-        self.validation_data = validation_data
-        self.batch_size = batch_size
+        self.controller, self.every = controller, every
+        self.validation_data, self.batch_size = validation_data, batch_size
         self.resume = None if resume is None else Path(resume)
         self._loss: AdaptiveCrossEntropy
-        self._starts = True
 
     def set_model(self, model: Any) -> None:
         """Find the loss; let compiled steps of JAX see its weight."""
@@ -246,8 +244,7 @@ class _CarriedWeight(keras.metrics.Metric):  # type: ignore[misc]
     def update_state(self, *args: Any, **kwargs: Any) -> None:
         pass
 
-    def reset_state(self) -> None:
-        pass
+    reset_state = update_state
 
     def result(self) -> dict[str, Any]:
         return {}  # nothing to show
@@ -255,8 +252,7 @@ class _CarriedWeight(keras.metrics.Metric):  # type: ignore[misc]
 
 def find_adaptive_loss(model: Any) -> AdaptiveCrossEntropy:
     """Return the one adaptive loss a model was compiled with, or raise with what was found instead."""
-    compiled = getattr(model, "loss", None)
-    losses = keras.tree.flatten(compiled)
+    losses = keras.tree.flatten(getattr(model, "loss", None))
     found = [loss for loss in losses if isinstance(loss, AdaptiveCrossEntropy)]
     if len(found) != 1 or len(losses) != 1:
         raise LookupError(

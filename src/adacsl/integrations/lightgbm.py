@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.control import AdaptiveWeight
-from adacsl.core.costs import CostMatrix
 from adacsl.extras import requires
 from adacsl.integrations.boosting import Feedback, Matrix, sigmoid
 
@@ -50,12 +49,15 @@ class AdaptiveCost(Feedback):
 
     def objective(self, margins: Any, train: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return gradient and hessian, for ``params["objective"]`` of ``lightgbm.train``."""
-        started = train.get_init_score() is not None
-        return self._derivatives(margins, train.get_label(), train.get_weight(), started=started)
+        if self._start is None and train.get_init_score() is not None:
+            self._start = 0.0
+        return self.sklearn_objective(train.get_label(), margins, train.get_weight())
 
     def sklearn_objective(self, labels: Any, margins: Any, weight: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return gradient and hessian, for ``LGBMClassifier(objective=...)``."""
-        return self._derivatives(margins, labels, weight, started=False)
+        if self._start is None:
+            self._start = self.start(labels, weight)
+        return self.derivatives(np.asarray(margins) + self._start, labels, weight)
 
     def metric(self, margins: Any, data: Any) -> tuple[str, float, bool]:
         """Return the cost at T', for ``feval`` of ``lightgbm.train``: LightGBM then logs and stops early on it."""
@@ -81,13 +83,6 @@ class AdaptiveCost(Feedback):
         self.look(margins + self._start, data.get_label(), data.get_weight())
         if self.exhausted:
             raise lgb.EarlyStopException(self.best_round, [])
-
-    def _derivatives(
-        self, margins: Any, labels: Any, weight: Any, *, started: bool
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
-        if self._start is None:
-            self._start = 0.0 if started else self.start(labels, weight)
-        return self.derivatives(np.asarray(margins) + self._start, labels, weight)
 
 
 def _validation_margins(model: Any) -> list[tuple[NDArray[np.float64], Any]]:
@@ -115,11 +110,10 @@ def _add_to_last_tree(model: Any, amount: float) -> None:
 
 def boost(
     train: Matrix, validation: Matrix, controller: AdaptiveWeight, *, rounds: int, lr: float, seed: int,
-    params: dict[str, Any], verbose: bool = False, every: int = 1, patience: int | None = None,
-    costs: CostMatrix | None = None,
+    params: dict[str, Any], verbose: bool = False, **settings: Any,
 ) -> tuple[Any, AdaptiveCost]:  # fmt: skip
-    """Boost with objective and callback."""
-    cost = AdaptiveCost(controller, every, costs=costs, patience=patience)
+    """Boost with objective and callback; settings are those of :class:`AdaptiveCost`."""
+    cost = AdaptiveCost(controller, **settings)
     usual = {
         "objective": cost.objective, "learning_rate": lr, "seed": seed, "deterministic": True,
         "verbosity": 1 if verbose else -1,

@@ -59,9 +59,7 @@ class AdaptiveCost(pl.Callback):
 
     def __init__(self, controller: AdaptiveWeight | None = None, every: int = 1) -> None:
         check_settings(controller, every)
-        self.controller = controller
-        self.every = every
-        self.validations = 0
+        self.controller, self.every, self.validations = controller, every, 0
         self._seen: list[tuple[Tensor, ...]] = []
         self._collecting = False
         self._hook: Any = None
@@ -84,8 +82,7 @@ class AdaptiveCost(pl.Callback):
     def teardown(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
         """Stop listening."""
         if self._hook is not None:
-            self._hook.remove()
-            self._hook = None
+            self._hook = self._hook.remove()
 
     def on_validation_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Start anew."""
@@ -118,13 +115,11 @@ class AdaptiveCost(pl.Callback):
                 f"validation_step of {type(pl_module).__name__} never called its {type(self._loss).__name__}, so "
                 "there is nothing to adapt to; compute the loss of the validation batches with it"
             )
-        logits, labels, *weight = self._merged(trainer)
+        logits, labels, *weights = self._merged(trainer)
         self._seen.clear()
         self.validations += 1
-        step = self._loss.controller.step(
-            torch.sigmoid(logits), labels,
-            sample_weight=weight[0] if weight else None, adapt=self.validations % self.every == 0,
-        )  # fmt: skip
+        adapt, weight = self.validations % self.every == 0, weights[0] if weights else None
+        step = self._loss.controller.step(torch.sigmoid(logits), labels, sample_weight=weight, adapt=adapt)
         self._loss.refresh()
         values = {"val_cost": step.cost, "lambda": step.lambda_, "threshold": step.threshold}
         pl_module.log_dict(values, prog_bar=True, sync_dist=trainer.world_size > 1)
@@ -174,16 +169,13 @@ def find_adaptive_loss(module: nn.Module) -> AdaptiveLoss:
     found = [m for m in module.modules() if isinstance(m, AdaptiveLoss)]
     if len(found) == 1:
         return found[0]
-    losses = sorted({type(m).__name__ for m in module.modules() if "Loss" in type(m).__name__ or _is_ours(m)})
+    kinds = {type(m) for m in module.modules()}
+    losses = sorted(k.__name__ for k in kinds if "Loss" in k.__name__ or k.__module__ == AdaptiveLoss.__module__)
     problem = "no adaptive loss" if not found else f"{len(found)} adaptive losses"
     raise LookupError(
         f"{problem} in {type(module).__name__}; found losses: {', '.join(losses) or 'none'}. "
         "Keep exactly one AdaptiveCrossEntropy or AdaptiveFocalLoss of adacsl.torch as an attribute of the module"
     )
-
-
-def _is_ours(module: nn.Module) -> bool:
-    return type(module).__module__.startswith("adacsl.torch.losses")
 
 
 def _samples_without_padding(trainer: pl.Trainer) -> float:

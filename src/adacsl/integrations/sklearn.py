@@ -111,8 +111,7 @@ def row_costs(given: dict[str, Any], default: CostMatrix | None) -> CostMatrix |
     """Return the costs of single rows, what was not given filled in from the class-wide ones; None if none was."""
     if all(value is None for value in given.values()):
         return None
-    known = {} if default is None else {name: getattr(default, name) for name in given}
-    merged = {name: known.get(name) if value is None else np.asarray(value) for name, value in given.items()}
+    merged = {k: getattr(default, k, None) if v is None else np.asarray(v) for k, v in given.items()}
     missing = [name for name in ("fp", "fn") if merged[name] is None]
     if missing:
         raise ValueError(f"costs of each row need {' and '.join(missing)} too: give them, or costs=CostMatrix(...)")

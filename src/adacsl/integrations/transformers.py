@@ -79,11 +79,16 @@ class AdaptiveCost(TrainerCallback):
         The sum is divided by ``num_items_in_batch``, the samples of all accumulated batches on all processes:
         gradients come out as those of one large batch.
         """
-        logits = _logits_of(outputs)
+        logits = outputs["logits"] if isinstance(outputs, dict) else outputs[0]
+        if not isinstance(logits, Tensor):
+            raise TypeError(f"the model's first output must be its logits, got {type(logits).__name__}")
         module = self.adaptive_loss.to(logits.device)
-        if num_items_in_batch is None:
-            return _reduced(module, logits, labels, "mean")
-        return _reduced(module, logits, labels, "sum") / num_items_in_batch
+        before, module.reduction = module.reduction, "mean" if num_items_in_batch is None else "sum"
+        try:
+            result: Tensor = module(logits, labels)
+        finally:
+            module.reduction = before
+        return result if num_items_in_batch is None else result / num_items_in_batch
 
     def metrics(self, prediction: Any) -> dict[str, float]:
         """Return cost, lambda and threshold of an ``EvalPrediction``, as ``Trainer(compute_metrics=...)`` wants them.
@@ -126,26 +131,8 @@ class AdaptiveCost(TrainerCallback):
 
     def _save(self) -> None:
         if self._state is not None:
-            self._state.stateful_callbacks[STATE] = {
-                "controller": self.controller.state_dict(),
-                "evaluations": self.evaluations,
-            }
-
-
-def _logits_of(outputs: Any) -> Tensor:
-    logits = outputs["logits"] if isinstance(outputs, dict) else outputs[0]
-    if not isinstance(logits, Tensor):
-        raise TypeError(f"the model's first output must be its logits, got {type(logits).__name__}")
-    return logits
-
-
-def _reduced(module: AdaptiveLoss, logits: Tensor, labels: Tensor, reduction: str) -> Tensor:
-    before, module.reduction = module.reduction, reduction  # type: ignore[assignment]
-    try:
-        result: Tensor = module(logits, labels)
-    finally:
-        module.reduction = before
-    return result
+            saved = {"controller": self.controller.state_dict(), "evaluations": self.evaluations}
+            self._state.stateful_callbacks[STATE] = saved
 
 
 __all__ = ["AdaptiveCost"]

@@ -10,6 +10,7 @@ XGBoost reads a DMatrix's weights anew in every round, so the callback changes t
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from adacsl.core.control import AdaptiveWeight
 from adacsl.core.costs import CostMatrix
 from adacsl.extras import requires
-from adacsl.integrations.boosting import Feedback, Matrix
+from adacsl.integrations.boosting import Feedback, Matrix, sigmoid
 
 with requires("xgboost"):
     import xgboost as xgb
@@ -62,7 +63,8 @@ class AdaptiveCost(Feedback, xgb.callback.TrainingCallback):
         name: str = "validation",
     ) -> None:
         super().__init__(controller, every, costs=costs, patience=patience)
-        self.train, self.validation, self.name = train, validation, name
+        self.train: Any = train  # checked before training
+        self.validation, self.name = validation, name
 
     def before_training(self, model: Any) -> Any:
         """Set the first weights."""
@@ -73,11 +75,11 @@ class AdaptiveCost(Feedback, xgb.callback.TrainingCallback):
                     f"AdaptiveCost needs {name}=DMatrix, as given to xgb.train, got {matrix!r}; XGBClassifier keeps "
                     "its matrices to itself: use adacsl.AdaCSLBoostingClassifier(engine='xgboost') in its place"
                 )
-        _check_objective(model)
-        self._labels = _labels(self.train)
-        self._validation_labels = _labels(self.validation)
-        self._own = _weights(self.train)
-        self._validation_weight = _weights(self.validation)
+        objective = json.loads(model.save_config())["learner"]["objective"]["name"]
+        if objective not in OBJECTIVES:
+            raise ValueError(f"the objective must be one of {', '.join(map(repr, OBJECTIVES))}, got {objective!r}")
+        self._labels, self._own = _labels_and_weights(self.train)
+        self._measured = _labels_and_weights(self.validation)
         self._put_weights()
         return model
 
@@ -85,7 +87,7 @@ class AdaptiveCost(Feedback, xgb.callback.TrainingCallback):
         """Measure, adapt, log; True ends the training."""
         before = self.controller.weight
         margins = model.predict(self.validation, output_margin=True)
-        step = self.look(margins, self._validation_labels, self._validation_weight)
+        step = self.look(margins, *self._measured)
         evals_log.setdefault(self.name, {}).setdefault("cost", []).append(step.cost)
         if self.controller.weight != before:
             self._put_weights()
@@ -93,33 +95,18 @@ class AdaptiveCost(Feedback, xgb.callback.TrainingCallback):
 
     def after_training(self, model: Any) -> Any:
         """Give the matrix its own weights back."""
-        assert self.train is not None  # noqa: S101  checked before training
         self.train.set_weight(np.ones(len(self._labels)) if self._own is None else self._own)
         return model
 
     def _put_weights(self) -> None:
-        assert self.train is not None  # noqa: S101
         self.train.set_weight(self.row_weights(self._labels, self._own))
 
 
-def _check_objective(model: Any) -> None:
-    import json  # noqa: PLC0415
-
-    name = json.loads(model.save_config())["learner"]["objective"]["name"]
-    if name not in OBJECTIVES:
-        raise ValueError(f"the objective must be one of {', '.join(map(repr, OBJECTIVES))}, got {name!r}")
-
-
-def _labels(matrix: Any) -> NDArray[np.float32]:
-    labels: NDArray[np.float32] = matrix.get_label()
+def _labels_and_weights(matrix: Any) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
+    labels, weights = matrix.get_label(), matrix.get_weight()
     if labels.size != matrix.num_row():
         raise ValueError(f"the matrix has {matrix.num_row()} rows and {labels.size} labels: give DMatrix(X, label=y)")
-    return labels
-
-
-def _weights(matrix: Any) -> NDArray[np.float32] | None:
-    weights: NDArray[np.float32] = matrix.get_weight()
-    return weights if weights.size else None
+    return labels, weights if weights.size else None
 
 
 # what AdaCSLBoostingClassifier calls
@@ -127,14 +114,13 @@ def _weights(matrix: Any) -> NDArray[np.float32] | None:
 
 def boost(
     train: Matrix, validation: Matrix, controller: AdaptiveWeight, *, rounds: int, lr: float, seed: int,
-    params: dict[str, Any], verbose: bool = False, every: int = 1, patience: int | None = None,
-    costs: CostMatrix | None = None,
+    params: dict[str, Any], verbose: bool = False, **settings: Any,
 ) -> tuple[Any, AdaptiveCost]:  # fmt: skip
-    """Boost with the callback."""
+    """Boost with the callback; settings are those of :class:`AdaptiveCost`."""
     own, other = _matrix(train), _matrix(validation)
-    cost = AdaptiveCost(controller, every, train=own, validation=other, costs=costs, patience=patience)
+    cost = AdaptiveCost(controller, train=own, validation=other, **settings)
     usual = {"objective": "binary:logistic", "eta": lr, "seed": seed, "verbosity": int(verbose)}
-    usual |= _far_start(own, controller.weight) | {"disable_default_eval_metric": True}
+    usual |= _far_start(cost.start(train.y, train.weight)) | {"disable_default_eval_metric": True}
     callbacks: list[Any] = [cost, *([xgb.callback.EvaluationMonitor(period=10)] if verbose else [])]
     # among the evals the validation matrix's margins are cached: each round adds one tree
     model = xgb.train(
@@ -144,14 +130,11 @@ def boost(
     return model, cost
 
 
-def _far_start(train: Any, weight: float) -> dict[str, float]:
+def _far_start(margin: float) -> dict[str, float]:
     """Return where to start if costs are so unequal that XGBoost's own estimate would round to 0 or 1."""
-    own = _weights(train)
-    each = np.ones(train.num_row()) if own is None else own
-    positive = _labels(train) == 1
-    share = float(each[positive].sum() / (each[positive].sum() + weight * each[~positive].sum()))
-    near, far = 1e-6, 1.0 - 1e-6
-    return {} if near < share < far else {"base_score": min(max(share, near), far)}
+    share = float(sigmoid(np.asarray(margin)))
+    inside = min(max(share, 1e-6), 1.0 - 1e-6)
+    return {} if share == inside else {"base_score": inside}
 
 
 def margins(model: Any, data: Matrix) -> NDArray[np.float64]:

@@ -121,8 +121,6 @@ class Normalise(nn.Module):
         channels = self.scale.shape[1]
         if images.ndim != 4 or images.shape[1] not in (1, channels):
             raise ValueError(f"images must have shape (B, 1 or {channels}, H, W), got {tuple(images.shape)}")
-        if images.shape[1] != channels:
-            images = images.expand(-1, channels, -1, -1)
         return torch.addcmul(self.shift, images.to(self.scale.dtype), self.scale)
 
 
@@ -253,11 +251,9 @@ def _other_head(net: nn.Module, found: dict[str, Tensor], wanted: dict[str, Tens
     """Return the head's keys if the file has none, or one that differs in width only."""
     linear = [name for name, module in net.named_modules() if isinstance(module, nn.Linear)]
     keys = [k for k in wanted if linear and k.rpartition(".")[0] == linear[-1]]
-    if all(k not in found for k in keys):
-        return tuple(keys)
-    if all(k in found and found[k].shape[1:] == wanted[k].shape[1:] for k in keys):
-        return tuple(keys) if any(found[k].shape != wanted[k].shape for k in keys) else ()
-    return ()
+    fits = all(k in found and found[k].shape[1:] == wanted[k].shape[1:] for k in keys)
+    other_width = fits and any(found[k].shape != wanted[k].shape for k in keys)
+    return tuple(keys) if other_width or all(k not in found for k in keys) else ()
 
 
 def _check_fit(path: str | Path, found: dict[str, Tensor], wanted: dict[str, Tensor], fresh: tuple[str, ...]) -> None:

@@ -120,13 +120,8 @@ class TableNet(nn.Module):
         if self.dropout == 0:
             return None
         shape = (passes, self.depth, self.heads, rows, self.width)
-        # one draw of 64 bits serves eight units
-        draws = torch.empty(
-            (len(generators), math.ceil(math.prod(shape) / 8)), dtype=torch.int64, device=self.borders.device
-        )
-        for own, generator in zip(draws, generators, strict=True):
-            own.random_(-(2**63), None, generator=generator)
-        return draws.view(torch.uint8)[:, : math.prod(shape)].view(len(generators), *shape)
+        noise = _random_bytes(generators, math.prod(shape), self.borders.device)
+        return noise.view(len(generators), *shape)
 
     def sizes(self) -> dict[str, Any]:
         """Return the settings of the constructor, but for members and seeds."""
@@ -230,10 +225,17 @@ def _drop(x: Tensor, share: float, noise: Tensor | None) -> Tensor:
     # on a CPU torch draws one slow random number per unit: eight bits of a 64-bit draw do, and save a fifth of a step
     cut = min(max(round(256 * share), 1), 255)
     if noise is None:
-        draws = torch.empty((x.numel() + 7) // 8, dtype=torch.int64, device=x.device).random_(-(2**63), None)
-        noise = draws.view(torch.uint8)[: x.numel()]
+        noise = _random_bytes([None], x.numel(), x.device)
     kept = (noise >= cut).view(x.shape)
     return x * (kept.to(x.dtype) * (256.0 / (256 - cut)))
+
+
+def _random_bytes(generators: Sequence[torch.Generator | None], count: int, device: torch.device) -> Tensor:
+    """Return so many bytes of each generator (None: torch's own); one draw of 64 bits makes eight."""
+    draws = torch.empty((len(generators), math.ceil(count / 8)), dtype=torch.int64, device=device)
+    for own, generator in zip(draws, generators, strict=True):
+        own.random_(-(2**63), None, generator=generator)
+    return draws.view(torch.uint8)[:, :count]
 
 
 def _normal_borders(bins: int) -> Tensor:
