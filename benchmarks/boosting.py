@@ -36,7 +36,7 @@ from adacsl.core.heldout import HeldOut, bayes_log_odds
 from adacsl.datasets.codes import ColumnEncoder
 from adacsl.estimators.learners.boosters import load_engine
 from adacsl.estimators.splits import cross_splits, one_split
-from adacsl.integrations.boosting import Boosted, Matrix, Plan, sigmoid
+from adacsl.integrations.boosting import Matrix, sigmoid
 
 KEYS = ("engine", "table", "split", "k", "mode")
 ROUNDS, LR, PATIENCE = 300, 0.1, 50
@@ -51,7 +51,14 @@ class Cell(NamedTuple):
     train: NDArray[Any]
     test: NDArray[Any]
     seed: int
-    plan: Plan
+    plan: dict[str, Any]
+
+
+class Boosted(NamedTuple):
+    """A booster with all its rounds, and the margins of the held-out rows after each."""
+
+    model: Any
+    margins: list[Any]
 
 
 def prepare(engine: str, table: Table, split: int) -> Cell:
@@ -60,7 +67,8 @@ def prepare(engine: str, table: Table, split: int) -> Cell:
     )
     encoder = ColumnEncoder().fit(table.features.iloc[train])
     matrix = Matrix(encoder.transform(table.features), table.labels, None, encoder.categories)
-    return Cell(load_engine(engine), matrix, train, test, split, Plan(ROUNDS, LR, split, {THREADS[engine]: 1}))
+    plan = {"rounds": ROUNDS, "lr": LR, "seed": split, "params": {THREADS[engine]: 1}}
+    return Cell(load_engine(engine), matrix, train, test, split, plan)
 
 
 def boost(cell: Cell, folds: list[Any], costs: CostMatrix, target: float, **more: Any) -> list[Boosted]:
@@ -72,7 +80,9 @@ def boost(cell: Cell, folds: list[Any], costs: CostMatrix, target: float, **more
         if "weight" in more:
             part = part._replace(weight=np.full(len(train), more["weight"]))
         controller = AdaptiveWeight(costs, target=target, bounds=bounds)
-        done.append(cell.engine.boost(part, _part(cell.matrix, cell.train[validation]), controller, cell.plan))
+        held_out = _part(cell.matrix, cell.train[validation])
+        model, seen = cell.engine.boost(part, held_out, controller, **cell.plan)
+        done.append(Boosted(model, seen.margins))
     return done
 
 
@@ -128,7 +138,7 @@ def run_cell(engine: str, name: str, split: int, options: argparse.Namespace) ->
         decided["auto"] = decided["adacsl" if better else "bayes"]
         clf = AdaCSLBoostingClassifier(
             costs, engine=engine, target=0.5, cv=5, rounds=ROUNDS, lr=LR, patience=PATIENCE,
-            params=cell.plan.params, random_state=split,
+            params=cell.plan["params"], random_state=split,
         )  # fmt: skip
         clf.fit(table.features.iloc[cell.train], y)
         decided["adacsl-cv"] = clf.predict(table.features.iloc[cell.test])

@@ -35,7 +35,8 @@ def steered(rows, number=0, **settings):
 
 
 def settings(**changes):
-    return Settings(**({"epochs": 4, "batch_size": 16, "lr": 0.02, "weight_decay": 0.01} | changes))
+    usual = {"epochs": 4, "batch_size": 16, "lr": 0.02, "weight_decay": 0.01, "device": "cpu"}
+    return Settings(**(usual | changes))
 
 
 def net(members, dropout=0.0):
