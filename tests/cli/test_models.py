@@ -334,7 +334,7 @@ def test_epochs_are_shown_while_nets_train(adacsl, place, tmp_path, monkeypatch)
 
     @contextmanager
     def progress(self, title, *, total=None, unit="rows"):
-        yield lambda done, *, note="", total=None: shown.append((title, unit, done, total, note[:5]))
+        yield lambda completed, note="", total=None: shown.append((title, unit, completed, total, note[:5]))
 
     monkeypatch.setattr(Screen, "progress", progress)
     assert adacsl("train", place / "rows.csv", *TRAIN, "--out", tmp_path / "m").code == 0

@@ -10,7 +10,7 @@ from adacsl import AdaptiveWeight, CostMatrix, Method, Task, compare, load, load
 from adacsl.estimators.learners.nets import Net
 from adacsl.estimators.methods import METHODS, choose_methods, needs_net
 from adacsl.estimators.rows import Rows
-from adacsl.experiments import comparing
+from adacsl.experiments import jobs as jobs_of_comparisons
 from adacsl.experiments.comparing import compare_tasks
 from adacsl.experiments.comparison import Comparison
 from adacsl.experiments.jobs import plan_jobs
@@ -63,7 +63,7 @@ def test_nets_of_unfinished_jobs_are_kept_where_all_workers_reach_the_folder(tmp
     def run(jobs, work, store, **_):
         raise SeenError(work.keywords["parts"])
 
-    monkeypatch.setattr(comparing, "run", run)
+    monkeypatch.setattr(jobs_of_comparisons, "run", run)
     with pytest.raises(SeenError) as seen:
         compare(*table(), CostMatrix(fp=1, fn=5), positive="sick", engine=engine, folder=tmp_path / "run", **QUICK)
     (parts,) = seen.value.args

@@ -15,7 +15,7 @@ from adacsl.estimators.learners import nets
 from adacsl.experiments import documents
 from adacsl.experiments.cells import Cell
 from adacsl.experiments.documents import StoreError
-from adacsl.experiments.jobs import Work, plan_jobs, run_work
+from adacsl.experiments.jobs import plan_jobs, run_work
 from adacsl.experiments.parts import Parts
 from adacsl.experiments.runner import RunInterrupted, run
 from adacsl.experiments.store import Store
@@ -59,7 +59,7 @@ def results(pictures):
     def find(parts, methods, ratio=3.0):
         task = pictures.made_pictures()
         cells = [Cell(task.name, ratio, name, 0) for name in methods]
-        return list(run_work({task.name: task}, Work(methods, pictures.PROTOCOL), cells, parts=parts))
+        return list(run_work({task.name: task}, (methods, pictures.PROTOCOL), cells, parts=parts))
 
     return find
 
@@ -136,7 +136,7 @@ def test_a_use_that_was_not_watched_then_is_trained_again(tmp_path, trained, res
 def test_parts_stay_until_the_last_result_was_taken(tmp_path, trained, pictures):
     task = pictures.made_pictures()
     cells = [Cell(task.name, 3.0, name, 0) for name in BOTH]
-    going = run_work({task.name: task}, Work(BOTH, pictures.PROTOCOL), cells, parts=Parts(tmp_path / "parts"))
+    going = run_work({task.name: task}, (BOTH, pictures.PROTOCOL), cells, parts=Parts(tmp_path / "parts"))
     next(going)
     next(going)
     assert kept(tmp_path / "parts") == ["0", "1", "2"]
@@ -146,7 +146,7 @@ def test_parts_stay_until_the_last_result_was_taken(tmp_path, trained, pictures)
 
 def test_a_single_net_leaves_no_parts(tmp_path, trained, pictures):
     task = pictures.made_pictures()
-    work = Work({"single": Method(loss="weighted")}, pictures.PROTOCOL)
+    work = ({"single": Method(loss="weighted")}, pictures.PROTOCOL)
     going = run_work({task.name: task}, work, [Cell(task.name, 3.0, "single", 0)], parts=Parts(tmp_path / "parts"))
     for _ in going:
         assert not (tmp_path / "parts").exists()
