@@ -19,16 +19,13 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def docstring_lines(tree: ast.AST) -> set[int]:
-    """Return the lines of all docstrings, also those behind attributes."""
+    """Return the lines of the docstrings of modules, classes and functions."""
     found: set[int] = set()
     for node in ast.walk(tree):
-        for child in getattr(node, "body", []) if not isinstance(node, ast.Lambda | ast.IfExp) else []:
-            if (
-                isinstance(child, ast.Expr)
-                and isinstance(child.value, ast.Constant)
-                and isinstance(child.value.value, str)
-            ):
-                found |= set(range(child.lineno, (child.end_lineno or child.lineno) + 1))
+        if isinstance(node, (ast.Module, ast.ClassDef, *FUNCTIONS)) and node.body:
+            first = node.body[0]
+            if isinstance(first, ast.Expr) and isinstance(getattr(first.value, "value", None), str):
+                found |= set(range(first.lineno, (first.end_lineno or first.lineno) + 1))
     return found
 
 
