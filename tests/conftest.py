@@ -1,6 +1,7 @@
 """Shared by all tests: array libraries, oracles that never reuse the code under test, hypothesis settings."""
 
 import importlib.util
+import json
 import signal
 import sys
 from pathlib import Path
@@ -79,3 +80,39 @@ def _strict():
 def library(request):
     """An array library: ``asarray`` takes numpy arrays in, ``to_numpy`` brings results back."""
     return request.param()
+
+
+@pytest.fixture
+def called(capsys):
+    """Turn an entry point into a function of words: exit code, what was printed, and its JSON if it was asked for."""
+
+    def of(main):
+        def call(*words):
+            code = main([str(word) for word in words])
+            out, err = capsys.readouterr()
+            document = json.loads(out) if "--json" in words and out else None
+            return SimpleNamespace(code=code, out=out, err=err, json=document)
+
+        return call
+
+    return of
+
+
+@pytest.fixture
+def refusal():
+    """Turn such a function into one that must fail with one line on stderr, nothing on stdout, and returns the line."""
+
+    def of(run):
+        def call(*words, code=2):
+            said = run(*words)
+            assert said.code == code, said
+            assert said.out == ""
+            lines = said.err.splitlines()
+            assert len(lines) == 1, said.err
+            assert lines[0].startswith("error: ")
+            assert "Traceback" not in said.err
+            return lines[0]
+
+        return call
+
+    return of

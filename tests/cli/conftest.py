@@ -1,42 +1,22 @@
 """Commands run inside the test process through the real entry point; one small model serves many tests."""
 
-import json
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
 
 
 @pytest.fixture
-def adacsl(capsys):
-    """Run a command line and return its exit code, what it printed, and its JSON if it was asked for."""
+def adacsl(called):
+    """Run a command line."""
     from adacsl.cli.app import run
 
-    def call(*words):
-        code = run([str(word) for word in words])
-        out, err = capsys.readouterr()
-        document = json.loads(out) if "--json" in words and out else None
-        return SimpleNamespace(code=code, out=out, err=err, json=document)
-
-    return call
+    return called(run)
 
 
 @pytest.fixture
-def refused(adacsl):
-    """Run a command line that must fail with one line on stderr and nothing on stdout; return that line."""
-
-    def call(*words, code=2):
-        said = adacsl(*words)
-        assert said.code == code, said
-        assert said.out == ""
-        lines = said.err.splitlines()
-        assert len(lines) == 1, said.err
-        assert lines[0].startswith("error: ")
-        assert "Traceback" not in said.err
-        return lines[0]
-
-    return call
+def refused(adacsl, refusal):
+    """Run a command line that must be refused; return the one line that says why."""
+    return refusal(adacsl)
 
 
 def make_frame(n, seed=0):
