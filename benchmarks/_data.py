@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 
 class ImageData(NamedTuple):
@@ -41,6 +40,8 @@ def load_images(path: Path, limit: int | None = None) -> ImageData:
 
 
 def _decode(jpeg: bytes) -> NDArray[np.uint8]:
+    from PIL import Image  # noqa: PLC0415  benchmarks of tables, some in other environments, do without it
+
     return np.asarray(Image.open(io.BytesIO(jpeg)).convert("RGB"))
 
 

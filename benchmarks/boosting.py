@@ -28,8 +28,8 @@ import pandas as pd
 from _data import data_folder
 from harness import write_csv
 from numpy.typing import NDArray
+from peer_data import TABLES, Table, load_table
 from sklearn.model_selection import train_test_split
-from tables import TABLES, Table, load_table
 
 from adacsl import AdaCSLBoostingClassifier, AdaptiveWeight, CostMatrix, find_threshold
 from adacsl.core.heldout import HeldOut, bayes_log_odds

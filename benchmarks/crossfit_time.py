@@ -14,7 +14,7 @@ import warnings
 import torch
 from _data import data_folder
 from harness import arguments, interleave, publish, ratio_row
-from tables import load_table
+from peer_data import load_table
 
 from adacsl import AdaCSLClassifier, CostMatrix
 

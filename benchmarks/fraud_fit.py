@@ -19,8 +19,8 @@ import numpy as np
 import torch
 from _data import data_folder
 from harness import arguments, metadata
+from peer_data import load_table
 from sklearn.model_selection import train_test_split
-from tables import load_table
 
 from adacsl import AdaCSLClassifier, CostMatrix
 

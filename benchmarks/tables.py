@@ -18,7 +18,7 @@ import datetime
 import time
 import warnings
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import joblib
 import numpy as np
@@ -27,22 +27,12 @@ import torch
 from _data import data_folder
 from harness import write_csv
 from numpy.typing import NDArray
+from peer_data import TABLES, Table, load_table
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import train_test_split
 
 from adacsl import AdaCSLClassifier, CostMatrix
 
-LEFT_OUT = {
-    "marketing_campaign": ["ID", "Z_CostContact", "Z_Revenue"],
-    "churn_tv_subscriptions": ["id", "C_FP", "C_FN", "C_TP", "C_TN"],
-    "bank_marketing": ["duration"],  # known only after the call
-    "ann_thyroid": ["class3", "original_split"],
-    "adult": ["original_split"],
-}
-TABLES = (
-    "german_credit", "marketing_campaign", "telco_churn", "ann_thyroid", "churn_tv_subscriptions", "bank_marketing",
-    "adult", "give_me_some_credit", "creditcard_fraud",
-)  # fmt: skip
 MODES: dict[str, dict[str, Any]] = {
     "wce-single": {"controller": None},
     "adacsl-single": {},
@@ -50,31 +40,6 @@ MODES: dict[str, dict[str, Any]] = {
     "adacsl-cv": {"cv": 5},
     "ce-bayes-cv": {"controller": None, "target": "bayes", "cv": 5},
 }
-
-
-class Table(NamedTuple):
-    """Features and 0/1 labels."""
-
-    features: pd.DataFrame
-    labels: NDArray[np.int64]
-
-
-def load_table(name: str, folder: Path, max_rows: int) -> Table:
-    """Read a table without the columns that give the answer away; a large one is cut, stratified."""
-    if name == "creditcard_fraud":
-        with np.load(folder / "creditcard_fraud.npz") as file:
-            frame = pd.DataFrame(file["V"] * float(file["scale"])).add_prefix("V")
-            frame["amount"], frame["time"] = file["amount_cents"] / 100.0, file["time"]
-            labels = file["target"].astype(np.int64)
-    else:
-        frame = pd.read_csv(folder / f"{name}.csv.gz")
-        labels = frame.pop("target").to_numpy(np.int64)
-        frame = frame.drop(columns=LEFT_OUT.get(name, []))
-    frame.columns = [str(column) for column in frame.columns]
-    if len(frame) > max_rows:
-        kept, _ = train_test_split(np.arange(len(frame)), train_size=max_rows, stratify=labels, random_state=0)
-        frame, labels = frame.iloc[kept].reset_index(drop=True), labels[kept]
-    return Table(frame, labels)
 
 
 def run_cell(name: str, k: float, split: int, options: argparse.Namespace) -> list[dict[str, Any]]:

@@ -1,0 +1,298 @@
+"""Test costs of the best peers on nine tables, k = 1, 3, 5, five splits: the other half of portfolio.py.
+
+Costs are inverse priors of the training labels with misses k times dearer. Every peer gets what its users would give
+it: native categories, early stopping or cross-validated settings, the Bayes threshold of the known costs. empulse and
+AutoGluon have environments of their own; this script runs there too, without adacsl, and adds to the same file:
+
+    python benchmarks/portfolio_peers.py --out peers.csv                              # scikit-learn and the boosters
+    EMPULSE_VENV/bin/python benchmarks/portfolio_peers.py --out peers.csv             # finds empulse, runs its peers
+    AUTOGLUON_VENV/bin/python benchmarks/portfolio_peers.py --out peers.csv --seconds 60 --threads 2
+
+Rows the file has are skipped; a peer that fails is a row with the reason (--retry runs it again).
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import tempfile
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from peer_data import Cell, Costs, Decide, Method, arguments, run
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss, make_scorer
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, TunedThresholdClassifierCV, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+ROUNDS, LR, PATIENCE, HELD_OUT = 1000, 0.05, 50, 0.2
+MOST_LEVELS = 254  # of scikit-learn's histogram boosting
+
+Options = argparse.Namespace
+
+
+# features
+
+
+def with_categories(cell: Cell) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Declare text as categories, with the training levels; others, and the rarest of very many, are missing."""
+    train, test = cell.X_train.copy(), cell.X_test.copy()
+    for column in text_columns(train):
+        kept = train[column].value_counts().index[:MOST_LEVELS].astype(str).sort_values()
+        kind = pd.CategoricalDtype(list(kept))
+        train[column], test[column] = train[column].astype(kind), test[column].astype(kind)
+    return train, test
+
+
+def text_columns(X: pd.DataFrame) -> list[str]:
+    return [column for column in X.columns if X[column].dtype == object]
+
+
+def numeric(X: pd.DataFrame) -> ColumnTransformer:
+    """Return an encoder to standardised numbers (gaps: median and a sign) and one-hot levels."""
+    text = text_columns(X)
+    numbers = [column for column in X.columns if column not in text]
+    scaled = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler())
+    levels = make_pipeline(
+        SimpleImputer(strategy="constant", fill_value="missing", missing_values=None),
+        OneHotEncoder(handle_unknown="ignore", sparse_output=False),
+    )
+    return ColumnTransformer([("numbers", scaled, numbers), ("levels", levels, text)])
+
+
+def held_out(cell: Cell) -> list[NDArray[Any]]:
+    rows = np.arange(len(cell.y_train))
+    return train_test_split(rows, test_size=HELD_OUT, stratify=cell.y_train, random_state=cell.split)
+
+
+def bayes(probabilities: NDArray[Any]) -> Decide:
+    """Decide by probabilities of the test rows that do not depend on the costs."""
+    return lambda costs: costs.decide(probabilities)
+
+
+def saving(costs: Costs) -> Any:
+    """Return a scorer: the mean cost of decisions, negative."""
+    return make_scorer(lambda y, decisions: -costs.mean(y, decisions))
+
+
+def folds(cell: Cell) -> StratifiedKFold:
+    return StratifiedKFold(5, shuffle=True, random_state=cell.split)
+
+
+# scikit-learn
+
+
+def histogram_boosting(seed: int, **more: Any) -> HistGradientBoostingClassifier:
+    return HistGradientBoostingClassifier(
+        learning_rate=LR, max_iter=ROUNDS, early_stopping=True, validation_fraction=HELD_OUT, n_iter_no_change=PATIENCE,
+        random_state=seed, **more,
+    )  # fmt: skip
+
+
+def hgb_bayes(cell: Cell, _: Costs | None, options: Options) -> Decide:
+    train, test = with_categories(cell)
+    return bayes(histogram_boosting(cell.split).fit(train, cell.y_train).predict_proba(test)[:, 1])
+
+
+def hgb_isotonic(cell: Cell, _: Costs | None, options: Options) -> Decide:
+    train, test = with_categories(cell)
+    clf = CalibratedClassifierCV(histogram_boosting(cell.split), method="isotonic", cv=folds(cell))
+    return bayes(clf.fit(train, cell.y_train).predict_proba(test)[:, 1])
+
+
+def hgb_tuned(cell: Cell, costs: Costs | None, options: Options) -> Decide:
+    assert costs is not None
+    train, test = with_categories(cell)
+    clf = TunedThresholdClassifierCV(
+        histogram_boosting(cell.split), scoring=saving(costs), cv=folds(cell), thresholds=1000, random_state=cell.split
+    )
+    decisions = clf.fit(train, cell.y_train).predict(test)
+    return lambda _: decisions
+
+
+def weighted_logistic(cell: Cell, costs: Costs | None, options: Options) -> Decide:
+    assert costs is not None
+    weights = {0: costs.fp, 1: costs.fn}
+
+    def score(model: Any, X: Any, y: NDArray[Any]) -> float:
+        # judged by what it is trained for; the mean cost of so few errors would choose by chance
+        return -log_loss(y, model.predict_proba(X)[:, 1], sample_weight=np.where(y == 1, costs.fn, costs.fp))
+
+    encoder = numeric(cell.X_train)
+    X = encoder.fit_transform(cell.X_train)
+    clf = LogisticRegression(class_weight=weights, max_iter=3000)
+    search = GridSearchCV(clf, {"C": [0.001, 0.01, 0.1, 1.0]}, scoring=score, cv=folds(cell)).fit(X, cell.y_train)
+    decisions = search.predict(encoder.transform(cell.X_test))
+    return lambda _: decisions
+
+
+# boosters
+
+
+def lightgbm(cell: Cell, _: Costs | None, options: Options) -> Decide:
+    from lightgbm import LGBMClassifier, early_stopping  # noqa: PLC0415
+
+    train, test = with_categories(cell)
+    fit, held = held_out(cell)
+    clf = LGBMClassifier(
+        n_estimators=ROUNDS, learning_rate=LR, n_jobs=options.threads, random_state=cell.split, verbose=-1
+    )
+    clf.fit(
+        train.iloc[fit], cell.y_train[fit], eval_set=[(train.iloc[held], cell.y_train[held])],
+        eval_metric="binary_logloss", callbacks=[early_stopping(PATIENCE, verbose=False)],
+    )  # fmt: skip
+    return bayes(clf.predict_proba(test)[:, 1])
+
+
+def xgboost(cell: Cell, _: Costs | None, options: Options) -> Decide:
+    from xgboost import XGBClassifier  # noqa: PLC0415
+
+    train, test = with_categories(cell)
+    fit, held = held_out(cell)
+    clf = XGBClassifier(
+        n_estimators=ROUNDS, learning_rate=LR, early_stopping_rounds=PATIENCE, eval_metric="logloss",
+        enable_categorical=True, n_jobs=options.threads, random_state=cell.split,
+    )  # fmt: skip
+    clf.fit(train.iloc[fit], cell.y_train[fit], eval_set=[(train.iloc[held], cell.y_train[held])], verbose=False)
+    return bayes(clf.predict_proba(test)[:, 1])
+
+
+def catboost(cell: Cell, _: Costs | None, options: Options) -> Decide:
+    from catboost import CatBoostClassifier  # noqa: PLC0415
+
+    text = text_columns(cell.X_train)
+    train, test = (X.fillna(dict.fromkeys(text, "missing")) for X in (cell.X_train, cell.X_test))
+    fit, held = held_out(cell)
+    clf = CatBoostClassifier(
+        iterations=ROUNDS, learning_rate=LR, early_stopping_rounds=PATIENCE, eval_metric="Logloss", cat_features=text,
+        thread_count=options.threads, random_seed=cell.split, verbose=False, allow_writing_files=False,
+    )  # fmt: skip
+    clf.fit(train.iloc[fit], cell.y_train[fit], eval_set=(train.iloc[held], cell.y_train[held]))
+    return bayes(clf.predict_proba(test)[:, 1])
+
+
+# empulse
+
+
+def empulse_threshold(cell: Cell, _: Costs | None, options: Options) -> Decide:
+    from empulse.models import CSThresholdClassifier  # noqa: PLC0415
+
+    train, test = (codes(X) for X in with_categories(cell))
+    # it takes no gaps, whatever its estimator does
+    imputer = SimpleImputer(strategy="median", add_indicator=True).fit(train)
+    train, test = imputer.transform(train), imputer.transform(test)
+    levels = cell.X_train.columns.get_indexer(text_columns(cell.X_train))
+    booster = histogram_boosting(cell.split, categorical_features=levels)
+    # fitted without costs, it takes them when it predicts; calibration (sigmoid, three folds) is its default
+    clf = CSThresholdClassifier(booster, random_state=cell.split)
+    clf.fit(train, cell.y_train, fp_cost=1.0, fn_cost=1.0)
+    return lambda costs: clf.predict(test, fp_cost=costs.fp, fn_cost=costs.fn)
+
+
+def codes(X: pd.DataFrame) -> NDArray[np.float64]:
+    """Return a float matrix, categories as codes; negative, where they are missing, as scikit-learn's boosting has it."""
+    kinds = {column: isinstance(X[column].dtype, pd.CategoricalDtype) for column in X.columns}
+    return np.column_stack([X[c].cat.codes if kinds[c] else X[c] for c in X.columns]).astype(np.float64)
+
+
+def empulse_boost(cell: Cell, costs: Costs | None, options: Options) -> Decide:
+    from empulse.models import CSBoostClassifier  # noqa: PLC0415
+    from xgboost import XGBClassifier  # noqa: PLC0415
+
+    assert costs is not None
+    encoder = numeric(cell.X_train)
+    X, y = encoder.fit_transform(cell.X_train), cell.y_train
+    fit, held = held_out(cell)
+
+    def expected_cost(y: NDArray[Any], margins: NDArray[Any]) -> float:
+        # XGBoost hands margins to the metric when the objective is the user's own
+        p = 1.0 / (1.0 + np.exp(-margins))
+        return float(np.mean(np.where(y == 1, costs.fn * (1.0 - p), costs.fp * p)))
+
+    booster = XGBClassifier(
+        n_estimators=ROUNDS, learning_rate=LR, early_stopping_rounds=PATIENCE, eval_metric=expected_cost,
+        n_jobs=options.threads, random_state=cell.split,
+    )  # fmt: skip
+    clf = CSBoostClassifier(booster, fp_cost=costs.fp, fn_cost=costs.fn)
+    clf.fit(X[fit], y[fit], fit_params={"eval_set": [(X[held], y[held])], "verbose": False})
+    decisions = clf.predict(encoder.transform(cell.X_test))
+    return lambda _: decisions
+
+
+def empulse_logit(cell: Cell, costs: Costs | None, options: Options) -> Decide:
+    from empulse.models import CSLogitClassifier  # noqa: PLC0415
+
+    assert costs is not None
+    encoder = numeric(cell.X_train)
+    X = encoder.fit_transform(cell.X_train)
+    clf = CSLogitClassifier(fp_cost=costs.fp, fn_cost=costs.fn, n_jobs=options.threads)
+    settings = {"C": [1.0, 10.0, 100.0, 1000.0], "l1_ratio": [0.0, 1.0]}
+    search = GridSearchCV(clf, settings, scoring=saving(costs), cv=folds(cell)).fit(X, cell.y_train)
+    decisions = search.predict(encoder.transform(cell.X_test))
+    return lambda _: decisions
+
+
+# AutoGluon
+
+
+def autogluon(cell: Cell, _: Costs | None, options: Options) -> Decide:
+    from autogluon.tabular import TabularPredictor  # noqa: PLC0415
+
+    train = cell.X_train.assign(**{"the label": cell.y_train})
+    with tempfile.TemporaryDirectory() as folder:
+        predictor = TabularPredictor(
+            "the label", problem_type="binary", eval_metric="log_loss", path=folder, verbosity=0
+        )
+        predictor.fit(train, presets="best_quality", time_limit=options.seconds, num_cpus=options.threads, num_gpus=0)
+        return bayes(predictor.predict_proba(cell.X_test)[1].to_numpy())
+
+
+PEERS = {
+    "hgb-bayes": Method(hgb_bayes, per_k=False),
+    "hgb-isotonic": Method(hgb_isotonic, per_k=False),
+    "hgb-tuned": Method(hgb_tuned),
+    "lightgbm": Method(lightgbm, per_k=False),
+    "xgboost": Method(xgboost, per_k=False),
+    "catboost": Method(catboost, per_k=False),
+    "weighted-logistic": Method(weighted_logistic),
+    "empulse-threshold": Method(empulse_threshold, per_k=False),
+    "empulse-boost": Method(empulse_boost),
+    "empulse-logit": Method(empulse_logit),
+    "autogluon": Method(autogluon, per_k=False),
+}
+
+
+def here() -> list[str]:
+    """Return the peers this Python is for: those of empulse or AutoGluon where these are installed, or the others."""
+    for family in ("empulse", "autogluon"):
+        if importlib.util.find_spec(family) is not None:
+            return [name for name in PEERS if name.startswith(family)]
+    return [name for name in PEERS if not name.startswith(("empulse", "autogluon"))]
+
+
+def main() -> None:
+    parser = arguments(__doc__, PEERS, "peers")
+    parser.add_argument("--seconds", type=float, default=60, help="time limit of one AutoGluon fit")
+    options = parser.parse_args()
+    options.methods = options.methods or here()
+    note = ""
+    if "autogluon" in options.methods:
+        lacking = [p for p in ("torch", "fastai", "ray") if importlib.util.find_spec(p) is None]
+        note = f"AutoGluon: best_quality, {options.seconds:g} s a fit"
+        if lacking:
+            note += f", without {' and '.join(lacking)}"
+    packages = (
+        "lightgbm", "xgboost", "xgboost-cpu", "catboost", "empulse", "autogluon.tabular", "torch", "fastai", "ray",
+    )  # fmt: skip
+    run(PEERS, options, packages=packages, note=note)
+
+
+if __name__ == "__main__":
+    main()
