@@ -16,7 +16,12 @@ from adacsl.extras import requires
 
 if TYPE_CHECKING:
     from adacsl.datasets.task import Task
-    from adacsl.estimators.classifiers import AdaCSLBoostingClassifier, AdaCSLClassifier, AdaptiveCostClassifier
+    from adacsl.estimators.classifiers import (
+        AdaCSLBoostingClassifier,
+        AdaCSLClassifier,
+        AdaptiveCostClassifier,
+        PortfolioClassifier,
+    )
     from adacsl.estimators.decision import Decision
     from adacsl.estimators.method import Method
     from adacsl.estimators.methods import METHODS, method
@@ -35,6 +40,7 @@ _LAZY = {
     "Comparison": ("adacsl.experiments.comparison", "compare"),
     "Decision": ("adacsl.estimators.decision", "sklearn"),
     "Method": ("adacsl.estimators.method", "sklearn"),
+    "PortfolioClassifier": ("adacsl.estimators.classifiers", "sklearn"),
     "Task": ("adacsl.datasets.task", "train"),
     "compare": ("adacsl.experiments.comparing", "compare"),
     "load": ("adacsl.estimators.persistence", "train"),
@@ -57,6 +63,7 @@ __all__ = [
     "Interval",
     "Method",
     "Partition",
+    "PortfolioClassifier",
     "Quantile",
     "Task",
     "Threshold",

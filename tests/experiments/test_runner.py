@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from joblib.externals.loky import process_executor
 
+from adacsl import workers
 from adacsl.experiments import joblib_pool, runner
 from adacsl.experiments.cells import Cell
 from adacsl.experiments.runner import Job, RunInterrupted, run
@@ -207,7 +208,7 @@ def test_a_worker_that_has_grown_is_not_started_anew_at_once(toys, store, tmp_pa
 @pytest.mark.parametrize(("asked", "share", "threads"), [("", 4, 4), ("2", 4, 2), ("8", 4, 4), ("x", 4, 4), ("", 0, 1)])
 def test_fewer_threads_asked_for_are_respected(monkeypatch, asked, share, threads):
     monkeypatch.setenv("OMP_NUM_THREADS", asked)
-    assert joblib_pool.threads_for("OMP_NUM_THREADS", share) == threads
+    assert workers.threads_for("OMP_NUM_THREADS", share) == threads
 
 
 # failures

@@ -96,6 +96,9 @@ class HeldOut:
         How much each row counts; rows of one group are in one half.
     last : bool
         Take the last candidate instead of the cheapest.
+    by_loss : bool
+        Take the candidate with the least log loss instead of the least cost: that overfits less where the scores are
+        not decided upon but stacked.
 
     Attributes
     ----------
@@ -112,18 +115,19 @@ class HeldOut:
     def __init__(
         self, rows: NDArray[Any], labels: NDArray[Any], costs: CostMatrix, *, decide: str = "bayes",
         weight: NDArray[Any] | None = None, groups: NDArray[Any] | None = None, last: bool = False,
+        by_loss: bool = False,
     ) -> None:  # fmt: skip
         self.rows, self.labels, self.costs = np.asarray(rows), np.asarray(labels) == 1, costs
-        self.decide, self.weight, self.last = decide, weight, last
+        self.decide, self.weight, self.last, self.by_loss = decide, weight, last, by_loss
         n = len(self.labels)
         second = halves(self.labels, groups)
         self._parts = np.stack([np.ones(n, dtype=bool), ~second, second])
-        counted = self._parts * (1.0 if weight is None else np.asarray(weight, dtype=np.float64))
+        self._counted = counted = self._parts * (1.0 if weight is None else np.asarray(weight, dtype=np.float64))
         yes, no = (np.asarray(costs.incurred(self.labels, np.full(n, c)), np.float64) for c in (1, 0))
         self._mass = np.maximum(counted.sum(1), NOTHING)
         self._stakes, self._base = counted * (yes - no), counted @ no
         self._cuts = np.zeros(n) if decide in BLIND else np.broadcast_to(bayes_log_odds(costs), n)
-        self.seen, self.best, self.cost, self._cut = 0, -1, np.inf, 0.0
+        self.seen, self.best, self.cost, self._cut, self._least = 0, -1, np.inf, 0.0, np.inf
         self.logits = np.full(n, np.nan)
         self._cheapest, self._honest = np.full(2, np.inf), np.full(n, np.nan)
         self.latest = (np.nan, 0.0)
@@ -133,14 +137,16 @@ class HeldOut:
         logits = np.asarray(logits, dtype=np.float64)
         costs, cuts = self._judge(logits)
         self.latest = (float(costs[0]), float(cuts[0]))
-        better = costs < np.concatenate(([self.cost], self._cheapest))
+        judged = self._losses(logits) if self.by_loss else costs
+        better = judged < np.concatenate(([self._least], self._cheapest))
         if self.last:
             better[:] = True
         if better[0]:
             self.best, self.cost, self._cut, self.logits = self.seen, float(costs[0]), float(cuts[0]), logits
+            self._least = float(judged[0])
         for half in (0, 1):
             if better[1 + half]:
-                self._cheapest[half] = costs[1 + half]
+                self._cheapest[half] = judged[1 + half]
                 # the threshold is the other half's as well
                 others = self._parts[2 - half]
                 self._honest[others] = logits[others] - cuts[1 + half]
@@ -163,16 +169,24 @@ class HeldOut:
             found[number] = tune_cut(logits[part], self.labels[part], self.costs.rows(part), weight)
         return found[:, 0] / self._mass, found[:, 1]
 
+    def _losses(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the mean log loss on all rows, and on each half."""
+        losses = np.logaddexp(0.0, np.where(self.labels, -logits, logits))
+        return np.asarray(self._counted @ losses / self._mass)
+
     def state_dict(self) -> dict[str, Any]:
         """Return what has been found so far."""
         return {
-            "seen": self.seen, "best": self.best, "cost": self.cost, "cut": self._cut, "logits": self.logits,
+            "seen": self.seen, "best": self.best, "cost": self.cost, "cut": self._cut, "least": self._least,
+            "logits": self.logits,
             "cheapest": self._cheapest, "honest": self._honest,
         }  # fmt: skip
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from there."""
-        self.seen, self.best, self.cost, self._cut = (state[name] for name in ("seen", "best", "cost", "cut"))
+        self.seen, self.best, self.cost, self._cut, self._least = (
+            state[name] for name in ("seen", "best", "cost", "cut", "least")
+        )
         self.logits, self._cheapest, self._honest = (
             np.asarray(state[name], dtype=np.float64) for name in ("logits", "cheapest", "honest")
         )

@@ -91,7 +91,7 @@ class Candidate:
             held_out, rows.y[held_out], self.costs.rows(held_out),
             decide=self.method.decide,
             weight=rows.weights(held_out), groups=None if rows.groups is None else rows.groups[held_out],
-            last=self.method.select == "last",
+            last=self.method.select == "last", by_loss=self.method.select == "log-loss",
         )  # fmt: skip
 
 

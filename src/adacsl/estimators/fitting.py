@@ -16,6 +16,7 @@ from adacsl.estimators.learners.constant import Constant, fit_constants
 from adacsl.estimators.learners.histogram import HistogramBoosting
 from adacsl.estimators.learners.metacost import MetaCost
 from adacsl.estimators.learners.models import Model, fit_models
+from adacsl.estimators.learners.portfolio import Portfolio, fit_portfolios
 from adacsl.estimators.rows import Rows
 from adacsl.extras import requires
 
@@ -27,7 +28,7 @@ def as_learner(learner: Any) -> Any:
     """Return what learns, from its short form: a name, a scikit-learn classifier, or itself."""
     if isinstance(learner, str):
         return _named(learner)
-    if hasattr(learner, "tables_only"):  # Net, Booster, Model, Constant
+    if hasattr(learner, "tables_only"):  # Net, Booster, Model, Portfolio, Constant
         return learner
     if not hasattr(learner, "fit") or not (hasattr(learner, "predict_proba") or hasattr(learner, "decision_function")):
         raise TypeError(f"{learner!r} has no predict_proba, which costs need")
@@ -43,7 +44,7 @@ def _named(name: str) -> Any:
     if name == "boosting":
         return Booster() if installed_engine() else Model(HistogramBoosting(), encode=False)
     known = {engine: Booster(engine) for engine in ENGINES}
-    known |= {"constant": Constant(), "metacost": Model(MetaCost(), encode=False)}
+    known |= {"constant": Constant(), "portfolio": Portfolio(), "metacost": Model(MetaCost(), encode=False)}
     if name not in known:
         raise ValueError(f"learner must be 'net', 'boosting', {', '.join(map(repr, known))}, got {name!r}")
     return known[name]
@@ -97,6 +98,8 @@ def _kind(learner: Any) -> Any:
         return fit_constants
     if isinstance(learner, Model):
         return fit_models
+    if isinstance(learner, Portfolio):
+        return fit_portfolios
     from adacsl.estimators.learners.nets import fit_nets  # noqa: PLC0415  torch
 
     return fit_nets

@@ -33,6 +33,7 @@ with requires("sklearn"):
 
 RESAMPLE = (None, "oversample", "undersample", "smote")
 LOSSES = ("plain", "weighted", "focal", "logit-adjusted")
+SELECT = ("best", "last", "log-loss")
 HISTORY = ("fold", "target", "lambda", "weight", "threshold", "val_cost")
 
 
@@ -64,8 +65,8 @@ class Method(CostClassifier):
         odds of T and 0.5; "auto": all three are trained, and the held-out cost decides.
     decide : str
         How scores become decisions, see :class:`~adacsl.Decision`.
-    select : {"best", "last"}
-        Keep each model's cheapest epoch (or round) on its held-out rows, or its last.
+    select : {"best", "last", "log-loss"}
+        Keep each model's cheapest epoch (or round) on its held-out rows, its last, or the one whose log loss is least.
     cv : None, int or splitter, default None
         Cross-fitting: one model per fold, each adapted on the fold it did not train on; their log-odds are averaged.
     validation : float or (X, y), default 0.2
@@ -190,8 +191,8 @@ class Method(CostClassifier):
         self.learner_ = self._make_learner()
         self.learner_.check()
         check_decide(self.decide)
-        if self.select not in ("best", "last"):
-            raise ValueError(f"select must be one of 'best', 'last', got {self.select!r}")
+        if self.select not in SELECT:
+            raise ValueError(f"select must be one of {', '.join(map(repr, SELECT))}, got {self.select!r}")
         self._check_costs()
         if self.cv is None and self.validation is None:
             raise ValueError("validation must be a fraction between 0 and 1 or a pair (X, y), got None; or give cv=5")
@@ -271,7 +272,8 @@ class Method(CostClassifier):
         own = CostMatrix.balanced(rows.y[rows.use]) if self.costs is None else self.costs
         costs = own if costs is None else costs
         self.costs_ = costs.averaged()
-        folds = [] if self.decide in ("negative", "positive") else rows.folds(self.cv, self.validation, seed)
+        cv = self.learner_.folds_for(self.cv, rows) if hasattr(self.learner_, "folds_for") else self.cv
+        folds = [] if self.decide in ("negative", "positive") else rows.folds(cv, self.validation, seed)
         return [Candidate(self, costs, target, folds, seed, watch) for target in find_targets(self.target, self.costs_)]
 
     def _seed(self) -> int:

@@ -35,6 +35,7 @@ METHODS: Mapping[str, tuple[str, dict[str, Any]]] = {
         "AdaCSL, ten subgroups", {"loss": "weighted", "controller": {"partition": EqualWidth(10)}}
     ),
     "adacsl-cv": ("AdaCSL, five cross-fitted nets", {**ADAPTED, "cv": 5}),
+    "portfolio": ("boosters, nets and a linear model, cross-fitted and stacked", {"learner": "portfolio", "cv": 5}),
 }  # fmt: skip
 """Title and settings of the built-in methods, simplest first: of methods that cannot be told apart, a verdict takes the
 first. ``ce`` needs no less than ``ce-bayes``, the same net and a threshold; being blind to costs is no simplicity."""
@@ -102,7 +103,8 @@ def title_of(name: str) -> str:
 
 def needs_table(made: Method) -> bool:
     """Tell whether a method cannot be run on images."""
-    return not needs_net(made) and made.decide not in ("negative", "positive")
+    stacked = made.learner == "portfolio" or type(made.learner).__name__ == "Portfolio"
+    return not needs_net(made) and not stacked and made.decide not in ("negative", "positive")
 
 
 def needs_net(made: Method) -> bool:

@@ -54,7 +54,7 @@ def _fingerprint(data: Data, members: Sequence[Member], training: Any, others: l
     settings = vars(training.settings)
     plain = {k: v for k, v in settings.items() if k not in ("verbose", "device", "trainer", "optimizer")}
     keepers = [
-        [k.held.decide, k.held.last, k.held.costs.to_dict(), k.shift, k.patience]
+        [k.held.decide, k.held.last, k.held.by_loss, k.held.costs.to_dict(), k.shift, k.patience]
         for own in training.keepers.values() for k in own
     ]  # fmt: skip
     own: list[list[Any]] = [

@@ -11,9 +11,6 @@ import os
 import pickle
 import re
 import shutil
-import signal
-import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -25,24 +22,16 @@ from adacsl.experiments.documents import StoreError, as_store_error
 from adacsl.experiments.pools import Job, Pool, Report, outcomes
 from adacsl.experiments.store import Failure, Store
 from adacsl.extras import requires
+from adacsl.workers import begin, cores, thread_settings
 
 with requires("compare"):
     import cloudpickle
-    import joblib
     from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor, process_executor
 
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 ALIGNMENT = 64
 GROWTH = 4 * 2**30
 """Bytes by which a worker may grow before loky restarts it. Its own limit of 300 MB is reached after a net or two on a
 GPU, and a fresh worker needs some 20 seconds there: imports, a context, convolutions to be tuned anew."""
-HEARTBEAT = 0.1
-"""Seconds between two looks of a worker whether the run still lives."""
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    return int(joblib.cpu_count())
 
 
 class JoblibPool(Pool):
@@ -107,22 +96,15 @@ class JoblibPool(Pool):
         shutil.rmtree(self._parcel, ignore_errors=True)
 
     def _start(self) -> ProcessPoolExecutor:
-        share = cores() // self._workers
         return ProcessPoolExecutor(
             max_workers=1,
             initializer=_begin,
             initargs=(os.getpid(), str(self._store.folder)),
-            env={name: str(threads_for(name, share)) for name in THREAD_VARIABLES},
+            env=thread_settings(cores() // self._workers),
         )
 
     def _saved(self, job: Job) -> dict[Cell, dict[str, float]]:
         return {cell: self._store.read(cell).metrics for cell in job.cells if self._store.has(cell)}
-
-
-def threads_for(name: str, share: int) -> int:
-    """Return how many threads a worker may have: its share of the cores, less where the user said so."""
-    asked = os.environ.get(name, "")
-    return max(1, min(share, int(asked)) if asked.isdigit() else share)
 
 
 def _obituary(error: BaseException) -> Failure:
@@ -137,17 +119,9 @@ def _obituary(error: BaseException) -> Failure:
 
 
 def _begin(parent: int, folder: str) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends the workers
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    begin(parent)
     process_executor._MAX_MEMORY_LEAK_SIZE = GROWTH
     _attached(folder)
-
-
-def _end_with(parent: int) -> None:
-    """End this process when the run is gone: nobody would hear of its results, and the next run waits for it."""
-    while os.getppid() == parent:
-        time.sleep(HEARTBEAT)
-    os._exit(1)
 
 
 @functools.cache

@@ -200,9 +200,10 @@ def _open_pool(engine: str, jobs: int, *base: Any, workers: int | None, **cluste
 
         return RayPool(*base, workers=workers, **cluster)
     from adacsl.experiments import joblib_pool  # noqa: PLC0415
+    from adacsl.workers import cores  # noqa: PLC0415
 
     # one job alone needs no process of its own, unless the user asked for more than one worker
-    workers = min(jobs, joblib_pool.cores()) if workers is None else min(workers, max(jobs, 2))
+    workers = min(jobs, cores()) if workers is None else min(workers, max(jobs, 2))
     return Pool(*base) if workers == 1 else joblib_pool.JoblibPool(*base, workers=workers)
 
 

@@ -13,6 +13,7 @@ grows exactly the trees of the native Logloss, and a fit takes about half as lon
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,22 @@ def boost(
     model = CatBoost(usual | params)
     model.fit(_pool(train), eval_set=_pool(validation), use_best_model=False, callbacks=[cost])
     return model, cost
+
+
+def boost_plainly(
+    train: Matrix, validation: Matrix, look: Callable[[NDArray[Any]], object], *, rounds: int, lr: float, seed: int,
+    params: dict[str, Any], patience: int | None, verbose: bool = False,
+) -> Any:  # fmt: skip
+    """Boost with CatBoost's own cross-entropy and early stopping; ``look`` sees the margins after each round."""
+    usual = {
+        "loss_function": "Logloss", "iterations": rounds, "learning_rate": lr, "od_type": "Iter", "od_wait": patience,
+        "random_seed": seed, "verbose": 10 if verbose else False, "allow_writing_files": False,
+    }  # fmt: skip
+    model, other = CatBoost(usual | params), _pool(validation)
+    model.fit(_pool(train), eval_set=other, use_best_model=False)
+    for seen in model.staged_predict(other, prediction_type="RawFormulaVal"):
+        look(seen)
+    return model
 
 
 def margins(model: Any, data: Matrix) -> NDArray[np.float64]:

@@ -12,12 +12,14 @@ constant score, and with a weight of 1 it grows the native one's trees.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.control import AdaptiveWeight
+from adacsl.core.heldout import log_odds
 from adacsl.extras import requires
 from adacsl.integrations.boosting import Feedback, Matrix, sigmoid
 
@@ -114,9 +116,32 @@ def boost(
 ) -> tuple[Any, AdaptiveCost]:  # fmt: skip
     """Boost with objective and callback; settings are those of :class:`AdaptiveCost`."""
     cost = AdaptiveCost(controller, **settings)
+    usual, own, other = _prepared(train, validation, lr, seed, verbose=verbose)
+    callbacks: list[Any] = [cost, *([lgb.log_evaluation(10)] if verbose else [])]
+    feval, objective = cost.metric if verbose else None, {"objective": cost.objective}
+    model = lgb.train(usual | objective | params, own, rounds, valid_sets=[other], feval=feval, callbacks=callbacks)
+    return model, cost
+
+
+def boost_plainly(
+    train: Matrix, validation: Matrix, look: Callable[[NDArray[Any]], object], *, rounds: int, lr: float, seed: int,
+    params: dict[str, Any], patience: int | None, verbose: bool = False,
+) -> Any:  # fmt: skip
+    """Boost with LightGBM's own cross-entropy and early stopping; ``look`` sees the margins after each round."""
+    usual, own, other = _prepared(train, validation, lr, seed, verbose=verbose)
+    # of its own objectives LightGBM shows probabilities
+    callbacks: list[Any] = [lambda env: look(log_odds(_validation_margins(env.model)[0][0]))]
+    callbacks += [lgb.early_stopping(patience, verbose=verbose)] if patience else []
+    native = {"objective": "binary", "metric": "binary_logloss"}
+    return lgb.train(usual | native | params, own, rounds, valid_sets=[other], callbacks=callbacks)
+
+
+def _prepared(
+    train: Matrix, validation: Matrix, lr: float, seed: int, *, verbose: bool
+) -> tuple[dict[str, Any], Any, Any]:
+    """Return parameters and both data sets."""
     usual = {
-        "objective": cost.objective, "learning_rate": lr, "seed": seed, "deterministic": True,
-        "verbosity": 1 if verbose else -1,
+        "learning_rate": lr, "seed": seed, "deterministic": True, "verbosity": 1 if verbose else -1,
         # LightGBM's 20 rows per leaf leave nothing to split on small tables
         "min_data_in_leaf": min(20, max(1, len(train.y) // 10)), "feature_pre_filter": False,
     }  # fmt: skip
@@ -124,11 +149,7 @@ def boost(
         train.x, train.y, weight=train.weight, categorical_feature=list(train.categories) or "auto",
         params={key: usual[key] for key in ("verbosity", "feature_pre_filter")},
     )  # fmt: skip
-    other = lgb.Dataset(validation.x, validation.y, weight=validation.weight, reference=own)
-    callbacks: list[Any] = [cost, *([lgb.log_evaluation(10)] if verbose else [])]
-    feval = cost.metric if verbose else None
-    model = lgb.train(usual | params, own, rounds, valid_sets=[other], feval=feval, callbacks=callbacks)
-    return model, cost
+    return usual, own, lgb.Dataset(validation.x, validation.y, weight=validation.weight, reference=own)
 
 
 def margins(model: Any, data: Matrix) -> NDArray[np.float64]:

@@ -11,6 +11,7 @@ XGBoost reads a DMatrix's weights anew in every round, so the callback changes t
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -128,6 +129,25 @@ def boost(
         evals=[(other, "validation")], callbacks=callbacks, verbose_eval=False,
     )  # fmt: skip
     return model, cost
+
+
+def boost_plainly(
+    train: Matrix, validation: Matrix, look: Callable[[NDArray[Any]], object], *, rounds: int, lr: float, seed: int,
+    params: dict[str, Any], patience: int | None, verbose: bool = False,
+) -> Any:  # fmt: skip
+    """Boost with XGBoost's own cross-entropy and early stopping; ``look`` sees the margins after each round."""
+    own, other = _matrix(train), _matrix(validation)
+
+    class Looking(xgb.callback.TrainingCallback):  # type: ignore[misc]
+        def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
+            look(model.predict(other, output_margin=True))
+            return False
+
+    usual = {"objective": "binary:logistic", "eval_metric": "logloss", "eta": lr, "seed": seed}
+    return xgb.train(
+        usual | {"verbosity": int(verbose)} | params, own, rounds, evals=[(other, "validation")],
+        callbacks=[Looking()], early_stopping_rounds=patience, verbose_eval=10 if verbose else False,
+    )  # fmt: skip
 
 
 def _far_start(margin: float) -> dict[str, float]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from adacsl.core.heldout import HeldOut
 from adacsl.datasets.codes import ColumnEncoder
 from adacsl.estimators.candidates import Candidate, mean_logits
 from adacsl.estimators.rows import Rows
@@ -94,9 +95,22 @@ def fit_boosters(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candid
     # levels come from rows that may be learned from
     encoder = ColumnEncoder().fit(rows.take(rows.use))
     matrix = Matrix(rows.encoded(encoder), rows.y, rows.weight, encoder.categories)
+    for group in _groups(candidates):
+        if group[0].method.loss == "plain":
+            _boost_plainly(group, rows, matrix, encoder)
+        else:
+            _boost(group[0], rows, matrix, encoder)
+        yield from group
+
+
+def _groups(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
+    """Return candidates that one boosting serves: plain ones that differ only in costs and in how they decide."""
+    groups: dict[Any, list[Candidate]] = {}
     for candidate in candidates:
-        _boost(candidate, rows, matrix, encoder)
-        yield candidate
+        method, plain = candidate.method, candidate.method.loss == "plain"
+        key = [repr(method.learner_), candidate.seed, repr(method.cv), repr(method.validation)]
+        groups.setdefault(repr(key) if plain else id(candidate), []).append(candidate)
+    return list(groups.values())
 
 
 def _boost(candidate: Candidate, rows: Rows, matrix: Matrix, encoder: ColumnEncoder) -> None:
@@ -108,7 +122,7 @@ def _boost(candidate: Candidate, rows: Rows, matrix: Matrix, encoder: ColumnEnco
             "a plain booster at the Bayes threshold is target='bayes'"
         )
     engine = load_engine(settings.chosen_engine)
-    models, kept = [], []
+    models = []
     for fold, (train, held_out) in enumerate(candidate.folds):
         controller = make_controller(
             method.controller, candidate.class_costs, candidate.target, USUAL, still=not candidate.adapts
@@ -117,21 +131,63 @@ def _boost(candidate: Candidate, rows: Rows, matrix: Matrix, encoder: ColumnEnco
         held, trained = candidate.hold_out(rows, held_out), (controller.lambda_, controller.weight)
         shift = candidate.shift(rows.y)
         model, seen = engine.boost(
-            _part(matrix, train), _part(matrix, held_out), controller, rounds=settings.rounds, lr=settings.lr,
-            seed=candidate.seed % 2**31, params=dict(settings.params or {}), verbose=method.verbose,
-            every=settings.every, patience=settings.patience,
+            _part(matrix, train),
+            _part(matrix, held_out),
+            controller,
+            **_options(candidate),
+            every=settings.every,
             costs=None if rows.costs is None else candidate.costs.rows(held_out),
-        )  # fmt: skip
+        )
         for number, (step, margins) in enumerate(zip(seen.history, seen.margins, strict=True)):
             held.look(np.asarray(margins, dtype=np.float32) + shift)
             about = {"round": number, "fold": fold, "lambda": trained[0], "weight": trained[1]}
             candidate.history.append(about | {"threshold": step.threshold, "val_cost": held.latest[0]})
             trained = (step.lambda_, step.weight)  # what the next round trains with
         candidate.held.append(held)
-        kept.append(held.best + 1)
-        # through bytes and back: what predicts is what would be saved, without callbacks and training data
-        models.append(engine.from_bytes(engine.to_bytes(model, held.best + 1)))
-    candidate.model = BoosterModel(settings.chosen_engine, models, kept, encoder)
+        models.append(_kept(engine, model, held))
+    _finish(candidate, models, rows, encoder)
+
+
+def _boost_plainly(group: Sequence[Candidate], rows: Rows, matrix: Matrix, encoder: ColumnEncoder) -> None:
+    """Boost without any weight, by the library's own means; each candidate keeps the round it likes best."""
+    settings = group[0].method.learner_
+    engine = load_engine(settings.chosen_engine)
+    models: list[list[Any]] = [[] for _ in group]
+    for fold, (train, held_out) in enumerate(group[0].folds):
+        check_varies(matrix.x[train])
+        for candidate in group:
+            candidate.held.append(candidate.hold_out(rows, held_out))
+
+        def look(margins: NDArray[Any], fold: int = fold) -> None:
+            for candidate in group:
+                held = candidate.held[-1]
+                held.look(np.asarray(margins, dtype=np.float32))
+                about = {"round": held.seen - 1, "fold": fold, "lambda": 1.0, "weight": 1.0}
+                candidate.history.append(about | {"val_cost": held.latest[0]})
+
+        model = engine.boost_plainly(_part(matrix, train), _part(matrix, held_out), look, **_options(group[0]))
+        for own, candidate in zip(models, group, strict=True):
+            own.append(_kept(engine, model, candidate.held[-1]))
+    for own, candidate in zip(models, group, strict=True):
+        _finish(candidate, own, rows, encoder)
+
+
+def _options(candidate: Candidate) -> dict[str, Any]:
+    settings = candidate.method.learner_
+    return {
+        "rounds": settings.rounds, "lr": settings.lr, "seed": candidate.seed % 2**31,
+        "params": dict(settings.params or {}), "verbose": candidate.method.verbose, "patience": settings.patience,
+    }  # fmt: skip
+
+
+def _kept(engine: Any, model: Any, held: HeldOut) -> Any:
+    """Return the rounds to keep, through bytes: what predicts is what would be saved, without callbacks and data."""
+    return engine.from_bytes(engine.to_bytes(model, held.best + 1))
+
+
+def _finish(candidate: Candidate, models: list[Any], rows: Rows, encoder: ColumnEncoder) -> None:
+    kept = [held.best + 1 for held in candidate.held]
+    candidate.model = BoosterModel(candidate.method.learner_.chosen_engine, models, kept, encoder)
     candidate.extra = {"epoch": float(np.mean(kept)) - 1.0}
     if candidate.watch is not None:
         candidate.watched = candidate.model.logits(rows.take(candidate.watch))

@@ -310,7 +310,7 @@ def _train_or_take_up(
 def _use(keeper: Keeper) -> str:
     """Return what a keeper looks for in a training: those who look for the same keep the same."""
     held = keeper.held
-    return f"{held.decide} {held.last} {hashlib.sha256(held.costs.to_json().encode()).hexdigest()[:16]}"
+    return f"{held.decide} {held.last} {held.by_loss} {hashlib.sha256(held.costs.to_json().encode()).hexdigest()[:16]}"
 
 
 def _finish(candidate: Candidate, training: Training, keepers: Sequence[Keeper], data: Prepared) -> Candidate:

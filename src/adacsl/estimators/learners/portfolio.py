@@ -1,0 +1,397 @@
+"""A portfolio: members of all kinds, cross-fitted on the same folds and stacked; what time allows, whatever fails."""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.core.costs import CostMatrix
+from adacsl.core.heldout import bayes_log_odds, pooled
+from adacsl.estimators.candidates import Candidate
+from adacsl.estimators.rows import Rows
+from adacsl.estimators.settings import keeps_settings
+from adacsl.estimators.stacking import Stack, log_losses, stack_members
+from adacsl.extras import requires
+from adacsl.workers import cores, run_tasks
+
+with requires("sklearn"):
+    import joblib
+    import pandas as pd
+    from sklearn.base import BaseEstimator, clone
+
+if TYPE_CHECKING:
+    from adacsl.estimators.method import Method
+
+UNITS = {"": 1.0, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}
+RESERVE = 0.05
+"""Share of a budget kept for stacking and estimating."""
+FEW_ROWS = 500
+"""With fewer rows starting processes takes longer than the work."""
+MANY_ROWS = 20_000
+"""With fewer rows a second thread is of no use to a member."""
+QUICK = 0.1
+"""Strength of the stacks that only show how far a fit is, and what each member is worth."""
+
+
+class Portfolio(BaseEstimator):
+    """Settings of a portfolio; :class:`~adacsl.PortfolioClassifier` tells them."""
+
+    tables_only = False
+
+    @keeps_settings
+    def __init__(
+        self,
+        members: Any = "auto",
+        *,
+        budget: float | str | None = None,
+        strength: float | str = "auto",
+        net: Any = None,
+        n_jobs: int | str = "auto",
+    ) -> None:
+        """Keep the settings."""
+
+    def check(self) -> None:
+        """Refuse settings that make no sense."""
+        seconds_of(self.budget)
+        if self.strength != "auto" and not (isinstance(self.strength, Real) and self.strength > 0):
+            raise ValueError(f"strength must be 'auto' or a number above 0, got {self.strength!r}")
+        if self.n_jobs != "auto" and not (isinstance(self.n_jobs, Integral) and (self.n_jobs == -1 or self.n_jobs > 0)):
+            raise ValueError(f"n_jobs must be 'auto', -1 or a number of processes, got {self.n_jobs!r}")
+        _choose(self, images=False)
+
+    def adapts(self, candidate: Candidate) -> bool:
+        """Tell whether the stack is steered: its members may be, it is not."""
+        return False
+
+    def folds_for(self, cv: Any, rows: Rows) -> Any:
+        """Return as many folds as the rarer class has rows for."""
+        rare = int(np.bincount(rows.y[rows.use], minlength=2).min())
+        if not isinstance(cv, Integral) or rows.groups is not None or rare >= cv or rare < 2:
+            return cv
+        warnings.warn(f"the rarer class has {rare} rows: {rare} folds instead of {cv}", stacklevel=4)
+        return rare
+
+    def workers_for(self, rows: Rows) -> int:
+        """Return how many processes the members are fitted in; 0: in this one."""
+        if self.n_jobs == "auto":
+            count = joblib.effective_n_jobs(-1) if len(rows.use) >= FEW_ROWS else 1
+        else:
+            count = cores() if self.n_jobs == -1 else int(self.n_jobs)
+        # a process can be ended when the time is over, this one cannot
+        return count if count > 1 or self.budget is not None else 0
+
+
+def seconds_of(budget: float | str | None) -> float:
+    """Return a budget in seconds.
+
+    Examples
+    --------
+    >>> seconds_of("60s"), seconds_of("1.5 min"), seconds_of(None)
+    (60.0, 90.0, inf)
+    """
+    if budget is None:
+        return math.inf
+    found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(s|min|m|h|)\s*", str(budget))
+    if isinstance(budget, bool) or found is None or float(found[1]) <= 0:
+        raise ValueError(f"budget must be seconds above 0, or a text such as '60s', '5min' or '1h', got {budget!r}")
+    return float(found[1]) * UNITS[found[2]]
+
+
+@dataclass
+class Fitted:
+    """What a member brings to one candidate: log-odds of the rows it did not train on, and its model."""
+
+    name: str
+    honest: NDArray[np.float64]
+    shift: float
+    model: Any
+    watched: NDArray[np.float64] | None
+    seconds: float
+
+    def check(self) -> None:
+        """Refuse scores that nothing can be built on."""
+        seen = self.honest[~np.isnan(self.honest)]
+        if not len(seen) or not np.all(np.isfinite(seen)):
+            raise ValueError("its held-out scores are not finite")
+
+
+def fit_portfolios(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidate]:
+    """Fit the members once for candidates that differ only in costs, and stack them for each."""
+    groups: dict[str, list[Candidate]] = {}
+    for candidate in candidates:
+        key = [repr(candidate.method.learner_), candidate.seed, repr(candidate.method.cv), candidate.method.decide]
+        groups.setdefault(repr(key), []).append(candidate)
+    for group in groups.values():
+        fits = _Fits(group, rows)
+        fits.run()
+        for number, candidate in enumerate(group):
+            fits.stack(number, candidate)
+            yield candidate
+
+
+class _Fits:
+    """The members of some candidates: those that are done, and why others are not."""
+
+    def __init__(self, group: Sequence[Candidate], rows: Rows) -> None:
+        self.group, self.rows, self.learner = group, rows, group[0].method.learner_
+        self.method = group[0].method
+        self.members = _choose(self.learner, images=rows.images)
+        self.done: dict[str, list[Fitted]] = {}
+        self.failed: dict[str, str] = {}
+        self.history: list[dict[str, float]] = []
+        self.start = time.monotonic()
+        self.budget = seconds_of(self.learner.budget) * (1.0 - RESERVE)
+
+    def run(self) -> None:
+        """Fit what the time allows; an interrupt ends it with what there is."""
+        method, first = self.method, self.group[0]
+        for line in leaks(self.rows):
+            warnings.warn(line, stacklevel=6)
+        tasks = [{name: self._prepared(made)} for name, made in self.members.items()]
+        shared = (self.rows, [c.costs for c in self.group], first.watch)
+        workers = self.learner.workers_for(self.rows)
+        threads = max(1, cores() // max(workers, 1)) if len(self.rows.use) >= MANY_ROWS else 1
+        outcomes = run_tasks(
+            fit_members, shared, tasks, workers=workers, threads=threads, skip=self._too_long,
+            deadline=self.start + self.budget,
+        )  # fmt: skip
+        progress = _Progress(len(tasks), self.budget, self.start, shown=method.verbose)
+        try:
+            for number, outcome in outcomes:
+                for name in tasks[number]:
+                    self._take(name, outcome)
+                progress.show(len(self.done), self.history)
+        except KeyboardInterrupt:
+            if not self.done:
+                raise
+            self.failed |= {name: "interrupted" for name in self.members if name not in {*self.done, *self.failed}}
+        finally:
+            progress.end()
+        self._tell()
+
+    def _prepared(self, made: Method) -> Method:
+        """Return an unfitted copy on the portfolio's folds."""
+        given = {"cv": self.group[0].folds, "random_state": self.group[0].seed, "device": self.method.device}
+        member: Method = clone(made)
+        known = member.get_params(deep=False)
+        return member.set_params(**{name: value for name, value in given.items() if name in known})
+
+    def _too_long(self, task: dict[str, Method]) -> bool:
+        """Tell whether a member would not be done in time, going by those that are."""
+        from adacsl.estimators.members import seconds_for  # noqa: PLC0415  it imports the learners
+
+        if not self.done:
+            return False
+        slowness = max(own[0].seconds / seconds_for(name) for name, own in self.done.items())
+        left = self.start + self.budget - time.monotonic()
+        return sum(map(seconds_for, task)) * slowness > left
+
+    def _take(self, name: str, outcome: Any) -> None:
+        """Remember what became of a member."""
+        try:
+            if isinstance(outcome, BaseException):
+                raise outcome
+            for fitted in outcome[name]:
+                fitted.check()
+        except Exception as error:
+            self.failed[name] = " ".join(f"{error}".split())[:300] or type(error).__name__
+            return
+        self.done[name] = outcome[name]
+        self._measure()
+
+    def _measure(self) -> None:
+        """Note what the stack would cost by now, on rows it was not fitted on."""
+        if self.method.verbose:
+            _, seen = self._columns(0)
+            _, nested = self._stack(0, list(self.done), QUICK)
+            cost = self._cost(0, nested, seen)
+            self.history.append(
+                {"round": len(self.done) - 1, "fold": 0, "lambda": 1.0, "weight": 1.0, "val_cost": cost}
+            )
+
+    def _tell(self) -> None:
+        for name, why in self.failed.items():
+            warnings.warn(f"member {name!r} is left out: {why}", stacklevel=7)
+        if not self.done:
+            raise ValueError(
+                "no member could be fitted: " + "; ".join(f"{name}: {why}" for name, why in self.failed.items())
+            )
+
+    # stacking
+
+    def stack(self, number: int, candidate: Candidate) -> None:
+        """Stack the members for one candidate."""
+        names = list(self.done)
+        columns, seen = self._columns(number)
+        stack, nested = self._stack(number, names, self.learner.strength)
+        held = candidate.hold_out(self.rows, seen)
+        held.look(nested)
+        candidate.held, candidate.history = [held], self.history
+        candidate.seconds = sum(self.done[name][number].seconds for name in names)
+        fitted = [self.done[name][number] for name in names]
+        if candidate.watch is not None:
+            candidate.watched = stack.logits(np.stack([np.asarray(own.watched) for own in fitted], axis=1))
+        else:
+            candidate.model = StackModel(stack, names, [own.model for own in fitted], [own.shift for own in fitted])
+        candidate.method.leaderboard_ = self._leaderboard(number, stack, columns, seen)
+
+    def _columns(self, number: int, names: Sequence[str] | None = None) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Return the members' held-out log-odds, and the rows that all of them held out."""
+        own = [self.done[name][number].honest for name in names or self.done]
+        columns = np.stack(own, axis=1)
+        seen = np.flatnonzero(~np.isnan(columns).any(axis=1))
+        return columns[seen], seen
+
+    def _stack(self, number: int, names: Sequence[str], strength: float | str) -> tuple[Stack, NDArray[np.float64]]:
+        columns, seen = self._columns(number, names)
+        groups = None if self.rows.groups is None else self.rows.groups[seen]
+        return stack_members(
+            columns, self.rows.y[seen], weight=self.rows.weights(seen), groups=groups, strength=strength,
+            seed=self.group[0].seed,
+        )  # fmt: skip
+
+    def _cost(self, number: int, logits: NDArray[Any], seen: NDArray[np.int64]) -> float:
+        costs: CostMatrix = self.group[number].costs.rows(seen)
+        decided = logits > bayes_log_odds(costs)
+        return float(costs.mean(self.rows.y[seen], decided, sample_weight=self.rows.weights(seen)))
+
+    def _leaderboard(self, number: int, stack: Stack, columns: NDArray[Any], seen: NDArray[np.int64]) -> pd.DataFrame:
+        """Return what each member costs alone, weighs in the stack, and took; then those that are left out, and why."""
+        labels, weight = self.rows.y[seen], self.rows.weights(seen)
+        names = list(self.done)
+        table = []
+        for place, name in enumerate(names):
+            others = [other for other in names if other != name]
+            without = math.nan
+            if others:
+                without = self._cost(number, self._stack(number, others, stack.strength or QUICK)[1], seen)
+            table.append({
+                "member": name, "cost": self._cost(number, columns[:, place], seen),
+                "log_loss": float(np.average(log_losses(columns[:, place], labels), weights=weight)),
+                "weight": float(stack.weights[place]), "without": without,
+                "seconds": self.done[name][number].seconds, "left_out": "",
+            })  # fmt: skip
+        table.sort(key=lambda row: row["log_loss"])
+        table += [{"member": name, "left_out": why} for name, why in self.failed.items()]
+        return pd.DataFrame(table)
+
+
+def _choose(learner: Portfolio, *, images: bool) -> dict[str, Method]:
+    from adacsl.estimators.members import choose_members  # noqa: PLC0415  it imports the learners
+
+    return choose_members(learner.members, images=images, net=learner.net)
+
+
+def fit_members(shared: Any, members: dict[str, Method]) -> dict[str, list[Fitted]]:
+    """Fit some members, for each of the costs; what several need is trained once."""
+    from adacsl.estimators.fitting import fit_methods  # noqa: PLC0415  it imports this module
+
+    rows, prices, watch = shared
+    asked = [(name, clone(made), costs) for name, made in members.items() for costs in prices]
+    for _, made, _ in asked:
+        made.check_settings()
+    start = time.perf_counter()
+    for _ in fit_methods([(made, costs) for _, made, costs in asked], rows, watch=watch):
+        pass
+    seconds = (time.perf_counter() - start) / len(members)
+    found: dict[str, list[Fitted]] = {name: [] for name in members}
+    for name, made, _ in asked:
+        own = made.candidate_
+        shift = own.shift(rows.y)
+        watched = None if own.watched is None else own.watched + shift
+        found[name].append(Fitted(name, pooled(len(rows.y), own.held), shift, own.model, watched, seconds))
+    return found
+
+
+def leaks(rows: Rows) -> Iterator[str]:
+    """Yield a line for each column of a table that alone tells every label."""
+    if rows.images:
+        return
+    from adacsl.datasets.codes import ColumnEncoder  # noqa: PLC0415  images need none
+
+    table = rows.take(rows.use)
+    encoder = ColumnEncoder().fit(table)
+    positive = rows.y[rows.use] == 1
+    for rule, column in zip(encoder.columns, encoder.transform(table).T, strict=True):
+        if np.isnan(column).any():
+            continue
+        low, high = column[positive], column[~positive]
+        apart = low.max() < high.min() or high.max() < low.min()
+        levels = np.unique(column)
+        if rule["kind"] == "category" and len(levels) < len(column) / 10:
+            apart = not np.intersect1d(low, high).size
+        if apart and len(levels) > 1:
+            yield f"column {rule['name']!r} alone tells every label: is it known before the decision?"
+
+
+class StackModel:
+    """Fitted members and how they are weighed.
+
+    Parameters
+    ----------
+    stack : Stack
+        The weights.
+    names, models, shifts
+        Of each member: its name, its model, and what turns its log-odds into those of the probability.
+    """
+
+    kind = "stack"
+
+    def __init__(self, stack: Stack, names: list[str], models: list[Any], shifts: list[float]) -> None:
+        self.stack, self.names, self.models, self.shifts = stack, names, models, shifts
+
+    def columns(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """Return the log-odds of each member, rows x members."""
+        own = [model.logits(X) + shift for model, shift in zip(self.models, self.shifts, strict=True)]
+        return np.stack(own, axis=1)
+
+    def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """Return the stack's log-odds of each row."""
+        return self.stack.logits(self.columns(X))
+
+    def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return everything as arrays and plain values."""
+        parts = [model.numbers() for model in self.models]
+        arrays = {f"{i}.{name}": value for i, (own, _) in enumerate(parts) for name, value in own.items()}
+        members = [
+            {"name": name, "kind": model.kind, "shift": shift, "model": about}
+            for name, model, shift, (_, about) in zip(self.names, self.models, self.shifts, parts, strict=True)
+        ]
+        stack = {"weights": self.stack.weights.tolist(), "intercept": self.stack.intercept, "limit": self.stack.limit}
+        return arrays, {"members": members, "stack": stack | {"strength": self.stack.strength}}
+
+
+class _Progress:
+    """Shows how far a portfolio is: one line that is written over in a terminal, a line per member elsewhere."""
+
+    def __init__(self, total: int, budget: float, start: float, *, shown: bool) -> None:
+        self.total, self.budget, self.start, self.shown = total, budget, start, shown
+        self.live = sys.stderr.isatty()
+
+    def show(self, done: int, history: Sequence[dict[str, float]]) -> None:
+        """Tell members done, what the stack costs so far, and the time left or spent."""
+        if not self.shown:
+            return
+        spent = time.monotonic() - self.start
+        clock = f"{spent:.0f} s" if math.isinf(self.budget) else f"{max(0.0, self.budget - spent):.0f} s left"
+        cost = f", out-of-fold cost {history[-1]['val_cost']:.4g}" if history else ""
+        line = f"portfolio: {done} of {self.total} members{cost}, {clock}"
+        print(f"\r\x1b[2K{line}" if self.live else line, end="" if self.live else "\n", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        """Leave the last line standing."""
+        if self.shown and self.live:
+            print(file=sys.stderr)
+
+
+__all__ = ["Portfolio", "StackModel", "fit_portfolios", "seconds_of"]

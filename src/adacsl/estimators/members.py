@@ -1,0 +1,105 @@
+"""Members of a portfolio: which take part by default, and what they need."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from adacsl.estimators.learners.boosters import Booster
+from adacsl.estimators.learners.histogram import HistogramBoosting
+from adacsl.estimators.learners.models import Model
+from adacsl.estimators.method import Method
+from adacsl.estimators.methods import METHODS, method
+from adacsl.extras import requires
+
+with requires("sklearn"):
+    from sklearn.ensemble import ExtraTreesClassifier
+    from sklearn.linear_model import LogisticRegression
+
+BOOSTED = {"rounds": 1000, "lr": 0.05}
+SHALLOW = {"num_leaves": 7, "feature_fraction": 0.7, "bagging_fraction": 0.8, "bagging_freq": 1, "lambda_l2": 1.0}
+
+MEMBERS: Mapping[str, tuple[float, str, Any]] = {
+    "logistic": (0.7, "sklearn", lambda: Model(LogisticRegression(max_iter=1000))),
+    "lightgbm": (1.2, "lightgbm", lambda: Booster("lightgbm", **BOOSTED)),
+    "lightgbm-shallow": (1.5, "lightgbm", lambda: Booster("lightgbm", **BOOSTED, params=SHALLOW)),
+    "xgboost": (1.7, "xgboost", lambda: Booster("xgboost", **BOOSTED)),
+    "histogram": (2.5, "sklearn", lambda: Model(HistogramBoosting(), encode=False)),
+    "extra-trees": (5.0, "sklearn", lambda: Model(ExtraTreesClassifier(200, min_samples_leaf=3))),
+    "nets": (8.0, "torch", lambda: "net"),
+    "catboost": (9.0, "catboost", lambda: Booster("catboost", **BOOSTED)),
+    "adacsl": (8.0, "torch", lambda: "net"),
+}
+"""Members for tables: seconds on 8,400 rows and one core, which set the order; the package; the learner."""
+
+STEERED = {"loss": "weighted", "controller": "auto"}
+PICTURES: Mapping[str, dict[str, Any]] = {
+    "nets": {},
+    "adacsl": STEERED,
+    "adacsl-middle": {**STEERED, "target": "middle"},
+    "adacsl-bayes": {**STEERED, "target": "bayes"},
+}
+"""Members for images: nets without adaptation, and with each target."""
+
+
+def default_members(*, images: bool, net: Any = None) -> dict[str, Method]:
+    """Return what takes part unless the user says otherwise: all that is installed, quickest first."""
+    if images:
+        return {name: Method(learner=net or "net", select="log-loss", **own) for name, own in PICTURES.items()}
+    return {name: named_member(name, net) for name, (_, package, _) in MEMBERS.items() if _has(package)}
+
+
+def named_member(name: str, net: Any = None) -> Method:
+    """Return a member by its name here, or in the table of methods."""
+    if name not in MEMBERS:
+        if name not in METHODS:
+            raise ValueError(f"there is no member {name!r}; known: {', '.join([*MEMBERS, *METHODS])}")
+        return method(name)
+    learner = MEMBERS[name][2]()
+    own = STEERED if name == "adacsl" else {}
+    return Method(learner=net if learner == "net" and net is not None else learner, select="log-loss", **own)
+
+
+def choose_members(members: Any, *, images: bool, net: Any = None) -> dict[str, Method]:
+    """Return members by name from what the user gave: names, methods, scikit-learn classifiers, or pairs with names."""
+    if isinstance(members, str) and members == "auto":
+        return default_members(images=images, net=net)
+    if isinstance(members, str | bytes) or not isinstance(members, Iterable):
+        raise TypeError(f"members must be 'auto' or a list of names, methods and classifiers, got {members!r}")
+    chosen: dict[str, Method] = {}
+    for item in members.items() if isinstance(members, Mapping) else members:
+        name, made = item if isinstance(item, tuple) else (item if isinstance(item, str) else None, item)
+        made = named_member(made, net) if isinstance(made, str) else made
+        made = made if isinstance(made, Method) else Method(learner=made, select="log-loss")
+        name = name or _free_name(_name_of(made), chosen)
+        if name in chosen:
+            raise ValueError(f"member {name!r} is named twice")
+        chosen[name] = made
+    if not chosen:
+        raise ValueError("there are no members to stack; leave members out to take all that are installed")
+    return chosen
+
+
+def seconds_for(name: str) -> float:
+    """Return how long a member takes, in proportion to the others; for one nobody knows, as long as the longest."""
+    longest = max(seconds for seconds, _, _ in MEMBERS.values())
+    return MEMBERS[name][0] if name in MEMBERS else longest
+
+
+def _has(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None
+
+
+def _name_of(made: Method) -> str:
+    inner = getattr(made.learner_, "estimator", None) if hasattr(made, "learner_") else getattr(made, "learner", made)
+    kind = type(made) if type(made) is not Method else type(getattr(inner, "estimator", inner))
+    return made.learner if isinstance(getattr(made, "learner", None), str) else kind.__name__.lower()
+
+
+def _free_name(name: str, taken: Mapping[str, Any]) -> str:
+    number = 2
+    free = name
+    while free in taken:
+        free, number = f"{name}-{number}", number + 1
+    return free

@@ -1,0 +1,182 @@
+"""Worker processes on the cores of this machine: their share of the threads, and an end when their parent ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from typing import Any
+
+from adacsl.extras import requires
+
+with requires("sklearn"):
+    import joblib
+    from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor
+    from threadpoolctl import threadpool_limits
+
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+HEARTBEAT = 0.1
+"""Seconds between two looks of a worker whether its parent still lives."""
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return int(joblib.cpu_count())
+
+
+def threads_for(name: str, share: int) -> int:
+    """Return how many threads a worker may have: its share of the cores, less where the user said so."""
+    asked = os.environ.get(name, "")
+    return max(1, min(share, int(asked)) if asked.isdigit() else share)
+
+
+def thread_settings(share: int) -> dict[str, str]:
+    """Return the environment of a worker with its share of the cores: none is used twice."""
+    return {name: str(threads_for(name, share)) for name in THREAD_VARIABLES}
+
+
+@contextlib.contextmanager
+def limited(threads: int) -> Iterator[None]:
+    """Let the libraries of this process use so many threads, for a while.
+
+    Several threads on little data wait for each other longer than they work, on a busy machine very much longer.
+    """
+    torch = sys.modules.get("torch")
+    before = torch.get_num_threads() if torch is not None else 0
+    with threadpool_limits(threads):
+        if torch is not None:
+            torch.set_num_threads(threads)
+        try:
+            yield
+        finally:
+            if torch is not None:
+                torch.set_num_threads(before)
+
+
+def begin(parent: int) -> None:
+    """Let a worker leave Ctrl-C to its parent, and end with it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    """End this process when its parent is gone: nobody would hear of its results."""
+    while os.getppid() == parent:
+        time.sleep(HEARTBEAT)
+    os._exit(1)
+
+
+def run_tasks(
+    work: Callable[[Any, Any], Any], shared: Any, tasks: Sequence[Any], *, workers: int, threads: int,
+    skip: Callable[[Any], bool], deadline: float,
+) -> Iterator[tuple[int, Any]]:  # fmt: skip
+    """Yield the number of each task and ``work(shared, task)``, or what it raised, as they come.
+
+    Parameters
+    ----------
+    work : callable
+        Done in worker processes; with ``workers=0`` here, one after another.
+    shared : object
+        Travels to each worker once.
+    tasks : sequence
+        Begun in this order.
+    threads : int
+        How many each may use.
+    skip : callable
+        Asked before a task is begun: whether there is too little time left for it.
+    deadline : float
+        ``time.monotonic()`` when workers are ended, or as soon afterwards as one task has succeeded. Here, where
+        nobody can be ended, no task is begun after it.
+    """
+    if not workers:
+        with limited(threads):
+            yield from _run_here(work, shared, tasks, skip, deadline)
+        return
+    crew = _Crew(workers, threads, shared)
+    waiting, running, succeeded = list(enumerate(tasks)), {}, False
+    try:
+        while waiting or running:
+            while waiting and len(running) < workers:
+                number, task = waiting.pop(0)
+                if skip(task):
+                    yield number, TimeoutError("out of time")
+                else:
+                    running[crew.submit(work, task)] = number
+            left = max(0.0, deadline - time.monotonic()) if succeeded else None
+            done = wait(running, left, return_when=FIRST_COMPLETED).done
+            if not done and running:
+                yield from ((number, TimeoutError("out of time")) for number in running.values())
+                return
+            for future in done:
+                outcome = crew.outcome(future)
+                succeeded = succeeded or not isinstance(outcome, Exception)
+                yield running.pop(future), outcome
+    finally:
+        crew.end()
+
+
+def _run_here(
+    work: Callable[[Any, Any], Any], shared: Any, tasks: Sequence[Any], skip: Callable[[Any], bool], deadline: float
+) -> Iterator[tuple[int, Any]]:
+    succeeded = False
+    for number, task in enumerate(tasks):
+        if succeeded and (skip(task) or time.monotonic() > deadline):
+            yield number, TimeoutError("out of time")
+            continue
+        try:
+            yield number, work(shared, task)
+            succeeded = True
+        except Exception as error:
+            yield number, error
+
+
+class _Crew:
+    """Processes that hold the shared data; when one has died, others take its place."""
+
+    def __init__(self, workers: int, threads: int, shared: Any) -> None:
+        self._workers, self._threads, self._shared = workers, threads, shared
+        self._executor = self._start()
+
+    def _start(self) -> Any:
+        return ProcessPoolExecutor(
+            self._workers,
+            initializer=_receive,
+            initargs=(os.getpid(), self._shared),
+            env=thread_settings(self._threads),
+        )
+
+    def submit(self, work: Callable[[Any, Any], Any], task: Any) -> Future[Any]:
+        try:
+            future: Future[Any] = self._executor.submit(_do, work, task)
+        except BrokenProcessPool:
+            self.end()
+            self._executor = self._start()
+            future = self._executor.submit(_do, work, task)
+        return future
+
+    def outcome(self, future: Future[Any]) -> Any:
+        error = future.exception()
+        if isinstance(error, BrokenProcessPool):
+            return RuntimeError("the worker process died (out of memory?)")
+        return future.result() if error is None else error
+
+    def end(self) -> None:
+        self._executor.shutdown(wait=True, kill_workers=True)
+
+
+_shared: Any = None
+
+
+def _receive(parent: int, shared: Any) -> None:
+    global _shared  # noqa: PLW0603  what a worker holds for all its tasks
+    begin(parent)
+    _shared = shared
+
+
+def _do(work: Callable[[Any, Any], Any], task: Any) -> Any:
+    return work(_shared, task)
