@@ -92,7 +92,7 @@ def stack_members(
     if not folds:  # too few rows of a class to weigh anything
         equal = Stack(np.full(columns.shape[1], 1.0 / columns.shape[1]), 0.0, np.inf, 0.0)
         return equal, equal.logits(columns)
-    fits = _Fits(columns, labels, weight)
+    fits = Fits(columns, labels, weight)
     nested = np.empty(len(labels))
     for number, (_, test) in enumerate(folds):
         others = [other for i, (_, other) in enumerate(folds) if i != number]
@@ -116,7 +116,7 @@ def stack_folds(
     return []
 
 
-class _Fits:
+class Fits:
     """Stacks of some parts of the rows, each fitted once."""
 
     def __init__(self, columns: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] | None) -> None:
