@@ -127,8 +127,7 @@ def boost(
     other = lgb.Dataset(validation.x, validation.y, weight=validation.weight, reference=own)
     callbacks: list[Any] = [cost, *([lgb.log_evaluation(10)] if verbose else [])]
     feval = cost.metric if verbose else None
-    model = lgb.train(usual | params, own, rounds, valid_sets=[other], feval=feval, callbacks=callbacks)
-    return model, cost
+    return lgb.train(usual | params, own, rounds, valid_sets=[other], feval=feval, callbacks=callbacks), cost
 
 
 def margins(model: Any, data: Matrix) -> NDArray[np.float64]:
