@@ -94,7 +94,8 @@ class JoblibPool(Pool):
             if error is None:
                 yield Report(job, *future.result())
             else:  # the worker died, or the job could not even be sent
-                yield Report(job, self._saved(job), _obituary(error) if broken else Failure.of(error))
+                saved = {cell: self._store.read(cell).metrics for cell in job.cells if self._store.has(cell)}
+                yield Report(job, saved, _obituary(error) if broken else Failure.of(error))
 
     def close(self, *, kill: bool) -> None:
         """End the workers."""
@@ -107,16 +108,8 @@ class JoblibPool(Pool):
         shutil.rmtree(self._parcel, ignore_errors=True)
 
     def _start(self) -> ProcessPoolExecutor:
-        share = cores() // self._workers
-        return ProcessPoolExecutor(
-            max_workers=1,
-            initializer=_begin,
-            initargs=(os.getpid(), str(self._store.folder)),
-            env={name: str(threads_for(name, share)) for name in THREAD_VARIABLES},
-        )
-
-    def _saved(self, job: Job) -> dict[Cell, dict[str, float]]:
-        return {cell: self._store.read(cell).metrics for cell in job.cells if self._store.has(cell)}
+        env = {name: str(threads_for(name, cores() // self._workers)) for name in THREAD_VARIABLES}
+        return ProcessPoolExecutor(1, initializer=_begin, initargs=(os.getpid(), str(self._store.folder)), env=env)
 
 
 def threads_for(name: str, share: int) -> int:
@@ -155,13 +148,11 @@ def _attached(folder: str) -> Store:
     return Store.attach(folder)
 
 
-def _do(
-    folder: str, parcel: str, payload: Any, cells: tuple[Cell, ...]
-) -> tuple[dict[Cell, dict[str, float]], Failure | None]:
+def _do(folder: str, parcel: str, *job: Any) -> tuple[dict[Cell, dict[str, float]], Failure | None]:
     """Return the metrics of what is now on the disk, and why there is no more."""
     store, (work, shared) = _attached(folder), _unpack(parcel)
     saved: dict[Cell, dict[str, float]] = {}
-    for outcome in outcomes(work, shared, payload, cells, save=store.write):
+    for outcome in outcomes(work, shared, *job, save=store.write):
         if isinstance(outcome, Failure):
             return saved, outcome
         saved[outcome.cell] = outcome.metrics
