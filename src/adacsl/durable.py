@@ -59,6 +59,22 @@ def decode(value: Any) -> Any:
     return {key: decode(item) for key, item in value.items()}
 
 
+def plain(value: Any, digits: int = 17) -> Any:
+    """Return values that any reader of JSON takes: what is not finite is null, paths are text.
+
+    Floats are rounded to so many digits; 17 are all of them.
+    """
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): plain(item, digits) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item, digits) for item in value]
+    if isinstance(value, float):
+        return float(f"{value:.{digits}g}") if math.isfinite(value) else None
+    return str(value) if isinstance(value, Path) else value
+
+
 # documents
 
 

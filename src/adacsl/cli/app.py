@@ -93,7 +93,9 @@ def run_app(app: App, arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
             return code
     except BrokenPipeError:
-        _forget_output()
+        # `adacsl data | head -1` is no error: let the interpreter flush into nowhere at its end
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return NO_READER
     except Exception as error:
         if debug:
@@ -178,9 +180,3 @@ def _ended_by_sigterm() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _forget_output() -> None:
-    """Let the interpreter flush into nowhere at its end: `adacsl data | head -1` is no error."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

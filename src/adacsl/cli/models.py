@@ -183,8 +183,7 @@ def _pieces(
 
 
 def _pictures(pictures: Any, names: list[str], rows: int) -> tuple[Iterator[Any], int, str]:
-    starts = range(0, len(names), rows)
-    pieces = ((pictures[i : i + rows], {"file": names[i : i + rows]}) for i in starts)
+    pieces = ((pictures[i : i + rows], {"file": names[i : i + rows]}) for i in range(0, len(names), rows))
     return pieces, len(names), "pictures"
 
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 from cyclopts import Group, Parameter
+
+from adacsl.durable import plain
 
 
 @dataclass(frozen=True)
@@ -111,16 +110,3 @@ def listing(*left: str, right: Iterable[str], then: Iterable[str] = ()) -> Any:
 def one_line(text: object) -> str:
     """Return a text without line breaks."""
     return " ".join(str(text).split())
-
-
-def plain(value: Any) -> Any:
-    """Return JSON values: NaN and infinities, which JSON lacks, become null."""
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | np.ndarray):
-        return [plain(item) for item in value]
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return str(value) if isinstance(value, Path) else value

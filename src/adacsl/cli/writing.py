@@ -28,8 +28,7 @@ def writing(path: Path) -> Iterator[Path]:
         # reading may fail too while the draft is open: only what belongs to this file is said to
         if error.filename not in (None, str(draft), draft, os.fsencode(draft)):
             raise
-        reason = error.strerror or str(error)
-        raise OSError(f"could not write {path}: {reason}; nothing was left there") from error
+        raise OSError(f"could not write {path}: {error.strerror or error}; nothing was left there") from error
 
 
 def check_table_file(path: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from adacsl.core import floats
-from adacsl.core.arrays import Array, as_array, checked_probabilities, count_true, widen, widest
+from adacsl.core.arrays import Array, as_array, check_whole, checked_probabilities, count_true, widen, widest
 from adacsl.core.costs import CostMatrix, as_host, check_binary
 from adacsl.core.cuts import Samples
 from adacsl.core.partitions import EqualWidth, Partition, Whole
@@ -272,8 +272,7 @@ class AdaptiveWeight:
 
     def _factor(self, thresholds: list[float], sizes: list[float], goal: float) -> float:
         moves = np.asarray([step_factor(t, goal, update=self.update) for t in thresholds])
-        share = np.asarray(sizes) / math.fsum(sizes)
-        factor = 1.0 if bool(np.all(moves == 1.0)) else float(moves @ share)
+        factor = 1.0 if bool(np.all(moves == 1.0)) else float(moves @ (np.asarray(sizes) / math.fsum(sizes)))
         return float(factor**self.damping)
 
 
@@ -284,6 +283,15 @@ def as_controller(costs: CostMatrix | AdaptiveWeight, settings: dict[str, Any]) 
     if settings:
         raise TypeError(f"the controller brings its own settings: {', '.join(settings)} cannot be given too")
     return costs
+
+
+def check_settings(controller: Any, every: Any, *, optional: bool = True) -> None:
+    """Raise unless a callback was given a controller (or, if ``optional``, none) and a number of rounds from 1."""
+    if not isinstance(controller, AdaptiveWeight) and not (optional and controller is None):
+        raise TypeError(
+            f"controller must be an AdaptiveWeight such as AdaptiveWeight(CostMatrix(fp=1, fn=8)), got {controller!r}"
+        )
+    check_whole("every", every)
 
 
 def _check_both_classes(positive: Array, weight: Array | None) -> None:
@@ -304,4 +312,4 @@ def _check_bounds(bounds: tuple[float, float] | None) -> tuple[float, float]:
     return low, high
 
 
-__all__ = ["AdaptiveWeight", "Adjustment", "as_controller", "paper_grid", "step_factor"]
+__all__ = ["AdaptiveWeight", "Adjustment", "as_controller", "check_settings", "paper_grid", "step_factor"]

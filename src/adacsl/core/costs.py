@@ -10,20 +10,8 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj
 
-from adacsl.core.arrays import (
-    Array,
-    as_array,
-    as_classes,
-    as_column,
-    as_host,
-    as_probabilities,
-    as_vector,
-    as_weights,
-    count_outcomes,
-    count_true,
-    move,
-    widest,
-)
+from adacsl.core import arrays
+from adacsl.core.arrays import Array, as_host
 from adacsl.core.prices import as_price, check_prices, check_samples, is_free, price_like, show_price
 
 
@@ -85,7 +73,7 @@ class CostMatrix:
             raise ValueError(
                 f"rows must be 'predicted' or 'actual', got {rows!r}: say what the rows of the matrix stand for"
             )
-        array = as_array(matrix, "the cost matrix")
+        array = arrays.as_array(matrix, "the cost matrix")
         if array.ndim not in (2, 3) or array.shape[-1] != array.shape[-2] or array.shape[-1] < 2:
             raise ValueError(
                 f"the cost matrix must be square, K x K or n x K x K with K >= 2, got shape {tuple(array.shape)}"
@@ -104,8 +92,8 @@ class CostMatrix:
 
         Calling everything positive then costs exactly N, so that costs compare across data sets.
         """
-        classes = as_classes(y, 2, "y")
-        n, positives = classes.shape[0], count_true(classes == 1)
+        classes = arrays.as_classes(y, 2, "y")
+        n, positives = classes.shape[0], arrays.count_true(classes == 1)
         if positives in (0, n):
             raise ValueError(f"balanced costs need both classes, but all {n} labels are {int(positives > 0)}")
         return cls(fp=n / (n - positives), fn=factor * n / positives)
@@ -156,18 +144,14 @@ class CostMatrix:
             return self
 
         def pick(cell: Any) -> Any:
-            if isinstance(cell, float):
-                return cell
-            return cell[move(index, cell) if is_array_api_obj(index) else index]
+            return cell[arrays.move(index, cell) if is_array_api_obj(index) else index]
 
         # some samples alone may have free errors only: still their costs
         return unchecked_costs(self._mapped(pick))
 
     def averaged(self) -> CostMatrix:
         """Return one price per outcome: the means over the samples."""
-        return self._from_cells(
-            self._mapped(lambda cell: cell if isinstance(cell, float) else float(array_namespace(cell).mean(cell)))
-        )
+        return self._from_cells(self._mapped(lambda cell: float(array_namespace(cell).mean(cell))))
 
     # what it decides
 
@@ -182,15 +166,15 @@ class CostMatrix:
         probabilities = self._probabilities(probabilities)
         xp = array_namespace(probabilities)
         if self.n_classes == 2:
-            positive = widest(probabilities if probabilities.ndim == 1 else probabilities[:, 1])
+            positive = arrays.widest(probabilities if probabilities.ndim == 1 else probabilities[:, 1])
             return xp.astype(positive > price_like(self.threshold, positive), xp.int64)
         return xp.argmin(self._expected_of_each(probabilities), axis=1)
 
     def expected(self, probabilities: Array, decisions: Array | None = None) -> Array:
         """Return what each sample is expected to cost under ``decisions`` (default: the cheapest ones)."""
         probabilities = self._probabilities(probabilities)
-        chosen = self.decide(probabilities) if decisions is None else as_classes(decisions, self.n_classes, "decisions")
-        chosen = as_column(chosen, probabilities, "decisions")
+        given = self.decide(probabilities) if decisions is None else decisions
+        chosen = arrays.as_column(arrays.as_classes(given, self.n_classes, "decisions"), probabilities, "decisions")
         each = self._expected_of_each(probabilities)
         return array_namespace(each).take_along_axis(each, chosen[:, None], axis=1)[:, 0]
 
@@ -200,7 +184,7 @@ class CostMatrix:
         """Return what each single decision has cost."""
         true, pred = self._pair(y_true, y_pred)
         xp = array_namespace(true)
-        out = widest(xp.zeros_like(true))
+        out = arrays.widest(xp.zeros_like(true))
         for i, row in enumerate(self._cells):
             for j, cell in enumerate(row):
                 if not is_free(cell):
@@ -210,18 +194,18 @@ class CostMatrix:
     def total(self, y_true: Array, y_pred: Array, *, sample_weight: Array | None = None) -> float:
         """Return the sum of all costs."""
         true, pred = self._pair(y_true, y_pred)
-        weight = as_weights(sample_weight, true)
+        weight = arrays.as_weights(sample_weight, true)
         if weight is None and self.n_instances is None:
             # prices times exact counts: no rounding builds up over the samples
-            return math.fsum(self._cells[i][j] * n for i, j, n in count_outcomes(true, pred, self.n_classes))
+            return math.fsum(self._cells[i][j] * n for i, j, n in arrays.count_outcomes(true, pred, self.n_classes))
         each = self.incurred(true, pred)
         return float(array_namespace(each).sum(each if weight is None else each * weight))
 
     def mean(self, y_true: Array, y_pred: Array, *, sample_weight: Array | None = None) -> float:
         """Return the cost per sample (per unit of weight)."""
         total = self.total(y_true, y_pred, sample_weight=sample_weight)
-        true = as_vector(y_true, "y_true")
-        weight = as_weights(sample_weight, true)
+        true = arrays.as_vector(y_true, "y_true")
+        weight = arrays.as_weights(sample_weight, true)
         return total / (true.shape[0] if weight is None else float(array_namespace(weight).sum(weight)))
 
     def normalized(self, y_true: Array, y_pred: Array, *, sample_weight: Array | None = None) -> float:
@@ -310,7 +294,7 @@ class CostMatrix:
         return (cell for row in self._cells for cell in row)
 
     def _mapped(self, change: Callable[[Any], Any]) -> tuple[tuple[Any, ...], ...]:
-        return tuple(tuple(change(cell) for cell in row) for row in self._cells)
+        return tuple(tuple(c if isinstance(c, float) else change(c) for c in row) for row in self._cells)
 
     def _binary(self, name: str, predicted: int, actual: int) -> Any:
         if self.n_classes != 2:
@@ -318,25 +302,25 @@ class CostMatrix:
         return self._cells[predicted][actual]
 
     def _pair(self, y_true: Array, y_pred: Array) -> tuple[Array, Array]:
-        true = as_classes(y_true, self.n_classes, "y_true")
+        true = arrays.as_classes(y_true, self.n_classes, "y_true")
         check_samples(self.n_instances, true.shape[0])
-        return true, as_column(as_classes(y_pred, self.n_classes, "y_pred"), true, "y_pred")
+        return true, arrays.as_column(arrays.as_classes(y_pred, self.n_classes, "y_pred"), true, "y_pred")
 
     def _probabilities(self, values: Array) -> Array:
-        array = as_probabilities(values, self.n_classes)
+        array = arrays.as_probabilities(values, self.n_classes)
         check_samples(self.n_instances, array.shape[0])
         return array
 
     def _expected_of_each(self, probabilities: Array) -> Array:
         """Return the expected cost of predicting each class, n x K: sum over j of P(j | x) C(i, j)."""
         xp = array_namespace(probabilities)
-        wide = widest(probabilities)
+        wide = arrays.widest(probabilities)
         each = (1.0 - wide, wide) if wide.ndim == 1 else [wide[:, j] for j in range(self.n_classes)]
         products = ([p * price_like(c, wide) for p, c in zip(each, row, strict=True)] for row in self._cells)
         return xp.stack([sum(row[1:], row[0]) for row in products], axis=1)
 
     def _constant_totals(self, y_true: Array, sample_weight: Array | None) -> list[float]:
-        true = as_classes(y_true, self.n_classes, "y_true")
+        true = arrays.as_classes(y_true, self.n_classes, "y_true")
         xp = array_namespace(true)
         return [self.total(true, xp.full_like(true, i), sample_weight=sample_weight) for i in range(self.n_classes)]
 
@@ -349,6 +333,14 @@ def check_binary(costs: Any) -> None:
         raise ValueError(f"costs must be those of two classes, but the cost matrix has {costs.n_classes}")
 
 
+def or_nan(metric: Callable[..., float], y_true: Array, y_pred: Array) -> float:
+    """Return a metric, NaN where it is undefined: one class only, and nothing to compare with."""
+    try:
+        return metric(y_true, y_pred)
+    except ValueError:
+        return math.nan
+
+
 def unchecked_costs(cells: tuple[tuple[Any, ...], ...]) -> CostMatrix:
     """Return a matrix of cells[predicted][actual] past all checks: of some samples alone, all errors may be free."""
     matrix = CostMatrix.__new__(CostMatrix)
@@ -356,4 +348,4 @@ def unchecked_costs(cells: tuple[tuple[Any, ...], ...]) -> CostMatrix:
     return matrix
 
 
-__all__ = ["CostMatrix", "as_host", "check_binary", "unchecked_costs"]
+__all__ = ["CostMatrix", "as_host", "check_binary", "or_nan", "unchecked_costs"]

@@ -76,8 +76,7 @@ def optimal_cost_curve(scores: Array, labels: Array) -> Curve:
     gained, lost = misses[1:] - misses[:-1], alarms[:-1] - alarms[1:]
     corners = _with_ends(gained / (gained + lost))
     y = _loss(corners, xp.concat((misses, misses[-1:])), xp.concat((alarms, alarms[-1:])), n)
-    area = float(xp.sum((corners[1:] - corners[:-1]) * (y[1:] + y[:-1]) / 2))
-    return Curve(corners, y, area)
+    return Curve(corners, y, float(xp.sum((corners[1:] - corners[:-1]) * (y[1:] + y[:-1]) / 2)))
 
 
 def decision_curve(scores: Array, labels: Array, thresholds: Array | None = None) -> DecisionCurve:
@@ -139,8 +138,7 @@ def _checked(scores: Array, labels: Array) -> tuple[Array, Array]:
 def _error_counts(scores: Array, labels: Array) -> tuple[Array, Array, Array, int]:
     """Return false negatives and false positives of each cut, the distinct scores, and n."""
     curve = cost_curve(scores, labels, CostMatrix(fp=1, fn=1))
-    xp = array_namespace(curve.thresholds)
-    cuts = xp.astype(curve.thresholds[1:], curve.costs.dtype)
+    cuts = array_namespace(curve.thresholds).astype(curve.thresholds[1:], curve.costs.dtype)
     return curve.false_negatives, curve.false_positives, cuts, as_vector(scores, "scores").shape[0]
 
 
@@ -161,8 +159,7 @@ def _convex_hull(misses: Array, alarms: Array) -> tuple[Array, Array]:
     while misses.shape[0] > 2:
         step_misses, step_alarms = misses[1:] - misses[:-1], alarms[1:] - alarms[:-1]
         # a point on or above the line between its neighbours is no corner, whatever else is removed
-        bend = step_alarms[:-1] * step_misses[1:] - step_alarms[1:] * step_misses[:-1]
-        corner = bend < 0
+        corner = step_alarms[:-1] * step_misses[1:] - step_alarms[1:] * step_misses[:-1] < 0
         if bool(xp.all(corner)):
             break
         end = xp.ones((1,), dtype=xp.bool, device=device(misses))

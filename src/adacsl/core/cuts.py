@@ -122,7 +122,9 @@ def cut_costs(samples: Samples, *, rising: bool = False, squares: bool = False) 
     missed = _sums_before(xp.maximum(stake, zero))
     # summed from the other end rather than subtracted from the total: no digits cancel
     alarmed = xp.flip(_sums_before(xp.flip(xp.maximum(-stake, zero))))
-    return Cuts(scores, missed, alarmed, _unavoidable_cost(samples), _sums_before(stake * stake) if squares else None)
+    free = is_free(samples.costs.tp) and is_free(samples.costs.tn)
+    base = 0.0 if free else samples.costs.total(samples.positive, samples.positive, sample_weight=samples.weight)
+    return Cuts(scores, missed, alarmed, base, _sums_before(stake * stake) if squares else None)
 
 
 def _running_counts(scores: Array, positive: Array, costs: CostMatrix, *, squares: bool = False) -> Cuts:
@@ -156,12 +158,6 @@ def _sums_before(values: Array) -> Array:
         array_namespace(values).cumsum(values, 0, dtype=values.dtype, out=out[1:])
         return out
     return array_namespace(values).cumulative_sum(values, dtype=values.dtype, include_initial=True)
-
-
-def _unavoidable_cost(samples: Samples) -> float:
-    if is_free(samples.costs.tp) and is_free(samples.costs.tn):
-        return 0.0
-    return samples.costs.total(samples.positive, samples.positive, sample_weight=samples.weight)
 
 
 def distinct_cuts(scores: Array) -> Array:

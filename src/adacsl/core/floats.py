@@ -20,8 +20,7 @@ def nearest(kind: str, value: float) -> float:
     """Return the number of a float type nearest ``value``."""
     if kind != "bfloat16":
         return float(np.dtype(kind).type(value))
-    odd = (int(np.float32(value).view(np.uint32)) >> 16) & 1
-    return _bfloat16(value, 0x7FFF + odd)
+    return _bfloat16(value, 0x7FFF + ((int(np.float32(value).view(np.uint32)) >> 16) & 1))
 
 
 def below(kind: str, value: float) -> float:

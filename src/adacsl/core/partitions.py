@@ -53,17 +53,12 @@ class EqualWidth:
 
     def __call__(self, scores: Array, /) -> Array:
         """Return the bin of each score."""
-        return _bin_numbers(scores, self.edges(scores))
+        # a score on an inner border belongs to the bin that starts there; 1.0 stays in the last bin
+        return array_namespace(scores).searchsorted(self.edges(scores)[1:-1], scores, side="right")
 
 
-@dataclass(frozen=True)
-class Quantile:
+class Quantile(EqualWidth):
     """Bins with about equally many scores; equal scores always share a bin, so bins may stay empty."""
-
-    bins: int = 10
-
-    def __post_init__(self) -> None:
-        check_whole("bins", self.bins)
 
     def edges(self, scores: Array) -> Array:
         """Return the borders of the subgroups, first and last included."""
@@ -73,16 +68,7 @@ class Quantile:
         outer = _even_edges(scores, 1)
         return xp.concat((outer[:1], xp.take(xp.sort(scores), inner), outer[1:]))
 
-    def __call__(self, scores: Array, /) -> Array:
-        """Return the bin of each score."""
-        return _bin_numbers(scores, self.edges(scores))
-
 
 def _even_edges(scores: Array, bins: int) -> Array:
     xp = array_namespace(scores)
     return xp.asarray([m / bins for m in range(bins + 1)], dtype=scores.dtype, device=device(scores))
-
-
-def _bin_numbers(scores: Array, edges: Array) -> Array:
-    # a score on an inner border belongs to the bin that starts there; 1.0 stays in the last bin
-    return array_namespace(scores).searchsorted(edges[1:-1], scores, side="right")

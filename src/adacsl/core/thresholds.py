@@ -86,8 +86,7 @@ def find_threshold(
     target, caution = check_target(target), check_caution(caution)
     if candidates is None and not caution and can_pack(samples):
         return _best_packed_cut(samples, floats.nearest(samples.kind, target))
-    cuts = cut_costs(samples, squares=caution > 0.0)
-    return _search(cuts, samples.kind, target, candidates, caution=caution)
+    return _search(cut_costs(samples, squares=caution > 0.0), samples.kind, target, candidates, caution=caution)
 
 
 def cost_curve(scores: Array, labels: Array, costs: CostMatrix, *, sample_weight: Array | None = None) -> CostCurve:
@@ -165,8 +164,7 @@ def _search(
     goal = floats.nearest(kind, target)
     span = (floats.nearest(kind, span[0]), floats.nearest(kind, span[1]))
     if candidates is not None:
-        allowed = _as_candidates(candidates, cuts.scores, kind)
-        return _best_candidate(cuts, goal, allowed, span, caution, lowest=lowest)
+        return _best_candidate(cuts, goal, _as_candidates(candidates, cuts.scores, kind), span, caution, lowest=lowest)
     goal = span[0] if lowest else min(max(goal, span[0]), span[1])
     return _best_cut(cuts, kind, goal, span, caution)
 
@@ -234,8 +232,7 @@ def _neighbours(rising: Array, cut: Array) -> tuple[Array, Array]:
 def _intervals(cut: Array, below: Array, above: Array, n: int, kind: Any, start: float) -> tuple[Array, Array]:
     """Return where the thresholds of each cut begin and end: from low up to (not including) high they decide alike."""
     xp = array_namespace(cut)
-    low = xp.where(cut == 0, start, xp.astype(below, kind))
-    return low, xp.where(cut == n, xp.inf, xp.astype(above, kind))
+    return xp.where(cut == 0, start, xp.astype(below, kind)), xp.where(cut == n, xp.inf, xp.astype(above, kind))
 
 
 def _choose(
@@ -244,12 +241,10 @@ def _choose(
     """Take the point nearest ``goal`` of all equally cheap thresholds: intervals ``[low, high)`` with their costs."""
     nearest = _nearest_interval(low, high, goal)
     first, last = _joined_interval(low, high, nearest)
-    start, end = float(low[nearest]), float(high[nearest])
+    start, end, cost = float(low[nearest]), float(high[nearest]), float(costs[nearest]) + base
     # an interval without points is the cut below every score: a score of 0 (or on the span's border) has to be positive
     value = floats.below(kind, end) if start >= end or goal >= end else max(start, goal)
-    return Threshold(
-        value, float(costs[nearest]) + base, min(float(low[first]), value), min(float(high[last]), span[1])
-    )
+    return Threshold(value, cost, min(float(low[first]), value), min(float(high[last]), span[1]))
 
 
 def _nearest_interval(low: Array, high: Array, goal: float) -> int:
@@ -264,8 +259,7 @@ def _nearest_interval(low: Array, high: Array, goal: float) -> int:
 
 def _joined_interval(low: Array, high: Array, nearest: int) -> tuple[int, int]:
     """Return the first and last of the optimal cuts that touch each other around the nearest one."""
-    xp = array_namespace(low)
-    gaps = xp.nonzero(high[:-1] != low[1:])[0]  # a gap after cut g
+    gaps = array_namespace(low).nonzero(high[:-1] != low[1:])[0]  # a gap after cut g
     before, after = gaps[gaps < nearest], gaps[gaps >= nearest]
     first = int(before[-1]) + 1 if before.shape[0] else 0
     last = int(after[0]) if after.shape[0] else low.shape[0] - 1

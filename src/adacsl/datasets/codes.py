@@ -91,8 +91,7 @@ def _fit(column: Column, category: bool, max_levels: int | None) -> dict[str, An
 def _levels(column: Column, most: int | None) -> list[str]:
     text = as_levels(column)
     levels, counts = np.unique(text[text != ""], return_counts=True)
-    frequent = np.argsort(-counts, kind="stable")[:most]
-    return [str(level) for level in levels[np.sort(frequent)]]
+    return [str(level) for level in levels[np.sort(np.argsort(-counts, kind="stable")[:most])]]
 
 
 def _encode(rule: dict[str, Any], column: Column) -> NDArray[np.float64]:

@@ -125,41 +125,39 @@ def _clean_text(values: NDArray[Any]) -> NDArray[Any]:
 
 def parse_numbers(column: Column) -> NDArray[np.float64] | None:
     """Return text as numbers, None where some value is no number."""
-    present = column.values != ""
-    numbers = np.full(len(present), np.nan)
-    try:
-        numbers[present] = _plain(column.values[present]).astype(np.float64)
-    except ValueError:
-        return None
-    return _finite(numbers, column.name)
-
-
-def _plain(text: NDArray[Any]) -> NDArray[Any]:
-    """Write truth values as numbers: object columns of bools are numeric too."""
-    truth = np.isin(text, ("True", "False"))
-    return np.where(text == "True", "1", "0") if truth.all() else text
+    numbers = _parsed(column, _as_numbers)
+    return None if numbers is None else _finite(numbers, column.name)
 
 
 def parse_dates(column: Column) -> NDArray[np.float64] | None:
     """Return ISO text as seconds, None where some value is no ISO date."""
+    return _parsed(column, _as_seconds)
+
+
+def _parsed(column: Column, parse: Callable[[NDArray[Any]], NDArray[np.float64]]) -> NDArray[np.float64] | None:
     present = column.values != ""
-    text = column.values[present]
-    if not (np.strings.str_len(text) >= 10).all() or not _dashes(text):
-        return None
-    seconds = np.full(len(present), np.nan)
+    out = np.full(len(present), np.nan)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # numpy converts zones to UTC as we want, but warns
-            seconds[present] = _seconds(text.astype("datetime64[us]"))
+        out[present] = parse(column.values[present])
     except ValueError:
         return None
-    return seconds
+    return out
 
 
-def _dashes(text: NDArray[Any]) -> bool:
+def _as_numbers(text: NDArray[Any]) -> NDArray[np.float64]:
+    # object columns of bools are numeric too
+    truths = np.isin(text, ("True", "False")).all()
+    return (np.where(text == "True", "1", "0") if truths else text).astype(np.float64)
+
+
+def _as_seconds(text: NDArray[Any]) -> NDArray[np.float64]:
     # numpy would also read "now" and "2012" as dates
-    letters = text.astype("<U10").view("<U1").reshape(-1, 10)
-    return bool((letters[:, [4, 7]] == "-").all())
+    long = (np.strings.str_len(text) >= 10).all()
+    if not long or (text.astype("<U10").view("<U1").reshape(-1, 10)[:, [4, 7]] != "-").any():
+        raise ValueError("no ISO dates")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # numpy converts zones to UTC as we want, but warns
+        return _seconds(text.astype("datetime64[us]"))
 
 
 def recognised(column: Column) -> Column:

@@ -83,8 +83,7 @@ class TableEncoder:
             raise ValueError(f"scaling must be one of {', '.join(map(repr, SCALINGS))}, got {scaling!r}")
         if max_levels < 2:
             raise ValueError(f"max_levels must be at least 2, got {max_levels!r}")
-        self.scaling = scaling
-        self.max_levels = max_levels
+        self.scaling, self.max_levels = scaling, max_levels
 
     def fit(self, X: Any) -> TableEncoder:  # noqa: N803  scikit-learn's name
         """Learn the kind, scale and levels of every column of a numpy, pandas, polars or pyarrow table."""

@@ -21,9 +21,7 @@ def listed(names: Iterable[object], most: int = 8) -> str:
     'age, job, ... (3 in all)'
     """
     shown = [str(name) for name in names]
-    if len(shown) <= most:
-        return ", ".join(shown)
-    return f"{', '.join(shown[:most])}, ... ({len(shown)} in all)"
+    return ", ".join(shown[:most]) + (f", ... ({len(shown)} in all)" if len(shown) > most else "")
 
 
 def did_you_mean(name: object, names: Iterable[object]) -> str:

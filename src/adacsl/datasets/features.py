@@ -121,9 +121,8 @@ def _fit_scales(ordered: NDArray[np.float64], scaling: str) -> dict[str, Scale]:
     if scaling != "both":
         return {"": _fit_scale(ordered, scaling)}
     ranks = _normal_scores(ordered)
-    if len(ranks.knots) <= 2:
-        return {"": ranks}  # yes and no have one scale only
-    return {"": _fit_scale(ordered, "robust"), "rank": ranks}
+    # yes and no have one scale only
+    return {"": ranks} if len(ranks.knots) <= 2 else {"": _fit_scale(ordered, "robust"), "rank": ranks}
 
 
 def _fit_scale(ordered: NDArray[np.float64], scaling: str) -> Scale:
@@ -212,9 +211,7 @@ def _frequent(found: NDArray[Any], counts: NDArray[Any], n: int, max_levels: int
 
 def _frequency_scale(frequencies: dict[str, float], text: NDArray[Any]) -> Scale | None:
     values = _frequency(frequencies, text)
-    if values.min() == values.max():
-        return None
-    return Scale([], [], float(values.mean()), float(values.std()))
+    return None if values.min() == values.max() else Scale([], [], float(values.mean()), float(values.std()))
 
 
 def _frequency(frequencies: dict[str, float], text: NDArray[Any]) -> NDArray[np.float64]:

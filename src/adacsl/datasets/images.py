@@ -126,11 +126,9 @@ def _from_array(inputs: Any) -> NDArray[np.uint8]:
 def _check_bytes(dtype: Any, what: str) -> None:
     if dtype == np.uint8:
         return
-    advice = (
-        "multiply floats in [0, 1] by 255, round them and convert: (x * 255).round().astype('uint8')"
-        if np.issubdtype(dtype, np.floating)
-        else "convert them: x.astype('uint8')"
-    )
+    advice = "convert them: x.astype('uint8')"
+    if np.issubdtype(dtype, np.floating):
+        advice = "multiply floats in [0, 1] by 255, round them and convert: (x * 255).round().astype('uint8')"
     raise ValueError(f"{what} must be bytes from 0 to 255 (uint8), got {dtype}; {advice}")
 
 
@@ -150,9 +148,7 @@ def resize(pixels: torch.Tensor, size: int, *, batch: int = 512) -> torch.Tensor
     """Return N x H x W x C bytes as N x size x size x C bytes: bilinear with antialiasing, as Pillow resizes."""
     parts = []
     for part in torch.split(pixels, batch):
-        small = torch.nn.functional.interpolate(
-            part.permute(0, 3, 1, 2).float(), size=(size, size), mode="bilinear", antialias=True, align_corners=False
-        )
+        small = torch.nn.functional.interpolate(part.permute(0, 3, 1, 2).float(), size, mode="bilinear", antialias=True)
         parts.append(small.round_().clamp_(0, 255).to(torch.uint8).permute(0, 2, 3, 1).contiguous())
     return torch.cat(parts)
 
@@ -191,8 +187,7 @@ def _from_folder(folder: Path, size: tuple[int, int] | None, progress: Progress 
             raise ValueError(f"class folder {group} holds no images ({KNOWN}): fill or remove it")
         paths, labels, ignored = paths + files, labels + [group.name] * len(files), ignored + others
     names = tuple(path.relative_to(folder).as_posix() for path in paths)
-    pixels = _from_files(paths, size, progress)
-    return Images(pixels, np.asarray(labels) if here else None, names, ignored)
+    return Images(_from_files(paths, size, progress), np.asarray(labels) if here else None, names, ignored)
 
 
 def image_files(folder: Path) -> list[Path]:

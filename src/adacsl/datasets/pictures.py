@@ -93,9 +93,7 @@ def _load(path: Path) -> dict[str, NDArray[Any]]:
         raise DataError(f"{path} is no .npz archive of arrays, or a damaged one: {one_line(error)}") from error
 
 
-def _jpegs(
-    arrays: dict[str, NDArray[Any]], path: Path, image_size: Size
-) -> tuple[Any, NDArray[Any], NDArray[Any] | None]:
+def _jpegs(arrays: dict[str, NDArray[Any]], path: Path, image_size: Size) -> tuple[Any, Any, Any]:
     offsets, labels = arrays["offsets"].astype(np.int64), arrays["labels"].reshape(-1)
     content, groups = arrays["jpeg"].tobytes(), arrays.get("groups")
     n = len(offsets) - 1
@@ -112,9 +110,7 @@ def _jpegs(
         return decode_files(files, names, image_size=image_size), labels, groups
 
 
-def _medmnist(
-    arrays: dict[str, NDArray[Any]], path: Path, image_size: Size
-) -> tuple[Any, NDArray[Any], NDArray[Any] | None]:
+def _medmnist(arrays: dict[str, NDArray[Any]], path: Path, image_size: Size) -> tuple[Any, Any, Any]:
     parts = [part for part in ("train", "val", "test") if f"{part}_images" in arrays]
     absent = [f"{part}_labels" for part in parts if f"{part}_labels" not in arrays]
     if absent:

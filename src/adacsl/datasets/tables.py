@@ -73,9 +73,7 @@ def stream_table(
 def count_rows(path: str | os.PathLike[str]) -> int | None:
     """Return how many rows a table has, where the file says so (Parquet); None where they would have to be counted."""
     path = _existing(path)
-    if not _is_parquet(path):
-        return None
-    return sum(int(_parquet_file(part).metadata.num_rows) for part in _parts(path))
+    return sum(int(_parquet_file(part).metadata.num_rows) for part in _parts(path)) if _is_parquet(path) else None
 
 
 def table_columns(path: str | os.PathLike[str]) -> list[str]:
@@ -163,13 +161,9 @@ def _open(path: Path) -> IO[str]:
     return path.open(encoding="utf-8-sig", newline="")
 
 
-def _separator(path: Path) -> str:
-    return SEPARATORS[_suffix(path) or ""]
-
-
 def _header(path: Path) -> list[str]:
     """Return the names of the columns as pandas gives them."""
-    separator = _separator(path)
+    separator = SEPARATORS[_suffix(path) or ""]
     with _reading(path), _open(path) as file:
         names = next((line for line in csv.reader(file, delimiter=separator) if line), None)
     if names is None:
@@ -188,7 +182,7 @@ def _header(path: Path) -> list[str]:
 def _options(path: Path) -> dict[str, Any]:
     # index_col: pandas else makes an index of the first column where lines are longer than the header. All columns
     # are read and some then picked, because pandas counts the fields of a line only where it reads them all
-    return {"sep": _separator(path), "encoding": "utf-8-sig", "index_col": False}
+    return {"sep": SEPARATORS[_suffix(path) or ""], "encoding": "utf-8-sig", "index_col": False}
 
 
 def _read_text(path: Path, columns: Sequence[str] | None) -> pd.DataFrame:

@@ -104,8 +104,7 @@ class Task:
         labels, classes = binary_labels(y, positive)
         weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         groups = None if groups is None else np.asarray(groups)
-        settled = settle_costs(costs, labels)
-        return cls(name, _as_features(X), labels, settled, groups, classes, sample_weight=weight)
+        return cls(name, _as_features(X), labels, settle_costs(costs, labels), groups, classes, sample_weight=weight)
 
     @property
     def images(self) -> bool:

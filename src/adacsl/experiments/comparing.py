@@ -146,8 +146,7 @@ def compare_tasks(
             shared = {task.name: task for task in tasks}
             with Progress(sum(len(job.cells) for job in jobs), quiet=not progress) as bar:
                 run_jobs(jobs, store, shared, engine=engine, workers=workers, address=address, gpus=gpus, on_event=bar)
-        wanted = {cell for job in jobs for cell in job.cells}
-        found = _read(place, kept=folder is not None, only=wanted)
+        found = _read(place, kept=folder is not None, only={cell for job in jobs for cell in job.cells})
         return replace(found, methods=every, net=conditions.net)
 
 
@@ -191,11 +190,13 @@ def _costs_in_words(costs: CostMatrix) -> str:
 
 def _read(folder: Path, *, kept: bool, only: set[Cell] | None = None) -> Comparison:
     store = Store.read_only(folder)
-    results = store.results()
-    failures = store.failures()
+    results, failures = store.results(), store.failures()
     if only is not None:
         # the folder may hold methods and seeds of earlier runs; this comparison is about these
-        results, failures = (_only(frame, only) for frame in (results, failures))
+        results, failures = (
+            frame[np.asarray([cell in only for cell in _cells(frame)], dtype=bool)].reset_index(drop=True)
+            for frame in (results, failures)
+        )
     if results.empty:
         first = f": {failures['message'].iloc[0]}" if len(failures) else ""
         raise NoResultError(f"no method came to an end{first}")
@@ -208,7 +209,3 @@ def _read(folder: Path, *, kept: bool, only: set[Cell] | None = None) -> Compari
 
 def _cells(frame: Any) -> list[Cell]:
     return [Cell(*row) for row in frame[list(Cell._fields)].itertuples(index=False, name=None)]
-
-
-def _only(frame: Any, cells: set[Cell]) -> Any:
-    return frame[np.asarray([cell in cells for cell in _cells(frame)], dtype=bool)].reset_index(drop=True)

@@ -104,15 +104,7 @@ class Comparison:
         made.set_params(costs=costs, positive=labels[1])
         return made
 
-    def fit(
-        self,
-        X: Any,  # noqa: N803  scikit-learn's name
-        y: Any,
-        *,
-        name: str | None = None,
-        random_state: int = 0,
-        **given: Any,
-    ) -> Method:
+    def fit(self, X: Any, y: Any, *, name: str | None = None, random_state: int = 0, **given: Any) -> Method:  # noqa: N803
         """Fit the recommended method (or the one named) on all rows, and return it: it predicts, and can be saved.
 
         ``given`` are arguments of :meth:`Method.fit`: ``groups``, ``sample_weight``, and ``fp``, ``fn`` where rows have
@@ -192,8 +184,7 @@ class Comparison:
 
     def plot_ratios(self, *, data: str | None = None) -> Any:
         """Draw the normalised cost of each method against the cost ratio."""
-        name = self._view(data, None)[0]
-        own = self.results[self.results["data"] == name]
+        own = self.results[self.results["data"] == self._view(data, None)[0]]
         return _figures().ratio_figure(frames.ratio_table(own))
 
     def plot_threshold(self, method: str | None = None, *, data: str | None = None, ratio: float | None = None) -> Any:
@@ -230,8 +221,7 @@ class Comparison:
 
     def _outcomes(self, methods: Sequence[str], data: str | None, ratio: float | None) -> dict[str, Outcome]:
         view = self._view(data, ratio)
-        names = methods or [self._recommended(view)]
-        return {name: self.outcome(name, data=view[0], ratio=view[1]) for name in names}
+        return {name: self.outcome(name, data=view[0], ratio=view[1]) for name in methods or [self._recommended(view)]}
 
     def _epochs(self, data: str | None, ratio: float | None) -> pd.DataFrame:
         cells = self._cells(*self._view(data, ratio))

@@ -89,10 +89,9 @@ def put(path: Path, content: bytes, *, replace: bool) -> bool:
     A file that is there already stays, unless ``replace``.
     """
     with as_store_error(path):
-        if not replace:
-            return place_file(path, content)
-        replace_file(path, content)
-        return True
+        if replace:
+            replace_file(path, content)
+        return replace or place_file(path, content)
 
 
 # locks

@@ -83,7 +83,8 @@ class JoblibPool(Pool):
             if error is None:
                 yield Report(job, *future.result())
             else:  # the worker died, or the job could not even be sent
-                yield Report(job, self._saved(job), _obituary(error) if broken else Failure.of(error))
+                saved = {cell: self._store.read(cell).metrics for cell in job.cells if self._store.has(cell)}
+                yield Report(job, saved, _obituary(error) if broken else Failure.of(error))
 
     def close(self, *, kill: bool) -> None:
         """End the workers."""
@@ -96,15 +97,8 @@ class JoblibPool(Pool):
         shutil.rmtree(self._parcel, ignore_errors=True)
 
     def _start(self) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(
-            max_workers=1,
-            initializer=_begin,
-            initargs=(os.getpid(), str(self._store.folder)),
-            env=thread_settings(cores() // self._workers),
-        )
-
-    def _saved(self, job: Job) -> dict[Cell, dict[str, float]]:
-        return {cell: self._store.read(cell).metrics for cell in job.cells if self._store.has(cell)}
+        env = thread_settings(cores() // self._workers)
+        return ProcessPoolExecutor(1, initializer=_begin, initargs=(os.getpid(), str(self._store.folder)), env=env)
 
 
 def _obituary(error: BaseException) -> Failure:
@@ -129,13 +123,11 @@ def _attached(folder: str) -> Store:
     return Store.attach(folder)
 
 
-def _do(
-    folder: str, parcel: str, payload: Any, cells: tuple[Cell, ...]
-) -> tuple[dict[Cell, dict[str, float]], Failure | None]:
+def _do(folder: str, parcel: str, *job: Any) -> tuple[dict[Cell, dict[str, float]], Failure | None]:
     """Return the metrics of what is now on the disk, and why there is no more."""
     store, (work, shared) = _attached(folder), _unpack(parcel)
     saved: dict[Cell, dict[str, float]] = {}
-    for outcome in outcomes(work, shared, payload, cells, save=store.write):
+    for outcome in outcomes(work, shared, *job, save=store.write):
         if isinstance(outcome, Failure):
             return saved, outcome
         saved[outcome.cell] = outcome.metrics

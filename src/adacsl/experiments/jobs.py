@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.costs import CostMatrix
+from adacsl.core.arrays import count_outcomes
+from adacsl.core.costs import CostMatrix, or_nan
 from adacsl.core.curves import calibration_error
 from adacsl.core.heldout import sigmoid
 from adacsl.core.partitions import Quantile
@@ -58,9 +59,8 @@ def plan_jobs(
         for task in tasks:
             own = methods[task.name]
             cells = [Cell(task.name, ratio, name, seed) for name in own for ratio in ratios[task.name]]
-            for group in _groups(task, cells, own, protocol):
-                chosen = {cell.method: own[cell.method] for cell in group}
-                jobs.append(Job(tuple(group), (chosen, protocol)))
+            groups = _groups(task, cells, own, protocol)
+            jobs += [Job(tuple(some), ({cell.method: own[cell.method] for cell in some}, protocol)) for some in groups]
     return jobs
 
 
@@ -103,8 +103,7 @@ def count_nets(job: Job) -> int:
     """Return how many nets a job trains: cells that differ only in how they decide share theirs."""
     methods, _ = job.payload
     nets = [cell for cell in job.cells if needs_net(methods[cell.method])]
-    trained = {_work(methods[cell.method], cell.ratio): _members(methods[cell.method]) for cell in nets}
-    return sum(trained.values())
+    return sum({_work(methods[cell.method], cell.ratio): _members(methods[cell.method]) for cell in nets}.values())
 
 
 def run_jobs(
@@ -158,22 +157,12 @@ def measure(decided: NDArray[np.bool_], labels: NDArray[np.int64], costs: CostMa
     """Return what the decisions about the test rows cost, and the counts behind it."""
     truth = labels == 1
     total = costs.total(truth, decided)
-    return {
+    tn, fn, fp, tp = (count for _, _, count in count_outcomes(truth, decided, 2))
+    metrics = {
         "cost": total / len(truth),
         "total_cost": total,
-        "normalized_cost": _or_nan(costs.normalized, truth, decided),
-        "savings": _or_nan(costs.savings, truth, decided),
+        "normalized_cost": or_nan(costs.normalized, truth, decided),
+        "savings": or_nan(costs.savings, truth, decided),
         "accuracy": float(np.mean(truth == decided)),
-        "tp": int(np.sum(truth & decided)),
-        "fp": int(np.sum(~truth & decided)),
-        "fn": int(np.sum(truth & ~decided)),
-        "tn": int(np.sum(~truth & ~decided)),
-        "n_test": len(truth),
     }
-
-
-def _or_nan(metric: Callable[..., float], truth: NDArray[np.bool_], positive: NDArray[np.bool_]) -> float:
-    try:
-        return metric(truth, positive)
-    except ValueError:  # one class only among the test rows: nothing to compare with
-        return math.nan
+    return metrics | {"tp": tp, "fp": fp, "fn": fn, "tn": tn, "n_test": len(truth)}

@@ -46,8 +46,7 @@ class Progress:
         room = Column(no_wrap=True, overflow="ellipsis", max_width=max(16, self._console.width - 50))
         leader = progress.TextColumn("{task.description}", markup=False, table_column=room)
         columns = (*counted, "+", progress.TimeRemainingColumn(), "left", leader)
-        hidden = quiet or not self._console.is_terminal
-        self._bar = progress.Progress(*columns, console=self._console, disable=hidden)
+        self._bar = progress.Progress(*columns, console=self._console, disable=quiet or not self._console.is_terminal)
         self._task = self._bar.add_task("", total=total)
 
     def __enter__(self) -> Self:

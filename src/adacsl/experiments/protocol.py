@@ -55,8 +55,7 @@ class Protocol:
     def prepare(self, method: Method, seed: int) -> Method:
         """Return a fresh copy of a method under these conditions."""
         fresh: Method = clone(method)
-        inner = self.validation / (1.0 - self.test)
-        fresh.set_params(random_state=seed, validation=inner, device=self.device)
+        fresh.set_params(random_state=seed, validation=self.validation / (1.0 - self.test), device=self.device)
         if needs_net(fresh) and fresh.learner == "net":
             fresh.set_params(learner=Net(**self.net))
         fresh.check_settings()

@@ -53,7 +53,6 @@ def stamped(result: CellResult, *, started: str | None = None) -> CellResult:
 
 def _device() -> str:
     """Return where torch computes in this process; a GPU that was never touched does not count."""
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
-        return str(torch.cuda.get_device_name())
-    return "cpu"
+    torch: Any = sys.modules.get("torch")
+    cuda = torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized()
+    return str(torch.cuda.get_device_name()) if cuda else "cpu"

@@ -8,12 +8,12 @@ import logging
 import os
 import socket
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from adacsl.experiments.cells import CellResult
 from adacsl.experiments.pools import Job, Pool, Report, outcomes
-from adacsl.experiments.store import Failure, Store
+from adacsl.experiments.store import Failure
 from adacsl.extras import requires
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no calls to the outside
@@ -22,16 +22,12 @@ os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "(?i)(worker|node).*(died|dea
 
 with requires("ray"):
     import ray
-    from ray import exceptions
+    from ray import exceptions as errors
 
 QUEUE = 1000
 """How many jobs wait in the cluster at most: enough to let an autoscaler see what is needed."""
-LOST = (
-    exceptions.NodeDiedError,
-    exceptions.LocalRayletDiedError,
-    exceptions.ObjectLostError,
-    exceptions.OutOfMemoryError,  # Ray ends some job when memory runs out, not the one that took it
-)
+# Ray ends some job when memory runs out, not the one that took it
+LOST = (errors.NodeDiedError, errors.LocalRayletDiedError, errors.ObjectLostError, errors.OutOfMemoryError)
 
 
 class RayPool(Pool):
@@ -54,23 +50,14 @@ class RayPool(Pool):
     cells that are still missing.
     """
 
-    def __init__(
-        self,
-        work: Callable[..., Iterator[CellResult]],
-        shared: Any,
-        store: Store,
-        *,
-        workers: int | None = None,
-        address: str | None = None,
-        gpus: float = 0.0,
-    ) -> None:
-        super().__init__(work, shared, store)
+    def __init__(self, *base: Any, workers: int | None = None, address: str | None = None, gpus: float = 0.0) -> None:
+        super().__init__(*base)
         self._limit = workers or QUEUE
         self._print = builtins.print
         self._ours = _connect(address, workers=workers, gpus=gpus)
         self._running: dict[Any, Job] = {}
         self._task: Any = ray.remote(num_returns="streaming", num_cpus=1, num_gpus=gpus, max_retries=0)(_do)
-        self._sent = not gpus, ray.put(work), ray.put(shared)
+        self._sent = not gpus, ray.put(self._work), ray.put(self._shared)
 
     def has_room(self) -> bool:
         """Tell whether the cluster should hear of one more job."""
@@ -78,8 +65,7 @@ class RayPool(Pool):
 
     def submit(self, job: Job) -> None:
         """Send a job to the cluster."""
-        stream = self._task.remote(*self._sent, job.payload, job.cells)
-        self._running[stream] = job
+        self._running[self._task.remote(*self._sent, job.payload, job.cells)] = job
 
     def wait(self, seconds: float | None = None) -> Iterator[Report]:
         """Wait for the next result of any job."""
@@ -94,12 +80,10 @@ class RayPool(Pool):
         except StopIteration:
             del self._running[stream]
             return Report(job)
-        except exceptions.RayError as error:
+        except errors.RayError as error:
             del self._running[stream]
             return Report(job, failure=_describe(error), lost=isinstance(error, LOST))
-        if isinstance(outcome, Failure):
-            return Report(job, failure=outcome, over=False)
-        return self._save(job, outcome)
+        return Report(job, failure=outcome, over=False) if isinstance(outcome, Failure) else self._save(job, outcome)
 
     def _save(self, job: Job, result: CellResult) -> Report:
         try:
@@ -112,7 +96,7 @@ class RayPool(Pool):
         """End the tasks, and the cluster if it is ours."""
         if kill:
             for stream in self._running:
-                with contextlib.suppress(exceptions.RayError):
+                with contextlib.suppress(errors.RayError):
                     ray.cancel(stream, force=True)
         self._running = {}
         if self._ours:
@@ -181,7 +165,7 @@ def check_gpus(gpus: float, *, local: bool) -> None:
     )
 
 
-def _describe(error: exceptions.RayError) -> Failure:
-    died = isinstance(error, (exceptions.WorkerCrashedError, *LOST))
+def _describe(error: errors.RayError) -> Failure:
+    died = isinstance(error, (errors.WorkerCrashedError, *LOST))
     text = " ".join(str(error).split())[:300]
     return Failure("WorkerDied", f"the worker died: {text}") if died else Failure.of(error)

@@ -159,8 +159,7 @@ class _Course:
         again = job.errors <= self.retries and job.losses <= LOSSES
         for cell in owed:
             self.store.fail(cell, failure)
-        message = f"{failure.type}: {failure.message}"
-        self.say("failed", owed, message=message, again=again)
+        self.say("failed", owed, message=f"{failure.type}: {failure.message}", again=again)
         if again:
             job.cells, job.failure = owed, None
             self.queue.append(job)

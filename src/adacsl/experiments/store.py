@@ -96,9 +96,8 @@ class Store:
     @classmethod
     def read_only(cls, folder: str | os.PathLike[str]) -> Store:
         """Open a run folder to look at its results; also while a run writes to it."""
-        path = Path(folder)
-        read_run(path)
-        return cls(path)
+        read_run(Path(folder))
+        return cls(Path(folder))
 
     @classmethod
     def attach(cls, folder: str | os.PathLike[str]) -> Store:
@@ -123,8 +122,7 @@ class Store:
     def _identify(self, identity: dict[str, Any]) -> None:
         path = self.folder / "run.json"
         if not path.exists():
-            body = {"identity": identity, "created": now(), "versions": versions()}
-            put(path, document("run", body), replace=True)
+            put(path, document("run", {"identity": identity, "created": now(), "versions": versions()}), replace=True)
             return
         run = read_run(self.folder)
         known = run["identity"]
@@ -141,17 +139,15 @@ class Store:
     def write(self, result: CellResult) -> bool:
         """Write the result of a cell; tell whether it is new (the first one stays)."""
         path = self._path("cells", result.cell)
-        content = document("cell", cell_documents.cell_body(stamped(result)))
-        new = put(path, content, replace=False)
+        new = put(path, document("cell", cell_documents.cell_body(stamped(result))), replace=False)
         with as_store_error(path):
             self._path("failed", result.cell).unlink(missing_ok=True)
         return new
 
     def fail(self, cell: Cell, error: BaseException | Failure) -> Failure:
         """Record why a cell has no result; the attempts of earlier runs are counted too."""
-        failure = error if isinstance(error, Failure) else Failure.of(error)
         path = self._path("failed", cell)
-        failure = failure._replace(attempts=1, time=now())
+        failure = (error if isinstance(error, Failure) else Failure.of(error))._replace(attempts=1, time=now())
         if path.exists():
             with contextlib.suppress(DamagedError):
                 before = cell_documents.failed_cell(read_document(path, "failure"))[1]

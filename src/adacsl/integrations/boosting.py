@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.arrays import check_whole
-from adacsl.core.control import AdaptiveWeight, Adjustment
+from adacsl.core.control import AdaptiveWeight, Adjustment, check_settings
 from adacsl.core.costs import CostMatrix
 from adacsl.core.heldout import sigmoid
-from adacsl.integrations.settings import check_settings
 
 
 class Feedback:
@@ -83,10 +82,8 @@ class Feedback:
         self, margins: NDArray[Any], labels: NDArray[Any], sample_weight: NDArray[Any] | None = None
     ) -> Adjustment:
         """Measure the whole validation set after a round; every so often step the controller."""
-        adapt = (len(self.history) + 1) % self.every == 0
-        step = self.controller.step(
-            sigmoid(margins), labels, costs=self.costs, sample_weight=sample_weight, adapt=adapt
-        )
+        scores, adapt = sigmoid(margins), (len(self.history) + 1) % self.every == 0
+        step = self.controller.step(scores, labels, costs=self.costs, sample_weight=sample_weight, adapt=adapt)
         self.history.append(step)
         self.margins.append(margins)
         return step

@@ -16,13 +16,12 @@ from typing import Any
 import numpy as np
 
 from adacsl.core.arrays import Array
-from adacsl.core.control import PLAIN_SETTINGS, AdaptiveWeight, as_controller
+from adacsl.core.control import PLAIN_SETTINGS, AdaptiveWeight, as_controller, check_settings
 from adacsl.core.costs import CostMatrix
 from adacsl.core.heldout import sigmoid
 from adacsl.core.partitions import EqualWidth, Quantile, Whole
 from adacsl.durable import replace_file
 from adacsl.extras import requires
-from adacsl.integrations.settings import check_settings
 
 try:
     import keras
@@ -84,8 +83,7 @@ class AdaptiveCrossEntropy(keras.losses.Loss):  # type: ignore[misc]
                 f"one label, 0 or 1, is needed for each of the {z.shape[0]} predictions, got labels of shape "
                 f"{tuple(y_true.shape)}; give class numbers, not one-hot rows"
             )
-        weight = ops.cast(self.negative_weight, z.dtype)
-        return y * ops.softplus(-z) + weight * (1.0 - y) * ops.softplus(z)
+        return y * ops.softplus(-z) + ops.cast(self.negative_weight, z.dtype) * (1.0 - y) * ops.softplus(z)
 
     def scores(self, y_pred: Array) -> np.ndarray[Any, Any]:
         """Return the probabilities of the positive class that predictions stand for, in numpy."""
@@ -93,8 +91,7 @@ class AdaptiveCrossEntropy(keras.losses.Loss):  # type: ignore[misc]
         columns = raw.reshape(len(raw), -1)
         if not self.from_logits:
             return columns[:, -1]
-        z = columns[:, 0] if columns.shape[1] == 1 else columns[:, 1] - columns[:, 0]
-        return sigmoid(z)
+        return sigmoid(columns[:, 0] if columns.shape[1] == 1 else columns[:, 1] - columns[:, 0])
 
     def refresh(self) -> None:
         """Copy the controller's weight into the variable: compiled steps see it at once."""
@@ -210,8 +207,7 @@ class AdaptiveCost(keras.callbacks.Callback):  # type: ignore[misc]
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Measure, adapt and log."""
         scores, labels, weight = self._predictions()
-        adapt = (epoch + 1) % self.every == 0
-        measured = self._loss.controller.step(scores, labels, adapt=adapt, sample_weight=weight)
+        measured = self._loss.controller.step(scores, labels, adapt=(epoch + 1) % self.every == 0, sample_weight=weight)
         self._loss.refresh()
         if logs is not None:
             logs.update({"val_cost": measured.cost, "lambda": measured.lambda_, "threshold": measured.threshold})

@@ -15,9 +15,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from adacsl.core.control import AdaptiveWeight
+from adacsl.core.control import AdaptiveWeight, check_settings
 from adacsl.extras import requires
-from adacsl.integrations.settings import check_settings
 
 with requires("lightning"):
     import torch

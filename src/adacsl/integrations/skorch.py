@@ -14,9 +14,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from adacsl.core.control import AdaptiveWeight
+from adacsl.core.control import AdaptiveWeight, check_settings
 from adacsl.extras import requires
-from adacsl.integrations.settings import check_settings
 
 with requires("skorch"):
     import torch
@@ -57,8 +56,7 @@ class AdaptiveCost(Callback):  # type: ignore[misc]  # skorch ships no types
     """
 
     def __init__(self, controller: AdaptiveWeight | None = None, every: int = 1) -> None:
-        self.controller = controller
-        self.every = every
+        self.controller, self.every = controller, every
 
     def initialize(self) -> AdaptiveCost:
         """Start anew, as the net does."""
@@ -102,8 +100,7 @@ class AdaptiveCost(Callback):  # type: ignore[misc]  # skorch ships no types
         logits, labels = (torch.cat(column) for column in zip(*self.seen_, strict=True))
         self.seen_ = []
         loss = _adaptive_loss(net)
-        epoch = len(net.history)
-        measured = loss.controller.step(torch.sigmoid(logits), labels, adapt=epoch % self.every == 0)
+        measured = loss.controller.step(torch.sigmoid(logits), labels, adapt=len(net.history) % self.every == 0)
         loss.refresh()
         earlier = [row["valid_cost"] for row in net.history if "valid_cost" in row]
         net.history.record("valid_cost", measured.cost)

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from adacsl.core.control import AdaptiveWeight
+from adacsl.core.control import AdaptiveWeight, check_settings
 from adacsl.extras import requires
-from adacsl.integrations.settings import check_settings
 
 with requires("transformers"):
     import torch
@@ -50,11 +49,7 @@ class AdaptiveCost(TrainerCallback):
     """
 
     def __init__(
-        self,
-        controller: AdaptiveWeight | None = None,
-        every: int = 1,
-        *,
-        adaptive_loss: AdaptiveLoss | None = None,
+        self, controller: AdaptiveWeight | None = None, every: int = 1, *, adaptive_loss: AdaptiveLoss | None = None
     ) -> None:
         check_settings(controller, every)
         if controller is None and adaptive_loss is None:
@@ -63,8 +58,7 @@ class AdaptiveCost(TrainerCallback):
         if controller is not None:
             self.adaptive_loss.controller = controller
             self.adaptive_loss.refresh()
-        self.every = every
-        self.evaluations = 0
+        self.every, self.evaluations = every, 0
         self._state: Any = None  # the Trainer's, while it trains
         self._measured_at = -1
 

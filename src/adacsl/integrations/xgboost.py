@@ -87,8 +87,7 @@ class AdaptiveCost(Feedback, xgb.callback.TrainingCallback):
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
         """Measure, adapt, log; True ends the training."""
         before = self.controller.weight
-        margins = model.predict(self.validation, output_margin=True)
-        step = self.look(margins, *self._measured)
+        step = self.look(model.predict(self.validation, output_margin=True), *self._measured)
         evals_log.setdefault(self.name, {}).setdefault("cost", []).append(step.cost)
         if self.controller.weight != before:
             self._put_weights()
@@ -124,11 +123,8 @@ def boost(
     usual |= _far_start(cost.start(train.y, train.weight)) | {"disable_default_eval_metric": True}
     callbacks: list[Any] = [cost, *([xgb.callback.EvaluationMonitor(period=10)] if verbose else [])]
     # among the evals the validation matrix's margins are cached: each round adds one tree
-    model = xgb.train(
-        usual | params, own, rounds,
-        evals=[(other, "validation")], callbacks=callbacks, verbose_eval=False,
-    )  # fmt: skip
-    return model, cost
+    seen: dict[str, Any] = {"evals": [(other, "validation")], "callbacks": callbacks, "verbose_eval": False}
+    return xgb.train(usual | params, own, rounds, **seen), cost
 
 
 def boost_plainly(

@@ -44,10 +44,9 @@ def tiles(data: ReportData, view: tuple[str, float]) -> list[tuple[str, str, str
     rows = data.summary_of(view)
     name = data.recommended_of(view)
     row = rows[rows["method"] == name].iloc[0]
-    known = np.isfinite(row["low"])
-    interval = (
-        f"95 % interval {show(row['low'], 3)} to {show(row['high'], 3)}" if known else "one repetition: no interval"
-    )
+    interval = "one repetition: no interval"
+    if np.isfinite(row["low"]):
+        interval = f"95 % interval {show(row['low'], 3)} to {show(row['high'], 3)}"
     found = [
         ("Recommended", name, data.titles.get(name, "")),
         ("Cost per case", with_unit(row["cost"], data.unit, 3), interval),
@@ -58,8 +57,7 @@ def tiles(data: ReportData, view: tuple[str, float]) -> list[tuple[str, str, str
         counts = rows["standing"].value_counts()
         words = {"probably worse": "probably", "not told apart": "not told apart from the cheapest"}
         others = ["other methods", *(f"{counts[kind]} {text}" for kind, text in words.items() if kind in counts)]
-        worse = counts.get("clearly worse", 0)
-        found.append(("Clearly dearer", f"{worse} of {len(rows) - 1}", "; ".join(others)))
+        found.append(("Clearly dearer", f"{counts.get('clearly worse', 0)} of {len(rows) - 1}", "; ".join(others)))
     return found
 
 
@@ -150,10 +148,8 @@ def _error_rows(data: ReportData, view: tuple[str, float], key: str) -> list[lis
         guide=f"All {show(outcome.n)} test cases of all repetitions. The darker an error, the more it costs in total.",
         matrix=tables.cost_matrix(data, frames.confusion_table(outcome)),
     )
-    similar = tables.group_table(data, name, frames.subgroup_table(outcome))
-    groups = _card(key, "groups", tables=[similar])
-    decided = tables.threshold_table(data, outcomes, name)
-    thresholds = _card(key, "thresholds", tables=[decided])
+    groups = _card(key, "groups", tables=[tables.group_table(data, name, frames.subgroup_table(outcome))])
+    thresholds = _card(key, "thresholds", tables=[tables.threshold_table(data, outcomes, name)])
     return [[matrix, groups], [thresholds]]
 
 
@@ -168,8 +164,7 @@ def _lambda_card(data: ReportData, view: Any, key: str, epochs: pd.DataFrame) ->
     if known.empty:
         return None
     figure = draw.lambda_figure(known, highlight=highlighted(data, view))
-    names = list(dict.fromkeys(known["method"]))
-    alt = f"Cheapest validation threshold and lambda by epoch for {', '.join(names)}."
+    alt = f"Cheapest validation threshold and lambda by epoch for {', '.join(dict.fromkeys(known['method']))}."
     table = tables.epoch_table("Threshold and lambda by epoch", known, ["threshold", "lambda"])
     return _card(key, "lambda", alt=alt, figure=figure, folded=[table])
 

@@ -8,24 +8,9 @@ from typing import Any
 import numpy as np
 
 from adacsl.extras import requires
+from adacsl.report import style
 from adacsl.report.frames import rows_with
-from adacsl.report.style import (
-    COLORED,
-    PALETTES,
-    Palette,
-    add_band,
-    add_guide,
-    add_line_ends,
-    axis_title,
-    colors_of,
-    dotted,
-    highlighted_first,
-    hover,
-    list_names,
-    new_figure,
-    plain,
-    top_of,
-)
+from adacsl.report.style import COLORED, PALETTES, Palette, plain
 
 with requires("compare"):
     import pandas as pd
@@ -47,7 +32,8 @@ def cost_figure(
         "clearly worse": ("clearly dearer", colors.muted, "circle-open", 9),
         "": ("mean", colors.ink, "circle", 9),
     }
-    figure = new_figure(theme, f"Cost per case, {plain(unit)}" if unit else "Cost per case", height=96 + 30 * len(rows))
+    title = f"Cost per case, {plain(unit)}" if unit else "Cost per case"
+    figure = style.new_figure(theme, title, height=96 + 30 * len(rows))
     for kind, (label, color, symbol, size) in looks.items():
         part = rows[kinds == kind]
         if part.empty:
@@ -60,9 +46,9 @@ def cost_figure(
             customdata=np.stack((part["low"], part["high"]), axis=1),
             hovertemplate="%{y}<br>%{x:.4g} (%{customdata[0]:.4g} to %{customdata[1]:.4g})<extra></extra>",
         )  # fmt: skip
-    figure.update_xaxes(title_text=axis_title("mean cost per case", unit), rangemode="tozero")
+    figure.update_xaxes(title_text=style.axis_title("mean cost per case", unit), rangemode="tozero")
     _cut_far_ones(figure, rows, colors)
-    return list_names(figure, [plain(name) for name in rows["method"]], colors)
+    return style.list_names(figure, [plain(name) for name in rows["method"]], colors)
 
 
 def _cut_far_ones(figure: go.Figure, rows: pd.DataFrame, colors: Palette) -> None:
@@ -86,13 +72,13 @@ def ratio_figure(
     theme: str = "light",
 ) -> go.Figure:
     """Draw the normalised cost against the cost ratio: what ran as points, the same scores decided anew as lines."""
-    figure = new_figure(theme, "Cost against cost ratio", height=420)
+    figure = style.new_figure(theme, "Cost against cost ratio", height=420)
     redecided = ran.iloc[:0] if redecided is None else redecided
     both = pd.concat([frame[["method", "ratio", "normalized_cost"]] for frame in (ran, redecided)])
     if highlight is None:
         highlight = ran.groupby("method")["normalized_cost"].mean().sort_values().index[:COLORED].tolist()
-    names = highlighted_first(both["method"], highlight)
-    colors = colors_of(names, highlight, theme)
+    names = style.highlighted_first(both["method"], highlight)
+    colors = style.colors_of(names, highlight, theme)
     ends = []
     for name in names:
         anew, points = (frame[frame["method"] == name].sort_values("ratio") for frame in (redecided, ran))
@@ -101,18 +87,18 @@ def ratio_figure(
             figure.add_scatter(
                 x=line["ratio"], y=line["normalized_cost"], mode="lines", name=plain(name),
                 line={"color": colors[name], "width": 2.2},
-                legendgroup=plain(name), hovertemplate=hover("ratio", "normalised cost"),
+                legendgroup=plain(name), hovertemplate=style.hover("ratio", "normalised cost"),
             )  # fmt: skip
         figure.add_scatter(
             x=points["ratio"], y=points["normalized_cost"], mode="markers", name=plain(name),
             legendgroup=plain(name),
             marker={"color": colors[name], "size": 8 if name in highlight else 5},
-            showlegend=name in highlight and len(line) <= 1, hovertemplate=hover("ratio", "normalised cost"),
+            showlegend=name in highlight and len(line) <= 1, hovertemplate=style.hover("ratio", "normalised cost"),
         )  # fmt: skip
         if name in highlight and len(line):
             ends.append((name, float(line["ratio"].iloc[-1]), float(line["normalized_cost"].iloc[-1]), colors[name]))
-    top = top_of(both["normalized_cost"], least=1.05, most=1.6)
-    figure.add_hline(y=1, line=dotted(theme))
+    top = style.top_of(both["normalized_cost"], least=1.05, most=1.6)
+    figure.add_hline(y=1, line=style.dotted(theme))
     figure.add_annotation(
         text="best constant decision", x=0, xref="x domain", y=1, xanchor="left", yanchor="bottom", showarrow=False,
         font={"size": 12, "color": PALETTES[theme].muted},
@@ -121,13 +107,13 @@ def ratio_figure(
     ticks = {"tickformat": "~g", "dtick": "D2" if few else None}
     figure.update_xaxes(type="log", title_text="false alarms that one miss is worth", **ticks)
     figure.update_yaxes(title_text="normalised cost", range=[0, top])
-    return add_line_ends(figure, ends, (0.0, top))
+    return style.add_line_ends(figure, ends, (0.0, top))
 
 
 def threshold_figure(curve: pd.DataFrame, points: pd.DataFrame, *, unit: str = "", theme: str = "light") -> go.Figure:
     """Draw the cost of every threshold, with the chosen, the cheapest and the Bayes threshold marked."""
     colors = PALETTES[theme]
-    figure = new_figure(theme, "Cost of every threshold", height=400)
+    figure = style.new_figure(theme, "Cost of every threshold", height=400)
     figure.add_scatter(
         x=[*curve["threshold"], 1.0], y=[*curve["cost"], curve["cost"].iloc[-1]], mode="lines", name="cost",
         line={"color": colors.muted, "width": 2, "shape": "hv"},
@@ -145,29 +131,29 @@ def threshold_figure(curve: pd.DataFrame, points: pd.DataFrame, *, unit: str = "
             marker={"symbol": symbol, "size": 13, "color": color, "line": {"color": color, "width": 2.5}},
             hovertemplate=f"{label}: threshold %{{x:.4f}}<br>cost %{{y:.4g}}<extra></extra>",
         )  # fmt: skip
-    top = top_of(curve["cost"], least=0.0, most=float(points["cost"].min()) * 6 or 1.0)
+    top = style.top_of(curve["cost"], least=0.0, most=float(points["cost"].min()) * 6 or 1.0)
     figure.update_xaxes(title_text="threshold", range=[-0.01, 1.01])
-    figure.update_yaxes(title_text=axis_title("cost per case", unit), range=[0, top])
+    figure.update_yaxes(title_text=style.axis_title("cost per case", unit), range=[0, top])
     return figure.update_layout(showlegend=True)
 
 
 def lambda_figure(epochs: pd.DataFrame, *, highlight: Sequence[str] | None = None, theme: str = "light") -> go.Figure:
     """Draw T_actual and lambda by epoch (the paper's Figure 1a): means over seeds and folds, with their range."""
-    figure = new_figure(theme, "How the loss adapted itself", height=480, rows=2)
+    figure = style.new_figure(theme, "How the loss adapted itself", height=480, rows=2)
     known = rows_with(rows_with(epochs, "lambda"), "threshold")
-    names = highlighted_first(known["method"], highlight or ())[:COLORED]
+    names = style.highlighted_first(known["method"], highlight or ())[:COLORED]
     colors = dict(zip(names, PALETTES[theme].lines, strict=False))
     for name in names:
         part = known[known["method"] == name].sort_values("epoch")
         for row, column in ((1, "threshold"), (2, "lambda")):
-            add_band(figure, part, column, colors[name], row=row)
+            style.add_band(figure, part, column, colors[name], row=row)
             figure.add_scatter(
                 x=part["epoch"], y=part[column], mode="lines", name=plain(name), line={"color": colors[name]},
                 legendgroup=plain(name), showlegend=row == 1, row=row, col=1,
-                hovertemplate=hover("epoch", column),
+                hovertemplate=style.hover("epoch", column),
             )  # fmt: skip
-    figure.add_hline(y=0.5, row=1, col=1, line=dotted(theme))
-    figure.add_hline(y=1.0, row=2, col=1, line=dotted(theme))
+    figure.add_hline(y=0.5, row=1, col=1, line=style.dotted(theme))
+    figure.add_hline(y=1.0, row=2, col=1, line=style.dotted(theme))
     figure.update_yaxes(title_text="cheapest threshold", range=[0, 1], row=1, col=1)
     # it is multiplied by a factor every epoch: equal factors, equal steps
     figure.update_yaxes(title_text="lambda", type="log", nticks=6, tickformat="~g", row=2, col=1)
@@ -179,8 +165,8 @@ def history_figure(
     epochs: pd.DataFrame, *, highlight: Sequence[str] | None = None, unit: str = "", theme: str = "light"
 ) -> go.Figure:
     """Draw training and validation cost by epoch (the paper's Figure 1b)."""
-    figure = new_figure(theme, "Cost while training", height=400)
-    names = highlighted_first(epochs["method"], highlight or ())
+    figure = style.new_figure(theme, "Cost while training", height=400)
+    names = style.highlighted_first(epochs["method"], highlight or ())
     names = [name for name in names if name in (highlight or ())][:COLORED] or names[:2]
     colors = dict(zip(names, PALETTES[theme].lines, strict=False))
     for name in names:
@@ -189,14 +175,14 @@ def history_figure(
             if column not in part.columns or part[column].isna().all():
                 continue
             if name == names[0]:  # several bands on top of each other say nothing
-                add_band(figure, part, column, colors[name])
+                style.add_band(figure, part, column, colors[name])
             figure.add_scatter(
                 x=part["epoch"], y=part[column], mode="lines", name=f"{plain(name)}, {label}",
                 line={"color": colors[name], "dash": dash, "width": 2.2},
-                hovertemplate=hover("epoch", "cost"),
+                hovertemplate=style.hover("epoch", "cost"),
             )  # fmt: skip
     figure.update_xaxes(title_text="epoch")
-    figure.update_yaxes(title_text=axis_title("cost per case", unit), rangemode="tozero")
+    figure.update_yaxes(title_text=style.axis_title("cost per case", unit), rangemode="tozero")
     return figure.update_layout(showlegend=True)
 
 
@@ -204,8 +190,8 @@ def calibration_figure(
     table: pd.DataFrame, *, highlight: Sequence[str] | None = None, theme: str = "light"
 ) -> go.Figure:
     """Draw the share of positives against the mean score of bins: on the diagonal scores are probabilities."""
-    figure = new_figure(theme, "Can the probabilities be trusted?", height=440)
-    add_guide(figure, [0, 1], [0, 1], dotted(theme))
+    figure = style.new_figure(theme, "Can the probabilities be trusted?", height=440)
+    style.add_guide(figure, [0, 1], [0, 1], style.dotted(theme))
     _curves(figure, table, "mean_score", "positive_share", highlight, theme)
     figure.update_xaxes(title_text="mean score of a bin", range=[-0.02, 1.04])
     return figure.update_yaxes(title_text="share that was positive", range=[-0.02, 1.04])
@@ -213,26 +199,26 @@ def calibration_figure(
 
 def brier_figure(table: pd.DataFrame, *, highlight: Sequence[str] | None = None, theme: str = "light") -> go.Figure:
     """Draw the loss of trusting the scores over all cost ratios; the area under a line is its Brier score."""
-    figure = new_figure(theme, "Loss over all cost ratios", height=420)
+    figure = style.new_figure(theme, "Loss over all cost ratios", height=420)
     _curves(figure, table, "proportion", "loss", highlight, theme)
     at = np.unique(table["proportion"].to_numpy(dtype=float))
     share = float(table["positive_share"].iloc[0]) if len(table) else 0.0
     # what the best constant decision would lose
-    add_guide(figure, at, 2 * np.minimum(at * (1 - share), (1 - at) * share), dotted(theme))
+    style.add_guide(figure, at, 2 * np.minimum(at * (1 - share), (1 - at) * share), style.dotted(theme))
     figure.update_xaxes(title_text="cost proportion: fp / (fp + fn)", range=[0, 1])
-    return figure.update_yaxes(title_text="loss per case", range=[0, top_of(table["loss"], 0, 1)])
+    return figure.update_yaxes(title_text="loss per case", range=[0, style.top_of(table["loss"], 0, 1)])
 
 
 def decision_figure(table: pd.DataFrame, *, highlight: Sequence[str] | None = None, theme: str = "light") -> go.Figure:
     """Draw the net benefit of acting at each threshold, against acting on all and on none."""
-    figure = new_figure(theme, "Net benefit", height=420)
+    figure = style.new_figure(theme, "Net benefit", height=420)
     if len(table):
         one = table[table["method"] == table["method"].iloc[0]]  # acting on all is the same for every method
         dashed = {"color": PALETTES[theme].muted, "width": 1.2, "dash": "dash"}
-        add_guide(figure, one["threshold"], one["treat_all"], dashed)
-    figure.add_hline(y=0, line=dotted(theme))
+        style.add_guide(figure, one["threshold"], one["treat_all"], dashed)
+    figure.add_hline(y=0, line=style.dotted(theme))
     _curves(figure, table, "threshold", "net_benefit", highlight, theme)
-    top = top_of(table["net_benefit"], 0.0, 1.0)
+    top = style.top_of(table["net_benefit"], 0.0, 1.0)
     figure.update_xaxes(title_text="threshold at which one would act", range=[0, 1])
     return figure.update_yaxes(title_text="net benefit per case", range=[-0.25 * top, top])
 
@@ -241,9 +227,9 @@ def optimism_figure(table: pd.DataFrame, *, unit: str = "", theme: str = "light"
     """Draw validation cost and test cost of each method: how much the choice of epoch and threshold flattered."""
     colors = PALETTES[theme]
     names = [plain(name) for name in table["method"]]
-    figure = new_figure(theme, "Promised and paid", height=110 + 28 * len(table))
+    figure = style.new_figure(theme, "Promised and paid", height=110 + 28 * len(table))
     for name, low, high in zip(names, table["validation_cost"], table["cost"], strict=True):
-        add_guide(figure, [low, high], [name, name], {"color": colors.quiet, "width": 2})
+        style.add_guide(figure, [low, high], [name, name], {"color": colors.quiet, "width": 2})
     for column, label, symbol, color in (
         ("validation_cost", "validation", "circle-open", colors.second),
         ("cost", "test", "circle", colors.first),
@@ -253,8 +239,8 @@ def optimism_figure(table: pd.DataFrame, *, unit: str = "", theme: str = "light"
             marker={"color": color, "size": 10, "symbol": symbol, "line": {"color": color, "width": 2}},
             hovertemplate=f"%{{y}}<br>{label} %{{x:.4g}}<extra></extra>",
         )  # fmt: skip
-    figure.update_xaxes(title_text=axis_title("mean cost per case", unit), rangemode="tozero")
-    return list_names(figure, names, colors)
+    figure.update_xaxes(title_text=style.axis_title("mean cost per case", unit), rangemode="tozero")
+    return style.list_names(figure, names, colors)
 
 
 def rank_figure(ranks: pd.DataFrame, *, theme: str = "light") -> go.Figure:
@@ -262,7 +248,7 @@ def rank_figure(ranks: pd.DataFrame, *, theme: str = "light") -> go.Figure:
     colors = PALETTES[theme]
     rows = ranks.sort_values("rank", kind="stable")
     names = [plain(name) for name in rows["method"]]
-    figure = new_figure(theme, "Average rank over all data", height=96 + 30 * len(rows))
+    figure = style.new_figure(theme, "Average rank over all data", height=96 + 30 * len(rows))
     gap = critical_difference(ranks)
     if gap is not None and len(rows):
         first = float(rows["rank"].iloc[0])
@@ -279,7 +265,7 @@ def rank_figure(ranks: pd.DataFrame, *, theme: str = "light") -> go.Figure:
         hovertemplate="%{y}<br>average rank %{x:.2f}<extra></extra>",
     )  # fmt: skip
     figure.update_xaxes(title_text="average rank (1 = cheapest on every data set)")
-    return list_names(figure, names, colors)
+    return style.list_names(figure, names, colors)
 
 
 def critical_difference(ranks: pd.DataFrame) -> float | None:
@@ -292,9 +278,9 @@ def critical_difference(ranks: pd.DataFrame) -> float | None:
 def _curves(
     figure: go.Figure, table: pd.DataFrame, x: str, y: str, highlight: Sequence[str] | None, theme: str
 ) -> go.Figure:
-    names = highlighted_first(table["method"], highlight or ())
+    names = style.highlighted_first(table["method"], highlight or ())
     highlight = names[:COLORED] if highlight is None else highlight
-    colors = colors_of(names, highlight, theme)
+    colors = style.colors_of(names, highlight, theme)
     for name in reversed(names):
         part, big = table[table["method"] == name], name in highlight
         look: dict[str, Any] = {"mode": "lines", "line": {"color": colors[name], "width": 2.2 if big else 1}}
@@ -303,6 +289,6 @@ def _curves(
             look |= {"mode": "lines+markers" if big else "lines", "customdata": part["n"]}
             look |= {"marker": {"size": 5 + 11 * np.sqrt(part["n"] / part["n"].max()), "opacity": 0.85}}
             cases = "<br>%{customdata} cases"
-        words = hover(x.replace("_", " "), y.replace("_", " "), cases)
+        words = style.hover(x.replace("_", " "), y.replace("_", " "), cases)
         figure.add_scatter(x=part[x], y=part[y], name=plain(name), showlegend=big, hovertemplate=words, **look)
     return figure.update_layout(showlegend=True, legend_traceorder="reversed")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.costs import CostMatrix, as_host
+from adacsl.core.costs import CostMatrix, as_host, or_nan
 from adacsl.core.curves import brier_curve, calibration_error, decision_curve, optimal_cost_curve
 from adacsl.core.partitions import EqualWidth
 from adacsl.core.thresholds import cost_curve, find_threshold, subgroup_thresholds
@@ -65,8 +65,7 @@ def thinned(curve: pd.DataFrame, points: int = 400) -> pd.DataFrame:
     """Return at most about ``points`` rows of a curve, ends and minimum among them: as many as a screen can show."""
     if len(curve) <= points:
         return curve
-    at = np.linspace(0.0, 1.0, points // 2)
-    along = np.searchsorted(curve["threshold"].to_numpy(), at, side="right") - 1
+    along = np.searchsorted(curve["threshold"].to_numpy(), np.linspace(0.0, 1.0, points // 2), side="right") - 1
     evenly = np.linspace(0, len(curve) - 1, points // 2).round().astype(int)
     keep = np.unique(np.concatenate((along.clip(0), evenly, [int(curve["cost"].to_numpy().argmin())])))
     return curve.iloc[keep].reset_index(drop=True)
@@ -79,8 +78,7 @@ def subgroup_table(outcome: Outcome, *, bins: int = 10) -> pd.DataFrame:
     nothing is lost in that subgroup. ``cost`` is what the method's decisions cost there, ``cheapest_cost`` what T_m
     would have cost.
     """
-    partition = EqualWidth(bins)
-    numbers = np.asarray(partition(outcome.scores))
+    numbers = np.asarray(EqualWidth(bins)(outcome.scores))
     edges = np.arange(bins + 1) / bins
     best, _ = subgroup_thresholds(outcome.scores, outcome.labels, outcome.costs, numbers, target=_target(outcome))
     present = np.unique(numbers)
@@ -134,13 +132,9 @@ def brier_table(outcomes: Mapping[str, Outcome], *, points: int = 101) -> pd.Dat
     parts = []
     for name, outcome in outcomes.items():
         curve, best = brier_curve(outcome.scores, outcome.labels), optimal_cost_curve(outcome.scores, outcome.labels)
-        columns = {
-            "proportion": at,
-            "loss": _on_steps(curve.x, curve.y, at),
-            "best_loss": np.interp(at, best.x, best.y),
-        }
-        share = float(outcome.labels.mean())
-        parts.append(pd.DataFrame({"method": name, **columns, "area": curve.area, "positive_share": share}))
+        columns: dict[str, Any] = {"method": name, "proportion": at, "loss": _on_steps(curve.x, curve.y, at)}
+        columns |= {"best_loss": np.interp(at, best.x, best.y), "area": curve.area}
+        parts.append(pd.DataFrame({**columns, "positive_share": float(outcome.labels.mean())}))
     return _stacked(parts, ["method", "proportion", "loss", "best_loss", "area", "positive_share"])
 
 
@@ -174,9 +168,8 @@ def redecided_table(outcomes: Mapping[str, Outcome], ratios: Iterable[float]) ->
     for name, outcome in outcomes.items():
         for ratio in ratios:
             costs = with_ratio(outcome, float(ratio))
-            decisions = costs.decide(outcome.scores)
-            mean = costs.mean(outcome.labels, decisions)
-            rows.append((name, float(ratio), mean, _normalized(costs, outcome.labels, decisions)))
+            decided = outcome.labels, costs.decide(outcome.scores)
+            rows.append((name, float(ratio), costs.mean(*decided), or_nan(costs.normalized, *decided)))
     return pd.DataFrame(rows, columns=["method", "ratio", "cost", "normalized_cost"])
 
 
@@ -185,12 +178,8 @@ def epoch_table(histories: Mapping[tuple[str, int], Sequence[Mapping[str, Any]]]
 
     Rounds of boosters are no epochs, and left out.
     """
-    steps = [
-        {**step, "method": method, "seed": seed}
-        for (method, seed), steps in histories.items()
-        for step in steps
-        if "epoch" in step
-    ]
+    found = [{**step, "method": name, "seed": seed} for (name, seed), own in histories.items() for step in own]
+    steps = [step for step in found if "epoch" in step]
     names = [name for name in ("lambda", "threshold", "val_cost", "train_cost") if any(name in s for s in steps)]
     if not steps or not names:
         return pd.DataFrame(columns=["method", "epoch", "n"])
@@ -231,13 +220,6 @@ def _cost_at(outcome: Outcome, threshold: float) -> float:
 def _target(outcome: Outcome) -> float:
     target = outcome.threshold if outcome.threshold is not None else float(outcome.costs.averaged().threshold)
     return min(max(float(target), EDGE), 1.0 - EDGE)
-
-
-def _normalized(costs: CostMatrix, labels: NDArray[Any], decisions: NDArray[Any]) -> float:
-    try:
-        return costs.normalized(labels, decisions)
-    except ValueError:  # one class only: nothing to compare with
-        return float("nan")
 
 
 def _on_steps(x: NDArray[Any], y: NDArray[Any], at: NDArray[Any]) -> NDArray[Any]:

@@ -43,8 +43,7 @@ def show_column(values: Iterable[float]) -> list[str]:
     sizes = [abs(value) for value in numbers if math.isfinite(value) and value != 0]
     if not sizes or max(sizes) < 1e-4:
         return [show(value) for value in numbers]
-    middle = sorted(sizes)[len(sizes) // 2]
-    decimals = max(2 - math.floor(math.log10(middle)), 0)
+    decimals = max(2 - math.floor(math.log10(sorted(sizes)[len(sizes) // 2])), 0)
     texts = (f"{MINUS if value < 0 else ''}{abs(value):,.{decimals}f}" for value in numbers)
     return [text if math.isfinite(value) else DASH for value, text in zip(numbers, texts, strict=True)]
 

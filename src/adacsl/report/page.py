@@ -6,7 +6,6 @@ import base64
 import gzip
 import hashlib
 import json
-import math
 import os
 import re
 from collections.abc import Mapping
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import adacsl
-from adacsl.durable import replace_file
+from adacsl.durable import plain, replace_file
 from adacsl.extras import requires
 from adacsl.report import cards
 from adacsl.report.data import Outcome, ReportData
@@ -42,13 +41,6 @@ PAGE_BYTES = 5_900_000
 FEWEST_ROWS = 200
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)")
-
-RULES = (
-    ("yours", "your threshold"),
-    ("cheapest", "cheapest with hindsight"),
-    ("trusted", "Bayes threshold"),
-    ("decided", "as the method decided"),
-)
 
 
 def write_report(data: ReportData, path: str | os.PathLike[str]) -> Path:
@@ -86,13 +78,9 @@ def render_report(data: ReportData) -> str:
     script = _template_text("costs.js") + "\n" + _template_text("page.js")
     plotly_js, source_hash = _packed_plotly()
     page = {
-        "title": data.title,
+        "data": data,
         "views": views,
         "ranks": ranks,
-        "overall": data.overall,
-        "facts": data.facts,
-        "classes": data.classes,
-        "rules": RULES,
         "live_matrix": empty_matrix(data.classes),
         "version": adacsl.__version__,
         "policy": _policy(_sha256(script), source_hash),
@@ -102,8 +90,7 @@ def render_report(data: ReportData) -> str:
         "plotly": plotly_js,
     }
     template = _environment().get_template("report.html.j2")
-    bare = template.render(payload=_embedded(payload), **page)
-    samples, arrays = _samples(data, PAGE_BYTES - len(bare.encode()))
+    samples, arrays = _samples(data, PAGE_BYTES - len(template.render(payload=_embedded(payload), **page).encode()))
     for view, found in zip(payload["views"], samples, strict=True):
         view["samples"] = found
     return template.render(payload=_embedded({**payload, "arrays": arrays}), **page)
@@ -136,8 +123,7 @@ def _view(data: ReportData, view: tuple[str, float], number: int) -> dict[str, A
 
 
 def _label(data: ReportData, view: tuple[str, float]) -> str:
-    outcomes = data.outcomes_of(view)
-    mean = " on average" if any(outcome.own_costs for outcome in outcomes.values()) else ""
+    mean = " on average" if any(outcome.own_costs for outcome in data.outcomes_of(view).values()) else ""
     return f"{view[0]}: a missed “{data.classes[1]}” costs {show(view[1])} times a false alarm{mean}"
 
 
@@ -227,31 +213,17 @@ def drawn_rows(labels: NDArray[Any], limit: int) -> tuple[NDArray[np.int64], tup
 
 def _embedded(payload: Mapping[str, Any]) -> Markup:
     """Return JSON that no HTML parser can leave: only letters and digits a script element may hold."""
-    text = json.dumps(_plain(payload), allow_nan=False, separators=(",", ":"))  # ASCII: U+2028 and U+2029 are escaped
+    text = json.dumps(plain(payload), allow_nan=False, separators=(",", ":"))  # ASCII: U+2028 and U+2029 are escaped
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return Markup(text)  # noqa: S704 - escaped above
 
 
-def _plain(value: Any, digits: int = 17) -> Any:
-    """Return JSON values, floats rounded to so many digits (17 are all of them); what is not finite is null."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(part, digits) for key, part in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
-    if isinstance(value, str | bool | int) or value is None:
-        return value
-    if isinstance(value, float):
-        return float(f"{value:.{digits}g}") if math.isfinite(value) else None
-    return [_plain(part, digits) for part in value]
-
-
-def _figure_spec(figure: Any) -> dict[str, Any]:
+def _figure_spec(figure: Any) -> Any:
     """Return a figure without title and template, its numbers rounded to what a screen can show."""
     spec = figure.to_plotly_json()
     layout = {key: value for key, value in spec["layout"].items() if key not in ("template", "title")}
-    plain: dict[str, Any] = _plain({"data": spec["data"], "layout": layout}, digits=6)
-    return plain
+    return plain({"data": spec["data"], "layout": layout}, digits=6)
 
 
 def _policy(*hashes: str) -> str:

@@ -87,19 +87,14 @@ def threshold_table(data: ReportData, outcomes: Mapping[str, Outcome], marked: s
 
 def calibration_table(table: pd.DataFrame) -> Table:
     """Return mean score and share of positives of each bin."""
-    rows = [
-        [row.method, show(row.mean_score), show(row.positive_share), show(row.n), show(row.error)]
-        for row in records(table)
-    ]
+    rows = [[r.method, show(r.mean_score), show(r.positive_share), show(r.n), show(r.error)] for r in records(table)]
     return Table("Calibration", ["method", "mean score", "share of positives", "cases", "calibration error"], rows)
 
 
 def optimism_table(table: pd.DataFrame, marked: str) -> Table:
     """Return what validation promised and what the test cost."""
-    rows = [
-        [row.method, show(row.validation_cost), show(row.cost), show(row.gap), show_percent(row.gap_share)]
-        for row in records(table)
-    ]
+    found = records(table)
+    rows = [[r.method, show(r.validation_cost), show(r.cost), show(r.gap), show_percent(r.gap_share)] for r in found]
     heads = ["method", "validation cost", "test cost", "difference", "of the test cost"]
     return Table("Validation cost and test cost", heads, rows, marked)
 

@@ -51,8 +51,7 @@ class Augment(nn.Module):
             if not 0.0 <= share < 1.0:
                 raise ValueError(f"{name} must be a share from 0 to less than 1, got {share!r}")
         self.flip, self.shift, self.rotate = flip, shift, rotate
-        self.brightness, self.contrast = brightness, contrast
-        self.generator = generator
+        self.brightness, self.contrast, self.generator = brightness, contrast, generator
 
     def extra_repr(self) -> str:
         """Name the settings in the module's repr."""

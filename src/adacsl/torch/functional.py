@@ -69,8 +69,7 @@ class _SummedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, z: Tensor, y: Tensor, w: Tensor) -> Tensor:
         ctx.save_for_backward(z, y, w)
-        of_label = torch.addcmul(z, z, y, value=-2.0)  # z or -z, exactly
-        return (F.softplus(of_label) * w).sum(-1)
+        return (F.softplus(torch.addcmul(z, z, y, value=-2.0)) * w).sum(-1)  # softplus of z or -z, exactly
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:

@@ -27,8 +27,7 @@ class _WeightedLoss(nn.Module):
         if reduction not in ("mean", "sum", "none"):
             raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
         self.reduction: Reduction = reduction
-        self.gamma = gamma
-        self._given_weight = weight
+        self.gamma, self._given_weight = gamma, weight
         self.register_buffer("negative_weight", torch.tensor(weight, dtype=torch.float32))
 
     def forward(self, logits: Tensor, targets: Tensor, sample_weight: Tensor | None = None) -> Tensor:

@@ -75,8 +75,7 @@ class ResNet(nn.Module):
 
     def features(self, x: Tensor) -> Tensor:
         """Return the 512 pooled features of each image."""
-        x = F.relu(self.bn1(self.conv1(x)), inplace=True)
-        x = F.max_pool2d(x, 3, stride=2, padding=1)
+        x = F.max_pool2d(F.relu(self.bn1(self.conv1(x)), inplace=True), 3, stride=2, padding=1)
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
         return x.mean(dim=(2, 3))
 
@@ -260,11 +259,8 @@ def _check_fit(path: str | Path, found: dict[str, Tensor], wanted: dict[str, Ten
     # files older than the counter lack it; batch norm starts it at 0
     missing = [k for k in wanted if k not in found and k not in fresh and not k.endswith("num_batches_tracked")]
     unknown = [k for k in found if k not in wanted]
-    shapes = [
-        f"{k} {tuple(found[k].shape)} instead of {tuple(wanted[k].shape)}"
-        for k in found
-        if k in wanted and found[k].shape != wanted[k].shape
-    ]
+    odd = [k for k in found if k in wanted and found[k].shape != wanted[k].shape]
+    shapes = [f"{k} {tuple(found[k].shape)} instead of {tuple(wanted[k].shape)}" for k in odd]
     faults = [("missing", missing), ("unknown", unknown), ("of another shape", shapes)]
     more = {what: f" and {len(keys) - 4} more" if len(keys) > 4 else "" for what, keys in faults}
     if lines := [f"{what}: {', '.join(keys[:4])}{more[what]}" for what, keys in faults if keys]:

@@ -120,8 +120,7 @@ class TableNet(nn.Module):
         if self.dropout == 0:
             return None
         shape = (passes, self.depth, self.heads, rows, self.width)
-        noise = _random_bytes(generators, math.prod(shape), self.borders.device)
-        return noise.view(len(generators), *shape)
+        return _random_bytes(generators, math.prod(shape), self.borders.device).view(len(generators), *shape)
 
     def sizes(self) -> dict[str, Any]:
         """Return the settings of the constructor, but for members and seeds."""
@@ -207,8 +206,7 @@ def stack_members(net: TableNet, states: Sequence[dict[str, Tensor]]) -> TableNe
     """Return a net of the sizes of ``net`` from the parts of single members' states."""
     chosen = TableNet(**net.sizes(), members=len(states), seeds=list(range(len(states))))
     own = {name for name, _ in net.named_parameters()}
-    first = states[0]
-    chosen.load_state_dict({k: torch.stack([s[k] for s in states]) if k in own else v for k, v in first.items()})
+    chosen.load_state_dict({k: torch.stack([s[k] for s in states]) if k in own else v for k, v in states[0].items()})
     return chosen
 
 
@@ -226,8 +224,7 @@ def _drop(x: Tensor, share: float, noise: Tensor | None) -> Tensor:
     cut = min(max(round(256 * share), 1), 255)
     if noise is None:
         noise = _random_bytes([None], x.numel(), x.device)
-    kept = (noise >= cut).view(x.shape)
-    return x * (kept.to(x.dtype) * (256.0 / (256 - cut)))
+    return x * ((noise >= cut).view(x.shape).to(x.dtype) * (256.0 / (256 - cut)))
 
 
 def _random_bytes(generators: Sequence[torch.Generator | None], count: int, device: torch.device) -> Tensor:

@@ -89,8 +89,7 @@ def _task(classifier: CostClassifier, data: str, source: Source, target: str | N
     taken = {name for name in ("fn", "fp") if getattr(spoken, f"{name}_column") is not None}
     rest: dict[str, Any] = {n: v for n, v in own.items() if getattr(spoken, n) is None and n not in taken}
     if not is_builtin(data):
-        positive = source.positive or str(classifier.positive_)
-        source = replace(source, target=source.target or target, positive=positive)
+        source = replace(source, target=source.target or target, positive=source.positive or str(classifier.positive_))
     if takes_pictures(classifier) and source.image_size is None:
         source = replace(source, image_size=classifier.image_shape_[0])
     task = source.load(data, replace(spoken, **rest))
@@ -164,6 +163,5 @@ def _shown(found: dict[str, Any], classes: tuple[str, str]) -> list[Any]:
 def _confusion(found: dict[str, Any], classes: tuple[str, str]) -> Any:
     table = listing("", right=(f"decided {name}" for name in classes[::-1]))
     for name, cells in zip(classes[::-1], (("tp", "fn"), ("fp", "tn")), strict=True):
-        numbers = (f"{found['counts'][c]:,}  (cost {found['money'][c]:.6g})" for c in cells)
-        table.add_row(f"is {name}", *numbers)
+        table.add_row(f"is {name}", *(f"{found['counts'][c]:,}  (cost {found['money'][c]:.6g})" for c in cells))
     return table

@@ -48,10 +48,9 @@ def export(model: Path, *, onnx: Path, sample: str | None = None, screen: Screen
         takes = "images (bytes, N x H x W x C)"
     else:
         takes = "raw numbers" if classifier.model_.encoder.only_numbers else "encoded features"
-    return Answer(
-        {"onnx": written, "bytes": size, "inputs": takes, "outputs": ["score", "probability", "decision"]},
-        (f"{written}: {size / 1e6:.1f} MB, takes {takes}, gives score, probability and decision",),
-    )
+    document = {"onnx": written, "bytes": size, "inputs": takes, "outputs": ["score", "probability", "decision"]}
+    line = f"{written}: {size / 1e6:.1f} MB, takes {takes}, gives score, probability and decision"
+    return Answer(document, (line,))
 
 
 def _made_up(classifier: CostClassifier) -> Any:

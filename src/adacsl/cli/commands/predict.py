@@ -89,8 +89,7 @@ def _columns(classifier: CostClassifier, data: Path, kept: list[str], unit: str)
     from adacsl.datasets.tables import column_type  # noqa: PLC0415  pandas
 
     known = {"file": pa.string()} if unit == "pictures" else {name: column_type(data, name) for name in kept}
-    kinds = (pa.float64(), label_type(classifier.classes_), pa.float64())
-    return known | dict(zip(RESULTS, kinds, strict=True))
+    return known | dict(zip(RESULTS, (pa.float64(), label_type(classifier.classes_), pa.float64()), strict=True))
 
 
 def _predicted(
@@ -104,8 +103,7 @@ def _predicted(
         costs = costs_of_rows(classifier.costs_, said, len(probability))
         positive = classifier.decision_.of_probabilities(probability, costs=costs) == 1
         expected = costs.expected(probability, positive.astype(np.int64))
-        values = (probability, labels_of(classifier, positive), expected)
-        write(others | dict(zip(RESULTS, values, strict=True)))
+        write(others | dict(zip(RESULTS, (probability, labels_of(classifier, positive), expected), strict=True)))
         done += len(probability)
         yield len(probability), int(positive.sum()), float(expected.sum())
 

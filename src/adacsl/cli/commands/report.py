@@ -33,8 +33,5 @@ def report(run: Path, *, out: Path | None = None, screen: Screen = PLAIN) -> Ans
     found = load_comparison(run)
     page = found.report(path)
     failed = failed_cells(found)
-    return Answer(
-        {"report": page, "verdict": found.verdict, "best": found.best, "failed": failed},
-        (found.verdict, f"report: {page}"),
-        code=1 if failed else 0,
-    )
+    document = {"report": page, "verdict": found.verdict, "best": found.best, "failed": failed}
+    return Answer(document, (found.verdict, f"report: {page}"), code=1 if failed else 0)

@@ -147,22 +147,16 @@ def _document(task: Task, distinct: NDArray[np.float64] | None) -> dict[str, Any
     tuned = tune_threshold(task.X, y, costs, sample_weight=weight)
     low, high = _outer(tuned.best.low, distinct), _outer(tuned.best.high, distinct)
     between = low if low == high else low / 2.0 + high / 2.0
+    value = tuned.best.value if distinct is None else between
+    ends = [_outer(end, distinct) for end in (tuned.threshold.low, tuned.threshold.high)]
+    mean = tuned.best.cost / float(len(y) if weight is None else weight.sum())
+    expected, *interval = tuned.cost or (None,)
     return {
         "rows": len(y),
         "positives": int(y.sum()),
         "classes": list(task.classes),
-        "threshold": {
-            "value": tuned.best.value if distinct is None else between,
-            "low": low,
-            "high": high,
-            "interval": [_outer(end, distinct) for end in (tuned.threshold.low, tuned.threshold.high)],
-        },
-        "cost": {
-            "total": tuned.best.cost,
-            "mean": tuned.best.cost / float(len(y) if weight is None else weight.sum()),
-            "expected": None if tuned.cost is None else tuned.cost.estimate,
-            "interval": None if tuned.cost is None else list(tuned.cost[1:]),
-        },
+        "threshold": {"value": value, "low": low, "high": high, "interval": ends},
+        "cost": {"total": tuned.best.cost, "mean": mean, "expected": expected, "interval": interval or None},
         "bayes": _bayes(task) if distinct is None else None,
         "always_negative": costs.mean(y, np.zeros(len(y), int), sample_weight=weight),
         "always_positive": costs.mean(y, np.ones(len(y), int), sample_weight=weight),
@@ -200,8 +194,7 @@ def _shown(found: dict[str, Any]) -> list[Any]:
 
 def _sparkline(cuts: NDArray[np.float64], costs: NDArray[np.float64], ends: tuple[float, float]) -> list[str]:
     """Return the cost curve as one line of bars."""
-    at = np.searchsorted(cuts, np.linspace(*ends, WIDTH), side="right") - 1
-    heights = costs[np.maximum(at, 0)]
+    heights = costs[np.maximum(np.searchsorted(cuts, np.linspace(*ends, WIDTH), side="right") - 1, 0)]
     span = float(heights.max() - heights.min()) or 1.0
     bars = "".join(BARS[round((h - heights.min()) / span * (len(BARS) - 1))] for h in heights)
     return ["cost by threshold", bars, f"{ends[0]:<8.4g}{ends[1]:>{WIDTH - 8}.4g}"]

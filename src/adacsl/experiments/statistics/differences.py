@@ -170,8 +170,7 @@ def _summary_of(block: Block, confidence: float, floor: float | None) -> pd.Data
     rank = _rank(table, own["mean"], best)
     table |= {"n": own["n"], "mean": own["mean"], "low": low, "high": own["high"], "rank": rank, "standing": standing}
     # of equal costs the one called cheapest comes first, the others by name
-    order = np.lexsort((np.arange(len(rank)) != best, rank))
-    return pd.DataFrame(table).iloc[order]
+    return pd.DataFrame(table).iloc[np.lexsort((np.arange(len(rank)) != best, rank))]
 
 
 def enough_splits(splits: NDArray[np.int64]) -> NDArray[np.bool_]:

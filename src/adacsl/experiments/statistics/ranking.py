@@ -71,8 +71,7 @@ def ranks(
     means = means.groupby(level=list(range(len(blocks)))).mean()
     n_blocks, k = means.shape
     # equal but for rounding is equal
-    steps = means.div(means.abs().max(axis=1).replace(0.0, 1.0), axis=0).round(12)
-    ranked = steps.rank(axis=1)
+    ranked = means.div(means.abs().max(axis=1).replace(0.0, 1.0), axis=0).round(12).rank(axis=1)
     table = pd.DataFrame({"average_rank": ranked.mean(), "mean": means.mean()})
     table = table.rename_axis("method").reset_index().sort_values(["average_rank", "method"], ignore_index=True)
     reason = _no_test(n_blocks, k, tuple(blocks), left_out)

@@ -108,10 +108,8 @@ def _simplest(methods: Iterable[str], simplest_first: Sequence[str]) -> str:
 def _text(found: Verdict, rows: Mapping[str, Mapping[Any, Any]], tolerance: float) -> str:
     if found.recommended != found.cheapest:
         body = _take_the_simplest(found, rows, tolerance)
-    elif found.tied:
-        body = _cheapest_and_simplest(found, tolerance)
     else:
-        body = _cheapest_alone(found, rows)
+        body = _cheapest_and_simplest(found, tolerance) if found.tied else _cheapest_alone(found, rows)
     return " ".join(part for part in (body, _gaps(found, rows)) if part)
 
 
@@ -141,9 +139,8 @@ def _cheapest_and_simplest(found: Verdict, tolerance: float) -> str:
 def _take_the_simplest(found: Verdict, rows: Mapping[str, Mapping[Any, Any]], tolerance: float) -> str:
     taken = str(found.recommended)
     margin = f" by more than {100 * tolerance:g} %" if tolerance else ""
-    advice = "take the simplest"
-    if taken in CONSTANTS:
-        advice = "it is not shown that predicting is worth it at these costs"
+    unsure = "it is not shown that predicting is worth it at these costs"
+    advice = unsure if taken in CONSTANTS else "take the simplest"
     first = f"No method is clearly cheaper than {_deed(taken)}{margin}: {advice}."
     row = rows[taken]
     lead = f", {_lead_over(taken, found, rows)} {_deed(taken)}" if row["difference"] > 0 else ""

@@ -38,6 +38,4 @@ def span(value: float, low: float, high: float, unit: str) -> str:
 
 def _number(value: float) -> str:
     """Two digits that count; whole numbers from 10 on."""
-    if abs(value) >= 10:
-        return f"{value:,.0f}"
-    return f"{float(f'{value:.2g}') + 0.0:g}"
+    return f"{value:,.0f}" if abs(value) >= 10 else f"{float(f'{value:.2g}') + 0.0:g}"
