@@ -204,7 +204,7 @@ def test_nobody_at_an_address_is_said_at_once(toys, store):
         run(toys.grid(2), toys.work_slowly, store, engine="ray", address="127.0.0.1:1")
 
 
-def test_print_is_put_back_where_ray_has_replaced_it(toys, store, tmp_path, monkeypatch):
+def test_print_is_put_back_where_ray_has_replaced_it(toys, store, cluster, tmp_path, monkeypatch):
     before, end = builtins.print, ray.shutdown
 
     def shutdown():
@@ -213,7 +213,7 @@ def test_print_is_put_back_where_ray_has_replaced_it(toys, store, tmp_path, monk
 
     monkeypatch.setattr(ray, "shutdown", shutdown)
     shared = {"log": str(tmp_path / "log"), "seconds": 0.0}
-    assert run(toys.grid(2), toys.work_slowly, store, shared=shared, engine="ray", workers=1).done == 2
+    assert run(toys.grid(2), toys.work_slowly, store, shared=shared, engine="ray", address=cluster.address).done == 2
     assert builtins.print is before
 
 

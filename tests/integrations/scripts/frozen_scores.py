@@ -1,9 +1,13 @@
 """Trains a module whose logits depend on sample and epoch only, on any number of processes.
 
-Usage: python frozen_scores.py FOLDER PROCESSES; each process writes its lambda histories to FOLDER/RANK.json.
+Usage: python frozen_scores.py FOLDER PROCESSES...; for each number given, as many processes are started, and each
+writes its lambda histories to FOLDER/PROCESSES-RANK.json. They are forked from one that has imported Lightning, which
+takes longer than all the rest.
 """
 
 import json
+import os
+import socket
 import sys
 import warnings
 from pathlib import Path
@@ -101,15 +105,24 @@ def run(processes, n, shuffle=False, batch_sampler=False, weighted=False):
     }
 
 
-def main(folder, processes):
+def work(rank, folder, processes, port):
+    """What each process does; the variables are those that a launcher sets."""
+    where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "NODE_RANK": 0, "LOCAL_RANK": rank}
+    os.environ.update({name: str(value) for name, value in where.items()})
     torch.set_num_threads(1)
     results = {name: run(processes, **settings) for name, settings in SCENARIOS.items()}
-    rank = results["tiny"]["rank"]
-    (Path(folder) / f"{rank}.json").write_text(json.dumps(results))
-    if torch.distributed.is_initialized():  # processes that part without a word may abort at exit
-        torch.distributed.barrier()
-        torch.distributed.destroy_process_group()
+    assert {result["rank"] for result in results.values()} == {rank}
+    (Path(folder) / f"{processes}-{rank}.json").write_text(json.dumps(results))
+    torch.distributed.barrier()  # processes that part without a word may abort at exit
+    torch.distributed.destroy_process_group()
+
+
+def main(folder, *numbers):
+    for processes in map(int, numbers):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+        torch.multiprocessing.start_processes(work, (folder, processes, port), processes, start_method="fork")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(*sys.argv[1:])

@@ -1,10 +1,12 @@
 """A Trainer whose logits are frozen, on any number of processes; each writes its lambdas and how many rows it saw.
 
-Usage: torchrun --nproc-per-node 2 trainer_processes.py FOLDER
+Usage: python trainer_processes.py FOLDER PROCESSES. They are forked from one that has imported the Trainer, which takes
+longer than all the rest.
 """
 
 import json
 import os
+import socket
 import sys
 from pathlib import Path
 
@@ -44,7 +46,11 @@ class Pick(TrainerCallback):
             weight[0, round(state.epoch)] = 1.0
 
 
-def main(folder):
+def work(rank, folder, processes, port):
+    """What each process does; the variables are those that torchrun sets."""
+    where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "RANK": rank, "LOCAL_RANK": rank}
+    sizes = {"WORLD_SIZE": processes, "LOCAL_WORLD_SIZE": processes}
+    os.environ.update({name: str(value) for name, value in (where | sizes).items()})
     x, y = frozen()
     rows = [{"x": a, "labels": int(b)} for a, b in zip(torch.from_numpy(x), y, strict=True)]
     cost = AdaptiveCost(AdaptiveWeight(CostMatrix(fp=1, fn=5)))
@@ -59,11 +65,16 @@ def main(folder):
     ).train()  # fmt: skip
     found = [[step.lambda_, sum(step.sizes)] for step in cost.controller.history]
     # each to a file of its own: lines of two processes may mix
-    Path(folder, f"found-{os.environ['RANK']}.json").write_text(json.dumps(found))
-    if torch.distributed.is_initialized():
-        torch.distributed.barrier()
-        torch.distributed.destroy_process_group()
+    Path(folder, f"found-{rank}.json").write_text(json.dumps(found))
+    torch.distributed.barrier()
+    torch.distributed.destroy_process_group()
+
+
+def main(folder, processes):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    torch.multiprocessing.start_processes(work, (folder, processes, port), processes, start_method="fork")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], int(sys.argv[2]))
