@@ -61,6 +61,7 @@ sys.meta_path[sys.meta_path.index(PathFinder)] = Hide
         ("torch", "import adacsl.torch", "adacsl[torch]"),
         ("lightning", "import adacsl.integrations.lightning", "adacsl[lightning]"),
         ("onnx", "import adacsl.estimators.export", "adacsl[onnx]"),
+        ("tabm", "import adacsl.integrations.tabm", "adacsl[tabm]"),
         ("sklearn", "from adacsl import AdaptiveCostClassifier", "adacsl[sklearn]"),
         ("sklearn", "import adacsl.integrations.sklearn", "adacsl[sklearn]"),
         ("skorch", "import adacsl.integrations.skorch", "adacsl[skorch]"),

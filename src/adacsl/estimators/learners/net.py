@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import nn
 
+from adacsl.core.arrays import check_whole
 from adacsl.estimators.candidates import Candidate
 from adacsl.estimators.settings import keeps_settings
 from adacsl.extras import requires
@@ -19,14 +20,22 @@ with requires("train"):
 
 USUAL = {"epochs", "batch_size", "lr", "weight_decay", "patience", "optimizer"}
 
+SIZES: dict[str, dict[str, Any]] = {
+    "tablenet": {"bins": 0, "heads": 1, "width": 64, "depth": 2, "dropout": 0.1},
+    "tabm": {"k": 16, "n_blocks": 2, "d_block": 128, "dropout": 0.1, "n_bins": 32, "d_embedding": 8},
+}
+"""Nets for tables that have sizes to choose, and the usual ones."""
+
 
 class Net(BaseEstimator):
     """Settings of nets; a method takes them as ``net={"epochs": 30}`` or ``learner=Net(epochs=30)``.
 
     Parameters
     ----------
-    module : nn.Module, callable or str, optional
-        Tables: a net or a factory called with the number of encoded features, one logit (or two) per row.
+    module : nn.Module, callable, dict or str, optional
+        Tables: a net or a factory called with the number of encoded features, one logit (or two) per row; a dict of
+        sizes of :class:`~adacsl.torch.tablenet.TableNet` (``{"bins": 16, "heads": 4, "width": 128}``); ``"tabm"``, or
+        ``{"kind": "tabm", "k": 32, "n_blocks": 3, "d_block": 256, "n_bins": 48}`` (extra ``tabm``).
         Images: a net, a factory called without arguments, or a name (``"resnet18"``, ``"timm:..."``,
         ``"torchvision:..."``); it gets normalised images of three channels.
         Default: :class:`~adacsl.torch.tablenet.TableNet` or ResNet-18.
@@ -79,6 +88,7 @@ class Net(BaseEstimator):
 
     def check(self) -> None:
         """Refuse settings that make no sense, before anything is read."""
+        check_sizes(*table_sizes(self.module))
         if self.views not in (1, 4):
             raise ValueError(f"views must be one of 1, 4, got {self.views!r}")
         if self.schedule not in ("cosine", "constant"):
@@ -112,9 +122,14 @@ class Net(BaseEstimator):
                 raise ValueError(f"{name} must be 'auto' or a whole number of at least 1, got {chosen[name]!r}")
         return Settings(
             **chosen, schedule=self.schedule, device=choose_device(device), precision=self.precision, verbose=verbose,
-            trainer=dict(self.trainer or {}), evaluation_batch_size=1024 if images else 16384,
+            trainer=dict(self.trainer or {}), evaluation_batch_size=self.scored_at_once(images=images),
             gradient_clip=None if images else 1.0,
         )  # fmt: skip
+
+    def scored_at_once(self, *, images: bool) -> int:
+        """Return how many rows are scored in one pass: what a pass holds in memory grows with the heads."""
+        sizes = table_sizes(self.module)[1]
+        return 1024 if images else max(1024, 16384 // (sizes.get("heads") or sizes.get("k") or 1))
 
     def patience_for(self, n: int, *, images: bool) -> int | None:
         """Return how many epochs without a cheaper one end the training."""
@@ -135,6 +150,38 @@ def defaults_for(n: int, *, images: bool) -> dict[str, Any]:
         "epochs": epochs, "batch_size": batch, "lr": 2e-3, "weight_decay": 0.1, "patience": max(10, epochs // 3),
         "optimizer": "adamw",
     }  # fmt: skip
+
+
+def table_sizes(module: Any) -> tuple[str, dict[str, Any]]:
+    """Return which of the nets for tables a ``module`` stands for ("" where it is another) and its sizes.
+
+    Examples
+    --------
+    >>> table_sizes({"bins": 16})
+    ('tablenet', {'bins': 16, 'heads': 1, 'width': 64, 'depth': 2, 'dropout': 0.1})
+    """
+    if isinstance(module, str):
+        return (module, SIZES[module]) if module in SIZES else ("", {})
+    if not (module is None or isinstance(module, dict)):
+        return "", {}
+    given = {"kind": "tablenet"} | (module or {})
+    if given["kind"] not in SIZES:
+        return "", given
+    kind = given.pop("kind")
+    return kind, SIZES[kind] | given
+
+
+def check_sizes(kind: str, sizes: dict[str, Any]) -> None:
+    """Refuse sizes that such a net does not have."""
+    known = SIZES.get(kind, {})
+    for name, size in sizes.items():
+        if name not in known:
+            there = f"{kind} has {', '.join(known)}" if known else f"kind is one of {', '.join(SIZES)}"
+            raise ValueError(f"module has no size {name!r}: {there}")
+        if name == "dropout" and not 0.0 <= size < 1.0:
+            raise ValueError(f"dropout must be at least 0 and below 1, got {size!r}")
+        if name != "dropout":
+            check_whole(name, size, {"bins": 0, "n_bins": 2}.get(name, 1))
 
 
 def _is_auto(value: Any) -> bool:

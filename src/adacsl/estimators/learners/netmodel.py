@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from adacsl.datasets.encoding import TableEncoder
 from adacsl.datasets.images import resize
 from adacsl.estimators.candidates import mean_logits
+from adacsl.estimators.learners.net import Net, table_sizes
 from adacsl.torch.augment import Augment, ChannelsFirst, FlipAverage
 from adacsl.torch.resnet import Normalise, load_backbone, named_network
 from adacsl.torch.tablenet import TableNet, stack_members
@@ -21,7 +22,6 @@ from adacsl.training.keepers import Keeper
 from adacsl.training.running import choose_device, predict_logits
 
 if TYPE_CHECKING:
-    from adacsl.estimators.learners.net import Net
     from adacsl.estimators.learners.nets import Prepared
 
 
@@ -62,11 +62,13 @@ class NetModel:
         """Return the model that the keepers have kept."""
         states = [keeper.weights or {} for keeper in keepers]
         features = data.x.shape[1]
-        if data.encoder is not None and settings.module is None:
-            like = TableNet(features, numeric=data.encoder.numeric_features, seeds=[0])
+        kind, sizes = table_sizes(settings.module)
+        if data.encoder is not None and kind == "tablenet":
+            like = TableNet(features, numeric=data.encoder.numeric_features, seeds=[0], **sizes)
             net: nn.Module = stack_members(like, states)
         else:
-            net = nn.ModuleList(build_net(settings, features, images=data.rows.images) for _ in states)
+            images = data.rows.images
+            net = nn.ModuleList(build_net(settings, features, images=images, bins=state) for state in states)
             for one, state in zip(net, states, strict=True):
                 one.load_state_dict(state)
         return cls(net, settings, data.encoder, [keeper.undone for keeper in keepers], device)
@@ -77,7 +79,7 @@ class NetModel:
         x = self.inputs(X)
         prepare = None if self.encoder is not None else preparation(self.settings)
         nets = list(self.net) if isinstance(self.net, nn.ModuleList) else [self.net]
-        batch = 16384 if self.encoder is not None else 1024
+        batch = self.settings.scored_at_once(images=self.encoder is None)
         parts = [predict_logits(net, x, device=device, batch_size=batch, prepare=prepare) for net in nets]
         columns = torch.cat(parts, dim=1).numpy().astype(np.float64)
         return mean_logits([columns[:, i] + undone for i, undone in enumerate(self.undone)])
@@ -94,6 +96,8 @@ class NetModel:
         own = self.encoder is None and (self.settings.module is None or isinstance(self.settings.module, str))
         if isinstance(self.net, TableNet):
             about: dict[str, Any] = {"name": "TableNet", **self.net.sizes()}
+        elif table_sizes(self.settings.module)[0] == "tabm":
+            about = {"name": "tabm", **self.net[0].sizes}  # type: ignore[index]
         else:
             about = {"name": (self.settings.module or "resnet18") if own else "custom"}
         kept = ("image_size", "views")
@@ -113,6 +117,10 @@ class NetModel:
         settings.set_params(**document["settings"])
         if name == "TableNet":
             net: nn.Module = TableNet(**about, members=len(undone), seeds=[0] * len(undone))
+        elif name == "tabm":
+            net = nn.ModuleList(
+                _tabm(about, {key: tensors[f"{i}.{key}"] for key in ("numeric", "borders")}) for i in range(len(undone))
+            )
         else:
             if name == "custom" and module is None:
                 raise ValueError(
@@ -131,19 +139,40 @@ class NetModel:
         return cls(net, settings, encoder, undone, device)
 
 
-def build_net(settings: Net, n_features: int, *, images: bool) -> nn.Module:
-    """Return a fresh net: the user's, or the default image net."""
+def build_net(settings: Net, n_features: int, *, images: bool, bins: Mapping[str, Tensor] | None = None) -> nn.Module:
+    """Return a fresh net: the user's, the default image net, or TabM with the bins of a state."""
     module = settings.module
+    kind, sizes = table_sizes(module)
     if images:
+        if kind and module is not None:
+            raise TypeError(f"module={module!r} is a net for tables, but X holds images")
         module = "resnet18" if module is None else module
         net = named_network(module) if isinstance(module, str) else _made(module)
         if settings.weights is not None:
             load_backbone(net, settings.weights)
         net = net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         return FlipAverage(net) if settings.views == 4 else net
+    if kind == "tabm" and bins is not None:
+        return _tabm({"n_features": n_features, **sizes}, bins)
     if isinstance(module, str):
         raise TypeError(f"module={module!r} names an image net, but X is a table; give a net or a factory")
     return _made(module, n_features)
+
+
+def learned_bins(settings: Net, data: Prepared, rows: NDArray[np.int64]) -> dict[str, Tensor] | None:
+    """Return the bins of a TabM's numbers from its training rows; None for other nets."""
+    kind, sizes = table_sizes(settings.module)
+    if data.encoder is None or kind != "tabm":
+        return None
+    from adacsl.integrations.tabm import find_bins  # noqa: PLC0415  only this net needs the packages
+
+    return find_bins(data.x[torch.from_numpy(rows)], data.encoder.numeric_features, sizes["n_bins"])
+
+
+def _tabm(sizes: dict[str, Any], bins: Mapping[str, Tensor]) -> nn.Module:
+    from adacsl.integrations.tabm import BinnedTabM  # noqa: PLC0415
+
+    return BinnedTabM(**sizes, numeric=bins["numeric"], borders=bins["borders"])
 
 
 def preparation(settings: Net) -> nn.Module:

@@ -22,8 +22,8 @@ from adacsl.core.heldout import bayes_log_odds
 from adacsl.datasets.encoding import TableEncoder
 from adacsl.datasets.images import resize
 from adacsl.estimators.candidates import Candidate, mean_logits
-from adacsl.estimators.learners.net import Net
-from adacsl.estimators.learners.netmodel import NetModel, build_net, preparation
+from adacsl.estimators.learners.net import Net, table_sizes
+from adacsl.estimators.learners.netmodel import NetModel, build_net, learned_bins, preparation
 from adacsl.estimators.resuming import claim_folder
 from adacsl.estimators.rows import Rows
 from adacsl.estimators.settings import make_controller
@@ -70,7 +70,7 @@ class Training:
     def shape(self) -> Any:
         """What trainings must have in common to run side by side."""
         sizes = [len(member.train) for member in self.members]
-        return repr(self.settings), batch_shape(sizes, self.settings.batch_size)
+        return repr(self.settings), repr(table_sizes(self.net.module)), batch_shape(sizes, self.settings.batch_size)
 
 
 def fit_nets(candidates: Sequence[Candidate], rows: Rows, parts: Parts | None = None) -> Iterator[Candidate]:
@@ -158,7 +158,7 @@ def smote_rows(x: NDArray[np.float32], y: NDArray[np.int64], seed: int) -> NDArr
 
 def _is_table_net(net: Net, rows: Rows) -> bool:
     """Tell whether nets with these settings can train side by side."""
-    return not rows.images and net.module is None
+    return not rows.images and table_sizes(net.module)[0] == "tablenet"
 
 
 def _training(key: str, candidate: Candidate, rows: Rows, data: Prepared) -> Training:
@@ -270,7 +270,9 @@ def _train(group: Sequence[Training], data: Prepared, resume: Any, parts: Parts 
         members = [member for t in group for member in t.members]
         keepers = [keeper for t in group for own in t.keepers.values() for keeper in own]
         numeric = [] if data.encoder is None else data.encoder.numeric_features
-        table = TableNet(tensors.x.shape[1], len(members), numeric=numeric, seeds=[member.seed for member in members])
+        sizes = table_sizes(training.net.module)[1]
+        seeds = [member.seed for member in members]
+        table = TableNet(tensors.x.shape[1], len(members), numeric=numeric, seeds=seeds, **sizes)
         train(table, tensors, members, keepers, training.settings, resume=folder and folder / "together")
         # nets share the time they trained together, and those who look at one net share its part
         each = (time.perf_counter() - start) / len(members)
@@ -298,7 +300,8 @@ def _train_or_take_up(
     start = time.perf_counter()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(member.seed)
-        net = build_net(training.net, tensors.x.shape[1], images=data.rows.images)
+        bins = learned_bins(training.net, data, member.train)
+        net = build_net(training.net, tensors.x.shape[1], images=data.rows.images, bins=bins)
     prepare = preparation(training.net) if data.rows.images else None
     train(net, tensors, [member], keepers, training.settings, prepare=prepare, resume=folder)
     for keeper in keepers:

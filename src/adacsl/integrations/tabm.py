@@ -1,0 +1,75 @@
+"""TabM for encoded tables: an ensemble of nets that share most weights, and numbers spread over bins of their own.
+
+Gorishniy et al., ICLR 2025; the packages ``tabm`` and ``rtdl_num_embeddings`` of its authors.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from adacsl.extras import requires
+
+with requires("tabm"):
+    from rtdl_num_embeddings import PiecewiseLinearEmbeddings, compute_bins
+    from tabm import TabM
+
+
+class BinnedTabM(nn.Module):
+    """TabM that spreads numbers over bins and takes the other columns as they are; gives rows x 1 x k logits.
+
+    Parameters
+    ----------
+    n_features : int
+        Columns of the input.
+    numeric, borders : Tensor
+        Columns that are spread; one row of rising borders for each of them, the last one repeated where there are
+        fewer. Both are part of the state, so that a net can be made again from what was saved.
+    sizes : int, float
+        ``n_bins``, ``d_embedding`` (units per number), and TabM's own: ``k``, ``n_blocks``, ``d_block``, ``dropout``.
+    """
+
+    numeric: Tensor
+    others: Tensor
+    borders: Tensor
+
+    def __init__(self, n_features: int, numeric: Tensor, borders: Tensor, **sizes: Any) -> None:
+        super().__init__()
+        self.sizes = {"n_features": n_features, **sizes}
+        others = sorted(set(range(n_features)) - set(numeric.tolist()))
+        for name, buffer in (("numeric", numeric), ("others", torch.tensor(others).long()), ("borders", borders)):
+            self.register_buffer(name, buffer.clone())
+        bins = [own.unique() for own in borders]
+        units = sizes["d_embedding"]
+        own = {name: size for name, size in sizes.items() if name not in ("n_bins", "d_embedding")}
+        self.net = TabM.make(
+            n_num_features=len(bins), cat_cardinalities=[1] * len(others), d_out=1, **own,
+            num_embeddings=PiecewiseLinearEmbeddings(bins, units, activation=False, version="B") if bins else None,
+        )  # fmt: skip
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return logits of shape (rows, 1, k)."""
+        # TabM's own forward takes categories as codes only; these are its parts
+        features = x.index_select(1, self.others)
+        if len(self.numeric):
+            # beyond the last border a ramp would go on rising, steeply where the last bin is narrow
+            numbers = x.index_select(1, self.numeric).clamp(self.borders[:, 0], self.borders[:, -1])
+            features = torch.cat((self.net.num_module(numbers).flatten(1), features), dim=1)
+        logits: Tensor = self.net.output(self.net.backbone(self.net.ensemble_view(features)))
+        return logits.transpose(1, 2)
+
+
+def find_bins(x: Tensor, numeric: Sequence[int], n_bins: int) -> dict[str, Tensor]:
+    """Return the columns (``numeric``) that fill several bins in these rows, and the ``borders``: quantiles."""
+    n_bins = min(n_bins, len(x) - 1)
+    varying = [i for i in numeric if n_bins > 1 and bool((x[:, i] != x[0, i]).any())]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*just two bin edges")  # of two values, say: left as they are
+        found = compute_bins(x[:, varying], n_bins) if varying else []
+    bins = {i: own for i, own in zip(varying, found, strict=True) if len(own) > 2}
+    borders = [torch.cat((own, own[-1:].expand(n_bins + 1 - len(own)))) for own in bins.values()]
+    return {"numeric": torch.tensor([*bins]).long(), "borders": torch.stack(borders) if bins else x.new_zeros(0, 2)}
