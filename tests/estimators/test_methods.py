@@ -8,7 +8,7 @@ import joblib
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import BaggingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.pipeline import make_pipeline
@@ -261,7 +261,7 @@ class Squashed(ClassifierMixin, BaseEstimator):
 
 @pytest.mark.parametrize(
     "estimator",
-    [RandomForestClassifier(3), make_pipeline(MinMaxScaler(), LogisticRegression()), Squashed()],
+    [BaggingClassifier(n_estimators=3), make_pipeline(MinMaxScaler(), LogisticRegression()), Squashed()],
     ids=lambda e: type(e).__name__,
 )
 def test_what_is_more_than_numbers_cannot_be_saved(estimator, plain, tmp_path):

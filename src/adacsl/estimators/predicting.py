@@ -113,8 +113,8 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
     def save(self, folder: str | Path) -> Path:
         """Write the fitted method as safetensors and JSON with digests, atomically; ``adacsl.load`` reads it.
 
-        No pickle: nets and linear models are numbers, boosters are in their libraries' own formats. An estimator of
-        another kind cannot be written so; an error says it.
+        No pickle: nets, linear models and forests are numbers, boosters are in their libraries' own formats. An
+        estimator of another kind cannot be written so; an error says it.
         """
         from adacsl.estimators.persistence import save_method  # noqa: PLC0415  safetensors stays optional
 

@@ -1,4 +1,4 @@
-"""scikit-learn's histogram boosting: trained there, kept as numbers, walked with numpy."""
+"""scikit-learn's histogram boosting: trained there, kept as numbers, rebuilt from them to predict."""
 
 from __future__ import annotations
 
@@ -9,19 +9,29 @@ from numpy.typing import NDArray
 
 from adacsl.core.heldout import sigmoid
 from adacsl.datasets.codes import ColumnEncoder
+from adacsl.estimators.learners.forests import as_fitted, by_tree, description, insist, pack, unpack
 from adacsl.extras import requires
 
 with requires("sklearn"):
+    from sklearn._loss.loss import HalfBinomialLoss
     from sklearn.base import BaseEstimator, ClassifierMixin
     from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.ensemble._hist_gradient_boosting.binning import _BinMapper
+    from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
+    from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
+    from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
+    from sklearn.utils.validation import check_is_fitted
 
 MAX_LEVELS = 254
 """Histogram boosting takes at most 255 categories."""
 
-ROWS_AT_ONCE = 4096
+ROWS_PER_THREAD = 20_000
+"""Threads wait for each other after every tree; on a busy machine that takes longer than fewer rows do."""
 
-FIELDS = ("value", "feature_idx", "num_threshold", "missing_go_to_left", "left", "right", "is_leaf", "is_categorical",
-          "bitset_idx")  # fmt: skip
+FIELDS = {"left": "left", "right": "right", "feature": "feature_idx", "threshold": "num_threshold",
+          "missing": "missing_go_to_left", "categorical": "is_categorical", "category_set": "bitset_idx"}  # fmt: skip
+WHOLE = ("order", "known", "places", "category_sets")
+"""What all trees share."""
 
 
 class HistogramBoosting(ClassifierMixin, BaseEstimator):
@@ -50,7 +60,7 @@ class HistogramBoosting(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return probabilities, columns in the order of ``classes_``."""
-        positive = sigmoid(walk(self.arrays_, self._coded(self.encoder_.transform(X))))
+        positive = sigmoid(margins(self.arrays_, self._coded(self.encoder_.transform(X))))
         return np.stack((1.0 - positive, positive), axis=1)
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
@@ -76,10 +86,36 @@ class HistogramBoosting(ClassifierMixin, BaseEstimator):
         """Return the model of what :meth:`numbers` gave."""
         model = cls()
         model.arrays_ = {name: np.asarray(value) for name, value in arrays.items()}
+        predictors(model.arrays_)  # says what is wrong with them
         model.encoder_ = ColumnEncoder.from_dict(document["encoder"])
         model.levels_ = {int(column): np.asarray(values, dtype=np.float64) for column, values in document["levels"]}
         model.classes_ = np.asarray(document["classes"])
         return model
+
+
+def boosting_numbers(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a fitted HistGradientBoostingClassifier of two classes and numeric columns as arrays and plain values."""
+    check_is_fitted(model)
+    if len(model.classes_) != 2 or model.is_categorical_ is not None:
+        raise ValueError(
+            "HistGradientBoostingClassifier cannot be saved without pickle where it has categorical features or other "
+            "than two classes"
+        )
+    return tree_arrays(model, []), description(model)
+
+
+def boosting_from_numbers(arrays: dict[str, Any], about: dict[str, Any]) -> Any:
+    """Return the classifier of what :func:`boosting_numbers` gave: it predicts; how it was trained is gone."""
+    trees = [[tree] for tree in predictors(arrays)]
+    insist(len(arrays["order"]) == about["features"], "number of features")
+    insist(not arrays["categorical"].any(), "categorical")  # these need sets, which are not here
+    bins = _BinMapper()
+    bins.is_categorical_, bins.bin_thresholds_ = np.zeros(about["features"], dtype=np.uint8), []
+    return as_fitted(
+        HistGradientBoostingClassifier(), about, _predictors=trees, _baseline_prediction=arrays["start"].reshape(1, 1),
+        _bin_mapper=bins, _preprocessor=None, _loss=HalfBinomialLoss(), n_trees_per_iteration_=1,
+        is_categorical_=None,
+    )  # fmt: skip
 
 
 def _frequent(codes: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -93,56 +129,52 @@ def tree_arrays(model: Any, categorical: list[int]) -> dict[str, NDArray[Any]]:
 
     scikit-learn puts categorical features in front; ``order`` says which column each feature is.
     """
-    trees = [predictors[0] for predictors in model._predictors]
-    others = [i for i in range(model.n_features_in_) if i not in categorical]
-    starts = np.cumsum([0] + [len(tree.nodes) for tree in trees])
-    sets = np.cumsum([0] + [len(tree.raw_left_cat_bitsets) for tree in trees])
+    trees = [of_round[0] for of_round in model._predictors]
+    sets = [tree.raw_left_cat_bitsets for tree in trees]
+    nodes = [tree.nodes.copy() for tree in trees]
+    for own, begin in zip(nodes, np.cumsum([0, *map(len, sets[:-1])]), strict=True):
+        own["bitset_idx"] += np.uint32(begin)
+    every = np.concatenate(nodes)
     known, places = model._bin_mapper.make_known_categories_bitsets()
-    arrays = {name: np.concatenate([tree.nodes[name] for tree in trees]) for name in FIELDS}
-    sizes = [len(tree.nodes) for tree in trees]
-    for name, offset in (("left", starts), ("right", starts), ("bitset_idx", sets)):
-        arrays[name] = arrays[name].astype(np.int64) + np.repeat(offset[:-1], sizes)
-    arrays["bitsets"] = np.concatenate([tree.raw_left_cat_bitsets for tree in trees]).astype(np.int64)
-    return arrays | {
-        "roots": starts[:-1], "order": np.asarray([*categorical, *others]), "known": known.astype(np.int64),
-        "places": places.astype(np.int64), "start": np.asarray(model._baseline_prediction, np.float64).reshape(-1)[:1],
+    others = [i for i in range(model.n_features_in_) if i not in categorical]
+    return pack(nodes, every["is_leaf"] == 1, every["value"], FIELDS) | {
+        "category_sets": np.concatenate(sets).astype(np.int64), "order": np.asarray([*categorical, *others]),
+        "known": known.astype(np.int64), "places": places.astype(np.int64),
+        "start": np.asarray(model._baseline_prediction, np.float64).reshape(-1)[:1],
     }  # fmt: skip
 
 
-def walk(trees: dict[str, NDArray[Any]], x: NDArray[np.float64]) -> NDArray[np.float64]:
+def predictors(arrays: dict[str, NDArray[Any]]) -> list[TreePredictor]:
+    """Return scikit-learn's predictors of what :func:`tree_arrays` gave."""
+    for name in WHOLE:
+        insist(name in arrays and arrays[name].dtype == np.int64, name)
+    order, start = arrays["order"], arrays.get("start", np.empty(0))
+    insist(order.ndim == 1 and np.array_equal(np.sort(order), np.arange(order.size)), "order")
+    insist(start.dtype == np.float64 and start.shape == (1,) and np.isfinite(start).all(), "start")
+    nodes, leaves = unpack(arrays, FIELDS, PREDICTOR_RECORD_DTYPE, order.size)
+    insist(arrays["value"].ndim == 1, "value")
+    sets = _category_sets(arrays, nodes[nodes["is_categorical"] != 0])
+    nodes["is_leaf"], nodes["value"][leaves] = leaves, arrays["value"]
+    return [TreePredictor(own, sets, sets) for own in by_tree(arrays, nodes)]
+
+
+def _category_sets(arrays: dict[str, NDArray[Any]], nodes: NDArray[Any]) -> NDArray[np.uint32]:
+    """Return the sets of categories that go to the left, of 256 bits each, once it is sure that nodes find theirs."""
+    for name in ("category_sets", "known"):
+        insist(arrays[name].ndim == 2 and arrays[name].shape[1] == 8, name)
+    places = arrays["places"]
+    insist(places.shape == arrays["order"].shape, "places")
+    insist(np.all(nodes["bitset_idx"] < len(arrays["category_sets"])), "category_set")
+    insist(np.all(places[nodes["feature_idx"]].astype(np.uint32) < len(arrays["known"])), "places")
+    return arrays["category_sets"].astype(np.uint32)
+
+
+def margins(arrays: dict[str, NDArray[Any]], x: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the margin of each row: the start and one leaf of each tree, added in the trees' order."""
-    total = np.full(len(x), trees["start"][0])
-    for begin in range(0, len(x), ROWS_AT_ONCE):
-        part = slice(begin, begin + ROWS_AT_ONCE)
-        for values in trees["value"][_leaves(trees, x[part][:, trees["order"]])]:
-            total[part] += values
+    total = np.full(len(x), arrays["start"][0])
+    x = np.take(x, arrays["order"], axis=1)
+    known, places = arrays["known"].astype(np.uint32), arrays["places"].astype(np.uint32)
+    threads = min(_openmp_effective_n_threads(), 1 + len(x) // ROWS_PER_THREAD)
+    for tree in predictors(arrays):
+        total += tree.predict(x, known, places, threads)
     return total
-
-
-def _leaves(trees: dict[str, NDArray[Any]], x: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the leaf of each row in every tree, trees x rows."""
-    node = np.repeat(trees["roots"], len(x))
-    row = np.tile(np.arange(len(x)), len(trees["roots"]))
-    going = np.flatnonzero(trees["is_leaf"][node] != 1)
-    while len(going):
-        at = node[going]
-        left = _go_left(trees, at, x[row[going], trees["feature_idx"][at]])
-        node[going] = np.where(left, trees["left"][at], trees["right"][at])
-        going = going[trees["is_leaf"][node[going]] != 1]
-    return node.reshape(-1, len(x))
-
-
-def _go_left(trees: dict[str, NDArray[Any]], at: NDArray[np.int64], value: NDArray[np.float64]) -> NDArray[np.bool_]:
-    left, missing = value <= trees["num_threshold"][at], np.isnan(value)
-    category = trees["is_categorical"][at] == 1
-    if category.any():
-        code = np.where(missing | ~category, 0, value).astype(np.int64)
-        left = np.where(category, _in_set(trees["bitsets"], np.where(category, trees["bitset_idx"][at], 0), code), left)
-        place = np.where(category, trees["places"][trees["feature_idx"][at]], 0)
-        missing |= category & ~_in_set(trees["known"], place, code)
-    return np.where(missing, trees["missing_go_to_left"][at] == 1, left)
-
-
-def _in_set(sets: NDArray[np.int64], which: NDArray[np.int64], code: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tell whether a code's bit is set in the set of 256 bits of each row."""
-    return np.asarray((sets[which, code // 32] >> (code % 32)) & 1 == 1)

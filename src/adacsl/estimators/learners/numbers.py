@@ -1,4 +1,4 @@
-"""Estimators as numbers, and back: linear models, scalers before them, our own trees; nothing is pickled."""
+"""Estimators as numbers, and back: linear models, scalers before them, trees and forests; nothing is pickled."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.heldout import sigmoid
-from adacsl.estimators.learners.histogram import HistogramBoosting
+from adacsl.estimators.learners.forests import FORESTS, forest_from_numbers, forest_numbers
+from adacsl.estimators.learners.histogram import HistogramBoosting, boosting_from_numbers, boosting_numbers
 from adacsl.estimators.learners.metacost import MetaCost
 from adacsl.extras import requires
 
 with requires("sklearn"):
+    from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import StandardScaler
 
@@ -49,6 +51,10 @@ def to_numbers(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     if type(model).__name__ in OURS:
         arrays, about = model.numbers()
         return arrays, {"kind": type(model).__name__, **about}
+    if type(model) in FORESTS.values():
+        return forest_numbers(model)
+    if type(model) is HistGradientBoostingClassifier:
+        return boosting_numbers(model)
     if isinstance(model, LinearModel):
         found: dict[str, Any] = {"weights": model.weights, "center": model.center, "scale": model.scale}
         return {k: v for k, v in found.items() if v is not None}, {"kind": model.kind, "intercept": model.intercept}
@@ -58,8 +64,8 @@ def to_numbers(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     scaled = scaler is None or isinstance(scaler, StandardScaler)
     if coefficients.shape[:1] != (1,) or not scaled or not _is_linear(last):
         raise ValueError(
-            f"{type(last).__name__} cannot be saved without pickle: nets, boosters, linear models (alone or behind a "
-            "StandardScaler) and adacsl's own can; keep such an estimator with joblib, at your own risk"
+            f"{type(last).__name__} cannot be saved without pickle: nets, boosters, forests, linear models (alone or "
+            "behind a StandardScaler) and adacsl's own can; keep such an estimator with joblib, at your own risk"
         )
     arrays = {"weights": coefficients[0]}
     for name, value in (("center", getattr(scaler, "mean_", None)), ("scale", getattr(scaler, "scale_", None))):
@@ -74,6 +80,10 @@ def from_numbers(arrays: dict[str, Any], about: dict[str, Any]) -> Any:
     plain = {name: np.asarray(value) for name, value in arrays.items()}
     if about["kind"] in OURS:
         return OURS[about["kind"]].from_numbers(plain, about)
+    if about["kind"] in FORESTS:
+        return forest_from_numbers(plain, about)
+    if about["kind"] == HistGradientBoostingClassifier.__name__:
+        return boosting_from_numbers(plain, about)
     if about["kind"] not in ("linear", "logistic"):
         raise ValueError(f"unknown kind of estimator {about['kind']!r}")
     return LinearModel(about["kind"], float(about["intercept"]), **plain)
