@@ -73,7 +73,7 @@ def run_cell(cell: Cell) -> dict[str, Any]:
         groups = data.groups[rest] if cell.by_group else None
         clf.set_params(cv=5)
         if cell.mode == "cv=5 auto":
-            clf.set_params(target="auto")  # trains for three targets T'; the out-of-fold cost decides
+            clf.set_params(target="auto")  # when it was measured, without the candidate that does not adapt
         clf.fit(data.images[rest], data.labels[rest], groups=groups)
     seconds = time.perf_counter() - start
     truth = data.labels[test]

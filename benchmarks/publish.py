@@ -176,11 +176,11 @@ above each table, `python benchmarks/tables.py` and `python benchmarks/suite.py`
 
 BARS_READ = """
 The HAM10K settings were chosen on other splits. With T' = 0.5, cv=5 missed its bar at k = 1 by .001; with
-`target="auto"`, which lets out-of-fold cost choose T', it is met, but costs differ by .04 (sd) from split to split, so
-three splits cannot tell the two apart. (Relative to the better constant decision of each test split, by which we judged
-at first, k = 1 misses either way: .323 and .313.) With all pictures of a lesion on one side of the split, one net costs
-.401 / .541 / .625, five cross-fitted ones .353 / .505 / .521. On tables the gain is cross-fitting's: weighted
-cross-entropy gains as much from it, and boosting is cheaper on some tables.
+`target="auto"`, which lets out-of-fold cost choose T' (not adapting was no candidate then), it is met, but costs differ
+by .04 (sd) from split to split, so three splits cannot tell the two apart. (Relative to the better constant decision of
+each test split, by which we judged at first, k = 1 misses either way: .323 and .313.) With all pictures of a lesion on
+one side of the split, one net costs .401 / .541 / .625, five cross-fitted ones .353 / .505 / .521. On tables the gain
+is cross-fitting's: weighted cross-entropy gains as much from it, and boosting is cheaper on some tables.
 
 ## When a plain threshold does as well
 

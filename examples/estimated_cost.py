@@ -43,7 +43,8 @@ def main() -> None:
         for seed in range(DRAWS):
             clf = AdaCSLClassifier(COSTS, random_state=seed, **settings).fit(*draw(1000, seed))
             cost, said = -clf.score(*new), clf.estimated_cost_
-            lowest = clf.history_.query("target == @clf.target_").groupby("fold")["val_cost"].min().mean()
+            kept = clf.history_.query("target == @clf.target_ and adapted == @clf.adapted_")
+            lowest = kept.groupby("fold")["val_cost"].min().mean()
             rows.append((said.estimate / cost, said.low <= cost <= said.high, lowest / cost, cost))
         ratio, inside, lowest, cost = (statistics.mean(column) for column in zip(*rows, strict=True))
         print(f"{name:22} {ratio:9.2f} {inside:7.0%} {lowest:16.2f} {cost:17.3f}")

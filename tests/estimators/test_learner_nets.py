@@ -125,6 +125,18 @@ def test_a_training_serves_all_that_only_decide_otherwise(trained, names, ratios
     assert len(trained.members) == count
 
 
+def test_not_adapting_is_cross_entropy_and_trained_once_for_all_who_want_it(trained):
+    auto = Method(**STEERED, target="auto")
+    found = results(named("ce-bayes") | {"auto": auto}, ratios=(2.0, 8.0))
+    assert len(trained.members) == 1 + 2 * 3
+    plain = {member.seed: member for member in trained.members if member.controller is None}
+    assert [member.weight for member in plain.values()] == [1.0]
+    # whoever asks first
+    again = results({"auto": auto}, ratios=(2.0, 8.0))
+    for ratio in (2.0, 8.0):
+        np.testing.assert_array_equal(again["auto", ratio].scores, found["auto", ratio].scores)
+
+
 def test_every_net_method_comes_to_an_end_side_by_side(trained):
     found = results(named(*NAMES))
     assert {name for name, _ in found} == set(NAMES)

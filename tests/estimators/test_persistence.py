@@ -76,7 +76,7 @@ def check_same(clf, back, X):
     decided = back.predict(X)
     assert np.array_equal(clf.predict(X), decided)
     assert decided.dtype == clf.predict(X).dtype
-    for name in ("threshold_", "target_", "costs_", "target_costs_", "estimated_cost_", "positive_"):
+    for name in ("threshold_", "target_", "adapted_", "costs_", "target_costs_", "estimated_cost_", "positive_"):
         assert getattr(clf, name) == getattr(back, name), name
     assert clf.decision_.to_dict() == back.decision_.to_dict()
     assert clf.calibration_error_ == back.calibration_error_

@@ -279,12 +279,14 @@ def test_targets(data, target):
     assert clf.history_["lambda"].between(0.1, 10.0).all()
 
 
-def test_auto_keeps_the_cheapest_of_three_targets(data):
+def test_auto_keeps_the_cheapest_of_a_plain_one_and_three_targets(data):
     auto = linear(target="auto").fit(*data)
-    tried = [linear(target=target).fit(*data) for target in (0.5, "middle", "bayes")]
-    assert auto.target_costs_ == pytest.approx({clf.target_: clf.estimated_cost_.estimate for clf in tried})
-    kept = min(tried, key=lambda clf: clf.estimated_cost_.estimate)
-    assert auto.target_ == kept.target_
+    tried = {"plain": linear(target="bayes", controller={"bounds": (1.0, 1.0)}).fit(*data)}
+    tried |= {clf.target_: clf for clf in (linear(target=t).fit(*data) for t in (0.5, "middle", "bayes"))}
+    assert auto.target_costs_ == pytest.approx({key: clf.estimated_cost_.estimate for key, clf in tried.items()})
+    best = min(tried, key=lambda key: tried[key].estimated_cost_.estimate)
+    kept = tried[best]
+    assert (auto.target_, auto.adapted_) == (kept.target_, best != "plain")
     np.testing.assert_array_equal(auto.predict(data[0]), kept.predict(data[0]))
 
 

@@ -178,6 +178,24 @@ def test_a_choice_takes_what_was_cheapest_on_held_out_rows():
     assert list(chosen_rows([*rows[:2], rows[2] | {"seed": 1}], held_out)) == []
 
 
+def test_recorded_held_out_costs_would_rather_not_adapt_on_leaves(monkeypatch):
+    # what docs/how-to/choose-target.md says; the choices themselves stay as they were published
+    found = read_results(ROOT / "docs/paper/results")
+    names = ("ce-bayes-cv", *CHOICES[1].among)
+    monkeypatch.setattr(running, "CHOICES", (*CHOICES, CHOICES[1]._replace(name="four", among=names)))
+    rows = list(chosen_rows(found["table2"], found["held_out"]))
+    plain = {(r["dataset"], r["k"], r["seed"]): r["cost"] for r in found["table2"] if r["method"] == names[0]
+             and r["profile"] == "four-views"}  # fmt: skip
+    three, four = (
+        {(r["dataset"], r["k"], r["seed"]): r["cost"] for r in rows if r["method"] == name}
+        for name in (CHOICES[1].name, "four")
+    )
+    taken = [run for run in four if four[run] == plain[run]]
+    assert [name for name, _, _ in four].count("PV-D") == 6
+    assert [name for name, _, _ in taken] == ["PV-D"] * 5
+    assert all(four[run] < three[run] for run in taken)
+
+
 def test_a_choice_is_run_by_running_what_it_chooses_among():
     wishes = {"what": "table2", "profile": ("modern",), "splits": ("random",), "seeds": 1}
     planned = full_plan(**wishes, methods=("adacsl-cv-auto",))

@@ -148,6 +148,8 @@ class AdaptiveWeight:
     @property
     def base_weight(self) -> float:
         """The weight before any adaptation, b = C(1,0)/C(0,1) * (1 - T')/T' (eq. 5)."""
+        if self.target == float(self.costs.threshold):
+            return 1.0  # to the last bit: plain cross-entropy
         return (1.0 - self.target) / self.target / float(self.costs.ratio)
 
     @property

@@ -1,4 +1,4 @@
-"""What a method has fitted: one candidate per target it tries, each judged by rows that did not train it."""
+"""What a method has fitted: one candidate per way it tries, each judged by rows that did not train it."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ class Candidate:
         Of everything that is random.
     watch : array of row numbers, optional
         Only the scores of these rows are wanted, no model.
+    steered : bool, default True
+        Whether the method's controller may steer it; the one that ``target="auto"`` calls plain is not.
 
     Attributes
     ----------
@@ -51,6 +53,7 @@ class Candidate:
     folds: list[tuple[NDArray[Any], NDArray[Any]]]
     seed: int
     watch: NDArray[np.int64] | None = None
+    steered: bool = True
     held: list[HeldOut] = field(default_factory=list)
     history: list[dict[str, Any]] = field(default_factory=list)
     model: Any = None
@@ -71,7 +74,13 @@ class Candidate:
     @property
     def adapts(self) -> bool:
         """Whether a controller steers the weight."""
-        return self.method.controller is not None and bool(self.method.learner_.adapts(self))
+        return self.steered and self.method.controller is not None and bool(self.method.learner_.adapts(self))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the loss is plain cross-entropy: as it is, or where nothing weighs it (T' = T) and nothing steers."""
+        unweighted = self.target == float(self.class_costs.threshold) and not self.adapts
+        return self.method.loss == "plain" or (self.method.loss == "weighted" and unweighted)
 
     def shift(self, y: NDArray[Any]) -> float:
         """Return what turns the learner's log-odds into those of the probability."""
@@ -81,7 +90,7 @@ class Candidate:
         if method.resample is not None:  # trained on as many positives as negatives
             return float(log_odds(float(np.mean(y[self.folds[0][0]]))))
         # what another loss trains for is its own affair; an unweighted score needs no correction
-        if method.loss == "plain" or callable(method.loss) or method.decide == "unweighted":
+        if self.is_plain or callable(method.loss) or method.decide == "unweighted":
             return 0.0
         return float(np.clip(bayes_log_odds(self.class_costs), -700, 700) - log_odds(self.target))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from numbers import Integral
 from typing import Any, Self
@@ -34,7 +35,9 @@ with requires("sklearn"):
 RESAMPLE = (None, "oversample", "undersample", "smote")
 LOSSES = ("plain", "weighted", "focal", "logit-adjusted")
 SELECT = ("best", "last", "log-loss")
-HISTORY = ("fold", "target", "lambda", "weight", "threshold", "val_cost")
+HISTORY = ("fold", "target", "adapted", "lambda", "weight", "threshold", "val_cost")
+PLAIN = "plain"
+"""What ``target_costs_`` calls the candidate that does not adapt, where others do."""
 
 
 class Method(CostClassifier):
@@ -62,7 +65,8 @@ class Method(CostClassifier):
         and target are the method's). Needs ``loss="weighted"``.
     target : float, "bayes", "middle" or "auto", default 0.5
         T', the score a weighted loss makes right to decide at. "bayes": T' = T; "middle": the geometric middle of the
-        odds of T and 0.5; "auto": all three are trained, and the held-out cost decides.
+        odds of T and 0.5; "auto": all three are trained, and with a controller one more that does not adapt (plain
+        cross-entropy, T' = T); the held-out cost decides.
     decide : str
         How scores become decisions, see :class:`~adacsl.Decision`.
     select : {"best", "last", "log-loss"}
@@ -94,11 +98,13 @@ class Method(CostClassifier):
         From scores to probabilities and decisions.
     target_, threshold_ : float
         T', and the score decisions are made at.
+    adapted_ : bool
+        Whether a controller steered what was kept.
     target_costs_ : dict
-        The held-out cost of every T' tried, estimated as ``estimated_cost_`` is.
+        The held-out cost of every T' tried, and of ``"plain"``, which did not adapt; estimated as ``estimated_cost_``.
     history_ : pandas.DataFrame
-        One row per epoch or round, and fold: ``lambda`` and ``weight`` it was trained with; ``threshold`` (the cheapest
-        one, T_actual) and ``val_cost`` that were measured after it.
+        One row per epoch or round, and fold: its ``target``, whether it ``adapted``, ``lambda`` and ``weight`` it was
+        trained with; ``threshold`` (the cheapest one, T_actual) and ``val_cost`` that were measured after it.
     oof_scores_ : array of shape (n,)
         Scores of the rows by models that did not train on them, in the epoch or round that *other* held-out rows chose
         (``select="best"``); NaN for rows that only trained. Validation rows given apart follow behind the n rows.
@@ -264,7 +270,7 @@ class Method(CostClassifier):
         return options.get("devices", 1) not in (1, "1", [0]) or options.get("num_nodes", 1) != 1
 
     def candidates(self, rows: Rows, costs: CostMatrix | None, watch: NDArray[np.int64] | None) -> list[Candidate]:
-        """Return what is to be fitted on these rows, one candidate per target.
+        """Return what is to be fitted on these rows: one candidate per target, and before them the plain one of "auto".
 
         ``costs`` are the task's, class-wide or of each row; None: the method's own.
         """
@@ -274,7 +280,13 @@ class Method(CostClassifier):
         self.costs_ = costs.averaged()
         cv = self.learner_.folds_for(self.cv, rows) if hasattr(self.learner_, "folds_for") else self.cv
         folds = [] if self.decide in ("negative", "positive") else rows.folds(cv, self.validation, seed)
-        return [Candidate(self, costs, target, folds, seed, watch) for target in find_targets(self.target, self.costs_)]
+        candidate = functools.partial(Candidate, self, costs, folds=folds, seed=seed, watch=watch)
+        tried = [candidate(target) for target in find_targets(self.target, self.costs_)]
+        if self.target != "auto" or self.controller is None:
+            return tried
+        plain = candidate(*find_targets("bayes", self.costs_), steered=False)
+        # first, since of equals the first is kept: the simplest. What would not adapt at T' = T is the same again
+        return [plain, *(other for other in tried if other.adapts or other.target != plain.target)]
 
     def _seed(self) -> int:
         if isinstance(self.random_state, Integral) and not isinstance(self.random_state, bool):
@@ -287,7 +299,9 @@ class Method(CostClassifier):
         best = min(range(len(candidates)), key=lambda i: judged[i][1])
         chosen = candidates[best]
         self.decision_, self.target_, self.model_ = judged[best][0], chosen.target, chosen.model
-        self.target_costs_ = {c.target: cost for c, (_, cost) in zip(candidates, judged, strict=True)}
+        self.adapted_ = chosen.adapts
+        keys: list[float | str] = [candidate.target if candidate.steered else PLAIN for candidate in candidates]
+        self.target_costs_ = dict(zip(keys, (cost for _, cost in judged), strict=True))
         self.candidate_ = chosen
         self._keep_history(candidates)
         if chosen.held:
@@ -329,7 +343,7 @@ class Method(CostClassifier):
     def _keep_history(self, candidates: list[Candidate]) -> None:
         import pandas as pd  # noqa: PLC0415  scikit-learn alone needs none
 
-        rows = [{"target": c.target, "lambda": 1.0} | row for c in candidates for row in c.history]
+        rows = [{"target": c.target, "adapted": c.adapts, "lambda": 1.0} | row for c in candidates for row in c.history]
         frame = pd.DataFrame(rows)
         first = [name for name in ("epoch", "round") if name in frame]
         self.history_ = frame.reindex(columns=[*first, *HISTORY, *(n for n in ("train_loss",) if n in frame)])

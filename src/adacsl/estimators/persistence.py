@@ -21,7 +21,7 @@ from adacsl.estimators.learners.constant import Constant
 from adacsl.estimators.learners.models import EstimatorModel
 from adacsl.estimators.learners.net import Net
 from adacsl.estimators.learners.netmodel import NetModel
-from adacsl.estimators.method import Method
+from adacsl.estimators.method import PLAIN, Method
 from adacsl.estimators.settings import settings_of
 from adacsl.training.running import choose_device
 
@@ -90,6 +90,7 @@ def _describe(method: Method, kind: str) -> dict[str, Any]:
         "classes": {"dtype": method.classes_.dtype.str, "values": method.classes_.tolist()},
         "positive": int(np.flatnonzero(method.classes_ == method.positive_)[0]),
         "target": method.target_,
+        "adapted": method.adapted_,
         "target_costs": list(method.target_costs_.items()),
         "history": method.history_.to_dict(orient="list"),
         "image_shape": list(method.image_shape_) if method.images_ else None,
@@ -141,7 +142,8 @@ def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, dev
     method.classes_ = np.asarray(document["classes"]["values"], dtype=np.dtype(document["classes"]["dtype"]))
     method.positive_ = method.classes_[document["positive"]]
     method.target_ = float(document["target"])
-    method.target_costs_ = {float(t): float(c) for t, c in document["target_costs"]}
+    method.adapted_ = bool(document["adapted"])
+    method.target_costs_ = {t if t == PLAIN else float(t): float(c) for t, c in document["target_costs"]}
     method.history_ = pd.DataFrame(document["history"])
     method.n_features_in_ = int(document["n_features_in"])
     if document["feature_names_in"]:

@@ -134,7 +134,7 @@ def fit_models(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidat
             extra = None if rows.extra is None else _input(encoder, rows.extra)
             encoded = dataclasses.replace(rows, x=_input(encoder, rows.x), extra=extra)
         features = encoded if encode else rows
-        if candidate.adapts:
+        if candidate.method.controller is not None:  # a plain one too: it is judged by the rows that judge the others
             models, undone = _fit_in_rounds(candidate, features)
         else:
             models, undone = _fit_as_it_is(candidate, features, fitted), 0.0
@@ -206,7 +206,9 @@ def _fit_in_rounds(candidate: Candidate, rows: Rows) -> tuple[list[Any], float]:
     """
     method, settings = candidate.method, candidate.method.learner_
     training = settings.kind_of_training
-    controller = make_controller(method.controller, candidate.class_costs, candidate.target, USUAL)
+    controller = make_controller(
+        method.controller, candidate.class_costs, candidate.target, USUAL, still=not candidate.adapts
+    )
     seed = None if method.random_state is None else candidate.seed
     learners = [settings.fresh(None if seed is None else seed + i) for i in range(len(candidate.folds))]
     held_out = np.concatenate([test for _, test in candidate.folds])

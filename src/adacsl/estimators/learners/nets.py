@@ -94,10 +94,11 @@ def fit_nets(candidates: Sequence[Candidate], rows: Rows, parts: Parts | None = 
 def training_key(candidate: Candidate) -> str:
     """Return what decides about a training; candidates that differ only in how they decide have the same."""
     method = candidate.method
-    own = [method.learner_.get_params(), method.resample, method.loss, candidate.seed, method.device]
+    loss = "plain" if candidate.is_plain else method.loss
+    own = [method.learner_.get_params(), method.resample, loss, candidate.seed, method.device]
     own += [repr(method.cv), repr(method.validation) if isinstance(method.validation, float) else ""]
-    if method.loss != "plain":
-        steering = method.controller
+    if loss != "plain":
+        steering = method.controller if candidate.adapts else None
         steering = repr(steering) + str(vars(steering)) if isinstance(steering, AdaptiveWeight) else steering
         own += [steering, candidate.target, candidate.class_costs.to_json(), candidate.costs.n_instances]
     return repr(own)
