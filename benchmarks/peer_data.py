@@ -11,13 +11,13 @@ import argparse
 import csv
 import datetime
 import hashlib
+import importlib
 import importlib.metadata
 import json
 import platform
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -120,10 +120,14 @@ Decide = Callable[[Costs], NDArray[Any]]
 
 
 class Method(NamedTuple):
-    """How to fit; ``costs`` is None where the fit does not depend on them, so that it serves every k."""
+    """How to fit; ``costs`` is None where the fit does not depend on them, so that it serves every k.
+
+    ``modules`` are imported before the clock starts, and their versions are noted.
+    """
 
     fit: Callable[[Cell, Costs | None, argparse.Namespace], Decide]
     per_k: bool = True
+    modules: tuple[str, ...] = ()
 
 
 def load_cell(name: str, split: int, max_rows: int | None = None) -> Cell:
@@ -188,13 +192,13 @@ def arguments(description: str | None, methods: Iterable[str], word: str) -> arg
     return parser
 
 
-def run(
-    methods: dict[str, Method], options: argparse.Namespace, *, packages: Iterable[str] = (), note: str = ""
-) -> None:
+def run(methods: dict[str, Method], options: argparse.Namespace, *, note: str = "") -> None:
     """Run what the CSV file does not have yet; every finished row is written at once."""
     if options.out is not None:
         _start_file(options.out, options)
-        _write_meta(options.out, options, packages, note)
+        _write_meta(
+            options.out, options, {module for name in options.methods for module in methods[name].modules}, note
+        )
     cells = [(name, split) for name in options.tables for split in options.splits]
     jobs = (joblib.delayed(_run_cell)(methods, *cell, options) for cell in cells)
     joblib.Parallel(options.jobs)(jobs)
@@ -221,8 +225,10 @@ def _rows(
 ) -> Iterator[dict[str, Any]]:
     """Fit once, decide for each k; what fails is a row that says why."""
     keys = {"table": cell.name, "split": cell.split, "method": name, "digest": cell.digest}
-    start = time.perf_counter()
     try:
+        for module in about.modules:
+            importlib.import_module(module)
+        start = time.perf_counter()
         decide = about.fit(cell, cell.costs(ks[0]) if about.per_k else None, options)
         seconds = time.perf_counter() - start
         found = {k: np.asarray(decide(cell.costs(k))).reshape(-1).astype(np.int64) for k in ks}
@@ -276,11 +282,13 @@ def _write(path: Path | None, rows: Iterable[dict[str, Any]]) -> None:
             csv.DictWriter(file, COLUMNS, restval="").writerows(rows)
 
 
-def _write_meta(path: Path, options: argparse.Namespace, packages: Iterable[str], note: str) -> None:
+def _write_meta(path: Path, options: argparse.Namespace, modules: list[str], note: str) -> None:
     """Note who was run, with which versions, how; runs of other environments into the same file stay noted."""
     versions = {"python": platform.python_version()}
-    for package in ("numpy", "pandas", "scikit-learn", *packages):
-        with suppress(importlib.metadata.PackageNotFoundError):
+    distributions = importlib.metadata.packages_distributions()
+    for module in ("numpy", "pandas", "sklearn", *modules):
+        # xgboost may come as xgboost-cpu, and parts of AutoGluon are distributions of their own
+        for package in distributions.get(module.split(".")[0], []):
             versions[package] = importlib.metadata.version(package)
     meta = path.with_suffix(".meta.json")
     about = json.loads(meta.read_text()) if meta.exists() else {"runs": {}}
