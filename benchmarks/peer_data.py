@@ -13,6 +13,7 @@ import datetime
 import hashlib
 import importlib
 import importlib.metadata
+import itertools
 import json
 import platform
 import time
@@ -196,9 +197,8 @@ def run(methods: dict[str, Method], options: argparse.Namespace, *, note: str = 
     """Run what the CSV file does not have yet; every finished row is written at once."""
     if options.out is not None:
         _start_file(options.out, options)
-        _write_meta(
-            options.out, options, {module for name in options.methods for module in methods[name].modules}, note
-        )
+        modules = {module for name in options.methods for module in methods[name].modules}
+        _write_meta(options.out, options, sorted(modules), note)
     cells = [(name, split) for name in options.tables for split in options.splits]
     jobs = (joblib.delayed(_run_cell)(methods, *cell, options) for cell in cells)
     joblib.Parallel(options.jobs)(jobs)
@@ -256,9 +256,10 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def _start_file(path: Path, options: argparse.Namespace) -> None:
-    """Make the file if need be; with --retry, failed rows of the chosen methods leave it."""
+    """Make the file if need be; with --retry, failed rows that are to be run again leave it."""
     old = read(path) if path.exists() else []
-    kept = [row for row in old if not (options.retry and row["error"] and row["method"] in options.methods)]
+    chosen = set(itertools.product(options.tables, map(float, options.k), options.splits, options.methods))
+    kept = [row for row in old if not (options.retry and row["error"] and _key(row) in chosen)]
     if old and len(kept) == len(old):
         return
     with path.open("w", newline="") as file:
@@ -268,7 +269,11 @@ def _start_file(path: Path, options: argparse.Namespace) -> None:
 
 
 def _done(path: Path | None) -> set[tuple[str, float, int, str]]:
-    return {(row["table"], row["k"], row["split"], row["method"]) for row in (read(path) if path else [])}
+    return {_key(row) for row in (read(path) if path else [])}
+
+
+def _key(row: dict[str, Any]) -> tuple[str, float, int, str]:
+    return row["table"], row["k"], row["split"], row["method"]
 
 
 def _write(path: Path | None, rows: Iterable[dict[str, Any]]) -> None:
