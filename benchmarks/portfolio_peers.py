@@ -92,10 +92,10 @@ def folds(cell: Cell) -> StratifiedKFold:
 
 
 def histogram_boosting(seed: int, **more: Any) -> HistGradientBoostingClassifier:
+    # patience (10 rounds) as it comes: rounds after the best one stay in the model, so that more of it costs more
     return HistGradientBoostingClassifier(
-        learning_rate=LR, max_iter=ROUNDS, early_stopping=True, validation_fraction=HELD_OUT, n_iter_no_change=PATIENCE,
-        random_state=seed, **more,
-    )  # fmt: skip
+        learning_rate=LR, max_iter=ROUNDS, early_stopping=True, random_state=seed, **more
+    )
 
 
 def hgb_bayes(cell: Cell, _: Costs | None, options: Options) -> Decide:
