@@ -301,6 +301,7 @@ def _write_meta(path: Path, options: argparse.Namespace, modules: list[str], not
         "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
         "device": harness.metadata()["device"],
         "threads": options.threads,
+        "load_at_start": harness.LOAD_AT_START,
         "versions": versions,
         **({"note": note} if note else {}),
     }
