@@ -11,13 +11,14 @@ import argparse
 import csv
 import datetime
 import hashlib
+import importlib
 import importlib.metadata
+import itertools
 import json
 import platform
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -120,10 +121,14 @@ Decide = Callable[[Costs], NDArray[Any]]
 
 
 class Method(NamedTuple):
-    """How to fit; ``costs`` is None where the fit does not depend on them, so that it serves every k."""
+    """How to fit; ``costs`` is None where the fit does not depend on them, so that it serves every k.
+
+    ``modules`` are imported before the clock starts, and their versions are noted.
+    """
 
     fit: Callable[[Cell, Costs | None, argparse.Namespace], Decide]
     per_k: bool = True
+    modules: tuple[str, ...] = ()
 
 
 def load_cell(name: str, split: int, max_rows: int | None = None) -> Cell:
@@ -188,13 +193,12 @@ def arguments(description: str | None, methods: Iterable[str], word: str) -> arg
     return parser
 
 
-def run(
-    methods: dict[str, Method], options: argparse.Namespace, *, packages: Iterable[str] = (), note: str = ""
-) -> None:
+def run(methods: dict[str, Method], options: argparse.Namespace, *, note: str = "") -> None:
     """Run what the CSV file does not have yet; every finished row is written at once."""
     if options.out is not None:
         _start_file(options.out, options)
-        _write_meta(options.out, options, packages, note)
+        modules = {module for name in options.methods for module in methods[name].modules}
+        _write_meta(options.out, options, sorted(modules), note)
     cells = [(name, split) for name in options.tables for split in options.splits]
     jobs = (joblib.delayed(_run_cell)(methods, *cell, options) for cell in cells)
     joblib.Parallel(options.jobs)(jobs)
@@ -221,8 +225,10 @@ def _rows(
 ) -> Iterator[dict[str, Any]]:
     """Fit once, decide for each k; what fails is a row that says why."""
     keys = {"table": cell.name, "split": cell.split, "method": name, "digest": cell.digest}
-    start = time.perf_counter()
     try:
+        for module in about.modules:
+            importlib.import_module(module)
+        start = time.perf_counter()
         decide = about.fit(cell, cell.costs(ks[0]) if about.per_k else None, options)
         seconds = time.perf_counter() - start
         found = {k: np.asarray(decide(cell.costs(k))).reshape(-1).astype(np.int64) for k in ks}
@@ -250,9 +256,10 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def _start_file(path: Path, options: argparse.Namespace) -> None:
-    """Make the file if need be; with --retry, failed rows of the chosen methods leave it."""
+    """Make the file if need be; with --retry, failed rows that are to be run again leave it."""
     old = read(path) if path.exists() else []
-    kept = [row for row in old if not (options.retry and row["error"] and row["method"] in options.methods)]
+    chosen = set(itertools.product(options.tables, map(float, options.k), options.splits, options.methods))
+    kept = [row for row in old if not (options.retry and row["error"] and _key(row) in chosen)]
     if old and len(kept) == len(old):
         return
     with path.open("w", newline="") as file:
@@ -262,7 +269,11 @@ def _start_file(path: Path, options: argparse.Namespace) -> None:
 
 
 def _done(path: Path | None) -> set[tuple[str, float, int, str]]:
-    return {(row["table"], row["k"], row["split"], row["method"]) for row in (read(path) if path else [])}
+    return {_key(row) for row in (read(path) if path else [])}
+
+
+def _key(row: dict[str, Any]) -> tuple[str, float, int, str]:
+    return row["table"], row["k"], row["split"], row["method"]
 
 
 def _write(path: Path | None, rows: Iterable[dict[str, Any]]) -> None:
@@ -276,11 +287,13 @@ def _write(path: Path | None, rows: Iterable[dict[str, Any]]) -> None:
             csv.DictWriter(file, COLUMNS, restval="").writerows(rows)
 
 
-def _write_meta(path: Path, options: argparse.Namespace, packages: Iterable[str], note: str) -> None:
+def _write_meta(path: Path, options: argparse.Namespace, modules: list[str], note: str) -> None:
     """Note who was run, with which versions, how; runs of other environments into the same file stay noted."""
     versions = {"python": platform.python_version()}
-    for package in ("numpy", "pandas", "scikit-learn", *packages):
-        with suppress(importlib.metadata.PackageNotFoundError):
+    distributions = importlib.metadata.packages_distributions()
+    for module in ("numpy", "pandas", "sklearn", *modules):
+        # xgboost may come as xgboost-cpu, and parts of AutoGluon are distributions of their own
+        for package in distributions.get(module.split(".")[0], []):
             versions[package] = importlib.metadata.version(package)
     meta = path.with_suffix(".meta.json")
     about = json.loads(meta.read_text()) if meta.exists() else {"runs": {}}
@@ -288,6 +301,7 @@ def _write_meta(path: Path, options: argparse.Namespace, packages: Iterable[str]
         "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
         "device": harness.metadata()["device"],
         "threads": options.threads,
+        "load_at_start": harness.LOAD_AT_START,
         "versions": versions,
         **({"note": note} if note else {}),
     }
