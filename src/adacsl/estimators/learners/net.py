@@ -22,7 +22,7 @@ USUAL = {"epochs", "batch_size", "lr", "weight_decay", "patience", "optimizer"}
 
 SIZES: dict[str, dict[str, Any]] = {
     "tablenet": {"bins": 0, "heads": 1, "width": 64, "depth": 2, "dropout": 0.1},
-    "tabm": {"k": 16, "n_blocks": 2, "d_block": 128, "dropout": 0.1, "n_bins": 32, "d_embedding": 8},
+    "tabm": {"k": 8, "n_blocks": 2, "d_block": 128, "dropout": 0.1, "n_bins": 32, "d_embedding": 8},
 }
 """Nets for tables that have sizes to choose, and the usual ones."""
 
@@ -115,6 +115,8 @@ class Net(BaseEstimator):
     def settings(self, n: int, *, images: bool, device: str, verbose: bool) -> Settings:
         """Return the settings of the engine for so many training rows."""
         chosen = defaults_for(n, images=images)
+        if table_sizes(self.module)[0] == "tabm":  # its epochs take ten times as long, and a quarter of them is enough
+            chosen["epochs"] = max(10, chosen["epochs"] // 4)
         chosen |= {name: getattr(self, name) for name in USUAL if not _is_auto(getattr(self, name))}
         chosen.pop("patience")
         for name in ("epochs", "batch_size"):
