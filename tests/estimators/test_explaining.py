@@ -185,7 +185,7 @@ def test_arrays_lists_and_other_peoples_models_are_explained():
     model = AdaptiveCostClassifier(LogisticRegression(), COSTS, rounds=2, random_state=0).fit(x, y)
     found = model.permutation_cost(x, y, random_state=0)
     pd.testing.assert_frame_equal(model.permutation_cost(x.tolist(), y.tolist(), random_state=0), found)
-    with pytest.raises(TypeError, match=r"dense data is required"):
+    with pytest.raises(ValueError, match=r"dense table"):
         model.permutation_cost(sparse.csr_array(x), y)
 
 
@@ -217,7 +217,7 @@ def test_rows_of_weight_zero_are_left_out(linear):
     ("given", "match"),
     [
         ({"columns": ["nothing"]}, "no column 'nothing'"),
-        ({"columns": 3}, "no column 3"),
+        ({"columns": [3]}, "no column 3"),
         ({"columns": []}, "nothing to shuffle"),
         ({"columns": {"both": []}}, "nothing to shuffle"),
         ({"repeats": 0}, "at least 1"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -36,19 +36,17 @@ def permutation_costs(model: Any, rows: Rows, columns: Any, repeats: int, random
 
     if not isinstance(repeats, Integral) or repeats < 1:
         raise ValueError(f"repeats must be a whole number of at least 1, got {repeats!r}")
-    sets = _column_sets(columns, _names(model, rows.x))
+    sets = _column_sets(model, rows.x, columns)
     donors = shuffles(len(rows.y), int(repeats), random_state)
     paid = _paid(model, rows, rows.x)
+    extra = _extra_costs(model, rows, paid, donors, sets.values())
+    worth = [worth_interval(each, donors, rows.weight, rows.groups) for each in extra]
+    frame = pd.DataFrame(worth, columns=["cost", "low", "high"])
+    frame.insert(0, "column", list(sets))
     base = float(np.average(paid, weights=rows.weight))
-    found = [
-        (name, *worth_interval(extra, donors, rows.weight, rows.groups))
-        for name, extra in zip(sets, _extra_costs(model, rows, paid, donors, sets.values()), strict=True)
-    ]
-    frame = pd.DataFrame(found, columns=["column", "cost", "low", "high"])
     prices = rows.costs or model.costs_
     constant = min(prices.mean(rows.y, np.full_like(rows.y, k), sample_weight=rows.weight) for k in (0, 1))
-    saving = constant - base
-    frame["share"] = frame["cost"] / saving if saving > 0 else math.nan
+    frame["share"] = frame["cost"] / (constant - base) if constant > base else math.nan
     frame = frame.sort_values("cost", ascending=False, kind="stable", ignore_index=True)
     frame.attrs = {"base_cost": base, "constant_cost": constant, "rows": len(rows.y), "repeats": int(repeats)}
     return frame
@@ -58,18 +56,21 @@ def read_table_rows(
     model: Any, X: Any, y: Any, sample_weight: Any, groups: Any, costs: CostMatrix | None  # noqa: N803
 ) -> Rows:  # fmt: skip
     """Return checked rows with labels, weights and numbers of groups; those of weight zero are left out."""
-    labels = read_known_labels(model, y)
-    table = _as_table(model, X)
+    if getattr(model, "images_", False):
+        raise ValueError("permutation_cost shuffles the columns of a table, but this model was trained on images")
+    labels, table = read_known_labels(model, y), read_features(model, X, reset=False)
+    table = table if hasattr(table, "columns") else np.asarray(table)
+    if len(getattr(table, "shape", ())) != 2:
+        raise ValueError("permutation_cost needs a dense table with columns: numpy, pandas, polars or pyarrow")
     groups = np.arange(len(labels)) if groups is None else column_or_1d(groups)
     check_consistent_length(table, labels, groups)
     if costs is not None and costs.n_instances not in (None, len(labels)):
         raise ValueError(f"costs of each row must be as many as rows: got {costs.n_instances} for {len(labels)} rows")
     weight = np.asarray(as_weights(np.ones(len(labels)) if sample_weight is None else sample_weight, labels))
     use = np.flatnonzero(weight)
-    table = table if len(use) == len(labels) else take(table, use)
     number = np.unique(groups[use], return_inverse=True)[1]
     costs = None if costs is None else costs.rows(use)
-    return Rows(table, labels[use], np.arange(len(use)), weight[use], number, costs)
+    return Rows(take(table, use), labels[use], np.arange(len(use)), weight[use], number, costs)
 
 
 def shuffles(n: int, repeats: int, random_state: Any) -> NDArray[np.int64]:
@@ -118,15 +119,15 @@ def worth_interval(
 
 
 def _extra_costs(
-    model: Any, rows: Rows, paid: NDArray[np.float64], donors: NDArray[np.int64], sets: Any
+    model: Any, rows: Rows, paid: NDArray[np.float64], donors: NDArray[np.int64], sets: Iterable[list[int]]
 ) -> Iterator[NDArray[np.float64]]:
     """Yield for each set of columns what each row costs more in each repeat; many repeats in one prediction."""
     repeats, n = donors.shape
-    at_once = min(repeats, max(1, CELLS // (n * len(_names(model, rows.x)))))
+    at_once = min(repeats, max(1, CELLS // (n * rows.x.shape[1])))
     copies = take(rows.x, np.tile(np.arange(n), at_once))
     for places in sets:
-        parts = (donors[start : start + at_once] for start in range(0, repeats, at_once))
-        found = [_paid(model, rows, _lent(copies, rows.x, places, part.ravel())) for part in parts]
+        parts = (donors[start : start + at_once].ravel() for start in range(0, repeats, at_once))
+        found = [_paid(model, rows, _lent(copies, rows.x, places, part)) for part in parts]
         yield np.concatenate(found).reshape(repeats, n) - paid
 
 
@@ -139,7 +140,7 @@ def _paid(model: Any, rows: Rows, table: Any) -> NDArray[np.float64]:
     return np.asarray(as_host((own or model.costs_).incurred(rows.y[index], decided)))
 
 
-def _lent(copies: Any, table: Any, places: Sequence[int], donors: NDArray[np.int64]) -> Any:
+def _lent(copies: Any, table: Any, places: list[int], donors: NDArray[np.int64]) -> Any:
     """Return as many rows of the copies as there are donors, with these rows' values in some columns."""
     if isinstance(copies, np.ndarray):
         changed = copies[: len(donors)].copy()
@@ -152,40 +153,16 @@ def _lent(copies: Any, table: Any, places: Sequence[int], donors: NDArray[np.int
     return frame[: len(donors)].with_columns(*lent).to_native()
 
 
-def _as_table(model: Any, X: Any) -> Any:  # noqa: N803
-    """Return a checked array or frame with columns that can be shuffled."""
-    if getattr(model, "images_", False):
-        raise ValueError("permutation_cost shuffles the columns of a table, but this model was trained on images")
-    table = read_features(model, X, reset=False)
-    if hasattr(table, "toarray"):
-        raise TypeError("sparse data was passed, but dense data is required: use X.toarray()")
-    if not (hasattr(table, "columns") or hasattr(table, "column_names")):
-        table = np.asarray(table)
-    if len(getattr(table, "shape", ())) != 2:
-        raise ValueError("permutation_cost needs a table with columns: a numpy array, pandas, polars or pyarrow")
-    return table
-
-
-def _names(model: Any, table: Any) -> list[Any]:
-    """Return what the columns are called: their names, those of the training, or their numbers."""
-    names = getattr(table, "column_names", getattr(table, "columns", getattr(model, "feature_names_in_", None)))
-    return list(range(table.shape[1]) if names is None else names)
-
-
-def _column_sets(columns: Any, names: list[Any]) -> dict[Any, list[int]]:
+def _column_sets(model: Any, table: Any, columns: Any) -> dict[Any, list[int]]:
     """Return the places of the columns that are shuffled together, by the name of each such set."""
-    if isinstance(columns, Mapping):
-        sets = {name: [_place(column, names) for column in _several(some)] for name, some in columns.items()}
-    else:
-        places = range(len(names)) if columns is None else (_place(column, names) for column in _several(columns))
-        sets = {names[place]: [place] for place in places}
+    named = getattr(table, "column_names", getattr(table, "columns", getattr(model, "feature_names_in_", None)))
+    names = list(range(table.shape[1]) if named is None else named)
+    wanted = names if columns is None else columns
+    asked = wanted if isinstance(wanted, Mapping) else {names[_place(column, names)]: [column] for column in wanted}
+    sets = {name: [_place(column, names) for column in some] for name, some in asked.items()}
     if not sets or not all(sets.values()):
         raise ValueError(f"columns names nothing to shuffle, got {columns!r}")
     return sets
-
-
-def _several(columns: Any) -> list[Any]:
-    return [columns] if isinstance(columns, str | Integral) else list(columns)
 
 
 def _place(column: Any, names: list[Any]) -> int:
