@@ -1,7 +1,9 @@
-"""Make the documentation's pictures of a report: the top of its page, light and dark.
+"""Make the documentation's pictures of a report, light and dark: the top of its page, or one card of it.
 
 adacsl compare --out runs/breast-cancer
 python docs/report_picture.py runs/breast-cancer/report.html
+adacsl explain model new.csv --html columns.html
+python docs/report_picture.py columns.html columns "#view-0-worth"
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ WIDTH, LONGEST = 1200, 1180
 
 def main() -> None:
     address = Path(sys.argv[1]).resolve().as_uri()
+    name, card = sys.argv[2:4] if len(sys.argv) > 2 else ("report", None)
     chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
     with sync_playwright() as running:
         browser = running.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
@@ -28,8 +31,12 @@ def main() -> None:
             page = browser.new_page(viewport={"width": WIDTH, "height": LONGEST}, color_scheme=look)
             page.goto(address)
             page.wait_for_selector("html[data-ready]", state="attached")
-            picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB").quantize(128, dither=Image.Dither.NONE)
-            picture.save(FOLDER / f"report-{look}.png", optimize=True)
+            if card is not None:
+                page.locator(card).scroll_into_view_if_needed()
+                page.wait_for_selector(f"{card} .plot[data-drawn='{look}']")
+            taken = page.screenshot() if card is None else page.locator(card).screenshot()
+            picture = Image.open(io.BytesIO(taken)).convert("RGB").quantize(128, dither=Image.Dither.NONE)
+            picture.save(FOLDER / f"{name}-{look}.png", optimize=True)
         browser.close()
 
 

@@ -98,7 +98,8 @@ def run_tasks(
             yield from _run_here(work, shared, tasks, skip, deadline)
         return
     crew = _Crew(workers, threads, shared)
-    waiting, running, succeeded = list(enumerate(tasks)), {}, False
+    waiting, succeeded = list(enumerate(tasks)), False
+    running: dict[Future[Any], int] = {}
     try:
         while waiting or running:
             while waiting and len(running) < workers:

@@ -12,7 +12,7 @@ from adacsl import __version__
 from adacsl.cli import app
 from adacsl.cli.screen import Answer, Screen, stoppable
 
-COMMANDS = ("compare", "train", "predict", "evaluate", "threshold", "report", "export", "data")
+COMMANDS = ("compare", "train", "predict", "evaluate", "explain", "threshold", "report", "export", "data")
 PROGRAM = [sys.executable, "-m", "adacsl.cli"]
 
 

@@ -40,7 +40,7 @@ def make_comparison(failures):
     return Comparison(pd.DataFrame(rows), pd.DataFrame(failures, columns=columns), {"data": {}}, {}, {})
 
 
-def test_compare_ends_with_table_verdict_and_report(adacsl, tmp_path):
+def test_compare_ends_with_table_verdict_and_report(adacsl, refused, tmp_path):
     said = adacsl("compare", *QUICK, "--seeds", 2, "--out", tmp_path / "run", "--quiet")
     assert said.code == 0, said.err
     assert "breast-cancer, a miss costs 8 false alarms" in said.out
@@ -63,7 +63,18 @@ def test_compare_ends_with_table_verdict_and_report(adacsl, tmp_path):
     said = adacsl("report", tmp_path / "run", "--out", tmp_path / "page.html", "--json")
     assert said.code == 0
     assert said.json["best"] == "always-positive"
-    assert "<html" in (tmp_path / "page.html").read_text()
+    assert "What each column is worth" not in (tmp_path / "page.html").read_text()
+
+    worth = pd.DataFrame({"column": [3, 7], "cost": [0.2, 0.0], "low": [0.1, 0.0], "high": [0.3, 0.0]})
+    worth.to_csv(tmp_path / "columns.csv", index=False)
+    words = ("report", tmp_path / "run", "--out", tmp_path / "page.html", "--explain", tmp_path / "columns.csv")
+    assert adacsl(*words).code == 0
+    page = (tmp_path / "page.html").read_text()
+    assert "What each column is worth" in page
+    assert "0.100 to 0.300" in page
+    worth.drop(columns="low").to_csv(tmp_path / "columns.csv", index=False)
+    assert "needs the columns ['low']" in refused(*words)
+    assert (tmp_path / "page.html").read_text() == page
 
 
 def test_a_file_of_the_users(adacsl, place, tmp_path):
@@ -224,7 +235,7 @@ def test_reports_of_no_run_are_one_line(refused, tmp_path):
 
 def test_a_report_of_a_run_with_failures_exits_with_1(adacsl, monkeypatch, tmp_path):
     found = SimpleNamespace(
-        verdict="v", best="ce", report=lambda path: path,
+        verdict="v", best="ce", report=lambda path, **_: path,
         failures=pd.DataFrame([("d", 8.0, "smote", 0, "ValueError", "x")],
                               columns=["data", "ratio", "method", "seed", "type", "message"]),
     )  # fmt: skip

@@ -15,6 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import adacsl as library
 from adacsl import CostMatrix
@@ -700,6 +701,60 @@ def test_other_classes_are_refused(refused, place, rows, tmp_path):
     line = refused("evaluate", place / "model", tmp_path / "rows.csv")
     assert "the classes of" in line
     assert "never, yes, but the model was trained on no, yes" in line
+
+
+# explain
+
+
+def test_explanation_is_the_librarys_and_is_written_whole(adacsl, place, rows, tmp_path):
+    out, page = tmp_path / "columns.csv", tmp_path / "columns.html"
+    words = ("--group-column", "id", "--fn-column", "amount", "--fp", 2, "--repeats", 2, "--seed", 1)
+    said = adacsl("explain", place / "model", place / "rows.csv", *words, "--out", out, "--html", page, "--json")
+    assert said.code == 0, said.err
+    model = library.load(place / "model")
+    known = {"fn": rows["amount"].to_numpy(), "fp": 2.0, "groups": rows["id"], "repeats": 2, "random_state": 1}
+    found = model.permutation_cost(rows[model.feature_names_in_], rows["churn"], **known)
+    assert [row["column"] for row in said.json["columns"]] == found["column"].tolist()
+    written = pd.read_csv(out)
+    np.testing.assert_allclose(written.drop(columns="column"), found.drop(columns="column"), rtol=1e-6)
+    assert said.json["base_cost"] == pytest.approx(found.attrs["base_cost"])
+    assert (said.json["rows"], said.json["repeats"], said.json["written"]) == (400, 2, str(out))
+    text = page.read_text()
+    assert f"“{found['column'][0]}”" in text
+    assert "What each column is worth" in text
+    assert names(tmp_path) == ["columns.csv", "columns.html"]
+
+
+def test_explanation_shows_the_dearest_columns_of_models_without_names_too(adacsl, rows, tmp_path):
+    x = np.random.default_rng(0).normal(size=(120, 18))
+    y = (x[:, 4] > 0.5).astype(int)
+    library.method("ce-bayes", CostMatrix(fp=1, fn=8), learner=LogisticRegression()).fit(x, y).save(tmp_path / "m")
+    frame = pd.DataFrame(x, columns=[f"c{i}" for i in range(18)]).assign(target=y)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    said = adacsl("explain", tmp_path / "m", tmp_path / "rows.csv")
+    assert said.code == 0, said.err
+    lines = said.out.splitlines()
+    assert "120 rows; cost per row" in lines[0]
+    assert lines[3].split()[0] == "c4"
+    assert lines[-1].startswith("3 further columns:")
+    assert said.err == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "match"),
+    [
+        (("--target", "left"), "no column 'left'"),
+        (("--repeats", "0"), "repeats must be a whole number of at least 1"),
+        (("--out", "x.txt"), "cannot tell how to write"),
+        (("--html", "."), "is a folder: give the name of a file"),
+    ],
+)
+def test_wrong_explanation_is_one_line(refused, place, words, match):
+    assert match in refused("explain", place / "model", place / "rows.csv", *words)
+
+
+def test_pictures_have_no_columns_to_explain(refused, pictures):
+    assert "trained on pictures, which have no columns" in refused("explain", pictures / "model", pictures / "data")
 
 
 # export

@@ -46,6 +46,7 @@ def all_figures(report, **options):
     epochs = frames.epoch_table(report.histories_of(VIEW))
     ranks = pd.DataFrame({"method": ["a", "b"], "rank": [1.2, 1.8], "critical_difference": [0.9, 0.9]})
     own = outcomes[name]
+    worth = pd.DataFrame({"column": ["a", "b"], "cost": [0.2, 0.0], "low": [0.1, 0.0], "high": [0.3, 0.0]})
     return {
         "cost": figures.cost_figure(rows, recommended=name, **options),
         "ratio": figures.ratio_figure(frames.ratio_table(report.results), **options),
@@ -57,6 +58,7 @@ def all_figures(report, **options):
         "decision": figures.decision_figure(frames.decision_table(shown), **options),
         "optimism": figures.optimism_figure(frames.optimism_table(report.results), **options),
         "rank": figures.rank_figure(ranks, **options),
+        "permutation": figures.permutation_figure(worth, **options),
     }
 
 
@@ -71,6 +73,19 @@ def test_every_figure_has_a_title_named_axes_and_one_look(report, theme):
         assert figure.layout.template.layout.paper_bgcolor == palette.paper
         text = pio.to_json(figure)
         assert not [color for color in other if color in text], name
+
+
+def test_permutation_figure_shows_15_columns_dearest_on_top_and_sums_up_the_rest():
+    cost = np.arange(20) / 100
+    worth = pd.DataFrame({"column": [f"{HOSTILE}{i}" for i in range(20)], "cost": cost})
+    worth["low"], worth["high"] = cost - 0.1, cost + 0.1
+    figure = figures.permutation_figure(worth, unit="EUR")
+    drawn = {name: value for trace in figure.data for name, value in zip(trace.y, trace.x, strict=True)}
+    assert sorted(drawn.values()) == pytest.approx(cost[5:])
+    assert figure.layout.yaxis.categoryarray[0].endswith("19")
+    assert not [name for name in drawn if "<" in name]
+    assert figure.data[0].x.tolist() == pytest.approx(cost[:10:-1])  # their intervals lie above zero
+    assert figure.layout.xaxis.title.text.endswith("[EUR]<br>the other 5 in all: 0.1")
 
 
 def test_cost_figure_shows_each_method_once_cheapest_on_top(report):

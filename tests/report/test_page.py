@@ -7,9 +7,11 @@ import html.parser
 import json
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from adacsl.report import page
@@ -105,6 +107,19 @@ def test_every_picture_has_words_and_a_table(text, parsed):
         if "plot" in attrs.get("class", "").split():
             assert attrs["role"] == "img"
             assert len(attrs["aria-label"]) > 30
+
+
+def test_worth_of_columns_is_a_card_of_its_view_with_a_table(small):
+    worth = pd.DataFrame({"column": ["age", HOSTILE], "cost": [0.1, 0.25], "low": [-0.01, 0.2], "high": [0.2, 0.3]})
+    text = render_report(replace(small, explained={small.views[0]: worth.assign(share=[0.125, np.nan])}))
+    parsed = Parsed(text)
+    words = " ".join(parsed.text.split())
+    assert "age0.100−0.010 to 0.20012.5 %" in words  # noqa: RUF001
+    assert words.index("onerror=") < words.index("age0.100")
+    assert not [tag for tag, _ in parsed.elements if tag == "img"]
+    assert "view-0-worth" in parsed.ids
+    with pytest.raises(ValueError, match=r"needs the columns \['low'\]"):
+        replace(small, explained={small.views[0]: worth.assign(low="?")})
 
 
 def test_policy_lets_only_our_scripts_run(text, parsed):

@@ -29,6 +29,7 @@ with requires("cli"):
 from adacsl.cli.commands.compare import compare
 from adacsl.cli.commands.data import data
 from adacsl.cli.commands.evaluate import evaluate
+from adacsl.cli.commands.explain import explain
 from adacsl.cli.commands.export import export
 from adacsl.cli.commands.predict import predict
 from adacsl.cli.commands.report import report
@@ -47,7 +48,9 @@ OPTIONS = re.compile(
     r"|(?<![\w-])(image_size|group_column|fn_column|fp_column)\b"
 )
 
-COMMANDS: tuple[Callable[..., Answer], ...] = (compare, train, predict, evaluate, threshold, report, export, data)
+COMMANDS: tuple[Callable[..., Answer], ...] = (
+    compare, train, predict, evaluate, explain, threshold, report, export, data,
+)  # fmt: skip
 
 
 def build() -> App:

@@ -6,16 +6,19 @@ import json
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from adacsl.cli.options import FREE, Prices
+from adacsl.cli.options import FREE, Prices, Source
 from adacsl.core.costs import CostMatrix
+from adacsl.core.labels import plain_labels
 from adacsl.durable import check_folder, replace_file
 
 if TYPE_CHECKING:
+    from adacsl.datasets.task import Task
     from adacsl.estimators.predicting import CostClassifier
 
 NOTES = "training.json"
@@ -113,6 +116,33 @@ def feature_columns(
 def model_input(classifier: CostClassifier, frame: Any, columns: list[str]) -> Any:
     """Return some columns of a table in the form of the training data."""
     return frame[columns] if hasattr(classifier, "feature_names_in_") else frame[columns].to_numpy()
+
+
+def load_labelled(
+    classifier: CostClassifier, data: str, source: Source, target: str | None, spoken: Prices
+) -> tuple[Task, Any]:
+    """Read data with labels as the model understands them; return them, and their features as it takes them."""
+    from adacsl.datasets.builtin import is_builtin  # noqa: PLC0415  pandas
+    from adacsl.datasets.errors import DataError, listed  # noqa: PLC0415
+
+    own = {name: float(getattr(classifier.costs_, name)) for name in ("fn", "fp", "tp", "tn")}
+    taken = {name for name in ("fn", "fp") if getattr(spoken, f"{name}_column") is not None}
+    rest: dict[str, Any] = {n: v for n, v in own.items() if getattr(spoken, n) is None and n not in taken}
+    if not is_builtin(data):
+        positive = source.positive or str(classifier.positive_)
+        source = replace(source, target=source.target or target, positive=positive)
+    if takes_pictures(classifier) and source.image_size is None:
+        source = replace(source, image_size=classifier.image_shape_[0])
+    task = source.load(data, replace(spoken, **rest))
+    check_kind(classifier, data, pictures=task.images)
+    known = {str(label) for label in classifier.classes_.tolist()}
+    if {str(label) for label in plain_labels(task.classes)} != known:
+        raise DataError(
+            f"the classes of {data} are {listed(task.classes)}, but the model was trained on {listed(sorted(known))}"
+        )
+    if task.images:
+        return task, task.X
+    return task, model_input(classifier, task.X, feature_columns(classifier, list(task.X.columns), task.name))
 
 
 # rows to predict, piece by piece: tables larger than memory, folders of pictures, data sets with a name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,14 +11,17 @@ from numpy.typing import NDArray
 from adacsl.core.costs import CostMatrix
 from adacsl.core.heldout import sigmoid
 from adacsl.estimators.decision import Decision
-from adacsl.estimators.reading import read_features
+from adacsl.estimators.reading import read_features, read_known_labels
 from adacsl.estimators.settings import inside
 from adacsl.extras import requires
 from adacsl.integrations.sklearn import row_costs
 
 with requires("sklearn"):
     from sklearn.base import BaseEstimator, ClassifierMixin
-    from sklearn.utils.validation import check_is_fitted, column_or_1d
+    from sklearn.utils.validation import check_is_fitted
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class CostClassifier(ClassifierMixin, BaseEstimator):
@@ -100,13 +103,71 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         tn: Any = None,
     ) -> float:
         """Return minus the mean cost, so that a search for the best score finds the cheapest model."""
-        labels = column_or_1d(y)
-        unknown = set(np.unique(labels).tolist()) - set(self.classes_.tolist())
-        if unknown:
-            raise ValueError(f"y holds labels that were not in training: {sorted(unknown, key=str)}")
+        labels = read_known_labels(self, y)
         costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs_) or self.costs_
         decided = self.predict(X, fp=fp, fn=fn, tp=tp, tn=tn) == self.positive_
-        return -costs.mean(labels == self.positive_, decided, sample_weight=sample_weight)
+        return -costs.mean(labels, decided, sample_weight=sample_weight)
+
+    def permutation_cost(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        *,
+        repeats: int = 5,
+        columns: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+        random_state: Any = None,
+        fp: Any = None,
+        fn: Any = None,
+        tp: Any = None,
+        tn: Any = None,
+    ) -> pd.DataFrame:
+        """Return what each column is worth: how much dearer a row gets when the column is shuffled among the rows.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            numpy, pandas, polars or pyarrow; best rows that did not train the model.
+        y : array of shape (n,)
+            Their labels.
+        repeats : int, default 5
+            How often each column is shuffled. All columns are shuffled alike, and as scikit-learn's
+            ``permutation_importance`` does for the same ``random_state``.
+        columns : list or dict, optional
+            Names or numbers of columns, default all; ``{"address": ["zip", "city"]}`` shuffles columns together.
+        sample_weight : array of shape (n,), optional
+            How much each row counts in the means; rows of weight zero are left out.
+        groups : array of shape (n,), optional
+            Rows of one group (patient, customer) are no independent evidence: the interval counts groups.
+        random_state : int, RandomState or None
+            Of the shuffles.
+        fp, fn, tp, tn : float or arrays of shape (n,), optional
+            Costs of each row, by which it is decided and judged. They stay where they are.
+
+        Returns
+        -------
+        DataFrame
+            One row per column, dearest first: ``column``; ``cost``, by how much the mean cost rises, as a mean over the
+            repeats; ``low`` and ``high``, its 95 % interval, for which both the rows and the shuffles count;
+            ``share`` of what the model saves against the cheaper constant decision (NaN where it saves nothing).
+            ``attrs`` holds ``base_cost``, ``constant_cost``, ``rows`` and ``repeats``.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix, Method
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> X = np.random.default_rng(0).normal(size=(400, 2))
+        >>> model = Method(CostMatrix(fp=1, fn=8), learner=LogisticRegression()).fit(X, (X[:, 1] > 1).astype(int))
+        >>> model.permutation_cost(X, (X[:, 1] > 1).astype(int), random_state=0)["column"].tolist()
+        [1, 0]
+        """
+        from adacsl.estimators.explaining import permutation_costs, read_table_rows  # noqa: PLC0415
+
+        check_is_fitted(self)
+        costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs_)
+        rows = read_table_rows(self, X, y, sample_weight, groups, costs)
+        return permutation_costs(self, rows, columns, repeats, random_state)
 
     # keeping
 

@@ -72,6 +72,15 @@ def read_features(method: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
     return validate_data(method, X, reset=reset, dtype=None, ensure_all_finite="allow-nan", ensure_min_features=1)
 
 
+def read_known_labels(method: Any, y: Any) -> NDArray[np.int64]:
+    """Return labels as 1 (positive) and 0; refuse those that were not in training."""
+    labels = column_or_1d(y)
+    unknown = set(np.unique(labels).tolist()) - set(method.classes_.tolist())
+    if unknown:
+        raise ValueError(f"y holds labels that were not in training: {sorted(unknown, key=str)}")
+    return np.asarray(labels == method.positive_, dtype=np.int64)
+
+
 def _unread(method: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
     """Leave the content to the estimator; remember (or compare) the features' names and number."""
     if not reset and hasattr(method, "n_features_in_") and getattr(X, "ndim", 2) == 1:

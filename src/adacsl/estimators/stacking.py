@@ -49,7 +49,7 @@ class Stack:
 
     def logits(self, columns: NDArray[Any]) -> NDArray[np.float64]:
         """Return the log-odds of rows from those of each member, rows x members."""
-        return np.clip(columns, -self.limit, self.limit) @ self.weights + self.intercept
+        return np.asarray(np.clip(columns, -self.limit, self.limit) @ self.weights + self.intercept)
 
 
 def fit_stack(columns: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] | None, strength: float) -> Stack:

@@ -235,16 +235,17 @@ class Comparison:
 
     # to show
 
-    def report(self, path: str | Path, *, command: str = "") -> Path:
+    def report(self, path: str | Path, *, command: str = "", explain: pd.DataFrame | None = None) -> Path:
         """Write one HTML page that opens anywhere, offline; return its path.
 
-        ``command`` is shown as what made it.
+        ``command`` is shown as what made it; ``explain``, from :meth:`Method.permutation_cost` of the method that
+        :meth:`fit` fits, adds what each column is worth.
         """
         from adacsl.report.page import write_report  # noqa: PLC0415  plotly only for those who look
 
-        return write_report(self.report_data(command=command), path)
+        return write_report(self.report_data(command=command, explain=explain), path)
 
-    def report_data(self, *, command: str = "") -> ReportData:
+    def report_data(self, *, command: str = "", explain: pd.DataFrame | None = None) -> ReportData:
         """Return everything the page shows."""
         views = list(self.verdicts)
         keys = self.table[["data", "ratio", "method"]].itertuples(index=False, name=None)
@@ -263,6 +264,7 @@ class Comparison:
             recommended={view: self._recommended(view) for view in views},
             overall=str(self.overall) if len(set(names)) > 1 else "",
             titles={name: title_of(name) for name in (*METHODS, *self.methods)},
+            explained={} if explain is None else {self._view(None, None): explain},
         )
 
     def _facts_in_words(self) -> dict[str, str]:

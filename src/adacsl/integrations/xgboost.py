@@ -134,7 +134,7 @@ def boost_plainly(
     """Boost with XGBoost's own cross-entropy and early stopping; ``look`` sees the margins after each round."""
     own, other = _matrix(train), _matrix(validation)
 
-    class Looking(xgb.callback.TrainingCallback):  # type: ignore[misc]
+    class Looking(xgb.callback.TrainingCallback):
         def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
             look(model.predict(other, output_margin=True))
             return False

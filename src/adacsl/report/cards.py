@@ -48,7 +48,7 @@ def tiles(data: ReportData, view: tuple[str, float]) -> list[tuple[str, str, str
     if np.isfinite(row["low"]):
         interval = f"95 % interval {show(row['low'], 3)} to {show(row['high'], 3)}"
     found = [
-        ("Recommended", name, data.titles.get(name, "")),
+        ("Recommended" if len(rows) > 1 else "Method", name, data.titles.get(name, "")),
         ("Cost per case", with_unit(row["cost"], data.unit, 3), interval),
     ]
     if "savings" in rows.columns:
@@ -65,6 +65,7 @@ def parts(data: ReportData, view: Any, key: str) -> list[dict[str, Any]]:
     """Return all sections of a view: id, title, guide, and rows of one or several cards."""
     sections: dict[str, list[list[Card | None]]] = {
         "costs": [[_cost_card(data, view, key)]],
+        "columns": [[_worth_card(data, view, key)]],
         "ratios": [[_ratio_card(data, view, key)]],
         "errors": _error_rows(data, view, key),
         "training": _training_rows(data, view, key),
@@ -101,6 +102,20 @@ def _cost_card(data: ReportData, view: Any, key: str) -> Card:
         f"({last['method']}). Recommended: {name}. The table below has all numbers."
     )
     return _card(key, "cost", alt=alt, figure=figure, tables=[tables.cost_table(data, rows, name)])
+
+
+def _worth_card(data: ReportData, view: Any, key: str) -> Card | None:
+    worth = data.explained.get(view)
+    if worth is None:
+        return None
+    rows = worth.sort_values("cost", ascending=False, kind="stable")
+    first = rows.iloc[0]
+    figure = draw.permutation_figure(rows, unit=data.unit)
+    alt = (
+        f"How much dearer a case gets when a column is shuffled, for {len(rows)} columns; most for {first['column']}, "
+        f"{show(first['cost'])}. The table below has all numbers."
+    )
+    return _card(key, "worth", alt=alt, figure=figure, folded=[tables.worth_table(data, rows)])
 
 
 def _card(key: str, name: str, **more: Any) -> Card:

@@ -107,6 +107,8 @@ class ReportData:
         What costs are counted in, such as EUR.
     titles : mapping from str to str
         One line about each method.
+    explained : mapping from (data, ratio) to DataFrame
+        What each column is worth to a fitted model, as ``permutation_cost`` returns it.
     overall : str
         The verdict over all data sets, shown above the ranks.
     """
@@ -124,11 +126,17 @@ class ReportData:
     unit: str = ""
     titles: Mapping[str, str] = field(default_factory=dict)
     overall: str = ""
+    explained: Mapping[tuple[str, float], pd.DataFrame] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         missing = [name for name in SUMMARY_COLUMNS if name not in self.summary.columns]
         if missing:
             raise ValueError(f"the summary of a report needs the columns {missing}, got {list(self.summary.columns)}")
+        for worth in self.explained.values():
+            known = {"column", *worth.select_dtypes("number").columns} & set(worth.columns)
+            missing = [name for name in ("column", "cost", "low", "high") if name not in known]
+            if missing:
+                raise ValueError(f"what each column is worth needs the columns {missing}, as permutation_cost has them")
         if not self.verdicts:
             raise ValueError("a report needs at least one verdict: {(data, ratio): text}")
         unknown = [view for view in self.verdicts if self.summary_of(view).empty]

@@ -16,6 +16,9 @@ with requires("compare"):
     import pandas as pd
     import plotly.graph_objects as go
 
+SHOWN = 15
+"""So many columns of a table are drawn."""
+
 
 def cost_figure(
     summary: pd.DataFrame, *, recommended: str | None = None, unit: str = "", theme: str = "light"
@@ -41,14 +44,21 @@ def cost_figure(
         figure.add_scatter(
             x=part["cost"], y=[plain(name) for name in part["method"]], mode="markers", name=label,
             marker={"color": color, "symbol": symbol, "size": size, "line": {"color": color, "width": 1.6}},
-            error_x={"type": "data", "symmetric": False, "array": part["high"] - part["cost"],
-                     "arrayminus": part["cost"] - part["low"], "color": color, "thickness": 1.6, "width": 0},
-            customdata=np.stack((part["low"], part["high"]), axis=1),
-            hovertemplate="%{y}<br>%{x:.4g} (%{customdata[0]:.4g} to %{customdata[1]:.4g})<extra></extra>",
+            **_interval(part, color),
         )  # fmt: skip
     figure.update_xaxes(title_text=style.axis_title("mean cost per case", unit), rangemode="tozero")
     _cut_far_ones(figure, rows, colors)
     return style.list_names(figure, [plain(name) for name in rows["method"]], colors)
+
+
+def _interval(part: pd.DataFrame, color: str) -> dict[str, Any]:
+    """Return how a cost shows its interval: as a line, and under the pointer."""
+    return {
+        "error_x": {"type": "data", "symmetric": False, "array": part["high"] - part["cost"],
+                    "arrayminus": part["cost"] - part["low"], "color": color, "thickness": 1.6, "width": 0},
+        "customdata": np.stack((part["low"], part["high"]), axis=1),
+        "hovertemplate": "%{y}<br>%{x:.4g} (%{customdata[0]:.4g} to %{customdata[1]:.4g})<extra></extra>",
+    }  # fmt: skip
 
 
 def _cut_far_ones(figure: go.Figure, rows: pd.DataFrame, colors: Palette) -> None:
@@ -221,6 +231,24 @@ def decision_figure(table: pd.DataFrame, *, highlight: Sequence[str] | None = No
     top = style.top_of(table["net_benefit"], 0.0, 1.0)
     figure.update_xaxes(title_text="threshold at which one would act", range=[0, 1])
     return figure.update_yaxes(title_text="net benefit per case", range=[-0.25 * top, top])
+
+
+def permutation_figure(worth: pd.DataFrame, *, unit: str = "", theme: str = "light") -> go.Figure:
+    """Draw what ``permutation_cost`` found, the dearest column on top; those after the first 15 are summed up."""
+    colors = PALETTES[theme]
+    worth = worth.sort_values("cost", ascending=False, kind="stable")
+    rows, rest = worth[:SHOWN], worth["cost"][SHOWN:]
+    figure = style.new_figure(theme, "What each column is worth", height=120 + 26 * len(rows))
+    sure = rows["low"] > 0
+    looks = {"clearly worth something": (sure, colors.first), "not told apart from nothing": (~sure, colors.quiet)}
+    for label, (which, color) in looks.items():
+        look = {"name": label, "orientation": "h", "width": 0.62, "marker_color": color}
+        y = [plain(name) for name in rows["column"][which]]
+        figure.add_bar(x=rows["cost"][which], y=y, **look, **_interval(rows[which], colors.ink))
+    caption = f"<br>the other {len(rest)} in all: {rest.sum():.4g}" if len(rest) else ""
+    figure.update_xaxes(title_text=style.axis_title("dearer per case when shuffled", unit) + caption)
+    figure.update_layout(barmode="overlay", showlegend=True)
+    return style.list_names(figure, [plain(name) for name in rows["column"]], colors)
 
 
 def optimism_figure(table: pd.DataFrame, *, unit: str = "", theme: str = "light") -> go.Figure:

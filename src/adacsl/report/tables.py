@@ -32,14 +32,7 @@ class Table(NamedTuple):
 
 def cost_table(data: ReportData, rows: pd.DataFrame, marked: str) -> Table:
     """Return the cost of each method, cheapest first."""
-    unit = f", {data.unit}" if data.unit else ""
-    texts = show_column([*rows["cost"], *rows["low"], *rows["high"]])
-    cost, low, high = (texts[len(rows) * k : len(rows) * (k + 1)] for k in range(3))
-    columns = {
-        "method": rows["method"].astype(str).tolist(),
-        f"cost{unit}": cost,
-        "95 % interval": [f"{a} to {b}" if a != DASH else DASH for a, b in zip(low, high, strict=True)],
-    }
+    columns = {"method": rows["method"].astype(str).tolist()} | _with_interval(data, "cost", rows)
     for head, column, write in (
         ("normalised", "normalized_cost", show_column),
         ("saved", "savings", lambda values: [show_percent(value) for value in values]),
@@ -53,6 +46,22 @@ def cost_table(data: ReportData, rows: pd.DataFrame, marked: str) -> Table:
     words = [len(columns) - 1] if "standing" in rows.columns else []
     body = [list(row) for row in zip(*columns.values(), strict=True)]
     return Table("Cost of each method, cheapest first", list(columns), body, marked, words)
+
+
+def worth_table(data: ReportData, rows: pd.DataFrame) -> Table:
+    """Return what each column is worth, dearest first."""
+    columns = {"column": rows["column"].astype(str).tolist()} | _with_interval(data, "dearer per case", rows)
+    if "share" in rows.columns:
+        columns["of what the model saves"] = [show_percent(share) for share in rows["share"]]
+    body = [list(row) for row in zip(*columns.values(), strict=True)]
+    return Table("How much dearer a case gets when a column is shuffled", list(columns), body)
+
+
+def _with_interval(data: ReportData, head: str, rows: pd.DataFrame) -> dict[str, list[str]]:
+    texts = show_column([*rows["cost"], *rows["low"], *rows["high"]])
+    cost, low, high = (texts[len(rows) * k : len(rows) * (k + 1)] for k in range(3))
+    intervals = [f"{a} to {b}" if a != DASH else DASH for a, b in zip(low, high, strict=True)]
+    return {f"{head}, {data.unit}" if data.unit else head: cost, "95 % interval": intervals}
 
 
 def group_table(data: ReportData, name: str, table: pd.DataFrame) -> Table:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from adacsl.cli.models import check_kind, feature_columns, labels_of, load_model, model_input, takes_pictures
+from adacsl.cli.models import labels_of, load_labelled, load_model
 from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text
 from adacsl.cli.screen import PLAIN, Answer, Screen, listing
 from adacsl.cli.writing import check_table_file, label_type, writing_table
@@ -61,10 +60,7 @@ def evaluate(
     if rows is not None:
         check_table_file(rows)
     classifier, target, prices = load_model(model, device=device, said=prices)
-    task = _task(classifier, data, source, target, prices)
-    inputs = task.X
-    if not task.images:
-        inputs = model_input(classifier, inputs, feature_columns(classifier, list(inputs.columns), task.name))
+    task, inputs = load_labelled(classifier, data, source, target, prices)
     probability = classifier.decision_.probabilities(classifier.decision_scores(inputs))
     decided = classifier.decision_.of_probabilities(probability, costs=task.costs)
     if rows is not None:
@@ -78,28 +74,6 @@ def evaluate(
         shown += ["", f"the cost per row, {document['cost']['mean']:.4g}, is {verdict} the limit of {at_most:g}"]
     document |= {"at_most": at_most, "passed": passed, "written": rows}
     return Answer(document, tuple(shown), code=1 if passed is False else 0)
-
-
-def _task(classifier: CostClassifier, data: str, source: Source, target: str | None, spoken: Prices) -> Task:
-    """Read the data as the model understands them."""
-    from adacsl.datasets.builtin import is_builtin  # noqa: PLC0415  pandas
-    from adacsl.datasets.errors import DataError, listed  # noqa: PLC0415
-
-    own = {name: float(getattr(classifier.costs_, name)) for name in ("fn", "fp", "tp", "tn")}
-    taken = {name for name in ("fn", "fp") if getattr(spoken, f"{name}_column") is not None}
-    rest: dict[str, Any] = {n: v for n, v in own.items() if getattr(spoken, n) is None and n not in taken}
-    if not is_builtin(data):
-        source = replace(source, target=source.target or target, positive=source.positive or str(classifier.positive_))
-    if takes_pictures(classifier) and source.image_size is None:
-        source = replace(source, image_size=classifier.image_shape_[0])
-    task = source.load(data, replace(spoken, **rest))
-    check_kind(classifier, data, pictures=task.images)
-    known = {str(label) for label in classifier.classes_.tolist()}
-    if {str(label) for label in plain_labels(task.classes)} != known:
-        raise DataError(
-            f"the classes of {data} are {listed(task.classes)}, but the model was trained on {listed(sorted(known))}"
-        )
-    return task
 
 
 def _write_rows(

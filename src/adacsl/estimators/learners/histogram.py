@@ -41,10 +41,16 @@ class HistogramBoosting(ClassifierMixin, BaseEstimator):
     ----------
     random_state : int, optional
         Seed.
+    learning_rate, max_iter, early_stopping
+        As scikit-learn has them.
     """
 
-    def __init__(self, random_state: int | None = None) -> None:
-        self.random_state = random_state
+    def __init__(
+        self, random_state: int | None = None, *, learning_rate: float = 0.1, max_iter: int = 100,
+        early_stopping: Any = "auto",
+    ) -> None:  # fmt: skip
+        self.random_state, self.learning_rate, self.max_iter = random_state, learning_rate, max_iter
+        self.early_stopping = early_stopping
 
     def fit(self, X: Any, y: NDArray[Any], sample_weight: NDArray[Any] | None = None) -> HistogramBoosting:  # noqa: N803
         """Train, and keep the trees as arrays."""
@@ -53,7 +59,7 @@ class HistogramBoosting(ClassifierMixin, BaseEstimator):
         x = self.encoder_.transform(X)
         self.levels_ = {i: _frequent(x[:, i]) for i in self.encoder_.categories}
         model = HistGradientBoostingClassifier(
-            random_state=self.random_state, categorical_features=list(self.levels_) or None, early_stopping="auto"
+            **self.get_params(), categorical_features=list(self.levels_) or None
         ).fit(self._coded(x), y, sample_weight=sample_weight)
         self.arrays_ = tree_arrays(model, list(self.levels_))
         return self

@@ -63,9 +63,11 @@ class Portfolio(BaseEstimator):
     def check(self) -> None:
         """Refuse settings that make no sense."""
         seconds_of(self.budget)
-        if self.strength != "auto" and not (isinstance(self.strength, Real) and self.strength > 0):
+        if self.strength != "auto" and not (isinstance(self.strength, Real) and float(self.strength) > 0):
             raise ValueError(f"strength must be 'auto' or a number above 0, got {self.strength!r}")
-        if self.n_jobs != "auto" and not (isinstance(self.n_jobs, Integral) and (self.n_jobs == -1 or self.n_jobs > 0)):
+        if self.n_jobs != "auto" and not (
+            isinstance(self.n_jobs, Integral) and (self.n_jobs == -1 or int(self.n_jobs) > 0)
+        ):
             raise ValueError(f"n_jobs must be 'auto', -1 or a number of processes, got {self.n_jobs!r}")
         _choose(self, images=False)
 
@@ -269,7 +271,7 @@ class _Fits:
         """Return what each member costs alone, weighs in the stack, and took; then those that are left out, and why."""
         labels, weight = self.rows.y[seen], self.rows.weights(seen)
         names = list(self.done)
-        table = []
+        table: list[dict[str, Any]] = []
         for place, name in enumerate(names):
             others = [other for other in names if other != name]
             without = math.nan
@@ -386,12 +388,13 @@ class _Progress:
         clock = f"{spent:.0f} s" if math.isinf(self.budget) else f"{max(0.0, self.budget - spent):.0f} s left"
         cost = f", out-of-fold cost {history[-1]['val_cost']:.4g}" if history else ""
         line = f"portfolio: {done} of {self.total} members{cost}, {clock}"
-        print(f"\r\x1b[2K{line}" if self.live else line, end="" if self.live else "\n", file=sys.stderr, flush=True)
+        sys.stderr.write(f"\r\x1b[2K{line}" if self.live else f"{line}\n")
+        sys.stderr.flush()
 
     def end(self) -> None:
         """Leave the last line standing."""
         if self.shown and self.live:
-            print(file=sys.stderr)
+            sys.stderr.write("\n")
 
 
 __all__ = ["Portfolio", "StackModel", "fit_portfolios", "seconds_of"]

@@ -1,0 +1,138 @@
+"""``adacsl explain``: what each column is worth to a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from adacsl.cli.models import labels_of, load_labelled, load_model, takes_pictures
+from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text
+from adacsl.cli.screen import PLAIN, Answer, Screen, listing, stoppable
+from adacsl.cli.writing import check_table_file, writing_table
+from adacsl.core.intervals import cost_interval
+from adacsl.durable import check_file
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from adacsl.datasets.task import Task
+    from adacsl.estimators.predicting import CostClassifier
+    from adacsl.report.data import ReportData
+
+SHOWN = 15
+"""So many columns are printed."""
+
+
+def explain(
+    model: Path,
+    data: str,
+    *,
+    source: Source = ANY,
+    prices: Prices = FREE,
+    repeats: int = 5,
+    out: Path | None = None,
+    html: Path | None = None,
+    seed: int = 0,
+    device: str = "auto",
+    screen: Screen = PLAIN,
+) -> Answer:
+    """Say what each column is worth to a model: how much dearer its decisions get when the column is shuffled.
+
+    Take rows that did not train the model. Costs and target column are those of the training, unless others are given.
+
+    Parameters
+    ----------
+    model
+        Folder that `adacsl train` wrote.
+    data
+        CSV or Parquet file, or a name (`adacsl data`), with labels.
+    repeats
+        How often each column is shuffled.
+    out
+        Write the worth of all columns to this file (.csv, .parquet); `adacsl report --explain` shows it.
+    html
+        Write a page about the model on these rows.
+    seed
+        Of the shuffles.
+    device
+        auto, cpu, cuda, cuda:1 or mps.
+
+    Examples
+    --------
+    adacsl explain model/ test.csv --target default
+    adacsl explain model/ test.csv --repeats 20 --out columns.csv --html columns.html
+    """
+    if out is not None:
+        check_table_file(out)
+    if html is not None:
+        check_file(html)
+    classifier, target, prices = load_model(model, device=device, said=prices)
+    if takes_pictures(classifier):
+        raise ValueError("the model was trained on pictures, which have no columns: explain is for tables")
+    with stoppable("nothing was written; start the command again"):
+        task, inputs = load_labelled(classifier, data, source, target, prices)
+        found = _explained(classifier, task, inputs, repeats, seed)
+        if html is not None:
+            from adacsl.report.page import write_report  # noqa: PLC0415  plotly only for those who look
+
+            write_report(_page(classifier, task, inputs, found, model.resolve().name), html)
+        if out is not None:
+            _write(out, found)
+    document = found.attrs | {"columns": found.to_dict("records"), "written": out, "report": html}
+    return Answer(document, (*_shown(found), *(f"written: {path}" for path in (out, html) if path is not None)))
+
+
+def _explained(classifier: CostClassifier, task: Task, inputs: Any, repeats: int, seed: int) -> pd.DataFrame:
+    columns = {str(name): [place] for place, name in enumerate(getattr(inputs, "columns", task.X.columns))}
+    known = {"columns": columns, "groups": task.groups, "random_state": seed, **_prices(task)}
+    return classifier.permutation_cost(inputs, labels_of(classifier, task.y == 1), repeats=repeats, **known)
+
+
+def _prices(task: Task) -> dict[str, Any]:
+    return {name: getattr(task.costs, name) for name in ("fp", "fn", "tp", "tn")}
+
+
+def _write(path: Path, found: pd.DataFrame) -> None:
+    import pyarrow as pa  # noqa: PLC0415
+
+    with writing_table(path, {name: pa.float64() for name in found.columns} | {"column": pa.string()}) as write:
+        write({str(name): values for name, values in found.items()})
+
+
+def _shown(found: pd.DataFrame) -> list[Any]:
+    known, rest = found.attrs, found["cost"][SHOWN:]
+    table = listing("column", right=("dearer by", "95 % interval", "of the saving"))
+    for name, cost, low, high, share in found[:SHOWN].itertuples(index=False):
+        table.add_row(name, f"{cost:.4g}", interval_text(low, high), "" if np.isnan(share) else f"{share:.1%}")
+    shown = f"{known['rows']} rows; cost per row {known['base_cost']:.4g}, of the cheaper constant decision "
+    shown += f"{known['constant_cost']:.4g}; dearer by, if a column is shuffled (mean of {known['repeats']}):"
+    return [shown, "", table, *([f"{len(rest)} further columns: {rest.sum():.4g} in all"] if len(rest) else [])]
+
+
+def _page(classifier: CostClassifier, task: Task, inputs: Any, found: pd.DataFrame, name: str) -> ReportData:
+    """Return a report of one model on these rows."""
+    import pandas as pd  # noqa: PLC0415
+
+    from adacsl.experiments.jobs import measure  # noqa: PLC0415  torch
+    from adacsl.experiments.ratios import choose_ratios  # noqa: PLC0415
+    from adacsl.report.data import Outcome, ReportData  # noqa: PLC0415
+
+    decision, first, view = classifier.decision_, found.iloc[0], (task.name, choose_ratios(task.costs, None)[0])
+    scores = decision.probabilities(classifier.decision_scores(inputs))
+    decided = decision.of_probabilities(scores, costs=task.costs)
+    where = decision.threshold_for(task.costs)
+    _, low, high = cost_interval(task.costs, task.y, decided, groups=task.groups)
+    row = {"data": view[0], "ratio": view[1], "method": name, "n": 1, "low": low, "high": high}
+    dearer = f"{first['cost']:.3g} dearer (95 % interval {first['low']:.3g} to {first['high']:.3g})"
+    return ReportData(
+        title=f"What is each column of {task.name} worth?",
+        verdicts={view: f"“{first['column']}” is worth most: shuffled, it makes a case {dearer}."},
+        facts={"data": f"{task.source}, {len(task.y):,} rows", "model": name, "shuffles": str(found.attrs["repeats"])},
+        results=pd.DataFrame(),
+        summary=pd.DataFrame([row | measure(decided == 1, task.y, task.costs)]),
+        outcomes={(*view, name): Outcome(scores, task.y, decided, 0 * task.y, **_prices(task), threshold=where)},
+        classes=task.classes,
+        explained={view: found},
+    )
