@@ -10,6 +10,7 @@ the *test* rows: a choice nobody could have made beforehand, in the peers' favou
 from __future__ import annotations
 
 import argparse
+import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,8 @@ def fitted(kind: type, cell: Cell, costs: Costs | None, options: argparse.Namesp
     return lambda _: decisions
 
 
-OURS = ("torch", "xgboost", "lightgbm", "catboost", "adacsl")
+PACKAGES = ("torch", "xgboost", "lightgbm", "catboost", "adacsl")
+OURS = tuple(name for name in PACKAGES if importlib.util.find_spec(name))
 METHODS = {
     "portfolio": Method(portfolio, per_k=False, modules=OURS),
     "adacsl-nets": Method(nets, modules=OURS),
