@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 import sys
@@ -16,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
-from adacsl.core.heldout import bayes_log_odds, pooled
+from adacsl.core.heldout import HeldOut, bayes_log_odds, pooled
 from adacsl.estimators.candidates import Candidate
 from adacsl.estimators.learners.distilling import STUDENTS, distil
-from adacsl.estimators.rows import Rows
+from adacsl.estimators.rows import Rows, leaks
 from adacsl.estimators.settings import keeps_settings
 from adacsl.estimators.stacking import Stack, log_losses, stack_members
 from adacsl.extras import requires
@@ -124,10 +125,9 @@ class Fitted:
     watched: NDArray[np.float64] | None
     seconds: float
 
-    def check(self) -> None:
+    def check(self, held: Sequence[HeldOut]) -> None:
         """Refuse scores that nothing can be built on."""
-        seen = self.honest[~np.isnan(self.honest)]
-        if not len(seen) or not np.all(np.isfinite(seen)):
+        if not held or not all(np.all(np.isfinite(self.honest[part.rows])) for part in held):
             raise ValueError("its held-out scores are not finite")
 
 
@@ -151,9 +151,10 @@ class _Fits:
     def __init__(self, group: Sequence[Candidate], rows: Rows) -> None:
         self.group, self.rows, self.learner = group, rows, group[0].method.learner_
         self.method = group[0].method
-        self.members = _choose(self.learner, images=rows.images)
+        chosen = _choose(self.learner, images=rows.images)
+        self.members = {name: made for name, made in chosen.items() if not isinstance(made, ImportError)}
         self.done: dict[str, list[Fitted]] = {}
-        self.failed: dict[str, str] = {}
+        self.failed = {name: str(error) for name, error in chosen.items() if isinstance(error, ImportError)}
         self.history: list[dict[str, float]] = []
         self.start = time.monotonic()
         self.budget = seconds_of(self.learner.budget) * (1.0 - RESERVE)
@@ -173,16 +174,19 @@ class _Fits:
         )  # fmt: skip
         progress = _Progress(len(tasks), self.budget, self.start, shown=method.verbose)
         try:
-            for number, outcome in outcomes:
-                for name in tasks[number]:
-                    self._take(name, outcome)
-                progress.show(len(self.done), self.history)
+            with contextlib.closing(outcomes):  # an interrupt ends the workers too
+                for number, outcome in outcomes:
+                    for name in tasks[number]:
+                        self._take(name, outcome)
+                    progress.show(len(self.done), self.history)
         except KeyboardInterrupt:
             if not self.done:
                 raise
             self.failed |= {name: "interrupted" for name in self.members if name not in {*self.done, *self.failed}}
         finally:
             progress.end()
+        # in their own order, whoever was done first: sums come out the same
+        self.done = {name: self.done[name] for name in self.members if name in self.done}
         self._tell()
 
     def _prepared(self, made: Method) -> Method:
@@ -204,13 +208,8 @@ class _Fits:
 
     def _take(self, name: str, outcome: Any) -> None:
         """Remember what became of a member."""
-        try:
-            if isinstance(outcome, BaseException):
-                raise outcome
-            for fitted in outcome[name]:
-                fitted.check()
-        except Exception as error:
-            self.failed[name] = " ".join(f"{error}".split())[:300] or type(error).__name__
+        if isinstance(outcome, Exception):
+            self.failed[name] = " ".join(f"{outcome}".split())[:300] or type(outcome).__name__
             return
         self.done[name] = outcome[name]
         self._measure()
@@ -294,7 +293,7 @@ class _Fits:
         return pd.DataFrame(table)
 
 
-def _choose(learner: Portfolio, *, images: bool) -> dict[str, Method]:
+def _choose(learner: Portfolio, *, images: bool) -> dict[str, Method | ImportError]:
     from adacsl.estimators.members import choose_members  # noqa: PLC0415  it imports the learners
 
     return choose_members(learner.members, images=images, net=learner.net)
@@ -318,28 +317,8 @@ def fit_members(shared: Any, members: dict[str, Method]) -> dict[str, list[Fitte
         shift = own.shift(rows.y)
         watched = None if own.watched is None else own.watched + shift
         found[name].append(Fitted(name, pooled(len(rows.y), own.held), shift, own.model, watched, seconds))
+        found[name][-1].check(own.held)
     return found
-
-
-def leaks(rows: Rows) -> Iterator[str]:
-    """Yield a line for each column of a table that alone tells every label."""
-    if rows.images:
-        return
-    from adacsl.datasets.codes import ColumnEncoder  # noqa: PLC0415  images need none
-
-    table = rows.take(rows.use)
-    encoder = ColumnEncoder().fit(table)
-    positive = rows.y[rows.use] == 1
-    for rule, column in zip(encoder.columns, encoder.transform(table).T, strict=True):
-        if np.isnan(column).any():
-            continue
-        low, high = column[positive], column[~positive]
-        apart = low.max() < high.min() or high.max() < low.min()
-        levels = np.unique(column)
-        if rule["kind"] == "category" and len(levels) < len(column) / 10:
-            apart = not np.intersect1d(low, high).size
-        if apart and len(levels) > 1:
-            yield f"column {rule['name']!r} alone tells every label: is it known before the decision?"
 
 
 class StackModel:
