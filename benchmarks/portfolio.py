@@ -17,27 +17,41 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from peer_data import Cell, Costs, Decide, Method, arguments, run
+from scipy.special import expit as sigmoid
 
 
 def portfolio(cell: Cell, costs: Costs | None, options: argparse.Namespace) -> Decide:
     from adacsl import CostMatrix, PortfolioClassifier  # noqa: PLC0415  the table needs none of it
-
-    # by default no member depends on the costs, so one fit serves every k
-    first = cell.costs(1.0)
-    jobs = {"n_jobs": 1} if options.jobs > 1 else {}
+    from adacsl.estimators.fitting import fit_methods  # noqa: PLC0415
     from adacsl.estimators.members import default_members  # noqa: PLC0415
+    from adacsl.estimators.rows import Rows  # noqa: PLC0415
 
     members = [name for name in default_members(images=False) if name not in options.without]
-    clf = PortfolioClassifier(
-        CostMatrix(fp=first.fp, fn=first.fn),
-        members=members,
-        budget=options.budget,
-        random_state=cell.split,
-        device="cpu",
-        **jobs,
+    jobs = {"n_jobs": 1} if options.jobs > 1 else {}
+    # members that do not depend on the costs are fitted once for all k, as a comparison does it
+    asked = [cell.costs(k) for k in options.k]
+    methods = [
+        PortfolioClassifier(
+            CostMatrix(fp=c.fp, fn=c.fn), members=members, budget=options.budget, random_state=cell.split,
+            device="cpu", **jobs,
+        )
+        for c in asked
+    ]  # fmt: skip
+    n = len(cell.y_train)
+    rows = Rows(
+        pd.concat((cell.X_train, cell.X_test), ignore_index=True),
+        np.concatenate((cell.y_train, cell.y_test)),
+        np.arange(n),
     )
-    chances = clf.fit(cell.X_train, cell.y_train).predict_proba(cell.X_test)[:, 1]
-    return lambda asked: asked.decide(chances)
+    for method in methods:
+        method.check_settings()
+    for _ in fit_methods([(method, method.costs) for method in methods], rows, watch=np.arange(n, len(rows.y))):
+        pass
+    found = {
+        c: method.decision_.predict(sigmoid(method.candidate_.watched))
+        for c, method in zip(asked, methods, strict=True)
+    }
+    return lambda wanted: found[wanted]
 
 
 def nets(cell: Cell, costs: Costs | None, options: argparse.Namespace) -> Decide:

@@ -264,7 +264,7 @@ class _Fits:
         groups = None if self.rows.groups is None else self.rows.groups[seen]
         return stack_members(
             columns, self.rows.y[seen], weight=self.rows.weights(seen), groups=groups, strength=strength,
-            seed=self.group[0].seed,
+            cut=float(bayes_log_odds(self.group[number].class_costs)), seed=self.group[0].seed,
         )  # fmt: skip
 
     def _cost(self, number: int, logits: NDArray[Any], seen: NDArray[np.int64]) -> float:
