@@ -31,7 +31,7 @@ def test_the_student_is_near_the_stack_and_nearer_than_to_a_constant(taught, dat
 
 
 def test_its_cost_is_measured_against_the_labels_of_rows_it_did_not_train_on(taught, data):
-    X, y, _ = data
+    _, y, _ = data
     student = taught.student_
     held_out = ~np.isnan(student.oof_scores_)
     assert 0.15 * len(y) < held_out.sum() < 0.25 * len(y)

@@ -112,7 +112,7 @@ def stack_members(
 
 
 def halfway(plain: Stack, tilted: Stack, cut: float) -> Stack:
-    """Return the mean of two stacks, the second of errors that weigh as much as they cost: its even odds are the cut."""
+    """Return the mean of two stacks; in the second errors weigh as much as they cost, so its even odds are the cut."""
     weights, intercept = plain.weights + tilted.weights, plain.intercept + tilted.intercept + cut
     return replace(plain, weights=weights / 2.0, intercept=intercept / 2.0)
 
