@@ -8,7 +8,7 @@ import re
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from adacsl.core.costs import CostMatrix
 from adacsl.core.heldout import HeldOut, bayes_log_odds, pooled
 from adacsl.estimators.candidates import Candidate
+from adacsl.estimators.learners.boosters import ENGINES, load_engine
 from adacsl.estimators.learners.distilling import STUDENTS, distil
 from adacsl.estimators.rows import Rows, leaks
 from adacsl.estimators.settings import keeps_settings
@@ -167,6 +168,8 @@ class _Fits:
         tasks = [{name: self._prepared(made)} for name, made in self.members.items()]
         shared = (self.rows, [c.costs for c in self.group], first.watch)
         workers = self.learner.workers_for(self.rows)
+        if not workers:
+            _load_libraries(self.members.values())
         threads = max(1, cores() // max(workers, 1)) if len(self.rows.use) >= MANY_ROWS else 1
         outcomes = run_tasks(
             fit_members, shared, tasks, workers=workers, threads=threads, skip=self._too_long,
@@ -297,6 +300,15 @@ def _choose(learner: Portfolio, *, images: bool) -> dict[str, Method | ImportErr
     from adacsl.estimators.members import choose_members  # noqa: PLC0415  it imports the learners
 
     return choose_members(learner.members, images=images, net=learner.net)
+
+
+def _load_libraries(members: Iterable[Method]) -> None:
+    """Load the boosters that members need: limits of threads do not hold for what is loaded later."""
+    for made in members:
+        name = getattr(getattr(made, "learner", made), "engine", None)
+        if name in ENGINES:
+            with contextlib.suppress(ImportError):  # said where it is fitted
+                load_engine(name)
 
 
 def fit_members(shared: Any, members: dict[str, Method]) -> dict[str, list[Fitted]]:
