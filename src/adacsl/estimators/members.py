@@ -91,7 +91,7 @@ def choose_members(members: Any, *, images: bool, net: Any = None) -> dict[str, 
         raise TypeError(f"members must be 'auto' or a list of names, methods and classifiers, got {members!r}")
     chosen: dict[str, Method] = {}
     for item in members.items() if isinstance(members, Mapping) else members:
-        name, made = item if isinstance(item, tuple) else (item if isinstance(item, str) else None, item)
+        name, made = item if isinstance(item, tuple | list) else (item if isinstance(item, str) else None, item)
         made = named_member(made, net) if isinstance(made, str) else made
         made = made if isinstance(made, Method) else Method(learner=made, select="log-loss")
         name = name or _free_name(_name_of(made), chosen)

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from adacsl.core.costs import CostMatrix
 from adacsl.core.heldout import bayes_log_odds, pooled
 from adacsl.estimators.candidates import Candidate
+from adacsl.estimators.learners.stackmodel import StackModel, settled
 from adacsl.estimators.rows import Rows
 from adacsl.estimators.settings import keeps_settings
 from adacsl.estimators.stacking import Stack, log_losses, stack_members
@@ -150,6 +152,7 @@ class _Fits:
         self.members = _choose(self.learner, images=rows.images)
         self.done: dict[str, list[Fitted]] = {}
         self.failed: dict[str, str] = {}
+        self.folders: dict[str, Path] = {}  # where members are kept until the fit is done
         self.history: list[dict[str, float]] = []
         self.start = time.monotonic()
         self.budget = seconds_of(self.learner.budget) * (1.0 - RESERVE)
@@ -159,7 +162,8 @@ class _Fits:
         method, first = self.method, self.group[0]
         for line in leaks(self.rows):
             warnings.warn(line, stacklevel=6)
-        tasks = [{name: self._prepared(made)} for name, made in self.members.items()]
+        self._take_up()
+        tasks = [{name: self._prepared(name)} for name in self.members if name not in self.done]
         shared = (self.rows, [c.costs for c in self.group], first.watch)
         workers = self.learner.workers_for(self.rows)
         threads = max(1, cores() // max(workers, 1)) if len(self.rows.use) >= MANY_ROWS else 1
@@ -167,7 +171,7 @@ class _Fits:
             fit_members, shared, tasks, workers=workers, threads=threads, skip=self._too_long,
             deadline=self.start + self.budget,
         )  # fmt: skip
-        progress = _Progress(len(tasks), self.budget, self.start, shown=method.verbose)
+        progress = _Progress(len(self.members), self.budget, self.start, shown=method.verbose)
         try:
             for number, outcome in outcomes:
                 for name in tasks[number]:
@@ -179,12 +183,30 @@ class _Fits:
             self.failed |= {name: "interrupted" for name in self.members if name not in {*self.done, *self.failed}}
         finally:
             progress.end()
+        # in one order, whoever was done first: sums of floats depend on it
+        self.done = {name: self.done[name] for name in self.members if name in self.done}
         self._tell()
 
-    def _prepared(self, made: Method) -> Method:
+    def _take_up(self) -> None:
+        """Take the members that an earlier fit has finished; those of a comparison have no models to keep."""
+        if self.method.resume is None or self.group[0].watch is not None:
+            return
+        from adacsl.estimators.keeping import member_folders, read_member  # noqa: PLC0415  it imports this module
+
+        self.folders = member_folders(Path(self.method.resume), self.members, self.group, self.rows)
+        for name, folder in self.folders.items():
+            found = read_member(folder, name, self.members[name], self.method.device)
+            if found is not None:
+                self._take(name, {name: found})
+
+    def _prepared(self, name: str) -> Method:
         """Return an unfitted copy on the portfolio's folds."""
         given = {"cv": self.group[0].folds, "random_state": self.group[0].seed, "device": self.method.device}
-        member: Method = clone(made)
+        if name in self.folders:
+            from adacsl.estimators.keeping import unfinished  # noqa: PLC0415
+
+            given["resume"] = unfinished(self.folders[name])
+        member: Method = clone(self.members[name])
         known = member.get_params(deep=False)
         return member.set_params(**{name: value for name, value in given.items() if name in known})
 
@@ -209,6 +231,10 @@ class _Fits:
             self.failed[name] = " ".join(f"{error}".split())[:300] or type(error).__name__
             return
         self.done[name] = outcome[name]
+        if name in self.folders:
+            from adacsl.estimators.keeping import write_member  # noqa: PLC0415
+
+            write_member(self.folders[name], name, outcome[name])
         self._measure()
 
     def _measure(self) -> None:
@@ -244,7 +270,8 @@ class _Fits:
         if candidate.watch is not None:
             candidate.watched = stack.logits(np.stack([np.asarray(own.watched) for own in fitted], axis=1))
         else:
-            candidate.model = StackModel(stack, names, [own.model for own in fitted], [own.shift for own in fitted])
+            models = [settled(own.model) for own in fitted]
+            candidate.model = StackModel(stack, names, models, [own.shift for own in fitted])
         candidate.method.leaderboard_ = self._leaderboard(number, stack, columns, seen)
 
     def _columns(self, number: int, names: Sequence[str] | None = None) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -336,43 +363,6 @@ def leaks(rows: Rows) -> Iterator[str]:
             yield f"column {rule['name']!r} alone tells every label: is it known before the decision?"
 
 
-class StackModel:
-    """Fitted members and how they are weighed.
-
-    Parameters
-    ----------
-    stack : Stack
-        The weights.
-    names, models, shifts
-        Of each member: its name, its model, and what turns its log-odds into those of the probability.
-    """
-
-    kind = "stack"
-
-    def __init__(self, stack: Stack, names: list[str], models: list[Any], shifts: list[float]) -> None:
-        self.stack, self.names, self.models, self.shifts = stack, names, models, shifts
-
-    def columns(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Return the log-odds of each member, rows x members."""
-        own = [model.logits(X) + shift for model, shift in zip(self.models, self.shifts, strict=True)]
-        return np.stack(own, axis=1)
-
-    def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Return the stack's log-odds of each row."""
-        return self.stack.logits(self.columns(X))
-
-    def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return everything as arrays and plain values."""
-        parts = [model.numbers() for model in self.models]
-        arrays = {f"{i}.{name}": value for i, (own, _) in enumerate(parts) for name, value in own.items()}
-        members = [
-            {"name": name, "kind": model.kind, "shift": shift, "model": about}
-            for name, model, shift, (_, about) in zip(self.names, self.models, self.shifts, parts, strict=True)
-        ]
-        stack = {"weights": self.stack.weights.tolist(), "intercept": self.stack.intercept, "limit": self.stack.limit}
-        return arrays, {"members": members, "stack": stack | {"strength": self.stack.strength}}
-
-
 class _Progress:
     """Shows how far a portfolio is: one line that is written over in a terminal, a line per member elsewhere."""
 
@@ -397,4 +387,4 @@ class _Progress:
             sys.stderr.write("\n")
 
 
-__all__ = ["Portfolio", "StackModel", "fit_portfolios", "seconds_of"]
+__all__ = ["Portfolio", "fit_portfolios", "seconds_of"]
