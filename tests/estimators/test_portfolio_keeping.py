@@ -6,18 +6,28 @@ import subprocess
 import sys
 from pathlib import Path
 
+import joblib
 import lightning.pytorch as pl
 import numpy as np
+import onnxruntime
 import pandas as pd
 import pytest
+import sklearn
+from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
 import adacsl
 from adacsl import CostMatrix, Method, PortfolioClassifier
 from adacsl.estimators.artefacts import ArtefactError
+from adacsl.estimators.export import graph_inputs
 from adacsl.estimators.learners.boosters import Booster
 from adacsl.estimators.learners.histogram import HistogramBoosting
 from adacsl.estimators.learners.models import Model
@@ -206,6 +216,8 @@ def test_more_members_another_stack_and_more_time_are_the_same_fit(tmp_path, fla
     assert list(more.members_) == ["logistic", "flawed"]
     quick([("flawed", flawed(C=0.1))], resume=tmp_path).fit(X, y)  # the same name, another member
     assert flawed.fits == 6
+    quick([("flawed", LogisticRegression())], resume=tmp_path).fit(X, y)
+    assert len(list(tmp_path.glob("flawed-*/model.json"))) == 3
 
 
 def test_nets_go_on_within(tmp_path):
@@ -301,3 +313,115 @@ def test_a_killed_fit_goes_on(tmp_path, load_module):
     X, y = script.made_up()
     resumed = script.classifier(tmp_path / "run", seconds=0).fit(X, y)
     check_same(resumed, script.classifier(None, seconds=0).fit(X, y), X, seconds=False)
+
+
+# scikit-learn
+
+EXPECTED_FAILURES = {
+    "check_sample_weight_equivalence_on_dense_data": "splits differ once rows are repeated or removed",
+}
+
+
+@pytest.mark.filterwarnings("ignore:the positive class was not named")
+@pytest.mark.filterwarnings("ignore:.*alone tells every label")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
+@parametrize_with_checks(
+    [
+        PortfolioClassifier(
+            members=["logistic", ("tree", DecisionTreeClassifier(max_depth=2))], cv=2, n_jobs=1, random_state=0
+        )
+    ],
+    expected_failed_checks=lambda _: EXPECTED_FAILURES,
+    xfail_strict=True,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_clone_keeps_every_setting():
+    clf = quick(strength=0.1, net={"epochs": 3}, budget="60s", decide="tuned", positive="a")
+    params, copied = clf.get_params(), clone(clf).get_params()
+    assert set(params) == set(copied)
+    assert params["net__epochs"] == 3
+    for name, value in params.items():
+        assert copied[name] == value or repr(copied[name]) == repr(value), name
+
+
+def test_pipelines_and_searches():
+    X, y = numbers()
+    pipeline = make_pipeline(StandardScaler(), quick(["logistic"]))
+    grid = {
+        "portfolioclassifier__strength": [0.01, "auto"],
+        "portfolioclassifier__members": [["logistic"], ["logistic", ("tree", DecisionTreeClassifier(max_depth=2))]],
+    }
+    search = GridSearchCV(pipeline, grid, cv=2).fit(X, y)
+    assert np.all(search.cv_results_["mean_test_score"] < 0)  # minus a cost
+    assert set(search.predict(X)) <= {0, 1}
+    proba = cross_val_predict(pipeline, X, y, cv=2, method="predict_proba")
+    assert np.allclose(proba.sum(1), 1.0)
+
+
+def test_costs_and_weights_are_routed():
+    X, y = numbers()
+    with sklearn.config_context(enable_metadata_routing=True):
+        clf = quick(["logistic"]).set_fit_request(sample_weight=True, fn=True, groups=True)
+        more = {"sample_weight": np.linspace(1, 2, 200), "fn": np.linspace(5, 9, 200), "groups": np.arange(200) // 2}
+        piped = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), clf).fit(X, y, **more)
+    scaled = StandardScaler().fit_transform(X)
+    alone = quick(["logistic"]).fit(scaled, y, **more)
+    assert np.array_equal(piped.predict_proba(X), alone.predict_proba(scaled))
+
+
+def test_pickles(tmp_path):
+    X, y = numbers()
+    clf = quick(["logistic", ("trees", TREES), ("net", NET), ("bayes", GaussianNB())]).fit(X, y)
+    joblib.dump(clf, tmp_path / "clf.joblib")
+    check_same(clf, joblib.load(tmp_path / "clf.joblib"), X)
+
+
+# ONNX
+
+
+def exported(path, inputs):
+    session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
+    return session.run(["score", "probability", "decision"], {"inputs": inputs})
+
+
+def check_exported(clf, path, X):
+    score, probability, decision = exported(path, graph_inputs(clf, X))
+    assert np.allclose(score, clf.decision_scores(X), atol=1e-5)
+    assert np.allclose(probability, clf.predict_proba(X)[:, 1], atol=1e-5)
+    assert np.mean(decision == clf.predict(X)) > 0.99
+
+
+def test_nets_and_sums_are_one_graph(tmp_path):
+    X, y = numbers()
+    members = ["logistic", ("scaled", make_pipeline(StandardScaler(), LogisticRegression())), ("steered", STEERED)]
+    clf = quick(members, cv=2, decide="tuned").fit(X, y)
+    back = adacsl.load(clf.save(tmp_path / "model"))
+    check_exported(clf, back.export_onnx(tmp_path / "clf.onnx", X), numbers(500, seed=1)[0])
+
+
+@pytest.mark.slow
+def test_graphs_of_encoded_tables_and_of_images(tmp_path):
+    X, y = table()
+    clf = quick(["logistic", ("net", NET), ("bent", BENT)]).fit(X, y)
+    check_exported(clf, clf.export_onnx(tmp_path / "clf.onnx", X), table(500, seed=1)[0])
+    X, y = images()
+    clf = quick(["nets", "adacsl"], net={"module": picture_net, "epochs": 1, "image_size": 12}, cv=2).fit(X, y)
+    check_exported(clf, clf.export_onnx(tmp_path / "clf.onnx", X), X)
+
+
+def test_members_with_other_inputs_have_no_graph(tmp_path):
+    X, y = images()
+    nets = [(f"{size}", Net(picture_net, epochs=1, image_size=size)) for size in (12, 14)]
+    clf = quick(nets, cv=2).fit(X, y)
+    with pytest.raises(ValueError, match="members '12' and '14' take other inputs"):
+        clf.export_onnx(tmp_path / "clf.onnx", X)
+
+
+def test_a_member_without_a_graph_is_named(tmp_path):
+    clf = quick().fit(*numbers())
+    with pytest.raises(ValueError, match=r"member 'trees' is made of estimators: fit members=\['logistic', 'nets'"):
+        clf.export_onnx(tmp_path / "clf.onnx", numbers()[0])
+    assert not list(tmp_path.iterdir())

@@ -63,10 +63,11 @@ def _arrays(rows: Rows, folds: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> I
 def folder_name(name: str, made: Method) -> str:
     """Return a folder's name that other settings of a member do not share."""
     settings = made.get_params()
-    own = {
-        key: describe(value) for key, value in settings.items()
-        if key.split("__")[-1] not in HERE_ONLY and not any(other.startswith(f"{key}__") for other in settings)
-    }  # fmt: skip
+    own: dict[str, str] = {}
+    for key, value in settings.items():
+        inner = any(other.startswith(f"{key}__") for other in settings)  # what is inside is told by itself
+        if key.split("__")[-1] not in HERE_ONLY:
+            own[key] = type(value).__qualname__ if inner else describe(value)
     return f"{re.sub('[^A-Za-z0-9-]', '_', name)[:40]}-{digest_of([], [name, type(made).__name__, own])[:16]}"
 
 
@@ -79,23 +80,19 @@ def write_member(folder: Path, name: str, fitted: Sequence[Fitted]) -> None:
     """Keep a finished member; one that is more than numbers is not kept, and fitted again where it must be."""
     if is_artefact(folder):
         return
+    tensors, about = [], []
     try:
-        parts = [own.model.numbers() for own in fitted]
-    except ValueError:
-        return
-    tensors = [
-        {"honest": own.honest} | {f"model.{k}": v for k, v in p.items()}
-        for own, (p, _) in zip(fitted, parts, strict=True)
-    ]
-    about = [
-        {"shift": own.shift, "seconds": own.seconds, "kind": own.model.kind, "model": model}
-        for own, (_, model) in zip(fitted, parts, strict=True)
-    ]
-    try:
+        for own in fitted:
+            arrays, model = own.model.numbers()
+            tensors.append({"honest": own.honest} | {f"model.{key}": value for key, value in arrays.items()})
+            about.append({"shift": own.shift, "seconds": own.seconds, "kind": own.model.kind, "model": model})
         write_artefact(folder, joined(tensors), {"member": name, "fitted": about})
     except ArtefactError as error:
         warnings.warn(f"member {name!r} is fitted, but not kept: {error}", stacklevel=2)
-    shutil.rmtree(unfinished(folder), ignore_errors=True)
+    except ValueError:
+        return
+    else:
+        shutil.rmtree(unfinished(folder), ignore_errors=True)
 
 
 def read_member(folder: Path, name: str, made: Method, device: str) -> list[Fitted] | None:
@@ -115,10 +112,11 @@ def read_member(folder: Path, name: str, made: Method, device: str) -> list[Fitt
 
 
 def _fitted(name: str, tensors: dict[str, Any], about: dict[str, Any], made: Method, device: str) -> Fitted:
-    member: Method = clone(made)
-    member.check_settings()
-    learner = member.learner_
-    net = learner.set_params(weights=None) if about["kind"] == "nets" else None  # they are among the numbers
-    module = None if net is None else net.module
-    model = read_model(about["kind"], part_of(tensors, "model."), about["model"], net=net, module=module, device=device)
+    net = None
+    if about["kind"] == "nets":
+        member: Method = clone(made)
+        member.check_settings()
+        net = member.learner_.set_params(weights=None)  # they are among the numbers
+    own, module = part_of(tensors, "model."), getattr(net, "module", None)
+    model = read_model(about["kind"], own, about["model"], net=net, module=module, device=device)
     return Fitted(name, tensors["honest"].numpy(), float(about["shift"]), model, None, float(about["seconds"]))
