@@ -46,6 +46,10 @@ PARTITIONS = {kind.__name__: kind for kind in (Whole, EqualWidth, Quantile)}
 
 def save_method(method: Method, folder: str | Path) -> Path:
     """Write a fitted method; see :meth:`Method.save`."""
+    return write_artefact(Path(folder), *_numbers(method))
+
+
+def _numbers(method: Method) -> tuple[dict[str, Any], dict[str, Any]]:
     kind = type(method).__name__
     if kind not in KINDS:
         raise ArtefactError(f"{kind} cannot be saved: it is not one of {', '.join(KINDS)}")
@@ -56,7 +60,11 @@ def save_method(method: Method, folder: str | Path) -> Path:
     tensors = {f"model.{name}": value for name, value in arrays.items()}
     if hasattr(method, "oof_scores_"):
         tensors[OUT_OF_FOLD] = np.ascontiguousarray(method.oof_scores_)
-    return write_artefact(Path(folder), tensors, _describe(method, kind) | {"model": about})
+    document = _describe(method, kind) | {"model": about}
+    if hasattr(method, "student_"):
+        own, document["student"] = _numbers(method.student_)
+        tensors |= {f"student.{name}": value for name, value in own.items()}
+    return tensors, document
 
 
 def load(folder: str | Path, *, module: Any = None, device: str = "auto") -> Method:
@@ -173,6 +181,8 @@ def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, dev
         method.oof_scores_ = tensors[OUT_OF_FOLD].numpy()
     if "leaderboard" in document:
         method.leaderboard_ = pd.DataFrame(document["leaderboard"])
+    if "student" in document:
+        method.student_ = _rebuild(part_of(tensors, "student."), document["student"], module, device)
     method.model_ = _model(method, tensors, document, module, device)
     return method
 
