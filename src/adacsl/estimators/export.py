@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import tempfile
 import warnings
 from pathlib import Path
@@ -15,9 +16,13 @@ from torch import Tensor, nn
 
 from adacsl.datasets.encoding import TableEncoder
 from adacsl.datasets.features import Scale
+from adacsl.estimators.learners.models import EstimatorModel
 from adacsl.estimators.learners.netmodel import NetModel, preparation
+from adacsl.estimators.learners.numbers import LinearModel
+from adacsl.estimators.learners.stackmodel import StackModel
 from adacsl.estimators.predicting import CostClassifier
 from adacsl.estimators.reading import read_features
+from adacsl.estimators.stacking import Stack
 from adacsl.extras import requires
 from adacsl.torch.tablenet import member_logits
 
@@ -36,11 +41,7 @@ def export_onnx(clf: CostClassifier, path: str | Path, sample: Any) -> Path:
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} to: make it first")
-    if not isinstance(clf.model_, NetModel):
-        raise ValueError(  # noqa: TRY004  the type is right, its content is not
-            f"ONNX files are written of nets only, and this model is made of {clf.model_.kind}: keep it with save()"
-        )
-    graph = DecisionGraph(clf).eval()
+    graph = DecisionGraph(clf, exportable(clf.model_)).eval()
     inputs = graph_inputs(clf, sample)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as scratch:
         draft = Path(scratch) / "model.onnx"
@@ -53,28 +54,78 @@ def export_onnx(clf: CostClassifier, path: str | Path, sample: Any) -> Path:
 
 def graph_inputs(clf: CostClassifier, X: Any) -> np.ndarray[Any, Any]:  # noqa: N803
     """Return what the exported graph takes for these rows: raw numbers, encoded features or bytes."""
-    rows, encoder = read_features(clf, X, reset=False), clf.model_.encoder
-    if encoder is None:
-        return np.ascontiguousarray(clf.model_.inputs(rows).numpy())
-    return np.asarray(encoder.raw_numbers(rows) if encoder.only_numbers else encoder.transform(rows))
+    model, rows = exportable(clf.model_).models[0], read_features(clf, X, reset=False)
+    if model.encoder is None:
+        return np.ascontiguousarray(model.inputs(rows).numpy())
+    return np.asarray(model.encoder.raw_numbers(rows) if model.encoder.only_numbers else model.encoder.transform(rows))
+
+
+def exportable(model: Any) -> StackModel:
+    """Return a model as a stack, if only of itself, or say why it has no graph."""
+    if not isinstance(model, StackModel):
+        if not isinstance(model, NetModel):
+            raise ValueError(  # noqa: TRY004  the type is right, its content is not
+                f"ONNX files are written of nets only, and this model is made of {model.kind}: keep it with save()"
+            )
+        return StackModel(Stack(np.ones(1), 0.0, np.inf, 0.0), [model.kind], [model], [0.0])
+    for name, own in zip(model.names, model.models, strict=True):
+        if not isinstance(own, NetModel) and not _is_sum(own):
+            raise ValueError(
+                f"ONNX files are written of nets and logistic regressions, and member {name!r} is made of {own.kind}: "
+                "fit members=['logistic', 'nets', 'nets-bent'], or a student with distil='net' and export student_"
+            )
+        if _takes(own) != _takes(model.models[0]):
+            raise ValueError(f"members {model.names[0]!r} and {name!r} take other inputs, but a graph takes one")
+    return model
+
+
+def _is_sum(model: Any) -> bool:
+    """Tell whether a member of a portfolio is made of logistic regressions of encoded features."""
+    own = isinstance(model, EstimatorModel) and model.encoder is not None
+    return own and all(isinstance(part, LinearModel) and part.kind == "logistic" for part in model.estimators)
+
+
+def _takes(model: Any) -> Any:
+    """Return what decides about the inputs of a model."""
+    return model.settings.image_size if model.encoder is None else model.encoder.to_dict()
+
+
+def _nets(model: Any) -> nn.ModuleList:
+    """Return the nets of a member; a logistic regression is one of a single layer."""
+    if isinstance(model, NetModel):
+        return model.net if isinstance(model.net, nn.ModuleList) else nn.ModuleList([model.net])
+    return nn.ModuleList(_layer(part) for part in model.estimators)
+
+
+def _layer(part: LinearModel) -> nn.Module:
+    weights = part.weights if part.scale is None else part.weights / part.scale
+    intercept = part.intercept if part.center is None else part.intercept - part.center @ weights
+    layer = nn.Linear(len(weights), 1)
+    layer.weight.data, layer.bias.data = torch.tensor(weights[None]).float(), torch.tensor([intercept]).float()
+    return layer.requires_grad_(False)
 
 
 class DecisionGraph(nn.Module):
     """From inputs to raw score, corrected probability and decision."""
 
-    undone: Tensor
+    weights: Tensor
     first: Tensor
     ramps: Tensor
 
-    def __init__(self, clf: CostClassifier) -> None:
+    def __init__(self, clf: CostClassifier, model: StackModel) -> None:
         super().__init__()
-        model, decision = clf.model_, clf.decision_
-        self.raw_numbers = model.encoder is not None and model.encoder.only_numbers
-        self.encode: nn.Module = Numbers(model.encoder) if self.raw_numbers else nn.Identity()
-        if model.encoder is None:
-            self.encode = preparation(model.settings)
-        self.nets = model.net if isinstance(model.net, nn.ModuleList) else nn.ModuleList([model.net])
-        self.register_buffer("undone", torch.tensor(model.undone, dtype=torch.float32))
+        decision, self.encoder = clf.decision_, model.models[0].encoder
+        self.raw_numbers = self.encoder is not None and self.encoder.only_numbers
+        self.encode: nn.Module = Numbers(self.encoder) if self.raw_numbers else nn.Identity()
+        if self.encoder is None:
+            self.encode = preparation(model.models[0].settings)
+        self.members = nn.ModuleList(_nets(own) for own in model.models)
+        # what is added to a member's logits: a mean of sums is the sum of means
+        self.shifts = [
+            float(np.mean(own.undone)) + shift for own, shift in zip(model.models, model.shifts, strict=True)
+        ]
+        self.limit, self.intercept = model.stack.limit, model.stack.intercept
+        self.register_buffer("weights", torch.tensor(model.stack.weights))
         bayes = float(clf.costs_.threshold)
         self.odds = bayes / (1.0 - bayes) * (1.0 - decision.mapped) / decision.mapped
         self.calibration = decision.calibration_
@@ -90,8 +141,14 @@ class DecisionGraph(nn.Module):
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return scores, probabilities of the positive class, and 1 where it is the cheaper decision."""
         x = self.encode(inputs)
-        logits = torch.cat([member_logits(net, x).mean(2) for net in self.nets], dim=1)
-        score = torch.sigmoid((logits + self.undone).mean(1).double())
+        columns = [
+            torch.cat([member_logits(net, x).mean(2) for net in nets], dim=1).mean(1).double() + shift  # type: ignore[attr-defined]
+            for nets, shift in zip(self.members, self.shifts, strict=True)
+        ]
+        stacked = torch.stack(columns, dim=1)
+        if math.isfinite(self.limit):
+            stacked = stacked.clamp(-self.limit, self.limit)
+        score = torch.sigmoid(stacked @ self.weights + self.intercept)
         probability = self._calibrated(score * self.odds / (score * self.odds + (1.0 - score)))
         compared = probability if self.by_probability else score
         return score, probability, (compared > self.threshold).long()
@@ -196,7 +253,7 @@ def _add_metadata(path: Path, clf: CostClassifier, graph: DecisionGraph) -> None
         "classes": json.dumps(clf.classes_.tolist()),
         "positive": json.dumps(np.asarray(clf.positive_).item()),
         "costs": clf.costs_.to_json(),
-        "features": json.dumps(clf.model_.encoder.describe() if takes == "encoded" else []),
+        "features": json.dumps(graph.encoder.describe() if takes == "encoded" else []),
     }
     onnx.helper.set_model_props(model, entries)
     onnx.save(model, path)

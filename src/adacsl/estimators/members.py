@@ -93,7 +93,7 @@ def choose_members(members: Any, *, images: bool, net: Any = None) -> dict[str, 
         raise TypeError(f"members must be 'auto' or a list of names, methods and classifiers, got {members!r}")
     chosen: dict[str, Method | ImportError] = {}
     for item in members.items() if isinstance(members, Mapping) else members:
-        name, given = item if isinstance(item, tuple) and len(item) == 2 else (None, item)
+        name, given = item if isinstance(item, tuple | list) and len(item) == 2 else (None, item)
         if not isinstance(name, str | None):
             raise TypeError(f"the name of a member must be a text, got {name!r}")
         made = _made(given, net)

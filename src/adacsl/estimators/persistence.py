@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -14,28 +15,41 @@ from adacsl.core.intervals import Interval
 from adacsl.core.partitions import EqualWidth, Quantile, Whole
 from adacsl.durable import encode
 from adacsl.estimators.artefacts import ArtefactError, read_artefact, write_artefact
-from adacsl.estimators.classifiers import AdaCSLBoostingClassifier, AdaCSLClassifier, AdaptiveCostClassifier
+from adacsl.estimators.classifiers import (
+    AdaCSLBoostingClassifier,
+    AdaCSLClassifier,
+    AdaptiveCostClassifier,
+    PortfolioClassifier,
+)
 from adacsl.estimators.decision import Decision
 from adacsl.estimators.learners.boosters import Booster, BoosterModel
 from adacsl.estimators.learners.constant import Constant
 from adacsl.estimators.learners.models import EstimatorModel
 from adacsl.estimators.learners.net import Net
 from adacsl.estimators.learners.netmodel import NetModel
+from adacsl.estimators.learners.numbers import part_of
+from adacsl.estimators.learners.portfolio import Portfolio
+from adacsl.estimators.learners.stackmodel import StackModel
 from adacsl.estimators.method import PLAIN, Method
 from adacsl.estimators.settings import settings_of
 from adacsl.training.running import choose_device
 
-KINDS = {kind.__name__: kind for kind in (Method, AdaCSLClassifier, AdaCSLBoostingClassifier, AdaptiveCostClassifier)}
+CLASSIFIERS = (AdaCSLClassifier, AdaCSLBoostingClassifier, AdaptiveCostClassifier, PortfolioClassifier)
+KINDS = {kind.__name__: kind for kind in (Method, *CLASSIFIERS)}
 MODELS: dict[str, Any] = {"boosters": BoosterModel, "estimators": EstimatorModel}
 OUT_OF_FOLD = "oof_scores"
 HERE_ONLY = ("costs", "device", "resume", "verbose", "trainer", "weights")
 """Settings of this machine; the costs are kept as fitted."""
-NESTED: dict[str, Any] = {kind.__name__: kind for kind in (dict, Net, Booster)}
+NESTED: dict[str, Any] = {kind.__name__: kind for kind in (dict, Net, Booster, Portfolio)}
 PARTITIONS = {kind.__name__: kind for kind in (Whole, EqualWidth, Quantile)}
 
 
 def save_method(method: Method, folder: str | Path) -> Path:
     """Write a fitted method; see :meth:`Method.save`."""
+    return write_artefact(Path(folder), *_numbers(method))
+
+
+def _numbers(method: Method) -> tuple[dict[str, Any], dict[str, Any]]:
     kind = type(method).__name__
     if kind not in KINDS:
         raise ArtefactError(f"{kind} cannot be saved: it is not one of {', '.join(KINDS)}")
@@ -46,7 +60,11 @@ def save_method(method: Method, folder: str | Path) -> Path:
     tensors = {f"model.{name}": value for name, value in arrays.items()}
     if hasattr(method, "oof_scores_"):
         tensors[OUT_OF_FOLD] = np.ascontiguousarray(method.oof_scores_)
-    return write_artefact(Path(folder), tensors, _describe(method, kind) | {"model": about})
+    document = _describe(method, kind) | {"model": about}
+    if hasattr(method, "student_"):
+        own, document["student"] = _numbers(method.student_)
+        tensors |= {f"student.{name}": value for name, value in own.items()}
+    return tensors, document
 
 
 def load(folder: str | Path, *, module: Any = None, device: str = "auto") -> Method:
@@ -76,10 +94,14 @@ def load(folder: str | Path, *, module: Any = None, device: str = "auto") -> Met
 def _describe(method: Method, kind: str) -> dict[str, Any]:
     params = {k: v for k, v in method.get_params(deep=False).items() if k not in HERE_ONLY}
     plain = {k: v for k, v in params.items() if v is None or isinstance(v, bool | int | float | str)}
-    nested = {k: _inside(k, params[k]) for k in method.NESTED if k in params and k not in plain}
+    if "members" in params:
+        plain["members"] = params["members"] if _is_plain(params["members"]) else None
+    nested = {k: _inside(k, params[k]) for k in (*method.NESTED, "learner") if k in params and k not in plain}
     fitted: dict[str, Any] = {}
     if hasattr(method, "estimated_cost_"):
         fitted = {"estimated_cost": list(method.estimated_cost_), "calibration_error": method.calibration_error_}
+    if hasattr(method, "leaderboard_"):
+        fitted["leaderboard"] = method.leaderboard_.to_dict(orient="list")
     return fitted | {
         "kind": kind,
         "params": plain,
@@ -106,9 +128,11 @@ def _inside(name: str, value: Any) -> dict[str, Any]:
     kind = "Net" if name == "net" else type(value).__name__
     if kind not in NESTED:
         return {"kind": None, "settings": {}}  # an estimator of another kind, which cannot be told in plain values
-    given = dict(value) if isinstance(value, dict) else value.get_params()
+    given = dict(value) if isinstance(value, dict) else value.get_params(deep=False)
     usual = {} if kind == "dict" else NESTED[kind]().get_params()
     plain = {k: v for k, v in given.items() if k not in HERE_ONLY and _is_plain(v) and (k, v) not in usual.items()}
+    if not _is_plain(given.get("members")):
+        plain["members"] = None
     part = given.get("partition")
     if type(part).__name__ in PARTITIONS:
         plain["partition"] = {"kind": type(part).__name__, **vars(part)}
@@ -155,6 +179,10 @@ def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, dev
         method.estimated_cost_ = Interval(*document["estimated_cost"])
         method.calibration_error_ = float(document["calibration_error"])
         method.oof_scores_ = tensors[OUT_OF_FOLD].numpy()
+    if "leaderboard" in document:
+        method.leaderboard_ = pd.DataFrame(document["leaderboard"])
+    if "student" in document:
+        method.student_ = _rebuild(part_of(tensors, "student."), document["student"], module, device)
     method.model_ = _model(method, tensors, document, module, device)
     return method
 
@@ -162,21 +190,34 @@ def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, dev
 def _unfitted(document: dict[str, Any], costs: CostMatrix, device: str) -> Method:
     kind = KINDS[document["kind"]]
     given = document["params"] | ({"estimator": None} if kind is AdaptiveCostClassifier else {})
-    here = {"device": device} if kind in (Method, AdaCSLClassifier) else {}
+    here = {"device": device} if kind in (Method, AdaCSLClassifier, PortfolioClassifier) else {}
     nested = {name: _nested(about) for name, about in document["nested"].items()}
     unfitted: Method = kind(costs=costs, **(given | nested | here))
     return unfitted
 
 
 def _model(method: Method, tensors: dict[str, Any], document: dict[str, Any], module: Any, device: str) -> Any:
-    own = {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}
-    about = document["model"]
+    net = None
     if document["learner"] == "nets":
         name = "net" if isinstance(method, AdaCSLClassifier) else "learner"
-        given = getattr(method, name)
-        settings = given if isinstance(given, Net) else Net()
-        method.set_params(**{name: settings})
-        return NetModel.from_numbers(own, about, settings, module=module, device=device)
-    if document["learner"] == "constant":
+        net = getattr(method, name) if isinstance(getattr(method, name), Net) else Net()
+        method.set_params(**{name: net})
+    own = part_of(tensors, "model.")
+    return read_model(document["learner"], own, document["model"], net=net, module=module, device=device)
+
+
+def read_model(
+    kind: str, tensors: dict[str, Any], about: dict[str, Any], *, net: Net | None = None, module: Any = None,
+    device: str = "auto",
+) -> Any:  # fmt: skip
+    """Return a model of any kind from what its ``numbers`` gave.
+
+    ``net`` are the settings of nets, where they are known; ``module`` and ``device`` are those of :func:`load`.
+    """
+    if kind == "nets":
+        return NetModel.from_numbers(tensors, about, net or Net(), module=module, device=device)
+    if kind == "stack":
+        return StackModel.from_numbers(tensors, about, functools.partial(read_model, module=module, device=device))
+    if kind == "constant":
         return Constant()
-    return MODELS[document["learner"]].from_numbers({k: v.numpy() for k, v in own.items()}, about)
+    return MODELS[kind].from_numbers({name: tensor.numpy() for name, tensor in tensors.items()}, about)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import nn
 
 from adacsl.durable import replace_file
@@ -18,12 +19,15 @@ from adacsl.training.members import Data, Member
 
 def claim_folder(folder: Path, data: Data, members: Sequence[Member], training: Any) -> Path:
     """Return the folder of a fit's checkpoints, after making sure that it belongs to this very fit."""
+    net = training.net
+    others = [describe(value) for value in (net.module, net.augment, net.views, net.weights)]
+    return mark_folder(folder, _fingerprint(data, members, training, others))
+
+
+def mark_folder(folder: Path, known: str) -> Path:
+    """Write the digest of a fit into its folder; one that is there must be the same."""
     folder.mkdir(parents=True, exist_ok=True)
     mark = folder / "fit.sha256"
-    net = training.net
-    known = _fingerprint(
-        data, members, training, [_describe(v) for v in (net.module, net.augment, net.views, net.weights)]
-    )
     if mark.exists() and mark.read_text() != known:
         raise ValueError(
             f"the checkpoints in {folder} belong to other data or settings; give an empty folder, or the same fit"
@@ -32,7 +36,7 @@ def claim_folder(folder: Path, data: Data, members: Sequence[Member], training: 
     return folder
 
 
-def _describe(value: Any) -> str:
+def describe(value: Any) -> str:
     """Return what can be told of a net or a function from one run of a program to the next."""
     if isinstance(value, functools.partial):
         value = value.func
@@ -44,12 +48,8 @@ def _describe(value: Any) -> str:
 
 def _fingerprint(data: Data, members: Sequence[Member], training: Any, others: list[str]) -> str:
     """Return a digest of everything that decides what a fit ends with."""
-    digest = hashlib.sha256()
     arrays = [t.numpy() for t in (data.x, data.y, data.sample_weight) if t is not None]
     arrays += [part for m in members for part in (m.train, m.validation, *(m.pools or ()))]
-    for array in arrays:
-        digest.update(repr((array.shape, array.dtype.str)).encode())
-        digest.update(np.ascontiguousarray(array).data)
     # where it trains, and what it shows, may change
     settings = vars(training.settings)
     plain = {k: v for k, v in settings.items() if k not in ("verbose", "device", "trainer", "optimizer")}
@@ -58,10 +58,18 @@ def _fingerprint(data: Data, members: Sequence[Member], training: Any, others: l
         for own in training.keepers.values() for k in own
     ]  # fmt: skip
     own: list[list[Any]] = [
-        [m.seed, m.weight, m.every, m.gamma, m.offset, m.smote, _describe(m.loss),
+        [m.seed, m.weight, m.every, m.gamma, m.offset, m.smote, describe(m.loss),
          m.controller and m.controller.state_dict()] for m in members
     ]  # fmt: skip
     costs: list[Any] = [None if m.costs is None else m.costs.to_dict() for m in members[:1]]
-    whole = [plain, _describe(settings["optimizer"]), costs, own, keepers, others]
-    digest.update(json.dumps(whole, sort_keys=True, default=repr).encode())
+    return digest_of(arrays, [plain, describe(settings["optimizer"]), costs, own, keepers, others])
+
+
+def digest_of(arrays: Iterable[NDArray[Any]], others: Any) -> str:
+    """Return one digest of arrays and plain values."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(repr((array.shape, array.dtype.str)).encode())
+        digest.update(np.ascontiguousarray(array).data)
+    digest.update(json.dumps(others, sort_keys=True, default=repr).encode())
     return digest.hexdigest()

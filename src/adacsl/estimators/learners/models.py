@@ -17,7 +17,7 @@ from adacsl.core.control import AdaptiveWeight
 from adacsl.core.heldout import HeldOut, log_odds, sigmoid
 from adacsl.datasets.encoding import TableEncoder
 from adacsl.estimators.candidates import Candidate, mean_logits
-from adacsl.estimators.learners.numbers import from_numbers, to_numbers
+from adacsl.estimators.learners.numbers import from_numbers, joined, part_of, to_numbers
 from adacsl.estimators.rows import Rows
 from adacsl.estimators.settings import keeps_settings, make_controller
 from adacsl.extras import requires
@@ -291,8 +291,7 @@ class EstimatorModel:
     def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return everything as arrays and plain values; an error where an estimator is more than numbers."""
         parts = [to_numbers(model) for model in self.estimators]
-        arrays = {f"{i}.{name}": value for i, (own, _) in enumerate(parts) for name, value in own.items()}
-        return arrays, {
+        return joined(arrays for arrays, _ in parts), {
             "encoder": None if self.encoder is None else self.encoder.to_dict(), "undone": self.undone,
             "estimators": [about for _, about in parts],
         }  # fmt: skip
@@ -300,10 +299,7 @@ class EstimatorModel:
     @classmethod
     def from_numbers(cls, arrays: dict[str, Any], document: dict[str, Any]) -> EstimatorModel:
         """Return the model of what :meth:`numbers` gave."""
-        models = []
-        for i, about in enumerate(document["estimators"]):
-            own = {name.removeprefix(f"{i}."): value for name, value in arrays.items() if name.startswith(f"{i}.")}
-            models.append(from_numbers(own, about))
+        models = [from_numbers(part_of(arrays, f"{i}."), about) for i, about in enumerate(document["estimators"])]
         encoder = None if document["encoder"] is None else TableEncoder.from_dict(document["encoder"])
         return cls(models, encoder, float(document["undone"]))
 

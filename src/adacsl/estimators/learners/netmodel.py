@@ -100,7 +100,8 @@ class NetModel:
             about = {"name": "tabm", **self.net[0].sizes}  # type: ignore[index]
         else:
             about = {"name": (self.settings.module or "resnet18") if own else "custom"}
-        kept = ("image_size", "views")
+        # code is never stored; names and sizes are, for members of a portfolio have no settings elsewhere
+        kept = ("image_size", "views") + (("module",) if about["name"] != "custom" else ())
         return dict(self.net.state_dict()), {
             "net": about, "encoder": None if self.encoder is None else self.encoder.to_dict(), "undone": self.undone,
             "settings": {name: getattr(self.settings, name) for name in kept},

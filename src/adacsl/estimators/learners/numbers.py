@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,33 @@ def from_numbers(arrays: dict[str, Any], about: dict[str, Any]) -> Any:
     if about["kind"] not in ("linear", "logistic"):
         raise ValueError(f"unknown kind of estimator {about['kind']!r}")
     return LinearModel(about["kind"], float(about["intercept"]), **plain)
+
+
+def as_saved(model: Any) -> Any:
+    """Return a linear model as the sum that is saved of it, which rounds differently; others as they are."""
+    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    if not hasattr(last, "coef_"):
+        return model
+    try:
+        return from_numbers(*to_numbers(model))
+    except ValueError:
+        return model
+
+
+def joined(parts: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Return the arrays of several as those of one, named by their number.
+
+    Examples
+    --------
+    >>> joined([{"a": 1}, {"a": 2, "b": 3}])
+    {'0.a': 1, '1.a': 2, '1.b': 3}
+    """
+    return {f"{i}.{name}": value for i, own in enumerate(parts) for name, value in own.items()}
+
+
+def part_of(arrays: dict[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the arrays whose names begin so, without that beginning."""
+    return {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}
 
 
 def _is_linear(model: Any) -> bool:

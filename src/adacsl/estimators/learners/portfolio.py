@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from adacsl.core.heldout import HeldOut, bayes_log_odds, pooled
 from adacsl.estimators.candidates import Candidate
 from adacsl.estimators.learners.boosters import ENGINES, load_engine
 from adacsl.estimators.learners.distilling import STUDENTS, distil
+from adacsl.estimators.learners.stackmodel import StackModel, settled
 from adacsl.estimators.rows import Rows, leaks
 from adacsl.estimators.settings import keeps_settings
 from adacsl.estimators.stacking import Stack, log_losses, stack_members
@@ -156,6 +158,7 @@ class _Fits:
         self.members = {name: made for name, made in chosen.items() if not isinstance(made, ImportError)}
         self.done: dict[str, list[Fitted]] = {}
         self.failed = {name: str(error) for name, error in chosen.items() if isinstance(error, ImportError)}
+        self.folders: dict[str, Path] = {}  # where members are kept until the fit is done
         self.history: list[dict[str, float]] = []
         self.start = time.monotonic()
         self.budget = seconds_of(self.learner.budget) * (1.0 - RESERVE)
@@ -165,7 +168,8 @@ class _Fits:
         method, first = self.method, self.group[0]
         for line in leaks(self.rows):
             warnings.warn(line, stacklevel=6)
-        tasks = [{name: self._prepared(made)} for name, made in self.members.items()]
+        self._take_up()
+        tasks = [{name: self._prepared(name)} for name in self.members if name not in self.done]
         shared = (self.rows, [c.costs for c in self.group], first.watch)
         workers = self.learner.workers_for(self.rows)
         if not workers:
@@ -175,7 +179,7 @@ class _Fits:
             fit_members, shared, tasks, workers=workers, threads=threads, skip=self._too_long,
             deadline=self.start + self.budget,
         )  # fmt: skip
-        progress = _Progress(len(tasks), self.budget, self.start, shown=method.verbose)
+        progress = _Progress(len(self.members), self.budget, self.start, shown=method.verbose)
         try:
             with contextlib.closing(outcomes):  # an interrupt ends the workers too
                 for number, outcome in outcomes:
@@ -188,14 +192,30 @@ class _Fits:
             self.failed |= {name: "interrupted" for name in self.members if name not in {*self.done, *self.failed}}
         finally:
             progress.end()
-        # in their own order, whoever was done first: sums come out the same
+        # in one order, whoever was done first: sums of floats depend on it
         self.done = {name: self.done[name] for name in self.members if name in self.done}
         self._tell()
 
-    def _prepared(self, made: Method) -> Method:
+    def _take_up(self) -> None:
+        """Take the members that an earlier fit has finished; those of a comparison have no models to keep."""
+        if self.method.resume is None or self.group[0].watch is not None:
+            return
+        from adacsl.estimators.keeping import member_folders, read_member  # noqa: PLC0415  it imports this module
+
+        self.folders = member_folders(Path(self.method.resume), self.members, self.group, self.rows)
+        for name, folder in self.folders.items():
+            found = read_member(folder, name, self.members[name], self.method.device)
+            if found is not None:
+                self._take(name, {name: found})
+
+    def _prepared(self, name: str) -> Method:
         """Return an unfitted copy on the portfolio's folds."""
         given = {"cv": self.group[0].folds, "random_state": self.group[0].seed, "device": self.method.device}
-        member: Method = clone(made)
+        if name in self.folders:
+            from adacsl.estimators.keeping import unfinished  # noqa: PLC0415
+
+            given["resume"] = unfinished(self.folders[name])
+        member: Method = clone(self.members[name])
         known = member.get_params(deep=False)
         return member.set_params(**{name: value for name, value in given.items() if name in known})
 
@@ -215,6 +235,10 @@ class _Fits:
             self.failed[name] = " ".join(f"{outcome}".split())[:300] or type(outcome).__name__
             return
         self.done[name] = outcome[name]
+        if name in self.folders:
+            from adacsl.estimators.keeping import write_member  # noqa: PLC0415
+
+            write_member(self.folders[name], name, outcome[name])
         self._measure()
 
     def _measure(self) -> None:
@@ -250,7 +274,8 @@ class _Fits:
         if candidate.watch is not None:
             candidate.watched = stack.logits(np.stack([np.asarray(own.watched) for own in fitted], axis=1))
         else:
-            candidate.model = StackModel(stack, names, [own.model for own in fitted], [own.shift for own in fitted])
+            models = [settled(own.model) for own in fitted]
+            candidate.model = StackModel(stack, names, models, [own.shift for own in fitted])
         candidate.method.leaderboard_ = self._leaderboard(number, stack, columns, seen)
         if self.learner.distil and candidate.watch is None:
             candidate.method.student_ = distil(candidate, self.rows, seen, nested)
@@ -333,41 +358,6 @@ def fit_members(shared: Any, members: dict[str, Method]) -> dict[str, list[Fitte
     return found
 
 
-class StackModel:
-    """Fitted members and how they are weighed.
-
-    Parameters
-    ----------
-    stack : Stack
-        The weights.
-    names, models, shifts
-        Of each member: its name, its model, and what turns its log-odds into those of the probability.
-    """
-
-    kind = "stack"
-
-    def __init__(self, stack: Stack, names: list[str], models: list[Any], shifts: list[float]) -> None:
-        self.stack, self.names, self.models, self.shifts = stack, names, models, shifts
-
-    def columns(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Return the log-odds of each member, rows x members."""
-        own = [model.logits(X) + shift for model, shift in zip(self.models, self.shifts, strict=True)]
-        return np.stack(own, axis=1)
-
-    def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Return the stack's log-odds of each row."""
-        return self.stack.logits(self.columns(X))
-
-    def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return everything as arrays and plain values."""
-        parts = [model.numbers() for model in self.models]
-        arrays = {f"{i}.{name}": value for i, (own, _) in enumerate(parts) for name, value in own.items()}
-        members = [
-            {"name": name, "kind": model.kind, "shift": shift, "model": about}
-            for name, model, shift, (_, about) in zip(self.names, self.models, self.shifts, parts, strict=True)
-        ]
-        stack = {"weights": self.stack.weights.tolist(), "intercept": self.stack.intercept, "limit": self.stack.limit}
-        return arrays, {"members": members, "stack": stack | {"strength": self.stack.strength}}
 
 
 class _Progress:
@@ -394,4 +384,4 @@ class _Progress:
             sys.stderr.write("\n")
 
 
-__all__ = ["Portfolio", "StackModel", "fit_portfolios", "seconds_of"]
+__all__ = ["Portfolio", "fit_portfolios", "seconds_of"]

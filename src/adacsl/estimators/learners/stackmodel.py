@@ -1,0 +1,77 @@
+"""What a portfolio leaves: fitted members and how they are weighed, as a model and as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.estimators.learners.models import EstimatorModel
+from adacsl.estimators.learners.numbers import as_saved, joined, part_of
+from adacsl.estimators.stacking import Stack
+
+
+class StackModel:
+    """Fitted members and how they are weighed.
+
+    Parameters
+    ----------
+    stack : Stack
+        The weights.
+    names, models, shifts
+        Of each member: its name, its model, and what turns its log-odds into those of the probability.
+    """
+
+    kind = "stack"
+
+    def __init__(self, stack: Stack, names: list[str], models: list[Any], shifts: list[float]) -> None:
+        self.stack, self.names, self.models, self.shifts = stack, names, models, shifts
+
+    def columns(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """Return the log-odds of each member, rows x members."""
+        own = [model.logits(X) + shift for model, shift in zip(self.models, self.shifts, strict=True)]
+        return np.stack(own, axis=1)
+
+    def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """Return the stack's log-odds of each row."""
+        return self.stack.logits(self.columns(X))
+
+    def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return everything as arrays and plain values; an error names the member that is more than numbers."""
+        parts = [_numbers(name, model) for name, model in zip(self.names, self.models, strict=True)]
+        members = [
+            {"name": name, "kind": model.kind, "shift": shift, "model": about}
+            for name, model, shift, (_, about) in zip(self.names, self.models, self.shifts, parts, strict=True)
+        ]
+        stack = vars(self.stack) | {"weights": self.stack.weights.tolist()}
+        return joined(arrays for arrays, _ in parts), {"members": members, "stack": stack}
+
+    @classmethod
+    def from_numbers(
+        cls, arrays: dict[str, Any], document: dict[str, Any], read: Callable[[str, dict[str, Any], Any], Any]
+    ) -> StackModel:
+        """Return the model of what :meth:`numbers` gave; ``read`` makes a member of its kind, arrays and document."""
+        members = document["members"]
+        models = [read(own["kind"], part_of(arrays, f"{i}."), own["model"]) for i, own in enumerate(members)]
+        about = dict(document["stack"])
+        stack = Stack(np.asarray(about.pop("weights"), dtype=np.float64), **about)
+        if len(stack.weights) != len(models):
+            raise ValueError(f"{len(models)} members and {len(stack.weights)} weights")
+        return cls(stack, [str(own["name"]) for own in members], models, [float(own["shift"]) for own in members])
+
+
+def settled(model: Any) -> Any:
+    """Return a model whose predictions are, to the last bit, those of what would be saved and read."""
+    if not isinstance(model, EstimatorModel):
+        return model
+    return EstimatorModel([as_saved(own) for own in model.estimators], model.encoder, model.undone)
+
+
+def _numbers(name: str, model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    try:
+        arrays, about = model.numbers()
+    except ValueError as error:
+        raise ValueError(f"member {name!r}: {error}") from None
+    return arrays, about
