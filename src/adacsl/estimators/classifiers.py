@@ -306,7 +306,8 @@ class PortfolioClassifier(Method):
     net : dict or Net, optional
         Settings of the nets among the members, such as ``{"weights": ..., "epochs": 30}`` for images.
     n_jobs : int or "auto"
-        Processes that fit members; each has its share of the cores. "auto": one per core.
+        Processes that fit members; each has its share of the cores. "auto": one per core; for few rows, and for images,
+        this one alone.
     decide, validation, positive, device, random_state, verbose
         As for every :class:`Method`.
     resume : path, optional
@@ -364,6 +365,11 @@ class PortfolioClassifier(Method):
         return Portfolio(
             self.members, budget=self.budget, strength=self.strength, net=_as_net(self.net), n_jobs=self.n_jobs
         )
+
+    @property
+    def learner(self) -> Any:
+        """The settings as every method has them, by which a comparison tells what it has to do with."""
+        return self._make_learner()
 
     @property
     def members_(self) -> dict[str, Any]:

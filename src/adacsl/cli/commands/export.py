@@ -39,7 +39,9 @@ def export(model: Path, *, onnx: Path, sample: str | None = None, screen: Screen
     classifier, _, _ = load_model(model, device="cpu")
     kind = classifier.model_.kind
     if kind != "nets":
-        what = "always decides the same" if kind == "constant" else f"is made of {kind}"
+        what = {"constant": "always decides the same", "stack": "is a portfolio of several models"}.get(
+            kind, f"is made of {kind}"
+        )
         raise ValueError(f"ONNX files are written of nets only, and {model} {what}: use it with  adacsl predict")
     rows = _made_up(classifier) if sample is None else next(open_rows(classifier, sample, rows=SAMPLE)[0])[0]
     written = classifier.export_onnx(onnx, rows)
