@@ -146,7 +146,8 @@ def _unfitted(
     from adacsl.estimators.methods import choose_methods, needs_net  # noqa: PLC0415
 
     if name == "portfolio":
-        return PortfolioClassifier(net=net or None, device=device, resume=resume, **stacked)
+        stack: Method = PortfolioClassifier(net=net or None, device=device, resume=resume, **stacked)
+        return stack
     made = choose_methods([name], images=task.images)[name]
     if needs_net(made):
         made.set_params(learner=Net(**net), device=device, resume=resume)
