@@ -10,6 +10,7 @@ the *test* rows: a choice nobody could have made beforehand, in the peers' favou
 from __future__ import annotations
 
 import argparse
+import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,16 @@ from peer_data import Cell, Costs, Decide, Method, arguments, run
 
 
 def portfolio(cell: Cell, costs: Costs | None, options: argparse.Namespace) -> Decide:
-    from adacsl import PortfolioClassifier  # noqa: PLC0415  the table needs none of it
+    from adacsl import CostMatrix, PortfolioClassifier  # noqa: PLC0415  the table needs none of it
 
-    more = {} if options.budget is None else {"budget": options.budget}
-    return fitted(PortfolioClassifier, cell, costs, options, **more)
+    # by default no member depends on the costs, so one fit serves every k
+    first = cell.costs(1.0)
+    jobs = {"n_jobs": 1} if options.jobs > 1 else {}
+    clf = PortfolioClassifier(
+        CostMatrix(fp=first.fp, fn=first.fn), budget=options.budget, random_state=cell.split, device="cpu", **jobs
+    )
+    chances = clf.fit(cell.X_train, cell.y_train).predict_proba(cell.X_test)[:, 1]
+    return lambda asked: asked.decide(chances)
 
 
 def nets(cell: Cell, costs: Costs | None, options: argparse.Namespace) -> Decide:
@@ -44,14 +51,16 @@ def fitted(kind: type, cell: Cell, costs: Costs | None, options: argparse.Namesp
 
     assert costs is not None
     torch.set_num_threads(options.threads)
+    more |= {"device": "cpu"} if kind.__name__ == "AdaCSLClassifier" else {}
     clf = kind(CostMatrix(fp=costs.fp, fn=costs.fn), random_state=cell.split, **more)
     decisions = clf.fit(cell.X_train, cell.y_train).predict(cell.X_test)
     return lambda _: decisions
 
 
-OURS = ("torch", "xgboost", "lightgbm", "catboost", "adacsl")
+PACKAGES = ("torch", "xgboost", "lightgbm", "catboost", "adacsl")
+OURS = tuple(name for name in PACKAGES if importlib.util.find_spec(name))
 METHODS = {
-    "portfolio": Method(portfolio, modules=OURS),
+    "portfolio": Method(portfolio, per_k=False, modules=OURS),
     "adacsl-nets": Method(nets, modules=OURS),
     "adacsl-boosting": Method(boosting, modules=OURS),
 }

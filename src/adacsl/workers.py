@@ -109,7 +109,7 @@ def run_tasks(
                     yield number, TimeoutError("out of time")
                 else:
                     running[crew.submit(work, task)] = number
-            left = max(0.0, deadline - time.monotonic()) if succeeded and deadline < math.inf else None
+            left = max(0.0, deadline - time.monotonic()) if succeeded and math.isfinite(deadline) else None
             done = wait(running, left, return_when=FIRST_COMPLETED).done
             if not done and running:
                 yield from ((number, TimeoutError("out of time")) for number in running.values())

@@ -171,7 +171,8 @@ class HeldOut:
 
     def _losses(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the mean log loss on all rows, and on each half."""
-        losses = np.logaddexp(0.0, np.where(self.labels, -logits, logits))
+        # an infinite loss would make that of the other half, which it does not count in, no number
+        losses = np.logaddexp(0.0, np.where(self.labels, -logits, logits)).clip(max=1e300)
         return np.asarray(self._counted @ losses / self._mass)
 
     def state_dict(self) -> dict[str, Any]:

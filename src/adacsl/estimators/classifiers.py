@@ -305,6 +305,9 @@ class PortfolioClassifier(Method):
         How far weights may leave equality; "auto" is chosen by inner folds.
     net : dict or Net, optional
         Settings of the nets among the members, such as ``{"weights": ..., "epochs": 30}`` for images.
+    distil : bool, "boosting" or "net"
+        Fit one small ``student_`` as well, a booster (True: for tables) or a net (for images), on what the stack says,
+        for those who must ship a single model; it is a :class:`Method` of its own with its ``estimated_cost_``.
     n_jobs : int or "auto"
         Processes that fit members; each has its share of the cores. "auto": one per core; for few rows, and for images,
         this one alone.
@@ -323,6 +326,9 @@ class PortfolioClassifier(Method):
         Of the stack, from rows that neither the members nor the stack were fitted on.
     members_ : dict
         The fitted models by name; each gives ``logits(X)``.
+    student_ : Method
+        With ``distil``: one model that learned what the stack says; its cost is measured on the fifth of the rows it
+        did not train on.
 
     Examples
     --------
@@ -350,6 +356,7 @@ class PortfolioClassifier(Method):
         budget: float | str | None = None,
         strength: float | str = "auto",
         net: Any = None,
+        distil: bool | str = False,
         n_jobs: int | str = "auto",
         decide: str = "bayes",
         validation: Any = 0.2,
@@ -363,8 +370,9 @@ class PortfolioClassifier(Method):
 
     def _make_learner(self) -> Any:
         return Portfolio(
-            self.members, budget=self.budget, strength=self.strength, net=_as_net(self.net), n_jobs=self.n_jobs
-        )
+            self.members, budget=self.budget, strength=self.strength, net=_as_net(self.net), distil=self.distil,
+            n_jobs=self.n_jobs,
+        )  # fmt: skip
 
     @property
     def learner(self) -> Any:

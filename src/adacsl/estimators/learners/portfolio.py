@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from adacsl.core.costs import CostMatrix
 from adacsl.core.heldout import bayes_log_odds, pooled
 from adacsl.estimators.candidates import Candidate
+from adacsl.estimators.learners.distilling import STUDENTS, distil
 from adacsl.estimators.rows import Rows
 from adacsl.estimators.settings import in_full, keeps_settings
 from adacsl.estimators.stacking import Stack, log_losses, stack_members
@@ -56,6 +57,7 @@ class Portfolio(BaseEstimator):
         budget: float | str | None = None,
         strength: float | str = "auto",
         net: Any = None,
+        distil: bool | str = False,
         n_jobs: int | str = "auto",
     ) -> None:
         """Keep the settings."""
@@ -69,6 +71,8 @@ class Portfolio(BaseEstimator):
             isinstance(self.n_jobs, Integral) and (self.n_jobs == -1 or int(self.n_jobs) > 0)
         ):
             raise ValueError(f"n_jobs must be 'auto', -1 or a number of processes, got {self.n_jobs!r}")
+        if self.distil not in STUDENTS:
+            raise ValueError(f"distil must be one of {', '.join(map(repr, STUDENTS))}, got {self.distil!r}")
         _choose(self, images=False)
 
     def adapts(self, candidate: Candidate) -> bool:
@@ -252,6 +256,8 @@ class _Fits:
         else:
             candidate.model = StackModel(stack, names, [own.model for own in fitted], [own.shift for own in fitted])
         candidate.method.leaderboard_ = self._leaderboard(number, stack, columns, seen)
+        if self.learner.distil and candidate.watch is None:
+            candidate.method.student_ = distil(candidate, self.rows, seen, nested)
 
     def _columns(self, number: int, names: Sequence[str] | None = None) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Return the members' held-out log-odds, and the rows that all of them held out."""
