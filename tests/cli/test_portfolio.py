@@ -101,13 +101,13 @@ def test_wrong_words_are_one_line(refused, place, tmp_path, words, match):
     assert match in refused("train", place / "rows.csv", *SAID, *words, "--out", tmp_path / "m")
 
 
-def test_onnx_is_refused_with_a_way_out(refused, monkeypatch, tmp_path):
-    class Stub:
-        model_ = type("StackModel", (), {"kind": "stack"})
-
-    monkeypatch.setattr("adacsl.cli.commands.export.load_model", lambda *_, **__: (Stub(), None, None))
+@pytest.mark.parametrize("first", ["histogram", "logistic"])
+def test_members_that_have_no_graph_are_one_line(trained, refused, monkeypatch, tmp_path, first):
+    _, model = trained("--members", f"{first},histogram" if first == "logistic" else first, "--jobs", "1", "--quiet")
+    monkeypatch.setattr("adacsl.cli.commands.export.load_model", lambda *_, **__: (model, None, None))
     line = refused("export", tmp_path / "m", "--onnx", tmp_path / "m.onnx")
-    assert "is a portfolio of several models: use it with adacsl predict" in line
+    assert line.startswith("error: ONNX files are written of nets")
+    assert "with save()" in line
 
 
 @can_be_saved
@@ -120,4 +120,4 @@ def test_a_saved_one_predicts_evaluates_and_explains(adacsl, refused, place, row
     said = adacsl("evaluate", model, place / "rows.csv", "--json")
     assert said.json["cost"]["mean"] == pytest.approx(-loaded.score(X, rows["churn"].to_numpy()))
     assert adacsl("explain", model, place / "rows.csv", "--repeats", 1).code == 0
-    assert "is a portfolio" in refused("export", model, "--onnx", tmp_path / "m.onnx")
+    assert "ONNX files are written of nets" in refused("export", model, "--onnx", tmp_path / "m.onnx")
