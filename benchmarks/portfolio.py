@@ -25,8 +25,16 @@ def portfolio(cell: Cell, costs: Costs | None, options: argparse.Namespace) -> D
     # by default no member depends on the costs, so one fit serves every k
     first = cell.costs(1.0)
     jobs = {"n_jobs": 1} if options.jobs > 1 else {}
+    from adacsl.estimators.members import default_members  # noqa: PLC0415
+
+    members = [name for name in default_members(images=False) if name not in options.without]
     clf = PortfolioClassifier(
-        CostMatrix(fp=first.fp, fn=first.fn), budget=options.budget, random_state=cell.split, device="cpu", **jobs
+        CostMatrix(fp=first.fp, fn=first.fn),
+        members=members,
+        budget=options.budget,
+        random_state=cell.split,
+        device="cpu",
+        **jobs,
     )
     chances = clf.fit(cell.X_train, cell.y_train).predict_proba(cell.X_test)[:, 1]
     return lambda asked: asked.decide(chances)
@@ -132,6 +140,7 @@ def markdown(frame: pd.DataFrame) -> str:
 def main() -> None:
     parser = arguments(__doc__, METHODS, "methods")
     parser.add_argument("--budget", type=float, help="seconds of PortfolioClassifier; default: its own")
+    parser.add_argument("--without", nargs="+", default=[], help="members of the portfolio to leave out")
     parser.add_argument("--show", type=Path, nargs="+", help="compare these files instead of running")
     options = parser.parse_args()
     options.methods = options.methods or ["portfolio"]
@@ -139,6 +148,7 @@ def main() -> None:
         show(options.show, options.methods[0])
         return
     note = "" if options.budget is None else f"budget {options.budget:g} s"
+    note += f" without {', '.join(options.without)}" if options.without else ""
     run(METHODS, options, note=note)
 
 
