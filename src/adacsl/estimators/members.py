@@ -70,9 +70,18 @@ def named_member(name: str, net: Any = None) -> Method:
         if name not in METHODS:
             raise ValueError(f"there is no member {name!r}; known: {', '.join([*MEMBERS, *METHODS])}")
         return method(name)
-    learner = net if name in ("nets", "adacsl") and net is not None else MEMBERS[name][2]()
+    learner = MEMBERS[name][2]()
+    if net is not None and hasattr(learner, "module"):
+        learner.set_params(**_said_of(net, bare=learner.module is not None))
     made: Method = Method(learner=learner, select="log-loss", **(STEERED if name == "adacsl" else {}))
     return made
+
+
+def _said_of(net: Any, *, bare: bool) -> dict[str, Any]:
+    """Return the settings of nets that are not the usual ones; ``bare``: for a net that has a module of its own."""
+    usual = type(net)().get_params(deep=False)
+    said = {name: value for name, value in net.get_params(deep=False).items() if value != usual[name]}
+    return {name: value for name, value in said.items() if not (bare and name == "module")}
 
 
 def _net(module: Any = None, **settings: Any) -> Any:

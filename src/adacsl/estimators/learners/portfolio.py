@@ -24,10 +24,10 @@ from adacsl.estimators.learners.boosters import ENGINES, load_engine
 from adacsl.estimators.learners.distilling import STUDENTS, distil
 from adacsl.estimators.learners.stackmodel import StackModel, settled
 from adacsl.estimators.rows import Rows, leaks
-from adacsl.estimators.settings import keeps_settings
+from adacsl.estimators.settings import in_full, keeps_settings
 from adacsl.estimators.stacking import Stack, log_losses, stack_members
 from adacsl.extras import requires
-from adacsl.workers import cores, run_tasks
+from adacsl.workers import cores, run_tasks, threads_for
 
 with requires("sklearn"):
     import joblib
@@ -94,7 +94,9 @@ class Portfolio(BaseEstimator):
     def workers_for(self, rows: Rows) -> int:
         """Return how many processes the members are fitted in; 0: in this one."""
         if self.n_jobs == "auto":
-            count = joblib.effective_n_jobs(-1) if len(rows.use) >= FEW_ROWS else 1
+            # nets of images use all cores, or the one GPU, by themselves
+            alone = rows.images or len(rows.use) < FEW_ROWS
+            count = 1 if alone else joblib.effective_n_jobs(-1)
         else:
             count = cores() if self.n_jobs == -1 else int(self.n_jobs)
         # a process can be ended when the time is over, this one cannot
@@ -138,7 +140,7 @@ def fit_portfolios(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Cand
     """Fit the members once for candidates that differ only in costs, and stack them for each."""
     groups: dict[str, list[Candidate]] = {}
     for candidate in candidates:
-        key = [repr(candidate.method.learner_), candidate.seed, repr(candidate.method.cv), candidate.method.decide]
+        key = [in_full(candidate.method.learner_), candidate.seed, repr(candidate.method.cv), candidate.method.decide]
         groups.setdefault(repr(key), []).append(candidate)
     for group in groups.values():
         fits = _Fits(group, rows)
@@ -171,10 +173,11 @@ class _Fits:
         self._take_up()
         tasks = [{name: self._prepared(name)} for name in self.members if name not in self.done]
         shared = (self.rows, [c.costs for c in self.group], first.watch)
-        workers = self.learner.workers_for(self.rows)
+        workers = min(self.learner.workers_for(self.rows), len(tasks))
         if not workers:
             _load_libraries(self.members.values())
-        threads = max(1, cores() // max(workers, 1)) if len(self.rows.use) >= MANY_ROWS else 1
+        share = cores() // max(workers, 1) if self.rows.images or len(self.rows.use) >= MANY_ROWS else 1
+        threads = threads_for("OMP_NUM_THREADS", share)  # a worker of a comparison has its share already
         outcomes = run_tasks(
             fit_members, shared, tasks, workers=workers, threads=threads, skip=self._too_long,
             deadline=self.start + self.budget,
@@ -186,8 +189,10 @@ class _Fits:
                     for name in tasks[number]:
                         self._take(name, outcome)
                     progress.show(len(self.done), self.history)
-        except KeyboardInterrupt:
-            if not self.done:
+        except (KeyboardInterrupt, SystemExit) as error:
+            # Lightning answers Ctrl-C by itself, and ends the program
+            stopped = isinstance(error, KeyboardInterrupt) or isinstance(error.__context__, KeyboardInterrupt)
+            if not self.done or not stopped:
                 raise
             self.failed |= {name: "interrupted" for name in self.members if name not in {*self.done, *self.failed}}
         finally:
@@ -269,7 +274,8 @@ class _Fits:
         held = candidate.hold_out(self.rows, seen)
         held.look(nested)
         candidate.held, candidate.history = [held], self.history
-        candidate.seconds = sum(self.done[name][number].seconds for name in names)
+        # one fit serves them all
+        candidate.seconds = sum(self.done[name][number].seconds for name in names) / len(self.group)
         fitted = [self.done[name][number] for name in names]
         if candidate.watch is not None:
             candidate.watched = stack.logits(np.stack([np.asarray(own.watched) for own in fitted], axis=1))
@@ -356,8 +362,6 @@ def fit_members(shared: Any, members: dict[str, Method]) -> dict[str, list[Fitte
         found[name].append(Fitted(name, pooled(len(rows.y), own.held), shift, own.model, watched, seconds))
         found[name][-1].check(own.held)
     return found
-
-
 
 
 class _Progress:
