@@ -174,7 +174,7 @@ def cost_of(logits):
 def test_leaderboard_scores_and_estimate_are_those_computed_by_hand():
     clf = fitted([(name, Model(model, encode=False)) for name, model in zip("ab", QUICK, strict=True)])
     columns = by_hand()
-    stack, nested = stack_members(columns, Y, seed=0)
+    stack, nested = stack_members(columns, Y, cut=np.log(1 / 5), seed=0)
     table = clf.leaderboard_.set_index("member")
     assert list(table.columns) == ["cost", "log_loss", "weight", "without", "seconds", "left_out"]
     assert list(table["log_loss"]) == sorted(table["log_loss"])
@@ -182,7 +182,7 @@ def test_leaderboard_scores_and_estimate_are_those_computed_by_hand():
         assert table.loc[name, "cost"] == pytest.approx(cost_of(columns[:, place]))
         assert table.loc[name, "log_loss"] == pytest.approx(log_loss(Y, sigmoid(columns[:, place])))
         assert table.loc[name, "weight"] == pytest.approx(stack.weights[place], rel=1e-6)
-        alone = stack_members(columns[:, [1 - place]], Y, strength=stack.strength, seed=0)[1]
+        alone = stack_members(columns[:, [1 - place]], Y, strength=stack.strength, cut=np.log(1 / 5), seed=0)[1]
         assert table.loc[name, "without"] == pytest.approx(cost_of(alone))
     assert (table["seconds"] > 0).all()
     assert (table["left_out"] == "").all()

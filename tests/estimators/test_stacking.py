@@ -208,3 +208,23 @@ def test_log_losses_are_scikit_learns_and_stay_finite():
     assert log_losses(columns[:, 0], y).mean() == pytest.approx(log_loss(y, sigmoid(columns[:, 0])))
     np.testing.assert_array_equal(log_losses(np.array([1e308, -1e308]), np.array([1, 0])), [0.0, 0.0])
     assert log_losses(np.array([800.0]), np.array([0]))[0] == 800.0
+
+
+@pytest.mark.parametrize("cut", [-3.0, 0.5])
+def test_with_a_cut_it_is_halfway_between_log_loss_and_cost(cut):
+    columns, y = drawn(400)
+    stakes = np.where(y == 1, 1.0, np.exp(cut))  # what errors cost; in proportion is enough
+    plain, _ = stack_members(columns, y, strength=0.1)
+    tilted, _ = stack_members(columns, y, weight=stakes, strength=0.1)
+    stack, nested = stack_members(columns, y, strength=0.1, cut=cut)
+    expected = (plain.logits(columns) + tilted.logits(columns) + cut) / 2
+    np.testing.assert_allclose(stack.logits(columns), expected, rtol=1e-6, atol=1e-6)
+    assert np.corrcoef(nested, expected)[0, 1] > 0.99
+
+
+@pytest.mark.parametrize("cut", [-40.0, 40.0, -np.inf, np.inf])
+def test_costs_as_unequal_as_can_be_give_numbers(cut):
+    columns, y = drawn(100)
+    stack, nested = stack_members(columns, y, cut=cut)
+    assert np.isfinite(nested).all()
+    assert np.isfinite(stack.logits(columns)).all()
