@@ -119,5 +119,6 @@ def test_a_saved_one_predicts_evaluates_and_explains(adacsl, refused, place, row
     assert adacsl("predict", model, place / "rows.csv", "--out", tmp_path / "p.csv").code == 0
     said = adacsl("evaluate", model, place / "rows.csv", "--json")
     assert said.json["cost"]["mean"] == pytest.approx(-loaded.score(X, rows["churn"].to_numpy()))
-    assert adacsl("explain", model, place / "rows.csv", "--repeats", 1).code == 0
+    assert adacsl("explain", model, place / "rows.csv", "--repeats", 1, "--html", tmp_path / "page.html").code == 0
+    assert "logistic (weight " in (tmp_path / "page.html").read_text()
     assert "ONNX files are written of nets" in refused("export", model, "--onnx", tmp_path / "m.onnx")

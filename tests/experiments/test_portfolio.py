@@ -7,6 +7,7 @@ from torch import nn
 from adacsl import METHODS, CostMatrix, PortfolioClassifier, Task, compare, load_comparison, method
 from adacsl.estimators.learners.net import Net
 from adacsl.estimators.learners.portfolio import Portfolio
+from adacsl.estimators.members import choose_members, seconds_for
 from adacsl.estimators.methods import choose_methods
 from adacsl.experiments.jobs import plan_jobs
 from adacsl.experiments.protocol import Protocol
@@ -93,6 +94,12 @@ def test_what_was_found_is_fitted_with_its_nets_and_in_all_processes(found):
     again = load_comparison(found.folder).method("portfolio")  # a folder knows the names, and the settings of nets
     assert (again.learner.members, again.learner.net.epochs) == ("auto", 2)
     assert METHODS["portfolio"][0] in found.report_data().titles["portfolio"]
+
+
+def test_members_of_images_have_names():
+    chosen = choose_members(["nets", "adacsl-bayes", "wce"], images=True, net=Net(epochs=3))
+    assert [(made.target, made.learner.epochs) for made in chosen.values()] == [(0.5, 3), ("bayes", 3), (0.5, 3)]
+    assert seconds_for("adacsl-bayes") == seconds_for("nets") < seconds_for("mine")
 
 
 def test_images():

@@ -11,7 +11,7 @@ from adacsl.estimators.learners.boosters import ENGINES, Booster
 from adacsl.estimators.learners.histogram import HistogramBoosting
 from adacsl.estimators.learners.models import Model
 from adacsl.estimators.method import Method
-from adacsl.estimators.methods import METHODS, method
+from adacsl.estimators.methods import METHODS, method, needs_net
 from adacsl.extras import requires
 
 with requires("sklearn"):
@@ -66,10 +66,16 @@ def default_members(*, images: bool, net: Any = None) -> dict[str, Method | Impo
 
 def named_member(name: str, net: Any = None) -> Method:
     """Return a member by its name here, or in the table of methods."""
+    if name in PICTURES and name not in MEMBERS:
+        steered: Method = Method(learner=net or "net", select="log-loss", **PICTURES[name])
+        return steered
     if name not in MEMBERS:
         if name not in METHODS:
-            raise ValueError(f"there is no member {name!r}; known: {', '.join([*MEMBERS, *METHODS])}")
-        return method(name)
+            raise ValueError(
+                f"there is no member {name!r}; known: {', '.join(dict.fromkeys([*MEMBERS, *PICTURES, *METHODS]))}"
+            )
+        listed = method(name)
+        return listed.set_params(learner=net) if net is not None and needs_net(listed) else listed
     learner = MEMBERS[name][2]()
     if net is not None and hasattr(learner, "module"):
         learner.set_params(**_said_of(net, bare=learner.module is not None))
@@ -134,7 +140,8 @@ def _made(given: Any, net: Any) -> Method | ImportError:
 def seconds_for(name: str) -> float:
     """Return how long a member takes, in proportion to the others; for one nobody knows, as long as the longest."""
     longest = max(seconds for seconds, _, _ in MEMBERS.values())
-    return MEMBERS[name][0] if name in MEMBERS else longest
+    same = "nets" if name in PICTURES else name  # the same net, steered
+    return MEMBERS[same][0] if same in MEMBERS else longest
 
 
 def _has(package: str) -> bool:

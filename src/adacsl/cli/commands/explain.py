@@ -111,6 +111,16 @@ def _shown(found: pd.DataFrame) -> list[Any]:
     return [shown, "", table, *([f"{len(rest)} further columns: {rest.sum():.4g} in all"] if len(rest) else [])]
 
 
+def _members(classifier: CostClassifier) -> dict[str, str]:
+    """Return what a portfolio is made of, in words."""
+    board = getattr(classifier, "leaderboard_", None)
+    if board is None:
+        return {}
+    taken = board[board["left_out"] == ""]
+    told = [f"{row.member} (weight {row.weight:.2f}, cost alone {row.cost:.3g})" for row in taken.itertuples()]
+    return {"members": ", ".join(told)}
+
+
 def _page(classifier: CostClassifier, task: Task, inputs: Any, found: pd.DataFrame, name: str) -> ReportData:
     """Return a report of one model on these rows."""
     import pandas as pd  # noqa: PLC0415
@@ -129,7 +139,12 @@ def _page(classifier: CostClassifier, task: Task, inputs: Any, found: pd.DataFra
     return ReportData(
         title=f"What is each column of {task.name} worth?",
         verdicts={view: f"“{first['column']}” is worth most: shuffled, it makes a case {dearer}."},
-        facts={"data": f"{task.source}, {len(task.y):,} rows", "model": name, "shuffles": str(found.attrs["repeats"])},
+        facts={
+            "data": f"{task.source}, {len(task.y):,} rows",
+            "model": name,
+            **_members(classifier),
+            "shuffles": str(found.attrs["repeats"]),
+        },
         results=pd.DataFrame(),
         summary=pd.DataFrame([row | measure(decided == 1, task.y, task.costs)]),
         outcomes={(*view, name): Outcome(scores, task.y, decided, 0 * task.y, **_prices(task), threshold=where)},
