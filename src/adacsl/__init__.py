@@ -16,16 +16,12 @@ from adacsl.extras import requires
 
 if TYPE_CHECKING:
     from adacsl.datasets.task import Task
-    from adacsl.estimators.classifiers import (
-        AdaCSLBoostingClassifier,
-        AdaCSLClassifier,
-        AdaptiveCostClassifier,
-        PortfolioClassifier,
-    )
+    from adacsl.estimators.classifiers import AdaCSLBoostingClassifier, AdaCSLClassifier, AdaptiveCostClassifier
     from adacsl.estimators.decision import Decision
     from adacsl.estimators.method import Method
     from adacsl.estimators.methods import METHODS, method
     from adacsl.estimators.persistence import load
+    from adacsl.estimators.portfolio import PortfolioClassifier
     from adacsl.experiments.comparing import compare, load_comparison
     from adacsl.experiments.comparison import Comparison
 
@@ -40,7 +36,7 @@ _LAZY = {
     "Comparison": ("adacsl.experiments.comparison", "compare"),
     "Decision": ("adacsl.estimators.decision", "sklearn"),
     "Method": ("adacsl.estimators.method", "sklearn"),
-    "PortfolioClassifier": ("adacsl.estimators.classifiers", "sklearn"),
+    "PortfolioClassifier": ("adacsl.estimators.portfolio", "sklearn"),
     "Task": ("adacsl.datasets.task", "train"),
     "compare": ("adacsl.experiments.comparing", "compare"),
     "load": ("adacsl.estimators.persistence", "train"),

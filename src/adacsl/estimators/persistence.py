@@ -15,12 +15,7 @@ from adacsl.core.intervals import Interval
 from adacsl.core.partitions import EqualWidth, Quantile, Whole
 from adacsl.durable import encode
 from adacsl.estimators.artefacts import ArtefactError, read_artefact, write_artefact
-from adacsl.estimators.classifiers import (
-    AdaCSLBoostingClassifier,
-    AdaCSLClassifier,
-    AdaptiveCostClassifier,
-    PortfolioClassifier,
-)
+from adacsl.estimators.classifiers import AdaCSLBoostingClassifier, AdaCSLClassifier, AdaptiveCostClassifier
 from adacsl.estimators.decision import Decision
 from adacsl.estimators.learners.boosters import Booster, BoosterModel
 from adacsl.estimators.learners.constant import Constant
@@ -31,6 +26,7 @@ from adacsl.estimators.learners.numbers import part_of
 from adacsl.estimators.learners.portfolio import Portfolio
 from adacsl.estimators.learners.stackmodel import StackModel
 from adacsl.estimators.method import PLAIN, Method
+from adacsl.estimators.portfolio import PortfolioClassifier
 from adacsl.estimators.settings import settings_of
 from adacsl.training.running import choose_device
 

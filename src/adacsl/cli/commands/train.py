@@ -141,9 +141,9 @@ def _unfitted(
     name: str, task: Task, net: dict[str, Any], stacked: dict[str, Any], *, device: str, resume: Path | None
 ) -> Method:
     """Return the method of that name with what was said about it; refuse what it has no use for."""
-    from adacsl.estimators.classifiers import PortfolioClassifier  # noqa: PLC0415  scikit-learn
     from adacsl.estimators.learners.net import Net  # noqa: PLC0415  torch
     from adacsl.estimators.methods import choose_methods, needs_net  # noqa: PLC0415
+    from adacsl.estimators.portfolio import PortfolioClassifier  # noqa: PLC0415  scikit-learn
 
     if name == "portfolio":
         stack: Method = PortfolioClassifier(net=net or None, device=device, resume=resume, **stacked)
