@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any
 
@@ -75,7 +74,7 @@ def _end_with(parent: int) -> None:
 def run_tasks(
     work: Callable[[Any, Any], Any], shared: Any, tasks: Sequence[Any], *, workers: int, threads: int,
     skip: Callable[[Any], bool], deadline: float,
-) -> Iterator[tuple[int, Any]]:  # fmt: skip
+) -> Generator[tuple[int, Any]]:  # fmt: skip
     """Yield the number of each task and ``work(shared, task)``, or what it raised, as they come.
 
     Parameters
@@ -89,7 +88,7 @@ def run_tasks(
     threads : int
         How many each may use.
     skip : callable
-        Asked before a task is begun: whether there is too little time left for it.
+        Asked before a task is begun, once one has succeeded: whether there is too little time left for it.
     deadline : float
         ``time.monotonic()`` when workers are ended, or as soon afterwards as one task has succeeded. Here, where
         nobody can be ended, no task is begun after it.
@@ -99,22 +98,28 @@ def run_tasks(
             yield from _run_here(work, shared, tasks, skip, deadline)
         return
     crew = _Crew(workers, threads, shared)
-    waiting, succeeded = list(enumerate(tasks)), False
+    waiting, succeeded = list(range(len(tasks))), False
     running: dict[Future[Any], int] = {}
+    suspects: set[int] = set()
     try:
         while waiting or running:
-            while waiting and len(running) < workers:
-                number, task = waiting.pop(0)
-                if skip(task):
+            while waiting and len(running) < _room(workers, waiting[0], running, suspects):
+                number = waiting.pop(0)
+                if succeeded and (time.monotonic() > deadline or skip(tasks[number])):
                     yield number, TimeoutError("out of time")
                 else:
-                    running[crew.submit(work, task)] = number
-            left = max(0.0, deadline - time.monotonic()) if succeeded and math.isfinite(deadline) else None
+                    running[crew.submit(work, tasks[number])] = number
+            left = max(0.0, min(deadline - time.monotonic(), threading.TIMEOUT_MAX)) if succeeded else None
             done = wait(running, left, return_when=FIRST_COMPLETED).done
             if not done and running:
-                yield from ((number, TimeoutError("out of time")) for number in running.values())
+                yield from ((number, TimeoutError("out of time")) for number in [*running.values(), *waiting])
                 return
-            for future in done:
+            died = _died(running)
+            if len(died) > 1:  # with one process all are lost, and nobody knows whose it was: each runs again, alone
+                suspects |= died
+                waiting[:0] = sorted(died)
+                running = {future: number for future, number in running.items() if number not in died}
+            for future in [future for future in done if future in running]:
                 outcome = crew.outcome(future)
                 succeeded = succeeded or not isinstance(outcome, Exception)
                 yield running.pop(future), outcome
@@ -122,12 +127,25 @@ def run_tasks(
         crew.end()
 
 
+def _room(workers: int, number: int, running: Mapping[Any, int], suspects: Container[int]) -> int:
+    """Return how many tasks may run at once: a suspect runs alone."""
+    return 1 if any(other in suspects for other in (number, *running.values())) else workers
+
+
+def _died(running: Mapping[Future[Any], int]) -> set[int]:
+    """Return the tasks whose process died, or went with one that did."""
+    if not any(future.done() and isinstance(future.exception(), BrokenProcessPool) for future in running):
+        return set()
+    ended = wait(running).done  # the others follow at once
+    return {running[future] for future in ended if isinstance(future.exception(), BrokenProcessPool)}
+
+
 def _run_here(
     work: Callable[[Any, Any], Any], shared: Any, tasks: Sequence[Any], skip: Callable[[Any], bool], deadline: float
-) -> Iterator[tuple[int, Any]]:
+) -> Generator[tuple[int, Any]]:
     succeeded = False
     for number, task in enumerate(tasks):
-        if succeeded and (skip(task) or time.monotonic() > deadline):
+        if succeeded and (time.monotonic() > deadline or skip(task)):
             yield number, TimeoutError("out of time")
             continue
         try:
@@ -165,7 +183,9 @@ class _Crew:
         error = future.exception()
         if isinstance(error, BrokenProcessPool):
             return RuntimeError("the worker process died (out of memory?)")
-        return future.result() if error is None else error
+        if error is None:
+            return future.result()
+        return error if isinstance(error, Exception) else RuntimeError(repr(error))
 
     def end(self) -> None:
         self._executor.shutdown(wait=True, kill_workers=True)

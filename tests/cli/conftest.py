@@ -47,7 +47,8 @@ def place(tmp_path_factory):
     frame.to_csv(folder / "rows.csv", index=False, date_format="%Y-%m-%d")
     frame.to_parquet(folder / "rows.parquet")
     words = ["--target", "churn", "--positive", "yes", "--fn", "8", "--fp", "1", "--drop", "id", "--epochs", "3"]
-    code = run(["train", str(folder / "rows.csv"), *words, "--cv", "2", "--out", str(folder / "model"), "--quiet"])
+    words += ["--method", "adacsl", "--cv", "2"]
+    code = run(["train", str(folder / "rows.csv"), *words, "--out", str(folder / "model"), "--quiet"])
     assert code == 0
     return folder
 
@@ -73,5 +74,6 @@ def pictures(tmp_path_factory):
             pixels = np.clip(rng.normal(light, 30, (12, 12, 3)), 0, 255).astype(np.uint8)
             Image.fromarray(pixels).save(folder / "data" / label / f"{i:02d}.png")
     words = ["--positive", "ill", "--fn", "8", "--fp", "1", "--epochs", "1", "--image-size", "16", "--device", "cpu"]
+    words += ["--method", "adacsl"]
     assert run(["train", str(folder / "data"), *words, "--out", str(folder / "model"), "--quiet"]) == 0
     return folder

@@ -10,6 +10,7 @@ import pytest
 
 from adacsl import METHODS, AdaCSLBoostingClassifier, AdaCSLClassifier, CostMatrix, compare, method
 from adacsl.estimators.learners.nets import Net
+from adacsl.estimators.learners.portfolio import Portfolio
 
 COSTS = CostMatrix(fp=1, fn=6)
 EPOCHS, SEED = 4, 3
@@ -21,6 +22,16 @@ SHARE = 0.15 / (1.0 - 0.20)
 def tables(load_module):
     found = load_module(Path(__file__).parents[1] / "pins" / "tables.py").tables()
     return {name: found[name] for name in ("wine", "mixed")}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_portfolio():
+    """Let the portfolio of the table have two members: what holds for them holds for more."""
+    title, settings = METHODS["portfolio"]
+    with pytest.MonkeyPatch.context() as patch:
+        small = Portfolio(["logistic", "nets"], n_jobs=1, net=Net(epochs=EPOCHS))
+        patch.setitem(METHODS, "portfolio", (title, {**settings, "learner": small}))
+        yield
 
 
 def run(table, name, methods=None, **options):

@@ -14,7 +14,7 @@ COSTS = CostMatrix(fp=1, fn=8)
 NAMED = [
     *("always-negative", "always-positive", "ce-bayes", "ce", "ce-tuned", "ce-calibrated"),
     *("oversample", "undersample", "smote", "wce", "wce-tuned", "focal", "logit-adjusted"),
-    *("gbm-bayes", "gbm-tuned", "gbm-weighted", "metacost", "adacsl", "adacsl-bins", "adacsl-cv"),
+    *("gbm-bayes", "gbm-tuned", "gbm-weighted", "metacost", "adacsl", "adacsl-bins", "adacsl-cv", "portfolio"),
 ]
 
 
@@ -56,7 +56,7 @@ def test_the_adaptive_ones_differ_only_in_subgroups_and_folds():
     assert folds["cv"] == 5
 
 
-@pytest.mark.parametrize("name", [name for name in NAMED if name not in ("metacost", "always-negative")])
+@pytest.mark.parametrize("name", [name for name in NAMED if name not in ("metacost", "always-negative", "portfolio")])
 def test_the_threshold_is_the_score_that_is_decided_at(name):
     X, y = made_rows(200)
     made = method(name, COSTS, positive="ill", random_state=0, device="cpu")

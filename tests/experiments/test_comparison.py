@@ -458,7 +458,7 @@ def training_of(cell):
     """What is trained for a cell, by the first name that asks for it, and the ratio where that counts."""
     if cell.method in ("ce", "ce-bayes", "ce-tuned", "ce-calibrated"):
         return "ce", None
-    if cell.method in ("oversample", "undersample", "smote"):
+    if cell.method in ("oversample", "undersample", "smote", "portfolio"):
         return cell.method, None
     return ("wce" if cell.method == "wce-tuned" else cell.method), cell.ratio
 

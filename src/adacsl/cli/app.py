@@ -35,9 +35,9 @@ from adacsl.cli.commands.predict import predict
 from adacsl.cli.commands.report import report
 from adacsl.cli.commands.threshold import threshold
 from adacsl.cli.commands.train import train
-from adacsl.cli.screen import PLAIN, Answer, one_line
+from adacsl.cli.screen import INTERRUPTED, PLAIN, Answer, one_line
 
-BAD_NEWS, BAD_INPUT, FAULT, INTERRUPTED, NO_READER, TERMINATED = 1, 2, 70, 130, 141, 143
+BAD_NEWS, BAD_INPUT, FAULT, NO_READER, TERMINATED = 1, 2, 70, 141, 143
 
 USER_ERRORS = (ValueError, TypeError, OSError, ImportError, MemoryError, CycloptsError)
 KNOWN_SOURCES = ("adacsl.", "pyarrow.")

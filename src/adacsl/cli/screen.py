@@ -14,6 +14,9 @@ from cyclopts import Group, Parameter
 
 from adacsl.durable import plain
 
+INTERRUPTED = 130
+"""Exit code of what Ctrl-C ended."""
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -26,7 +29,7 @@ class Answer:
     shown : sequence
         The same for people: lines of plain text and rich tables.
     code : int
-        Exit code: 1 where the command ran but its result is bad news.
+        Exit code: 1 where the command ran but its result is bad news; 130 where Ctrl-C ended it early.
     """
 
     document: dict[str, Any]

@@ -171,9 +171,10 @@ class HeldOut:
 
     def _losses(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the mean log loss on all rows, and on each half."""
-        # an infinite loss would make that of the other half, which it does not count in, no number
-        losses = np.logaddexp(0.0, np.where(self.labels, -logits, logits)).clip(max=1e300)
-        return np.asarray(self._counted @ losses / self._mass)
+        with np.errstate(invalid="ignore"):  # of what is no number the loss is none either, and nobody keeps that
+            losses = np.logaddexp(0.0, np.where(self.labels, -logits, logits))
+        # an infinite loss must not reach the half it does not belong to: 0 * inf is no number
+        return np.asarray([own[own > 0] @ losses[own > 0] for own in self._counted] / self._mass)
 
     def state_dict(self) -> dict[str, Any]:
         """Return what has been found so far."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -71,9 +72,9 @@ class Candidate:
         """Costs of each row, where they differ."""
         return None if self.costs.n_instances is None else self.costs
 
-    @property
+    @cached_property
     def adapts(self) -> bool:
-        """Whether a controller steers the weight."""
+        """Whether a controller steers the weight; still known when the method has let go of its learner."""
         return self.steered and self.method.controller is not None and bool(self.method.learner_.adapts(self))
 
     @property

@@ -287,7 +287,8 @@ class PortfolioClassifier(Method):
 
     Every member is trained on the same folds; a logistic regression of the members' log-odds of the rows they did not
     train on weighs them; its probabilities are decided at the Bayes threshold of the costs, each row's own where rows
-    have costs. Members are chosen and weighed by **log loss** and decided by **cost**: choosing by cost overfits.
+    have costs. Members are chosen by **log loss**, weighed halfway between log loss and cost, and decided by **cost**:
+    choosing by cost overfits.
 
     Parameters
     ----------
@@ -309,7 +310,8 @@ class PortfolioClassifier(Method):
         Fit one small ``student_`` as well, a booster (True: for tables) or a net (for images), on what the stack says,
         for those who must ship a single model; it is a :class:`Method` of its own with its ``estimated_cost_``.
     n_jobs : int or "auto"
-        Processes that fit members; each has its share of the cores. "auto": one per core.
+        Processes that fit members; each has its share of the cores. "auto": one per core; for few rows, and for images,
+        this one alone.
     decide, validation, positive, device, random_state, verbose
         As for every :class:`Method`.
     resume : path, optional
@@ -372,6 +374,11 @@ class PortfolioClassifier(Method):
             self.members, budget=self.budget, strength=self.strength, net=_as_net(self.net), distil=self.distil,
             n_jobs=self.n_jobs,
         )  # fmt: skip
+
+    @property
+    def learner(self) -> Any:
+        """The settings as every method has them, by which a comparison tells what it has to do with."""
+        return self._make_learner()
 
     @property
     def members_(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import importlib.util
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from adacsl.estimators.fitting import as_learner
 from adacsl.estimators.learners.boosters import ENGINES, Booster
 from adacsl.estimators.learners.histogram import HistogramBoosting
 from adacsl.estimators.learners.models import Model
@@ -54,15 +55,13 @@ PICTURES: Mapping[str, dict[str, Any]] = {
 """Members for images: nets without adaptation, and with each target."""
 
 
-def default_members(*, images: bool, net: Any = None) -> dict[str, Method]:
+def default_members(*, images: bool, net: Any = None) -> dict[str, Method | ImportError]:
     """Return what takes part unless the user says otherwise: all that is installed, quickest first."""
     if images:
         return {name: Method(learner=net or "net", select="log-loss", **own) for name, own in PICTURES.items()}
     # scikit-learn's boosting stands in for the libraries that were better
     out = {*BY_NAME, *(["histogram"] if any(map(_has, ENGINES)) else [])}
-    return {
-        name: named_member(name, net) for name, (_, package, _) in MEMBERS.items() if _has(package) and name not in out
-    }
+    return {name: _made(name, net) for name, (_, package, _) in MEMBERS.items() if _has(package) and name not in out}
 
 
 def named_member(name: str, net: Any = None) -> Method:
@@ -71,9 +70,18 @@ def named_member(name: str, net: Any = None) -> Method:
         if name not in METHODS:
             raise ValueError(f"there is no member {name!r}; known: {', '.join([*MEMBERS, *METHODS])}")
         return method(name)
-    learner = net if name in ("nets", "adacsl") and net is not None else MEMBERS[name][2]()
+    learner = MEMBERS[name][2]()
+    if net is not None and hasattr(learner, "module"):
+        learner.set_params(**_said_of(net, bare=learner.module is not None))
     made: Method = Method(learner=learner, select="log-loss", **(STEERED if name == "adacsl" else {}))
     return made
+
+
+def _said_of(net: Any, *, bare: bool) -> dict[str, Any]:
+    """Return the settings of nets that are not the usual ones; ``bare``: for a net that has a module of its own."""
+    usual = type(net)().get_params(deep=False)
+    said = {name: value for name, value in net.get_params(deep=False).items() if value != usual[name]}
+    return {name: value for name, value in said.items() if not (bare and name == "module")}
 
 
 def _net(module: Any = None, **settings: Any) -> Any:
@@ -83,24 +91,44 @@ def _net(module: Any = None, **settings: Any) -> Any:
     return Net(module, **settings)
 
 
-def choose_members(members: Any, *, images: bool, net: Any = None) -> dict[str, Method]:
-    """Return members by name from what the user gave: names, methods, scikit-learn classifiers, or pairs with names."""
+def choose_members(members: Any, *, images: bool, net: Any = None) -> dict[str, Method | ImportError]:
+    """Return members by name from what the user gave: names, methods, scikit-learn classifiers, or pairs with names.
+
+    In place of one that needs a package which is not installed stands the error that says so.
+    """
     if isinstance(members, str) and members == "auto":
         return default_members(images=images, net=net)
     if isinstance(members, str | bytes) or not isinstance(members, Iterable):
         raise TypeError(f"members must be 'auto' or a list of names, methods and classifiers, got {members!r}")
-    chosen: dict[str, Method] = {}
+    chosen: dict[str, Method | ImportError] = {}
     for item in members.items() if isinstance(members, Mapping) else members:
-        name, made = item if isinstance(item, tuple | list) else (item if isinstance(item, str) else None, item)
-        made = named_member(made, net) if isinstance(made, str) else made
-        made = made if isinstance(made, Method) else Method(learner=made, select="log-loss")
-        name = name or _free_name(_name_of(made), chosen)
+        name, given = item if isinstance(item, tuple | list) and len(item) == 2 else (None, item)
+        if not isinstance(name, str | None):
+            raise TypeError(f"the name of a member must be a text, got {name!r}")
+        made = _made(given, net)
+        name = name or (given if isinstance(given, str) else _free_name(_name_of(made), chosen))
         if name in chosen:
             raise ValueError(f"member {name!r} is named twice")
         chosen[name] = made
     if not chosen:
         raise ValueError("there are no members to stack; leave members out to take all that are installed")
     return chosen
+
+
+def _made(given: Any, net: Any) -> Method | ImportError:
+    """Return a member from a name, a method or a classifier."""
+    made: Method = given
+    if isinstance(given, str):
+        try:
+            made = named_member(given, net)
+        except ImportError as error:
+            return error
+    elif not isinstance(given, Method):
+        if isinstance(given, type) or not (hasattr(given, "tables_only") or hasattr(given, "fit")):
+            raise TypeError(f"a member must be a name, a method, a classifier, or a pair with a name, got {given!r}")
+        as_learner(given)
+        made = Method(learner=given, select="log-loss")
+    return made
 
 
 def seconds_for(name: str) -> float:
@@ -113,7 +141,7 @@ def _has(package: str) -> bool:
     return importlib.util.find_spec(package) is not None
 
 
-def _name_of(made: Method) -> str:
+def _name_of(made: Any) -> str:
     learner = getattr(made, "learner", made)
     inner = getattr(learner, "estimator", learner)
     return learner if isinstance(learner, str) else type(inner).__name__.lower()

@@ -316,6 +316,8 @@ class Method(CostClassifier):
             return decision, math.nan
         logits = pooled(len(rows.y), candidate.held, honest=False)
         seen = ~np.isnan(logits)
+        if not seen.any():
+            raise ValueError("its held-out scores are not finite: there is nothing to decide by")
         prices, weight = candidate.costs.rows(seen), rows.weights(seen)
         kept, honest = (sigmoid(z[seen] - shift) for z in (logits, pooled(len(rows.y), candidate.held)))
         decision.fit(kept, rows.y[seen], sample_weight=weight, costs=prices)

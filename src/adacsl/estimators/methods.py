@@ -103,13 +103,17 @@ def title_of(name: str) -> str:
 
 def needs_table(made: Method) -> bool:
     """Tell whether a method cannot be run on images."""
-    stacked = made.learner == "portfolio" or type(made.learner).__name__ == "Portfolio"
-    return not needs_net(made) and not stacked and made.decide not in ("negative", "positive")
+    return not needs_net(made) and not is_portfolio(made) and made.decide not in ("negative", "positive")
 
 
 def needs_net(made: Method) -> bool:
     """Tell whether a method trains nets."""
     return made.learner == "net" or type(made.learner).__name__ == "Net"
+
+
+def is_portfolio(made: Method) -> bool:
+    """Tell whether a method is a portfolio, whose members may be nets."""
+    return made.learner == "portfolio" or type(made.learner).__name__ == "Portfolio"
 
 
 def _pair(item: Any) -> tuple[str, Method]:

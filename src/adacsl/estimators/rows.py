@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -105,3 +105,24 @@ def take(x: Any, rows: NDArray[Any]) -> Any:
 
     frame = nw.from_native(x, eager_only=True, pass_through=True)
     return frame[rows.tolist()].to_native() if isinstance(frame, nw.DataFrame) else _safe_indexing(x, rows)
+
+
+def leaks(rows: Rows) -> Iterator[str]:
+    """Yield a line for each column of a table that alone tells every label."""
+    if rows.images:
+        return
+    from adacsl.datasets.codes import ColumnEncoder  # noqa: PLC0415  images need none
+
+    table = rows.take(rows.use)
+    encoder = ColumnEncoder().fit(table)
+    positive = rows.y[rows.use] == 1
+    for rule, column in zip(encoder.columns, encoder.transform(table).T, strict=True):
+        if np.isnan(column).any():
+            continue
+        low, high = column[positive], column[~positive]
+        apart = low.max() < high.min() or high.max() < low.min()
+        levels = np.unique(column)
+        if rule["kind"] == "category" and len(levels) < len(column) / 10:
+            apart = not np.intersect1d(low, high).size
+        if apart and len(levels) > 1:
+            yield f"column {rule['name']!r} alone tells every label: is it known before the decision?"

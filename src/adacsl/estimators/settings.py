@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,6 +15,10 @@ from adacsl.core.control import AdaptiveWeight
 from adacsl.core.costs import CostMatrix
 from adacsl.core.heldout import bayes_log_odds, sigmoid
 from adacsl.estimators.decision import THRESHOLD_LIMITS
+from adacsl.extras import requires
+
+with requires("sklearn"):
+    from sklearn.base import BaseEstimator
 
 TARGETS = ("bayes", "middle", "auto")
 STEERING = ("partition", "update", "damping", "bounds", "caution", "candidates", "tolerance", "search", "ties")
@@ -118,3 +123,8 @@ def keeps_settings(init: Any) -> Any:
             setattr(self, name, value)
 
     return keep
+
+
+def in_full(value: Any) -> str:
+    """Return what an estimator's settings are, as text that is not shortened: two that differ are told apart."""
+    return str(value.__repr__(N_CHAR_MAX=sys.maxsize)) if isinstance(value, BaseEstimator) else repr(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -71,7 +71,7 @@ def fit_stack(columns: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] 
 
 def stack_members(
     columns: NDArray[Any], labels: NDArray[Any], *, weight: NDArray[Any] | None = None,
-    groups: NDArray[Any] | None = None, strength: float | str = "auto", seed: int = 0,
+    groups: NDArray[Any] | None = None, strength: float | str = "auto", cut: float = 0.0, seed: int = 0,
 ) -> tuple[Stack, NDArray[np.float64]]:  # fmt: skip
     """Return the stack of all rows, and log-odds of each row from stacks that were not fitted on it.
 
@@ -85,6 +85,9 @@ def stack_members(
         How much each row counts; rows of one group are never on both sides.
     strength : float or "auto"
         "auto": the one with the least log loss in inner folds, chosen anew for each of the nested stacks.
+    cut : float
+        Log-odds of the Bayes threshold. The stack is halfway between one of plain log loss and one whose errors weigh
+        as much as they cost: it is right about all probabilities, and more so about those that decide.
     seed : int
         Of the folds.
     """
@@ -92,12 +95,26 @@ def stack_members(
     if not folds:  # too few rows of a class to weigh anything
         equal = Stack(np.full(columns.shape[1], 1.0 / columns.shape[1]), 0.0, np.inf, 0.0)
         return equal, equal.logits(columns)
-    fits = Fits(columns, labels, weight)
+    plain = Fits(columns, labels, weight)
+    # few rows cannot tell apart what differs by more than they are many
+    cut = float(np.clip(cut, -np.log(2.0 * len(labels)), np.log(2.0 * len(labels))))
+    stakes = np.exp(np.where(np.asarray(labels) == 1, -cut, cut) / 2.0)
+    tilted = Fits(columns, labels, stakes if weight is None else stakes * weight)
+
+    def stack(parts: Sequence[NDArray[Any]]) -> Stack:
+        first = plain.best(parts, strength)
+        return first if cut == 0.0 else halfway(first, tilted.best(parts, strength), cut)
+
     nested = np.empty(len(labels))
     for number, (_, test) in enumerate(folds):
-        others = [other for i, (_, other) in enumerate(folds) if i != number]
-        nested[test] = fits.best(others, strength).logits(columns[test])
-    return fits.best([test for _, test in folds], strength), nested
+        nested[test] = stack([other for i, (_, other) in enumerate(folds) if i != number]).logits(columns[test])
+    return stack([test for _, test in folds]), nested
+
+
+def halfway(plain: Stack, tilted: Stack, cut: float) -> Stack:
+    """Return the mean of two stacks; in the second errors weigh as much as they cost, so its even odds are the cut."""
+    weights, intercept = plain.weights + tilted.weights, plain.intercept + tilted.intercept + cut
+    return replace(plain, weights=weights / 2.0, intercept=intercept / 2.0)
 
 
 def stack_folds(

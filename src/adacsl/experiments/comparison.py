@@ -15,8 +15,9 @@ import numpy as np
 from adacsl.core.costs import CostMatrix
 from adacsl.core.labels import plain_labels
 from adacsl.estimators.method import Method
-from adacsl.estimators.methods import METHODS, method, title_of
+from adacsl.estimators.methods import METHODS, is_portfolio, method, title_of
 from adacsl.experiments.cells import Cell, CellResult
+from adacsl.experiments.protocol import set_portfolio
 from adacsl.experiments.ratios import scale_misses
 from adacsl.experiments.statistics import Ranks, Verdict, overall, ranks, summarise, verdicts
 from adacsl.experiments.store import StoredSplit
@@ -99,6 +100,8 @@ class Comparison:
         net = self.facts["protocol"].get("net")
         if net and made.learner == "net":
             made.set_params(learner=self._nets(net))
+        elif net and is_portfolio(made):
+            set_portfolio(made, self._nets(net).get_params(deep=False))
         labels = plain_labels(self.facts["data"][view[0]]["classes"])
         costs = scale_misses(self._costs(view[0]).averaged(), view[1] / self._own_ratio(view[0]))
         made.set_params(costs=costs, positive=labels[1])
@@ -283,7 +286,7 @@ class Comparison:
             f"{train:.0%} training, {protocol['validation']:.0%} validation, {protocol['test']:.0%} test; "
             f"{len(seeds)} random splits (seeds {', '.join(map(str, seeds))}), stratified"
         )
-        if any(name.startswith("gbm-") for name in self.results["method"]):
+        if any(name.startswith(("gbm-", "portfolio")) for name in self.results["method"]):
             facts["boosting"] = str(protocol.get("boosting"))
         about = next(iter(self.cells.values())).provenance
         facts |= {key: str(about[key]) for key in ("device", "commit") if about.get(key)}

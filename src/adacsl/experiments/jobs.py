@@ -19,8 +19,9 @@ from adacsl.core.partitions import Quantile
 from adacsl.datasets.task import Task
 from adacsl.estimators.fitting import fit_methods
 from adacsl.estimators.method import Method
-from adacsl.estimators.methods import needs_net
+from adacsl.estimators.methods import is_portfolio, needs_net
 from adacsl.estimators.rows import Rows
+from adacsl.estimators.settings import in_full
 from adacsl.experiments.cells import Cell, CellResult
 from adacsl.experiments.parts import Parts
 from adacsl.experiments.pools import Job
@@ -84,12 +85,13 @@ def _groups(
         batch, members = batch + some, members + count
     if batch:
         yield batch
-    yield from (some for key, some in works.items() if key not in nets)
+    others = [some for key, some in works.items() if key not in nets]
+    yield from sorted(others, key=lambda some: not is_portfolio(methods[some[0].method]))
 
 
 def _work(method: Method, ratio: float) -> str:
     """Return what one training (or one fit) serves: equal for cells that share it."""
-    own = [repr(method.learner), method.resample, repr(method.loss), repr(method.cv)]
+    own = [in_full(method.learner), method.resample, repr(method.loss), repr(method.cv)]
     # plain cross-entropy, and what knows no costs, serve all ratios
     costs = [] if method.loss == "plain" else [ratio, repr(method.controller), method.target]
     return repr(own + costs)

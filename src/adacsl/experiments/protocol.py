@@ -14,8 +14,9 @@ from adacsl.datasets.task import Task
 from adacsl.estimators.classifiers import make_learner
 from adacsl.estimators.learners.boosters import installed_engine
 from adacsl.estimators.learners.net import Net
+from adacsl.estimators.learners.portfolio import Portfolio
 from adacsl.estimators.method import Method
-from adacsl.estimators.methods import needs_net
+from adacsl.estimators.methods import is_portfolio, needs_net
 from adacsl.estimators.splits import one_split
 from adacsl.extras import requires
 
@@ -58,8 +59,21 @@ class Protocol:
         fresh.set_params(random_state=seed, validation=self.validation / (1.0 - self.test), device=self.device)
         if needs_net(fresh) and fresh.learner == "net":
             fresh.set_params(learner=Net(**self.net))
+        if is_portfolio(fresh):
+            # the jobs of a comparison share the cores already
+            fresh = set_portfolio(fresh, self.net, n_jobs=1)
         fresh.check_settings()
         return fresh
+
+
+def set_portfolio(method: Method, net: Mapping[str, Any], **settings: Any) -> Method:
+    """Give a portfolio settings, and its nets theirs, unless it has some of its own."""
+    if method.learner == "portfolio":
+        method.set_params(learner=Portfolio())
+    inside = "learner__" if "learner" in method.get_params(deep=False) else ""
+    if net and method.learner.net is None:
+        settings["net"] = Net(**net)
+    return method.set_params(**{f"{inside}{name}": value for name, value in settings.items()})
 
 
 def _plain(value: Any) -> Any:

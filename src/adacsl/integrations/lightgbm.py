@@ -26,6 +26,10 @@ from adacsl.integrations.boosting import Feedback, Matrix, sigmoid
 with requires("lightgbm"):
     import lightgbm as lgb
 
+INSIDE = (1e-15, 1.0 - 1e-15)
+ALL_ROUNDS: dict[str, Any] = {"keep_training_booster": True}
+"""A model that was stopped early otherwise forgets the rounds behind its best one, and another may be kept here."""
+
 
 class AdaptiveCost(Feedback):
     """Step the controller after boosting rounds; its :attr:`objective` weighs the negatives accordingly.
@@ -119,7 +123,9 @@ def boost(
     usual, own, other = _prepared(train, validation, lr, seed, verbose=verbose)
     callbacks: list[Any] = [cost, *([lgb.log_evaluation(10)] if verbose else [])]
     feval, objective = cost.metric if verbose else None, {"objective": cost.objective}
-    model = lgb.train(usual | objective | params, own, rounds, valid_sets=[other], feval=feval, callbacks=callbacks)
+    model = lgb.train(
+        usual | objective | params, own, rounds, valid_sets=[other], feval=feval, callbacks=callbacks, **ALL_ROUNDS
+    )
     return model, cost
 
 
@@ -129,11 +135,11 @@ def boost_plainly(
 ) -> Any:  # fmt: skip
     """Boost with LightGBM's own cross-entropy and early stopping; ``look`` sees the margins after each round."""
     usual, own, other = _prepared(train, validation, lr, seed, verbose=verbose)
-    # of its own objectives LightGBM shows probabilities
-    callbacks: list[Any] = [lambda env: look(log_odds(_validation_margins(env.model)[0][0]))]
+    # of its own objectives LightGBM shows probabilities, which may round to 1
+    callbacks: list[Any] = [lambda env: look(log_odds(_validation_margins(env.model)[0][0].clip(*INSIDE)))]
     callbacks += [lgb.early_stopping(patience, verbose=verbose)] if patience else []
     native = {"objective": "binary", "metric": "binary_logloss"}
-    return lgb.train(usual | native | params, own, rounds, valid_sets=[other], callbacks=callbacks)
+    return lgb.train(usual | native | params, own, rounds, valid_sets=[other], callbacks=callbacks, **ALL_ROUNDS)
 
 
 def _prepared(

@@ -123,7 +123,7 @@ def _train(found: Comparison, task: Task, about: list[str], prices: Prices, nets
 
     ``about`` are the words about the data, ``nets`` those about nets: the next command needs them too.
     """
-    from adacsl.estimators.methods import METHODS, method, needs_net  # noqa: PLC0415  scikit-learn
+    from adacsl.estimators.methods import METHODS, is_portfolio, method, needs_net  # noqa: PLC0415  scikit-learn
 
     own = mean_ratio(task.costs)
     verdicts = {ratio: verdict for (name, ratio), verdict in found.verdicts.items() if name == task.name}
@@ -135,7 +135,8 @@ def _train(found: Comparison, task: Task, about: list[str], prices: Prices, nets
         return ""  # a method of one's own; prices of each row, made dearer
     if costs is not task.costs:
         prices = Prices(costs.fn, costs.fp, costs.tp or None, costs.tn or None)
-    used = nets if needs_net(method(name)) else []
+    made = method(name)
+    used = nets if needs_net(made) or is_portfolio(made) else []
     return shlex.join(["adacsl", "train", *about, *as_words(prices), *used, "--method", name, "--out", "model/"])
 
 

@@ -38,29 +38,33 @@ def export(model: Path, *, onnx: Path, sample: str | None = None, screen: Screen
     check_file(onnx)
     classifier, _, _ = load_model(model, device="cpu")
     kind = classifier.model_.kind
-    if kind != "nets":
+    if kind not in ("nets", "stack"):
         what = "always decides the same" if kind == "constant" else f"is made of {kind}"
         raise ValueError(f"ONNX files are written of nets only, and {model} {what}: use it with  adacsl predict")
-    rows = _made_up(classifier) if sample is None else next(open_rows(classifier, sample, rows=SAMPLE)[0])[0]
+    # members of a portfolio that has a graph all take the same; of another, the export says why it has none
+    encoder = (classifier.model_.models[0] if kind == "stack" else classifier.model_).encoder
+    rows = _made_up(classifier, encoder) if sample is None else next(open_rows(classifier, sample, rows=SAMPLE)[0])[0]
     written = classifier.export_onnx(onnx, rows)
     size = written.stat().st_size
     if takes_pictures(classifier):
         takes = "images (bytes, N x H x W x C)"
     else:
-        takes = "raw numbers" if classifier.model_.encoder.only_numbers else "encoded features"
+        takes = "raw numbers" if encoder.only_numbers else "encoded features"
     document = {"onnx": written, "bytes": size, "inputs": takes, "outputs": ["score", "probability", "decision"]}
     line = f"{written}: {size / 1e6:.1f} MB, takes {takes}, gives score, probability and decision"
     return Answer(document, (line,))
 
 
-def _made_up(classifier: CostClassifier) -> Any:
+def _made_up(classifier: CostClassifier, encoder: Any) -> Any:
     """Return rows that could have been in the training data, as far as the model tells."""
     rng = np.random.default_rng(0)
     if takes_pictures(classifier):
         return rng.integers(0, 256, (4, *classifier.image_shape_), dtype=np.uint8)
+    if not hasattr(encoder, "only_numbers"):  # a booster's
+        return None
     import pandas as pd  # noqa: PLC0415
 
-    rules = classifier.model_.encoder.to_dict()["columns"]
+    rules = encoder.to_dict()["columns"]
     names = getattr(classifier, "feature_names_in_", [f"x{i}" for i in range(len(rules))])
     table = pd.DataFrame({name: _column(rule, rng) for name, rule in zip(names, rules, strict=True)})
     return table if hasattr(classifier, "feature_names_in_") else table.to_numpy()

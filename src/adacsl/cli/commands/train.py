@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -13,22 +14,30 @@ import numpy as np
 from cyclopts import Parameter
 
 from adacsl.cli.models import check_model_folder, save_model
-from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text, net_settings
-from adacsl.cli.screen import PLAIN, Answer, Screen, stoppable
+from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text, net_settings, split_words
+from adacsl.cli.screen import INTERRUPTED, PLAIN, Answer, Screen, listing, one_line, stoppable
 from adacsl.core.labels import plain_labels
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from adacsl.datasets.task import Task
     from adacsl.estimators.method import Method
 
+SHOWN = 12
+"""So many members are printed."""
 
-def train(
+
+def train(  # noqa: PLR0913  one argument for each option
     data: str,
     *,
     out: Path,
     source: Source = ANY,
     prices: Prices = FREE,
-    method: str | None = None,
+    method: str = "portfolio",
+    members: tuple[str, ...] = (),
+    budget: str | None = None,
+    jobs: int | None = None,
     cv: int | None = None,
     epochs: int | None = None,
     weights: Path | None = None,
@@ -51,9 +60,16 @@ def train(
     out
         Folder for the model; a model that is there is replaced.
     method
-        What to fit, by the names of `adacsl compare`. Default: adacsl-cv for tables, adacsl for pictures.
+        What to fit, by the names of `adacsl compare`. portfolio: boosters, nets and a linear model, whatever is
+        installed, stacked.
+    members
+        Who is in the portfolio, such as logistic,lightgbm,nets; names of methods will do too.
+    budget
+        Time for the portfolio, such as 60s, 5min or 1h: members that would not be done in time are left out.
+    jobs
+        Processes that fit the portfolio's members; default: one per core.
     cv
-        Cross-fit with so many folds; 0: one model and a validation part. Default: as the method says.
+        Cross-fit with so many folds; 0: one model (of each member) and a validation part. Default: as the method says.
     epochs
         How often nets go through the rows; default: by the number of rows.
     weights
@@ -65,13 +81,15 @@ def train(
     seed
         Of splits, weights and batches.
     resume
-        Folder for checkpoints of nets: the same command, started again after an interruption, goes on there.
+        Folder for checkpoints of nets, or members of the portfolio that are done: the same command, started again after
+        an interruption, goes on there.
     force
         Put the model into a folder that holds other files.
 
     Examples
     --------
     adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --out model/
+    adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --budget 60s --out model/
     adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --method gbm-bayes --out model/
     adacsl train photos/ --positive melanoma --fn 8 --fp 1 --weights resnet18.safetensors --out model/
     """
@@ -80,34 +98,56 @@ def train(
     check_model_folder(out, force=force)
     if cv is not None and (cv < 0 or cv == 1):
         raise ValueError(f"--cv must be 0 or at least 2 folds, got {cv}")
+    stacked = _portfolio_settings(method, members, budget, jobs)
     started = time.perf_counter()
     task = source.load(data, prices)
     if not prices.given and not is_builtin(data):
         screen.note("no costs were given (--fn 8 --fp 1): both classes count alike")
-    name = method or ("adacsl" if cv == 0 or (cv is None and task.images) else "adacsl-cv")
     if not task.images and (weights is not None or rotate):
         option = "--rotate is" if weights is None else "--weights are"
         raise ValueError(f"{option} for the net of pictures, but the data are a table")
     net = net_settings(epochs, weights, rotate=rotate)
-    made = _unfitted(name, task, cv, net, device=device, seed=seed, resume=resume)
+    made = _unfitted(method, task, net, stacked, device=device, resume=resume)
+    if cv is not None:
+        _cross_fit(made, method, cv)
+    costs = task.costs if task.costs.n_instances is None else None
+    made.set_params(costs=costs, positive=plain_labels(task.classes)[1], random_state=seed)
     advice = "nothing was saved; --resume FOLDER keeps checkpoints to go on from"
     if resume:
         advice = f"start it again, with --resume {resume} it goes on where it was"
     notes: dict[str, Any] = {"target": source.target, "prices": asdict(prices), "data": task.source}
-    notes |= {"rows": len(task.y), "method": name}
+    notes |= {"rows": len(task.y), "method": method}
+    if method == "portfolio":
+        made.set_params(verbose=not screen.quiet)  # it tells by itself how far it is
     with stoppable(advice):
         _fit(made, task, screen)
         save_model(made, out, notes, force=force)
-    return _answer(made, name, task, out, time.perf_counter() - started)
+    return _answer(made, method, task, out, time.perf_counter() - started)
+
+
+def _portfolio_settings(method: str, members: tuple[str, ...], budget: str | None, jobs: int | None) -> dict[str, Any]:
+    """Return what was said about the portfolio as Python has it; refuse it where another method is fitted."""
+    said = {"members": split_words(members) or None, "budget": budget, "n_jobs": jobs}
+    said = {name: value for name, value in said.items() if value is not None}
+    for name in said if method != "portfolio" else ():
+        option = "--jobs" if name == "n_jobs" else f"--{name}"
+        raise ValueError(f"{option} is for the portfolio, and {method} is none: leave out --method, or {option}")
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"--jobs must be at least 1, got {jobs}")
+    return said
 
 
 def _unfitted(
-    name: str, task: Task, cv: int | None, net: dict[str, Any], *, device: str, seed: int, resume: Path | None
+    name: str, task: Task, net: dict[str, Any], stacked: dict[str, Any], *, device: str, resume: Path | None
 ) -> Method:
     """Return the method of that name with what was said about it; refuse what it has no use for."""
+    from adacsl.estimators.classifiers import PortfolioClassifier  # noqa: PLC0415  scikit-learn
     from adacsl.estimators.learners.net import Net  # noqa: PLC0415  torch
     from adacsl.estimators.methods import choose_methods, needs_net  # noqa: PLC0415
 
+    if name == "portfolio":
+        stack: Method = PortfolioClassifier(net=net or None, device=device, resume=resume, **stacked)
+        return stack
     made = choose_methods([name], images=task.images)[name]
     if needs_net(made):
         made.set_params(learner=Net(**net), device=device, resume=resume)
@@ -116,17 +156,17 @@ def _unfitted(
         asked |= {"resume": resume, "device": None if device in ("auto", "cpu") else device}
         for option in (word for word, value in asked.items() if value is not None):
             raise ValueError(f"--{option} is for nets, and {name} trains none")
-    if cv is not None:
-        if made.decide in ("negative", "positive"):
-            raise ValueError(f"--cv is for methods that learn, and {name} does not")
-        if cv and made.resample == "smote":
-            raise ValueError(
-                f"--cv {cv}: SMOTE mixes training rows, some of which a cross-fit holds out; take --method oversample"
-            )
-        made.set_params(cv=cv or None)
-    costs = task.costs if task.costs.n_instances is None else None
-    made.set_params(costs=costs, positive=plain_labels(task.classes)[1], random_state=seed)
     return made
+
+
+def _cross_fit(made: Method, name: str, cv: int) -> None:
+    if made.decide in ("negative", "positive"):
+        raise ValueError(f"--cv is for methods that learn, and {name} does not")
+    if cv and made.resample == "smote":
+        raise ValueError(
+            f"--cv {cv}: SMOTE mixes training rows, some of which a cross-fit holds out; take --method oversample"
+        )
+    made.set_params(cv=cv or None)
 
 
 def _fit(made: Method, task: Task, screen: Screen) -> None:
@@ -135,7 +175,8 @@ def _fit(made: Method, task: Task, screen: Screen) -> None:
     own = {name: getattr(task.costs, name) for name in priced}
     trains_nets = hasattr(made.learner, "trainer")
     bar: AbstractContextManager[Any] = screen.progress("training", unit="epochs") if trains_nets else nullcontext()
-    with bar as advance:
+    with bar as advance, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "member .* is left out")  # the answer says it
         if trains_nets:
             made.learner.trainer = {"callbacks": [_epoch_bar(advance)]}
         made.fit(task.X, labels, groups=task.groups, **own)
@@ -157,7 +198,7 @@ def _epoch_bar(advance: Callable[..., None]) -> Any:
 
 def _answer(made: Method, name: str, task: Task, out: Path, seconds: float) -> Answer:
     cost, decision, classes = made.estimated_cost_, made.decision_, plain_labels(task.classes)
-    steps = {f"{unit}s": int(made.history_[unit].max()) + 1 for unit in ("epoch", "round") if unit in made.history_}
+    board = getattr(made, "leaderboard_", None)
     document = {
         "model": out,
         "method": name,
@@ -172,20 +213,46 @@ def _answer(made: Method, name: str, task: Task, out: Path, seconds: float) -> A
         "calibration_error": made.calibration_error_,
         "seconds": round(seconds, 1),
     }
-    taken = "".join(f"{number} {unit}, " for unit, number in steps.items())
+    steps = _steps(made)
+    taken = "".join(f"{number} {unit if number != 1 else unit[:-1]}, " for unit, number in steps.items())
     if decision.decide in ("negative", "positive"):
         how, rule = "on these rows", f"decides {task.classes[decision.decide == 'positive']} about every row"
     else:
         how = "on validation rows" if np.isnan(made.oof_scores_).any() else "out of fold"
         cut = f"{made.threshold_:.4g} (probability above {decision.probability_threshold:.4g})"
         rule = f"decides {task.classes[1]} where the raw score is above {cut}"
+    stopped = board is not None and bool((board["left_out"] == "interrupted").any())
     return Answer(
-        document | steps,
+        document | steps | ({} if board is None else {"leaderboard": board.to_dict("records"), "stopped": stopped}),
         (
             f"{name}: {len(task.y)} rows, {int(task.y.sum())} of them positive ({task.classes[1]}); "
             f"{taken}{seconds:.0f} s",
             f"estimated cost per row ({how}): {cost.estimate:.4g}, 95 % interval {interval_text(cost.low, cost.high)}",
             rule,
+            *(() if board is None else _shown_members(board)),
+            *(["stopped by Ctrl-C: the model is made of the members that were done"] if stopped else []),
             f"model saved: {out}",
         ),
+        code=INTERRUPTED if stopped else 0,
     )
+
+
+def _steps(made: Method) -> dict[str, int]:
+    """Return how many epochs or rounds it took, or how many members there are."""
+    if hasattr(made, "leaderboard_"):
+        return {"members": int((made.leaderboard_["left_out"] == "").sum())}
+    return {f"{unit}s": int(made.history_[unit].max()) + 1 for unit in ("epoch", "round") if unit in made.history_}
+
+
+def _shown_members(board: pd.DataFrame) -> Iterator[Any]:
+    """Yield what each member is worth, best first, then who was left out, and why."""
+    table = listing("member", right=("cost alone", "weight", "cost without", "seconds"))
+    out = board["left_out"] != ""
+    for row in board[~out][:SHOWN].to_dict("records"):
+        without = "" if np.isnan(row["without"]) else f"{row['without']:.4g}"
+        table.add_row(row["member"], f"{row['cost']:.4g}", f"{row['weight']:.2f}", without, f"{row['seconds']:.1f}")
+    yield from ("", table)
+    if (more := int((~out).sum()) - SHOWN) > 0:
+        yield f"... and {more} more"
+    yield from (f"left out: {row['member']} ({one_line(row['left_out'])})" for row in board[out].to_dict("records"))
+    yield ""

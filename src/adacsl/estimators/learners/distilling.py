@@ -56,7 +56,7 @@ def _student(source: Method, rows: Rows, candidate: Candidate, split: Any) -> Me
     learner = wished if isinstance(wished, str) else "net" if rows.images else "boosting"
     if learner == "net" and source.learner_.net is not None:
         learner = source.learner_.net
-    student = Method(
+    student: Method = Method(
         candidate.class_costs, learner=learner, select="log-loss", cv=split, device=source.device,
         random_state=candidate.seed,
     )  # fmt: skip

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from pathlib import Path
@@ -17,15 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
-from adacsl.core.heldout import bayes_log_odds, pooled
+from adacsl.core.heldout import HeldOut, bayes_log_odds, pooled
 from adacsl.estimators.candidates import Candidate
+from adacsl.estimators.learners.boosters import ENGINES, load_engine
 from adacsl.estimators.learners.distilling import STUDENTS, distil
 from adacsl.estimators.learners.stackmodel import StackModel, settled
-from adacsl.estimators.rows import Rows
-from adacsl.estimators.settings import keeps_settings
+from adacsl.estimators.rows import Rows, leaks
+from adacsl.estimators.settings import in_full, keeps_settings
 from adacsl.estimators.stacking import Stack, log_losses, stack_members
 from adacsl.extras import requires
-from adacsl.workers import cores, run_tasks
+from adacsl.workers import cores, run_tasks, threads_for
 
 with requires("sklearn"):
     import joblib
@@ -92,7 +94,9 @@ class Portfolio(BaseEstimator):
     def workers_for(self, rows: Rows) -> int:
         """Return how many processes the members are fitted in; 0: in this one."""
         if self.n_jobs == "auto":
-            count = joblib.effective_n_jobs(-1) if len(rows.use) >= FEW_ROWS else 1
+            # nets of images use all cores, or the one GPU, by themselves
+            alone = rows.images or len(rows.use) < FEW_ROWS
+            count = 1 if alone else joblib.effective_n_jobs(-1)
         else:
             count = cores() if self.n_jobs == -1 else int(self.n_jobs)
         # a process can be ended when the time is over, this one cannot
@@ -126,10 +130,9 @@ class Fitted:
     watched: NDArray[np.float64] | None
     seconds: float
 
-    def check(self) -> None:
+    def check(self, held: Sequence[HeldOut]) -> None:
         """Refuse scores that nothing can be built on."""
-        seen = self.honest[~np.isnan(self.honest)]
-        if not len(seen) or not np.all(np.isfinite(seen)):
+        if not held or not all(np.all(np.isfinite(self.honest[part.rows])) for part in held):
             raise ValueError("its held-out scores are not finite")
 
 
@@ -137,7 +140,7 @@ def fit_portfolios(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Cand
     """Fit the members once for candidates that differ only in costs, and stack them for each."""
     groups: dict[str, list[Candidate]] = {}
     for candidate in candidates:
-        key = [repr(candidate.method.learner_), candidate.seed, repr(candidate.method.cv), candidate.method.decide]
+        key = [in_full(candidate.method.learner_), candidate.seed, repr(candidate.method.cv), candidate.method.decide]
         groups.setdefault(repr(key), []).append(candidate)
     for group in groups.values():
         fits = _Fits(group, rows)
@@ -153,9 +156,10 @@ class _Fits:
     def __init__(self, group: Sequence[Candidate], rows: Rows) -> None:
         self.group, self.rows, self.learner = group, rows, group[0].method.learner_
         self.method = group[0].method
-        self.members = _choose(self.learner, images=rows.images)
+        chosen = _choose(self.learner, images=rows.images)
+        self.members = {name: made for name, made in chosen.items() if not isinstance(made, ImportError)}
         self.done: dict[str, list[Fitted]] = {}
-        self.failed: dict[str, str] = {}
+        self.failed = {name: str(error) for name, error in chosen.items() if isinstance(error, ImportError)}
         self.folders: dict[str, Path] = {}  # where members are kept until the fit is done
         self.history: list[dict[str, float]] = []
         self.start = time.monotonic()
@@ -169,20 +173,26 @@ class _Fits:
         self._take_up()
         tasks = [{name: self._prepared(name)} for name in self.members if name not in self.done]
         shared = (self.rows, [c.costs for c in self.group], first.watch)
-        workers = self.learner.workers_for(self.rows)
-        threads = max(1, cores() // max(workers, 1)) if len(self.rows.use) >= MANY_ROWS else 1
+        workers = min(self.learner.workers_for(self.rows), len(tasks))
+        if not workers:
+            _load_libraries(self.members.values())
+        share = cores() // max(workers, 1) if self.rows.images or len(self.rows.use) >= MANY_ROWS else 1
+        threads = threads_for("OMP_NUM_THREADS", share)  # a worker of a comparison has its share already
         outcomes = run_tasks(
             fit_members, shared, tasks, workers=workers, threads=threads, skip=self._too_long,
             deadline=self.start + self.budget,
         )  # fmt: skip
         progress = _Progress(len(self.members), self.budget, self.start, shown=method.verbose)
         try:
-            for number, outcome in outcomes:
-                for name in tasks[number]:
-                    self._take(name, outcome)
-                progress.show(len(self.done), self.history)
-        except KeyboardInterrupt:
-            if not self.done:
+            with contextlib.closing(outcomes):  # an interrupt ends the workers too
+                for number, outcome in outcomes:
+                    for name in tasks[number]:
+                        self._take(name, outcome)
+                    progress.show(len(self.done), self.history)
+        except (KeyboardInterrupt, SystemExit) as error:
+            # Lightning answers Ctrl-C by itself, and ends the program
+            stopped = isinstance(error, KeyboardInterrupt) or isinstance(error.__context__, KeyboardInterrupt)
+            if not self.done or not stopped:
                 raise
             self.failed |= {name: "interrupted" for name in self.members if name not in {*self.done, *self.failed}}
         finally:
@@ -226,13 +236,8 @@ class _Fits:
 
     def _take(self, name: str, outcome: Any) -> None:
         """Remember what became of a member."""
-        try:
-            if isinstance(outcome, BaseException):
-                raise outcome
-            for fitted in outcome[name]:
-                fitted.check()
-        except Exception as error:
-            self.failed[name] = " ".join(f"{error}".split())[:300] or type(error).__name__
+        if isinstance(outcome, Exception):
+            self.failed[name] = " ".join(f"{outcome}".split())[:300] or type(outcome).__name__
             return
         self.done[name] = outcome[name]
         if name in self.folders:
@@ -269,7 +274,8 @@ class _Fits:
         held = candidate.hold_out(self.rows, seen)
         held.look(nested)
         candidate.held, candidate.history = [held], self.history
-        candidate.seconds = sum(self.done[name][number].seconds for name in names)
+        # one fit serves them all
+        candidate.seconds = sum(self.done[name][number].seconds for name in names) / len(self.group)
         fitted = [self.done[name][number] for name in names]
         if candidate.watch is not None:
             candidate.watched = stack.logits(np.stack([np.asarray(own.watched) for own in fitted], axis=1))
@@ -292,7 +298,7 @@ class _Fits:
         groups = None if self.rows.groups is None else self.rows.groups[seen]
         return stack_members(
             columns, self.rows.y[seen], weight=self.rows.weights(seen), groups=groups, strength=strength,
-            seed=self.group[0].seed,
+            cut=float(bayes_log_odds(self.group[number].class_costs)), seed=self.group[0].seed,
         )  # fmt: skip
 
     def _cost(self, number: int, logits: NDArray[Any], seen: NDArray[np.int64]) -> float:
@@ -321,10 +327,19 @@ class _Fits:
         return pd.DataFrame(table)
 
 
-def _choose(learner: Portfolio, *, images: bool) -> dict[str, Method]:
+def _choose(learner: Portfolio, *, images: bool) -> dict[str, Method | ImportError]:
     from adacsl.estimators.members import choose_members  # noqa: PLC0415  it imports the learners
 
     return choose_members(learner.members, images=images, net=learner.net)
+
+
+def _load_libraries(members: Iterable[Method]) -> None:
+    """Load the boosters that members need: limits of threads do not hold for what is loaded later."""
+    for made in members:
+        name = getattr(getattr(made, "learner", made), "engine", None)
+        if name in ENGINES:
+            with contextlib.suppress(ImportError):  # said where it is fitted
+                load_engine(name)
 
 
 def fit_members(shared: Any, members: dict[str, Method]) -> dict[str, list[Fitted]]:
@@ -345,28 +360,8 @@ def fit_members(shared: Any, members: dict[str, Method]) -> dict[str, list[Fitte
         shift = own.shift(rows.y)
         watched = None if own.watched is None else own.watched + shift
         found[name].append(Fitted(name, pooled(len(rows.y), own.held), shift, own.model, watched, seconds))
+        found[name][-1].check(own.held)
     return found
-
-
-def leaks(rows: Rows) -> Iterator[str]:
-    """Yield a line for each column of a table that alone tells every label."""
-    if rows.images:
-        return
-    from adacsl.datasets.codes import ColumnEncoder  # noqa: PLC0415  images need none
-
-    table = rows.take(rows.use)
-    encoder = ColumnEncoder().fit(table)
-    positive = rows.y[rows.use] == 1
-    for rule, column in zip(encoder.columns, encoder.transform(table).T, strict=True):
-        if np.isnan(column).any():
-            continue
-        low, high = column[positive], column[~positive]
-        apart = low.max() < high.min() or high.max() < low.min()
-        levels = np.unique(column)
-        if rule["kind"] == "category" and len(levels) < len(column) / 10:
-            apart = not np.intersect1d(low, high).size
-        if apart and len(levels) > 1:
-            yield f"column {rule['name']!r} alone tells every label: is it known before the decision?"
 
 
 class _Progress:
