@@ -223,3 +223,14 @@ def test_a_damaged_checkpoint_is_named(script, tmp_path, damage):
         script.fit(tmp_path, net={"epochs": 2})
     shutil.rmtree(tmp_path / "together")
     assert same(script.fit(tmp_path, net={"epochs": 2}), script.fit(tmp_path / "other", net={"epochs": 2}))
+
+
+def test_targets_that_train_one_after_another_have_folders_of_their_own(script, tmp_path):
+    def fit(folder):
+        clf = script.classifier(folder, "one by one", net={"epochs": 2}, target="auto")
+        return clf.fit(*script.made_up())
+
+    first, again, whole = fit(tmp_path), fit(tmp_path), fit(None)
+    assert same(first, again)
+    assert same(first, whole)
+    assert len(list(tmp_path.glob("training-*/fit.sha256"))) == 4

@@ -82,8 +82,12 @@ def fit_nets(candidates: Sequence[Candidate], rows: Rows, parts: Parts | None = 
         if key not in trainings:
             trainings[key] = _training(key, candidate, rows, data)
         trainings[key].keepers[number] = _keepers(candidate, trainings[key], rows)
-    for group in _groups(list(trainings.values()), rows):
-        _train(group, data, candidates[next(iter(group[0].keepers))].method.resume, parts)
+    groups = _groups(list(trainings.values()), rows)
+    for place, group in enumerate(groups):
+        resume = candidates[next(iter(group[0].keepers))].method.resume
+        if resume is not None and len(groups) > 1:  # a folder belongs to one training
+            resume = Path(resume) / f"training-{place}"
+        _train(group, data, resume, parts)
         for training in group:
             for number, keepers in training.keepers.items():
                 yield _finish(candidates[number], training, keepers, data)
