@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
@@ -21,6 +22,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from adacsl import AdaCSLBoostingClassifier, AdaptiveCostClassifier, CostMatrix, Method, PortfolioClassifier
 from adacsl.core.heldout import HeldOut, halves, log_odds, sigmoid
+from adacsl.core.intervals import cost_interval
 from adacsl.estimators.learners.boosters import Booster, load_engine
 from adacsl.estimators.learners.models import Model
 from adacsl.estimators.learners.portfolio import seconds_of
@@ -188,7 +190,10 @@ def test_leaderboard_scores_and_estimate_are_those_computed_by_hand():
     assert (table["left_out"] == "").all()
     np.testing.assert_allclose(clf.oof_scores_, sigmoid(nested), rtol=1e-6)
     assert clf.estimated_cost_.estimate == pytest.approx(cost_of(nested))
-    assert clf.estimated_cost_.low < clf.estimated_cost_.estimate < clf.estimated_cost_.high
+    # a tenth wider than a bootstrap of the rows
+    level = 2 * norm.cdf(1.1 * norm.ppf(0.975)) - 1
+    wide = cost_interval(COSTS, Y, nested > np.log(1 / 5), level=round(level, 3))
+    assert tuple(clf.estimated_cost_) == pytest.approx(tuple(wide))
 
 
 def test_predictions_are_the_stack_of_the_folds_mean_models():

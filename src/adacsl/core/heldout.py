@@ -174,7 +174,7 @@ class HeldOut:
         with np.errstate(invalid="ignore"):  # of what is no number the loss is none either, and nobody keeps that
             losses = np.logaddexp(0.0, np.where(self.labels, -logits, logits))
         # an infinite loss must not reach the half it does not belong to: 0 * inf is no number
-        return np.asarray([own[own > 0] @ losses[own > 0] for own in self._counted]) / self._mass
+        return np.asarray([own[own > 0] @ losses[own > 0] for own in self._counted] / self._mass)
 
     def state_dict(self) -> dict[str, Any]:
         """Return what has been found so far."""

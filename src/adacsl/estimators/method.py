@@ -337,8 +337,9 @@ class Method(CostClassifier):
         decided = self.decision_.of_probabilities(proba, costs=prices)
         groups = None if rows.groups is None else rows.groups[seen]
         weight = rows.weights(seen)
+        level = getattr(self.learner_, "bootstrap_level", 0.95)
         self.estimated_cost_: Interval = cost_interval(
-            prices, rows.y[seen], decided, groups=groups, sample_weight=weight
+            prices, rows.y[seen], decided, groups=groups, sample_weight=weight, level=level
         )
         self.calibration_error_ = calibration_error(proba, rows.y[seen], partition=Quantile(15)).error
 
