@@ -318,9 +318,8 @@ def fit_members(shared: Any, members: dict[str, Method]) -> dict[str, list[Fitte
     found: dict[str, list[Fitted]] = {name: [] for name in members}
     for name, made, _ in asked:
         own = made.candidate_
-        shift = own.shift(rows.y)
-        watched = None if own.watched is None else own.watched + shift
-        found[name].append(Fitted(name, pooled(len(rows.y), own.held), shift, own.model, watched, seconds))
+        watched = None if own.watched is None else own.watched + own.shifted
+        found[name].append(Fitted(name, pooled(len(rows.y), own.held), own.shifted, own.model, watched, seconds))
         found[name][-1].check(own.held)
     return found
 
