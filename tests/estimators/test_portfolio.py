@@ -6,12 +6,12 @@ import subprocess
 import sys
 import textwrap
 import time
-import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
@@ -21,10 +21,13 @@ from sklearn.tree import DecisionTreeClassifier
 
 from adacsl import AdaCSLBoostingClassifier, AdaptiveCostClassifier, CostMatrix, Method, PortfolioClassifier
 from adacsl.core.heldout import HeldOut, halves, log_odds, sigmoid
+from adacsl.core.intervals import cost_interval
+from adacsl.estimators.fitting import fit_methods
 from adacsl.estimators.learners.boosters import Booster, load_engine
 from adacsl.estimators.learners.models import Model
 from adacsl.estimators.learners.portfolio import seconds_of
 from adacsl.estimators.members import MEMBERS, choose_members, default_members
+from adacsl.estimators.rows import Rows
 from adacsl.estimators.stacking import stack_members
 from adacsl.integrations.boosting import Matrix
 
@@ -188,7 +191,10 @@ def test_leaderboard_scores_and_estimate_are_those_computed_by_hand():
     assert (table["left_out"] == "").all()
     np.testing.assert_allclose(clf.oof_scores_, sigmoid(nested), rtol=1e-6)
     assert clf.estimated_cost_.estimate == pytest.approx(cost_of(nested))
-    assert clf.estimated_cost_.low < clf.estimated_cost_.estimate < clf.estimated_cost_.high
+    # a tenth wider than a bootstrap of the rows
+    level = 2 * norm.cdf(1.1 * norm.ppf(0.975)) - 1
+    wide = cost_interval(COSTS, Y, nested > np.log(1 / 5), level=round(level, 3))
+    assert tuple(clf.estimated_cost_) == pytest.approx(tuple(wide))
 
 
 def test_predictions_are_the_stack_of_the_folds_mean_models():
@@ -546,10 +552,40 @@ def test_plain_boosters_give_unbiased_probabilities(name):
     assert np.mean(plain.predict_proba(fresh)[:, 1]) == pytest.approx(labels.mean(), abs=0.06)
 
 
-def test_steered_members_bring_probabilities_too():
-    steered = AdaCSLBoostingClassifier(engine="lightgbm", rounds=10, target=0.5, params=ONE_THREAD["lightgbm"])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        clf = fitted([("steered", steered), QUICK[0]])
+@pytest.mark.parametrize("target", [0.5, "bayes", "auto"])
+def test_steered_members_bring_probabilities_too(target):
+    params = ONE_THREAD["lightgbm"]
+    steered = AdaCSLBoostingClassifier(engine="lightgbm", rounds=10, target=target, select="log-loss", params=params)
+    clf = fitted([("steered", steered), QUICK[0]], cv=2)
     # a weighted loss scores high; the shift takes that back
     assert np.mean(sigmoid(clf.model_.columns(X)[:, 0])) == pytest.approx(Y.mean(), abs=0.12)
+
+
+def test_a_comparison_watches_what_predict_would_say():
+    rows = Rows(X, Y, np.arange(180))
+    watch = np.arange(180, 240)
+    steered = AdaCSLBoostingClassifier(engine="lightgbm", rounds=10, target=0.5, params=ONE_THREAD["lightgbm"])
+    watched, fit = (PortfolioClassifier(COSTS, members=[steered, *QUICK], **ONE) for _ in range(2))
+    for method, own in ((watched, watch), (fit, None)):
+        method.check_settings()
+        assert list(fit_methods([(method, COSTS)], rows, watch=own)) == [0]
+    np.testing.assert_allclose(watched.candidate_.watched, fit.model_.logits(X[watch]), rtol=1e-6)
+    assert watched.candidate_.model is None
+
+
+def test_images_are_stacked_too():
+    rng = np.random.default_rng(0)
+    y = (np.arange(40) % 2).astype(int)
+    images = rng.integers(0, 255, (40, 8, 8, 3)).astype(np.uint8)
+    images[y == 1, :4] //= 2
+    net = {"epochs": 1, "module": _flat_net}
+    clf = PortfolioClassifier(COSTS, net=net, cv=2, device="cpu", **ONE).fit(images, y)
+    assert set(left_out(clf)) == {"nets", "adacsl", "adacsl-middle", "adacsl-bayes"}
+    assert set(left_out(clf).values()) == {""}
+    assert clf.predict_proba(images).shape == (40, 2)
+
+
+def _flat_net():
+    from torch import nn
+
+    return nn.Sequential(nn.Flatten(), nn.Linear(192, 1))

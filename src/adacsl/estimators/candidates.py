@@ -46,6 +46,8 @@ class Candidate:
         Gives ``logits(X)``; None where rows are watched.
     watched : array, optional
         The logits of the rows to watch.
+    shifted : float
+        What :meth:`shift` was, for those who come when the method has let go of its learner.
     """
 
     method: Any
@@ -60,6 +62,7 @@ class Candidate:
     model: Any = None
     watched: NDArray[np.float64] | None = None
     seconds: float = 0.0
+    shifted: float = 0.0
     extra: dict[str, float] = field(default_factory=dict)
 
     @property

@@ -310,7 +310,7 @@ class Method(CostClassifier):
 
     def _judge(self, candidate: Candidate, rows: Rows) -> tuple[Decision, float]:
         """Return the decision of a candidate, and what it costs on held-out rows, honestly."""
-        shift = candidate.shift(rows.y)
+        shift = candidate.shifted = candidate.shift(rows.y)
         decision = Decision(self.costs_, self.decide, target=natural_threshold(self.costs_, shift))
         if not candidate.held:
             return decision, math.nan
@@ -331,14 +331,15 @@ class Method(CostClassifier):
     def _estimate(self, candidate: Candidate, rows: Rows) -> None:
         logits = pooled(len(rows.y), candidate.held)
         seen = ~np.isnan(logits)
-        self.oof_scores_ = np.where(seen, sigmoid(logits - candidate.shift(rows.y)), np.nan)
+        self.oof_scores_ = np.where(seen, sigmoid(logits - candidate.shifted), np.nan)
         prices = candidate.costs.rows(seen)
         proba = self.decision_.probabilities(self.oof_scores_[seen])
         decided = self.decision_.of_probabilities(proba, costs=prices)
         groups = None if rows.groups is None else rows.groups[seen]
         weight = rows.weights(seen)
+        level = getattr(self.learner_, "bootstrap_level", 0.95)
         self.estimated_cost_: Interval = cost_interval(
-            prices, rows.y[seen], decided, groups=groups, sample_weight=weight
+            prices, rows.y[seen], decided, groups=groups, sample_weight=weight, level=level
         )
         self.calibration_error_ = calibration_error(proba, rows.y[seen], partition=Quantile(15)).error
 

@@ -54,7 +54,9 @@ class PortfolioClassifier(Method):
         Of each member its held-out cost, log loss, weight in the stack, the stack's cost ``without`` it, and seconds;
         at the end those that are left out, and why.
     estimated_cost_ : Interval
-        Of the stack, from rows that neither the members nor the stack were fitted on.
+        Of the stack, from rows that neither the members nor the stack were fitted on. It speaks of the models of single
+        folds, whose average is about 1 % cheaper. The 95 % interval is a tenth wider than a bootstrap of the rows,
+        which knows nothing of the luck of the training rows.
     members_ : dict
         The fitted models by name; each gives ``logits(X)``.
     student_ : Method

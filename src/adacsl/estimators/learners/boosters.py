@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -88,6 +89,15 @@ def installed_engine() -> str | None:
 def load_engine(name: str) -> Any:
     """Return a boosting library, or say what to install."""
     return importlib.import_module(f"adacsl.integrations.{name}")
+
+
+def load_engines(methods: Iterable[Any]) -> None:
+    """Load what boosters among these need: a limit of threads does not hold for libraries that are loaded under it."""
+    for method in methods:
+        name = getattr(getattr(method, "learner", method), "engine", None)
+        if name in ENGINES:
+            with contextlib.suppress(ImportError):  # said where it is fitted
+                load_engine(name)
 
 
 def fit_boosters(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidate]:
