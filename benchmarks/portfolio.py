@@ -139,7 +139,8 @@ def show(files: list[Path], ours: str) -> str:
     lines = [
         f"`{ours}` / peers: mean normalised test cost over the splits; below 1 we are cheaper. The best peer of a row",
         "is chosen by its *test* cost, with hindsight that nobody has: this favours the peers.\n",
-        markdown(summary(found)), "", markdown(found.reset_index()), "",
+        markdown(summary(found)), "", "Without `ann_thyroid`, where the ratios are largest:\n",
+        markdown(summary(found.drop(index="ann_thyroid", errors="ignore"))), "", markdown(found.reset_index()), "",
     ]  # fmt: skip
     failed = pd.concat([pd.read_csv(file) for file in files]).dropna(subset="error")
     for (method, reason), rows in failed.groupby(["method", "error"]):
@@ -151,8 +152,8 @@ def page(folder: Path) -> str:
     """Return the page of the docs, from the committed results."""
     peers = folder / "portfolio_peers.csv"
     first = summary(compare([folder / "portfolio_first.csv", peers]))
-    own = summary(compare([folder / "portfolio.csv", folder / "portfolio_first.csv", peers], "adacsl-nets"))
-    boosting = summary(compare([folder / "portfolio.csv", folder / "portfolio_first.csv", peers], "adacsl-boosting"))
+    own = summary(compare([folder / "portfolio_first.csv", peers], "adacsl-nets"))
+    boosting = summary(compare([folder / "portfolio_first.csv", peers], "adacsl-boosting"))
     return PAGE.format(
         table=show([folder / "portfolio.csv", peers], "portfolio"), first=markdown(first), nets=markdown(own),
         boosting=markdown(boosting),

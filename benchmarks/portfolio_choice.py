@@ -28,7 +28,7 @@ from adacsl.estimators.learners.net import Net
 from adacsl.estimators.learners.portfolio import fit_members
 from adacsl.estimators.members import default_members
 from adacsl.estimators.rows import Rows
-from adacsl.estimators.stacking import Fits, Stack, log_losses, stack_folds
+from adacsl.estimators.stacking import Fits, Stack, halfway, log_losses, stack_folds
 
 K = (1.0, 3.0, 5.0)
 FURTHER = {
@@ -103,7 +103,12 @@ class Cell:
         else:
             # without the nested stacks, which only the estimate needs
             parts = [part for _, part in stack_folds(self.train, None, 0)]
-            stack = Fits(held, self.train, None).best(parts, strength)
+            plain = strength if strength != "halfway" else "auto"
+            stack = Fits(held, self.train, None).best(parts, plain)
+            if strength == "halfway":  # between log loss and cost, the default since
+                cut = float(np.log(self.costs(k).fp / self.costs(k).fn))
+                stakes = np.exp(np.where(self.train == 1, -cut, cut) / 2.0)
+                stack = halfway(stack, Fits(held, self.train, stakes).best(parts, "auto"), cut)
         logits = stack.logits(test)
         costs = self.costs(k)
         decided = logits > np.log(costs.fp / costs.fn)
@@ -167,7 +172,19 @@ def main() -> None:
     sets |= {f"small and {name}": [*small, name] for name in everybody if name not in small}
     show(study(args.folder, sets, ["auto"], args.jobs), ("all", "auto"))
     sets = {name: sets[name] for name in ("all", "small")}
-    tried = ["auto", "mean", 0.001, 0.01, 0.1, 1.0, 10.0, "to nothing 0.05", "to nothing 0.2", "to nothing 1"]
+    tried = [
+        "auto",
+        "halfway",
+        "mean",
+        0.001,
+        0.01,
+        0.1,
+        1.0,
+        10.0,
+        "to nothing 0.05",
+        "to nothing 0.2",
+        "to nothing 1",
+    ]
     show(study(args.folder, sets, tried, args.jobs), ("all", "auto"))
     seconds = [{name: float(cell.content[f"{name}|seconds"]) for name in cell.names} for cell in cells]
     print(pd.DataFrame(seconds, index=[cell.table for cell in cells]).groupby(level=0).mean().round(1).T.to_string())
