@@ -119,12 +119,12 @@ def cut_costs(samples: Samples, *, rising: bool = False, squares: bool = False) 
         stake = stake * samples.weight
     if order is not None:
         stake = xp.take(stake, order)
-    missed = _sums_before(xp.maximum(stake, zero))
+    missed = sums_before(xp.maximum(stake, zero))
     # summed from the other end rather than subtracted from the total: no digits cancel
-    alarmed = xp.flip(_sums_before(xp.flip(xp.maximum(-stake, zero))))
+    alarmed = xp.flip(sums_before(xp.flip(xp.maximum(-stake, zero))))
     free = is_free(samples.costs.tp) and is_free(samples.costs.tn)
     base = 0.0 if free else samples.costs.total(samples.positive, samples.positive, sample_weight=samples.weight)
-    return Cuts(scores, missed, alarmed, base, _sums_before(stake * stake) if squares else None)
+    return Cuts(scores, missed, alarmed, base, sums_before(stake * stake) if squares else None)
 
 
 def _running_counts(scores: Array, positive: Array, costs: CostMatrix, *, squares: bool = False) -> Cuts:
@@ -132,7 +132,7 @@ def _running_counts(scores: Array, positive: Array, costs: CostMatrix, *, square
     kind = default_float(xp, scores)
     n = scores.shape[0]
     counter = xp.int32 if n < 2**31 - 1 else xp.int64
-    misses = _sums_before(xp.astype(positive, counter))
+    misses = sums_before(xp.astype(positive, counter))
     positives = int(misses[-1])
     # of the n - k samples above cut k, all but the remaining positives are false alarms
     alarms = misses + xp.arange(n - positives, -positives - 1, -1, dtype=counter, device=device(scores))
@@ -146,7 +146,7 @@ def _running_counts(scores: Array, positive: Array, costs: CostMatrix, *, square
     return Cuts(scores, missed, alarmed, base, sums)
 
 
-def _sums_before(values: Array) -> Array:
+def sums_before(values: Array) -> Array:
     """Return the sums of the first 0, 1, ..., n values, in the values' own type."""
     if is_numpy_array(values):
         sums = np.empty(values.shape[0] + 1, dtype=values.dtype)
