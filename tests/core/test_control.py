@@ -454,7 +454,7 @@ def test_step_refuses_and_changes_nothing(change, error, message):
         ({"costs": [[0, 1], [1, 0]]}, TypeError, "costs must be a CostMatrix"),
         ({"costs": THREE, "target": 0.3}, ValueError, "with 3 classes target is one of 'bayes'"),
         ({"costs": THREE, "partition": EqualWidth(3)}, ValueError, "partition is for two classes, these costs have 3"),
-        ({"costs": THREE, "update": "odds"}, ValueError, "update is for two classes"),
+        ({"costs": THREE, "search": "subgroup"}, ValueError, "search is for two classes"),
         ({"costs": CostMatrix(fp=[1, 2], fn=1)}, ValueError, "one weight for all samples: give class-wide costs"),
         ({"target": 0}, ValueError, "target must lie strictly between"),
         ({"partition": 10}, TypeError, "partition must be callable"),

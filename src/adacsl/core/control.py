@@ -32,9 +32,7 @@ WEIGHT_LIMITS = (1e-20, 1e20)
 
 CHOICES = {"update": ("exponential", "odds"), "search": ("everywhere", "subgroup"), "ties": ("nearest", "lowest")}
 
-TWO_CLASSES_ONLY = {
-    "update": "exponential", "search": "everywhere", "ties": "nearest", "candidates": None, "partition": None,
-}  # fmt: skip
+TWO_CLASSES_ONLY = {"search": "everywhere", "ties": "nearest", "candidates": None, "partition": None}
 """Settings that speak of thresholds, and what they are where there are none."""
 
 PLAIN_SETTINGS = ("target", "update", "damping", "caution", "tolerance", "search", "ties")
@@ -66,7 +64,7 @@ class AdaptiveWeight:
     partition : callable, default Whole()
         ``Whole()``, ``EqualWidth(10)``, ``Quantile(10)`` or any callable from scores to subgroup numbers.
     update : {"exponential", "odds"}
-        The paper's first-order form, or the exact odds ratio it approximates.
+        The paper's first-order form, or the exact odds ratio it approximates, which more than two classes always have.
     damping : float, default 1
         Exponent of the factor; 1 is the paper, less is slower.
     bounds : (float, float), optional
@@ -329,13 +327,11 @@ class AdaptiveWeight:
 
     def _refuse_thresholds(self, partition: Any) -> None:
         """Raise where a setting speaks of thresholds, which more than two classes do not have."""
-        given = {name: getattr(self, name) for name in TWO_CLASSES_ONLY} | {"partition": partition}
+        whole = partition is None or type(partition) is Whole
+        given = {name: getattr(self, name) for name in TWO_CLASSES_ONLY} | {"partition": None if whole else partition}
         for name, value in given.items():
-            if value is not TWO_CLASSES_ONLY[name] and value != TWO_CLASSES_ONLY[name]:
-                raise ValueError(
-                    f"{name} is for two classes, these costs have {self.n_classes}: leave it out "
-                    "(their lambdas always move by the exact odds)"
-                )
+            if value is not None and value != TWO_CLASSES_ONLY[name]:
+                raise ValueError(f"{name} is for two classes, these costs have {self.n_classes}: leave it out")
 
     def _settings(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in PLAIN_SETTINGS} | {
