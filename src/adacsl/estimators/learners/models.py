@@ -37,6 +37,8 @@ FOLDS = 5
 """Folds that give held-out scores of a model which is fitted on all rows."""
 LOGIT_LIMITS = (1e-15, 1.0 - 1e-15)
 USUAL = {"update": "odds", "damping": 0.5}
+USUAL_OF_MANY = {"damping": 0.5}
+"""With more than two classes."""
 
 
 class Model(BaseEstimator):
@@ -214,9 +216,9 @@ def _fit_in_rounds(candidate: Candidate, rows: Rows) -> tuple[list[Any], Any]:
     Return the models of the cheapest round, and what is added to their logits where the weights are undone.
     """
     method, settings = candidate.method, candidate.method.learner_
-    training = settings.kind_of_training
+    training, usual = settings.kind_of_training, USUAL if rows.n_classes == 2 else USUAL_OF_MANY
     controller = make_controller(
-        method.controller, candidate.class_costs, candidate.target, USUAL, still=not candidate.adapts
+        method.controller, candidate.class_costs, candidate.target, usual, still=not candidate.adapts
     )
     seed = None if method.random_state is None else candidate.seed
     learners = [settings.fresh(None if seed is None else seed + i) for i in range(len(candidate.folds))]
