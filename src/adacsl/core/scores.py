@@ -70,3 +70,8 @@ def losses_of(logits: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.float64]
 def n_classes_of(scores: NDArray[Any]) -> int:
     """Return how many classes scores or logits speak of."""
     return 2 if np.ndim(scores) < 2 else int(np.shape(scores)[1])
+
+
+def known(logits: NDArray[Any]) -> NDArray[np.bool_]:
+    """Tell which rows have scores at all: the others are NaN."""
+    return np.asarray(~np.isnan(logits.reshape(len(logits), -1)).any(axis=1))

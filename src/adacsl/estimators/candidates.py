@@ -107,7 +107,7 @@ class Candidate:
         method, k = self.method, self.costs.n_classes
         if method.resample is not None and method.decide != "raw":  # trained on as many rows of each class
             counts = np.bincount(y[self.folds[0][0]], minlength=k)
-            return np.log(np.maximum(counts, 0.5) / counts.sum())
+            return np.asarray(np.log(np.maximum(counts, 0.5) / counts.sum()))
         if self.is_plain or callable(method.loss) or method.decide in ("raw", "unweighted"):
             return np.zeros(k)
         return -np.log(self.class_costs.class_weights(POWERS[self.target]))

@@ -140,7 +140,7 @@ class Decision:
         """Return the decision about each probability, a class number."""
         proba = np.asarray(proba, dtype=np.float64)
         if proba.ndim > 1 and self.decide in ("half", "raw"):
-            return np.argmax(proba * (self.mapped if self.decide == "raw" else 1.0), axis=1)
+            return np.asarray(np.argmax(proba * (self.mapped if self.decide == "raw" else 1.0), axis=1))
         if self.decide in ("half", "raw", "negative", "positive"):
             return np.asarray(proba > self.probability_threshold, dtype=np.int64)
         return np.asarray((self.costs if costs is None else costs).decide(proba), dtype=np.int64)

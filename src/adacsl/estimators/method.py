@@ -15,7 +15,7 @@ from adacsl.core.curves import calibration_error
 from adacsl.core.heldout import pooled
 from adacsl.core.intervals import Interval, cost_interval
 from adacsl.core.partitions import Quantile
-from adacsl.core.scores import to_probabilities
+from adacsl.core.scores import known, to_probabilities
 from adacsl.estimators.candidates import Candidate
 from adacsl.estimators.decision import Decision, check_decide
 from adacsl.estimators.predicting import CostClassifier
@@ -308,9 +308,8 @@ class Method(CostClassifier):
                 f"the labels have {rows.n_classes} classes, the costs {self.costs.n_classes}; give a price for each: "
                 "CostMatrix.from_array(K x K, rows='predicted', classes=[...])"
             )
-        if rows.n_classes == 2 or self.costs.classes is None:
-            return self.costs
-        return self.costs.aligned(self.classes_.tolist())
+        own: CostMatrix = self.costs
+        return own if rows.n_classes == 2 or own.classes is None else own.aligned(self.classes_.tolist())
 
     def _seed(self) -> int:
         if isinstance(self.random_state, Integral) and not isinstance(self.random_state, bool):
@@ -339,7 +338,7 @@ class Method(CostClassifier):
         if not candidate.held:
             return decision, math.nan
         logits = pooled(len(rows.y), candidate.held, honest=False)
-        seen = ~np.isnan(logits.reshape(len(logits), -1)).any(axis=1)
+        seen = known(logits)
         if not seen.any():
             raise ValueError("its held-out scores are not finite: there is nothing to decide by")
         prices, weight = candidate.costs.rows(seen), rows.weights(seen)
@@ -355,7 +354,7 @@ class Method(CostClassifier):
     def _estimate(self, candidate: Candidate, rows: Rows) -> None:
         logits = pooled(len(rows.y), candidate.held)
         self.oof_scores_ = to_probabilities(logits - candidate.shifted)  # NaN stays NaN
-        seen = ~np.isnan(logits.reshape(len(logits), -1)).any(axis=1)
+        seen = known(logits)
         prices = candidate.costs.rows(seen)
         proba = self.decision_.probabilities(self.oof_scores_[seen])
         decided = self.decision_.of_probabilities(proba, costs=prices)
