@@ -194,7 +194,7 @@ def _fitted(candidate: Candidate, rows: Rows, train: NDArray[Any], known: dict[A
 def _is_bayes(candidate: Candidate) -> bool:
     """Tell whether the target weighs nothing."""
     if candidate.costs.n_classes > 2:
-        return candidate.target == "bayes"
+        return bool(candidate.target == "bayes")
     return math.isclose(candidate.target, candidate.class_costs.threshold)
 
 
@@ -310,7 +310,8 @@ class EstimatorModel:
     def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the mean logits of each row."""
         x = _input(self.encoder, X)
-        return mean_logits([raw_logits(model, x, self.n_classes) for model in self.estimators]) + self.undone
+        mean = mean_logits([raw_logits(model, x, self.n_classes) for model in self.estimators])
+        return np.asarray(mean + self.undone)
 
     def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return everything as arrays and plain values; an error where an estimator is more than numbers."""
