@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from adacsl import AdaptiveWeight, CostMatrix, EqualWidth, Quantile, Whole, paper_grid, step_factor
 
+THREE = CostMatrix.from_array(1 - np.eye(3), rows="actual")
 COSTS = CostMatrix(fp=1, fn=4)
 
 
@@ -451,7 +452,9 @@ def test_step_refuses_and_changes_nothing(change, error, message):
     ("settings", "error", "message"),
     [
         ({"costs": [[0, 1], [1, 0]]}, TypeError, "costs must be a CostMatrix"),
-        ({"costs": CostMatrix.from_array(1 - np.eye(3), rows="actual")}, ValueError, "two classes, but .* has 3"),
+        ({"costs": THREE, "target": 0.3}, ValueError, "with 3 classes target is one of 'bayes'"),
+        ({"costs": THREE, "partition": EqualWidth(3)}, ValueError, "partition is for two classes, these costs have 3"),
+        ({"costs": THREE, "search": "subgroup"}, ValueError, "search is for two classes"),
         ({"costs": CostMatrix(fp=[1, 2], fn=1)}, ValueError, "one weight for all samples: give class-wide costs"),
         ({"target": 0}, ValueError, "target must lie strictly between"),
         ({"partition": 10}, TypeError, "partition must be callable"),
@@ -517,11 +520,11 @@ def test_a_cautious_controller_stands_still_until_there_is_evidence():
 def test_without_proof_a_cautious_lambda_goes_back_to_one(moved):
     quiet = ([1e-5] * 40 + [1 - 1e-5] * 20, [0] * 40 + [1] * 20)
     controller = AdaptiveWeight(COSTS, caution=2.0, update="odds")
-    controller._lambda = moved
+    controller._lambdas = np.asarray([moved, 1.0])
     assert controller.step(*quiet).lambda_ == pytest.approx(1.0, rel=1e-5)
     # the paper's controller stays where it is
     controller = AdaptiveWeight(COSTS, update="odds")
-    controller._lambda = moved
+    controller._lambdas = np.asarray([moved, 1.0])
     assert controller.step(*quiet).lambda_ == moved
 
 
@@ -529,7 +532,7 @@ def test_without_proof_a_cautious_lambda_goes_back_to_one(moved):
 @pytest.mark.parametrize("moved", [1e-30, 1e30])
 def test_a_cautious_runaway_lambda_stays_a_number(dtype, moved):
     controller = AdaptiveWeight(COSTS, caution=2.0)
-    controller._lambda = moved
+    controller._lambdas = np.asarray([moved, 1.0])
     scores = torch.tensor([0.1] * 40 + [0.45] + [0.9] * 20, dtype=dtype)
     assert math.isfinite(controller.step(scores, [0] * 40 + [1] * 21).weight)
 

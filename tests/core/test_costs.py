@@ -303,7 +303,7 @@ def test_round_trips_are_exact(costs):
         (lambda: CostMatrix(fp=[1, -2], fn=2), ValueError, "fp must not cost less than tn, but for sample 1 it does"),
         (lambda: CostMatrix(fp=[0, 0], fn=2), ValueError, "fp costs no more than tn for any sample"),
         (lambda: CostMatrix(fp=torch.ones(2), fn=np.ones(2)), TypeError, "of one library, got Tensor and ndarray"),
-        (lambda: CostMatrix.from_array(K3[:2], rows="actual"), ValueError, r"must be square.*got shape \(2, 3\)"),
+        (lambda: CostMatrix.from_array(K3[:2], rows="predicted"), ValueError, r"must be square.*got shape \(2, 3\)"),
         (lambda: CostMatrix.from_array([[1.0]], rows="actual"), ValueError, "must be square"),
         (lambda: CostMatrix.from_array(K3, rows="columns"), ValueError, "rows must be 'predicted' or 'actual'"),
         (lambda: CostMatrix.from_array(K3 * np.nan, rows="actual"), ValueError, "must be finite"),

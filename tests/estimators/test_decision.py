@@ -11,7 +11,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from adacsl import CostMatrix, Decision
-from adacsl.estimators.decision import DECIDE, calibrate, fit_calibration, uncalibrate
+from adacsl.estimators.calibration import calibrate, fit_calibration, uncalibrate
+from adacsl.estimators.decision import DECIDE
 
 COSTS = CostMatrix(fp=1, fn=8)
 EXTREME = st.sampled_from([1e-9, 1.0, 1e9])

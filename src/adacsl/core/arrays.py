@@ -192,9 +192,9 @@ def count_true(mask: Array) -> int:
     return int(array_namespace(mask).count_nonzero(mask))
 
 
-def count_outcomes(true: Array, pred: Array, n_classes: int) -> list[tuple[int, int, int]]:
+def count_outcomes(true: Array, pred: Array, n_classes: int, n_actions: int = 2) -> list[tuple[int, int, int]]:
     """Return how often each class was called for each: (predicted, actual, count)."""
-    if n_classes > 2:
+    if max(n_classes, n_actions) > 2:
         found = array_namespace(true).unique_counts(pred * n_classes + true)
         pairs = ((int(value), int(count)) for value, count in zip(found[0], found[1], strict=True))
         return [(value // n_classes, value % n_classes, count) for value, count in pairs]

@@ -1,4 +1,4 @@
-"""AdaCSL's feedback loop: measure the cheapest threshold on validation data, correct the weight of the negatives."""
+"""AdaCSL's feedback loop: measure on validation data what would be cheapest, correct the weights of the classes."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from array_api_compat import array_namespace
+from numpy.typing import NDArray
 
-from adacsl.core import floats
-from adacsl.core.arrays import Array, as_array, check_whole, checked_probabilities, count_true, widen, widest
-from adacsl.core.costs import CostMatrix, as_host, check_binary
+from adacsl.core import arrays, floats
+from adacsl.core.arrays import Array, as_array
+from adacsl.core.costs import CostMatrix, as_host
 from adacsl.core.cuts import Samples
+from adacsl.core.multipliers import find_multipliers
 from adacsl.core.partitions import EqualWidth, Partition, Whole
-from adacsl.core.steps import Adjustment, check_state, read_history, step_factor
-from adacsl.core.thresholds import check_caution, check_target, find_threshold, paper_grid, subgroup_thresholds
+from adacsl.core.steps import Adjustment, ClassAdjustment, check_state, read_history, step_factor
+from adacsl.core.targets import LAMBDA_LIMITS, POWERS, check_both_classes, check_bounds, check_class_wide, check_targets
+from adacsl.core.thresholds import check_caution, find_threshold, paper_grid, subgroup_thresholds
 
 if TYPE_CHECKING:
     import pandas as pd
 
-
-LAMBDA_LIMITS = (1e-30, 1e30)
-"""lambda multiplies from epoch to epoch: it stays within these limits whatever happens."""
 
 NEUTRAL_LIMITS = (1e-12, 1.0 - 2.0**-24)
 """Thresholds that take lambda back to 1 are looked for between these."""
@@ -32,12 +32,15 @@ WEIGHT_LIMITS = (1e-20, 1e20)
 
 CHOICES = {"update": ("exponential", "odds"), "search": ("everywhere", "subgroup"), "ties": ("nearest", "lowest")}
 
+TWO_CLASSES_ONLY = {"search": "everywhere", "ties": "nearest", "candidates": None, "partition": None}
+"""Settings that speak of thresholds, and what they are where there are none."""
+
 PLAIN_SETTINGS = ("target", "update", "damping", "caution", "tolerance", "search", "ties")
 """The settings that are numbers and words."""
 
 
 class AdaptiveWeight:
-    r"""The controller: turns validation scores into the weight of the negative class (paper, Algorithm 1).
+    r"""The controller: turns validation scores into the weights of the classes (paper, Algorithm 1).
 
     .. math::
         \lambda \leftarrow \lambda \sum_m \frac{|D_m|}{R} \exp\frac{T_m - T'}{T'(1 - T')}, \qquad
@@ -46,16 +49,22 @@ class AdaptiveWeight:
     with :math:`T_m` the cheapest threshold of subgroup *m* and :math:`T'` the threshold the finished classifier shall
     decide with. It needs no network: feed it recorded scores and labels and read :attr:`history`.
 
+    More than two classes have a lambda each, multiplied by :math:`\mu_j` to the power ``damping``; their geometric mean
+    is 1. :math:`\mu` are the multipliers of the scores that make :math:`\arg\min_i \sum_j C(i, j) \mu_j q_j / w_j`
+    cheapest (:func:`~adacsl.find_multipliers`). With two classes this is the exact odds form of the above.
+
     Parameters
     ----------
     costs : CostMatrix
-        Class-wide costs of two classes.
-    target : float, default 0.5
-        T'. ``costs.threshold`` gives plain cross-entropy before the first step, 0.5 weighted cross-entropy.
+        Class-wide costs.
+    target : float or {"bayes", "middle", "half"}, optional
+        T' of two classes, default 0.5: ``costs.threshold`` ("bayes") gives plain cross-entropy before the first step,
+        0.5 ("half") weighted cross-entropy. More classes start from their mean costs to the power 0 ("bayes", the
+        default: large weights ruin what a net learns), 1/2 ("middle") or 1 ("half").
     partition : callable, default Whole()
         ``Whole()``, ``EqualWidth(10)``, ``Quantile(10)`` or any callable from scores to subgroup numbers.
     update : {"exponential", "odds"}
-        The paper's first-order form, or the exact odds ratio it approximates.
+        The paper's first-order form, or the exact odds ratio it approximates, which more than two classes always have.
     damping : float, default 1
         Exponent of the factor; 1 is the paper, less is slower.
     bounds : (float, float), optional
@@ -87,7 +96,7 @@ class AdaptiveWeight:
         self,
         costs: CostMatrix,
         *,
-        target: float = 0.5,
+        target: float | str | None = None,
         partition: Partition | None = None,
         update: Literal["exponential", "odds"] = "exponential",
         damping: float = 1.0,
@@ -98,12 +107,7 @@ class AdaptiveWeight:
         search: Literal["everywhere", "subgroup"] = "everywhere",
         ties: Literal["nearest", "lowest"] = "nearest",
     ) -> None:
-        check_binary(costs)
-        if costs.n_instances is not None:
-            raise ValueError(
-                "the controller holds one weight for all samples: give class-wide costs, for instance "
-                "costs.averaged(), and pass the costs of the validation samples to step(..., costs=...)"
-            )
+        check_class_wide(costs)
         for name, value in (("update", update), ("search", search), ("ties", ties)):
             if value not in CHOICES[name]:
                 raise ValueError(f"{name} must be one of {', '.join(map(repr, CHOICES[name]))}, got {value!r}")
@@ -112,19 +116,21 @@ class AdaptiveWeight:
                 raise ValueError(f"{name} must be a positive number, got {number!r}")
         self.costs, self.update, self.search, self.ties = costs, update, search, ties
         self.damping, self.tolerance = float(damping), float(tolerance)
-        self.target = check_target(target)
+        self.target: Any = check_targets(target, costs)
         self.partition = Whole() if partition is None else partition
         if not callable(self.partition):
             raise TypeError(f"partition must be callable, such as EqualWidth(10), got {partition!r}")
         if search == "subgroup" and not hasattr(self.partition, "edges"):
             raise TypeError("search='subgroup' needs a partition with edges: Whole(), EqualWidth(n) or Quantile(n)")
-        self.bounds = _check_bounds(bounds)
+        self.bounds = check_bounds(bounds)
         self.caution = check_caution(caution)
         if self.caution and ties == "lowest":
             raise ValueError(
                 "caution prefers thresholds that take lambda back to 1, ties='lowest' the lowest: choose one of them"
             )
         self.candidates = None if candidates is None else as_array(candidates, "candidates")
+        if costs.n_classes > 2:
+            self._refuse_thresholds(partition)
         self.reset()
 
     @classmethod
@@ -136,31 +142,57 @@ class AdaptiveWeight:
         return cls(costs, **(published | settings))
 
     @property
+    def n_classes(self) -> int:
+        """The number of classes."""
+        return self.costs.n_classes
+
+    @property
+    def lambdas(self) -> NDArray[np.float64]:
+        """The accumulated correction of each class, with geometric mean 1; all 1 at the start."""
+        return np.asarray(self._lambdas / np.exp(np.mean(np.log(self._lambdas))))
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """Weight of each class in the loss, lambda times the one before any adaptation: (weight, 1) of two classes."""
+        return np.clip(self._lambdas * self.base_weights, *WEIGHT_LIMITS)
+
+    @property
+    def base_weights(self) -> NDArray[np.float64]:
+        """The weights before any adaptation."""
+        if self.n_classes == 2:
+            return np.asarray([self.base_weight, 1.0])
+        return self.costs.class_weights(POWERS[str(self.target)])
+
+    @property
     def lambda_(self) -> float:
         """The accumulated correction; 1 at the start."""
-        return self._lambda
+        self._of_two_classes("lambda_", "lambdas")
+        return float(self._lambdas[0])
 
     @property
     def weight(self) -> float:
         """Weight of the negative class in the loss: lambda * C(1,0)/C(0,1) * (1 - T')/T'."""
-        return min(max(self._lambda * self.base_weight, WEIGHT_LIMITS[0]), WEIGHT_LIMITS[1])
+        self._of_two_classes("weight", "weights")
+        return float(self.weights[0])
 
     @property
     def base_weight(self) -> float:
         """The weight before any adaptation, b = C(1,0)/C(0,1) * (1 - T')/T' (eq. 5)."""
+        self._of_two_classes("base_weight", "base_weights")
         if self.target == float(self.costs.threshold):
             return 1.0  # to the last bit: plain cross-entropy
-        return (1.0 - self.target) / self.target / float(self.costs.ratio)
+        return float((1.0 - self.target) / self.target / float(self.costs.ratio))
 
     @property
-    def history(self) -> tuple[Adjustment, ...]:
+    def history(self) -> tuple[Any, ...]:
         """All steps so far."""
         return tuple(self._history)
 
     def reset(self) -> None:
         """Forget everything: lambda is 1 again."""
-        self._lambda = 1.0
-        self._history: list[Adjustment] = []
+        # of two classes (lambda, 1): only the negatives' weight moves, as in the paper
+        self._lambdas = np.ones(self.n_classes)
+        self._history: list[Any] = []
 
     def step(
         self,
@@ -170,47 +202,85 @@ class AdaptiveWeight:
         costs: CostMatrix | None = None,
         sample_weight: Array | None = None,
         adapt: bool = True,
-    ) -> Adjustment:
+    ) -> Any:
         """Measure the validation set and correct the weight.
 
         Parameters
         ----------
-        scores, labels : arrays of shape (n,)
-            Raw predicted probabilities and 0/1 labels of the **whole** validation set.
+        scores : array of shape (n,) or (n, K)
+            Raw predicted probabilities of the **whole** validation set: of the positive class, or of every class.
+        labels : array of shape (n,)
+            0 and 1, or 0 to K - 1.
         costs : CostMatrix, optional
             Costs of these very samples, where every sample has its own.
         sample_weight : array of shape (n,), optional
             How much each sample counts.
         adapt : bool, default True
             False only measures: lambda and the history stay as they are, and the factor is 1.
+
+        Returns
+        -------
+        Adjustment or ClassAdjustment
+            What was measured and decided; the latter with more than two classes.
         """
         prices = self.costs if costs is None else costs
+        if self.n_classes > 2:
+            return self._step_classes(scores, labels, prices, sample_weight, adapt=adapt)
         samples = Samples.of(scores, labels, prices, sample_weight, "validation scores")
-        _check_both_classes(samples.positive, samples.weight)
+        check_both_classes(samples.positive, samples.weight)
         thresholds, sizes = self._thresholds(scores, samples)
         goal = floats.nearest(samples.kind, self.target)
         factor = self._factor(thresholds, sizes, goal) if adapt else 1.0
-        before = self._lambda
-        self._lambda = min(max(before * factor, self.bounds[0]), self.bounds[1])
         cost = prices.mean(samples.positive, samples.scores > goal, sample_weight=samples.weight)
-        converged = abs(self._lambda - before) < self.tolerance
-        step = Adjustment(self._lambda, factor, self.weight, tuple(thresholds), tuple(sizes), cost, converged)
+        converged = self._multiply(np.asarray([factor, 1.0]))
+        step = Adjustment(self.lambda_, factor, self.weight, tuple(thresholds), tuple(sizes), cost, converged)
         if adapt:
             self._history.append(step)
         return step
 
+    def _step_classes(
+        self, scores: Array, labels: Array, costs: CostMatrix, sample_weight: Array | None, *, adapt: bool
+    ) -> ClassAdjustment:
+        q = arrays.as_probabilities(scores, self.n_classes)
+        true = arrays.as_column(arrays.as_classes(labels, self.n_classes, "labels"), q, "labels")
+        weight = arrays.as_weights(sample_weight, q)
+        check_both_classes(true, weight)
+        found = find_multipliers(q, true, costs, weights=self.base_weights, caution=self.caution, sample_weight=weight)
+        mu = np.asarray(as_host(found.values), dtype=np.float64)
+        converged = self._multiply(mu**self.damping if adapt else np.ones(self.n_classes))
+        size = true.shape[0] if weight is None else float(array_namespace(weight).sum(weight))
+        lambdas, measured, weights = (tuple(values.tolist()) for values in (self.lambdas, mu, self.weights))
+        step = ClassAdjustment(lambdas, measured, weights, float(found.start_cost) / size, converged)
+        if adapt:
+            self._history.append(step)
+        return step
+
+    def _multiply(self, factors: NDArray[np.float64]) -> bool:
+        """Move the lambdas, within their bounds; tell whether they have settled."""
+        before = self._lambdas
+        moved = before * factors
+        if self.n_classes > 2:
+            moved = np.clip(moved, *LAMBDA_LIMITS)
+            moved = moved / np.exp(np.mean(np.log(moved)))
+        self._lambdas = np.clip(moved, *self.bounds)
+        return bool(np.abs(self._lambdas - before).max() < self.tolerance)
+
     def correct(self, probabilities: Array) -> Array:
-        """Turn raw scores of the cost-weighted model into probabilities: ``p b / (p b + 1 - p)``.
+        """Turn raw scores of the cost-weighted model into probabilities: ``p b / (p b + 1 - p)``, or ``q_j / w_j``.
 
         lambda is left out on purpose: the loop has made T' the cheapest raw threshold, so T' has to map to the Bayes
         threshold T. Deciding at T on corrected scores equals deciding at T' on raw ones, sample by sample.
         """
-        raw = checked_probabilities(as_array(probabilities, "probabilities"))
+        if self.n_classes > 2:
+            wide = arrays.widest(arrays.as_probabilities(probabilities, self.n_classes))
+            wide = wide / arrays.move(self.base_weights, wide)
+            return wide / array_namespace(wide).sum(wide, axis=1, keepdims=True)
+        raw = arrays.checked_probabilities(as_array(probabilities, "probabilities"))
         xp = array_namespace(raw)
         positive = raw > floats.nearest(floats.kind_of(raw), self.target)
-        raw, bayes = widen(raw), float(self.costs.threshold)
+        raw, bayes = arrays.widen(raw), float(self.costs.threshold)
         if floats.nearest(floats.kind_of(raw), bayes) == 1.0:  # no float32 lies between such a T and 1
-            raw = widest(raw)
+            raw = arrays.widest(raw)
         odds = raw * self.base_weight
         corrected = odds / (odds + (1.0 - raw))
         # rounding must not carry a score over T, in comparisons of either precision
@@ -223,25 +293,45 @@ class AdaptiveWeight:
         """Return the history as a pandas DataFrame, one row per step (needs pandas)."""
         import pandas as pd  # noqa: PLC0415  pandas stays optional
 
-        return pd.DataFrame([asdict(a) for a in self._history], columns=[f.name for f in fields(Adjustment)])
+        kind = Adjustment if self.n_classes == 2 else ClassAdjustment
+        return pd.DataFrame([asdict(a) for a in self._history], columns=[f.name for f in fields(kind)])
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything needed to go on later, as plain JSON values."""
         return {
             "version": 1,
             "settings": self._settings(),
-            "lambda": self._lambda,
-            "history": [asdict(a) | {"thresholds": list(a.thresholds), "sizes": list(a.sizes)} for a in self._history],
+            "lambda": self.lambda_ if self.n_classes == 2 else self._lambdas.tolist(),
+            "history": [
+                {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(a).items()}
+                for a in self._history
+            ],
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from a saved state; it must come from a controller with the same settings."""
         check_state(state, self._settings())
-        self._history = read_history(state["history"])
-        self._lambda = float(state["lambda"])
+        self._history = read_history(state["history"], self.n_classes)
+        saved = state["lambda"]
+        self._lambdas = np.asarray(saved if self.n_classes > 2 else [saved, 1.0], dtype=np.float64)
 
     def __repr__(self) -> str:
-        return f"AdaptiveWeight({self.costs!r}, target={self.target:g}, lambda={self._lambda:.6g})"
+        if self.n_classes > 2:
+            shown = ", ".join(f"{value:.6g}" for value in self._lambdas)
+            return f"AdaptiveWeight({self.costs!r}, target={self.target!r}, lambdas=[{shown}])"
+        return f"AdaptiveWeight({self.costs!r}, target={self.target:g}, lambda={self.lambda_:.6g})"
+
+    def _of_two_classes(self, name: str, instead: str) -> None:
+        if self.n_classes > 2:
+            raise ValueError(f"{name} speaks of two classes, this controller has {self.n_classes}: read {instead}")
+
+    def _refuse_thresholds(self, partition: Any) -> None:
+        """Raise where a setting speaks of thresholds, which more than two classes do not have."""
+        whole = partition is None or type(partition) is Whole
+        given = {name: getattr(self, name) for name in TWO_CLASSES_ONLY} | {"partition": None if whole else partition}
+        for name, value in given.items():
+            if value is not None and value != TWO_CLASSES_ONLY[name]:
+                raise ValueError(f"{name} is for two classes, these costs have {self.n_classes}: leave it out")
 
     def _settings(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in PLAIN_SETTINGS} | {
@@ -254,10 +344,10 @@ class AdaptiveWeight:
     @property
     def _preferred(self) -> float:
         """The threshold taken when the samples do not tell: T', or with caution the one that takes lambda back to 1."""
-        if not self.caution or self._lambda == 1.0:
-            return self.target
-        odds = self.target / (1.0 - self.target) / self._lambda
-        return min(max(odds / (1.0 + odds), NEUTRAL_LIMITS[0]), NEUTRAL_LIMITS[1])
+        if not self.caution or self.lambda_ == 1.0:
+            return float(self.target)
+        odds = float(self.target) / (1.0 - self.target) / self.lambda_
+        return float(min(max(odds / (1.0 + odds), NEUTRAL_LIMITS[0]), NEUTRAL_LIMITS[1]))
 
     def _thresholds(self, scores: Array, samples: Samples) -> tuple[list[float], list[float]]:
         """Return the cheapest threshold and the size of each subgroup."""
@@ -293,25 +383,9 @@ def check_settings(controller: Any, every: Any, *, optional: bool = True) -> Non
         raise TypeError(
             f"controller must be an AdaptiveWeight such as AdaptiveWeight(CostMatrix(fp=1, fn=8)), got {controller!r}"
         )
-    check_whole("every", every)
+    arrays.check_whole("every", every)
 
 
-def _check_both_classes(positive: Array, weight: Array | None) -> None:
-    if weight is not None:
-        positive = positive[weight > 0]
-    n, positives = positive.shape[0], count_true(positive)
-    if positives in (0, n):
-        raise ValueError(
-            f"adaptation needs both classes in the validation set, but all {n} labels are {int(positives > 0)}; "
-            "use a larger or stratified validation set"
-        )
-
-
-def _check_bounds(bounds: tuple[float, float] | None) -> tuple[float, float]:
-    low, high = (float(b) for b in (LAMBDA_LIMITS if bounds is None else bounds))
-    if not (LAMBDA_LIMITS[0] <= low <= 1.0 <= high <= LAMBDA_LIMITS[1]):
-        raise ValueError(f"bounds must enclose lambda's start, low <= 1 <= high within {LAMBDA_LIMITS}, got {bounds!r}")
-    return low, high
-
-
-__all__ = ["AdaptiveWeight", "Adjustment", "as_controller", "check_settings", "paper_grid", "step_factor"]
+__all__ = [
+    "AdaptiveWeight", "Adjustment", "ClassAdjustment", "as_controller", "check_settings", "paper_grid", "step_factor",
+]  # fmt: skip

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import json
+import functools
 import math
-from collections.abc import Callable, Iterator
-from typing import Any, Literal, NoReturn
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, is_array_api_obj
+from array_api_compat import array_namespace, device
+from numpy.typing import NDArray
 
-from adacsl.core import arrays
+from adacsl.core import arrays, naming
 from adacsl.core.arrays import Array, as_host
-from adacsl.core.prices import as_price, check_prices, check_samples, is_free, price_like, show_price
+from adacsl.core.matrices import PriceMatrix
+from adacsl.core.prices import as_price, check_prices, check_samples, is_free, price_like
 
 
-class CostMatrix:
+class CostMatrix(PriceMatrix):
     r"""What each outcome costs: one price per outcome, K x K prices, or prices of each single sample.
 
-    Costs are given **by name**, because published code disagrees about which axis of a matrix is the truth.
+    Costs are given **by name**, because published code disagrees about which axis of a matrix is the truth. More than
+    two classes come by :meth:`from_array` or :meth:`from_frame`.
 
     Parameters
     ----------
@@ -45,70 +49,36 @@ class CostMatrix:
     9.0
     """
 
-    __slots__ = ("_cells",)
-    _cells: tuple[tuple[Any, ...], ...]
+    __slots__ = ()
 
     def __init__(self, *, fp: Any, fn: Any, tp: Any = 0.0, tn: Any = 0.0) -> None:
         cells = ((as_price(tn, "tn"), as_price(fn, "fn")), (as_price(fp, "fp"), as_price(tp, "tp")))
         check_prices(cells)
-        object.__setattr__(self, "_cells", cells)
+        self._fill(cells)
 
     @classmethod
-    def _from_cells(cls, cells: tuple[tuple[Any, ...], ...]) -> CostMatrix:
-        check_prices(cells)
-        return unchecked_costs(cells)
-
-    @classmethod
-    def from_array(cls, matrix: Array, *, rows: Literal["predicted", "actual"]) -> CostMatrix:
-        """Take a K x K matrix (or n x K x K, one matrix for each sample), saying what its rows are.
-
-        Examples
-        --------
-        >>> CostMatrix.from_array([[0, 8], [1, 0]], rows="predicted")
-        CostMatrix(fp=1, fn=8)
-        >>> CostMatrix.from_array([[0, 1], [8, 0]], rows="actual")
-        CostMatrix(fp=1, fn=8)
-        """
-        if rows not in ("predicted", "actual"):
-            raise ValueError(
-                f"rows must be 'predicted' or 'actual', got {rows!r}: say what the rows of the matrix stand for"
-            )
-        array = arrays.as_array(matrix, "the cost matrix")
-        if array.ndim not in (2, 3) or array.shape[-1] != array.shape[-2] or array.shape[-1] < 2:
-            raise ValueError(
-                f"the cost matrix must be square, K x K or n x K x K with K >= 2, got shape {tuple(array.shape)}"
-            )
-        k = array.shape[-1]
-
-        def entry(predicted: int, actual: int) -> Any:
-            row, column = (predicted, actual) if rows == "predicted" else (actual, predicted)
-            return as_price(array[..., row, column], f"the cost of predicting {predicted} when {actual} is true")
-
-        return cls._from_cells(tuple(tuple(entry(i, j) for j in range(k)) for i in range(k)))
-
-    @classmethod
-    def balanced(cls, y: Array, *, factor: float = 1.0) -> CostMatrix:
+    def balanced(cls, y: Array, *, factor: float = 1.0, classes: Iterable[object] | None = None) -> CostMatrix:
         """Return the paper's inverse priors: fp = N / N-, fn = factor * N / N+.
 
-        Calling everything positive then costs exactly N, so that costs compare across data sets.
+        Calling everything positive then costs exactly N, so that costs compare across data sets. With more classes, an
+        error about class j costs N / N_j; ``classes`` names them.
         """
-        classes = arrays.as_classes(y, 2, "y")
-        n, positives = classes.shape[0], arrays.count_true(classes == 1)
-        if positives in (0, n):
-            raise ValueError(f"balanced costs need both classes, but all {n} labels are {int(positives > 0)}")
-        return cls(fp=n / (n - positives), fn=factor * n / positives)
+        names = naming.as_names(classes, "classes")
+        codes, counts = _counted(y, None if names is None else len(names))
+        n, k = codes.shape[0], len(counts)
+        if k == 2 and names is None:
+            if 0 in counts:
+                raise ValueError(f"balanced costs need both classes, but all {n} labels are {int(counts[1] > 0)}")
+            return cls(fp=n / counts[0], fn=factor * n / counts[1])
+        if factor != 1.0:
+            raise ValueError(f"factor is for two classes without names, of which one is positive; got {factor!r}")
+        if 0 in counts:
+            rare = names[counts.index(0)] if names else counts.index(0)
+            raise ValueError(f"balanced costs need rows of every class, but class {rare!r} has none")
+        cells = tuple(tuple(0.0 if i == j else n / count for j, count in enumerate(counts)) for i in range(k))
+        return cls._from_cells(cells, names)
 
     # what it holds
-
-    @property
-    def n_classes(self) -> int:
-        """The number of classes."""
-        return len(self._cells)
-
-    @property
-    def n_instances(self) -> int | None:
-        """How many samples bring their own costs; None where one price holds for all."""
-        return next((cell.shape[0] for cell in self._flat() if not isinstance(cell, float)), None)
 
     fp = property(lambda self: self._binary("fp", 1, 0), doc="Price of a false positive, C(1, 0).")
     fn = property(lambda self: self._binary("fn", 0, 1), doc="Price of a false negative, C(0, 1).")
@@ -131,32 +101,28 @@ class CostMatrix:
         with np.errstate(divide="ignore", invalid="ignore"):
             return (self.fn - self.tp) / (self.fp - self.tn)
 
-    def reduced(self) -> CostMatrix:
-        """Return the matrix with a zero diagonal that leads to the same decisions."""
-        k = self.n_classes
-        return unchecked_costs(
-            tuple(tuple(self._cells[i][j] - self._cells[j][j] if i != j else 0.0 for j in range(k)) for i in range(k))
-        )
+    def class_weights(self, power: float = 1.0) -> NDArray[np.float64]:
+        """Return how dear errors about each class are: the mean of its (reduced) column, its right decision left out.
 
-    def rows(self, index: Array) -> CostMatrix:
-        """Return the costs of some samples (a slice, a mask or positions); class-wide costs stay as they are."""
-        if self.n_instances is None:
-            return self
+        Raised to ``power`` and scaled to a geometric mean of 1. Prices of single samples are averaged first.
 
-        def pick(cell: Any) -> Any:
-            return cell[arrays.move(index, cell) if is_array_api_obj(index) else index]
-
-        # some samples alone may have free errors only: still their costs
-        return unchecked_costs(self._mapped(pick))
-
-    def averaged(self) -> CostMatrix:
-        """Return one price per outcome: the means over the samples."""
-        return self._from_cells(self._mapped(lambda cell: float(array_namespace(cell).mean(cell))))
+        Examples
+        --------
+        >>> CostMatrix(fp=1, fn=4).class_weights().tolist()
+        [0.5, 2.0]
+        """
+        means = self.averaged().reduced().to_array().sum(axis=0) / (self.n_actions - 1)
+        if power and means.min() <= 0:
+            free = self._classes[int(means.argmin())] if self._classes else int(means.argmin())
+            raise ValueError(f"class {free!r} has no weight: all decisions about it cost the same")
+        logs = power * np.log(means) if power else np.zeros(self.n_classes)
+        weights: NDArray[np.float64] = np.exp(logs - logs.mean())
+        return weights
 
     # what it decides
 
     def decide(self, probabilities: Array) -> Array:
-        """Return the cheapest class for each sample.
+        """Return the cheapest class (or action) for each sample.
 
         Parameters
         ----------
@@ -165,7 +131,7 @@ class CostMatrix:
         """
         probabilities = self._probabilities(probabilities)
         xp = array_namespace(probabilities)
-        if self.n_classes == 2:
+        if self.n_classes == 2 and self.square:
             positive = arrays.widest(probabilities if probabilities.ndim == 1 else probabilities[:, 1])
             return xp.astype(positive > price_like(self.threshold, positive), xp.int64)
         return xp.argmin(self._expected_of_each(probabilities), axis=1)
@@ -174,7 +140,7 @@ class CostMatrix:
         """Return what each sample is expected to cost under ``decisions`` (default: the cheapest ones)."""
         probabilities = self._probabilities(probabilities)
         given = self.decide(probabilities) if decisions is None else decisions
-        chosen = arrays.as_column(arrays.as_classes(given, self.n_classes, "decisions"), probabilities, "decisions")
+        chosen = arrays.as_column(arrays.as_classes(given, self.n_actions, "decisions"), probabilities, "decisions")
         each = self._expected_of_each(probabilities)
         return array_namespace(each).take_along_axis(each, chosen[:, None], axis=1)[:, 0]
 
@@ -185,11 +151,28 @@ class CostMatrix:
         true, pred = self._pair(y_true, y_pred)
         xp = array_namespace(true)
         out = arrays.widest(xp.zeros_like(true))
+        if self.n_instances is None:
+            return xp.take(xp.reshape(self.to_array(out), (-1,)), pred * self.n_classes + true, axis=0)
         for i, row in enumerate(self._cells):
             for j, cell in enumerate(row):
                 if not is_free(cell):
                     out = xp.where((pred == i) & (true == j), price_like(cell, out), out)
         return out
+
+    def confusion(self, y_true: Array, y_pred: Array, *, sample_weight: Array | None = None) -> NDArray[np.float64]:
+        """Return what each kind of outcome has cost in total, actions x classes: where the money goes.
+
+        Examples
+        --------
+        >>> CostMatrix(fp=1, fn=8).confusion([0, 0, 1, 1], [0, 1, 0, 0]).tolist()
+        [[0.0, 16.0], [1.0, 0.0]]
+        """
+        true, pred = self._pair(y_true, y_pred)
+        weight = arrays.as_weights(sample_weight, true)
+        paid = self.incurred(true, pred)
+        cell, paid = as_host(pred * self.n_classes + true), as_host(paid if weight is None else paid * weight)
+        shape = (self.n_actions, self.n_classes)
+        return np.bincount(cell, weights=paid, minlength=shape[0] * shape[1]).astype(np.float64).reshape(shape)
 
     def total(self, y_true: Array, y_pred: Array, *, sample_weight: Array | None = None) -> float:
         """Return the sum of all costs."""
@@ -197,7 +180,7 @@ class CostMatrix:
         weight = arrays.as_weights(sample_weight, true)
         if weight is None and self.n_instances is None:
             # prices times exact counts: no rounding builds up over the samples
-            return math.fsum(self._cells[i][j] * n for i, j, n in arrays.count_outcomes(true, pred, self.n_classes))
+            return math.fsum(self._cells[i][j] * n for i, j, n in self._count(true, pred))
         each = self.incurred(true, pred)
         return float(array_namespace(each).sum(each if weight is None else each * weight))
 
@@ -229,100 +212,59 @@ class CostMatrix:
             raise ValueError("savings are undefined here: the best constant decision costs nothing")
         return (best - self.total(y_true, y_pred, sample_weight=sample_weight)) / abs(best)
 
-    # JSON, equality, display
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-ready description."""
-        return {"rows": "predicted", "costs": [[as_host(cell).tolist() for cell in row] for row in self._cells]}
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> CostMatrix:
-        """Read what :meth:`to_dict` wrote."""
-        if not isinstance(data, dict) or set(data) != {"rows", "costs"} or data["rows"] != "predicted":
-            raise ValueError(
-                f'a cost matrix is written as {{"rows": "predicted", "costs": [[...], ...]}}, got {str(data)[:80]}'
-            )
-        rows = data["costs"]
-        k = len(rows) if isinstance(rows, list) else 0
-        if k < 2 or any(not isinstance(row, list) or len(row) != k for row in rows):
-            raise ValueError(f"the costs must be a square list of lists, got {str(rows)[:80]}")
-        return cls._from_cells(tuple(tuple(as_price(c, "a cost") for c in row) for row in rows))
-
-    def to_json(self) -> str:
-        """Return a JSON text; floats survive the round trip exactly."""
-        return json.dumps(self.to_dict(), allow_nan=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> CostMatrix:
-        """Read what :meth:`to_json` wrote."""
-        return cls.from_dict(json.loads(text))
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, CostMatrix):
-            return NotImplemented
-        return self.n_classes == other.n_classes and all(
-            np.array_equal(as_host(a), as_host(b)) for a, b in zip(self._flat(), other._flat(), strict=True)
-        )
-
-    def __hash__(self) -> int:
-        if self.n_instances is not None:
-            raise TypeError("costs of single samples are not hashable; class-wide costs are")
-        return hash(self._cells)
-
-    def __repr__(self) -> str:
-        if self.n_classes > 2:
-            body = ", ".join("[" + ", ".join(show_price(cell) for cell in row) + "]" for row in self._cells)
-            return f"CostMatrix.from_array([{body}], rows='predicted')"
-        prices = {"fp": self.fp, "fn": self.fn, "tp": self.tp, "tn": self.tn}
-        shown = (f"{name}={show_price(cell)}" for name, cell in prices.items() if name[0] == "f" or not is_free(cell))
-        return f"CostMatrix({', '.join(shown)})"
-
-    def __setattr__(self, *change: object) -> NoReturn:
-        raise AttributeError("a CostMatrix does not change; make a new one")
-
-    __delattr__ = __setattr__
-
     def __reduce__(self) -> tuple[Any, ...]:
-        return unchecked_costs, (self._cells,)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> CostMatrix:
-        return self
+        return unchecked_costs, self._parts()
 
     # the parts everything above is made of
-
-    def _flat(self) -> Iterator[Any]:
-        return (cell for row in self._cells for cell in row)
-
-    def _mapped(self, change: Callable[[Any], Any]) -> tuple[tuple[Any, ...], ...]:
-        return tuple(tuple(c if isinstance(c, float) else change(c) for c in row) for row in self._cells)
 
     def _binary(self, name: str, predicted: int, actual: int) -> Any:
         if self.n_classes != 2:
             raise ValueError(f"{name} speaks of two classes, but this matrix has {self.n_classes}; use decide()")
+        if not self.square:
+            raise ValueError(
+                f"{name} speaks of predicting one of two classes, but other actions are here; use decide()"
+            )
         return self._cells[predicted][actual]
 
     def _pair(self, y_true: Array, y_pred: Array) -> tuple[Array, Array]:
         true = arrays.as_classes(y_true, self.n_classes, "y_true")
         check_samples(self.n_instances, true.shape[0])
-        return true, arrays.as_column(arrays.as_classes(y_pred, self.n_classes, "y_pred"), true, "y_pred")
+        return true, arrays.as_column(arrays.as_classes(y_pred, self.n_actions, "y_pred"), true, "y_pred")
 
     def _probabilities(self, values: Array) -> Array:
         array = arrays.as_probabilities(values, self.n_classes)
         check_samples(self.n_instances, array.shape[0])
         return array
 
+    def _count(self, true: Array, pred: Array) -> list[tuple[int, int, int]]:
+        return arrays.count_outcomes(true, pred, self.n_classes, self.n_actions)
+
     def _expected_of_each(self, probabilities: Array) -> Array:
-        """Return the expected cost of predicting each class, n x K: sum over j of P(j | x) C(i, j)."""
-        xp = array_namespace(probabilities)
+        """Return the expected cost of each action, n x A: sum over j of P(j | x) C(i, j).
+
+        Class by class: a product of matrices may round a row in another way among other rows, and turn a tie.
+        """
         wide = arrays.widest(probabilities)
         each = (1.0 - wide, wide) if wide.ndim == 1 else [wide[:, j] for j in range(self.n_classes)]
-        products = ([p * price_like(c, wide) for p, c in zip(each, row, strict=True)] for row in self._cells)
-        return xp.stack([sum(row[1:], row[0]) for row in products], axis=1)
+        products = (p[:, None] * self._column(j, wide) for j, p in enumerate(each))
+        return functools.reduce(operator.add, products)
+
+    def _column(self, j: int, like: Array) -> Array:
+        """Return the prices of each action when class j is true, 1 x A or n x A."""
+        xp = array_namespace(like)
+        prices = [row[j] for row in self._cells]
+        if self.n_instances is None:
+            return xp.asarray([prices], dtype=like.dtype, device=device(like))
+        one = xp.ones_like(like[:, 0] if like.ndim == 2 else like)
+        return xp.stack([one * price_like(price, like) for price in prices], axis=1)
 
     def _constant_totals(self, y_true: Array, sample_weight: Array | None) -> list[float]:
         true = arrays.as_classes(y_true, self.n_classes, "y_true")
+        if sample_weight is None and self.n_instances is None:
+            counts = [arrays.count_true(true == j) for j in range(self.n_classes)]
+            return [math.fsum(c * n for c, n in zip(row, counts, strict=True)) for row in self._cells]
         xp = array_namespace(true)
-        return [self.total(true, xp.full_like(true, i), sample_weight=sample_weight) for i in range(self.n_classes)]
+        return [self.total(true, xp.full_like(true, i), sample_weight=sample_weight) for i in range(self.n_actions)]
 
 
 def check_binary(costs: Any) -> None:
@@ -331,6 +273,10 @@ def check_binary(costs: Any) -> None:
         raise TypeError(f"costs must be a CostMatrix such as CostMatrix(fp=1, fn=8), got {costs!r}")
     if costs.n_classes != 2:
         raise ValueError(f"costs must be those of two classes, but the cost matrix has {costs.n_classes}")
+    if not costs.square:
+        raise ValueError(
+            f"costs must be those of predicting two classes, but the cost matrix has other actions: {costs}"
+        )
 
 
 def or_nan(metric: Callable[..., float], y_true: Array, y_pred: Array) -> float:
@@ -341,11 +287,18 @@ def or_nan(metric: Callable[..., float], y_true: Array, y_pred: Array) -> float:
         return math.nan
 
 
-def unchecked_costs(cells: tuple[tuple[Any, ...], ...]) -> CostMatrix:
+def unchecked_costs(cells: tuple[tuple[Any, ...], ...], *names: Any) -> CostMatrix:
     """Return a matrix of cells[predicted][actual] past all checks: of some samples alone, all errors may be free."""
-    matrix = CostMatrix.__new__(CostMatrix)
-    object.__setattr__(matrix, "_cells", cells)
-    return matrix
+    return CostMatrix._bare(cells, *names)
+
+
+def _counted(y: Array, n_classes: int | None) -> tuple[Array, list[int]]:
+    """Return labels as class numbers, and how many rows each class has."""
+    found = arrays.widest(arrays.as_vector(y, "y"))
+    most = float(array_namespace(found).max(found))
+    k = n_classes or (int(most) + 1 if 2 <= most < found.shape[0] else 2)  # of more classes than rows, some have none
+    codes = arrays.as_classes(y, k, "y")
+    return codes, [arrays.count_true(codes == j) for j in range(k)]
 
 
 __all__ = ["CostMatrix", "as_host", "check_binary", "or_nan", "unchecked_costs"]

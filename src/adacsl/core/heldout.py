@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
+from adacsl.core.multipliers import find_multipliers
+from adacsl.core.scores import log_odds, losses_of, sigmoid, to_probabilities
 from adacsl.core.thresholds import find_threshold
 
 BLIND = ("half", "raw")
@@ -30,37 +32,24 @@ EDGE = 1e-6
 
 
 def halves(labels: NDArray[Any], groups: NDArray[Any] | None = None) -> NDArray[np.bool_]:
-    """Tell which rows form the second half: both classes evenly spread, no group torn apart.
+    """Tell which rows form the second half: the classes evenly spread, no group torn apart.
 
     Examples
     --------
     >>> halves(np.asarray([0, 0, 1, 1])).tolist(), halves(np.asarray([0, 0, 1, 1]), np.asarray([7, 7, 8, 8])).tolist()
     ([False, True, False, True], [False, False, True, True])
     """
-    positive = np.asarray(labels) == 1
-    units = np.arange(len(positive)) if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
-    has_positives = np.bincount(units, weights=positive) > 0
-    second, turn = np.zeros(len(has_positives), dtype=bool), 0
-    for kind in (False, True):
-        own = np.flatnonzero(has_positives == kind)
+    kinds = np.asarray(labels, dtype=np.int64)
+    units = np.arange(len(kinds)) if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
+    kind_of = np.zeros(units.max(initial=-1) + 1, dtype=np.int64)
+    np.maximum.at(kind_of, units, kinds)  # a group with a positive is one of these
+    second, turn = np.zeros(len(kind_of), dtype=bool), 0
+    for kind in range(max(2, kinds.max(initial=0) + 1)):
+        own = np.flatnonzero(kind_of == kind)
         second[own[1 - turn :: 2]] = True
         if groups is not None:  # groups may be few: dealt out in turns over both kinds, so that no half stays empty
             turn = (turn + len(own)) % 2
     return second[units]
-
-
-def sigmoid(logits: NDArray[Any]) -> NDArray[np.float64]:
-    """Return probabilities from log-odds, in float64 and without overflow."""
-    logits = np.asarray(logits, dtype=np.float64)
-    small = np.exp(-np.abs(logits))
-    return np.asarray(np.where(logits >= 0, 1.0, small) / (1.0 + small))
-
-
-def log_odds(probabilities: NDArray[Any] | float) -> NDArray[np.float64]:
-    """Return log-odds; of 0 and 1 (and beyond) they are infinite."""
-    inside = np.clip(np.asarray(probabilities, dtype=np.float64), 0.0, 1.0)
-    with np.errstate(divide="ignore"):
-        return np.log(inside) - np.log1p(-inside)
 
 
 def bayes_log_odds(costs: CostMatrix) -> NDArray[np.float64]:
@@ -86,12 +75,12 @@ class HeldOut:
     rows : array of shape (n,)
         The numbers of the rows.
     labels : array of shape (n,)
-        Whether each is positive.
+        The class of each: 1 is positive, or 0 to K - 1.
     costs : CostMatrix
         Class-wide, or of these rows.
     decide : str
-        How decisions will be made: "tuned" judges a candidate at its cheapest threshold, "half" and "raw" at even
-        odds, all others at the Bayes threshold.
+        How decisions will be made: "tuned" judges a candidate at its cheapest threshold (multipliers of K classes),
+        "half" and "raw" at even odds (the likeliest class), all others by the expected cost.
     weight, groups : arrays of shape (n,), optional
         How much each row counts; rows of one group are in one half.
     last : bool
@@ -106,10 +95,11 @@ class HeldOut:
         Candidates so far, and which of them is kept.
     cost : float
         What the kept one cost, in the mean over the rows.
-    logits : array of shape (n,)
-        Its log-odds.
-    latest : (float, float)
-        Cost and tuned cut (0 where nothing is tuned) of the candidate that was looked at last.
+    logits : array of shape (n,) or (n, K)
+        Its log-odds, or the logits of every class.
+    latest : (float, float or array of shape (K,))
+        Cost and tuned cut (0 where nothing is tuned) of the candidate that was looked at last: what is subtracted from
+        the logits for the Bayes decision to be the tuned one.
     """
 
     def __init__(
@@ -117,32 +107,37 @@ class HeldOut:
         weight: NDArray[Any] | None = None, groups: NDArray[Any] | None = None, last: bool = False,
         by_loss: bool = False,
     ) -> None:  # fmt: skip
-        self.rows, self.labels, self.costs = np.asarray(rows), np.asarray(labels) == 1, costs
+        self.rows, self.costs = np.asarray(rows), costs
+        k = costs.n_classes
+        self.labels = np.asarray(labels) == 1 if k == 2 else np.asarray(labels, dtype=np.int64)
         self.decide, self.weight, self.last, self.by_loss = decide, weight, last, by_loss
         n = len(self.labels)
         second = halves(self.labels, groups)
         self._parts = np.stack([np.ones(n, dtype=bool), ~second, second])
         self._counted = counted = self._parts * (1.0 if weight is None else np.asarray(weight, dtype=np.float64))
-        yes, no = (np.asarray(costs.incurred(self.labels, np.full(n, c)), np.float64) for c in (1, 0))
         self._mass = np.maximum(counted.sum(1), NOTHING)
-        self._stakes, self._base = counted * (yes - no), counted @ no
-        self._cuts = np.zeros(n) if decide in BLIND else np.broadcast_to(bayes_log_odds(costs), n)
-        self.seen, self.best, self.cost, self._cut, self._least = 0, -1, np.inf, 0.0, np.inf
-        self.logits = np.full(n, np.nan)
-        self._cheapest, self._honest = np.full(2, np.inf), np.full(n, np.nan)
-        self.latest = (np.nan, 0.0)
+        if k == 2:
+            yes, no = (np.asarray(costs.incurred(self.labels, np.full(n, c)), np.float64) for c in (1, 0))
+            self._stakes, self._base = counted * (yes - no), counted @ no
+            self._cuts = np.zeros(n) if decide in BLIND else np.broadcast_to(bayes_log_odds(costs), n)
+        shape = (n,) if k == 2 else (n, k)
+        self._no_cut: Any = 0.0 if k == 2 else np.zeros(k)
+        self.seen, self.best, self.cost, self._cut, self._least = 0, -1, np.inf, self._no_cut, np.inf
+        self.logits = np.full(shape, np.nan)
+        self._cheapest, self._honest = np.full(2, np.inf), np.full(shape, np.nan)
+        self.latest: tuple[float, Any] = (np.nan, self._no_cut)
 
     def look(self, logits: NDArray[Any]) -> bool:
         """Judge one more candidate by the log-odds it gives the rows; tell whether it is kept."""
         logits = np.asarray(logits, dtype=np.float64)
         costs, cuts = self._judge(logits)
-        self.latest = (float(costs[0]), float(cuts[0]))
+        self.latest = (float(costs[0]), cuts[0])
         judged = self._losses(logits) if self.by_loss else costs
         better = judged < np.concatenate(([self._least], self._cheapest))
         if self.last:
             better[:] = True
         if better[0]:
-            self.best, self.cost, self._cut, self.logits = self.seen, float(costs[0]), float(cuts[0]), logits
+            self.best, self.cost, self._cut, self.logits = self.seen, float(costs[0]), cuts[0], logits
             self._least = float(judged[0])
         for half in (0, 1):
             if better[1 + half]:
@@ -155,24 +150,35 @@ class HeldOut:
 
     @property
     def honest(self) -> NDArray[np.float64]:
-        """Each row's log-odds from the candidate that the other half chose, on the scale of the kept one."""
+        """Each row's logits from the candidate that the other half chose, on the scale of the kept one."""
         return self.logits if self.last else self._honest + self._cut
 
-    def _judge(self, logits: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _judge(self, logits: NDArray[np.float64]) -> tuple[NDArray[np.float64], list[Any]]:
         """Return mean cost and tuned cut (0 where nothing is tuned) on all rows, and on each half."""
+        cuts = [self._no_cut] * 3
         if self.decide != "tuned":
-            return (self._base + self._stakes @ (logits > self._cuts)) / self._mass, np.zeros(3)
-        found = np.zeros((3, 2))
+            return self._totals(logits) / self._mass, cuts
+        totals = np.zeros(3)
         for number in np.flatnonzero(self._mass > NOTHING):
             part = self._parts[number]
             weight = None if self.weight is None else np.asarray(self.weight)[part]
-            found[number] = tune_cut(logits[part], self.labels[part], self.costs.rows(part), weight)
-        return found[:, 0] / self._mass, found[:, 1]
+            tune = tune_cut if self.costs.n_classes == 2 else tune_multipliers
+            totals[number], cuts[number] = tune(logits[part], self.labels[part], self.costs.rows(part), weight)
+        return totals / self._mass, cuts
+
+    def _totals(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what deciding by these logits costs: all rows, and each half."""
+        if logits.ndim == 1:
+            return np.asarray(self._base + self._stakes @ (logits > self._cuts))
+        decided = np.argmax(logits, axis=1)
+        finite = np.isfinite(logits).all(axis=1)  # what is no number decides something, and is found out later
+        if self.decide not in BLIND and finite.any():
+            decided[finite] = np.asarray(self.costs.rows(finite).decide(to_probabilities(logits[finite])))
+        return np.asarray(self._counted @ np.asarray(self.costs.incurred(self.labels, decided), np.float64))
 
     def _losses(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the mean log loss on all rows, and on each half."""
-        with np.errstate(invalid="ignore"):  # of what is no number the loss is none either, and nobody keeps that
-            losses = np.logaddexp(0.0, np.where(self.labels, -logits, logits))
+        losses = losses_of(logits, self.labels)
         # an infinite loss must not reach the half it does not belong to: 0 * inf is no number
         return np.asarray([own[own > 0] @ losses[own > 0] for own in self._counted] / self._mass)
 
@@ -215,10 +221,24 @@ def tune_cut(
     return float(found.cost), float(np.clip(place, low + margin, high - margin) - bayes)
 
 
+def tune_multipliers(
+    logits: NDArray[np.float64], labels: NDArray[Any], costs: CostMatrix, weight: NDArray[Any] | None
+) -> tuple[float, NDArray[np.float64]]:
+    """Return the total cost of the cheapest multipliers of K classes, and their negative logarithms."""
+    found = find_multipliers(to_probabilities(logits), labels, costs, sample_weight=weight)
+    return float(found.cost), -np.log(np.asarray(found.values, dtype=np.float64))
+
+
 def pooled(n: int, parts: Sequence[HeldOut], *, honest: bool = True) -> NDArray[np.float64]:
-    """Return one log-odds per row of n: NaN for rows that nobody held out, the mean where several did."""
-    total, count = np.zeros(n), np.zeros(n)
+    """Return the log-odds (or K logits) of each row of n: NaN where nobody held it out, the mean where several did."""
+    total, count = np.zeros((n, *parts[0].logits.shape[1:])), np.zeros(n)
     for part in parts:
         np.add.at(total, part.rows, part.honest if honest else part.logits)
         np.add.at(count, part.rows, 1)
+    count = count if total.ndim == 1 else count[:, None]
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+__all__ = [
+    "BLIND", "HeldOut", "bayes_log_odds", "halves", "log_odds", "pooled", "sigmoid", "tune_cut", "tune_multipliers",
+]  # fmt: skip

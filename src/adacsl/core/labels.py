@@ -1,4 +1,4 @@
-"""Labels of two classes as 0 and 1, and which class is positive: one rule for estimators, metrics and files.
+"""Labels as class numbers, and which of two classes is positive: one rule for estimators, metrics and files.
 
 0 and 1, -1 and 1, False and True need no naming, also where they are written as text. Of other labels, somebody has to
 say which one is positive: the class whose misses cost ``fn``.
@@ -102,14 +102,16 @@ def encode_labels(
 ) -> tuple[NDArray[np.int64], NDArray[Any], Any]:
     """Return labels as 0 and 1 (positive), the two classes sorted, and the positive one.
 
+    More than two classes are numbered in sorted order, and none is positive (None).
+
     Parameters
     ----------
     y : array of shape (n,)
-        Labels of two classes, none missing.
+        Labels of two or more classes, none missing.
     positive : label, optional
         Left out where custom does not tell, the second class is taken, with a warning.
     who : str
-        Who needs two classes, for messages.
+        Who needs two classes or more, for messages.
     stacklevel : int
         Whose line the warning names: 1 is the caller, 2 the caller of that, and so on.
 
@@ -119,13 +121,12 @@ def encode_labels(
     (array([1, 0, 1]), array(['ill', 'well'], dtype='<U4'), 'ill')
     """
     classes, numbers = np.unique(y, return_inverse=True)
-    if len(classes) > 2:
-        raise ValueError(
-            "Only binary classification is supported. The type of the target is multiclass: "
-            f"{len(classes)} classes came"
-        )
     if len(classes) < 2:
         raise ValueError(f"{who} needs two classes, but y holds one class only: {classes[0]!r}")
+    if len(classes) > 2:
+        if positive is not None:
+            raise ValueError(f"positive={positive!r} is for two classes, y has {len(classes)}: leave it out")
+        return np.asarray(numbers, dtype=np.int64), classes, None
     if positive is None:
         if customary_positive(classes.tolist()) is None:
             warnings.warn(

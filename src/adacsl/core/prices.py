@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
+import functools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,9 @@ def show_price(cell: Any) -> str:
     return f"<{cell.shape[0]} values, mean {float(array_namespace(cell).mean(cell)):.6g}>"
 
 
-def check_prices(cells: tuple[tuple[Any, ...], ...]) -> None:
+def check_prices(
+    cells: tuple[tuple[Any, ...], ...], classes: Sequence[str] | None = None, actions: Sequence[str] | None = None
+) -> None:
     """Raise unless errors cost more than being right, and prices of single samples belong to the same samples."""
     vectors = [cell for row in cells for cell in row if not isinstance(cell, float)]
     lengths, kinds = {vector.shape[0] for vector in vectors}, {type(vector).__name__ for vector in vectors}
@@ -57,12 +60,12 @@ def check_prices(cells: tuple[tuple[Any, ...], ...]) -> None:
         raise ValueError(f"costs of single samples must all have one length, got {sorted(lengths)}")
     if len(kinds) > 1:
         raise TypeError(f"costs of single samples must be arrays of one library, got {' and '.join(sorted(kinds))}")
-    if len(cells) > 2:
-        _check_many_classes(cells)
-    else:
+    if len(cells) == len(cells[0]) == 2 and actions is None:
         (tn, fn), (fp, tp) = cells
         _check_dearer(fn, tp, "fn", "tp")
         _check_dearer(fp, tn, "fp", "tn")
+    else:
+        _check_many(cells, classes, actions)
 
 
 def _check_dearer(error: Any, right: Any, error_name: str, right_name: str) -> None:
@@ -86,19 +89,49 @@ def _check_dearer(error: Any, right: Any, error_name: str, right_name: str) -> N
         raise ValueError(f"{error_name} costs no more than {right_name} for any sample: nothing is left to learn")
 
 
-def _check_many_classes(cells: tuple[tuple[Any, ...], ...]) -> None:
-    """Raise where an error pays, or where nothing costs more than being right."""
-    dearest = 0.0
-    for i, j in itertools.product(range(len(cells)), repeat=2):
-        extra = as_host(cells[i][j] - cells[j][j])
-        if extra.min() < 0:
+def _check_many(
+    cells: tuple[tuple[Any, ...], ...], classes: Sequence[str] | None, actions: Sequence[str] | None
+) -> None:
+    """Raise where an error pays, where a class is all the same, or where one action is best whatever is true."""
+    square = actions is None and len(cells) == len(cells[0])
+    named = actions or (classes if square else None) or range(len(cells))
+    best = [True] * len(cells)
+    free = []
+    for j, true in enumerate(classes or range(len(cells[0]))):
+        extra = [as_host(cell) for cell in column_of_errors(cells, j, square=square)]
+        least = min(range(len(cells)), key=lambda i: extra[i].min())
+        if extra[least].min() < 0:
             raise ValueError(
-                f"predicting {i} when {j} is true costs less than being right (by {-extra.min():g}); "
-                "an error must not pay: check the matrix and its orientation"
+                f"predicting {named[least]!r} when {true!r} is true costs less than being right "
+                f"(by {-extra[least].min():g}); an error must not pay: check the matrix and its orientation"
             )
-        dearest = max(dearest, extra.max())
-    if dearest == 0:
+        best = [so_far and not cost.any() for so_far, cost in zip(best, extra, strict=True)]
+        free += [] if any(cost.any() for cost in extra) else [true]
+    if len(free) == len(cells[0]):
         raise ValueError("every decision costs the same: nothing is left to learn")
+    if free:
+        raise ValueError(
+            f"every decision costs the same when {free[0]!r} is true: price the errors about this class, "
+            "or leave it out of the data and the matrix"
+        )
+    if any(best):
+        raise ValueError(f"{named[best.index(True)]!r} is cheapest whatever is true: nothing is left to learn")
+
+
+def column_of_errors(cells: tuple[tuple[Any, ...], ...], j: int, *, square: bool) -> list[Any]:
+    """Return what each action costs more than the right one when class j is true: than predicting it, or the least."""
+    column = [row[j] for row in cells]
+    if square:
+        return [0.0 if i == j else cell - column[j] for i, cell in enumerate(column)]
+    least = functools.reduce(_lower, column)
+    return [cell - least for cell in column]
+
+
+def _lower(one: Any, other: Any) -> Any:
+    if isinstance(one, float) and isinstance(other, float):
+        return min(one, other)
+    xp = array_namespace(*(cell for cell in (one, other) if not isinstance(cell, float)))
+    return xp.where(one < other, one, other)
 
 
 def check_samples(n_instances: int | None, n: int) -> None:

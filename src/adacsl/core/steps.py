@@ -9,6 +9,8 @@ from typing import Any, Literal
 ODDS_LIMITS = (1e-6, 1.0 - 1e-6)
 """The odds of thresholds at 0 and 1 are 0 and infinite: the exact odds update looks at thresholds inside these."""
 
+CLASS_FIELDS = ("lambdas", "multipliers", "weights")
+
 
 @dataclass(frozen=True)
 class Adjustment:
@@ -42,6 +44,31 @@ class Adjustment:
     def threshold(self) -> float:
         """The cheapest threshold: the mean over the subgroups, by their size."""
         return sum(t * n for t, n in zip(self.thresholds, self.sizes, strict=True)) / sum(self.sizes)
+
+
+@dataclass(frozen=True)
+class ClassAdjustment:
+    """What one step of the controller of more than two classes measured and decided.
+
+    Attributes
+    ----------
+    lambdas : tuple of float
+        The accumulated correction of each class, after this step; their geometric mean is 1.
+    multipliers : tuple of float
+        What the scores of each class must be multiplied by to be cheapest; all 1 where they already are.
+    weights : tuple of float
+        Weight of each class in the loss, after this step.
+    cost : float
+        Mean validation cost of the decisions: what the classifier would cost if training stopped now.
+    converged : bool
+        Whether no lambda moved by more than the tolerance.
+    """
+
+    lambdas: tuple[float, ...]
+    multipliers: tuple[float, ...]
+    weights: tuple[float, ...]
+    cost: float
+    converged: bool
 
 
 def step_factor(
@@ -89,15 +116,22 @@ def check_state(state: dict[str, Any], settings: dict[str, Any]) -> None:
                 f"{name}={value!r}; make the controller with the saved settings"
             )
     saved, (low, high) = state["lambda"], settings["bounds"]
-    if isinstance(saved, bool) or not isinstance(saved, float | int) or not low <= saved <= high:
+    k = len(settings["costs"]["costs"][0])
+    # of two classes one number: what the negatives' weight was multiplied by
+    numbers = saved if k > 2 and isinstance(saved, list) and len(saved) == k else [saved]
+    if any(isinstance(v, bool) or not isinstance(v, float | int) or not low <= v <= high for v in numbers) or (
+        k > 2 and len(numbers) != k
+    ):
+        wanted = "a number" if k == 2 else f"{k} numbers"
         raise ValueError(
-            f"the saved lambda must be a number from {low:g} to {high:g}, got {saved!r}: the state is damaged"
+            f"the saved lambda must be {wanted} from {low:g} to {high:g}, got {saved!r}: the state is damaged"
         )
 
 
-def read_history(rows: Any) -> list[Adjustment]:
+def read_history(rows: Any, n_classes: int = 2) -> list[Any]:
     """Return the steps of a saved state."""
+    kind, tuples = (Adjustment, ("thresholds", "sizes")) if n_classes == 2 else (ClassAdjustment, CLASS_FIELDS)
     try:
-        return [Adjustment(**(row | {k: tuple(map(float, row[k])) for k in ("thresholds", "sizes")})) for row in rows]
+        return [kind(**(row | {name: tuple(map(float, row[name])) for name in tuples})) for row in rows]
     except (TypeError, ValueError, KeyError) as error:
         raise ValueError(f"the saved history cannot be read ({error!r}): the state is damaged") from error

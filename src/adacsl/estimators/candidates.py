@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
-from adacsl.core.heldout import HeldOut, bayes_log_odds, log_odds
+from adacsl.core.heldout import HeldOut, bayes_log_odds
+from adacsl.core.scores import log_odds
+from adacsl.core.targets import POWERS
 from adacsl.estimators.rows import Rows
 
 
@@ -25,8 +27,8 @@ class Candidate:
         Whose settings count.
     costs : CostMatrix
         Class-wide, or of each row of the data.
-    target : float
-        T'.
+    target : float or str
+        T'; of more than two classes "bayes", "middle" or "half".
     folds : pairs of row numbers
         Training rows and held-out rows.
     seed : int
@@ -46,13 +48,13 @@ class Candidate:
         Gives ``logits(X)``; None where rows are watched.
     watched : array, optional
         The logits of the rows to watch.
-    shifted : float
+    shifted : float or array of shape (K,)
         What :meth:`shift` was, for those who come when the method has let go of its learner.
     """
 
     method: Any
     costs: CostMatrix
-    target: float
+    target: Any
     folds: list[tuple[NDArray[Any], NDArray[Any]]]
     seed: int
     watch: NDArray[np.int64] | None = None
@@ -62,7 +64,7 @@ class Candidate:
     model: Any = None
     watched: NDArray[np.float64] | None = None
     seconds: float = 0.0
-    shifted: float = 0.0
+    shifted: Any = 0.0
     extra: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -83,11 +85,14 @@ class Candidate:
     @property
     def is_plain(self) -> bool:
         """Whether the loss is plain cross-entropy: as it is, or where nothing weighs it (T' = T) and nothing steers."""
-        unweighted = self.target == float(self.class_costs.threshold) and not self.adapts
+        costs = self.class_costs
+        unweighted = self.target == ("bayes" if costs.n_classes > 2 else float(costs.threshold)) and not self.adapts
         return self.method.loss == "plain" or (self.method.loss == "weighted" and unweighted)
 
-    def shift(self, y: NDArray[Any]) -> float:
-        """Return what turns the learner's log-odds into those of the probability."""
+    def shift(self, y: NDArray[Any]) -> Any:
+        """Return what turns the learner's log-odds into those of the probability; one for each of K logits."""
+        if self.costs.n_classes > 2:
+            return self._class_shift(y)
         method = self.method
         if method.decide == "raw":
             return 0.0
@@ -97,6 +102,15 @@ class Candidate:
         if self.is_plain or callable(method.loss) or method.decide == "unweighted":
             return 0.0
         return float(np.clip(bayes_log_odds(self.class_costs), -700, 700) - log_odds(self.target))
+
+    def _class_shift(self, y: NDArray[Any]) -> NDArray[np.float64]:
+        method, k = self.method, self.costs.n_classes
+        if method.resample is not None and method.decide != "raw":  # trained on as many rows of each class
+            counts = np.bincount(y[self.folds[0][0]], minlength=k)
+            return np.asarray(np.log(np.maximum(counts, 0.5) / counts.sum()))
+        if self.is_plain or callable(method.loss) or method.decide in ("raw", "unweighted"):
+            return np.zeros(k)
+        return -np.log(self.class_costs.class_weights(POWERS[self.target]))
 
     def hold_out(self, rows: Rows, held_out: NDArray[np.int64]) -> HeldOut:
         """Return the judge of some held-out rows."""

@@ -1,4 +1,4 @@
-"""Method: a classifier of two classes that minimises cost, put together from parts."""
+"""Method: a classifier that minimises cost, put together from parts."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
 from adacsl.core.curves import calibration_error
-from adacsl.core.heldout import pooled, sigmoid
+from adacsl.core.heldout import pooled
 from adacsl.core.intervals import Interval, cost_interval
 from adacsl.core.partitions import Quantile
+from adacsl.core.scores import known, to_probabilities
 from adacsl.estimators.candidates import Candidate
 from adacsl.estimators.decision import Decision, check_decide
 from adacsl.estimators.predicting import CostClassifier
@@ -36,6 +37,7 @@ RESAMPLE = (None, "oversample", "undersample", "smote")
 LOSSES = ("plain", "weighted", "focal", "logit-adjusted")
 SELECT = ("best", "last", "log-loss")
 HISTORY = ("fold", "target", "adapted", "lambda", "weight", "threshold", "val_cost")
+CLASS_HISTORY = ("fold", "target", "adapted", "lambdas", "weights", "val_cost")
 PLAIN = "plain"
 """What ``target_costs_`` calls the candidate that does not adapt, where others do."""
 
@@ -49,8 +51,9 @@ class Method(CostClassifier):
     Parameters
     ----------
     costs : CostMatrix, optional
-        What the errors cost. Default: the inverse class frequencies of the training labels
-        (``CostMatrix.balanced(y)``). Costs of single samples are given to :meth:`fit` and :meth:`predict`.
+        What the errors cost: of two classes, or K x K. A matrix without class names is in the order of the sorted
+        labels. Default: the inverse class frequencies of the training labels (``CostMatrix.balanced(y)``). Costs of
+        single samples (two classes) are given to :meth:`fit` and :meth:`predict`.
     learner : {"net", "boosting", "metacost", "constant"}, Net, Booster, Model or classifier
         The default net for tables or images; a booster (the installed library, or scikit-learn's); MetaCost around it;
         no learning; or any scikit-learn classifier, for tables.
@@ -91,7 +94,7 @@ class Method(CostClassifier):
     Attributes
     ----------
     classes_, positive_
-        The labels, sorted; the positive one.
+        The labels, sorted; the positive one (None with more than two classes).
     costs_ : CostMatrix
         The class-wide costs trained with.
     decision_ : Decision
@@ -113,7 +116,8 @@ class Method(CostClassifier):
         remain: the same rows steered lambda (and tuned the threshold, or chose the target), which flatters a little;
         with ``cv`` it speaks of single models, and their average is usually cheaper.
     calibration_error_ : float
-        Expected calibration error (15 quantile bins) of the held-out probabilities.
+        Expected calibration error (15 quantile bins) of the held-out probabilities; with more than two classes of the
+        likeliest class's.
     model_ : object
         What was fitted; gives ``logits(X)``.
     n_features_in_, feature_names_in_
@@ -138,7 +142,7 @@ class Method(CostClassifier):
         resample: str | None = None,
         loss: Any = "plain",
         controller: Any = None,
-        target: float | str = 0.5,
+        target: float | str | None = None,
         decide: str = "bayes",
         select: str = "best",
         cv: Any = None,
@@ -203,9 +207,10 @@ class Method(CostClassifier):
         if self.cv is None and self.validation is None:
             raise ValueError("validation must be a fraction between 0 and 1 or a pair (X, y), got None; or give cv=5")
         self._check_parts()
-        find_targets(self.target, CostMatrix(fp=1, fn=1))
+        like = CostMatrix(fp=1, fn=1) if self.costs is None else self.costs
+        targets = find_targets(self.target, like)
         if self.controller is not None:
-            make_controller(self.controller, CostMatrix(fp=1, fn=1), 0.5, {})
+            make_controller(self.controller, like, targets[0], {})
         if self.random_state is None and (self.resume is not None or self._several_processes):
             what = "resume" if self.resume is not None else "training in several processes"
             raise ValueError(f"{what} needs random_state=a number: splits and weights must come out the same each time")
@@ -213,11 +218,18 @@ class Method(CostClassifier):
     def _check_costs(self) -> None:
         if self.costs is not None and not isinstance(self.costs, CostMatrix):
             raise TypeError(f"costs must be a CostMatrix such as CostMatrix(fp=1, fn=8), got {self.costs!r}")
-        if self.costs is not None and (self.costs.n_classes != 2 or self.costs.n_instances is not None):
+        if self.costs is not None and self.costs.n_instances is not None:
             raise ValueError(
-                f"costs must hold one price per outcome of two classes, got {self.costs!r}; "
+                f"costs must hold one price per outcome, got {self.costs!r}; "
                 "give costs of each row to fit and predict: fit(X, y, fn=amounts)"
             )
+        if self.costs is not None and self.costs.n_actions != self.costs.n_classes:
+            raise ValueError(
+                f"a classifier decides among the classes, the costs among {self.costs.n_actions} actions for "
+                f"{self.costs.n_classes} classes: train with square costs, then costs.decide(model.predict_proba(X))"
+            )
+        if self.costs is not None and self.costs.n_classes > 2 and self.decide in ("negative", "positive"):
+            raise ValueError(f"decide={self.decide!r} is for two classes, the costs have {self.costs.n_classes}")
 
     def _check_parts(self) -> None:
         from adacsl.estimators.learners.constant import Constant  # noqa: PLC0415
@@ -245,7 +257,7 @@ class Method(CostClassifier):
             raise ValueError("decide='negative' and decide='positive' go with learner='constant'")
         if self.decide == "unweighted" and self.loss != "weighted":
             raise ValueError("decide='unweighted' undoes the weight of loss='weighted'")
-        if self.target != 0.5 and self.loss not in ("weighted", "focal"):
+        if self.target not in (None, 0.5) and self.loss not in ("weighted", "focal"):
             raise ValueError("target is for losses with a weight, loss='weighted' and loss='focal'")
 
     def _make_learner(self) -> Any:
@@ -275,8 +287,7 @@ class Method(CostClassifier):
         ``costs`` are the task's, class-wide or of each row; None: the method's own.
         """
         seed = self._seed()
-        own = CostMatrix.balanced(rows.y[rows.use]) if self.costs is None else self.costs
-        costs = own if costs is None else costs
+        costs = self._own_costs(rows) if costs is None else costs
         self.costs_ = costs.averaged()
         cv = self.learner_.folds_for(self.cv, rows) if hasattr(self.learner_, "folds_for") else self.cv
         folds = [] if self.decide in ("negative", "positive") else rows.folds(cv, self.validation, seed)
@@ -287,6 +298,18 @@ class Method(CostClassifier):
         plain = candidate(*find_targets("bayes", self.costs_), steered=False)
         # first, since of equals the first is kept: the simplest. What would not adapt at T' = T is the same again
         return [plain, *(other for other in tried if other.adapts or other.target != plain.target)]
+
+    def _own_costs(self, rows: Rows) -> CostMatrix:
+        """Return the method's costs in the order of the class numbers, or inverse priors."""
+        if self.costs is None:
+            return CostMatrix.balanced(rows.y[rows.use])
+        if self.costs.n_classes != rows.n_classes:
+            raise ValueError(
+                f"the labels have {rows.n_classes} classes, the costs {self.costs.n_classes}; give a price for each: "
+                "CostMatrix.from_array(K x K, rows='predicted', classes=[...])"
+            )
+        own: CostMatrix = self.costs
+        return own if rows.n_classes == 2 or own.classes is None else own.aligned(self.classes_.tolist())
 
     def _seed(self) -> int:
         if isinstance(self.random_state, Integral) and not isinstance(self.random_state, bool):
@@ -315,11 +338,11 @@ class Method(CostClassifier):
         if not candidate.held:
             return decision, math.nan
         logits = pooled(len(rows.y), candidate.held, honest=False)
-        seen = ~np.isnan(logits)
+        seen = known(logits)
         if not seen.any():
             raise ValueError("its held-out scores are not finite: there is nothing to decide by")
         prices, weight = candidate.costs.rows(seen), rows.weights(seen)
-        kept, honest = (sigmoid(z[seen] - shift) for z in (logits, pooled(len(rows.y), candidate.held)))
+        kept, honest = (to_probabilities(z[seen] - shift) for z in (logits, pooled(len(rows.y), candidate.held)))
         decision.fit(kept, rows.y[seen], sample_weight=weight, costs=prices)
         flattering, cost = (
             prices.mean(rows.y[seen], decision.predict(scores, costs=prices), sample_weight=weight)
@@ -330,8 +353,8 @@ class Method(CostClassifier):
 
     def _estimate(self, candidate: Candidate, rows: Rows) -> None:
         logits = pooled(len(rows.y), candidate.held)
-        seen = ~np.isnan(logits)
-        self.oof_scores_ = np.where(seen, sigmoid(logits - candidate.shifted), np.nan)
+        self.oof_scores_ = to_probabilities(logits - candidate.shifted)  # NaN stays NaN
+        seen = known(logits)
         prices = candidate.costs.rows(seen)
         proba = self.decision_.probabilities(self.oof_scores_[seen])
         decided = self.decision_.of_probabilities(proba, costs=prices)
@@ -341,7 +364,8 @@ class Method(CostClassifier):
         self.estimated_cost_: Interval = cost_interval(
             prices, rows.y[seen], decided, groups=groups, sample_weight=weight, level=level
         )
-        self.calibration_error_ = calibration_error(proba, rows.y[seen], partition=Quantile(15)).error
+        sure, right = (proba, rows.y[seen]) if proba.ndim == 1 else (proba.max(1), proba.argmax(1) == rows.y[seen])
+        self.calibration_error_ = calibration_error(sure, right, partition=Quantile(15)).error
 
     def _keep_history(self, candidates: list[Candidate]) -> None:
         import pandas as pd  # noqa: PLC0415  scikit-learn alone needs none
@@ -349,4 +373,5 @@ class Method(CostClassifier):
         rows = [{"target": c.target, "adapted": c.adapts, "lambda": 1.0} | row for c in candidates for row in c.history]
         frame = pd.DataFrame(rows)
         first = [name for name in ("epoch", "round") if name in frame]
-        self.history_ = frame.reindex(columns=[*first, *HISTORY, *(n for n in ("train_loss",) if n in frame)])
+        usual = HISTORY if self.costs_.n_classes == 2 else CLASS_HISTORY
+        self.history_ = frame.reindex(columns=[*first, *usual, *(n for n in ("train_loss",) if n in frame)])

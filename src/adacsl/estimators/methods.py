@@ -9,8 +9,9 @@ from adacsl.core.costs import CostMatrix
 from adacsl.core.partitions import EqualWidth
 from adacsl.estimators.method import Method
 
+WEIGHTED = {"loss": "weighted", "target": 0.5}
 ADAPTED = {"loss": "weighted", "controller": "auto"}
-BOOSTED = {"learner": "boosting", "loss": "weighted"}
+BOOSTED = {**WEIGHTED, "learner": "boosting"}
 
 METHODS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "always-negative": ("no model: call everything negative", {"learner": "constant", "decide": "negative"}),
@@ -22,9 +23,9 @@ METHODS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "oversample": ("classes balanced by repeating positives, corrected, Bayes threshold", {"resample": "oversample"}),
     "undersample": ("classes balanced by dropping negatives, corrected, Bayes threshold", {"resample": "undersample"}),
     "smote": ("classes balanced by SMOTE, corrected, Bayes threshold", {"resample": "smote"}),
-    "wce": ("cross-entropy weighted by the costs", {"loss": "weighted"}),
-    "wce-tuned": ("weighted cross-entropy, tuned threshold", {"loss": "weighted", "decide": "tuned"}),
-    "focal": ("weighted focal loss, tuned threshold", {"loss": "focal", "decide": "tuned"}),
+    "wce": ("cross-entropy weighted by the costs", WEIGHTED),
+    "wce-tuned": ("weighted cross-entropy, tuned threshold", {**WEIGHTED, "decide": "tuned"}),
+    "focal": ("weighted focal loss, tuned threshold", {**WEIGHTED, "loss": "focal", "decide": "tuned"}),
     "logit-adjusted": ("logits shifted by the odds of the Bayes threshold", {"loss": "logit-adjusted"}),
     "gbm-bayes": ("gradient boosting, Bayes threshold", {**BOOSTED, "target": "bayes"}),
     "gbm-tuned": ("gradient boosting, tuned threshold", {**BOOSTED, "target": "bayes", "decide": "tuned"}),

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
-from adacsl.core.heldout import sigmoid
+from adacsl.core.scores import to_probabilities
 from adacsl.estimators.decision import Decision
-from adacsl.estimators.reading import read_features, read_known_labels
+from adacsl.estimators.reading import number_labels, read_features, read_known_labels
 from adacsl.estimators.settings import inside
 from adacsl.extras import requires
 from adacsl.integrations.sklearn import row_costs
@@ -57,13 +57,13 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def decision_scores(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Return the scores: what the learner says, to be compared with ``threshold_``."""
+        """Return the scores: what the learner says, to be compared with ``threshold_``; of K classes (n, K)."""
         check_is_fitted(self)
-        return sigmoid(self.model_.logits(read_features(self, X, reset=False)))
+        return to_probabilities(self.model_.logits(read_features(self, X, reset=False)))
 
     @property
     def threshold_(self) -> float:
-        """The score above which a row is called positive."""
+        """The score above which a row is called positive; of two classes only."""
         check_is_fitted(self, "decision_")
         return self.decision_.threshold_
 
@@ -71,6 +71,8 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         """Return probabilities, corrected for the cost weighting; columns in the order of ``classes_``."""
         scores = self.decision_scores(X)
         positive = self.decision_.probabilities(scores)
+        if self.positive_ is None:
+            return positive
         columns = (1.0 - positive, positive)
         return np.stack(columns if self.positive_ == self.classes_[1] else columns[::-1], axis=1)
 
@@ -86,7 +88,10 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         """Return the cheapest label of each row; with costs of each row, by each row's own Bayes threshold."""
         scores = self.decision_scores(X)
         costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs_)
-        positive = self.decision_.predict(scores, costs=costs) == 1
+        decided = self.decision_.predict(scores, costs=costs)
+        if self.positive_ is None:
+            return np.asarray(self.classes_[decided])
+        positive = decided == 1
         negative = self.classes_[0] if self.positive_ == self.classes_[1] else self.classes_[1]
         kind = self.classes_.dtype
         return np.where(positive, np.asarray(self.positive_, kind), np.asarray(negative, kind))
@@ -105,7 +110,7 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         """Return minus the mean cost, so that a search for the best score finds the cheapest model."""
         labels = read_known_labels(self, y)
         costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs_) or self.costs_
-        decided = self.predict(X, fp=fp, fn=fn, tp=tp, tn=tn) == self.positive_
+        decided = number_labels(self, self.predict(X, fp=fp, fn=fn, tp=tp, tn=tn))
         return -costs.mean(labels, decided, sample_weight=sample_weight)
 
     def permutation_cost(
@@ -201,7 +206,6 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         tags.input_tags.string = True

@@ -52,7 +52,9 @@ def read_rows(method: Any, X: Any, y: Any, sample_weight: Any, groups: Any, cost
             f"the training data hold one class only ({method.classes_[int(present[0])]!r}); "
             "a classifier needs samples of both classes"
         )
-    rows = Rows(X, labels, use, weight, groups, costs, images=method.images_)
+    rows = Rows(
+        X, labels, use, weight, groups, costs, images=method.images_, n_classes=len(method.classes_)
+    )  # fmt: skip
     apart = method.cv is None and method.validation is not None and not isinstance(method.validation, Real)
     return _with_validation(method, rows) if apart else rows
 
@@ -73,12 +75,12 @@ def read_features(method: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
 
 
 def read_known_labels(method: Any, y: Any) -> NDArray[np.int64]:
-    """Return labels as 1 (positive) and 0; refuse those that were not in training."""
+    """Return labels as class numbers; refuse those that were not in training."""
     labels = column_or_1d(y)
     unknown = set(np.unique(labels).tolist()) - set(method.classes_.tolist())
     if unknown:
         raise ValueError(f"y holds labels that were not in training: {sorted(unknown, key=str)}")
-    return np.asarray(labels == method.positive_, dtype=np.int64)
+    return number_labels(method, labels)
 
 
 def _unread(method: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
@@ -99,9 +101,22 @@ def _labels(method: Any, y: Any) -> NDArray[np.int64]:
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     labels, method.classes_, method.positive_ = encode_labels(
-        y, method.positive, who=type(method).__name__, stacklevel=4
+        y, _positive(method), who=type(method).__name__, stacklevel=4
     )
     return labels
+
+
+def _positive(method: Any) -> Any:
+    """Return the positive class: the one named, or the second of a cost matrix that names two."""
+    names = getattr(method.costs, "classes", None)
+    return names[1] if method.positive is None and names is not None and len(names) == 2 else method.positive
+
+
+def number_labels(method: Any, labels: NDArray[Any]) -> NDArray[np.int64]:
+    """Return known labels as class numbers: 1 (positive) and 0, or their places among the sorted classes."""
+    if method.positive_ is None:
+        return np.searchsorted(method.classes_, labels).astype(np.int64)
+    return np.asarray(labels == method.positive_, dtype=np.int64)
 
 
 def _with_validation(method: Any, rows: Rows) -> Rows:
@@ -117,10 +132,11 @@ def _with_validation(method: Any, rows: Rows) -> Rows:
     unknown = set(np.unique(labels).tolist()) - set(method.classes_.tolist())
     if unknown:
         raise ValueError(f"the validation labels {sorted(unknown, key=str)} do not occur in y")
-    added = np.asarray(labels == method.positive_, dtype=rows.y.dtype)
+    added = number_labels(method, labels)
     own = np.arange(len(added)) + len(rows.y)
     return Rows(
         rows.x, np.concatenate((rows.y, added)), np.arange(len(rows.y)), validation=own, images=rows.images,
+        n_classes=rows.n_classes,
         extra=_more_images(method, other) if rows.images else read_features(method, other, reset=False),
     )  # fmt: skip
 

@@ -28,7 +28,7 @@ class Rows:
     x : table, array or images
         Features of all rows.
     y : array of shape (n,)
-        1 = positive.
+        1 = positive; of more than two classes their numbers, 0 to K - 1.
     use : array of row numbers
         The rows that may be learned from: not those of weight zero, nor those a comparison tests on.
     weight, groups : arrays of shape (n,), optional
@@ -41,6 +41,8 @@ class Rows:
         Whether the rows are pictures, uint8 N x H x W x C.
     source : hashable, optional
         What the rows are part of: work done for it once (resizing pictures) serves other fits too.
+    n_classes : int
+        How many classes there are, also where some rows have none of one.
     """
 
     x: Any
@@ -53,6 +55,7 @@ class Rows:
     validation: NDArray[np.int64] | None = None
     images: bool = False
     source: Hashable = None
+    n_classes: int = 2
 
     @staticmethod
     def of_task(task: Task, use: NDArray[np.int64]) -> Rows:
@@ -60,7 +63,10 @@ class Rows:
         weight = task.sample_weight
         use = use if weight is None else use[weight[use] > 0]
         costs = None if task.costs.n_instances is None else task.costs
-        return Rows(task.X, task.y, use, weight, task.groups, costs, images=task.images, source=task)
+        return Rows(
+            task.X, task.y, use, weight, task.groups, costs, images=task.images, source=task,
+            n_classes=task.costs.n_classes,
+        )  # fmt: skip
 
     def folds(self, cv: Any, validation: Any, seed: int) -> list[tuple[NDArray[Any], NDArray[Any]]]:
         """Return (training rows, held-out rows): one pair, or one per fold."""
@@ -108,8 +114,8 @@ def take(x: Any, rows: NDArray[Any]) -> Any:
 
 
 def leaks(rows: Rows) -> Iterator[str]:
-    """Yield a line for each column of a table that alone tells every label."""
-    if rows.images:
+    """Yield a line for each column of a table that alone tells every label (of two classes)."""
+    if rows.images or rows.n_classes > 2:
         return
     from adacsl.datasets.codes import ColumnEncoder  # noqa: PLC0415  images need none
 

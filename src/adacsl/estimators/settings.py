@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import math
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -13,14 +12,15 @@ import numpy as np
 
 from adacsl.core.control import AdaptiveWeight
 from adacsl.core.costs import CostMatrix
-from adacsl.core.heldout import bayes_log_odds, sigmoid
-from adacsl.estimators.decision import THRESHOLD_LIMITS
+from adacsl.core.heldout import bayes_log_odds
+from adacsl.core.scores import sigmoid
+from adacsl.core.targets import POWERS, TARGET_LIMITS, check_targets, two_class_target
 from adacsl.extras import requires
 
 with requires("sklearn"):
     from sklearn.base import BaseEstimator
 
-TARGETS = ("bayes", "middle", "auto")
+TARGETS = (*POWERS, "auto")
 STEERING = ("partition", "update", "damping", "bounds", "caution", "candidates", "tolerance", "search", "ties")
 """What a controller is told beside costs and target, which are the method's."""
 
@@ -70,32 +70,36 @@ def make_controller(
     return AdaptiveWeight(costs, target=target, **(chosen | ({"bounds": (1.0, 1.0)} if still else {})))
 
 
-def find_targets(target: Any, costs: CostMatrix) -> list[float]:
-    """Return T' as numbers: one, or all that ``"auto"`` tries.
+def find_targets(target: Any, costs: CostMatrix) -> list[Any]:
+    """Return T' as numbers (of more than two classes: as words): one, or all that ``"auto"`` tries.
+
+    None is 0.5 of two classes, and "bayes" of more: large weights ruin what a net learns.
 
     Examples
     --------
     >>> find_targets("auto", CostMatrix(fp=1, fn=4))
     [0.5, 0.3333333333333333, 0.2]
     """
-    bayes = float(np.clip(costs.threshold, *THRESHOLD_LIMITS))
-    middle = math.sqrt(bayes / (1.0 - bayes))
-    named = {"bayes": bayes, "middle": middle / (1.0 + middle)}
-    if target == "auto":
-        return list(dict.fromkeys([0.5, named["middle"], bayes]))
-    if isinstance(target, str):
-        if target not in named:
-            raise ValueError(f"target must be a number or one of {', '.join(map(repr, TARGETS))}, got {target!r}")
-        return [named[target]]
-    if isinstance(target, bool) or not 0.0 < target < 1.0:
+    several = ["half", "middle", "bayes"] if target == "auto" else [target]
+    if costs.n_classes > 2:
+        return [check_targets(one, costs) for one in several]
+    given = 0.5 if target is None else target
+    if target != "auto" and (isinstance(given, str) and given not in POWERS):
+        raise ValueError(f"target must be a number or one of {', '.join(map(repr, TARGETS))}, got {target!r}")
+    if not isinstance(given, str) and (isinstance(given, bool) or not 0.0 < given < 1.0):
         known = ", ".join(map(repr, TARGETS))
         raise ValueError(f"target must be a number between 0 and 1 or one of {known}, got {target!r}")
-    return [float(target)]
+    return list(dict.fromkeys(two_class_target(0.5 if one is None else one, costs) for one in several))
 
 
-def natural_threshold(costs: CostMatrix, shift: float) -> float:
-    """Return the score that means the Bayes threshold, where ``shift`` turns its log-odds into the probability's."""
-    return float(np.clip(sigmoid(bayes_log_odds(costs) - shift), *THRESHOLD_LIMITS))
+def natural_threshold(costs: CostMatrix, shift: Any) -> Any:
+    """Return the score that means the Bayes threshold, where ``shift`` turns its log-odds into the probability's.
+
+    Of more than two classes: what each score is divided by.
+    """
+    if costs.n_classes > 2:
+        return np.exp(-np.broadcast_to(shift, costs.n_classes))
+    return float(np.clip(sigmoid(bayes_log_odds(costs) - shift), *TARGET_LIMITS))
 
 
 def refuse_old_names(given: Iterable[str], who: str) -> None:

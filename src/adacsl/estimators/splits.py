@@ -25,8 +25,21 @@ def one_split(
     _check_class_sizes(y, 2, "one sample of each class to train on and one to adapt to")
     # at least one sample of each class on both sides, however small the data
     count = min(max(2, round(fraction * len(y))), len(y) - 2)
+    if y.max() > 1:
+        return [_one_class_split(y, count, seed)]
     split = StratifiedShuffleSplit(1, test_size=count, random_state=seed)
     return [_with_both_classes(y, *pair) for pair in split.split(y, y)]
+
+
+def _one_class_split(y: NDArray[Any], count: int, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return a stratified split of more than two classes; a class of one row is trained on."""
+    sizes = np.bincount(y)
+    several = np.flatnonzero(sizes[y] > 1)
+    classes = int((sizes > 1).sum())
+    held = min(max(count, classes), len(several) - classes)
+    split = StratifiedShuffleSplit(1, test_size=held, random_state=seed)
+    train, test = next(split.split(several, y[several]))
+    return np.sort(np.append(several[train], np.flatnonzero(sizes[y] == 1))), np.sort(several[test])
 
 
 def cross_splits(
@@ -40,6 +53,8 @@ def cross_splits(
             _check_class_sizes(y, cv, f"one sample of each class in each of the {cv} folds")
         kind = StratifiedKFold if groups is None else StratifiedGroupKFold
         cv = kind(cv, shuffle=True, random_state=seed)
+        if y.max(initial=0) > 1:
+            return _class_folds(y, groups, cv)
     if isinstance(cv, str) or not (hasattr(cv, "split") or hasattr(cv, "__iter__")):
         raise TypeError(f"cv must be None, a number of folds, a splitter or (train, test) pairs, got {cv!r}")
     folds = [(np.asarray(train), np.asarray(test)) for train, test in check_cv(cv).split(y, y, groups)]
@@ -52,8 +67,22 @@ def cross_splits(
     return folds
 
 
+def _class_folds(y: NDArray[Any], groups: NDArray[Any] | None, cv: Any) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+    """Return folds of more than two classes: a rare one may be absent from some, which is said."""
+    sizes = np.bincount(y)
+    if rare := [int(label) for label in np.flatnonzero((sizes > 0) & (sizes < cv.n_splits))]:
+        warnings.warn(
+            f"of the classes numbered {rare} there are fewer rows than {cv.n_splits} folds: some folds hold none",
+            stacklevel=2,
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the same, in other words
+        return [(train, test) for train, test in cv.split(y, y, groups)]
+
+
 def _one_group_split(y: NDArray[Any], groups: NDArray[Any], parts: int, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the first of several near-stratified splits by groups that has both classes on both sides."""
+    n_classes = len(np.unique(y))
     for count in sorted({parts, min(parts, 3), 2}, reverse=True):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about classes with fewer rows than parts: looked at below
@@ -62,7 +91,8 @@ def _one_group_split(y: NDArray[Any], groups: NDArray[Any], parts: int, seed: in
             except ValueError:  # fewer groups or samples than parts
                 continue
         for train, test in folds:
-            if len(np.unique(y[train])) == len(np.unique(y[test])) == 2:
+            # of more than two classes rare ones may be missing, but not from the training rows
+            if len(np.unique(y[train])) == n_classes and len(np.unique(y[test])) >= 2:
                 return train, test
     raise ValueError(
         f"no split by groups puts both classes on both sides: {len(np.unique(groups))} groups, "
@@ -72,6 +102,8 @@ def _one_group_split(y: NDArray[Any], groups: NDArray[Any], parts: int, seed: in
 
 def _check_class_sizes(y: NDArray[Any], needed: int, why: str) -> None:
     counts = np.bincount(y.astype(int), minlength=2)
+    if len(counts) > 2 and np.count_nonzero(counts) >= 2 and counts.max() >= needed:
+        return  # rare ones of many classes are left to the caller
     if counts.min() < needed:
         raise ValueError(
             f"at least {needed} samples of each class are needed ({why}), "

@@ -1,0 +1,210 @@
+"""Matrices of prices with names on their axes: as arrays, frames and JSON, checked, and put in order.
+
+A matrix is held as ``cells[action][class]``. Where each action is the prediction of a class (a *square* matrix), the
+actions need no names of their own; where there are others too (refer to a person), ``actions`` names all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from adacsl.core.arrays import Array, as_array, as_host
+from adacsl.core.labels import label_name, same_label
+from adacsl.core.prices import as_price, is_free, show_price
+
+Cells: TypeAlias = tuple[tuple[Any, ...], ...]
+Names: TypeAlias = tuple[str, ...] | None
+
+MANY = 10
+"""Matrices of more classes are not printed in full."""
+
+
+def cells_from_array(matrix: Array, rows: str, classes: Names, actions: Names) -> Cells:
+    """Return the prices of a K x K, A x K (or n x A x K) array whose rows are ``rows``."""
+    if rows not in ("predicted", "actual"):
+        raise ValueError(
+            f"rows must be 'predicted' or 'actual', got {rows!r}: say what the rows of the matrix stand for"
+        )
+    array = as_array(matrix, "the cost matrix")
+    shape = tuple(array.shape)
+    if array.ndim not in (2, 3) or min(shape[-2:]) < 2:
+        raise ValueError(
+            f"the cost matrix must be square, K x K or n x K x K with K >= 2 classes, or have more actions than "
+            f"classes, got shape {shape}"
+        )
+    n_actions, n_classes = shape[-2:] if rows == "predicted" else shape[:-3:-1]
+    if n_actions < n_classes and actions is None:
+        raise ValueError(
+            f"the cost matrix must be square or have more actions than classes, got shape {shape}, which with "
+            f"rows={rows!r} is {n_actions} actions for {n_classes} classes: is it transposed? If not, name its actions"
+        )
+
+    def entry(i: int, j: int) -> Any:
+        return as_price(array[..., *((i, j) if rows == "predicted" else (j, i))], _outcome(i, j, classes, actions))
+
+    return tuple(tuple(entry(i, j) for j in range(n_classes)) for i in range(n_actions))
+
+
+def _outcome(i: int, j: int, classes: Names, actions: Names) -> str:
+    named = actions or classes
+    action = repr(named[i]) if named and i < len(named) else i
+    true = repr(classes[j]) if classes and j < len(classes) else j
+    return (
+        f"the cost of {action} when {true} is true"
+        if actions
+        else f"the cost of predicting {action} when {true} is true"
+    )
+
+
+# names
+
+
+def as_names(names: Iterable[object] | None, what: str) -> Names:
+    """Return labels as text, none of them empty or there twice."""
+    if names is None:
+        return None
+    if isinstance(names, str):
+        raise TypeError(f"the {what} must be a list of names, got the text {names!r}")
+    found = tuple(label_name(name) for name in names)
+    twice = sorted({name for name in found if found.count(name) > 1})
+    if twice:
+        raise ValueError(f"the {what} of a cost matrix must differ, but {shown(twice)} is there more than once")
+    if "" in found:
+        raise ValueError(f"the {what} of a cost matrix must have names, but number {found.index('') + 1} has none")
+    return found
+
+
+def named(cells: Cells, classes: Names, actions: Names) -> tuple[Cells, Names, Names]:
+    """Return prices and names that fit them; actions that are just the classes are put in their order and left out."""
+    for names, count, what in ((classes, len(cells[0]), "classes"), (actions, len(cells), "actions")):
+        if names is not None and len(names) != count:
+            raise ValueError(f"the cost matrix has {count} {what}, but {len(names)} names came: {shown(names)}")
+    if actions is None:
+        return cells, classes, None
+    if classes is None:
+        raise ValueError("the actions of a cost matrix have names, but its classes have none: name both")
+    missing = [name for name in classes if name not in actions]
+    if missing and len(missing) < len(classes):
+        raise ValueError(
+            f"the actions of a cost matrix must name all classes or none, but {shown(missing)} "
+            f"{'is' if len(missing) == 1 else 'are'} missing among {shown(actions)}: check the spelling"
+        )
+    if missing or len(actions) > len(classes):
+        return cells, classes, actions
+    return tuple(cells[actions.index(name)] for name in classes), classes, None
+
+
+def positions(names: Sequence[str], wanted: Sequence[object]) -> list[int]:
+    """Return where each of the wanted labels is among the names of the matrix: all of them, and no others."""
+    labels = [label_name(label) for label in wanted]
+    found = [_position(names, label) for label in labels]
+    missing = [label for label, where in zip(labels, found, strict=True) if where is None]
+    unknown = [name for i, name in enumerate(names) if i not in found]
+    if missing or unknown:
+        said = [f"has no column for {shown(missing)}"] * bool(missing) + [f"names {shown(unknown)}"] * bool(unknown)
+        raise ValueError(
+            f"the cost matrix {' and '.join(said)}: its classes are {shown(names)}, those of the data {shown(labels)}"
+        )
+    if len(set(found)) < len(found):
+        raise ValueError(f"the classes {shown(labels)} do not differ: each must mean one class of {shown(names)}")
+    return [where for where in found if where is not None]
+
+
+def _position(names: Sequence[str], label: str) -> int | None:
+    if label in names:
+        return names.index(label)
+    fitting = [i for i, name in enumerate(names) if same_label(name, label)]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def shown(names: Iterable[object], most: int = 8) -> str:
+    """Return names for a message, the first ``most`` of them."""
+    words = [repr(str(name)) for name in names]
+    return ", ".join(words[:most]) + (f", ... ({len(words)} in all)" if len(words) > most else "")
+
+
+# frames
+
+
+def read_frame(frame: Any) -> tuple[Array, Names, Names]:
+    """Return the prices of a frame (pandas, polars), the names of its rows, and those of its columns.
+
+    Rows are named by the index, or, as in a table read from a file, by the first column.
+    """
+    columns = list(getattr(frame, "columns", ()))
+    if len(columns) < 2:
+        raise ValueError(f"a cost matrix is a frame with a column for each class, got {type(frame).__name__} {columns}")
+    as_names(columns, "columns")
+    labels: list[Any] = list(getattr(frame, "index", range(len(frame))))
+    if labels == list(range(len(labels))) and {*map(label_name, labels)} != {*map(label_name, columns)}:
+        first, *columns = columns
+        labels = np.asarray(frame[first]).tolist()
+        texts = all(isinstance(label, str) for label in labels)
+        if not texts and not {*map(label_name, columns)} <= {*map(label_name, labels)}:
+            raise ValueError(
+                "the rows of the cost matrix have no names: set the index of the frame, or let the first column name "
+                f"them (it is {first!r}, and holds {shown(labels, 3)})"
+            )
+    values = [[_number(v, r, c) for v, r in zip(np.asarray(frame[c]), labels, strict=True)] for c in columns]
+    return np.asarray(values).T, as_names(labels, "rows"), as_names(columns, "columns")
+
+
+def _number(value: Any, row: object, column: object) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"row {row!r}, column {column!r} of the cost matrix is {value!r}, expected a number") from None
+
+
+# JSON and display
+
+
+def to_document(cells: Cells, classes: Names, actions: Names) -> dict[str, Any]:
+    """Return a JSON-ready description."""
+    names = {"classes": classes, "actions": actions}
+    found = {what: list(given) for what, given in names.items() if given is not None}
+    return {"rows": "predicted", "costs": [[as_host(cell).tolist() for cell in row] for row in cells], **found}
+
+
+def read_document(data: Any) -> tuple[Cells, Names, Names]:
+    """Read what :func:`to_document` wrote."""
+    keys = {"rows", "costs"}
+    if (
+        not isinstance(data, dict)
+        or not keys <= set(data) <= keys | {"classes", "actions"}
+        or data["rows"] != "predicted"
+    ):
+        raise ValueError(
+            f'a cost matrix is written as {{"rows": "predicted", "costs": [[...], ...]}}, got {str(data)[:80]}'
+        )
+    classes, actions = (as_names(data.get(what), what) for what in ("classes", "actions"))
+    rows = data["costs"]
+    k = len(rows[0]) if isinstance(rows, list) and rows and isinstance(rows[0], list) else 0
+    least = 2 if actions else max(k, 2)
+    if k < 2 or len(rows) < least or any(not isinstance(row, list) or len(row) != k for row in rows):
+        raise ValueError(
+            f"the costs must be a square list of lists (or one with more actions than classes), got {str(rows)[:80]}"
+        )
+    cells = tuple(
+        tuple(as_price(c, _outcome(i, j, classes, actions)) for j, c in enumerate(row)) for i, row in enumerate(rows)
+    )
+    return cells, classes, actions
+
+
+def show(cells: Cells, classes: Names, actions: Names) -> str:
+    """Return a matrix as it could be typed; a large one by its size."""
+    n_actions, n_classes = len(cells), len(cells[0])
+    if (n_actions, n_classes) == (2, 2) and classes is None:
+        (tn, fn), (fp, tp) = cells
+        prices = {"fp": fp, "fn": fn, "tp": tp, "tn": tn}
+        said = (f"{name}={show_price(cell)}" for name, cell in prices.items() if name[0] == "f" or not is_free(cell))
+        return f"CostMatrix({', '.join(said)})"
+    if n_classes > MANY:
+        return f"<CostMatrix of {n_classes} classes{f': {shown(classes, 3)}' if classes else ''}>"
+    body = ", ".join("[" + ", ".join(show_price(cell) for cell in row) + "]" for row in cells)
+    names = {"classes": classes, "actions": actions}
+    said = (f", {what}={list(given)}" for what, given in names.items() if given is not None)
+    return f"CostMatrix.from_array([{body}], rows='predicted'{''.join(said)})"

@@ -1,0 +1,84 @@
+"""Where the loop starts and how far it may go: T' as numbers and words, bounds of lambda, labels it can learn from."""
+
+from __future__ import annotations
+
+import math
+
+from array_api_compat import array_namespace
+
+from adacsl.core.arrays import Array, count_true
+from adacsl.core.costs import CostMatrix
+from adacsl.core.thresholds import check_target
+
+LAMBDA_LIMITS = (1e-30, 1e30)
+"""lambda multiplies from epoch to epoch: it stays within these limits whatever happens."""
+
+TARGET_LIMITS = (1e-7, 1.0 - 1e-7)
+"""Costs as unequal as 1e9 to 1e-9 have a threshold that rounds to 0 or 1."""
+
+POWERS = {"bayes": 0.0, "middle": 0.5, "half": 1.0}
+"""How far the loss of K classes is weighted by their mean costs: not at all, in between, fully (T' = 0.5 of two)."""
+
+
+def check_class_wide(costs: CostMatrix) -> None:
+    """Raise unless these are costs of classes, not of single samples."""
+    if not isinstance(costs, CostMatrix):
+        raise TypeError(f"costs must be a CostMatrix such as CostMatrix(fp=1, fn=8), got {costs!r}")
+    if costs.n_instances is not None:
+        raise ValueError(
+            "the controller holds one weight for all samples: give class-wide costs, for instance "
+            "costs.averaged(), and pass the costs of the validation samples to step(..., costs=...)"
+        )
+
+
+def check_targets(target: float | str | None, costs: CostMatrix) -> float | str:
+    """Return T' of two classes as a number, of more as a word."""
+    if costs.n_classes == 2:
+        return two_class_target(0.5 if target is None else target, costs)
+    target = "bayes" if target is None else "half" if target == 0.5 else target
+    if not isinstance(target, str) or target not in POWERS:
+        raise ValueError(
+            f"with {costs.n_classes} classes target is one of {', '.join(map(repr, POWERS))} (0.5 is 'half'), "
+            f"got {target!r}"
+        )
+    return target
+
+
+def two_class_target(target: float | str, costs: CostMatrix) -> float:
+    """Return T' as a number: one between 0 and 1, or what a word means for these costs.
+
+    Examples
+    --------
+    >>> two_class_target("middle", CostMatrix(fp=1, fn=4))
+    0.3333333333333333
+    """
+    if not isinstance(target, str):
+        return check_target(target)
+    bayes = min(max(float(costs.threshold), TARGET_LIMITS[0]), TARGET_LIMITS[1])
+    middle = math.sqrt(bayes / (1.0 - bayes))
+    named = {"bayes": bayes, "middle": middle / (1.0 + middle), "half": 0.5}
+    if target not in named:
+        raise ValueError(
+            f"target must be a number between 0 and 1 or one of {', '.join(map(repr, POWERS))}, got {target!r}"
+        )
+    return named[target]
+
+
+def check_both_classes(labels: Array, weight: Array | None) -> None:
+    """Raise unless at least two classes have samples that count."""
+    labels = labels if weight is None else labels[weight > 0]
+    n, first = labels.shape[0], count_true(labels == labels[0]) if labels.shape[0] else 0
+    if first == n:
+        both = "both classes" if labels.dtype == array_namespace(labels).bool else "at least two classes"
+        raise ValueError(
+            f"adaptation needs {both} in the validation set, but all {n} labels are {int(labels[0])}; "
+            "use a larger or stratified validation set"
+        )
+
+
+def check_bounds(bounds: tuple[float, float] | None) -> tuple[float, float]:
+    """Return the limits of lambda, which enclose 1, or raise."""
+    low, high = (float(b) for b in (LAMBDA_LIMITS if bounds is None else bounds))
+    if not (LAMBDA_LIMITS[0] <= low <= 1.0 <= high <= LAMBDA_LIMITS[1]):
+        raise ValueError(f"bounds must enclose lambda's start, low <= 1 <= high within {LAMBDA_LIMITS}, got {bounds!r}")
+    return low, high
