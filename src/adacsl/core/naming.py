@@ -154,9 +154,12 @@ def read_frame(frame: Any) -> tuple[Array, Names, Names]:
 
 def _number(value: Any, row: object, column: object) -> float:
     try:
-        return float(value)
+        number = float(value)
     except (TypeError, ValueError):
         raise ValueError(f"row {row!r}, column {column!r} of the cost matrix is {value!r}, expected a number") from None
+    if number != number:
+        raise ValueError(f"row {row!r}, column {column!r} of the cost matrix is empty, expected a number")
+    return number
 
 
 # JSON and display
