@@ -1,6 +1,7 @@
 """Cost matrices on the command line: templates, --costs, and models of more than two classes."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -77,7 +78,7 @@ def test_templates_that_cannot_be_written(refused, wines, tmp_path):
     assert "1000 at most: are these numbers to predict" in refused("costs", "template", many)
     assert "no class folders" in refused("costs", "template", tmp_path / "flat")
     assert "one class only" in refused("costs", "template", tmp_path / "one")
-    assert "--target is for tables" in refused("costs", "template", tmp_path / "one", "--target", "y")
+    assert "target is for tables" in refused("costs", "template", tmp_path / "one", "--target", "y")
     assert "there is no file or folder" in refused("costs", "template", tmp_path / "nowhere")
 
 
@@ -99,13 +100,14 @@ def test_templates_that_cannot_be_written(refused, wines, tmp_path):
         ),
         (
             ",red,rose,white\nred,0,1,\nrose,1,0,1\nwhite,1,1,0\n",
-            "predicting 'red' when 'white' is true must be finite",
+            "row 'red', column 'white' .* is empty",
         ),
         (",red,rose,white\nred,0,1,1\n,1,0,1\nwhite,1,1,0\n", "row 2 of .* has no name in its first column"),
         (",red,rose,white\nred,5,1,1\nrose,1,0,1\nwhite,1,1,0\n", "costs less than being right"),
         (",red,rose,white\nred,0,0,1\nrose,1,0,1\nwhite,1,0,0\n", "costs the same when 'rose' is true"),
         ("red,rose,white\n0,1,1\n1,0,1\n1,1,0\n", "have no names: set the index|let the first column name them"),
         ("red\n0\n", "a column for each class"),
+        (",red\nred,0\n", "with K >= 2 classes"),
         (",red,rose,white\nred,0,1,1\nrose,1,0,1\nwhite,1,1,0\nask,.5,.5,.5\n", "has other actions"),
         ("", "is empty"),
     ],
@@ -114,7 +116,7 @@ def test_bad_matrices_are_one_line(refused, wines, tmp_path, text, message):
     path = tmp_path / "bad.csv"
     path.write_text(text, encoding="utf-8")
     told = refused("train", wines / "train.csv", "--target", "kind", "--costs", path, "--out", tmp_path / "model")
-    assert pd.Series([told]).str.contains(message, regex=True)[0], told
+    assert re.search(message, told), told
 
 
 def test_matrices_and_other_words_exclude_each_other(refused, wines, tmp_path):
