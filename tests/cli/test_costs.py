@@ -82,6 +82,12 @@ def test_templates_that_cannot_be_written(refused, wines, tmp_path):
     assert "there is no file or folder" in refused("costs", "template", tmp_path / "nowhere")
 
 
+def test_help_shows_examples(adacsl):
+    assert "adacsl costs template photos/" in adacsl("costs", "template", "--help").out
+    assert "template" in adacsl("costs").out
+    assert "--costs" in adacsl("train", "--help").out
+
+
 # matrices that are wrong
 
 

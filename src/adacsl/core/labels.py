@@ -40,6 +40,15 @@ def same_label(name: str, said: object) -> bool:
     return name == other or _number(name) == _number(other)
 
 
+def is_number(name: str) -> bool:
+    """Tell whether a name is a number, as text.
+
+    >>> is_number("01"), is_number("one")
+    (True, False)
+    """
+    return not math.isnan(_number(name))
+
+
 def _number(name: str) -> float:
     """Return the number that a name stands for, or NaN, which equals nothing."""
     try:
