@@ -33,7 +33,8 @@ class Net(BaseEstimator):
     Parameters
     ----------
     module : nn.Module, callable, dict or str, optional
-        Tables: a net or a factory called with the number of encoded features, one logit (or two) per row; a dict of
+        Tables: a net or a factory called with the number of encoded features, one logit (or two; for K > 2 classes K)
+        per row; a dict of
         sizes of :class:`~adacsl.torch.tablenet.TableNet` (``{"bins": 16, "heads": 4, "width": 128}``); ``"tabm"``, or
         ``{"kind": "tabm", "k": 32, "n_blocks": 3, "d_block": 256, "n_bins": 48}`` (extra ``tabm``).
         Images: a net, a factory called without arguments, or a name (``"resnet18"``, ``"timm:..."``,
