@@ -27,7 +27,9 @@ FOLDS = 5
 MOST_STEPS, ENOUGH = 100, 1e-12
 """Newton's method ends when another step would gain less than this share of the loss."""
 PLENTY = 50_000
-"""With so many rows "auto" holds nothing back: they outnumber the weights too far for that to matter."""
+"""With so many rows "auto" holds nothing back: they outnumber the weights too far for that to matter.
+
+Of K classes a row counts K / 2 times: the weights are shared, and the time to choose a strength grows with K."""
 
 
 @dataclass(frozen=True)
@@ -226,7 +228,7 @@ class Fits:
 
     def best(self, parts: Sequence[NDArray[Any]], strength: float | str) -> Stack:
         """Return the stack of some parts, of the strength that predicts each part best from the others."""
-        if strength == "auto" and len(self.labels) >= PLENTY:
+        if strength == "auto" and self.columns.size / self.columns.shape[1] >= PLENTY * (self.columns.ndim - 1):
             strength = STRENGTHS[-1]
         if not isinstance(strength, str):
             return self.fit(parts, float(strength))
