@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.arrays import check_whole
-from adacsl.core.control import AdaptiveWeight, Adjustment, check_settings
+from adacsl.core.control import AdaptiveWeight, check_settings
 from adacsl.core.costs import CostMatrix
 from adacsl.core.scores import sigmoid, to_probabilities
 
@@ -33,7 +33,7 @@ class Feedback:
 
     Attributes
     ----------
-    history : list of Adjustment
+    history : list of Adjustment, or ClassAdjustment of more than two classes
         One per round: what was measured after it, and the weight the next round trains with.
     margins : list of array
         What the model said about the validation rows after each round: one number a row, or K of more than two classes.
@@ -52,7 +52,7 @@ class Feedback:
             check_whole("patience", patience)
         self.controller, self.every = controller, every
         self.costs, self.patience = costs, patience
-        self.history: list[Adjustment] = []
+        self.history: list[Any] = []
         self.margins: list[NDArray[Any]] = []
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -78,9 +78,7 @@ class Feedback:
         """Whether the patience has ended."""
         return self.patience is not None and len(self.history) - 1 - self.best_round >= self.patience
 
-    def look(
-        self, margins: NDArray[Any], labels: NDArray[Any], sample_weight: NDArray[Any] | None = None
-    ) -> Adjustment:
+    def look(self, margins: NDArray[Any], labels: NDArray[Any], sample_weight: NDArray[Any] | None = None) -> Any:
         """Measure the whole validation set after a round; every so often step the controller."""
         scores, adapt = to_probabilities(margins), (len(self.history) + 1) % self.every == 0
         step = self.controller.step(scores, labels, costs=self.costs, sample_weight=sample_weight, adapt=adapt)
@@ -119,10 +117,8 @@ class Feedback:
     ) -> float:
         """Return the mean cost of the decisions by raw scores: at T', or by the expected costs of K classes."""
         costs, scores = self.controller.costs if costs is None else costs, to_probabilities(margins)
-        if scores.ndim == 2:
-            decided = costs.decide(self.controller.correct(scores))
-        else:
-            decided = scores > self.controller.target
+        many = scores.ndim == 2
+        decided = costs.decide(self.controller.correct(scores)) if many else scores > self.controller.target
         return costs.mean(labels, decided, sample_weight=sample_weight)
 
     def derivatives(
@@ -139,7 +135,7 @@ class Feedback:
         return (scores - truth) * weight, np.maximum(scores * (1.0 - scores), 1e-16) * weight
 
     def start(self, labels: NDArray[Any], sample_weight: NDArray[Any] | None = None) -> Any:
-        """Return the margin (or K margins) of the best constant score under the weighted loss, where boosting starts."""
+        """Return the margin (or K) of the best constant score under the weighted loss, where boosting starts."""
         weight, codes = self.row_weights(labels, sample_weight), np.asarray(labels)
         if self.n_classes > 2:
             sums = np.bincount(class_codes(codes, self.n_classes), weight, self.n_classes)

@@ -5,8 +5,9 @@
     cost = AdaptiveCost(AdaptiveWeight(CostMatrix(fp=1, fn=8)), train=dtrain, validation=dval)
     xgb.train({"objective": "binary:logistic"}, dtrain, 200, callbacks=[cost])
 
-XGBoost reads a DMatrix's weights anew in every round, so the callback changes them in place. With the costs of K classes
-it is ``{"objective": "multi:softprob", "num_class": K}``, and ``controller.correct`` makes the scores probabilities.
+XGBoost reads a DMatrix's weights anew in every round, so the callback changes them in place. With the costs of K
+classes the objective is ``{"objective": "multi:softprob", "num_class": K}``; of the scores ``controller.correct`` makes
+probabilities.
 """
 
 from __future__ import annotations

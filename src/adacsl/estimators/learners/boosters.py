@@ -25,6 +25,8 @@ with requires("sklearn"):
 
 ENGINES = ("xgboost", "lightgbm", "catboost")
 USUAL = {"update": "exponential", "damping": 1.0}
+USUAL_OF_MANY = {"damping": 0.1}
+"""With more than two classes."""
 
 
 class Booster(BaseEstimator):
@@ -132,11 +134,11 @@ def _boost(candidate: Candidate, rows: Rows, matrix: Matrix, encoder: ColumnEnco
             "decide='unweighted' is not for boosters, whose rounds had weights of their own; "
             "a plain booster at the Bayes threshold is target='bayes'"
         )
-    engine = load_engine(settings.chosen_engine)
+    engine, usual = load_engine(settings.chosen_engine), USUAL if rows.n_classes == 2 else USUAL_OF_MANY
     models = []
     for fold, (train, held_out) in enumerate(candidate.folds):
         controller = make_controller(
-            method.controller, candidate.class_costs, candidate.target, USUAL, still=not candidate.adapts
+            method.controller, candidate.class_costs, candidate.target, usual, still=not candidate.adapts
         )
         check_varies(matrix.x[train])
         held, trained = candidate.hold_out(rows, held_out), trained_with(controller, rows.n_classes)

@@ -37,6 +37,8 @@ FOLDS = 5
 """Folds that give held-out scores of a model which is fitted on all rows."""
 LOGIT_LIMITS = (1e-15, 1.0 - 1e-15)
 USUAL = {"update": "odds", "damping": 0.5}
+USUAL_OF_MANY = {"damping": 0.5}
+"""With more than two classes."""
 
 
 class Model(BaseEstimator):
@@ -192,7 +194,7 @@ def _fitted(candidate: Candidate, rows: Rows, train: NDArray[Any], known: dict[A
 def _is_bayes(candidate: Candidate) -> bool:
     """Tell whether the target weighs nothing."""
     if candidate.costs.n_classes > 2:
-        return candidate.target == "bayes"
+        return bool(candidate.target == "bayes")
     return math.isclose(candidate.target, candidate.class_costs.threshold)
 
 
@@ -214,9 +216,9 @@ def _fit_in_rounds(candidate: Candidate, rows: Rows) -> tuple[list[Any], Any]:
     Return the models of the cheapest round, and what is added to their logits where the weights are undone.
     """
     method, settings = candidate.method, candidate.method.learner_
-    training = settings.kind_of_training
+    training, usual = settings.kind_of_training, USUAL if rows.n_classes == 2 else USUAL_OF_MANY
     controller = make_controller(
-        method.controller, candidate.class_costs, candidate.target, USUAL, still=not candidate.adapts
+        method.controller, candidate.class_costs, candidate.target, usual, still=not candidate.adapts
     )
     seed = None if method.random_state is None else candidate.seed
     learners = [settings.fresh(None if seed is None else seed + i) for i in range(len(candidate.folds))]
@@ -308,7 +310,8 @@ class EstimatorModel:
     def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the mean logits of each row."""
         x = _input(self.encoder, X)
-        return mean_logits([raw_logits(model, x, self.n_classes) for model in self.estimators]) + self.undone
+        mean = mean_logits([raw_logits(model, x, self.n_classes) for model in self.estimators])
+        return np.asarray(mean + self.undone)
 
     def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return everything as arrays and plain values; an error where an estimator is more than numbers."""

@@ -47,7 +47,7 @@ class LinearModel:
         return np.asarray(x @ self.weights.T + self.intercept)
 
     def _probabilities(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        return LINKS[self.kind](self.decision_function(X))
+        return np.asarray(LINKS[self.kind](self.decision_function(X)))
 
 
 def _two(sums: NDArray[np.float64]) -> NDArray[np.float64]:
