@@ -18,7 +18,7 @@ from adacsl.core.heldout import HeldOut
 from adacsl.core.scores import to_logits, to_probabilities
 from adacsl.datasets.encoding import TableEncoder
 from adacsl.estimators.candidates import Candidate, mean_logits
-from adacsl.estimators.learners.numbers import from_numbers, joined, part_of, to_numbers
+from adacsl.estimators.learners.numbers import as_saved, from_numbers, joined, part_of, to_numbers
 from adacsl.estimators.rows import Rows
 from adacsl.estimators.settings import keeps_settings, make_controller, measured, trained_with
 from adacsl.extras import requires
@@ -141,6 +141,8 @@ def fit_models(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidat
             models, undone = _fit_in_rounds(candidate, features)
         else:
             models, undone = _fit_as_it_is(candidate, features, fitted), 0.0
+        if rows.n_classes > 2:  # what is saved of K sums rounds differently, so it predicts from the start
+            models = [as_saved(model) for model in models]
         candidate.model = EstimatorModel(models, encoder if encode else None, undone, rows.n_classes)
         if candidate.watch is not None:
             candidate.watched = candidate.model.logits(rows.take(candidate.watch))
