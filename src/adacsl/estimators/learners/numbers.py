@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -152,6 +153,12 @@ def _kind_of_sums(model: Any, coefficients: NDArray[np.float64]) -> str | None:
     n = coefficients.shape[1]
     points = np.stack([np.linspace(-1.0, 1.0, n), np.linspace(2.0, -3.0, n), np.full(n, 0.5)])
     sums = points @ coefficients.T + np.ravel(model.intercept_)
+    if classes > 2:  # far out all links say the same: 0 and 1
+        model, scale = copy.copy(model), max(1.0, float(np.abs(sums).max()))
+        try:
+            model.coef_, model.intercept_, sums = model.coef_ / scale, model.intercept_ / scale, sums / scale
+        except AttributeError:  # computed from something else
+            return None
     kinds = ("logistic",) if classes == 2 else ("softmax", "one-vs-rest")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # these points have no names
