@@ -13,7 +13,7 @@ from adacsl.core.control import AdaptiveWeight
 from adacsl.core.costs import CostMatrix
 from adacsl.core.intervals import Interval
 from adacsl.core.partitions import EqualWidth, Quantile, Whole
-from adacsl.core.targets import POWERS
+from adacsl.core.targets import check_targets
 from adacsl.durable import encode
 from adacsl.estimators.artefacts import ArtefactError, read_artefact, write_artefact
 from adacsl.estimators.classifiers import AdaCSLBoostingClassifier, AdaCSLClassifier, AdaptiveCostClassifier
@@ -107,7 +107,8 @@ def _describe(method: Method, kind: str) -> dict[str, Any]:
         "costs": method.costs_.to_dict(),
         "decision": method.decision_.to_dict(),
         "classes": {"dtype": method.classes_.dtype.str, "values": method.classes_.tolist()},
-        "positive": None if method.positive_ is None else int(np.flatnonzero(method.classes_ == method.positive_)[0]),
+        # more than two classes have none
+        "positive": next(iter(np.flatnonzero(method.classes_ == method.positive_).tolist()), None),
         "target": method.target_,
         "adapted": method.adapted_,
         "target_costs": list(method.target_costs_.items()),
@@ -163,10 +164,10 @@ def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, dev
     method.classes_ = np.asarray(document["classes"]["values"], dtype=np.dtype(document["classes"]["dtype"]))
     if costs.n_classes != len(method.classes_):
         raise ValueError(f"{len(method.classes_)} classes, but costs of {costs.n_classes}")
-    method.positive_ = None if document["positive"] is None else method.classes_[document["positive"]]
-    method.target_ = _target(document["target"])
+    method.positive_ = None if costs.n_classes > 2 else method.classes_[document["positive"]]
+    method.target_ = _target(document["target"], costs)
     method.adapted_ = bool(document["adapted"])
-    method.target_costs_ = {_target(t): float(c) for t, c in document["target_costs"]}
+    method.target_costs_ = {t if t == PLAIN else _target(t, costs): float(c) for t, c in document["target_costs"]}
     method.history_ = pd.DataFrame(document["history"])
     method.n_features_in_ = int(document["n_features_in"])
     if document["feature_names_in"]:
@@ -186,11 +187,9 @@ def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, dev
     return method
 
 
-def _target(value: Any) -> float | str:
-    """Return T' as a number, or as one of the words that more than two classes have."""
-    if isinstance(value, str) and value not in (PLAIN, *POWERS):
-        raise ValueError(f"unknown target {value!r}")
-    return value if isinstance(value, str) else float(value)
+def _target(saved: Any, costs: CostMatrix) -> float | str:
+    """Return a target as it was: a number, or a word of more than two classes."""
+    return check_targets(saved, costs) if costs.n_classes > 2 else float(saved)
 
 
 def _unfitted(document: dict[str, Any], costs: CostMatrix, device: str) -> Method:
