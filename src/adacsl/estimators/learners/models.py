@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import inspect
 import math
 from collections.abc import Iterator, Sequence
@@ -141,8 +142,6 @@ def fit_models(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidat
             models, undone = _fit_in_rounds(candidate, features)
         else:
             models, undone = _fit_as_it_is(candidate, features, fitted), 0.0
-        if rows.n_classes > 2:  # what is saved of K sums rounds differently, so it predicts from the start
-            models = [as_saved(model) for model in models]
         candidate.model = EstimatorModel(models, encoder if encode else None, undone, rows.n_classes)
         if candidate.watch is not None:
             candidate.watched = candidate.model.logits(rows.take(candidate.watch))
@@ -312,8 +311,14 @@ class EstimatorModel:
     def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the mean logits of each row."""
         x = _input(self.encoder, X)
-        mean = mean_logits([raw_logits(model, x, self.n_classes) for model in self.estimators])
+        models = self.estimators if self.n_classes == 2 or hasattr(x, "toarray") else self._saved
+        mean = mean_logits([raw_logits(model, x, self.n_classes) for model in models])
         return np.asarray(mean + self.undone)
+
+    @functools.cached_property
+    def _saved(self) -> list[Any]:
+        """The estimators as they would be read: what is saved of K sums rounds differently."""
+        return [as_saved(model) for model in self.estimators]
 
     def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return everything as arrays and plain values; an error where an estimator is more than numbers."""
