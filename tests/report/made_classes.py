@@ -47,7 +47,15 @@ def made_scores(labels, k, sharp, heat, rng):
 
 
 def made_class_report(
-    *, names=DIAGNOSES, rows=200, seeds=3, methods=METHODS, text=lambda value: value, matrix=None, data="lesions", **changes
+    *,
+    names=DIAGNOSES,
+    rows=200,
+    seeds=3,
+    methods=METHODS,
+    text=lambda value: value,
+    matrix=None,
+    data="lesions",
+    **changes,
 ):
     """Return a report about one data set of several classes; ``text`` is applied to every string in it."""
     k = len(names)
@@ -67,17 +75,21 @@ def made_class_report(
             parts.append((scores, labels, decided, np.full(rows, seed)))
             mean = costs.mean(labels, decided)
             about = {"data": text(data), "ratio": 1.0, "method": text(method), "seed": seed}
-            cells.append(
-                about | {"cost": mean, "normalized_cost": costs.normalized(labels, decided), "savings": 0.5, "n_test": rows}
-            )
+            normal = costs.normalized(labels, decided)
+            cells.append(about | {"cost": mean, "normalized_cost": normal, "savings": 0.5, "n_test": rows})
             if method.startswith(("ce", "adacsl")):
                 histories[text(data), 1.0, text(method), seed] = made_history(k, mean, method, number + seed)
-        columns = dict(zip(("scores", "labels", "decisions", "seeds"), map(np.concatenate, zip(*parts, strict=True)), strict=True))
+        columns = dict(
+            zip(("scores", "labels", "decisions", "seeds"), map(np.concatenate, zip(*parts, strict=True)), strict=True)
+        )
         outcomes[text(data), 1.0, text(method)] = Outcome(**columns, matrix=costs, rule=rule)
     results = pd.DataFrame(cells)
     groups = results.groupby(["data", "ratio", "method"], sort=False)
     summary = groups.agg(
-        n=("cost", "size"), cost=("cost", "mean"), normalized_cost=("normalized_cost", "mean"), savings=("savings", "mean")
+        n=("cost", "size"),
+        cost=("cost", "mean"),
+        normalized_cost=("normalized_cost", "mean"),
+        savings=("savings", "mean"),
     ).reset_index()
     summary["low"], summary["high"] = summary["cost"] * 0.95, summary["cost"] * 1.05
     cheapest = summary.sort_values("cost")["method"].iloc[0]
@@ -103,7 +115,8 @@ def made_history(k, final, method, seed, epochs=12):
     logs, steps = np.zeros(k), []
     for epoch in range(1, epochs + 1):
         left = np.exp(-epoch / 4)
-        step = {"epoch": epoch, "fold": 0, "val_cost": float(final * (0.9 + left)), "train_cost": float(final * (0.6 + left))}
+        costs = {"val_cost": float(final * (0.9 + left)), "train_cost": float(final * (0.6 + left))}
+        step = {"epoch": epoch, "fold": 0, **costs}
         if method.startswith("adacsl"):
             logs = logs + left * np.random.default_rng(k).normal(size=k) * 0.5 + rng.normal(size=k) * 0.03
             step |= {"lambdas": np.exp(logs - logs.mean()).tolist(), "weights": [1.0] * k}

@@ -68,8 +68,9 @@ def losses_of(logits: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.float64]
 
 
 def likeliest(scores: NDArray[Any], labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return what calibration is measured by: scores and labels of two classes as they are, of more how sure the
-    likeliest class is, and whether it is the true one.
+    """Return what calibration is measured by: of K classes how sure the likeliest is, and whether it is the true one.
+
+    Scores and labels of two classes stay as they are.
 
     >>> likeliest(np.asarray([[0.2, 0.7, 0.1]]), np.asarray([2]))
     (array([0.7]), array([0]))

@@ -145,7 +145,7 @@ def _decode_matrix(matrix: dict[str, Any]) -> CostMatrix:
     if table.ndim == 2:
         return unchecked_costs(tuple(map(tuple, table.tolist())), names)
     table.flags.writeable = False
-    return unchecked_costs(tuple(tuple(table[:, i, j] for j in range(table.shape[2])) for i in range(table.shape[1])), names)
+    return unchecked_costs(tuple(map(tuple, np.moveaxis(table, 0, -1))), names)
 
 
 def _encode_cost(cost: Any) -> Any:

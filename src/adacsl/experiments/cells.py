@@ -28,8 +28,8 @@ class CellResult:
     """What a method did on the test rows of one split.
 
     ``metrics`` always has: cost (mean per test row), total_cost, normalized_cost, savings, accuracy,
-    n_train (rows that were not test), n_test; of two classes tp, fp, fn, tn; where they make sense also validation_cost (of the chosen epoch: how
-    optimistic was it?), epoch, lambda, calibration_error.
+    n_train (rows that were not test), n_test; of two classes tp, fp, fn, tn; where they make sense also
+    validation_cost (of the chosen epoch: how optimistic was it?), epoch, lambda, calibration_error.
     """
 
     cell: Cell

@@ -321,9 +321,8 @@ class Comparison:
         for name, about in self.facts["data"].items():
             kind = "images" if about["images"] else "rows"
             grouped = ", split by group" if about["groups"] else ""
-            facts[f"data: {name}"] = (
-                f"{about['rows']:,} {kind}{_classes_in_words(about)}{grouped}. {about['costs']}. {about['source']}".strip()
-            )
+            counted = f"{about['rows']:,} {kind}{_classes_in_words(about)}{grouped}"
+            facts[f"data: {name}"] = f"{counted}. {about['costs']}. {about['source']}".strip()
         protocol = self.facts["protocol"]
         train = 1.0 - protocol["test"] - protocol["validation"]
         seeds = sorted(self.results["seed"].unique().tolist())

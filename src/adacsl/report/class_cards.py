@@ -86,7 +86,8 @@ def heat_map(data: ReportData, outcome: Outcome, cells: pd.DataFrame) -> Heat:
     wrong = cells[cells["actual"] != cells["decided"]]
     dearest = float(wrong["total_cost"].max()) or 1.0
     found = class_frames.class_costs(outcome)["found"].fillna(0.0)
-    rows: list[tuple[str, str, list[Any]]] = [(str(j + 1) if numbered else "", name, []) for j, name in enumerate(names)]
+    heads = [str(j + 1) if numbered else "" for j in range(k)]
+    rows: list[tuple[str, str, list[Any]]] = [(head, name, []) for head, name in zip(heads, names, strict=True)]
     for cell in records(cells):
         right = cell.actual == cell.decided
         # the root, as a few dear errors would leave all others white
@@ -97,9 +98,10 @@ def heat_map(data: ReportData, outcome: Outcome, cells: pd.DataFrame) -> Heat:
             f"really {names[cell.actual]}, decided {names[cell.decided]}: {count} cases, cost {money}, "
             f"{share} of all; {show(cell.price)} each"
         )
+        money, share = ("", "") if right and cell.total_cost == 0 else (money, share)
         kind = "right" if right else "wrong"
         rows[cell.actual][2].append((kind, cell.decided, cell.actual, money, count, share, round(dark, 3), words))
-    columns = [(str(j + 1) if numbered else name, name) for j, name in enumerate(names)]
+    columns = [(head or name, name) for head, name in zip(heads, names, strict=True)]
     return Heat("Cases (and cost) of each true class, by what was decided", size, columns, rows)
 
 
@@ -156,7 +158,7 @@ def _probability_cards(data: ReportData, view: Any, key: str) -> list[Card | Non
     figure = draw.calibration_figure(found, highlight=names)
     figure.update_xaxes(title_text="mean probability of the likeliest class")
     figure.update_yaxes(title_text="share in which it was true")
+    table = tables.calibration_table(found)
+    table = table._replace(headers=["method", "mean probability", "share that was true", *table.headers[3:]])
     alt = f"Share of right likeliest classes against their probability for {', '.join(names)}."
-    return [card(key, "class-calibration", alt=alt, figure=figure, folded=[tables.calibration_table(found)])]
-
-
+    return [card(key, "class-calibration", alt=alt, figure=figure, folded=[table])]

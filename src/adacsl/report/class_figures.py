@@ -45,7 +45,8 @@ def class_lambda_figure(lambdas: pd.DataFrame, *, theme: str = "light") -> go.Fi
     if lambdas.empty:
         raise ValueError("there is no lambda to draw: no method adapted itself")
     figure = style.new_figure(theme, "How the loss adapted itself", height=400)
-    ends = {name: part.sort_values("epoch")["lambda"].iloc[-1] for name, part in lambdas.groupby("class", sort=False)}
+    last = lambdas.sort_values("epoch").drop_duplicates("class", keep="last")
+    ends = {str(name): float(value) for name, value in zip(last["class"], last["lambda"], strict=True)}
     bright = sorted(ends, key=lambda name: -abs(np.log(ends[name])))[:COLORED]
     colors = style.colors_of(list(ends), bright, theme)
     for name in sorted(ends, key=lambda name: name in bright):

@@ -71,23 +71,21 @@ def costs_by_method(outcomes: Mapping[str, Outcome]) -> pd.DataFrame:
 def class_lambdas(
     histories: Mapping[tuple[str, int], Sequence[Mapping[str, Any]]], names: Sequence[str], method: str | None = None
 ) -> pd.DataFrame:
-    """Return the lambda of each class by epoch: method, class (its name), epoch, lambda, low and high over all runs.
+    """Return the lambda of each class by epoch (geometric means over seeds and folds): method, class, epoch, lambda.
 
     Of the method named, else of the first that has lambdas at all.
     """
     steps = [
-        (name, step["epoch"], np.asarray(step["lambdas"], dtype=float))
+        (name, step["epoch"], np.log(step["lambdas"]))
         for (name, _), own in histories.items()
         for step in own
         if "epoch" in step and step.get("lambdas") is not None
     ]
     wanted = method or next((name for name, _, _ in steps), None)
-    rows = [(e, names[j], value) for name, e, found in steps if name == wanted for j, value in enumerate(found)]
-    frame = pd.DataFrame(rows, columns=["epoch", "class", "each"])
-    groups = frame.groupby(["class", "epoch"], sort=False)["each"]
-    # lambda is multiplied by factors: its middle is the geometric one
-    found = groups.agg(**{"lambda": lambda v: float(np.exp(np.log(v).mean())), "low": "min", "high": "max"})
-    return found.reset_index().assign(method=wanted)
+    rows = [(names[j], e, value) for name, e, logs in steps if name == wanted for j, value in enumerate(logs)]
+    frame = pd.DataFrame(rows, columns=["class", "epoch", "lambda"]).assign(method=wanted)
+    means = frame.groupby(["method", "class", "epoch"], sort=False, dropna=False)["lambda"].mean()
+    return np.exp(means.astype(float)).reset_index()
 
 
 def rule_of(outcome: Outcome) -> str:
@@ -102,4 +100,4 @@ def rule_of(outcome: Outcome) -> str:
 
 
 def _over(amount: NDArray[Any], n: NDArray[Any]) -> NDArray[np.float64]:
-    return np.divide(amount, n, out=np.full(len(n), np.nan), where=n > 0)
+    return np.asarray(np.divide(amount, n, out=np.full(len(n), np.nan), where=n > 0))

@@ -252,7 +252,7 @@ def class_rows(labels: NDArray[Any], n_classes: int, limit: int) -> tuple[NDArra
         left -= sizes[label]
     rng = np.random.default_rng(len(labels))
     picked = [rng.choice(np.flatnonzero(labels == j), size, replace=False) for j, size in enumerate(sizes)]
-    return np.sort(np.concatenate(picked)), [count / size if size else 1.0 for count, size in zip(counts, sizes, strict=True)]
+    return np.sort(np.concatenate(picked)), (counts / np.maximum(sizes, 1)).tolist()
 
 
 # text that may stand in a page

@@ -79,12 +79,13 @@ const adacslClasses = (() => {
 
     function start(view, samples, heat) {
       const names = view.classes;
+      const numbered = $(".number", heat) !== null;
       Object.assign(state, { view, samples, matrix: view.matrix.map((row) => [...row]) });
       state.before = explore(samples, view.matrix);
       const options = (list) => list.map((name, i) => new Option(name, i));
       field("method").replaceChildren(...samples.map((sample) => new Option(sample.label, sample.name)));
       for (const which of ["decided", "actual"])
-        field(which).replaceChildren(...options(names.map((name, i) => `${i + 1} ${name}`)));
+        field(which).replaceChildren(...options(numbered ? names.map((name, i) => `${i + 1} ${name}`) : names));
       state.method = (samples.find((sample) => sample.name === view.recommended) || samples[0]).name;
       field("method").value = state.method;
       const prices = view.matrix.flatMap((row, i) => row.filter((price, j) => i !== j && price > 0));
@@ -201,9 +202,10 @@ const adacslClasses = (() => {
         cell.dataset.money = String(money(i, j));
         cell.classList.toggle("chosen", i === state.decided && j === state.actual);
         cell.classList.toggle("none", count === "0");
-        $(".money", cell).textContent = withUnit(show(money(i, j)));
+        const free = i === j && money(i, j) === 0;
+        $(".money", cell).textContent = free ? "" : withUnit(show(money(i, j)));
         $(".count", cell).textContent = count;
-        $(".percent", cell).textContent = percent(total ? money(i, j) / total : 0);
+        $(".percent", cell).textContent = free ? "" : percent(total ? money(i, j) / total : 0);
         cell.title =
           `really ${state.view.classes[j]}, decided ${state.view.classes[i]}: ${count} cases, cost ` +
           `${withUnit(show(money(i, j)))}, ${percent(total ? money(i, j) / total : 0)} of all; ` +
