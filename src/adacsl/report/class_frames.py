@@ -84,8 +84,8 @@ def class_lambdas(
     wanted = method or next((name for name, _, _ in steps), None)
     rows = [(names[j], e, value) for name, e, logs in steps if name == wanted for j, value in enumerate(logs)]
     frame = pd.DataFrame(rows, columns=["class", "epoch", "lambda"]).assign(method=wanted)
-    means = frame.groupby(["method", "class", "epoch"], sort=False, dropna=False)["lambda"].mean()
-    return np.exp(means.astype(float)).reset_index()
+    found = frame.groupby(["method", "class", "epoch"], sort=False, dropna=False)["lambda"].mean().reset_index()
+    return found.assign(**{"lambda": np.exp(found["lambda"].astype(float))})
 
 
 def rule_of(outcome: Outcome) -> str:
