@@ -28,11 +28,14 @@ def data_folder() -> Path:
     return folder
 
 
-def load_images(path: Path, limit: int | None = None) -> ImageData:
-    """Decode an image set stored as one run of JPEG bytes; ``limit`` takes that many at random, the same each time."""
+def load_images(path: Path, limit: int | None = None, *, multi: bool = False) -> ImageData:
+    """Decode an image set stored as one run of JPEG bytes; ``limit`` takes that many at random, the same each time.
+
+    ``multi`` takes the original classes instead of two.
+    """
     with np.load(path) as file:
         content, offsets = file["jpeg"].tobytes(), file["offsets"].astype(np.int64)
-        labels = file["labels"].astype(np.int64)
+        labels = file["labels_multi" if multi else "labels"].astype(np.int64)
         groups = np.unique(file["groups"], return_inverse=True)[1].astype(np.int64)
     rows = np.arange(labels.size) if limit is None else np.random.default_rng(0).permutation(labels.size)[:limit]
     images = np.stack([_decode(content[offsets[i] : offsets[i + 1]]) for i in rows])

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 from adacsl import CostMatrix
 from adacsl.datasets import DATASETS, DataError, builtin, describe, list_datasets, load_dataset, load_task
@@ -48,6 +48,32 @@ def test_the_embedded_data_are_scikit_learns():
     assert task.costs == CostMatrix(fp=1, fn=8)
     assert task.classes == ("benign", "malignant")
     assert task.name == "breast-cancer"
+
+
+@pytest.mark.parametrize(("name", "load"), [("wine", load_wine), ("digits", load_digits)])
+def test_embedded_data_of_many_classes(name, load):
+    task = load_task(name)
+    X, y = load(return_X_y=True, as_frame=True)
+    pd.testing.assert_frame_equal(task.X, X)
+    np.testing.assert_array_equal(task.y, y)
+    assert task.costs == CostMatrix.balanced(y, classes=task.classes)
+    turned = CostMatrix.from_array(1 - np.eye(len(task.classes)), rows="actual", classes=task.classes[::-1])
+    assert load_task(name, costs=turned).costs == turned.aligned(task.classes)
+    with pytest.raises(DataError, match="classes .*expected two: merge or drop"):
+        load_task(name, costs={"fp": 1, "fn": 8})
+
+
+@pytest.mark.data
+def test_the_seven_diagnoses_have_medical_prices(real):
+    task = load_task("ham10k-7", folder=real)
+    price = task.costs.to_frame()
+    assert task.costs.classes == task.classes == ("akiec", "bcc", "bkl", "df", "mel", "nv", "vasc")
+    assert np.bincount(task.y).tolist() == [327, 514, 1099, 115, 1113, 6705, 142]
+    assert price.loc["nv", "mel"] == task.costs.to_array().max() > price.loc["nv", "bcc"] > price.loc["nv", "akiec"] > 1
+    assert price.loc["mel", "nv"] == 1 > price.loc["bkl", "nv"] > 0
+    melanoma = load_task("ham10000", folder=real)
+    np.testing.assert_array_equal(task.y == 4, melanoma.y == 1)
+    np.testing.assert_array_equal(task.groups, melanoma.groups)
 
 
 def test_costs_may_be_others(made):
@@ -111,7 +137,7 @@ def test_the_list_says_what_is_here(made):
 def test_the_list_without_a_folder_names_the_variable(monkeypatch):
     monkeypatch.delenv("ADACSL_DATA", raising=False)
     found = {entry["name"]: entry for entry in list_datasets()}
-    assert [name for name, entry in found.items() if entry["present"]] == ["breast-cancer"]
+    assert [name for name, entry in found.items() if entry["present"]] == ["breast-cancer", "wine", "digits"]
     assert "ADACSL_DATA" in found["adult"]["where"]
 
 
@@ -127,7 +153,9 @@ def test_the_registry_is_complete():
         assert known.title
         assert known.source
         assert known.licence
-        assert 0 < known.positives < known.rows
+        assert (known.positives is None) == (len(known.classes) > 2)
+        assert known.positives is None or 0 < known.positives < known.rows
+        assert known.matrix is None or np.shape(known.matrix) == (len(known.classes),) * 2
         assert (known.file is None) == (known.sha256 is None)
         assert known.sha256 is None or re.fullmatch("[0-9a-f]{64}", known.sha256)
         assert re.fullmatch("[a-z0-9-]+", known.name)
@@ -140,7 +168,9 @@ GIVE_AWAYS = {"target", "class3", "original_split", "duration", "ID", "id", "cus
 @pytest.mark.parametrize("name", DATASETS)
 def test_real_files_are_what_the_registry_says(real, name):
     known, task = DATASETS[name], load_task(name, folder=real)
-    assert (len(task.y), int(task.y.sum())) == (known.rows, known.positives)
+    assert len(task.y) == known.rows
+    assert known.positives in (None, int(task.y.sum()))
+    assert np.unique(task.y).tolist() == list(range(len(known.classes)))
     assert task.classes == known.classes
     assert task.images == (known.kind == "images")
     if known.kind == "table":
@@ -175,5 +205,7 @@ def test_the_page_lists_what_the_registry_holds():
     page = (Path(__file__).parents[2] / "docs" / "compare" / "data.md").read_text(encoding="utf-8")
     for known in DATASETS.values():
         file = f"`{known.file}`" if known.file else "with scikit-learn"
-        row = (known.title, f"{known.rows:,}", f"{known.positives:,} {known.classes[1]}", known.prices, file)
+        many = known.positives is None
+        counted = f"{len(known.classes)} classes" if many else f"{known.positives:,} {known.classes[1]}"
+        row = (known.title, f"{known.rows:,}", counted, known.prices, file)
         assert f"| `{known.name}` | {' | '.join(row)} |" in page

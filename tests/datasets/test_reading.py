@@ -237,6 +237,34 @@ def test_what_is_wrong_with_an_image_folder_is_said(pets, tmp_path):
         load_task(tmp_path / "single")
 
 
+THREE = CostMatrix.from_array([[0, 1, 2], [3, 0, 4], [5, 6, 0]], rows="predicted", classes=["dog", "cat", "bird"])
+
+
+def test_three_class_folders_become_a_task(pets):
+    picture(pets / "bird" / "a.png", 50)
+    task = load_task(pets, costs=THREE, image_size=8)
+    assert task.X.shape == (6, 8, 8, 3)
+    assert (task.classes, task.y.tolist()) == (("bird", "cat", "dog"), [0, 1, 1, 1, 2, 2])
+    assert task.costs == THREE.aligned(task.classes)
+    (pets / "dog" / "broken.jpg").write_bytes(b"no jpeg")  # not reached: folders are compared with the matrix first
+    (pets / "fish").mkdir()
+    with pytest.raises(DataError, match=r"4 class folders \(bird, .*\): the cost matrix has no column for 'fish'"):
+        load_task(pets, costs=THREE)
+
+
+def test_a_table_of_three_classes_becomes_a_task(tmp_path):
+    path = tmp_path / "animals.csv"
+    path.write_text("legs,kind\n2,bird\n4,dog\n4,cat\n2,bird\n", encoding="utf-8")
+    task = load_task(path, target="kind", costs=THREE)
+    assert (task.classes, task.y.tolist(), task.name) == (("bird", "cat", "dog"), [0, 2, 1, 0], "animals")
+    assert task.costs == THREE.aligned(task.classes)
+    assert load_task(path, target="kind", costs="balanced").costs.to_array()[1].tolist() == [2, 0, 4]
+    with pytest.raises(DataError, match=r"column 'kind' of .*animals\.csv has 3 classes .*expected two"):
+        load_task(path, target="kind")
+    with pytest.raises(DataError, match="fp_column and fn_column are prices of two classes"):
+        load_task(path, target="kind", costs="balanced", fn_column="legs")
+
+
 def jpegs(n=5, size=16):
     rng = np.random.default_rng(0)
     files = []

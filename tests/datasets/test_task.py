@@ -86,3 +86,77 @@ def test_labels_are_checked_at_the_door():
         Task.from_data([[1.0], [2.0]], [1, 1])
     with pytest.raises(ValueError, match=r"the labels of a task are 0 and 1; got \[0, 2\]"):
         Task("made", pd.DataFrame({"a": [1, 2]}), np.array([0, 2]), CostMatrix(fp=1, fn=1))
+
+
+PETS = CostMatrix.from_array([[0, 1, 2], [3, 0, 4], [5, 6, 0]], rows="predicted", classes=["dog", "cat", "ant"])
+
+
+def test_more_than_two_classes_are_numbered_in_sorted_order():
+    task = Task.from_data([[1.0], [2.0], [3.0], [4.0]], ["cat", "dog", "ant", "cat"], PETS)
+    assert task.y.tolist() == [1, 2, 0, 1]
+    assert task.classes == ("ant", "cat", "dog")
+    assert task.costs == PETS.aligned(task.classes)
+    assert task.rows([0, 3]).y.tolist() == [1, 1]
+    balanced = Task.from_data([[1.0]] * 4, [10, 9, 100, 9], "balanced")
+    assert (balanced.classes, balanced.y.tolist()) == (("9", "10", "100"), [1, 0, 2, 0])
+    assert balanced.costs == CostMatrix.balanced(balanced.y, classes=["9", "10", "100"])
+    unnamed = CostMatrix.from_array(1 - np.eye(3), rows="predicted")
+    assert Task.from_data([[1.0]] * 3, list("abc"), unnamed).costs == unnamed
+    each = CostMatrix.from_array(np.stack([1 - np.eye(3), 2 - 2 * np.eye(3), 1 - np.eye(3)]), rows="predicted")
+    assert Task.from_data([[1.0]] * 3, list("abc"), each).rows([1]).costs.to_array().max() == 2
+
+
+def test_a_matrix_with_two_names_says_which_class_is_positive():
+    named = CostMatrix.from_array([[0, 8], [1, 0]], rows="predicted", classes=["well", "ill"])
+    task = Task.from_data([[1.0]] * 3, ["ill", "well", "well"], named)
+    assert (task.classes, task.y.tolist(), task.costs) == (("well", "ill"), [1, 0, 0], CostMatrix(fp=1, fn=8))
+    turned = Task.from_data([[1.0]] * 3, ["ill", "well", "well"], named, positive="well")
+    assert (turned.classes, turned.costs) == (("ill", "well"), CostMatrix(fp=8, fn=1))
+
+
+REFER = CostMatrix.from_array(
+    np.vstack([1 - np.eye(3), [0.4] * 3]), rows="predicted", classes=["a", "b", "c"], actions=["a", "b", "c", "refer"]
+)
+
+
+@pytest.mark.parametrize(
+    ("labels", "costs", "options", "message"),
+    [
+        (
+            "abca",
+            None,
+            {},
+            r"3 classes \(a: 2, b: 1, c: 1\), expected two: merge or drop .*costs=\.\.\. \(a matrix with these 3",
+        ),
+        ("abca", {"fp": 1, "fn": 8}, {}, "expected two: merge or drop"),
+        ("abca", CostMatrix(fp=1, fn=8), {}, "expected two: merge or drop"),
+        ("abca", PETS, {}, "no column for 'a', 'b', 'c' and names 'dog', 'cat', 'ant'"),
+        ("abab", PETS, {}, r"2 classes \(a: 2, b: 2\): the cost matrix has no column"),
+        ("aaaa", PETS, {}, "one class only"),
+        ("abca", "balanced", {"positive": "a"}, "positive='a' is for two classes, but the labels has 3: leave it out"),
+        ("abca", CostMatrix.from_array(1 - np.eye(4), rows="actual"), {}, "has 4 classes, but the data have 3"),
+        (
+            "abca",
+            CostMatrix.from_array([1 - np.eye(3)] * 2, rows="actual"),
+            {},
+            "4 rows of 3 classes need costs for all",
+        ),
+        ("abca", REFER, {}, "a task predicts its classes, but the cost matrix has other actions"),
+        (["a", " a", "b", "c"], "balanced", {}, "different labels that all read 'a'"),
+        (np.arange(1001) / 7, "balanced", {}, "expected 1000 at most: are these numbers to predict"),
+        ("abab", CostMatrix.from_array([[0, 1], [8, 0]], rows="actual", classes=["c", "b"]), {}, "no column for 'a'"),
+    ],
+)
+def test_costs_and_classes_must_fit(labels, costs, options, message):
+    with pytest.raises(DataError, match=message):
+        Task.from_data([[1.0]] * len(labels), list(labels), costs, **options)
+
+
+def test_a_task_of_many_classes_checks_its_parts():
+    X, y = pd.DataFrame({"a": [1, 2, 3]}), np.array([0, 1, 2])
+    with pytest.raises(ValueError, match="needs costs of two classes"):
+        Task("made", X, y, PETS)
+    with pytest.raises(ValueError, match="speak of its classes"):
+        Task("made", X, y, PETS, classes=("ant", "cat", "dog"))
+    with pytest.raises(ValueError, match=r"labels of a task are 0 to 2; got \[0, 1, 3\]"):
+        Task("made", X, np.array([0, 1, 3]), PETS, classes=("dog", "cat", "ant"))

@@ -411,7 +411,7 @@ def test_a_flipped_byte_is_noticed(data, tmp_path):
         ({"controller": "no"}, TypeError, "controller must be None, 'auto', a dict of settings or an AdaptiveWeight"),
         ({"controller": {"speed": 1}}, ValueError, "a controller has no setting 'speed'"),
         ({"decide": "best"}, ValueError, "decide must be one of"),
-        ({"target": "half"}, ValueError, "target must be a number or one of"),
+        ({"target": "most"}, ValueError, "target must be a number or one of"),
         ({"costs": 3}, TypeError, "costs must be a CostMatrix"),
         ({"validation": 1.5}, ValueError, "validation must be a fraction"),
         ({"positive": 7}, ValueError, "positive=7 is no label of y"),

@@ -67,7 +67,8 @@ EXPECTED_FAILURES = {
         AdaptiveCostClassifier(LogisticRegression(), random_state=0),
         AdaptiveCostClassifier(SGDClassifier(loss="log_loss"), random_state=0),
     ],
-    expected_failed_checks=lambda _: EXPECTED_FAILURES,
+    # the check brings folds of its own: a regression that is fitted to the end holds it, passes in some order do not
+    expected_failed_checks=lambda made: {} if isinstance(made.estimator, LogisticRegression) else EXPECTED_FAILURES,
     xfail_strict=True,
 )
 def test_scikit_learn_checks(estimator, check):
@@ -403,7 +404,11 @@ def test_the_name_of_the_weights_can_be_given(data):
         ({"estimator": LogisticRegression(), "training": "passes"}, TypeError, "needs partial_fit with sample_weight"),
         ({"estimator": KNeighborsClassifier(), "training": "refits"}, TypeError, "needs fit with sample_weight"),
         ({"training": "slowly"}, ValueError, "training must be one of 'auto', 'passes', 'refits', got 'slowly'"),
-        ({"target": "half"}, ValueError, "target must be a number or one of 'bayes', 'middle', 'auto', got 'half'"),
+        (
+            {"target": "most"},
+            ValueError,
+            "one of 'bayes', 'middle', 'half', 'auto', got 'most'",
+        ),
         ({"caution": 1}, TypeError, r"no setting 'caution' any more: say controller=\{'caution': \.\.\.\}"),
         ({"crossfit": 5}, TypeError, "no setting 'crossfit' any more: say cv"),
         ({"pos_label": 1}, TypeError, "no setting 'pos_label' any more: say positive"),

@@ -10,6 +10,7 @@ import torch
 from adacsl.torch.tablenet import TableNet
 
 SHAPES = [{}, {"heads": 3}, {"bins": 8}, {"heads": 2, "numeric": [1, 3], "bins": 4}, {"depth": 1}]
+SHAPES += [{"outputs": 4}, {"heads": 3, "outputs": 4}]
 
 
 @pytest.fixture
@@ -25,7 +26,8 @@ def make(members=3, **settings):
 def test_a_member_starts_the_same_alone_and_in_company(x, settings):
     together = make(**settings)(x)
     alone = torch.cat([TableNet(5, width=16, seeds=[10 + i], **settings).eval()(x) for i in range(3)], dim=1)
-    assert together.shape == (17, 3, settings.get("heads", 1))
+    outputs = (settings["outputs"],) if "outputs" in settings else ()
+    assert together.shape == (17, 3, settings.get("heads", 1), *outputs)
     torch.testing.assert_close(together, alone, atol=1e-6, rtol=1e-6)
 
 

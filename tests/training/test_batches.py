@@ -66,6 +66,15 @@ def test_pools_give_both_classes_in_equal_numbers():
     assert set(drawn[0].tolist()) != set(drawn[1].tolist())
 
 
+def test_pools_of_three_classes_are_shared_out_evenly():
+    pools = np.arange(40), np.arange(40, 48), np.arange(48, 50)
+    rows = torch.cat(batches_of([Member(np.arange(50), NONE, pools=pools)], 8))[:, 0].numpy()
+    assert [int(np.isin(rows, pool).sum()) for pool in pools] == [17, 17, 16]
+    assert set(np.bincount(rows)[48:]) == {8}
+    few = Member(np.arange(2), NONE, pools=pools)  # fewer rows than classes
+    assert len(torch.cat(batches_of([few], 8))) == 2
+
+
 def test_shorter_columns_start_again_from_their_top():
     assert side_by_side([np.asarray([5, 6, 7]), np.asarray([8])]).tolist() == [[5, 8], [6, 8], [7, 8]]
 
@@ -84,6 +93,18 @@ def test_shares_make_up_the_batch(monkeypatch, rows, world):
     total = sum(float(part.sum()) * share for part, share in shares) / world
     assert total == pytest.approx(float(batch.sum()))
     assert all(len(part) > 0 for part, _ in shares)
+
+
+def test_smote_fills_up_every_rarer_class():
+    torch.manual_seed(0)
+    x = torch.rand(12, 1, 2, 2)
+    y = torch.tensor([0] * 6 + [1] * 3 + [2] * 2 + [3])
+    mixed, labels = smote_batch(x, y)
+    assert torch.bincount(labels).tolist() == [6, 6, 6, 1]  # one alone cannot be mixed
+    assert torch.equal(mixed[:12], x)
+    for label in (1, 2):
+        own, made = x[y == label], mixed[12:][labels[12:] == label]
+        assert ((made >= own.amin(0) - 1e-6) & (made <= own.amax(0) + 1e-6)).all()
 
 
 def test_smote_fills_up_the_rarer_class_with_mixtures():

@@ -23,8 +23,8 @@ def test_two_processes_train_what_one_does(tmp_path, load_module):
     script = load_module(SCRIPT)
     one = {name: script.run(1, **settings) for name, settings in script.SCENARIOS.items()}
     # also with dropout, whose random numbers are those of the rows
-    for name in ("plain", "folds", "default"):
-        for column in ("lambda", "val_cost", "train_loss"):
+    for name in ("plain", "folds", "default", "classes"):
+        for column in ("lambdas" if name == "classes" else "lambda", "val_cost", "train_loss"):
             assert first[name][column] == pytest.approx(one[name][column], abs=1e-4, rel=1e-4), (name, column)
         assert first[name]["scores"] == pytest.approx(one[name]["scores"], abs=1e-3)
         assert first[name]["cost"] == pytest.approx(one[name]["cost"], abs=1e-4)

@@ -11,23 +11,12 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import array_namespace, device, is_numpy_array
 
-from adacsl.core.arrays import (
-    Array,
-    as_array,
-    as_classes,
-    as_column,
-    as_host,
-    as_probabilities,
-    as_weights,
-    count_true,
-    move,
-    widest,
-)
+from adacsl.core.arrays import Array, count_true
 from adacsl.core.costs import CostMatrix
-from adacsl.core.cuts import rising_order, sums_before
-from adacsl.core.prices import check_samples, price_like
+from adacsl.core.cuts import sums_before
+from adacsl.core.envelopes import Changes, Rows, as_factors
 from adacsl.core.thresholds import TIE_TOLERANCE, check_caution
 
 LIMITS = (1e-30, 1e30)
@@ -42,6 +31,15 @@ EDGE = 1e-10
 MOST_SWEEPS = 100
 """Each sweep makes the decisions cheaper, so there is an end; this is a limit for the time it takes to get there."""
 
+FEW_ROWS, SHARE, BOX = 2**14, 8, 1.1
+"""More rows than these are first asked for the way by every 8th of them, then by those only whose decision can change
+as multipliers change by up to 10 %."""
+
+BIN_BITS, OFF_GRID = 43, 1.2345678901
+"""Bins of places: 512 to each power of two, whose borders are no round numbers."""
+
+Values = np.ndarray[Any, np.dtype[np.float64]]
+
 
 class Multipliers(NamedTuple):
     """Multipliers of the K classes, and what deciding with them costs in total.
@@ -50,7 +48,7 @@ class Multipliers(NamedTuple):
     all classes were looked at.
     """
 
-    values: np.ndarray[Any, np.dtype[np.float64]]
+    values: Values
     cost: float
     start_cost: float
     sweeps: int
@@ -102,159 +100,126 @@ def find_multipliers(
     >>> found.start_cost, found.cost
     (1.0, 0.0)
     """
-    task = _Task.of(probabilities, labels, costs, weights, sample_weight)
+    rows, base = Rows.of(probabilities, labels, costs, weights, sample_weight)
     k, caution = costs.n_classes, check_caution(caution)
     ones = np.ones(k)
-    values = ones if start is None else _as_factors(start, k, "start")
-    start_cost = task.cost(ones)
-    cost, sweeps, unchanged, j = task.cost(values), 0, 0, 0
-    while unchanged < k and sweeps < MOST_SWEEPS:
-        place = task.cheapest_place(values, j, cost, caution)
-        moved = values.copy()
-        moved[j] = place
-        found = cost if place == values[j] else task.cost(moved)
-        unchanged += 1
-        if found < cost - TIE_TOLERANCE * abs(cost):
-            # nothing else is cheaper along this class: only the others have to be looked at again
-            values, cost, unchanged = moved, found, 1
-        j = (j + 1) % k
-        sweeps += j == 0
+    values = ones if start is None else as_factors(start, k, "start")
+    start_cost = rows.cost(ones)
+    values, sweeps = _descend(rows, values, caution)
     if not np.array_equal(values, ones):
         values = np.exp(np.log(values) - np.log(values).mean())
-        cost = task.cost(values)
+    cost = rows.cost(values)
     if cost > start_cost:  # a start that was worse than none
         values, cost = ones, start_cost
-    return Multipliers(values, cost + task.base, start_cost + task.base, sweeps)
+    return Multipliers(values, cost + base, start_cost + base, sweeps)
 
 
-class _Task(NamedTuple):
-    """Checked input; costs count from the cheapest action of each class, so that none is negative."""
+def _descend(rows: Rows, values: Values, caution: float) -> tuple[Values, int]:
+    """Return multipliers none of which is cheaper elsewhere, and how many sweeps it took.
 
-    scores: Array  # K x n
-    labels: Array
-    prices: Array  # A x K, or A x K x n
-    stakes: Array  # prices over w: what decides
-    weight: Array | None
-    base: float  # what the cheapest actions cost
+    Many rows are first asked for the way by some of them, and then by those only that are undecided near the place
+    which these have found.
+    """
+    if rows.n <= FEW_ROWS or len(values) == 2:
+        return _sweep(rows, values, caution)
+    values, sweeps = _descend_nearby(rows, values, caution)
+    while True:
+        found, more = _sweep(rows, values, caution, once=True)
+        sweeps += more
+        if found is values or sweeps >= MOST_SWEEPS:
+            return found, sweeps
+        values, more = _settle(rows, found, caution)
+        sweeps += more
 
-    @classmethod
-    def of(
-        cls, probabilities: Array, labels: Array, costs: CostMatrix, weights: Array | None, counts: Array | None
-    ) -> _Task:
-        if not isinstance(costs, CostMatrix):
-            raise TypeError(f"costs must be a CostMatrix, got {costs!r}")
-        scores = as_probabilities(probabilities, costs.n_classes)
-        check_samples(costs.n_instances, scores.shape[0])
-        classes = as_column(as_classes(labels, costs.n_classes, "labels"), scores, "labels")
-        xp = array_namespace(scores)
-        wide = widest(scores)
-        wide = xp.stack((1.0 - wide, wide)) if wide.ndim == 1 else xp.asarray(wide.T, copy=True)
-        prices = _prices(costs, wide)
-        least = xp.min(prices, axis=0, keepdims=True)
-        factors = np.ones(costs.n_classes) if weights is None else _as_factors(weights, costs.n_classes, "weights")
-        shape = (1, -1) if prices.ndim == 2 else (1, -1, 1)
-        stakes = (prices - least) / xp.reshape(move(factors, wide), shape)
-        task = cls(wide, classes, least, stakes, as_weights(counts, scores), 0.0)
-        base = task._sum(task._paid(xp.zeros_like(classes)))
-        return task._replace(prices=prices - least, base=base)
 
-    def cost(self, values: Any) -> float:
-        """Return what deciding with these multipliers costs."""
-        xp = array_namespace(self.scores)
-        return self._sum(self._paid(xp.argmin(self._expected(values), axis=0)))
+def _descend_nearby(rows: Rows, values: Values, caution: float) -> tuple[Values, int]:
+    if rows.n <= FEW_ROWS:
+        return _sweep(rows, values, caution)
+    values, sweeps = _descend_nearby(rows.part(slice(None, None, SHARE)), values, caution)
+    values, more = _settle(rows, values, caution)
+    return values, sweeps + more
 
-    def _expected(self, values: Any) -> Array:
-        """Return what each action is expected to cost, A x n."""
-        xp = array_namespace(self.scores)
-        factors = move(np.asarray(values, dtype=np.float64), self.scores)
-        if self.stakes.ndim == 2:
-            return (self.stakes * factors) @ self.scores
-        return xp.sum(self.stakes * (self.scores * factors[:, None]), axis=1)
 
-    def _paid(self, actions: Array) -> Array:
-        """Return what an action has cost each row."""
-        xp = array_namespace(self.scores)
-        n, cells = self.labels.shape[0], actions * self.prices.shape[1] + self.labels
-        if self.prices.ndim == 3:
-            cells = cells * n + xp.arange(n, device=device(cells))
-        return xp.take(xp.reshape(self.prices, (-1,)), cells)
+def _settle(rows: Rows, values: Values, caution: float) -> tuple[Values, int]:
+    """Descend in a box around the multipliers that moves along: rows that are sure of themselves in it play no part."""
+    sweeps = 0
+    while sweeps < MOST_SWEEPS:
+        near = rows.take(rows.near(values, BOX))
+        if not near.n:
+            break
+        found, more = _sweep(near, values, caution, box=(values / BOX, values * BOX))
+        sweeps += more
+        far = np.abs(np.log(found / values)).max() > math.log(BOX) / 2.0
+        values = found
+        if not far:
+            break
+    return values, sweeps
 
-    def _sum(self, paid: Array) -> float:
-        return float(array_namespace(paid).sum(paid if self.weight is None else paid * self.weight))
 
-    def cheapest_place(self, values: Any, j: int, cost: float, caution: float) -> float:
-        """Return where multiplier j makes the decisions cheapest: where it is unless that is cheaper."""
-        places, changes, base = self._walk(values, j)
-        if places.shape[0] == 0:
-            return float(values[j])
-        xp = array_namespace(places)
-        order = rising_order(places)
-        places, changes = xp.take(places, order), xp.take(changes, order)
-        totals = base + sums_before(changes)
-        ends = xp.asarray([LIMITS[0], LIMITS[1]], dtype=places.dtype, device=device(places))
-        low, high = xp.concat((ends[:1], places)), xp.concat((places, ends[1:]))
-        totals = xp.where(high > low * (1.0 + WIDTH), totals, xp.inf)
-        least = float(xp.min(totals))
-        if not least < cost - TIE_TOLERANCE * cost:
-            return float(values[j])
-        fair = xp.nonzero(totals <= least + TIE_TOLERANCE * cost)[0]
-        own = count_true(places <= float(values[j]))
-        if caution:
-            fair = _not_proven_dearer(totals, sums_before(changes * changes), fair, own, cost, caution)
-        return _nearest_place(xp.take(low, fair), xp.take(high, fair), float(values[j]))
+def _sweep(
+    rows: Rows, values: Values, caution: float, *, box: tuple[Values, Values] | None = None, once: bool = False
+) -> tuple[Values, int]:
+    """Move one multiplier after the other until none is cheaper elsewhere (in the box), or ``once``."""
+    k = len(values)
+    cost, looks, unchanged = rows.cost(values), 0, 0
+    while unchanged < k and looks < MOST_SWEEPS * k:
+        j = looks % k
+        limits = LIMITS if box is None else (float(box[0][j]), float(box[1][j]))
+        moved = values.copy()
+        moved[j] = _cheapest_place(rows.along(values, j, limits), float(values[j]), cost, caution, limits)
+        found = cost if moved[j] == values[j] else rows.cost(moved)
+        looks, unchanged = looks + 1, unchanged + 1
+        if found < cost - TIE_TOLERANCE * cost:
+            values, cost, unchanged = moved, found, 1  # along this one nothing is cheaper
+            if once:
+                break
+    return values, -(-looks // k)
 
-    def _rows(self, index: Array) -> _Task:
-        """Return the task of some rows."""
-        xp = array_namespace(self.scores)
-        weight = None if self.weight is None else xp.take(self.weight, index)
-        prices, stakes = (
-            cells if cells.ndim == 2 else xp.take(cells, index, axis=2) for cells in (self.prices, self.stakes)
-        )
-        return _Task(xp.take(self.scores, index, axis=1), xp.take(self.labels, index), prices, stakes, weight, 0.0)
 
-    def _walk(self, values: Any, j: int) -> tuple[Array, Array, float]:
-        """Return where along multiplier j decisions change, by how much the cost does, and the cost near 0."""
-        xp = array_namespace(self.scores)
-        score = self.scores[j, :]
-        if count_true(score == 0.0):  # such a row's decision does not change
-            places, changes, base = self._rows(xp.nonzero(score > 0.0)[0])._walk(values, j)
-            return places, changes, base + self._rows(xp.nonzero(score == 0.0)[0]).cost(values)
-        order, enter, leave = self._envelope(values, j)
-        places, changes, base, paid = [], [], xp.zeros_like(score), xp.zeros_like(score)
-        for line in range(enter.shape[0]):
-            price = self._paid(order[line, :])
-            if self.weight is not None:
-                price = price * self.weight
-            place, stays = enter[line, :] / score, enter[line, :] < leave[line, :]
-            early = stays & (place <= LIMITS[0])
-            base = xp.where(early, price, base)
-            later = stays & ~early & (place < LIMITS[1]) & (price != paid)
-            places.append(place[later])
-            changes.append((price - paid)[later])
-            paid = xp.where(stays, price, paid)
-        return xp.concat(places), xp.concat(changes), float(xp.sum(base))
+def _cheapest_place(found: Changes, own: float, cost: float, caution: float, limits: tuple[float, float]) -> float:
+    """Return where the multiplier makes the decisions cheapest: where it is unless another place is cheaper."""
+    places, changes, base = found
+    if places.shape[0] == 0:
+        return own
+    xp = array_namespace(places)
+    if is_numpy_array(places) and not caution:
+        places, changes, base = _worth_sorting(found, cost)
+    order = xp.argsort(places, stable=False)
+    places, changes = xp.take(places, order), xp.take(changes, order)
+    totals = base + sums_before(changes)
+    ends = xp.asarray(limits, dtype=places.dtype, device=device(places))
+    low, high = xp.concat((ends[:1], places)), xp.concat((places, ends[1:]))
+    totals = xp.where(high > low * (1.0 + WIDTH), totals, xp.inf)
+    least = float(xp.min(totals))
+    if not least < cost - TIE_TOLERANCE * cost:
+        return own
+    fair = xp.nonzero(totals <= least + TIE_TOLERANCE * cost)[0]
+    if caution:
+        here = count_true(places <= own)
+        fair = _not_proven_dearer(totals, sums_before(changes * changes), fair, here, cost, caution)
+    return _nearest_place(xp.take(low, fair), xp.take(high, fair), own)
 
-    def _envelope(self, values: Any, j: int) -> tuple[Array, Array, Array]:
-        """Return the actions in the order of falling slope, and between which mu_j q_j each is a row's cheapest."""
-        xp = array_namespace(self.scores)
-        others = np.array(values, dtype=np.float64)
-        others[j] = 0.0
-        fixed, slopes = self._expected(others), self.stakes[:, j, ...]
-        order = xp.argsort(slopes, axis=0, descending=True, stable=True)
-        if slopes.ndim == 1:
-            fixed, slopes = xp.take(fixed, order, axis=0), xp.take(slopes, order)[:, None]
-            order = xp.broadcast_to(order[:, None], fixed.shape)
-        else:
-            slopes, fixed = (xp.take_along_axis(lines, order, axis=0) for lines in (slopes, fixed))
-        enter, leave = xp.zeros_like(fixed), xp.full_like(fixed, xp.inf)
-        for line in range(1, fixed.shape[0]):
-            above = fixed[line, :] - fixed[:line, :]
-            fall = slopes[:line, :] - slopes[line, :]
-            meet = xp.where(above >= 0.0, xp.inf, -xp.inf)  # parallel lines: the earlier one of two that are the same
-            meet = xp.where(fall > 0.0, above / xp.where(fall > 0.0, fall, 1.0), meet)
-            enter[line, :] = xp.maximum(enter[line, :], xp.max(meet, axis=0))
-            leave[:line, :] = xp.minimum(leave[:line, :], meet)
-        return order, enter, leave
+
+def _worth_sorting(found: Changes, cost: float) -> Changes:
+    """Return the same curve, exact wherever it may be cheapest: elsewhere, neighbouring changes are added up unsorted.
+
+    Within a bin the cost falls at most by the sum of all falls in it.
+    """
+    bins = (found.places * OFF_GRID).view(np.int64) >> BIN_BITS  # exponent and first digits: as good as a logarithm
+    first = bins.min()
+    bins -= first
+    filled = np.flatnonzero(np.bincount(bins))
+    change, fall = (np.bincount(bins, part)[filled] for part in (found.changes, np.minimum(found.changes, 0.0)))
+    after = found.base + np.cumsum(change)
+    bound = min(cost, found.base, after.min()) + 1e-9 * cost
+    worth = after - change + fall <= bound
+    worth[1:], worth[:-1] = worth[1:] | worth[:-1], worth[:-1] | worth[1:]  # the ends of an interval may lie beside
+    table = np.zeros(int(filled[-1]) + 1, dtype=bool)
+    table[filled] = worth
+    mask = table[bins]
+    rest = ((filled[~worth] + first) << BIN_BITS).view(np.float64) / OFF_GRID
+    places = np.concatenate((found.places[mask], rest))
+    return Changes(places, np.concatenate((found.changes[mask], change[~worth])), found.base)
 
 
 def _not_proven_dearer(totals: Array, squares: Array, cheapest: Array, own: int, cost: float, caution: float) -> Array:
@@ -280,21 +245,3 @@ def _nearest_place(low: Array, high: Array, goal: float) -> float:
     if start + margin <= math.log(goal) <= end - margin:
         return goal
     return math.exp(start + margin if math.log(goal) < start + margin else end - margin)
-
-
-def _prices(costs: CostMatrix, like: Array) -> Array:
-    """Return the prices as an array, A x K or A x K x n, where ``like`` lives."""
-    xp = array_namespace(like)
-    cells = costs._cells
-    if costs.n_instances is None:
-        return move(np.asarray(cells, dtype=np.float64), like)
-    ones = xp.ones_like(like[0, :])
-    return xp.stack([xp.stack([price_like(cell, ones) * ones for cell in row]) for row in cells])
-
-
-def _as_factors(values: Array, k: int, name: str) -> Any:
-    """Return K positive numbers on the host."""
-    array = np.asarray(as_host(as_array(values, name)), dtype=np.float64)
-    if array.shape != (k,) or not (np.isfinite(array) & (array > 0)).all():
-        raise ValueError(f"{name} must be {k} positive numbers, one for each class, got {values!r}")
-    return array

@@ -1,4 +1,4 @@
-"""Data sets with a name: one comes with scikit-learn, the others are files in a folder of the user's.
+"""Data sets with a name: some come with scikit-learn, the others are files in a folder of the user's.
 
 Nothing is downloaded. The folder is the argument ``folder``, or else the one that the environment variable
 ``ADACSL_DATA`` names.
@@ -36,9 +36,10 @@ class DataSet:
     ----------
     name, title : str
     kind : "table" or "images"
-    rows, positives : int
-    classes : (str, str)
-        The negative class, and the positive one, whose misses cost ``fn``.
+    rows : int
+    classes : tuple of str
+        The negative class, and the positive one, whose misses cost ``fn``; or more than two, in the order of their
+        numbers.
     prices : str
         The default costs, in words.
     source, licence : str
@@ -47,16 +48,21 @@ class DataSet:
     left_out : tuple of str
         Columns that are no features: they give the answer away, or only name the row.
     note : str
+    positives : int, optional
+        How many rows are positive, of two classes.
     own_costs : mapping, optional
         The default costs by name (fp, fn, tp, tn): a number, or the column with the price of each row.
+    matrix : tuple of tuples, optional
+        The default costs of more than two classes, rows predicted, in the order of ``classes``.
+    labels : str
+        The array of an archive that holds the labels.
     """
 
     name: str
     title: str
     kind: Literal["table", "images"]
     rows: int
-    positives: int
-    classes: tuple[str, str]
+    classes: tuple[str, ...]
     source: str
     licence: str
     file: str | None = None
@@ -64,7 +70,10 @@ class DataSet:
     prices: str = BALANCED
     left_out: tuple[str, ...] = ()
     note: str = ""
+    positives: int | None = None
     own_costs: Mapping[str, float | str] | None = None
+    matrix: tuple[tuple[float, ...], ...] | None = None
+    labels: str = "labels"
 
 
 def _registry() -> dict[str, DataSet]:
@@ -73,7 +82,7 @@ def _registry() -> dict[str, DataSet]:
 
 
 def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+    return tuple(_frozen(part) for part in value) if isinstance(value, list) else value
 
 
 DATASETS: dict[str, DataSet] = _registry()
@@ -111,10 +120,10 @@ def describe(name: str, *, folder: str | os.PathLike[str] | None = None) -> dict
     path = here / known.file if here is not None and known.file is not None else None
     present = known.file is None or (path is not None and path.is_file())
     where = "always there" if known.file is None else str(path)
-    apart = ("classes", "prices", "left_out", "own_costs")
+    apart = ("classes", "prices", "left_out", "own_costs", "matrix", "labels")
+    pair = {"negative": known.classes[0], "positive": known.classes[1]}
     return {key: value for key, value in asdict(known).items() if key not in apart} | {
-        "negative": known.classes[0],
-        "positive": known.classes[1],
+        **(pair if len(known.classes) == 2 else {"classes": list(known.classes)}),
         "costs": known.prices,
         "left_out": list(known.left_out),
         "present": present,
@@ -127,13 +136,13 @@ def read_builtin(
 ) -> tuple[Any, Any, Any]:
     """Read a data set: its table, or its pictures with their labels and groups."""
     if known.file is None:
-        return _embedded(), None, None
+        return _embedded(known.name), None, None
     path = _checked_file(known, folder, check=check)
     if path.suffix != ".npz":
         return read_table(path), None, None
     from adacsl.datasets.pictures import read_archive  # noqa: PLC0415  it needs torch, which is slow to import
 
-    return read_archive(path, image_size=image_size)
+    return read_archive(path, image_size=image_size, labels=known.labels)
 
 
 def own_costs(known: DataSet, frame: pd.DataFrame) -> CostMatrix | None:
@@ -143,12 +152,20 @@ def own_costs(known: DataSet, frame: pd.DataFrame) -> CostMatrix | None:
     return CostMatrix(**named) if named else None
 
 
-def _embedded() -> pd.DataFrame:
-    with requires("sklearn"):
-        from sklearn.datasets import load_breast_cancer  # noqa: PLC0415
+def own_matrix(known: DataSet) -> CostMatrix | Literal["balanced"]:
+    """Return the costs that a data set of more than two classes comes with."""
+    if known.matrix is None:
+        return "balanced"
+    return CostMatrix.from_array(known.matrix, rows="predicted", classes=known.classes)
 
-    frame: pd.DataFrame = load_breast_cancer(as_frame=True).frame
-    return frame.assign(target=1 - frame["target"])  # scikit-learn calls benign 1
+
+def _embedded(name: str) -> pd.DataFrame:
+    with requires("sklearn"):
+        from sklearn import datasets  # noqa: PLC0415
+
+    frame: pd.DataFrame = getattr(datasets, f"load_{name.replace('-', '_')}")(as_frame=True).frame
+    # scikit-learn calls benign 1
+    return frame.assign(target=1 - frame["target"]) if name == "breast-cancer" else frame
 
 
 def _checked_file(known: DataSet, folder: str | os.PathLike[str] | None, *, check: bool) -> Path:

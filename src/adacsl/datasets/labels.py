@@ -1,18 +1,87 @@
-"""Labels as they stand in files, as 0 and 1; the rules are those of :mod:`adacsl.core.labels`."""
+"""Labels as they stand in files, as class numbers; the rules are those of :mod:`adacsl.core.labels`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.labels import customary_positive, label_name, same_label
-from adacsl.datasets.errors import DataError, did_you_mean, listed
+from adacsl.core.costs import CostMatrix
+from adacsl.core.labels import customary_positive, label_name, plain_labels, same_label
+from adacsl.datasets.errors import DataError, did_you_mean, listed, one_line
 from adacsl.extras import requires
 
 with requires("train"):
     import pandas as pd
+
+
+MOST_CLASSES = 1000
+"""With more labels a column is rather a number to predict, or names the rows."""
+
+
+def class_labels(
+    values: Any,
+    positive: object = None,
+    *,
+    costs: Any = None,
+    classes: Sequence[str] | None = None,
+    what: str = "the labels",
+) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """Return labels as class numbers, and the names of the classes in their order.
+
+    Two classes are told apart by :func:`binary_labels`; of a cost matrix that names them, the second one is positive.
+    More classes need costs of as many, or "balanced", and are numbered in sorted order.
+
+    Parameters
+    ----------
+    values, positive, what
+        As in :func:`binary_labels`.
+    costs : optional
+        What errors cost, as a user may give it.
+    classes : sequence of str, optional
+        What labels 0, 1, 2, ... are called.
+    """
+    series = pd.Series(values).reset_index(drop=True)
+    _check_present(series, what)
+    codes, found = pd.factorize(series)
+    matrix = costs if isinstance(costs, CostMatrix) else None
+    if len(found) < 2 or (len(found) == 2 and (matrix is None or matrix.n_classes == 2)):
+        named = [name for name in (matrix and matrix.classes) or () if positive is None]
+        y, pair = binary_labels(series, named[1] if len(named) == 2 else positive, what=what)
+        called = pair if classes is None else tuple(classes)
+        check_classes(called, costs, what=what)
+        return y, called
+    names = [label_name(label) for label in found]
+    order = sorted(range(len(names)), key=plain_labels(names).__getitem__)
+    called = tuple(classes or (names[i] for i in order))
+    check_classes(called, costs, what=what, counts=_counts(codes, names))
+    if positive is not None:
+        raise DataError(f"positive={positive!r} is for two classes, but {what} has {len(called)}: leave it out")
+    return np.argsort(order)[codes].astype(np.int64), called
+
+
+def check_classes(names: Sequence[str], costs: Any, *, what: str, counts: str = "", kind: str = "classes") -> None:
+    """Refuse more than two classes unless the costs speak of just these, or of all alike."""
+    said = f"{what} has {len(names)} {kind} ({counts or listed(names)})"
+    if isinstance(costs, CostMatrix) and (costs.n_classes > 2 or costs.classes is not None):
+        try:
+            costs.aligned(names)
+        except ValueError as error:
+            raise DataError(f"{said}: {one_line(error)}") from error
+    elif len(names) > 2 and not (isinstance(costs, str) and costs == "balanced"):
+        raise DataError(
+            f"{said}, expected two: merge or drop classes first, or say what errors cost, costs=... (a matrix with "
+            f"these {len(names)} classes, or 'balanced')"
+        )
+    if len(names) > MOST_CLASSES:
+        raise DataError(f"{said}, expected {MOST_CLASSES} at most: are these numbers to predict, or names of the rows?")
+    doubled = sorted({name for name in names if list(names).count(name) > 1})
+    if doubled:
+        raise DataError(
+            f"{what} has different labels that all read {listed(map(repr, doubled))}: spell each class one way"
+        )
 
 
 def binary_labels(
@@ -34,14 +103,18 @@ def binary_labels(
     _check_present(series, what)
     codes, found = pd.factorize(series)
     names = [label_name(label) for label in found]
-    sizes = np.bincount(codes, minlength=len(names))
-    counts = listed(f"{names[i]}: {sizes[i]}" for i in np.argsort(-sizes, kind="stable"))
+    counts = _counts(codes, names)
     if len(names) > 2:
         raise DataError(f"{what} has {len(names)} classes ({counts}), expected two: merge or drop classes first")
     if len(names) == 1:
         raise DataError(f"{what} has one class only ({counts}): both are needed to learn from")
     where = _position(names, positive, what, counts)
     return (codes == where).astype(np.int64), (names[1 - where], names[where])
+
+
+def _counts(codes: NDArray[Any], names: list[str]) -> str:
+    sizes = np.bincount(codes, minlength=len(names))
+    return listed(f"{names[i]}: {sizes[i]}" for i in np.argsort(-sizes, kind="stable"))
 
 
 def _check_present(series: pd.Series[Any], what: str) -> None:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from adacsl.core.labels import label_name
 from adacsl.datasets.errors import DataError, listed, one_line
 from adacsl.datasets.images import SKIPPED_FOLDERS, Images, Size, as_images, decode_files
+from adacsl.datasets.labels import check_classes
 from adacsl.extras import requires
 
 with requires("train"):
@@ -30,21 +31,27 @@ MEDMNIST = {"train_images", "train_labels"}
 CREDITCARD = {"V", "scale", "time", "amount_cents", "target"}
 
 
-def read_folder(path: Path, *, image_size: Size) -> tuple[NDArray[np.uint8], NDArray[Any]]:
-    """Read a folder with one subfolder of pictures for each of two classes; the labels are the subfolders' names."""
-    try:
-        here = sorted(entry.name for entry in path.iterdir() if entry.is_dir())
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {one_line(error)}") from error
-    classes = [name for name in here if not name.startswith(".") and name not in SKIPPED_FOLDERS]
-    if len(classes) > 2:  # said before thousands of pictures are decoded
-        raise DataError(
-            f"{path} has {len(classes)} class folders ({listed(classes)}), expected two: merge or move some first"
-        )
+def read_folder(path: Path, *, image_size: Size, costs: Any = None) -> tuple[NDArray[np.uint8], NDArray[Any]]:
+    """Read a folder with one subfolder of pictures for each class; the labels are the subfolders' names.
+
+    More than two need ``costs`` of as many.
+    """
+    classes = class_folders(path)
+    if len(classes) > 1:  # said before thousands of pictures are decoded
+        check_classes(classes, costs, what=str(path), kind="class folders")
     images = decoded(path, image_size=image_size)
     if images.labels is None:
         raise DataError(f"{path} holds pictures but no class folders: put them into one subfolder for each class")
     return images.pixels.transpose(0, 2, 3, 1), images.labels
+
+
+def class_folders(path: Path) -> list[str]:
+    """Return the names of the subfolders that may hold a class."""
+    try:
+        here = sorted(entry.name for entry in path.iterdir() if entry.is_dir())
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {one_line(error)}") from error
+    return [name for name in here if not name.startswith(".") and name not in SKIPPED_FOLDERS]
 
 
 def decoded(inputs: Any, *, image_size: Size) -> Images:
@@ -61,10 +68,12 @@ def _one_line() -> Iterator[None]:
         raise DataError(one_line(error)) from error
 
 
-def read_archive(path: Path, *, image_size: Size = None) -> tuple[Any, NDArray[Any], NDArray[Any] | None]:
+def read_archive(
+    path: Path, *, image_size: Size = None, labels: str = "labels"
+) -> tuple[Any, NDArray[Any], NDArray[Any] | None]:
     """Read an .npz file of one of the three layouts: pictures or a table, labels, and groups if there are any.
 
-    Pictures keep their size unless one is given.
+    Pictures keep their size unless one is given; ``labels`` names the array of their labels in the first layout.
 
     * ``jpeg`` (bytes of all files), ``offsets`` (N + 1), ``labels``, and optionally ``groups`` and ``names``;
     * ``train_images``, ``train_labels`` and the same for ``val`` and ``test``, which are put together; pictures that
@@ -73,7 +82,7 @@ def read_archive(path: Path, *, image_size: Size = None) -> tuple[Any, NDArray[A
     """
     arrays = _load(path)
     if arrays.keys() >= JPEGS:
-        return _jpegs(arrays, path, image_size)
+        return _jpegs(arrays, path, image_size, labels)
     if arrays.keys() >= MEDMNIST:
         return _medmnist(arrays, path, image_size)
     if arrays.keys() >= CREDITCARD:
@@ -93,8 +102,8 @@ def _load(path: Path) -> dict[str, NDArray[Any]]:
         raise DataError(f"{path} is no .npz archive of arrays, or a damaged one: {one_line(error)}") from error
 
 
-def _jpegs(arrays: dict[str, NDArray[Any]], path: Path, image_size: Size) -> tuple[Any, Any, Any]:
-    offsets, labels = arrays["offsets"].astype(np.int64), arrays["labels"].reshape(-1)
+def _jpegs(arrays: dict[str, NDArray[Any]], path: Path, image_size: Size, which: str) -> tuple[Any, Any, Any]:
+    offsets, labels = arrays["offsets"].astype(np.int64), arrays[which].reshape(-1)
     content, groups = arrays["jpeg"].tobytes(), arrays.get("groups")
     n = len(offsets) - 1
     lengths = {len(labels), n if groups is None else len(groups), n}

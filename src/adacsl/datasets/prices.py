@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -26,6 +26,7 @@ def settle_costs(
     fn: NDArray[np.float64] | None = None,
     fp: NDArray[np.float64] | None = None,
     own: CostMatrix | None = None,
+    classes: Sequence[str] | None = None,
 ) -> CostMatrix:
     """Return the costs of a task.
 
@@ -38,11 +39,15 @@ def settle_costs(
         Prices of each row; they replace those of ``costs``.
     own : CostMatrix, optional
         The costs the data set came with.
+    classes : sequence of str, optional
+        What the classes are called, in the order of their numbers: a matrix with names is brought into it.
     """
     given = {name: column for name, column in (("fn", fn), ("fp", fp)) if column is not None}
+    if classes is not None and len(classes) > 2:
+        return _of_many(costs, y, classes, priced=bool(given))
     if costs is None and not given:
         return CostMatrix.balanced(y) if own is None else own
-    prices = _prices(costs, y, own) | given
+    prices = _prices(costs, y, own, classes) | given
     for name, other in (("fp", "fn"), ("fn", "fp")):
         if name not in prices:
             raise DataError(
@@ -54,7 +59,34 @@ def settle_costs(
         raise DataError(one_line(error)) from error
 
 
-def _prices(costs: Costs, y: NDArray[np.int64], own: CostMatrix | None) -> dict[str, Any]:
+def _of_many(costs: Costs, y: NDArray[np.int64], classes: Sequence[str], *, priced: bool) -> CostMatrix:
+    """Return the costs of more than two classes, in their order."""
+    if priced or isinstance(costs, Mapping):
+        what = "fp_column and fn_column are" if priced else "fp, fn, tp and tn are"
+        raise DataError(f"{what} prices of two classes, but there are {len(classes)}: give a matrix of costs")
+    if costs is None or isinstance(costs, str):
+        return CostMatrix.balanced(y, classes=classes)
+    try:
+        matrix = costs.aligned(classes)
+    except ValueError as error:
+        raise DataError(one_line(error)) from error
+    return _fitting(matrix, y, f"{len(classes)} classes")
+
+
+def _fitting(matrix: CostMatrix, y: NDArray[np.int64], classes: str) -> CostMatrix:
+    if matrix.n_instances not in (None, len(y)):
+        raise DataError(f"{len(y)} rows of {classes} need costs for all rows or each, got {matrix!r}")
+    if not matrix.square:
+        raise DataError(
+            f"a task predicts its classes, but the cost matrix has other actions ({listed(matrix.actions or ())}): "
+            "decide about them afterwards, with its decide(probabilities)"
+        )
+    return matrix
+
+
+def _prices(
+    costs: Costs, y: NDArray[np.int64], own: CostMatrix | None, classes: Sequence[str] | None
+) -> dict[str, Any]:
     """Return prices by name, as far as they are known."""
     if isinstance(costs, Mapping):
         unknown = [name for name in costs if name not in ("fp", "fn", "tp", "tn")]
@@ -68,6 +100,7 @@ def _prices(costs: Costs, y: NDArray[np.int64], own: CostMatrix | None) -> dict[
         return {}
     if matrix.n_classes != 2 or matrix.n_instances not in (None, len(y)):
         raise DataError(f"{len(y)} rows of two classes need costs of two classes, for all rows or each, got {matrix!r}")
+    matrix = _fitting(matrix if classes is None else matrix.aligned(classes), y, "two classes")
     return {"fp": matrix.fp, "fn": matrix.fn, "tp": matrix.tp, "tn": matrix.tn}
 
 

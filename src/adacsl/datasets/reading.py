@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from adacsl.datasets.builtin import DATASETS, dataset, is_builtin, own_costs, read_builtin
+from adacsl.datasets.builtin import DATASETS, dataset, is_builtin, own_costs, own_matrix, read_builtin
 from adacsl.datasets.errors import DataError, did_you_mean, listed
-from adacsl.datasets.labels import binary_labels
+from adacsl.datasets.labels import class_labels
 from adacsl.datasets.prices import Costs, settle_costs
 from adacsl.datasets.tables import SUFFIXES, is_table, read_table
 from adacsl.datasets.task import Task, table_task
@@ -38,23 +38,26 @@ def load_task(
     folder: str | os.PathLike[str] | None = None,
     check: bool = True,
 ) -> Task:
-    """Read a table, pictures or a built-in data set as a task of two classes.
+    """Read a table, pictures or a built-in data set as a task.
+
+    More than two classes need ``costs`` of all of them, or "balanced".
 
     Parameters
     ----------
     data : str or path
         * a table: ``.csv``, ``.tsv`` (also ``.gz``), ``.parquet``, or a folder of Parquet parts;
-        * a folder of pictures with one subfolder for each of two classes;
+        * a folder of pictures with one subfolder for each class;
         * an ``.npz`` archive of pictures (:func:`~adacsl.datasets.pictures.read_archive`);
         * the name of a built-in data set. A name comes before a file of the same name: write ``./adult`` for that.
     target : str, optional
         The column of the labels; may be left out where it is called ``target``.
     positive : optional
         The label (class folder) whose misses cost ``fn``. May be left out where labels are 0 and 1, -1 and 1, or false
-        and true. Text matches numbers: "1" means 1, 1.0 and True.
+        and true. Text matches numbers: "1" means 1, 1.0 and True. Not for more than two classes.
     costs : CostMatrix, mapping, "balanced" or None
-        What errors cost: a matrix, or some prices by name (``{"fp": 1}``) where a column has the others. None: the
-        built-in data set's own costs, or else "balanced", the inverse priors.
+        What errors cost: a matrix (of K classes: with their names, or in sorted order), or some prices by name
+        (``{"fp": 1}``) where a column has the others. None: the built-in data set's own costs, or else "balanced", the
+        inverse priors.
     fn_column, fp_column : str, optional
         Columns with the price of each row's miss and false alarm. They stay features unless they are in ``drop``.
     group_column : str, optional
@@ -84,13 +87,14 @@ def load_task(
     if known is None:
         path = _existing(data)
         called, name = str(path), _name(path)
-        content, labels, groups = _read(path, image_size, table_only=table_only)
+        content, labels, groups = _read(path, image_size, costs, table_only=table_only)
     else:
         if target is not None or positive is not None:
             raise DataError(f"{data} brings its own labels: leave out target and positive")
         if table_only and known.kind == "images":
             raise DataError(f"{known.name} holds pictures: fn_column, fp_column, group_column and drop are for tables")
-        called, name, target, positive, drop = known.name, known.name, "target", 1, (*known.left_out, *drop)
+        called, name, target, drop = known.name, known.name, "target", (*known.left_out, *drop)
+        positive, costs = (1, costs) if len(known.classes) == 2 else (None, costs or own_matrix(known))
         content, labels, groups = read_builtin(known, folder, image_size=image_size, check=check)
     source, own_classes = (called, None) if known is None else (known.source, known.classes)
     if isinstance(content, pd.DataFrame):
@@ -100,8 +104,8 @@ def load_task(
             own=None if known is None else own_costs(known, content),
         )  # fmt: skip
         return replace(task, name=name)
-    y, classes = binary_labels(labels, positive, what=called)
-    return Task(name, content, y, settle_costs(costs, y), groups, own_classes or classes, source)
+    y, classes = class_labels(labels, positive, costs=costs, classes=own_classes, what=called)
+    return Task(name, content, y, settle_costs(costs, y, classes=classes), groups, classes, source)
 
 
 def load_dataset(name: str, **options: Any) -> Task:
@@ -109,7 +113,9 @@ def load_dataset(name: str, **options: Any) -> Task:
     return load_task(dataset(name).name, **options)
 
 
-def _read(path: Path, image_size: int | tuple[int, int] | None, *, table_only: bool) -> tuple[Any, Any, Any]:
+def _read(
+    path: Path, image_size: int | tuple[int, int] | None, costs: Costs, *, table_only: bool
+) -> tuple[Any, Any, Any]:
     """Read a table, or a folder or an archive (which may hold a table): pictures or rows, labels and groups."""
     if is_table(path):
         return read_table(path), None, None
@@ -120,7 +126,7 @@ def _read(path: Path, image_size: int | tuple[int, int] | None, *, table_only: b
         raise DataError(f"{path} holds pictures: target, fn_column, fp_column, group_column and drop are for tables")
     if archive is not None:
         return archive
-    return *read_folder(path, image_size=FOLDER_SIZE if image_size is None else image_size), None
+    return *read_folder(path, image_size=FOLDER_SIZE if image_size is None else image_size, costs=costs), None
 
 
 def _existing(data: str | os.PathLike[str]) -> Path:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
 from adacsl.datasets.errors import DataError, check_column, listed, one_line
-from adacsl.datasets.labels import binary_labels
+from adacsl.datasets.labels import class_labels
 from adacsl.datasets.prices import Costs, number_column, settle_costs
 from adacsl.extras import requires
 
@@ -35,13 +35,13 @@ class Task:
     X : DataFrame of n rows, or uint8 array N x H x W x C
         Features as they came (text, dates, missing values), or images.
     y : array of shape (n,)
-        1 = positive, the class whose misses cost ``fn``.
+        1 = positive, the class whose misses cost ``fn``; of more than two classes their numbers, 0 to K - 1.
     costs : CostMatrix
-        Class-wide, or of each row.
+        Class-wide, or of each row; of K classes in the order of ``classes``.
     groups : array of shape (n,), optional
         Rows of one group never stand on both sides of a split.
-    classes : (str, str)
-        What the negative and the positive class are called.
+    classes : tuple of str
+        What the negative and the positive class are called, or the K classes.
     source : str
         Where the data came from, for the report.
     sample_weight : array of shape (n,), optional
@@ -53,7 +53,7 @@ class Task:
     y: NDArray[np.int64]
     costs: CostMatrix
     groups: NDArray[Any] | None = None
-    classes: tuple[str, str] = ("0", "1")
+    classes: tuple[str, ...] = ("0", "1")
     source: str = ""
     sample_weight: NDArray[np.float64] | None = None
 
@@ -61,10 +61,19 @@ class Task:
         n = len(self.y)
         if len(self.X) != n or (self.groups is not None and len(self.groups) != n):
             raise ValueError(f"X, y and groups must be equally long, got {len(self.X)} rows for {n} labels")
-        if self.costs.n_classes != 2 or self.costs.n_instances not in (None, n):
-            raise ValueError(f"a task of {n} rows needs costs of two classes, for all rows or each, got {self.costs!r}")
-        if not np.isin(self.y, (0, 1)).all():
-            raise ValueError(f"the labels of a task are 0 and 1; got {np.unique(self.y).tolist()[:5]}")
+        k, many = len(self.classes), "two" if len(self.classes) == 2 else len(self.classes)
+        if self.costs.n_classes != k or self.costs.n_instances not in (None, n):
+            raise ValueError(
+                f"a task of {n} rows needs costs of {many} classes, for all rows or each, got {self.costs!r}"
+            )
+        if not self.costs.square or self.costs.classes not in (None, self.classes):
+            raise ValueError(
+                f"the costs of a task speak of its classes, {self.classes}, in their order: {self.costs!r}"
+            )
+        if not np.isin(self.y, range(k)).all():
+            raise ValueError(
+                f"the labels of a task are 0 {'and' if k == 2 else 'to'} {k - 1}; got {np.unique(self.y).tolist()[:5]}"
+            )
         if self.sample_weight is not None:
             _check_weight(self.sample_weight, n)
 
@@ -87,9 +96,9 @@ class Task:
         X : table, or uint8 images N x H x W x C
             pandas, polars, pyarrow or numpy.
         y : array of shape (n,)
-            Labels of two classes.
+            Labels of two classes, or of as many as the cost matrix has.
         costs : CostMatrix, mapping of fp, fn, tp and tn, "balanced" or None
-            None is "balanced": inverse class frequencies.
+            None is "balanced", for two classes: inverse class frequencies.
         positive : label, optional
             The class ``fn`` speaks of; 0/1, -1/1 and False/True need no naming.
         groups, sample_weight : arrays of shape (n,), optional
@@ -101,10 +110,11 @@ class Task:
         >>> task.y.tolist(), task.classes, list(task.X.columns)
         ([1, 0, 0], ('well', 'ill'), ['x0'])
         """
-        labels, classes = binary_labels(y, positive)
+        labels, classes = class_labels(y, positive, costs=costs)
         weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         groups = None if groups is None else np.asarray(groups)
-        return cls(name, _as_features(X), labels, settle_costs(costs, labels), groups, classes, sample_weight=weight)
+        settled = settle_costs(costs, labels, classes=classes)
+        return cls(name, _as_features(X), labels, settled, groups, classes, sample_weight=weight)
 
     @property
     def images(self) -> bool:
@@ -179,7 +189,7 @@ def table_task(
     group_column: str | None = None,
     drop: Sequence[str] = (),
     own: CostMatrix | None = None,
-    classes: tuple[str, str] | None = None,
+    classes: tuple[str, ...] | None = None,
     source: str = "",
 ) -> Task:
     """Return a table as a task.
@@ -192,13 +202,13 @@ def table_task(
     apart = (*drop, *((group_column,) if group_column else ()))
     for column in apart:
         check_column(column, frame.columns, name)
-    y, found = binary_labels(frame[target], positive, what=f"column {target!r} of {name}")
+    y, called = class_labels(frame[target], positive, costs=costs, classes=classes, what=f"column {target!r} of {name}")
     fn, fp = (number_column(frame, c, what=name) if c else None for c in (fn_column, fp_column))
-    settled = settle_costs(costs, y, fn=fn, fp=fp, own=own)
+    settled = settle_costs(costs, y, fn=fn, fp=fp, own=own, classes=called)
     features = _features(frame, {target, *apart}, name)
     groups = _groups(frame, group_column, name) if group_column else None
     try:
-        return Task(name, features, y, settled, groups, classes or found, source)
+        return Task(name, features, y, settled, groups, called, source)
     except ValueError as error:
         raise DataError(one_line(error)) from error
 

@@ -25,7 +25,7 @@ from adacsl.estimators.learners.netmodel import NetModel
 from adacsl.estimators.learners.numbers import part_of
 from adacsl.estimators.learners.portfolio import Portfolio
 from adacsl.estimators.learners.stackmodel import StackModel
-from adacsl.estimators.method import PLAIN, Method
+from adacsl.estimators.method import Method
 from adacsl.estimators.portfolio import PortfolioClassifier
 from adacsl.estimators.settings import settings_of
 from adacsl.training.running import choose_device
@@ -106,7 +106,8 @@ def _describe(method: Method, kind: str) -> dict[str, Any]:
         "costs": method.costs_.to_dict(),
         "decision": method.decision_.to_dict(),
         "classes": {"dtype": method.classes_.dtype.str, "values": method.classes_.tolist()},
-        "positive": int(np.flatnonzero(method.classes_ == method.positive_)[0]),
+        # more than two classes have none
+        "positive": next(iter(np.flatnonzero(method.classes_ == method.positive_).tolist()), None),
         "target": method.target_,
         "adapted": method.adapted_,
         "target_costs": list(method.target_costs_.items()),
@@ -160,10 +161,10 @@ def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, dev
     method.costs_ = costs
     method.decision_ = Decision.from_dict(document["decision"], costs)
     method.classes_ = np.asarray(document["classes"]["values"], dtype=np.dtype(document["classes"]["dtype"]))
-    method.positive_ = method.classes_[document["positive"]]
-    method.target_ = float(document["target"])
+    method.positive_ = None if document["positive"] is None else method.classes_[document["positive"]]
+    method.target_ = _target(document["target"])
     method.adapted_ = bool(document["adapted"])
-    method.target_costs_ = {t if t == PLAIN else float(t): float(c) for t, c in document["target_costs"]}
+    method.target_costs_ = {_target(t): float(c) for t, c in document["target_costs"]}
     method.history_ = pd.DataFrame(document["history"])
     method.n_features_in_ = int(document["n_features_in"])
     if document["feature_names_in"]:
@@ -181,6 +182,11 @@ def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, dev
         method.student_ = _rebuild(part_of(tensors, "student."), document["student"], module, device)
     method.model_ = _model(method, tensors, document, module, device)
     return method
+
+
+def _target(saved: Any) -> float | str:
+    """Return a target as it was: more than two classes have words, and one that does not adapt is "plain"."""
+    return saved if isinstance(saved, str) else float(saved)
 
 
 def _unfitted(document: dict[str, Any], costs: CostMatrix, device: str) -> Method:

@@ -132,3 +132,15 @@ def keeps_settings(init: Any) -> Any:
 def in_full(value: Any) -> str:
     """Return what an estimator's settings are, as text that is not shortened: two that differ are told apart."""
     return str(value.__repr__(N_CHAR_MAX=sys.maxsize)) if isinstance(value, BaseEstimator) else repr(value)
+
+
+def trained_with(source: Any, n_classes: int) -> dict[str, Any]:
+    """Return lambda and weight of a controller, or after one of its steps, for the history: K classes have K each."""
+    if n_classes == 2:
+        return {"lambda": source.lambda_, "weight": source.weight}
+    return {name: [float(value) for value in getattr(source, name)] for name in ("lambdas", "weights")}
+
+
+def measured(step: Any, n_classes: int) -> dict[str, Any]:
+    """Return what a step has found cheapest, for the history: a threshold, or the multipliers of K classes."""
+    return {"threshold": step.threshold} if n_classes == 2 else {"multipliers": list(step.multipliers)}

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.arrays import check_whole
-from adacsl.core.control import AdaptiveWeight, Adjustment, check_settings
+from adacsl.core.control import AdaptiveWeight, check_settings
 from adacsl.core.costs import CostMatrix
-from adacsl.core.heldout import sigmoid
+from adacsl.core.scores import sigmoid, to_probabilities
 
 
 class Feedback:
@@ -33,10 +33,10 @@ class Feedback:
 
     Attributes
     ----------
-    history : list of Adjustment
+    history : list of Adjustment, or ClassAdjustment of more than two classes
         One per round: what was measured after it, and the weight the next round trains with.
     margins : list of array
-        What the model said about the validation rows after each round.
+        What the model said about the validation rows after each round: one number a row, or K of more than two classes.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Feedback:
             check_whole("patience", patience)
         self.controller, self.every = controller, every
         self.costs, self.patience = costs, patience
-        self.history: list[Adjustment] = []
+        self.history: list[Any] = []
         self.margins: list[NDArray[Any]] = []
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -78,34 +78,82 @@ class Feedback:
         """Whether the patience has ended."""
         return self.patience is not None and len(self.history) - 1 - self.best_round >= self.patience
 
-    def look(
-        self, margins: NDArray[Any], labels: NDArray[Any], sample_weight: NDArray[Any] | None = None
-    ) -> Adjustment:
+    def look(self, margins: NDArray[Any], labels: NDArray[Any], sample_weight: NDArray[Any] | None = None) -> Any:
         """Measure the whole validation set after a round; every so often step the controller."""
-        scores, adapt = sigmoid(margins), (len(self.history) + 1) % self.every == 0
+        scores, adapt = to_probabilities(margins), (len(self.history) + 1) % self.every == 0
         step = self.controller.step(scores, labels, costs=self.costs, sample_weight=sample_weight, adapt=adapt)
         self.history.append(step)
         self.margins.append(margins)
         return step
 
+    @property
+    def n_classes(self) -> int:
+        """The number of classes."""
+        return self.controller.costs.n_classes
+
+    def class_weights(self, labels: Any = None, sample_weight: Any = None) -> NDArray[np.float64]:
+        """Return the weights of more than two classes, such that those of the training rows have a mean of 1.
+
+        How strongly a booster regularises depends on the sum of all weights.
+        """
+        weights = self.controller.weights
+        if labels is None:
+            return weights
+        return np.asarray(weights / np.average(weights[class_codes(labels, self.n_classes)], weights=sample_weight))
+
     def row_weights(self, labels: NDArray[Any], sample_weight: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Return the weight of each training row: 1 for positives, the controller's for negatives (eq. 9)."""
-        weight = np.where(np.asarray(labels) == 1, 1.0, self.controller.weight)
+        """Return the weight of each training row: 1 for positives, the controller's for negatives (eq. 9).
+
+        Rows of more classes have that of their class.
+        """
+        if self.n_classes == 2:
+            weight = np.where(np.asarray(labels) == 1, 1.0, self.controller.weight)
+        else:
+            weight = self.class_weights(labels, sample_weight)[class_codes(labels, self.n_classes)]
         return weight if sample_weight is None else weight * sample_weight
+
+    def cost_of(
+        self, margins: NDArray[Any], labels: NDArray[Any], sample_weight: Any = None, costs: CostMatrix | None = None
+    ) -> float:
+        """Return the mean cost of the decisions by raw scores: at T', or by the expected costs of K classes."""
+        costs, scores = self.controller.costs if costs is None else costs, to_probabilities(margins)
+        many = scores.ndim == 2
+        decided = costs.decide(self.controller.correct(scores)) if many else scores > self.controller.target
+        return costs.mean(labels, decided, sample_weight=sample_weight)
 
     def derivatives(
         self, margins: NDArray[Any], labels: NDArray[Any], sample_weight: NDArray[Any] | None = None
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return gradient and hessian of the weighted cross-entropy by the margins, for libraries that ask for them."""
-        scores, weight = sigmoid(margins), self.row_weights(labels, sample_weight)
-        return (scores - labels) * weight, np.maximum(scores * (1.0 - scores), 1e-16) * weight
+        """Return gradient and hessian of the weighted cross-entropy by the margins, for libraries that ask for them.
 
-    def start(self, labels: NDArray[Any], sample_weight: NDArray[Any] | None = None) -> float:
-        """Return the margin of the best constant score under the weighted loss, where boosting starts."""
-        weight = self.row_weights(labels, sample_weight)
-        positive = float(weight[np.asarray(labels) == 1].sum())
+        Of K classes, n x K, the hessian is its diagonal.
+        """
+        scores, weight = to_probabilities(margins), self.row_weights(labels, sample_weight)
+        truth = np.asarray(labels)
+        if scores.ndim == 2:
+            weight, truth = weight[:, None], class_codes(truth, self.n_classes)[:, None] == np.arange(self.n_classes)
+        return (scores - truth) * weight, np.maximum(scores * (1.0 - scores), 1e-16) * weight
+
+    def start(self, labels: NDArray[Any], sample_weight: NDArray[Any] | None = None) -> Any:
+        """Return the margin (or K) of the best constant score under the weighted loss, where boosting starts."""
+        weight, codes = self.row_weights(labels, sample_weight), np.asarray(labels)
+        if self.n_classes > 2:
+            sums = np.bincount(class_codes(codes, self.n_classes), weight, self.n_classes)
+            return np.log(np.maximum(sums / sums.sum(), 1e-15))
+        positive = float(weight[codes == 1].sum())
         share = min(max(positive / float(weight.sum()), 1e-15), 1.0 - 1e-15)
         return float(np.log(share / (1.0 - share)))
+
+
+def class_codes(labels: NDArray[Any], n_classes: int) -> NDArray[np.int64]:
+    """Return labels that are the numbers of classes as whole numbers, or say what they have to be."""
+    codes = np.asarray(labels).astype(np.int64)
+    if np.any(codes != labels) or np.any((codes < 0) | (codes >= n_classes)):
+        raise ValueError(
+            f"with costs of {n_classes} classes labels must be the whole numbers 0 to {n_classes - 1}, in the order of "
+            f"the matrix; got {np.unique(labels)[:10].tolist()}"
+        )
+    return codes
 
 
 class Matrix(NamedTuple):
@@ -115,6 +163,7 @@ class Matrix(NamedTuple):
     y: Any  # labels; None where there is nothing to learn
     weight: NDArray[Any] | None = None
     categories: tuple[int, ...] = ()
+    n_classes: int = 2
 
 
-__all__ = ["Feedback", "Matrix", "sigmoid"]
+__all__ = ["Feedback", "Matrix", "class_codes", "sigmoid"]

@@ -7,7 +7,8 @@
 
 LightGBM looks at a Dataset's weights when training starts; what ``set_weight`` says between rounds is ignored without a
 word (unless there were weights before), hence an objective of our own. It starts where the native one does, at the best
-constant score, and with a weight of 1 it grows the native one's trees.
+constant score, and with a weight of 1 it grows the native one's trees. With the costs of K classes ``"num_class": K``
+goes beside the objective.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.control import AdaptiveWeight
-from adacsl.core.heldout import log_odds
+from adacsl.core.scores import to_logits
 from adacsl.extras import requires
-from adacsl.integrations.boosting import Feedback, Matrix, sigmoid
+from adacsl.integrations.boosting import Feedback, Matrix
 
 with requires("lightgbm"):
     import lightgbm as lgb
@@ -32,10 +33,11 @@ ALL_ROUNDS: dict[str, Any] = {"keep_training_booster": True}
 
 
 class AdaptiveCost(Feedback):
-    """Step the controller after boosting rounds; its :attr:`objective` weighs the negatives accordingly.
+    """Step the controller after boosting rounds; its :attr:`objective` weighs the classes accordingly.
 
     ``booster.predict`` gives margins, as with every objective of one's own: ``sigmoid(margin)`` are the raw scores, to
-    be compared with T', and ``controller.correct`` makes them probabilities.
+    be compared with T', and ``controller.correct`` makes them probabilities (of more than two classes, the softmax of
+    n x K margins).
 
     Parameters
     ----------
@@ -51,7 +53,7 @@ class AdaptiveCost(Feedback):
 
     order = 5  # before LightGBM's own logging and early stopping
     before_iteration = False
-    _start: float | None = None
+    _start: Any = None
 
     def objective(self, margins: Any, train: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return gradient and hessian, for ``params["objective"]`` of ``lightgbm.train``."""
@@ -63,12 +65,14 @@ class AdaptiveCost(Feedback):
         """Return gradient and hessian, for ``LGBMClassifier(objective=...)``."""
         if self._start is None:
             self._start = self.start(labels, weight)
-        return self.derivatives(np.asarray(margins) + self._start, labels, weight)
+        gradient, hessian = self.derivatives(np.asarray(margins) + self._start, labels, weight)
+        k = self.n_classes  # LightGBM's own step is shorter where there are more classes
+        return gradient, hessian if k == 2 else hessian * (k / (k - 1))
 
     def metric(self, margins: Any, data: Any) -> tuple[str, float, bool]:
         """Return the cost at T', for ``feval`` of ``lightgbm.train``: LightGBM then logs and stops early on it."""
-        decided = sigmoid(np.asarray(margins) + (self._start or 0.0)) > self.controller.target
-        return "cost", self.controller.costs.mean(data.get_label(), decided, sample_weight=data.get_weight()), False
+        moved = np.asarray(margins) + (0.0 if self._start is None else self._start)
+        return "cost", self.cost_of(moved, data.get_label(), data.get_weight()), False
 
     def __call__(self, env: Any) -> None:
         """Measure and adapt after a round."""
@@ -79,7 +83,7 @@ class AdaptiveCost(Feedback):
             )
         if env.iteration == env.begin_iteration:
             self.begin()
-            _add_to_last_tree(env.model, self._start)
+            _add_to_last_trees(env.model, np.atleast_1d(self._start))
         seen = _validation_margins(env.model)
         if not seen:
             raise RuntimeError(
@@ -103,12 +107,13 @@ def _validation_margins(model: Any) -> list[tuple[NDArray[np.float64], Any]]:
     return seen
 
 
-def _add_to_last_tree(model: Any, amount: float) -> None:
-    """Put the start into the leaves of the first tree, where the native objective keeps it."""
-    tree = model.num_trees() - 1
-    leaves = model.dump_model(start_iteration=tree, num_iteration=1)["tree_info"][0]["num_leaves"]
-    for leaf in range(leaves):
-        model.set_leaf_output(tree, leaf, model.get_leaf_output(tree, leaf) + amount)
+def _add_to_last_trees(model: Any, amounts: NDArray[np.float64]) -> None:
+    """Put the start into the leaves of the first round's trees, where the native objective keeps it."""
+    first = model.num_trees() - len(amounts)
+    for tree, amount in enumerate(amounts.tolist(), first):
+        leaves = model.dump_model(start_iteration=first // len(amounts), num_iteration=1)
+        for leaf in range(leaves["tree_info"][tree - first]["num_leaves"]):
+            model.set_leaf_output(tree, leaf, model.get_leaf_output(tree, leaf) + amount)
 
 
 # what AdaCSLBoostingClassifier calls
@@ -122,7 +127,7 @@ def boost(
     cost = AdaptiveCost(controller, **settings)
     usual, own, other = _prepared(train, validation, lr, seed, verbose=verbose)
     callbacks: list[Any] = [cost, *([lgb.log_evaluation(10)] if verbose else [])]
-    feval, objective = cost.metric if verbose else None, {"objective": cost.objective}
+    feval, objective = cost.metric if verbose else None, {"objective": cost.objective} | _many(train)
     model = lgb.train(
         usual | objective | params, own, rounds, valid_sets=[other], feval=feval, callbacks=callbacks, **ALL_ROUNDS
     )
@@ -136,10 +141,16 @@ def boost_plainly(
     """Boost with LightGBM's own cross-entropy and early stopping; ``look`` sees the margins after each round."""
     usual, own, other = _prepared(train, validation, lr, seed, verbose=verbose)
     # of its own objectives LightGBM shows probabilities, which may round to 1
-    callbacks: list[Any] = [lambda env: look(log_odds(_validation_margins(env.model)[0][0].clip(*INSIDE)))]
+    callbacks: list[Any] = [lambda env: look(to_logits(_validation_margins(env.model)[0][0].clip(*INSIDE)))]
     callbacks += [lgb.early_stopping(patience, verbose=verbose)] if patience else []
     native = {"objective": "binary", "metric": "binary_logloss"}
+    if train.n_classes > 2:
+        native = {"objective": "multiclass", "metric": "multi_logloss"} | _many(train)
     return lgb.train(usual | native | params, own, rounds, valid_sets=[other], callbacks=callbacks, **ALL_ROUNDS)
+
+
+def _many(data: Matrix) -> dict[str, Any]:
+    return {} if data.n_classes == 2 else {"num_class": data.n_classes}
 
 
 def _prepared(

@@ -12,10 +12,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from adacsl.core.arrays import Array
 from adacsl.core.costs import CostMatrix
-from adacsl.core.labels import choose_positive
+from adacsl.core.labels import choose_positive, same_label
 from adacsl.extras import requires
 
 with requires("sklearn"):
@@ -34,9 +35,10 @@ def cost_scorer(costs: CostMatrix | None = None, *, positive: Any = None) -> Any
     Parameters
     ----------
     costs : CostMatrix, optional
-        Class-wide costs of two classes; may be left out where ``fp`` and ``fn`` come with the rows.
+        Class-wide costs; may be left out where ``fp`` and ``fn`` of two classes come with the rows. Those of more
+        classes best name them: a fold may lack one.
     positive : label, optional
-        The class ``fn`` speaks of. 0/1, -1/1 and False/True need no naming.
+        The class ``fn`` speaks of, of two. 0/1, -1/1 and False/True need no naming.
 
     Examples
     --------
@@ -47,9 +49,9 @@ def cost_scorer(costs: CostMatrix | None = None, *, positive: Any = None) -> Any
     """
     if costs is not None and not isinstance(costs, CostMatrix):
         raise TypeError(f"costs must be a CostMatrix such as CostMatrix(fp=1, fn=8), got {costs!r}")
-    if costs is not None and (costs.n_classes != 2 or costs.n_instances is not None):
+    if costs is not None and costs.n_instances is not None:
         raise ValueError(
-            f"costs must hold one price per outcome of two classes, got {costs!r}; "
+            f"costs must hold one price per outcome, got {costs!r}; "
             "costs of each row come as metadata: set_score_request(fn=True)"
         )
     settings = {} if positive is None else {"pos_label": positive}
@@ -79,13 +81,13 @@ def mean_cost(
     Parameters
     ----------
     y_true, y_pred : arrays of shape (n,)
-        Labels of two classes.
+        Labels; where the matrix has more actions than classes, ``y_pred`` are actions.
     costs : CostMatrix, optional
         Class-wide costs.
     positive : label, optional
         The class ``fn`` speaks of. 0/1, -1/1 and False/True need no naming.
     fp, fn, tp, tn : arrays of shape (n,), optional
-        Costs of each row; what is left out comes from ``costs``.
+        Costs of each row, of two classes; what is left out comes from ``costs``.
     sample_weight : array of shape (n,), optional
         How much each row counts.
 
@@ -93,6 +95,9 @@ def mean_cost(
     --------
     >>> mean_cost([0, 1, 1, 0], [1, 1, 0, 0], costs=CostMatrix(fp=1, fn=8))
     2.25
+    >>> costs = CostMatrix.from_array([[0, 5, 9], [1, 0, 9], [1, 1, 0]], rows="predicted", classes=["a", "b", "c"])
+    >>> mean_cost(["a", "c"], ["a", "b"], costs=costs)
+    4.5
     """
     if old:
         said = next(iter(old))
@@ -100,11 +105,43 @@ def mean_cost(
         raise TypeError(f"mean_cost({said}=...): {advice}")
     true, pred = column_or_1d(y_true), column_or_1d(y_pred)
     check_consistent_length(true, pred)
+    of_two = positive is not None or any(price is not None for price in (fp, fn, tp, tn))
+    if costs is not None and (costs.n_classes > 2 or not costs.square or (costs.classes is not None and not of_two)):
+        if of_two:
+            raise ValueError(f"positive, fp, fn, tp and tn speak of two classes, but these costs do not: {costs!r}")
+        return costs.mean(*_numbered(costs, true, pred), sample_weight=sample_weight)
     positive = choose_positive([*np.unique(true).tolist(), *np.unique(pred).tolist()], positive)
     prices = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, costs) or costs
     if prices is None:
         raise ValueError("the cost needs prices: give costs=CostMatrix(fp=1, fn=8), or fp and fn of each row")
     return prices.mean(true == positive, pred == positive, sample_weight=sample_weight)
+
+
+def _numbered(costs: CostMatrix, true: Any, pred: Any) -> tuple[Any, Any]:
+    """Return classes and actions as the numbers of columns and rows of the matrix."""
+    same = costs.square
+    if costs.classes is None:
+        found = np.unique(np.concatenate((true, pred) if same else (true,)))
+        if found.dtype.kind in "biuf" and np.isin(found, np.arange(costs.n_classes)).all():
+            return true.astype(np.int64), pred
+        if len(found) != costs.n_classes or not same:
+            raise ValueError(
+                f"the costs do not name their {costs.n_classes} classes, and the labels are {found.tolist()}: say "
+                "which is which with CostMatrix.from_array(..., classes=[...])"
+            )
+        return np.searchsorted(found, true), np.searchsorted(found, pred)
+    return _places(costs.classes, true), _places(costs.classes if same else costs.actions, pred)
+
+
+def _places(names: Any, labels: Any) -> NDArray[np.int64]:
+    """Return where labels are among names; actions without names are numbers already."""
+    if names is None:
+        return np.asarray(labels, dtype=np.int64)
+    kinds, which = np.unique(labels, return_inverse=True)
+    found = [[i for i, name in enumerate(names) if same_label(name, kind)][:1] for kind in kinds.tolist()]
+    if unknown := [kind for kind, place in zip(kinds.tolist(), found, strict=True) if not place]:
+        raise ValueError(f"the cost matrix has no name {unknown[0]!r}; it has {', '.join(map(repr, names))}")
+    return np.asarray(np.ravel(found)[which], dtype=np.int64)
 
 
 def row_costs(given: dict[str, Any], default: CostMatrix | None) -> CostMatrix | None:

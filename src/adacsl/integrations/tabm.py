@@ -20,7 +20,7 @@ with requires("tabm"):
 
 
 class BinnedTabM(nn.Module):
-    """TabM that spreads numbers over bins and takes the other columns as they are; gives rows x 1 x k logits.
+    """TabM that spreads numbers over bins and takes the other columns as they are; gives rows x 1 x k (x outputs).
 
     Parameters
     ----------
@@ -29,6 +29,8 @@ class BinnedTabM(nn.Module):
     numeric, borders : Tensor
         Columns that are spread; one row of rising borders for each of them, the last one repeated where there are
         fewer. Both are part of the state, so that a net can be made again from what was saved.
+    outputs : int, default 1
+        Logits per net: 1 for two classes, K for K > 2.
     sizes : int, float
         ``n_bins``, ``d_embedding`` (units per number), and TabM's own: ``k``, ``n_blocks``, ``d_block``, ``dropout``.
     """
@@ -37,9 +39,9 @@ class BinnedTabM(nn.Module):
     others: Tensor
     borders: Tensor
 
-    def __init__(self, n_features: int, numeric: Tensor, borders: Tensor, **sizes: Any) -> None:
+    def __init__(self, n_features: int, numeric: Tensor, borders: Tensor, *, outputs: int = 1, **sizes: Any) -> None:
         super().__init__()
-        self.sizes = {"n_features": n_features, **sizes}
+        self.sizes = {"n_features": n_features, **sizes} | ({} if outputs == 1 else {"outputs": outputs})
         others = sorted(set(range(n_features)) - set(numeric.tolist()))
         for name, buffer in (("numeric", numeric), ("others", torch.tensor(others).long()), ("borders", borders)):
             self.register_buffer(name, buffer.clone())
@@ -47,12 +49,12 @@ class BinnedTabM(nn.Module):
         units = sizes["d_embedding"]
         own = {name: size for name, size in sizes.items() if name not in ("n_bins", "d_embedding")}
         self.net = TabM.make(
-            n_num_features=len(bins), cat_cardinalities=[1] * len(others), d_out=1, **own,
+            n_num_features=len(bins), cat_cardinalities=[1] * len(others), d_out=outputs, **own,
             num_embeddings=PiecewiseLinearEmbeddings(bins, units, activation=False, version="B") if bins else None,
         )  # fmt: skip
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return logits of shape (rows, 1, k)."""
+        """Return logits of shape (rows, 1, k), with several outputs (rows, 1, k, outputs)."""
         # TabM's own forward takes categories as codes only; these are its parts
         features = x.index_select(1, self.others)
         if len(self.numeric):
@@ -60,7 +62,7 @@ class BinnedTabM(nn.Module):
             numbers = x.index_select(1, self.numeric).clamp(self.borders[:, 0], self.borders[:, -1])
             features = torch.cat((self.net.num_module(numbers).flatten(1), features), dim=1)
         logits: Tensor = self.net.output(self.net.backbone(self.net.ensemble_view(features)))
-        return logits.transpose(1, 2)
+        return logits.transpose(1, 2) if logits.shape[2] == 1 else logits.unsqueeze(1)
 
 
 def find_bins(x: Tensor, numeric: Sequence[int], n_bins: int) -> dict[str, Tensor]:

@@ -5,7 +5,9 @@
     cost = AdaptiveCost(AdaptiveWeight(CostMatrix(fp=1, fn=8)), train=dtrain, validation=dval)
     xgb.train({"objective": "binary:logistic"}, dtrain, 200, callbacks=[cost])
 
-XGBoost reads a DMatrix's weights anew in every round, so the callback changes them in place.
+XGBoost reads a DMatrix's weights anew in every round, so the callback changes them in place. With the costs of K
+classes the objective is ``{"objective": "multi:softprob", "num_class": K}``; of the scores ``controller.correct`` makes
+probabilities.
 """
 
 from __future__ import annotations
@@ -26,10 +28,11 @@ with requires("xgboost"):
     import xgboost as xgb
 
 OBJECTIVES = ("binary:logistic", "binary:logitraw")
+MANY = ("multi:softprob", "multi:softmax")
 
 
 class AdaptiveCost(Feedback, xgb.callback.TrainingCallback):
-    """Step the controller between boosting rounds and re-weight the negatives of the training matrix.
+    """Step the controller between boosting rounds and re-weight the rows of the training matrix by their class.
 
     The cost of the validation decisions is added to the evaluation log as ``<name>-cost``, so that
     ``xgb.callback.EarlyStopping(rounds=50, metric_name="cost", data_name=name)`` behind this callback works on it.
@@ -77,8 +80,12 @@ class AdaptiveCost(Feedback, xgb.callback.TrainingCallback):
                     "its matrices to itself: use adacsl.AdaCSLBoostingClassifier(engine='xgboost') in its place"
                 )
         objective = json.loads(model.save_config())["learner"]["objective"]["name"]
-        if objective not in OBJECTIVES:
-            raise ValueError(f"the objective must be one of {', '.join(map(repr, OBJECTIVES))}, got {objective!r}")
+        expected = OBJECTIVES if self.n_classes == 2 else MANY
+        if objective not in expected:
+            raise ValueError(
+                f"with costs of {self.n_classes} classes the objective must be one of "
+                f"{', '.join(map(repr, expected))}, got {objective!r}"
+            )
         self._labels, self._own = _labels_and_weights(self.train)
         self._measured = _labels_and_weights(self.validation)
         self._put_weights()
@@ -86,10 +93,10 @@ class AdaptiveCost(Feedback, xgb.callback.TrainingCallback):
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
         """Measure, adapt, log; True ends the training."""
-        before = self.controller.weight
+        before = self.controller.weights
         step = self.look(model.predict(self.validation, output_margin=True), *self._measured)
         evals_log.setdefault(self.name, {}).setdefault("cost", []).append(step.cost)
-        if self.controller.weight != before:
+        if np.any(self.controller.weights != before):
             self._put_weights()
         return self.exhausted
 
@@ -119,8 +126,8 @@ def boost(
     """Boost with the callback; settings are those of :class:`AdaptiveCost`."""
     own, other = _matrix(train), _matrix(validation)
     cost = AdaptiveCost(controller, train=own, validation=other, **settings)
-    usual = {"objective": "binary:logistic", "eta": lr, "seed": seed, "verbosity": int(verbose)}
-    usual |= _far_start(cost.start(train.y, train.weight)) | {"disable_default_eval_metric": True}
+    usual = _native(train) | {"eta": lr, "seed": seed, "verbosity": int(verbose), "disable_default_eval_metric": True}
+    usual |= _far_start(cost.start(train.y, train.weight))
     callbacks: list[Any] = [cost, *([xgb.callback.EvaluationMonitor(period=10)] if verbose else [])]
     # among the evals the validation matrix's margins are cached: each round adds one tree
     seen: dict[str, Any] = {"evals": [(other, "validation")], "callbacks": callbacks, "verbose_eval": False}
@@ -139,15 +146,24 @@ def boost_plainly(
             look(model.predict(other, output_margin=True))
             return False
 
-    usual = {"objective": "binary:logistic", "eval_metric": "logloss", "eta": lr, "seed": seed}
+    metric = {"eval_metric": "logloss" if train.n_classes == 2 else "mlogloss"}
+    usual = _native(train) | metric | {"eta": lr, "seed": seed}
     return xgb.train(
         usual | {"verbosity": int(verbose)} | params, own, rounds, evals=[(other, "validation")],
         callbacks=[Looking()], early_stopping_rounds=patience, verbose_eval=10 if verbose else False,
     )  # fmt: skip
 
 
-def _far_start(margin: float) -> dict[str, float]:
+def _native(data: Matrix) -> dict[str, Any]:
+    """Return XGBoost's own cross-entropy."""
+    k = data.n_classes
+    return {"objective": "binary:logistic"} if k == 2 else {"objective": "multi:softprob", "num_class": k}
+
+
+def _far_start(margin: Any) -> dict[str, float]:
     """Return where to start if costs are so unequal that XGBoost's own estimate would round to 0 or 1."""
+    if np.ndim(margin):  # of more than two classes a small share is a small number, not far from 1
+        return {}
     share = float(sigmoid(np.asarray(margin)))
     inside = min(max(share, 1e-6), 1.0 - 1e-6)
     return {} if share == inside else {"base_score": inside}

@@ -38,6 +38,8 @@ class TableNet(nn.Module):
         Ramps per number; their borders are the quantiles of the standard normal distribution. 0 takes numbers as is.
     heads : int, default 1
         Heads per member.
+    outputs : int, default 1
+        Logits per head: 1 for two classes, K for K > 2.
     width, depth : int
         Size and number of the hidden layers.
     dropout : float
@@ -50,6 +52,8 @@ class TableNet(nn.Module):
     >>> net = TableNet(4, members=3, seeds=[0, 1, 2])
     >>> net(torch.zeros(10, 4)).shape               # rows, members, heads
     torch.Size([10, 3, 1])
+    >>> TableNet(4, outputs=5)(torch.zeros(10, 4)).shape
+    torch.Size([10, 1, 1, 5])
     """
 
     borders: Tensor
@@ -64,6 +68,7 @@ class TableNet(nn.Module):
         numeric: Sequence[int] | None = None,
         bins: int = 0,
         heads: int = 1,
+        outputs: int = 1,
         width: int = 64,
         depth: int = 2,
         dropout: float = 0.1,
@@ -71,6 +76,7 @@ class TableNet(nn.Module):
     ) -> None:
         super().__init__()
         sizes = {"n_features": n_features, "members": members, "heads": heads, "width": width, "depth": depth}
+        sizes["outputs"] = outputs
         for name, size in sizes.items():
             check_whole(name, size)
         check_whole("bins", bins, 0)
@@ -79,7 +85,7 @@ class TableNet(nn.Module):
         seeds = torch.randint(2**31, (members,)).tolist() if seeds is None else list(seeds)
         if len(seeds) != members:
             raise ValueError(f"seeds must be one per member: {members} members, {len(seeds)} seeds")
-        self.n_features, self.members, self.heads = n_features, members, heads
+        self.n_features, self.members, self.heads, self.outputs = n_features, members, heads, outputs
         self.bins, self.width, self.depth, self.dropout = bins, width, depth, dropout
         columns = list(range(n_features)) if numeric is None else sorted(int(i) for i in numeric)
         if columns and not 0 <= columns[0] <= columns[-1] < n_features:
@@ -92,11 +98,11 @@ class TableNet(nn.Module):
             MemberLinear(width if i else inputs, width, heads=heads, generators=generators, first=i == 0)
             for i in range(depth)
         )
-        self.output = MemberOutput(width, heads=heads, generators=generators)
+        self.output = MemberOutput(width, outputs, heads=heads, generators=generators)
         self.noise = None  # random bytes of the next pass, where dropout is to be the members' own
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return logits of shape (rows, members, heads).
+        """Return logits of shape (rows, members, heads), with several outputs (rows, members, heads, outputs).
 
         Parameters
         ----------
@@ -127,7 +133,7 @@ class TableNet(nn.Module):
         return {
             "n_features": self.n_features, "numeric": self.numeric.tolist(), "bins": self.bins, "heads": self.heads,
             "width": self.width, "depth": self.depth, "dropout": self.dropout,
-        }  # fmt: skip
+        } | ({} if self.outputs == 1 else {"outputs": self.outputs})  # fmt: skip
 
     def member(self, index: int) -> TableNet:
         """Return one member as a net of its own."""
@@ -177,19 +183,22 @@ class MemberLinear(nn.Module):
 
 
 class MemberOutput(nn.Module):
-    """One logit per member and head, from weights of its own."""
+    """The logits of each member and head, from weights of its own."""
 
-    def __init__(self, inputs: int, *, heads: int, generators: Sequence[torch.Generator]) -> None:
+    def __init__(self, inputs: int, outputs: int, *, heads: int, generators: Sequence[torch.Generator]) -> None:
         super().__init__()
         bound = 1.0 / math.sqrt(inputs)
-        self.weight = _uniform(generators, (heads, inputs, 1), bound)
-        self.bias = _uniform(generators, (heads, 1, 1), bound)
+        self.weight = _uniform(generators, (heads, inputs, outputs), bound)
+        self.bias = _uniform(generators, (heads, 1, outputs), bound)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map hidden units to logits of shape (rows, members, heads)."""
+        """Map hidden units to logits of shape (rows, members, heads), or (rows, members, heads, outputs)."""
+        several = self.weight.shape[3] > 1
         if x.ndim == 3:
-            return product(x, self.weight[:, 0], self.bias[:, 0]).transpose(0, 1)
-        return (torch.matmul(x, self.weight) + self.bias).squeeze(-1).permute(2, 0, 1)
+            logits = product(x, self.weight[:, 0], self.bias[:, 0]).transpose(0, 1)
+            return logits.unsqueeze(2) if several else logits
+        logits = torch.matmul(x, self.weight) + self.bias
+        return logits.permute(2, 0, 1, 3) if several else logits.squeeze(-1).permute(2, 0, 1)
 
 
 def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -210,10 +219,26 @@ def stack_members(net: TableNet, states: Sequence[dict[str, Tensor]]) -> TableNe
     return chosen
 
 
-def member_logits(net: nn.Module, x: Tensor) -> Tensor:
-    """Return batch x members x heads from any net: ordinary ones have one member and one head."""
+def member_logits(net: nn.Module, x: Tensor, n_classes: int | None = None) -> Tensor:
+    """Return batch x members x heads (x classes, if more than two) from any net: ordinary ones have one of both.
+
+    Raise where ``n_classes`` is given and the net's outputs are for another number of classes.
+
+    Examples
+    --------
+    >>> [tuple(member_logits(nn.Linear(4, outputs), torch.zeros(9, 4)).shape) for outputs in (1, 2, 3)]
+    [(9, 1, 1), (9, 1, 1), (9, 1, 1, 3)]
+    """
     out: Tensor = net(x)
-    return out if out.ndim == 3 else positive_logit(out)[:, None, None]
+    several = out.ndim == 2 and out.shape[1] > 2
+    logits = out if out.ndim > 2 else (out if several else positive_logit(out))[:, None, None]
+    if n_classes is not None and (logits.shape[3] if logits.ndim == 4 else 2) != n_classes:
+        wanted = f"{n_classes} outputs" if n_classes > 2 else "one output, or two"
+        raise ValueError(
+            f"there are {n_classes} classes, so the net's last layer must have {wanted}; "
+            f"for {len(x)} rows it gave outputs of shape {tuple(out.shape)}"
+        )
+    return logits
 
 
 def _drop(x: Tensor, share: float, noise: Tensor | None) -> Tensor:

@@ -76,20 +76,26 @@ def share_of_batch(batch: Tensor) -> tuple[Tensor, int]:
 
 
 def smote_batch(x: Tensor, y: Tensor, neighbours: int = 5) -> tuple[Tensor, Tensor]:
-    """Fill up the rarer class of a batch of images with mixtures of neighbours, in pixels: the paper's baseline."""
-    rare = 1.0 if float(y.mean()) < 0.5 else 0.0
-    own = x[y == rare]
-    missing = len(y) - 2 * len(own)
-    if len(own) < 2 or missing <= 0:
-        return x, y
+    """Fill up the rarer classes of a batch of images with mixtures of neighbours, in pixels: the paper's baseline."""
+    counts = torch.bincount(y.long()).tolist()
+    filled_x, filled_y = [x], [y]
+    for label, count in enumerate(counts):
+        if 2 <= count < max(counts):
+            made = _mixtures(x[y == label], max(counts) - count, neighbours)
+            filled_x.append(made)
+            filled_y.append(torch.full((len(made),), label, dtype=y.dtype, device=y.device))
+    return (torch.cat(filled_x), torch.cat(filled_y)) if len(filled_x) > 1 else (x, y)
+
+
+def _mixtures(own: Tensor, missing: int, neighbours: int) -> Tensor:
+    """Return so many images between the given ones and their neighbours."""
     flat = own.flatten(1)
     distance = torch.cdist(flat, flat).fill_diagonal_(float("inf"))
     near = distance.topk(min(neighbours, len(own) - 1), largest=False).indices
-    first = torch.randint(len(own), (missing,), device=x.device)
-    second = near[first, torch.randint(near.shape[1], (missing,), device=x.device)]
-    share = torch.rand(missing, 1, 1, 1, device=x.device)
-    made = own[first] + share * (own[second] - own[first])
-    return torch.cat((x, made)), torch.cat((y, torch.full((missing,), rare, device=y.device)))
+    first = torch.randint(len(own), (missing,), device=own.device)
+    second = near[first, torch.randint(near.shape[1], (missing,), device=own.device)]
+    share = torch.rand(missing, 1, 1, 1, device=own.device)
+    return own[first] + share * (own[second] - own[first])
 
 
 def _order(member: Member, epoch: int) -> Tensor:
@@ -98,15 +104,16 @@ def _order(member: Member, epoch: int) -> Tensor:
     rows = torch.from_numpy(np.asarray(member.train, dtype=np.int64))
     if member.pools is not None:
         drawing = torch.Generator().manual_seed(mix(seed, 1))
-        negatives, positives = (torch.from_numpy(np.asarray(pool, dtype=np.int64)) for pool in member.pools)
-        half = len(rows) // 2
-        rows = torch.cat((_draw(positives, half, drawing), _draw(negatives, len(rows) - half, drawing)))
+        pools = [torch.from_numpy(np.asarray(pool, dtype=np.int64)) for pool in member.pools]
+        # the last class first; what cannot be shared out evenly goes to those before it
+        counts = [(len(rows) + i) // len(pools) for i in range(len(pools))]
+        rows = torch.cat([_draw(*each, drawing) for each in zip(reversed(pools), counts, strict=True)])
     return rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))]
 
 
 def _draw(pool: Tensor, count: int, generator: torch.Generator) -> Tensor:
     """Return rows of a pool in random order; each is taken again only after all others were."""
-    rounds = math.ceil(count / len(pool))
+    rounds = math.ceil(max(count, 1) / len(pool))
     return torch.cat([pool[torch.randperm(len(pool), generator=generator)] for _ in range(rounds)])[:count]
 
 

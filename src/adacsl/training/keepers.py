@@ -27,10 +27,10 @@ class Keeper:
         Whose epochs it looks at.
     held : HeldOut
         Judges them.
-    shift : float, default 0
-        What turns the net's logits into log-odds of the probability.
+    shift : float, default 0, or array of shape (K,)
+        What turns the net's logits into log-odds (for K > 2 logarithms, up to a constant) of the probability.
     unweighted : bool
-        Undo the weight of each epoch as well, lambda included.
+        Undo the weights of each epoch as well, lambda included.
     patience : int, optional
         It stops looking after so many epochs without a cheaper one; training ends when all keepers have.
     watch : array of row numbers, optional
@@ -41,9 +41,10 @@ class Keeper:
     Attributes
     ----------
     history : list of dict
-        One row per epoch: lambda and weight it was trained with, threshold and costs that were measured after it.
-    undone : float
-        Log of the weight that was undone in the kept epoch; 0 unless ``unweighted``.
+        One row per epoch: lambda and weight it was trained with, threshold and costs that were measured after it; for
+        K > 2 lists of lambdas, weights and multipliers.
+    undone : float, or list of K float
+        What was added to the logits of the kept epoch to undo its weights; 0 unless ``unweighted``.
     weights : dict of tensors, or None
         Of the kept epoch, without ``watch``.
     watched : array, or None
@@ -55,7 +56,7 @@ class Keeper:
         member: Member,
         held: HeldOut,
         *,
-        shift: float = 0.0,
+        shift: float | NDArray[np.float64] = 0.0,
         unweighted: bool = False,
         patience: int | None = None,
         watch: NDArray[Any] | None = None,
@@ -66,7 +67,8 @@ class Keeper:
         self.member, self.held, self.shift, self.unweighted, self.patience = member, held, shift, unweighted, patience
         self.watch, self.sample = watch, NONE if sample is None else sample
         self.history: list[dict[str, Any]] = []
-        self.undone, self.tired = 0.0, False
+        self.undone: float | list[float] = 0.0
+        self.tired = False
         self.weights: dict[str, Tensor] | None = None
         self.watched: NDArray[np.float64] | None = None
         self.seconds = 0.0
@@ -80,12 +82,12 @@ class Keeper:
         """The rows whose logits it wants to see after each epoch."""
         return np.concatenate((self.held.rows, self.sample)).astype(np.int64)
 
-    def look(self, logits: NDArray[Any], epoch: int, trained: Mapping[str, float]) -> bool:
+    def look(self, logits: NDArray[Any], epoch: int, trained: Mapping[str, Any]) -> bool:
         """Judge an epoch by the logits of :attr:`rows`; tell whether it is to be kept."""
         if self.tired:
             return False
-        undone = math.log(trained["weight"]) if self.unweighted else 0.0
-        moved = np.asarray(logits, dtype=np.float64) + (self.shift + undone)
+        undone = _undoing(trained) if self.unweighted else 0.0
+        moved = np.asarray(logits, dtype=np.float64) + (self.shift + np.asarray(undone))
         n = len(self.held.rows)
         better = self.held.look(moved[:n])
         cost, cut = self.held.latest
@@ -115,7 +117,7 @@ class Keeper:
 
     def keep_watched(self, logits: NDArray[Any]) -> None:
         """Keep what the kept epoch says about the watched rows."""
-        self.watched = np.asarray(logits, dtype=np.float64) + self.undone
+        self.watched = np.asarray(logits, dtype=np.float64) + np.asarray(self.undone)
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything needed to go on later: numbers, lists and tensors."""
@@ -134,3 +136,10 @@ class Keeper:
         self.weights, watched = state["weights"], state["watched"]
         self.watched = watched.numpy() if isinstance(watched, Tensor) else watched
         self.seconds = float(state["seconds"])
+
+
+def _undoing(trained: Mapping[str, Any]) -> float | list[float]:
+    """Return what added to logits undoes the weights they were trained with: q ~ W p, so log p is log q - log W."""
+    if "weight" in trained:  # of the negatives: the odds of two classes are those of the positives
+        return math.log(trained["weight"])
+    return [-math.log(weight) for weight in trained["weights"]]

@@ -20,12 +20,13 @@ from torch import Tensor, nn
 from adacsl.extras import requires
 from adacsl.integrations.lightning import pl
 from adacsl.training.batches import MemberBatches, RowBatches, share_of_batch, side_by_side, smote_batch
+from adacsl.training.gathering import gather_logits, spread_out
 from adacsl.training.keepers import Keeper
 from adacsl.training.losses import member_losses
 from adacsl.training.members import Data, Member, Settings, mix
 from adacsl.training.optimizers import clip_each_member, make_optimizer, make_schedule
 from adacsl.training.recording import can_record, uncached_autocast
-from adacsl.training.steering import step_controller
+from adacsl.training.steering import offsets_of, step_controller, trained_with, weights_now
 
 with requires("train"):
     from adacsl.torch.graphs import RecordedPass
@@ -39,9 +40,9 @@ MEASURED_ON_HOST = 2**20
 
 
 class MemberTraining(pl.LightningModule):
-    """Trains all members of a net at once, steers each one's weight, and lets the keepers look at each epoch."""
+    """Trains all members of a net at once, steers each one's weights, and lets the keepers look at each epoch."""
 
-    negative_weight: Tensor
+    class_weight: Tensor
     _one: Tensor
     _offset: Tensor
 
@@ -63,15 +64,17 @@ class MemberTraining(pl.LightningModule):
         self._side_by_side = isinstance(net, TableNet)
         # images take long: their watched rows are scored in the epochs that are kept, and no others
         self._scores_later = not self._side_by_side
-        self.register_buffer("negative_weight", self._weights_now(), persistent=False)
+        # of the negatives, or members x classes; a recorded pass reads it from one place
+        self.register_buffer("class_weight", weights_now(members, data.n_classes), persistent=False)
         self.register_buffer("_one", torch.ones(()), persistent=False)
-        self.register_buffer("_offset", torch.tensor([m.offset for m in members])[:, None], persistent=False)
-        self._has_offsets = any(m.offset for m in members)
+        self.register_buffer("_offset", offsets_of(members, data.n_classes), persistent=False)
+        self._has_offsets = bool(self._offset.any())
         self._batches_seen = 0
         self._losses: list[Tensor] = []
         self._recorded: RecordedPass | None = None
         self._noise: list[torch.Generator] = []
-        self._between: dict[int, float] = {}  # thresholds found by controllers that step between batches
+        self._unknown = {"threshold": math.nan} if data.n_classes == 2 else {}  # before a controller's first step
+        self._between: dict[int, dict[str, Any]] = {}  # what controllers found that step between batches
 
     # data
 
@@ -114,8 +117,8 @@ class MemberTraining(pl.LightningModule):
     # steps
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return logits, batch x members x heads."""
-        return member_logits(self.net, x if self.prepare is None else self.prepare(x))
+        """Return logits, batch x members x heads (x classes, for more than two)."""
+        return member_logits(self.net, x if self.prepare is None else self.prepare(x), self._data.n_classes)
 
     def on_train_start(self) -> None:
         """End at once where the interrupted run had already lost its patience."""
@@ -194,23 +197,27 @@ class MemberTraining(pl.LightningModule):
             there, rows = rows >= 0, rows.clamp(min=0)
             scale = share / (batch >= 0).sum(0)
         logits, y = self._logits_and_labels(rows)
-        # y + (1 - y) w, the weight of each sample in each member's loss (eq. 9)
-        weight = torch.lerp(self.negative_weight, self._one, y)
+        weight = self._weight_of(y)
         if self._data.sample_weight is not None and len(y) == len(rows):
             weight = weight * self._data.sample_weight[rows]
         weight = weight * (scale if len(y) == len(rows) else share / len(y))
         offset = self._offset if self._has_offsets else None
         return member_losses(self._members, logits, y, weight if there is None else weight * there, offset)
 
+    def _weight_of(self, y: Tensor) -> Tensor:
+        """Return the weight of each sample in each member's loss: of two classes y + (1 - y) w (eq. 9)."""
+        own = self.class_weight
+        return torch.lerp(own, self._one, y) if own.ndim == 1 else own.T.gather(0, y)
+
     def _logits_and_labels(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         if not self._members[0].smote:
             return self._logits(rows), self._data.y[rows]
         x = self._data.x[rows[:, 0]]
         x, y = smote_batch(x if self.prepare is None else self.prepare(x), self._data.y[rows[:, 0]])
-        return member_logits(self.net, x).float(), y[:, None]
+        return member_logits(self.net, x, self._data.n_classes).float(), y[:, None]
 
     def _logits(self, rows: Tensor) -> Tensor:
-        """Return the logits of each member's own rows: batch x members x heads, in float32."""
+        """Return the logits of each member's own rows, in float32."""
         logits: Tensor = self(self._data.x[rows if self._side_by_side else rows[:, 0]])
         return logits.float()
 
@@ -230,20 +237,23 @@ class MemberTraining(pl.LightningModule):
         if self.trainer.sanity_checking:
             return
         losses = self._mean_training_losses()
-        logits = self._gathered_logits()  # a GPU is waited for here, and here only
-        trained = [_trained_with(member) for member in self._members]
-        thresholds = self._steer([m for m in self._members if m.every is None], logits)
+        # a GPU is waited for here, and here only
+        alone = self.trainer.world_size == 1
+        logits = gather_logits(self._collected, len(self._data.y), self.current_epoch, alone=alone)
+        logits = logits.to(self._known.y.device)
+        self._collected.clear()
+        trained = [trained_with(member, self._data.n_classes) for member in self._members]
+        found = self._steer([m for m in self._members if m.every is None], logits)
         host = logits.cpu().numpy()
         kept = []
         for keeper, column in zip(self.keepers, self._columns, strict=True):
-            key = id(keeper.member.controller)
             about = trained[column] | {"train_loss": float(losses[column])}
             if keeper.member.controller is not None:
-                about["threshold"] = thresholds.get(key, self._between.get(key, math.nan))
+                about |= (self._between | found).get(id(keeper.member.controller), self._unknown)
             if keeper.look(host[keeper.rows, column], self.current_epoch, about):
                 kept.append((keeper, column))
         self._keep(kept, host)
-        self.negative_weight.copy_(self._weights_now())
+        self._take_weights()
         if self._settings.verbose or self._settings.trainer:  # somebody may listen
             # a tensor of the host stays there: Lightning would move a number to the GPU and wait for it to come back
             cost = float(np.mean([keeper.history[-1]["val_cost"] for keeper in self.keepers]))
@@ -278,32 +288,12 @@ class MemberTraining(pl.LightningModule):
         for keeper, saved in zip(self.keepers, state["keepers"], strict=True):
             keeper.load_state_dict(saved)
         self._batches_seen = state["batches_seen"]
-        self.negative_weight.copy_(self._weights_now())
+        self._take_weights()
 
     # parts
 
-    def _weights_now(self) -> Tensor:
-        return torch.tensor([m.negative_weight for m in self._members], dtype=torch.float32)
-
-    def _gathered_logits(self) -> Tensor:
-        """Return rows x members; the processes hold different rows, which a sum brings together."""
-        rows = torch.cat([r for r, _ in self._collected])
-        values = torch.cat([v for _, v in self._collected])
-        self._collected.clear()
-        if not bool(torch.isfinite(values).all()):  # before a maximum over the processes hides it
-            raise FloatingPointError(
-                f"the net's output became NaN or infinite in epoch {self.current_epoch}: "
-                "lower lr, or check the features for extreme values"
-            )
-        logits = torch.zeros(len(self._data.y), len(self._members), device=values.device)
-        logits.scatter_(0, rows, values)
-        if self.trainer.world_size > 1:
-            # a row repeated to fill a last batch holds the same value everywhere: the largest magnitude is that value
-            low, high = logits.clone(), logits
-            torch.distributed.all_reduce(low, torch.distributed.ReduceOp.MIN)
-            torch.distributed.all_reduce(high, torch.distributed.ReduceOp.MAX)
-            logits = torch.where(high > 0, high, low)
-        return logits.to(self._known.y.device)
+    def _take_weights(self) -> None:
+        self.class_weight.copy_(weights_now(self._members, self._data.n_classes))
 
     def _mean_training_losses(self) -> Tensor:
         """Return each member's mean loss over the epoch."""
@@ -316,8 +306,8 @@ class MemberTraining(pl.LightningModule):
             losses /= self.trainer.world_size
         return losses.cpu()
 
-    def _steer(self, members: Sequence[Member], logits: Tensor) -> dict[int, float]:
-        """Step every controller of these members, once, on the scores of all members it steers; return thresholds."""
+    def _steer(self, members: Sequence[Member], logits: Tensor) -> dict[int, dict[str, Any]]:
+        """Step every controller of these members, once, on the scores of all members it steers; return findings."""
         found = {}
         for controller in {id(m.controller): m.controller for m in members if m.controller is not None}.values():
             own = [(i, m) for i, m in enumerate(self._members) if m.controller is controller]
@@ -338,12 +328,12 @@ class MemberTraining(pl.LightningModule):
         self.eval()
         with torch.no_grad():
             rows = side_by_side([m.validation for m in self._members]).to(self._data.y.device)
-            logits = torch.zeros(len(self._data.y), len(self._members), device=rows.device)
-            for part in torch.split(rows, self._settings.evaluation_batch_size):
-                logits.scatter_(0, part, self._logits(part).mean(2))
+            parts = torch.split(rows, self._settings.evaluation_batch_size)
+            values = torch.cat([self._logits(part).mean(2) for part in parts])
+            logits = spread_out(rows, values, len(self._data.y))
             self._between |= self._steer(due, logits.to(self._known.y.device))
         self.train()
-        self.negative_weight.copy_(self._weights_now())
+        self._take_weights()
 
     def _keep(self, kept: list[tuple[Keeper, int]], host: Any) -> None:
         """Keep this epoch for the keepers that want it: weights, or logits of the rows they watch."""
@@ -382,9 +372,3 @@ class MemberTraining(pl.LightningModule):
     def _stop_when_all_are_tired(self) -> None:
         if all(keeper.tired for keeper in self.keepers):
             self.trainer.should_stop = True
-
-
-def _trained_with(member: Member) -> dict[str, float]:
-    if member.controller is None:
-        return {"weight": member.weight}
-    return {"weight": member.negative_weight, "lambda": member.controller.lambda_}

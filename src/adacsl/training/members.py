@@ -22,16 +22,21 @@ that a number's bits do not depend on what stands beside it."""
 
 @dataclass(frozen=True)
 class Data:
-    """Everything the members learn from; ``x`` moves to the training device once and stays there."""
+    """Everything the members learn from; ``x`` moves to the training device once and stays there.
+
+    ``y`` is 0 or 1, or for more than two classes the number of each row's class.
+    """
 
     x: Tensor
     y: Tensor
     sample_weight: Tensor | None = None
+    n_classes: int = 2
 
     def labels_on(self, device: torch.device) -> Data:
         """Return the same with labels and weights on a device; ``x`` stays where it is."""
         weight = None if self.sample_weight is None else self.sample_weight.to(device, torch.float32)
-        return Data(self.x, self.y.to(device, torch.float32), weight)
+        kind = torch.float32 if self.n_classes == 2 else torch.int64
+        return Data(self.x, self.y.to(device, kind), weight, self.n_classes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,42 +51,51 @@ class Member:
         Of its weights, batches and dropout.
     fold : int
         Its number among the nets of one cross-fit.
-    weight : float
-        Of the negatives in the loss (eq. 9), where no controller steers it.
+    weight : float, or array of shape (K,)
+        Of the negatives in the loss (eq. 9), for K > 2 of each class, where no controller steers it.
     controller : AdaptiveWeight, optional
-        Steers that weight; members of one cross-fit may share one, which then looks at the rows of all of them.
+        Steers these weights; members of one cross-fit may share one, which then looks at the rows of all of them.
     costs : CostMatrix, optional
         Costs of each row, for the controller, where they differ.
     every : int, optional
         Adapt after so many batches instead of once per epoch.
-    gamma, offset : float
-        The focal loss's exponent; what is added to the logits in the loss.
+    gamma : float
+        The focal loss's exponent.
+    offset : float, or array of shape (K,)
+        What is added to the logits in the loss.
     loss : callable, optional
-        Another loss altogether: ``loss(logits, labels)``, element by element.
-    pools : pair of arrays, optional
-        Negatives and positives to draw from in equal numbers, anew in each epoch, instead of ``train``.
+        Another loss altogether: ``loss(logits, labels)``, element by element; for K > 2 of logits (n, K).
+    pools : tuple of arrays, optional
+        The rows of each class to draw from in equal numbers, anew in each epoch, instead of ``train``.
     smote : bool
-        Fill up the rarer class of each batch of images with mixtures.
+        Fill up the rarer classes of each batch of images with mixtures.
     """
 
     train: NDArray[np.int64]
     validation: NDArray[np.int64]
     seed: int = 0
     fold: int = 0
-    weight: float = 1.0
+    weight: float | NDArray[np.float64] = 1.0
     controller: AdaptiveWeight | None = None
     costs: CostMatrix | None = None
     every: int | None = None
     gamma: float = 0.0
-    offset: float = 0.0
+    offset: float | NDArray[np.float64] = 0.0
     loss: Callable[[Tensor, Tensor], Tensor] | None = None
-    pools: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+    pools: tuple[NDArray[np.int64], ...] | None = None
     smote: bool = False
 
     @property
     def negative_weight(self) -> float:
-        """Weight of the negatives in the loss, now."""
-        return self.weight if self.controller is None else self.controller.weight
+        """Weight of the negatives in the loss of two classes, now."""
+        return float(self.weight) if self.controller is None else self.controller.weight
+
+    def class_weights(self, n_classes: int) -> NDArray[np.float64]:
+        """Return the weight of each class in the loss, now."""
+        if n_classes == 2:
+            return np.asarray([self.negative_weight, 1.0])
+        own = self.weight if self.controller is None else self.controller.weights
+        return np.broadcast_to(np.asarray(own, dtype=np.float64), (n_classes,))
 
 
 @dataclass(frozen=True)

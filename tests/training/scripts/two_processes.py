@@ -23,19 +23,31 @@ def made_up():
     return X, y
 
 
+def three_classes():
+    X, y = made_up()
+    return X, y + (X[:, 1] > 0.5)
+
+
 def net(features):
     return nn.Sequential(nn.Linear(features, 8), nn.ReLU(), nn.Linear(8, 1))
 
 
-SCENARIOS = {"plain": {"module": net}, "folds": {"module": net, "cv": 2}, "default": {"cv": 3}}
+COSTS = CostMatrix(fp=1, fn=5)
+THREE = CostMatrix.from_array([[0, 2, 8], [1, 0, 6], [1, 3, 0]], rows="predicted")
+SCENARIOS = {
+    "plain": {"module": net}, "folds": {"module": net, "cv": 2}, "default": {"cv": 3},
+    "classes": {"cv": 3, "costs": THREE},
+}  # fmt: skip
 
 
-def run(processes, *, module=None, cv=None):
+def run(processes, *, module=None, cv=None, costs=COSTS):
     trainer = {"strategy": "ddp", "accelerator": "cpu", "devices": processes} if processes > 1 else {}
     net = {"module": module, "epochs": 5, "batch_size": 33, "trainer": trainer}
-    clf = AdaCSLClassifier(CostMatrix(fp=1, fn=5), net=net, cv=cv, random_state=0).fit(*made_up())
-    history = {name: clf.history_[name].tolist() for name in ("lambda", "val_cost", "train_loss")}
-    return history | {"scores": clf.decision_scores(made_up()[0]).tolist(), "cost": clf.estimated_cost_.estimate}
+    X, y = made_up() if costs is COSTS else three_classes()
+    clf = AdaCSLClassifier(costs, net=net, cv=cv, random_state=0).fit(X, y)
+    lambdas = "lambda" if costs is COSTS else "lambdas"
+    history = {name: np.ravel(clf.history_[name].tolist()).tolist() for name in (lambdas, "val_cost", "train_loss")}
+    return history | {"scores": clf.predict_proba(X).ravel().tolist(), "cost": clf.estimated_cost_.estimate}
 
 
 def main(folder, processes):

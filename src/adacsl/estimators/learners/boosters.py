@@ -16,7 +16,7 @@ from adacsl.core.heldout import HeldOut
 from adacsl.datasets.codes import ColumnEncoder
 from adacsl.estimators.candidates import Candidate, mean_logits
 from adacsl.estimators.rows import Rows
-from adacsl.estimators.settings import keeps_settings, make_controller
+from adacsl.estimators.settings import keeps_settings, make_controller, measured, trained_with
 from adacsl.extras import requires
 from adacsl.integrations.boosting import Matrix
 
@@ -25,6 +25,8 @@ with requires("sklearn"):
 
 ENGINES = ("xgboost", "lightgbm", "catboost")
 USUAL = {"update": "exponential", "damping": 1.0}
+USUAL_OF_MANY = {"damping": 0.1}
+"""With more than two classes."""
 
 
 class Booster(BaseEstimator):
@@ -72,8 +74,9 @@ class Booster(BaseEstimator):
 
     def adapts(self, candidate: Candidate) -> bool:
         """Tell whether "auto" adapts: unless T' is the Bayes threshold, where the plain booster did as well."""
-        auto = isinstance(candidate.method.controller, str)
-        return not (auto and candidate.target == float(candidate.class_costs.threshold))
+        costs = candidate.class_costs
+        bayes = float(costs.threshold) if costs.n_classes == 2 else "bayes"
+        return not (isinstance(candidate.method.controller, str) and candidate.target == bayes)
 
     @property
     def chosen_engine(self) -> str:
@@ -104,7 +107,7 @@ def fit_boosters(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candid
     """Train one booster per fold for each candidate."""
     # levels come from rows that may be learned from
     encoder = ColumnEncoder().fit(rows.take(rows.use))
-    matrix = Matrix(rows.encoded(encoder), rows.y, rows.weight, encoder.categories)
+    matrix = Matrix(rows.encoded(encoder), rows.y, rows.weight, encoder.categories, rows.n_classes)
     for group in _groups(candidates):
         if group[0].method.loss == "plain":
             _boost_plainly(group, rows, matrix, encoder)
@@ -131,14 +134,14 @@ def _boost(candidate: Candidate, rows: Rows, matrix: Matrix, encoder: ColumnEnco
             "decide='unweighted' is not for boosters, whose rounds had weights of their own; "
             "a plain booster at the Bayes threshold is target='bayes'"
         )
-    engine = load_engine(settings.chosen_engine)
+    engine, usual = load_engine(settings.chosen_engine), USUAL if rows.n_classes == 2 else USUAL_OF_MANY
     models = []
     for fold, (train, held_out) in enumerate(candidate.folds):
         controller = make_controller(
-            method.controller, candidate.class_costs, candidate.target, USUAL, still=not candidate.adapts
+            method.controller, candidate.class_costs, candidate.target, usual, still=not candidate.adapts
         )
         check_varies(matrix.x[train])
-        held, trained = candidate.hold_out(rows, held_out), (controller.lambda_, controller.weight)
+        held, trained = candidate.hold_out(rows, held_out), trained_with(controller, rows.n_classes)
         shift = candidate.shift(rows.y)
         model, seen = engine.boost(
             _part(matrix, train),
@@ -149,10 +152,10 @@ def _boost(candidate: Candidate, rows: Rows, matrix: Matrix, encoder: ColumnEnco
             costs=None if rows.costs is None else candidate.costs.rows(held_out),
         )
         for number, (step, margins) in enumerate(zip(seen.history, seen.margins, strict=True)):
-            held.look(np.asarray(margins, dtype=np.float32) + shift)
-            about = {"round": number, "fold": fold, "lambda": trained[0], "weight": trained[1]}
-            candidate.history.append(about | {"threshold": step.threshold, "val_cost": held.latest[0]})
-            trained = (step.lambda_, step.weight)  # what the next round trains with
+            held.look(_centred(np.asarray(margins, dtype=np.float32)) + shift)
+            about = {"round": number, "fold": fold} | trained | measured(step, rows.n_classes)
+            candidate.history.append(about | {"val_cost": held.latest[0]})
+            trained = trained_with(step, rows.n_classes)  # as the next round is
         candidate.held.append(held)
         models.append(_kept(engine, model, held))
     _finish(candidate, models, rows, encoder)
@@ -163,6 +166,8 @@ def _boost_plainly(group: Sequence[Candidate], rows: Rows, matrix: Matrix, encod
     settings = group[0].method.learner_
     engine = load_engine(settings.chosen_engine)
     models: list[list[Any]] = [[] for _ in group]
+    k = rows.n_classes
+    unweighted = {"lambda": 1.0, "weight": 1.0} if k == 2 else {"lambdas": [1.0] * k, "weights": [1.0] * k}
     for fold, (train, held_out) in enumerate(group[0].folds):
         check_varies(matrix.x[train])
         for candidate in group:
@@ -171,8 +176,8 @@ def _boost_plainly(group: Sequence[Candidate], rows: Rows, matrix: Matrix, encod
         def look(margins: NDArray[Any], fold: int = fold) -> None:
             for candidate in group:
                 held = candidate.held[-1]
-                held.look(np.asarray(margins, dtype=np.float32))
-                about = {"round": held.seen - 1, "fold": fold, "lambda": 1.0, "weight": 1.0}
+                held.look(_centred(np.asarray(margins, dtype=np.float32)))
+                about = {"round": held.seen - 1, "fold": fold} | unweighted
                 candidate.history.append(about | {"val_cost": held.latest[0]})
 
         model = engine.boost_plainly(_part(matrix, train), _part(matrix, held_out), look, **_options(group[0]))
@@ -214,7 +219,12 @@ def check_varies(x: NDArray[Any]) -> None:
 
 def _part(matrix: Matrix, rows: NDArray[Any]) -> Matrix:
     weight = None if matrix.weight is None else matrix.weight[rows]
-    return Matrix(matrix.x[rows], matrix.y[rows], weight, matrix.categories)
+    return Matrix(matrix.x[rows], matrix.y[rows], weight, matrix.categories, matrix.n_classes)
+
+
+def _centred(margins: NDArray[Any]) -> NDArray[Any]:
+    """Return margins of K classes with a mean of 0 in each row, as log probabilities have them; of two as they are."""
+    return margins if margins.ndim == 1 else margins - margins.mean(axis=1, keepdims=True)
 
 
 class BoosterModel:
@@ -226,10 +236,10 @@ class BoosterModel:
         self.engine, self.boosters, self.rounds, self.encoder = engine, boosters, rounds, encoder
 
     def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Return the mean margin of each row."""
+        """Return the mean margin of each row, or K of them, whose mean is 0."""
         matrix = Matrix(self.encoder.transform(X), None, None, self.encoder.categories)
         engine = load_engine(self.engine)
-        return mean_logits([engine.margins(model, matrix) for model in self.boosters])
+        return mean_logits([_centred(engine.margins(model, matrix)) for model in self.boosters])
 
     def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return everything as arrays (the library's own format, byte by byte) and plain values."""

@@ -114,23 +114,29 @@ def description(model: Any) -> dict[str, Any]:
     return about | {"features": int(model.n_features_in_)}
 
 
+def count_classes(about: dict[str, Any]) -> int:
+    """Return how many classes a description names, two at least."""
+    insist(isinstance(about["classes"], list) and len(about["classes"]) >= 2, "classes")
+    return len(about["classes"])
+
+
 def as_fitted(model: Any, about: dict[str, Any], **state: Any) -> Any:
     """Return a model with what scikit-learn's ``fit`` leaves for ``predict``."""
-    insist(isinstance(about["classes"], list) and len(about["classes"]) == 2, "classes")
     vars(model).update(
-        classes_=np.asarray(about["classes"]), n_classes_=2, n_outputs_=1, n_features_in_=about["features"], **state
-    )
+        classes_=np.asarray(about["classes"]), n_classes_=count_classes(about), n_outputs_=1,
+        n_features_in_=about["features"], **state,
+    )  # fmt: skip
     if about["names"]:
         model.feature_names_in_ = np.asarray(about["names"], dtype=object)
     return model
 
 
 def forest_numbers(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a fitted tree or forest of two classes as arrays and plain values."""
+    """Return a fitted tree or forest as arrays and plain values."""
     check_is_fitted(model)
-    if model.n_outputs_ != 1 or model.n_classes_ != 2:
+    if model.n_outputs_ != 1 or model.n_classes_ < 2:
         raise ValueError(
-            f"{type(model).__name__} cannot be saved without pickle unless it has one output of two classes"
+            f"{type(model).__name__} cannot be saved without pickle unless it has one output of two or more classes"
         )
     states = [tree.tree_.__getstate__() for tree in getattr(model, "estimators_", [model])]
     trees = [state["nodes"][: state["node_count"]] for state in states]
@@ -144,8 +150,9 @@ def forest_numbers(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 def forest_from_numbers(arrays: dict[str, Any], about: dict[str, Any]) -> Any:
     """Return the tree or forest of what :func:`forest_numbers` gave: it predicts; how it was trained is gone."""
     nodes, leaves = unpack(arrays, FIELDS, NODE_DTYPE, about["features"])
-    insist(arrays["value"].shape[1:] == (2,), "value")
-    values = np.zeros((len(nodes), 1, 2))
+    n_classes = count_classes(about)
+    insist(arrays["value"].shape[1:] == (n_classes,), "value")
+    values = np.zeros((len(nodes), 1, n_classes))
     values[leaves, 0] = arrays["value"]
     parts = zip(by_tree(arrays, nodes), by_tree(arrays, values), strict=True)
     trees = [_tree(*part, about["features"]) for part in parts]
@@ -154,13 +161,13 @@ def forest_from_numbers(arrays: dict[str, Any], about: dict[str, Any]) -> Any:
         insist(len(trees) == 1, "sizes")
         return as_fitted(kind(), about, tree_=trees[0])
     made = kind(n_estimators=len(trees))
-    inner = about | {"classes": [0.0, 1.0], "names": []}  # what a forest's trees know
+    inner = about | {"classes": np.arange(float(n_classes)).tolist(), "names": []}  # what a forest's trees know
     made.estimators_ = [as_fitted(type(made.estimator)(), inner, tree_=tree) for tree in trees]
     return as_fitted(made, about)
 
 
 def _tree(nodes: NDArray[Any], values: NDArray[np.float64], n_features: int) -> Any:
-    tree = Tree(n_features, np.asarray([2], dtype=np.intp), 1)
+    tree = Tree(n_features, np.asarray([values.shape[2]], dtype=np.intp), 1)
     depth = _depth(nodes["left_child"], nodes["right_child"])
     tree.__setstate__({"max_depth": depth, "node_count": len(nodes), "nodes": nodes, "values": values})
     return tree

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.heldout import sigmoid
+from adacsl.core.scores import to_probabilities
 from adacsl.datasets.codes import ColumnEncoder
-from adacsl.estimators.learners.forests import as_fitted, by_tree, description, insist, pack, unpack
+from adacsl.estimators.learners.forests import as_fitted, by_tree, count_classes, description, insist, pack, unpack
 from adacsl.extras import requires
 
 with requires("sklearn"):
-    from sklearn._loss.loss import HalfBinomialLoss
+    from sklearn._loss.loss import HalfBinomialLoss, HalfMultinomialLoss
     from sklearn.base import BaseEstimator, ClassifierMixin
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.ensemble._hist_gradient_boosting.binning import _BinMapper
@@ -66,12 +66,12 @@ class HistogramBoosting(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return probabilities, columns in the order of ``classes_``."""
-        positive = sigmoid(margins(self.arrays_, self._coded(self.encoder_.transform(X))))
-        return np.stack((1.0 - positive, positive), axis=1)
+        scores = to_probabilities(margins(self.arrays_, self._coded(self.encoder_.transform(X))))
+        return scores if scores.ndim == 2 else np.stack((1.0 - scores, scores), axis=1)
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
-        """Return the likelier class."""
-        return np.asarray(self.classes_[(self.predict_proba(X)[:, 1] > 0.5).astype(int)])
+        """Return the likeliest class."""
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
     def _coded(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the table with categories as positions among the frequent ones; others are missing values."""
@@ -96,32 +96,40 @@ class HistogramBoosting(ClassifierMixin, BaseEstimator):
         model.encoder_ = ColumnEncoder.from_dict(document["encoder"])
         model.levels_ = {int(column): np.asarray(values, dtype=np.float64) for column, values in document["levels"]}
         model.classes_ = np.asarray(document["classes"])
+        insist(len(model.arrays_["start"]) == per_round(len(model.classes_)), "start")
         return model
 
 
 def boosting_numbers(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a fitted HistGradientBoostingClassifier of two classes and numeric columns as arrays and plain values."""
+    """Return a fitted HistGradientBoostingClassifier of numeric columns as arrays and plain values."""
     check_is_fitted(model)
-    if len(model.classes_) != 2 or model.is_categorical_ is not None:
+    if len(model.classes_) < 2 or model.is_categorical_ is not None:
         raise ValueError(
-            "HistGradientBoostingClassifier cannot be saved without pickle where it has categorical features or other "
-            "than two classes"
+            "HistGradientBoostingClassifier cannot be saved without pickle where it has categorical features or a "
+            "single class"
         )
     return tree_arrays(model, []), description(model)
 
 
 def boosting_from_numbers(arrays: dict[str, Any], about: dict[str, Any]) -> Any:
     """Return the classifier of what :func:`boosting_numbers` gave: it predicts; how it was trained is gone."""
-    trees = [[tree] for tree in predictors(arrays)]
+    trees, k = predictors(arrays), per_round(count_classes(about))
     insist(len(arrays["order"]) == about["features"], "number of features")
+    insist(len(arrays["start"]) == k, "start")
     insist(not arrays["categorical"].any(), "categorical")  # these need sets, which are not here
     bins = _BinMapper()
     bins.is_categorical_, bins.bin_thresholds_ = np.zeros(about["features"], dtype=np.uint8), []
     return as_fitted(
-        HistGradientBoostingClassifier(), about, _predictors=trees, _baseline_prediction=arrays["start"].reshape(1, 1),
-        _bin_mapper=bins, _preprocessor=None, _loss=HalfBinomialLoss(), n_trees_per_iteration_=1,
+        HistGradientBoostingClassifier(), about, _predictors=[trees[i : i + k] for i in range(0, len(trees), k)],
+        _baseline_prediction=arrays["start"].reshape(1, k), _bin_mapper=bins, _preprocessor=None,
+        _loss=HalfBinomialLoss() if k == 1 else HalfMultinomialLoss(n_classes=k), n_trees_per_iteration_=k,
         is_categorical_=None,
     )  # fmt: skip
+
+
+def per_round(n_classes: int) -> int:
+    """Return how many trees a round grows: one for two classes, else one of each."""
+    return n_classes if n_classes > 2 else 1
 
 
 def _frequent(codes: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -131,11 +139,11 @@ def _frequent(codes: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def tree_arrays(model: Any, categorical: list[int]) -> dict[str, NDArray[Any]]:
-    """Return the trees of a fitted HistGradientBoostingClassifier of two classes as arrays.
+    """Return the trees of a fitted HistGradientBoostingClassifier as arrays: round by round, one of each class.
 
     scikit-learn puts categorical features in front; ``order`` says which column each feature is.
     """
-    trees = [of_round[0] for of_round in model._predictors]
+    trees = [tree for of_round in model._predictors for tree in of_round]
     sets = [tree.raw_left_cat_bitsets for tree in trees]
     nodes = [tree.nodes.copy() for tree in trees]
     for own, begin in zip(nodes, np.cumsum([0, *map(len, sets[:-1])]), strict=True):
@@ -146,7 +154,7 @@ def tree_arrays(model: Any, categorical: list[int]) -> dict[str, NDArray[Any]]:
     return pack(nodes, every["is_leaf"] == 1, every["value"], FIELDS) | {
         "category_sets": np.concatenate(sets).astype(np.int64), "order": np.asarray([*categorical, *others]),
         "known": known.astype(np.int64), "places": places.astype(np.int64),
-        "start": np.asarray(model._baseline_prediction, np.float64).reshape(-1)[:1],
+        "start": np.asarray(model._baseline_prediction, np.float64).reshape(-1),
     }  # fmt: skip
 
 
@@ -156,9 +164,11 @@ def predictors(arrays: dict[str, NDArray[Any]]) -> list[TreePredictor]:
         insist(name in arrays and arrays[name].dtype == np.int64, name)
     order, start = arrays["order"], arrays.get("start", np.empty(0))
     insist(order.ndim == 1 and np.array_equal(np.sort(order), np.arange(order.size)), "order")
-    insist(start.dtype == np.float64 and start.shape == (1,) and np.isfinite(start).all(), "start")
+    insist(start.dtype == np.float64 and start.ndim == 1 and start.size not in (0, 2), "start")
+    insist(np.isfinite(start).all(), "start")
     nodes, leaves = unpack(arrays, FIELDS, PREDICTOR_RECORD_DTYPE, order.size)
     insist(arrays["value"].ndim == 1, "value")
+    insist(len(arrays["sizes"]) % start.size == 0, "sizes")
     sets = _category_sets(arrays, nodes[nodes["is_categorical"] != 0])
     nodes["is_leaf"], nodes["value"][leaves] = leaves, arrays["value"]
     return [TreePredictor(own, sets, sets) for own in by_tree(arrays, nodes)]
@@ -176,11 +186,14 @@ def _category_sets(arrays: dict[str, NDArray[Any]], nodes: NDArray[Any]) -> NDAr
 
 
 def margins(arrays: dict[str, NDArray[Any]], x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the margin of each row: the start and one leaf of each tree, added in the trees' order."""
-    total = np.full(len(x), arrays["start"][0])
+    """Return the margin of each row, and class where there are more than two.
+
+    It is the start and one leaf of each tree, added in the trees' order.
+    """
+    total = np.tile(arrays["start"], (len(x), 1))
     x = np.take(x, arrays["order"], axis=1)
     known, places = arrays["known"].astype(np.uint32), arrays["places"].astype(np.uint32)
     threads = min(_openmp_effective_n_threads(), 1 + len(x) // ROWS_PER_THREAD)
-    for tree in predictors(arrays):
-        total += tree.predict(x, known, places, threads)
-    return total
+    for number, tree in enumerate(predictors(arrays)):
+        total[:, number % total.shape[1]] += tree.predict(x, known, places, threads)
+    return total if total.shape[1] > 1 else total[:, 0]

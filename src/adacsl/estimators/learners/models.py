@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.control import AdaptiveWeight
-from adacsl.core.heldout import HeldOut, log_odds, sigmoid
+from adacsl.core.heldout import HeldOut
+from adacsl.core.scores import to_logits, to_probabilities
 from adacsl.datasets.encoding import TableEncoder
 from adacsl.estimators.candidates import Candidate, mean_logits
 from adacsl.estimators.learners.numbers import from_numbers, joined, part_of, to_numbers
 from adacsl.estimators.rows import Rows
-from adacsl.estimators.settings import keeps_settings, make_controller
+from adacsl.estimators.settings import keeps_settings, make_controller, measured, trained_with
 from adacsl.extras import requires
 
 with requires("sklearn"):
@@ -36,6 +37,8 @@ FOLDS = 5
 """Folds that give held-out scores of a model which is fitted on all rows."""
 LOGIT_LIMITS = (1e-15, 1.0 - 1e-15)
 USUAL = {"update": "odds", "damping": 0.5}
+USUAL_OF_MANY = {"damping": 0.5}
+"""With more than two classes."""
 
 
 class Model(BaseEstimator):
@@ -138,7 +141,7 @@ def fit_models(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidat
             models, undone = _fit_in_rounds(candidate, features)
         else:
             models, undone = _fit_as_it_is(candidate, features, fitted), 0.0
-        candidate.model = EstimatorModel(models, encoder if encode else None, undone)
+        candidate.model = EstimatorModel(models, encoder if encode else None, undone, rows.n_classes)
         if candidate.watch is not None:
             candidate.watched = candidate.model.logits(rows.take(candidate.watch))
         yield candidate
@@ -164,7 +167,7 @@ def _fit_as_it_is(candidate: Candidate, rows: Rows, fitted: dict[Any, Any]) -> l
         if len(held_out):
             held = candidate.hold_out(rows, held_out)
             model = _fitted(candidate, rows, train, fitted)
-            held.look(raw_logits(model, rows.take(held_out)) + candidate.shift(rows.y))
+            held.look(raw_logits(model, rows.take(held_out), rows.n_classes) + candidate.shift(rows.y))
             candidate.held.append(held)
     return models
 
@@ -173,8 +176,7 @@ def _fitted(candidate: Candidate, rows: Rows, train: NDArray[Any], known: dict[A
     settings, weight = candidate.method.learner_, rows.weights(train)
     model = settings.fresh(candidate.seed)
     options: dict[str, Any] = {}
-    weighted = candidate.method.loss == "weighted"
-    weighted = weighted and not math.isclose(candidate.target, candidate.class_costs.threshold)
+    weighted = candidate.method.loss == "weighted" and not _is_bayes(candidate)
     if "costs" in inspect.signature(model.fit).parameters:
         options["costs"] = candidate.costs.rows(train)
     key = (repr(model), train.tobytes(), (candidate.costs.to_json(), candidate.target) if weighted or options else None)
@@ -189,8 +191,17 @@ def _fitted(candidate: Candidate, rows: Rows, train: NDArray[Any], known: dict[A
     return known[key]
 
 
+def _is_bayes(candidate: Candidate) -> bool:
+    """Tell whether the target weighs nothing."""
+    if candidate.costs.n_classes > 2:
+        return bool(candidate.target == "bayes")
+    return math.isclose(candidate.target, candidate.class_costs.threshold)
+
+
 def _stakes(candidate: Candidate, rows: Rows) -> NDArray[np.float64]:
     """Return what an error on each row costs: weighted so, T' is the threshold (eq. 5)."""
+    if rows.n_classes > 2:
+        return AdaptiveWeight(candidate.class_costs, target=candidate.target).base_weights[rows.y]
     reduced, target = candidate.costs.reduced(), candidate.target
     fp = np.asarray(reduced.fp) * ((1.0 - target) / target)
     return np.where(rows.y == 1, np.asarray(reduced.fn), fp).astype(np.float64)
@@ -199,69 +210,77 @@ def _stakes(candidate: Candidate, rows: Rows) -> NDArray[np.float64]:
 # in rounds
 
 
-def _fit_in_rounds(candidate: Candidate, rows: Rows) -> tuple[list[Any], float]:
-    """Train round by round with the weight of one controller for all folds.
+def _fit_in_rounds(candidate: Candidate, rows: Rows) -> tuple[list[Any], Any]:
+    """Train round by round with the weights of one controller for all folds.
 
-    Return the models of the cheapest round, and what is added to their log-odds where the weight is undone.
+    Return the models of the cheapest round, and what is added to their logits where the weights are undone.
     """
     method, settings = candidate.method, candidate.method.learner_
-    training = settings.kind_of_training
+    training, usual = settings.kind_of_training, USUAL if rows.n_classes == 2 else USUAL_OF_MANY
     controller = make_controller(
-        method.controller, candidate.class_costs, candidate.target, USUAL, still=not candidate.adapts
+        method.controller, candidate.class_costs, candidate.target, usual, still=not candidate.adapts
     )
     seed = None if method.random_state is None else candidate.seed
     learners = [settings.fresh(None if seed is None else seed + i) for i in range(len(candidate.folds))]
     held_out = np.concatenate([test for _, test in candidate.folds])
     held, shift = candidate.hold_out(rows, held_out), candidate.shift(rows.y)
     models: list[Any] = []
-    undone = 0.0
+    undone: Any = 0.0
     for number in range(ROUNDS[training] if settings.rounds == "auto" else int(settings.rounds)):
-        weight = controller.weight
-        learners, logits = _one_round(candidate, rows, learners, weight)
-        about = {"round": number, "fold": 0, "lambda": controller.lambda_, "weight": weight}
+        weights, about = controller.weights, {"round": number, "fold": 0} | trained_with(controller, rows.n_classes)
+        learners, logits = _one_round(candidate, rows, learners, weights)
         adapt = (number + 1) % settings.every == 0
         found = controller.step(
-            sigmoid(logits), rows.y[held_out], adapt=adapt, sample_weight=rows.weights(held_out),
+            to_probabilities(logits), rows.y[held_out], adapt=adapt, sample_weight=rows.weights(held_out),
             costs=None if rows.costs is None else candidate.costs.rows(held_out),
         )  # fmt: skip
-        moved = math.log(weight) if method.decide == "unweighted" else 0.0
+        moved = _undoing(weights) if method.decide == "unweighted" else 0.0
         if held.look(logits + shift + moved):
             # passes go on with the same estimators
             models, undone = copy.deepcopy(learners) if training == "passes" else learners, moved
-        candidate.history.append(about | {"threshold": found.threshold, "val_cost": held.latest[0]})
-        if _settled(settings, held, controller, weight, adapted=adapt and training == "refits"):
+        candidate.history.append(about | measured(found, rows.n_classes) | {"val_cost": held.latest[0]})
+        if _settled(settings, held, controller, weights, adapted=adapt and training == "refits"):
             break
     candidate.held = [held]
-    candidate.extra = {"epoch": float(held.best), "lambda": candidate.history[held.best]["lambda"]}
+    kept = candidate.history[held.best]
+    candidate.extra = {"epoch": float(held.best)} | ({"lambda": kept["lambda"]} if rows.n_classes == 2 else {})
     return models, undone
 
 
 def _one_round(
-    candidate: Candidate, rows: Rows, learners: list[Any], weight: float
+    candidate: Candidate, rows: Rows, learners: list[Any], class_weights: NDArray[np.float64]
 ) -> tuple[list[Any], NDArray[np.float64]]:
-    """Train all folds once more; return the estimators and their log-odds of the held-out rows, fold after fold."""
+    """Train all folds once more; return the estimators and their logits of the held-out rows, fold after fold."""
     trained, found = [], []
     for learner, (train, held_out) in zip(learners, candidate.folds, strict=True):
         own = np.ones(len(train)) if rows.weight is None else rows.weight[train]
-        weights = own * np.where(rows.y[train] == 1, 1.0, weight)
+        weights = own * class_weights[rows.y[train]]
         # the mean weight stays, so that regularisation keeps its strength
         weights *= own.sum() / weights.sum()
-        trained.append(_learn(candidate.method.learner_, learner, rows.take(train), rows.y[train], weights))
-        found.append(raw_logits(trained[-1], rows.take(held_out)))
+        trained.append(_learn(candidate.method.learner_, learner, rows, train, weights))
+        found.append(raw_logits(trained[-1], rows.take(held_out), rows.n_classes))
     return trained, np.concatenate(found)
 
 
-def _settled(settings: Model, held: HeldOut, controller: AdaptiveWeight, weight: float, *, adapted: bool) -> bool:
+def _undoing(weights: NDArray[np.float64]) -> Any:
+    """Return what takes the weights out of logits: a number for two classes, else one of each class."""
+    return math.log(weights[0]) if len(weights) == 2 else -np.log(weights)
+
+
+def _settled(
+    settings: Model, held: HeldOut, controller: AdaptiveWeight, weights: NDArray[np.float64], *, adapted: bool
+) -> bool:
     if settings.patience is not None and not held.last and held.seen - 1 - held.best >= settings.patience:
         return True
-    # the same weight would give the same model again
-    return adapted and abs(controller.weight / weight - 1.0) < 1e-3
+    # the same weights would give the same model again
+    return adapted and bool(np.all(np.abs(controller.weights / weights - 1.0) < 1e-3))
 
 
-def _learn(settings: Model, estimator: Any, x: Any, y: NDArray[Any], weight: NDArray[Any]) -> Any:
+def _learn(settings: Model, estimator: Any, rows: Rows, train: NDArray[Any], weight: NDArray[Any]) -> Any:
     """Return the estimator after one more round."""
+    x, y = rows.take(train), rows.y[train]
     if settings.kind_of_training == "passes":
-        estimator.partial_fit(x, y, classes=np.array([0, 1]), sample_weight=weight)
+        estimator.partial_fit(x, y, classes=np.arange(rows.n_classes), sample_weight=weight)
         return estimator
     # forests and boosters would add trees instead of starting from the former solution
     if hasattr(estimator, "warm_start") and (hasattr(estimator, "coef_") or hasattr(estimator, "coefs_")):
@@ -276,45 +295,63 @@ def _learn(settings: Model, estimator: Any, x: Any, y: NDArray[Any], weight: NDA
 
 
 class EstimatorModel:
-    """Estimators whose log-odds are averaged; they know the classes 0 and 1 (positive)."""
+    """Estimators whose logits are averaged; they know the classes by their numbers, 0 and 1 (positive), or 0 to K - 1.
+
+    ``undone`` is what is added to the mean: a number, or one of each class.
+    """
 
     kind = "estimators"
 
-    def __init__(self, estimators: list[Any], encoder: TableEncoder | None, undone: float = 0.0) -> None:
-        self.estimators, self.encoder, self.undone = estimators, encoder, undone
+    def __init__(
+        self, estimators: list[Any], encoder: TableEncoder | None, undone: Any = 0.0, n_classes: int = 2
+    ) -> None:
+        self.estimators, self.encoder, self.undone, self.n_classes = estimators, encoder, undone, n_classes
 
     def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Return the mean log-odds of each row."""
+        """Return the mean logits of each row."""
         x = _input(self.encoder, X)
-        return mean_logits([raw_logits(model, x) for model in self.estimators]) + self.undone
+        mean = mean_logits([raw_logits(model, x, self.n_classes) for model in self.estimators])
+        return np.asarray(mean + self.undone)
 
     def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return everything as arrays and plain values; an error where an estimator is more than numbers."""
         parts = [to_numbers(model) for model in self.estimators]
-        return joined(arrays for arrays, _ in parts), {
-            "encoder": None if self.encoder is None else self.encoder.to_dict(), "undone": self.undone,
-            "estimators": [about for _, about in parts],
+        document = {
+            "encoder": None if self.encoder is None else self.encoder.to_dict(),
+            "undone": np.asarray(self.undone).tolist(), "estimators": [about for _, about in parts],
         }  # fmt: skip
+        many = {"n_classes": self.n_classes} if self.n_classes > 2 else {}
+        return joined(arrays for arrays, _ in parts), document | many
 
     @classmethod
     def from_numbers(cls, arrays: dict[str, Any], document: dict[str, Any]) -> EstimatorModel:
         """Return the model of what :meth:`numbers` gave."""
         models = [from_numbers(part_of(arrays, f"{i}."), about) for i, about in enumerate(document["estimators"])]
         encoder = None if document["encoder"] is None else TableEncoder.from_dict(document["encoder"])
-        return cls(models, encoder, float(document["undone"]))
+        undone = np.asarray(document["undone"], dtype=np.float64)
+        return cls(models, encoder, undone if undone.ndim else float(undone), int(document.get("n_classes", 2)))
 
 
-def raw_logits(model: Any, x: Any) -> NDArray[np.float64]:
-    """Return the log-odds of the positive class 1, from its probabilities or from the decision function."""
-    if hasattr(model, "predict_proba"):
-        proba = np.asarray(model.predict_proba(x), dtype=np.float64)
-        classes = list(getattr(model, "classes_", (0, 1)))
-        scores = proba[:, classes.index(1)] if 1 in classes else np.zeros(len(proba))
-    elif hasattr(model, "decision_function"):
-        scores = sigmoid(np.asarray(model.decision_function(x), dtype=np.float64))
-    else:
+def raw_logits(model: Any, x: Any, n_classes: int = 2) -> NDArray[np.float64]:
+    """Return the log-odds of the positive class 1; of more classes centred log probabilities, n x K.
+
+    They come from the probabilities or from the decision function. A class that the model has never seen is as good as
+    impossible.
+    """
+    if not hasattr(model, "predict_proba") and not hasattr(model, "decision_function"):
         raise TypeError(f"{model!r} has neither predict_proba nor decision_function: there are no scores to adapt to")
-    return log_odds(scores.clip(*LOGIT_LIMITS))
+    classes = [int(code) for code in getattr(model, "classes_", range(n_classes))]
+    if hasattr(model, "predict_proba"):
+        known = np.asarray(model.predict_proba(x), dtype=np.float64)
+    else:
+        known = to_probabilities(model.decision_function(x))
+        known = known if known.ndim == 2 else np.stack((1.0 - known, known), axis=1)
+    if n_classes == 2:
+        scores = known[:, classes.index(1)] if 1 in classes else np.zeros(len(known))
+    else:
+        scores = np.zeros((len(known), n_classes))
+        scores[:, classes] = known
+    return to_logits(scores.clip(*LOGIT_LIMITS))
 
 
 def weight_name_of(estimator: Any) -> str | None:

@@ -36,12 +36,12 @@ class NetModel:
         How they were made.
     encoder : TableEncoder, optional
         Of tables; None for images.
-    undone : list of float
+    undone : list of float, or of lists of K float
         What is added to each net's logits: the log of the weight, where it is undone.
-    size : (int, int), optional
-        Height and width of images as the nets take them.
     device : str
         Where to predict.
+    outputs : int
+        Of each net: 1 for two classes, K for K > 2.
     """
 
     kind = "nets"
@@ -51,30 +51,32 @@ class NetModel:
         net: nn.Module,
         settings: Net,
         encoder: TableEncoder | None,
-        undone: list[float],
+        undone: list[Any],
         device: str = "auto",
+        outputs: int = 1,
     ) -> None:
         self.net, self.settings, self.encoder, self.undone, self.device = net, settings, encoder, undone, device
+        self.outputs = outputs
         self.net.requires_grad_(False).eval()
 
     @classmethod
     def of_keepers(cls, settings: Net, keepers: Sequence[Keeper], data: Prepared, device: str) -> NetModel:
         """Return the model that the keepers have kept."""
         states = [keeper.weights or {} for keeper in keepers]
-        features = data.x.shape[1]
+        features, outputs = data.x.shape[1], outputs_for(data.rows.n_classes)
         kind, sizes = table_sizes(settings.module)
         if data.encoder is not None and kind == "tablenet":
-            like = TableNet(features, numeric=data.encoder.numeric_features, seeds=[0], **sizes)
+            like = TableNet(features, numeric=data.encoder.numeric_features, outputs=outputs, seeds=[0], **sizes)
             net: nn.Module = stack_members(like, states)
         else:
             images = data.rows.images
-            net = nn.ModuleList(build_net(settings, features, images=images, bins=state) for state in states)
+            net = nn.ModuleList(build_net(settings, features, outputs, images=images, bins=own) for own in states)
             for one, state in zip(net, states, strict=True):
                 one.load_state_dict(state)
-        return cls(net, settings, data.encoder, [keeper.undone for keeper in keepers], device)
+        return cls(net, settings, data.encoder, [keeper.undone for keeper in keepers], device, outputs)
 
     def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Return the mean logit of each row of a table, or of images N x H x W x C."""
+        """Return the mean logit of each row of a table, or of images N x H x W x C; n x K for more than two classes."""
         device = torch.device(choose_device(self.device, warn=False))  # fit or load has said so
         x = self.inputs(X)
         prepare = None if self.encoder is not None else preparation(self.settings)
@@ -82,7 +84,7 @@ class NetModel:
         batch = self.settings.scored_at_once(images=self.encoder is None)
         parts = [predict_logits(net, x, device=device, batch_size=batch, prepare=prepare) for net in nets]
         columns = torch.cat(parts, dim=1).numpy().astype(np.float64)
-        return mean_logits([columns[:, i] + undone for i, undone in enumerate(self.undone)])
+        return mean_logits([columns[:, i] + np.asarray(undone) for i, undone in enumerate(self.undone)])
 
     def inputs(self, X: Any) -> Tensor:  # noqa: N803
         """Return the rows as the nets take them."""
@@ -100,6 +102,7 @@ class NetModel:
             about = {"name": "tabm", **self.net[0].sizes}  # type: ignore[index]
         else:
             about = {"name": (self.settings.module or "resnet18") if own else "custom"}
+            about |= {} if self.outputs == 1 else {"outputs": self.outputs}
         # code is never stored; names and sizes are, for members of a portfolio have no settings elsewhere
         kept = ("image_size", "views") + (("module",) if about["name"] != "custom" else ())
         return dict(self.net.state_dict()), {
@@ -112,8 +115,8 @@ class NetModel:
         cls, tensors: dict[str, Tensor], document: dict[str, Any], settings: Net, *, module: Any = None, device: str
     ) -> NetModel:
         """Return the model of what :meth:`numbers` gave; ``module`` is needed where the net was not one of adacsl's."""
-        about, undone = dict(document["net"]), [float(value) for value in document["undone"]]
-        name = about.pop("name")
+        about, undone = dict(document["net"]), np.asarray(document["undone"], dtype=np.float64).tolist()
+        name, outputs = about.pop("name"), int(about.get("outputs", 1))
         encoder = None if document["encoder"] is None else TableEncoder.from_dict(document["encoder"])
         settings.set_params(**document["settings"])
         if name == "TableNet":
@@ -129,7 +132,7 @@ class NetModel:
                 )
             settings.module = module if name == "custom" else name
             features = 0 if encoder is None else encoder.n_features_out_
-            net = nn.ModuleList(build_net(settings, features, images=encoder is None) for _ in undone)
+            net = nn.ModuleList(build_net(settings, features, outputs, images=encoder is None) for _ in undone)
         try:
             net.load_state_dict(tensors)
         except RuntimeError as error:
@@ -137,10 +140,17 @@ class NetModel:
                 f"the saved weights do not fit {type(net).__name__}: {str(error)[:300]}; "
                 "give the net it was trained with, load(folder, module=...)"
             ) from error
-        return cls(net, settings, encoder, undone, device)
+        return cls(net, settings, encoder, undone, device, outputs)
 
 
-def build_net(settings: Net, n_features: int, *, images: bool, bins: Mapping[str, Tensor] | None = None) -> nn.Module:
+def outputs_for(n_classes: int) -> int:
+    """Return how many outputs a net for so many classes has: one logit tells two apart."""
+    return 1 if n_classes == 2 else n_classes
+
+
+def build_net(
+    settings: Net, n_features: int, outputs: int = 1, *, images: bool, bins: Mapping[str, Tensor] | None = None
+) -> nn.Module:
     """Return a fresh net: the user's, the default image net, or TabM with the bins of a state."""
     module = settings.module
     kind, sizes = table_sizes(module)
@@ -148,13 +158,13 @@ def build_net(settings: Net, n_features: int, *, images: bool, bins: Mapping[str
         if kind and module is not None:
             raise TypeError(f"module={module!r} is a net for tables, but X holds images")
         module = "resnet18" if module is None else module
-        net = named_network(module) if isinstance(module, str) else _made(module)
+        net = named_network(module, outputs) if isinstance(module, str) else _made(module)
         if settings.weights is not None:
             load_backbone(net, settings.weights)
         net = net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         return FlipAverage(net) if settings.views == 4 else net
     if kind == "tabm" and bins is not None:
-        return _tabm({"n_features": n_features, **sizes}, bins)
+        return _tabm({"n_features": n_features, "outputs": outputs, **sizes}, bins)
     if isinstance(module, str):
         raise TypeError(f"module={module!r} names an image net, but X is a table; give a net or a factory")
     return _made(module, n_features)

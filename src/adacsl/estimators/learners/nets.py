@@ -23,7 +23,7 @@ from adacsl.datasets.encoding import TableEncoder
 from adacsl.datasets.images import resize
 from adacsl.estimators.candidates import Candidate, mean_logits
 from adacsl.estimators.learners.net import Net, table_sizes
-from adacsl.estimators.learners.netmodel import NetModel, build_net, learned_bins, preparation
+from adacsl.estimators.learners.netmodel import NetModel, build_net, learned_bins, outputs_for, preparation
 from adacsl.estimators.resuming import claim_folder
 from adacsl.estimators.rows import Rows
 from adacsl.estimators.settings import make_controller
@@ -131,12 +131,15 @@ class Prepared:
             known[size] = resize(self.x, size)
         return known[size]
 
-    def add_positives(self, train: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
-        """Append SMOTE's rows to the table; return their numbers."""
-        made = smote_rows(self.x.numpy()[train], self.y[train], seed)
+    def add_rows(self, label: int, train: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
+        """Append SMOTE's rows of a class to the table; return their numbers."""
+        # as many as of the negatives, or of the largest class
+        largest = 0 if self.rows.n_classes == 2 else int(np.bincount(self.y[train]).argmax())
+        pair = train[np.isin(self.y[train], (largest, label))]
+        made = smote_rows(self.x.numpy()[pair], (self.y[pair] == label).astype(np.int64), seed)
         start = len(self.y)
         self.x = torch.from_numpy(np.concatenate((self.x.numpy(), made)))
-        self.y = np.concatenate((self.y, np.ones(len(made), np.int64)))
+        self.y = np.concatenate((self.y, np.full(len(made), label, np.int64)))
         if self.weight is not None:
             self.weight = np.concatenate((self.weight, np.full(len(made), self.weight[train].mean())))
         return np.arange(start, len(self.y))
@@ -144,7 +147,7 @@ class Prepared:
     def tensors(self, size: int | None) -> Data:
         """Return what the engine takes."""
         weight = None if self.weight is None else torch.from_numpy(self.weight)
-        return Data(self.at_size(size), torch.from_numpy(self.y.astype(np.float32)), weight)
+        return Data(self.at_size(size), torch.from_numpy(self.y.astype(np.float32)), weight, self.rows.n_classes)
 
 
 def smote_rows(x: NDArray[np.float32], y: NDArray[np.int64], seed: int) -> NDArray[np.float32]:
@@ -184,6 +187,8 @@ def _training(key: str, candidate: Candidate, rows: Rows, data: Prepared) -> Tra
 def _controller(candidate: Candidate, rows: Rows) -> AdaptiveWeight:
     # nets for tables are small and quick to overshoot: the exact update at half speed was cheapest on them
     usual = {"update": "exponential", "damping": 1.0} if rows.images else {"update": "odds", "damping": 0.5}
+    if rows.n_classes > 2:  # one lambda per class has no other update
+        usual = {"damping": 0.5}
     return make_controller(candidate.method.controller, candidate.class_costs, candidate.target, usual)
 
 
@@ -193,34 +198,41 @@ def _member(
 ) -> Member:  # fmt: skip
     method, seed = candidate.method, candidate.seed
     weighted = method.loss in ("weighted", "focal")
-    bayes = float(bayes_log_odds(candidate.class_costs))
+    base = controller.base_weight if rows.n_classes == 2 else controller.base_weights
     loss = functools.partial(method.loss, costs=candidate.class_costs) if callable(method.loss) else None
     return Member(
         train_rows, held_out, seed=seed + fold, fold=fold,
-        weight=controller.base_weight if weighted else 1.0,
+        weight=base if weighted else 1.0,
         controller=controller if weighted and candidate.adapts else None,
         costs=candidate.row_costs, every=method.learner_.every,
         gamma=FOCUS if method.loss == "focal" else 0.0,
-        offset=bayes if method.loss == "logit-adjusted" else 0.0,
+        offset=_offset(candidate) if method.loss == "logit-adjusted" else 0.0,
         loss=loss, pools=_pools(method.resample, train_rows, rows, data, seed),
         smote=rows.images and method.resample == "smote",
     )  # fmt: skip
 
 
+def _offset(candidate: Candidate) -> Any:
+    """Return what a net is spared to learn: the odds of the Bayes threshold, or the prices of K classes."""
+    costs = candidate.class_costs
+    return float(bayes_log_odds(costs)) if costs.n_classes == 2 else -np.log(costs.class_weights())
+
+
 def _pools(
     resample: str | None, train: NDArray[np.int64], rows: Rows, data: Prepared, seed: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-    """Return the rows a balanced training draws from: equally many of each, as many as others see."""
+) -> tuple[NDArray[np.int64], ...] | None:
+    """Return the rows of each class a balanced training draws from: equally many of each, as many as others see."""
     if resample is None or (rows.images and resample == "smote"):
         return None
-    negatives, positives = (train[rows.y[train] == label] for label in (0, 1))
+    labels = np.unique(rows.y[train])
+    pools = [train[rows.y[train] == label] for label in labels]
     if resample == "undersample":
         rng = np.random.default_rng(seed)
-        fewest = min(len(negatives), len(positives))
-        negatives, positives = (rng.permutation(part)[:fewest] for part in (negatives, positives))
+        fewest = min(map(len, pools))
+        pools = [rng.permutation(pool)[:fewest] for pool in pools]
     elif resample == "smote":
-        positives = np.concatenate((positives, data.add_positives(train, seed)))
-    return negatives, positives
+        pools = [np.concatenate((p, data.add_rows(label, train, seed))) for label, p in zip(labels, pools, strict=True)]
+    return tuple(pools)
 
 
 def _keepers(candidate: Candidate, training: Training, rows: Rows) -> list[Keeper]:
@@ -275,8 +287,8 @@ def _train(group: Sequence[Training], data: Prepared, resume: Any, parts: Parts 
         members = [member for t in group for member in t.members]
         keepers = [keeper for t in group for own in t.keepers.values() for keeper in own]
         numeric = [] if data.encoder is None else data.encoder.numeric_features
-        sizes = table_sizes(training.net.module)[1]
         seeds = [member.seed for member in members]
+        sizes = {"outputs": outputs_for(data.rows.n_classes), **table_sizes(training.net.module)[1]}
         table = TableNet(tensors.x.shape[1], len(members), numeric=numeric, seeds=seeds, **sizes)
         train(table, tensors, members, keepers, training.settings, resume=folder and folder / "together")
         # nets share the time they trained together, and those who look at one net share its part
@@ -306,7 +318,8 @@ def _train_or_take_up(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(member.seed)
         bins = learned_bins(training.net, data, member.train)
-        net = build_net(training.net, tensors.x.shape[1], images=data.rows.images, bins=bins)
+        outputs = outputs_for(data.rows.n_classes)
+        net = build_net(training.net, tensors.x.shape[1], outputs, images=data.rows.images, bins=bins)
     prepare = preparation(training.net) if data.rows.images else None
     train(net, tensors, [member], keepers, training.settings, prepare=prepare, resume=folder)
     for keeper in keepers:
@@ -326,7 +339,7 @@ def _finish(candidate: Candidate, training: Training, keepers: Sequence[Keeper],
     candidate.history = [row for keeper in keepers for row in keeper.history]
     candidate.seconds = sum(keeper.seconds for keeper in keepers) / len(training.keepers)
     candidate.extra = {"epoch": float(np.mean([keeper.held.best for keeper in keepers]))}
-    if candidate.adapts and training.members[0].controller is not None:
+    if candidate.adapts and training.members[0].controller is not None and data.rows.n_classes == 2:
         chosen = [keeper.history[keeper.held.best]["lambda"] for keeper in keepers]
         candidate.extra["lambda"] = math.exp(float(np.mean(np.log(chosen))))
     if candidate.watch is not None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.heldout import sigmoid
+from adacsl.core.scores import to_probabilities
 from adacsl.estimators.learners.forests import FORESTS, forest_from_numbers, forest_numbers
 from adacsl.estimators.learners.histogram import HistogramBoosting, boosting_from_numbers, boosting_numbers
 from adacsl.estimators.learners.metacost import MetaCost
@@ -24,15 +26,18 @@ OURS: dict[str, Any] = {"HistogramBoosting": HistogramBoosting, "MetaCost": Meta
 
 
 class LinearModel:
-    """A linear model of two classes that was read from numbers: a weighted sum, scaled before and squashed after."""
+    """A linear model that was read from numbers: weighted sums, scaled before and squashed after.
 
-    classes_ = np.asarray([0, 1])
+    Two classes have one sum (``weights`` of shape (d,)), more have one each (K x d).
+    """
 
     def __init__(
-        self, kind: str, intercept: float, weights: NDArray[Any], center: Any = None, scale: Any = None
-    ) -> None:
+        self, kind: str, intercept: Any, weights: NDArray[Any], center: Any = None, scale: Any = None,
+        classes: Sequence[int] = (0, 1),
+    ) -> None:  # fmt: skip
         self.kind, self.weights, self.intercept, self.center, self.scale = kind, weights, intercept, center, scale
-        if kind == "logistic":  # sums are log-odds; others have no probabilities to give
+        self.classes_ = np.asarray(classes)
+        if kind in LINKS:  # others have no probabilities to give
             self.predict_proba = self._probabilities
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
@@ -40,11 +45,24 @@ class LinearModel:
         x = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
         x = x if self.center is None else x - self.center
         x = x if self.scale is None else x / self.scale
-        return np.asarray(x @ self.weights + self.intercept)
+        return np.asarray(x @ self.weights.T + self.intercept)
 
     def _probabilities(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        positive = sigmoid(self.decision_function(X))
-        return np.stack((1.0 - positive, positive), axis=1)
+        return np.asarray(LINKS[self.kind](self.decision_function(X)))
+
+
+def _two(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    positive = sigmoid(sums)
+    return np.stack((1.0 - positive, positive), axis=1)
+
+
+def _one_versus_rest(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    each = sigmoid(sums)
+    return np.asarray(each / each.sum(axis=1, keepdims=True))
+
+
+LINKS: dict[str, Any] = {"logistic": _two, "softmax": to_probabilities, "one-vs-rest": _one_versus_rest}
+"""How sums become probabilities: of two classes, and of more."""
 
 
 def to_numbers(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -58,22 +76,22 @@ def to_numbers(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         return boosting_numbers(model)
     if isinstance(model, LinearModel):
         found: dict[str, Any] = {"weights": model.weights, "center": model.center, "scale": model.scale}
-        return {k: v for k, v in found.items() if v is not None}, {"kind": model.kind, "intercept": model.intercept}
+        return {k: v for k, v in found.items() if v is not None}, _about_sums(model.kind, model.intercept, model)
     scaler = model.steps[0][1] if isinstance(model, Pipeline) and len(model.steps) == 2 else None
     last = model if scaler is None else model.steps[-1][1]
     coefficients = np.asarray(getattr(last, "coef_", np.empty(0)), dtype=np.float64)
     scaled = scaler is None or isinstance(scaler, StandardScaler)
-    if coefficients.shape[:1] != (1,) or not scaled or not _is_linear(last):
+    kind = _kind_of_sums(last, coefficients) if scaled else None
+    if kind is None:
         raise ValueError(
             f"{type(last).__name__} cannot be saved without pickle: nets, boosters, forests, linear models (alone or "
             "behind a StandardScaler) and adacsl's own can; keep such an estimator with joblib, at your own risk"
         )
-    arrays = {"weights": coefficients[0]}
+    arrays = {"weights": coefficients[0] if len(coefficients) == 1 else coefficients}
     for name, value in (("center", getattr(scaler, "mean_", None)), ("scale", getattr(scaler, "scale_", None))):
         if value is not None:
             arrays[name] = np.asarray(value, dtype=np.float64)
-    kind = "logistic" if hasattr(last, "predict_proba") else "linear"
-    return arrays, {"kind": kind, "intercept": float(np.ravel(last.intercept_)[0])}
+    return arrays, _about_sums(kind, last.intercept_, last)
 
 
 def from_numbers(arrays: dict[str, Any], about: dict[str, Any]) -> Any:
@@ -85,9 +103,11 @@ def from_numbers(arrays: dict[str, Any], about: dict[str, Any]) -> Any:
         return forest_from_numbers(plain, about)
     if about["kind"] == HistGradientBoostingClassifier.__name__:
         return boosting_from_numbers(plain, about)
-    if about["kind"] not in ("linear", "logistic"):
+    if about["kind"] not in ("linear", *LINKS):
         raise ValueError(f"unknown kind of estimator {about['kind']!r}")
-    return LinearModel(about["kind"], float(about["intercept"]), **plain)
+    intercept = about["intercept"]
+    intercept = np.asarray(intercept, dtype=np.float64) if isinstance(intercept, list) else float(intercept)
+    return LinearModel(about["kind"], intercept, **plain, classes=about.get("classes", (0, 1)))
 
 
 def as_saved(model: Any) -> Any:
@@ -117,13 +137,34 @@ def part_of(arrays: dict[str, Any], prefix: str) -> dict[str, Any]:
     return {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}
 
 
-def _is_linear(model: Any) -> bool:
-    """Tell whether the scores are the sums, or the probabilities their sigmoid: others have more to them."""
-    if not hasattr(model, "predict_proba"):
-        return True
-    n = np.asarray(model.coef_).shape[1]
+def _about_sums(kind: str, intercept: Any, model: Any) -> dict[str, Any]:
+    values = np.ravel(intercept).astype(np.float64).tolist()
+    classes = np.asarray(getattr(model, "classes_", (0, 1))).tolist()
+    about = {"kind": kind, "intercept": values[0] if len(values) == 1 else values}
+    return about if classes == [0, 1] else about | {"classes": classes}
+
+
+def _kind_of_sums(model: Any, coefficients: NDArray[np.float64]) -> str | None:
+    """Return how the model's answers come from weighted sums; None where there is more to them."""
+    classes = len(getattr(model, "classes_", (0, 1)))
+    if coefficients.ndim != 2 or len(coefficients) != (1 if classes == 2 else classes):
+        return None
+    n = coefficients.shape[1]
     points = np.stack([np.linspace(-1.0, 1.0, n), np.linspace(2.0, -3.0, n), np.full(n, 0.5)])
+    sums = points @ coefficients.T + np.ravel(model.intercept_)
+    if classes > 2:  # far out all links say the same: 0 and 1
+        model, scale = copy.copy(model), max(1.0, float(np.abs(sums).max()))
+        try:
+            model.coef_, model.intercept_, sums = model.coef_ / scale, model.intercept_ / scale, sums / scale
+        except AttributeError:  # computed from something else
+            return None
+    kinds = ("logistic",) if classes == 2 else ("softmax", "one-vs-rest")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # these points have no names
-        chances, sums = model.predict_proba(points)[:, 1], points @ model.coef_[0] + np.ravel(model.intercept_)[0]
-    return bool(np.allclose(chances, sigmoid(sums), atol=1e-9))
+        if not hasattr(model, "predict_proba"):
+            # pairs of three classes have three sums too
+            own = classes == 2 or np.allclose(model.decision_function(points), sums, atol=1e-9)
+            return "linear" if own else None
+        chances = model.predict_proba(points)
+    shaped = sums[:, 0] if classes == 2 else sums
+    return next((kind for kind in kinds if np.allclose(LINKS[kind](shaped), chances, atol=1e-9)), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,10 @@ from numpy.typing import NDArray
 from adacsl.estimators.learners.models import EstimatorModel
 from adacsl.estimators.learners.numbers import as_saved, joined, part_of
 from adacsl.estimators.stacking import Stack
+from adacsl.workers import cores
+
+MANY_ROWS = 20_000
+"""With so many rows members predict at the same time."""
 
 
 class StackModel:
@@ -31,8 +36,15 @@ class StackModel:
 
     def columns(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the log-odds of each member, rows x members."""
-        own = [model.logits(X) + shift for model, shift in zip(self.models, self.shifts, strict=True)]
-        return np.stack(own, axis=1)
+
+        def logits(number: int) -> NDArray[np.float64]:
+            return np.asarray(self.models[number].logits(X) + self.shifts[number])
+
+        n, numbers = X.shape[0] if hasattr(X, "shape") else len(X), range(len(self.models))
+        if n < MANY_ROWS or cores() == 1:
+            return np.stack([logits(number) for number in numbers], axis=1)
+        with ThreadPoolExecutor(min(cores(), len(self.models))) as pool:  # they compute without Python's lock
+            return np.stack(list(pool.map(logits, numbers)), axis=1)
 
     def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the stack's log-odds of each row."""
