@@ -138,11 +138,12 @@ def _class_table(data: ReportData, outcome: Outcome, name: str) -> Table:
 
 def _lambda_card(data: ReportData, view: Any, key: str) -> Card | None:
     outcomes, histories = data.outcomes_of(view), data.histories_of(view)
-    adapted = {name for (name, _), steps in histories.items() if any(step.get("lambdas") for step in steps)}
-    name = next((name for name in data.summary_of(view)["method"] if name in adapted and name in outcomes), None)
-    if name is None:
+    found = {
+        name: class_frames.class_lambdas(histories, outcome.class_names, name) for name, outcome in outcomes.items()
+    }
+    name, lambdas = next(((name, frame) for name, frame in found.items() if len(frame)), ("", None))
+    if lambdas is None:
         return None
-    lambdas = class_frames.class_lambdas(histories, outcomes[name].class_names, name)
     wide = lambdas.pivot_table(index="epoch", columns="class", values="lambda", sort=False).sort_index()
     last = wide.iloc[[-1]].T.set_axis(["lambda"], axis=1)
     table = tables.wide_table(f"Lambda of each class in the last epoch, {name}", "class", last)
