@@ -41,6 +41,17 @@ METHODS: Mapping[str, tuple[str, dict[str, Any]]] = {
 """Title and settings of the built-in methods, simplest first: of methods that cannot be told apart, a verdict takes the
 first. ``ce`` needs no less than ``ce-bayes``, the same net and a threshold; being blind to costs is no simplicity."""
 
+WORDS = (
+    ("decided at 0.5", "the likeliest class"),
+    ("threshold tuned", "decision tuned"),
+    ("threshold", "decision"),
+    ("repeating positives", "repeating rows"),
+    ("dropping negatives", "dropping rows"),
+    ("the odds of the Bayes decision", "the costs"),
+    ("the weight steered", "a weight of each class steered"),
+)
+"""Of titles, for more than two classes, which have no threshold."""
+
 
 def method(name: str, costs: CostMatrix | None = None, **settings: Any) -> Method:
     """Return a method by its name, ready to be fitted.
@@ -102,9 +113,16 @@ def choose_methods(
     return chosen
 
 
-def title_of(name: str) -> str:
-    """Return one line for people about a method of the table; its name otherwise."""
-    return METHODS[name][0] if name in METHODS else name
+def title_of(name: str, n_classes: int = 2) -> str:
+    """Return one line for people about a method of the table; its name otherwise.
+
+    >>> title_of("ce-bayes"), title_of("ce-bayes", n_classes=3)
+    ('cross-entropy, Bayes threshold', 'cross-entropy, Bayes decision')
+    """
+    title = METHODS[name][0] if name in METHODS else name
+    for two, more in WORDS if n_classes > 2 else ():
+        title = title.replace(two, more)
+    return title
 
 
 def needs_table(made: Method) -> bool:

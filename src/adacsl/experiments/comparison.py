@@ -18,7 +18,7 @@ from adacsl.estimators.method import Method
 from adacsl.estimators.methods import METHODS, is_portfolio, method, title_of
 from adacsl.experiments.cells import Cell, CellResult
 from adacsl.experiments.protocol import set_portfolio
-from adacsl.experiments.ratios import scale_misses
+from adacsl.experiments.ratios import named_costs, scale_misses
 from adacsl.experiments.statistics import Ranks, Verdict, overall, ranks, summarise, verdicts
 from adacsl.experiments.store import StoredSplit
 from adacsl.extras import requires
@@ -109,7 +109,7 @@ class Comparison:
         names = self.facts["data"][view[0]]["classes"]
         costs = scale_misses(self._costs(view[0]).averaged(), view[1] / self._own_ratio(view[0]))
         if len(names) > 2:
-            made.set_params(costs=_with_names([costs], names), positive=None)
+            made.set_params(costs=named_costs([costs], names), positive=None)
         else:
             made.set_params(costs=costs, positive=plain_labels(names)[1])
         return made
@@ -170,7 +170,7 @@ class Comparison:
         """Return the prices of all splits together, and how a method of more than two classes decides."""
         if costs[0].n_classes > 2:
             rule = results[0].provenance.get("decide", "")
-            return {"matrix": _with_names(costs, self.facts["data"][data]["classes"]), "rule": rule}
+            return {"matrix": named_costs(costs, self.facts["data"][data]["classes"]), "rule": rule}
         prices = {name: [getattr(each, name) for each in costs] for name in ("fp", "fn", "tp", "tn")}
         return {name: some[0] if isinstance(some[0], float) else np.concatenate(some) for name, some in prices.items()}
 
@@ -312,7 +312,7 @@ class Comparison:
             classes=pairs.pop() if len(pairs) == 1 else ("negative", "positive"),
             recommended={view: self._recommended(view) for view in views},
             overall=str(self.overall) if len(set(names)) > 1 else "",
-            titles={name: title_of(name) for name in (*METHODS, *self.methods)},
+            titles={name: title_of(name, min(map(self._n_classes, names))) for name in (*METHODS, *self.methods)},
             explained={} if explain is None else {self._view(None, None): explain},
         )
 
@@ -348,13 +348,6 @@ class Comparison:
 
     def __str__(self) -> str:
         return self.verdict
-
-
-def _with_names(costs: Sequence[CostMatrix], names: Sequence[str]) -> CostMatrix:
-    """Return the costs of some splits as one matrix with the names of the classes."""
-    tables = [each.to_array() for each in costs]
-    table = tables[0] if costs[0].n_instances is None else np.concatenate(tables)
-    return CostMatrix.from_array(table, rows="predicted", classes=names)
 
 
 def _classes_in_words(about: Mapping[str, Any]) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from adacsl.core.costs import CostMatrix
 
 
@@ -24,6 +26,13 @@ def scale_misses(costs: CostMatrix, factor: float) -> CostMatrix:
     if math.isclose(factor, 1.0, rel_tol=1e-5):  # ratios are written with six digits
         return costs
     return CostMatrix(fp=costs.fp, fn=costs.tp + (costs.fn - costs.tp) * factor, tp=costs.tp, tn=costs.tn)
+
+
+def named_costs(costs: Sequence[CostMatrix], names: Sequence[str]) -> CostMatrix:
+    """Return the costs of some splits of the data as one matrix with the names of the classes."""
+    tables = [each.to_array() for each in costs]
+    table = tables[0] if costs[0].n_instances is None else np.concatenate(tables)
+    return CostMatrix.from_array(table, rows="predicted", classes=names)
 
 
 def mean_ratio(costs: CostMatrix) -> float:
