@@ -18,10 +18,9 @@ with requires("compare"):
 
 DEAREST = 10
 """So many kinds of error are listed."""
-SIZES = ((5, "few"), (10, "some"), (20, "many"))
-"""Up to so many classes there is room for so much text in a cell of the confusion matrix; else "most"."""
-SHORT = 6
-"""Names of classes up to so many letters stand above their column; longer ones are numbered."""
+SIZES = ((5, "few", 99), (10, "some", 6), (20, "many", 4), (10**9, "most", 2))
+"""Up to so many classes a cell of the confusion matrix has that much room, and so many letters stand above it; where a
+name is longer, classes are numbered."""
 
 
 class Heat(NamedTuple):
@@ -81,8 +80,8 @@ def _error_rows(data: ReportData, view: Any, key: str) -> list[list[Card | None]
 def heat_map(data: ReportData, outcome: Outcome, cells: pd.DataFrame) -> Heat:
     """Return the confusion matrix of a method as a picture."""
     names, k = outcome.class_names, outcome.n_classes
-    numbered = k > SIZES[0][0] and max(map(len, names)) > SHORT
-    size = next((word for most, word in SIZES if k <= most), "most")
+    size, letters = next((word, letters) for most, word, letters in SIZES if k <= most)
+    numbered = max(map(len, names)) > letters
     wrong = cells[cells["actual"] != cells["decided"]]
     dearest = float(wrong["total_cost"].max()) or 1.0
     found = class_frames.class_costs(outcome)["found"].fillna(0.0)
