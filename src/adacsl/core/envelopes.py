@@ -46,6 +46,7 @@ class Rows(NamedTuple):
     paid: Array  # A x n: what each action has cost a row, times its weight
     stakes: Array  # what decides, prices over w: A x K, or A x K x n
     xp: Any  # their array library
+    wide: Any  # its widest float, for sums
 
     @classmethod
     def of(
@@ -70,30 +71,42 @@ class Rows(NamedTuple):
         factors = move(np.ones(k) if weights is None else as_factors(weights, k, "weights"), scores)
         stakes = (prices - least) / (factors if prices.ndim == 2 else factors[:, None])
         base, paid = (_of_class(cells, classes, weight) for cells in (least[None, ...], prices - least))
-        return cls(scores, paid, stakes, xp), float(xp.sum(base))
+        return cls(scores, paid, stakes, xp, kind), float(xp.sum(base))
 
     @property
     def n(self) -> int:
         """How many rows there are."""
         return int(self.scores.shape[1])
 
+    def narrow(self) -> Rows:
+        """Return the rows in float32, which is enough to find the way."""
+        scores, paid, stakes = (self.xp.astype(cells, self.xp.float32) for cells in self[:3])
+        return Rows(scores, paid, stakes, self.xp, self.wide)
+
     def part(self, index: slice) -> Rows:
         """Return some rows, without a copy."""
         stakes = self.stakes[..., index] if self._own_costs else self.stakes
-        return Rows(self.scores[:, index], self.paid[:, index], stakes, self.xp)
+        return Rows(self.scores[:, index], self.paid[:, index], stakes, self.xp, self.wide)
 
     def take(self, mask: Array) -> Rows:
         """Return the rows of a mask."""
         return self._at(self.xp.nonzero(mask)[0])
 
+    def every(self, step: int) -> Rows:
+        """Return every so manieth row."""
+        return self._at(self.xp.arange(0, self.n, step, device=device(self.scores)))
+
     def _at(self, index: Array) -> Rows:
         xp = self.xp
         stakes = xp.take(self.stakes, index, axis=2) if self._own_costs else self.stakes
-        return Rows(xp.take(self.scores, index, axis=1), xp.take(self.paid, index, axis=1), stakes, xp)
+        return Rows(xp.take(self.scores, index, axis=1), xp.take(self.paid, index, axis=1), stakes, xp, self.wide)
 
     def cost(self, values: Any) -> float:
         """Return what deciding with these multipliers costs."""
-        return sum(float(rows.xp.sum(rows._paid(values))) for rows in self._pieces())
+        return sum(rows._sum(rows._paid(values)) for rows in self._pieces())
+
+    def _sum(self, paid: Array) -> float:
+        return float(self.xp.sum(paid, dtype=self.wide))
 
     def _paid(self, values: Any) -> Array:
         expected, xp = self.expected(values), self.xp
@@ -113,7 +126,7 @@ class Rows(NamedTuple):
         unsure = xp.zeros(self.n, dtype=xp.bool, device=device(least))
         for action in range(expected.shape[0]):
             index = xp.nonzero(expected[action, :] == least)[0]
-            rows = self._at(index)
+            rows = self._replace(paid=self.paid[:0, :])._at(index)
             # by how much more each action costs at least: what speaks for it grows, what speaks against it shrinks
             dearer = rows.stakes - rows.stakes[action, ...]
             margin = rows._replace(stakes=xp.where(dearer > 0.0, dearer / ratio, dearer * ratio)).expected(values)
@@ -124,16 +137,16 @@ class Rows(NamedTuple):
     def expected(self, values: Any) -> Array:
         """Return what each action is expected to cost, A x n."""
         xp = self.xp
-        factors = move(np.asarray(values, dtype=np.float64), self.scores)
+        factors = xp.astype(move(np.asarray(values, dtype=np.float64), self.scores), self.scores.dtype)
         if not self._own_costs:
             return (self.stakes * factors) @ self.scores
         return xp.sum(self.stakes * (self.scores * factors[:, None]), axis=1)
 
     def along(self, values: Any, j: int, limits: tuple[float, float]) -> Changes:
         """Return where the decisions change as multiplier j goes through the limits."""
-        xp = self.xp
-        found = [rows._changes(values, j, limits) for rows in self._pieces()]
-        places, changes = (xp.concat([part[k] for part in found]) for k in (0, 1))
+        fan = None if self._own_costs else Fan.of(self.stakes[:, j], self.xp)
+        found = [rows._changes(values, j, limits, fan) for rows in self._pieces()]
+        places, changes = (self.xp.concat([part[k] for part in found]) for k in (0, 1))
         return Changes(places, changes, sum(part.base for part in found))
 
     @property
@@ -144,14 +157,18 @@ class Rows(NamedTuple):
         size = ROWS_AT_ONCE if is_numpy_array(self.scores) else self.n
         return [self.part(slice(k, k + size)) for k in range(0, self.n, size)]
 
-    def _changes(self, values: Any, j: int, limits: tuple[float, float]) -> Changes:
-        xp = self.xp
-        score = self.scores[j, :]
-        if count_true(score == 0.0):  # such rows are decided alike everywhere
-            still = self.take(score == 0.0).cost(values)
-            places, changes, base = self.take(score > 0.0)._changes(values, j, limits)
-            return Changes(places, changes, base + still)
-        paid, enter, leave = self._envelope(values, j)
+    def _changes(self, values: Any, j: int, limits: tuple[float, float], fan: Fan | None) -> Changes:
+        xp, score = self.xp, self.scores[j, :]
+        if float(xp.min(score)) == 0.0:  # such rows are decided alike everywhere
+            still, moving = self.take(score == 0.0), self.take(score > 0.0)
+            places, changes, base = Changes(score[:0], score[:0], 0.0)
+            if moving.n:
+                places, changes, base = moving._changes(values, j, limits, fan)
+            return Changes(places, changes, base + still.cost(values))
+        fan = Fan.of(self.stakes[:, j, :], xp) if fan is None else fan
+        others = np.array(values, dtype=np.float64)
+        others[j] = 0.0
+        paid, (enter, leave) = fan.sorted(self.paid, xp), fan.envelope(self, others)
         stays, early = enter < leave, enter <= limits[0] * score
         changes, base, now = xp.zeros_like(paid), paid[0, :], paid[0, :]
         for line in range(1, paid.shape[0]):
@@ -161,30 +178,61 @@ class Rows(NamedTuple):
         within = stays & ~early & (enter < limits[1] * score) & (changes != 0.0)
         here = xp.nonzero(xp.reshape(within, (-1,)))[0]  # much faster than taking by a mask
         places = xp.take(xp.reshape(enter, (-1,)), here) / xp.take(score, here % self.n)
-        return Changes(places, xp.take(xp.reshape(changes, (-1,)), here), float(xp.sum(base)))
+        return Changes(places, xp.take(xp.reshape(changes, (-1,)), here), self._sum(base))
 
-    def _envelope(self, values: Any, j: int) -> tuple[Array, Array, Array]:
-        """Return the lines in the order of falling slope: their cost, and the mu_j q_j between which each is lowest."""
-        xp = self.xp
-        others = np.array(values, dtype=np.float64)
-        others[j] = 0.0
-        fixed, paid, slopes = self.expected(others), self.paid, self.stakes[:, j, ...]
+
+class Fan(NamedTuple):
+    """Lines in the order of falling slope, and all pairs of them."""
+
+    order: Array  # A, or A x n
+    later: Array  # P: the flatter line of each pair
+    earlier: Array  # P: the steeper one
+    inverse: Array  # P x 1 or P x n: one over the difference of their slopes
+    parallel: Array | None  # P x 1 or P x n: whether there is none
+
+    @classmethod
+    def of(cls, slopes: Array, xp: Any) -> Fan:
+        """Sort slopes, A (those of all rows) or A x n."""
         order = xp.argsort(slopes, axis=0, descending=True, stable=True)
-        if self._own_costs:
-            fixed, paid, slopes = (xp.take_along_axis(lines, order, axis=0) for lines in (fixed, paid, slopes))
+        ranked = xp.take_along_axis(slopes, order, axis=0)
+        later, earlier = (move(index, order) for index in np.tril_indices(slopes.shape[0], -1))
+        fall = xp.take(ranked, earlier, axis=0) - xp.take(ranked, later, axis=0)
+        fall = fall if fall.ndim == 2 else fall[:, None]
+        parallel = fall == 0.0
+        inverse = 1.0 / xp.where(parallel, 1.0, fall)
+        return cls(order, later, earlier, inverse, parallel if count_true(parallel) else None)
+
+    def sorted(self, lines: Array, xp: Any) -> Array:
+        """Bring what belongs to the lines, A x n, into their order."""
+        if self.order.ndim == 1:
+            return xp.take(lines, self.order, axis=0)
+        return xp.take_along_axis(lines, self.order, axis=0)
+
+    def envelope(self, rows: Rows, others: Any) -> tuple[Array, Array]:
+        """Return from where to where (right of 0) each line is the lowest; nowhere, if it ends before it begins."""
+        xp = rows.xp
+        if self.order.ndim == 1:  # where all pairs of lines meet, in one product
+            ranked = xp.take(rows.stakes, self.order, axis=0)
+            steps = (xp.take(ranked, self.later, axis=0) - xp.take(ranked, self.earlier, axis=0)) * self.inverse
+            meet = rows._replace(stakes=steps).expected(others)
         else:
-            fixed, paid, slopes = (xp.take(lines, order, axis=0) for lines in (fixed, paid, slopes[:, None]))
-        enter, leave = xp.zeros_like(fixed), xp.full_like(fixed, xp.inf)
-        for line in range(1, fixed.shape[0]):
-            fall = slopes[:line, :] - slopes[line, :]
-            above = fixed[line, :] - fixed[:line, :]
-            meet = above * (1.0 / xp.where(fall > 0.0, fall, 1.0))
-            if count_true(fall == 0.0):
-                # of parallel lines the lower one counts, the earlier one of two that are the same
-                meet = xp.where(fall > 0.0, meet, xp.where(above >= 0.0, xp.inf, -xp.inf))
-            enter[line, :] = xp.maximum(enter[line, :], xp.max(meet, axis=0))
-            leave[:line, :] = xp.minimum(leave[:line, :], meet)
-        return paid, enter, leave
+            fixed = self.sorted(rows.expected(others), xp)
+            meet = (xp.take(fixed, self.later, axis=0) - xp.take(fixed, self.earlier, axis=0)) * self.inverse
+        if self.parallel is not None:  # the lower one counts, the earlier one of two that are the same
+            meet = xp.where(self.parallel, xp.where(meet >= 0.0, xp.inf, -xp.inf), meet)
+        n_lines = self.order.shape[0]
+        first = xp.zeros_like(meet[0, :])
+        enter, leave = [first], []
+        for line in range(n_lines):
+            start = line * (line - 1) // 2
+            if line:
+                enter.append(xp.maximum(xp.max(meet[start : start + line, :], axis=0), first))
+            others_below = [meet[k * (k - 1) // 2 + line, :] for k in range(line + 1, n_lines)]
+            lowest = first + xp.inf
+            for other in others_below:
+                lowest = xp.minimum(lowest, other)
+            leave.append(lowest)
+        return xp.stack(enter), xp.stack(leave)
 
 
 def _pick(table: Array, line: Array) -> Array:

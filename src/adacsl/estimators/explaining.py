@@ -45,7 +45,9 @@ def permutation_costs(model: Any, rows: Rows, columns: Any, repeats: int, random
     frame.insert(0, "column", list(sets))
     base = float(np.average(paid, weights=rows.weight))
     prices = rows.costs or model.costs_
-    constant = min(prices.mean(rows.y, np.full_like(rows.y, k), sample_weight=rows.weight) for k in (0, 1))
+    constant = min(
+        prices.mean(rows.y, np.full_like(rows.y, k), sample_weight=rows.weight) for k in range(prices.n_classes)
+    )
     frame["share"] = frame["cost"] / (constant - base) if constant > base else math.nan
     frame = frame.sort_values("cost", ascending=False, kind="stable", ignore_index=True)
     frame.attrs = {"base_cost": base, "constant_cost": constant, "rows": len(rows.y), "repeats": int(repeats)}

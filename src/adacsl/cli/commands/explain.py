@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from adacsl.cli.models import labels_of, load_labelled, load_model, takes_pictures
+from adacsl.cli.models import labels_of, load_labelled, load_model, n_classes, takes_pictures
 from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text
 from adacsl.cli.screen import PLAIN, Answer, Screen, listing, stoppable
 from adacsl.cli.writing import check_table_file, writing_table
@@ -71,6 +71,9 @@ def explain(
     classifier, target, prices = load_model(model, device=device, said=prices)
     if takes_pictures(classifier):
         raise ValueError("the model was trained on pictures, which have no columns: explain is for tables")
+    if n_classes(classifier) > 2 and (html is not None or prices.given):
+        what = "--html is" if html is not None else "other prices are"
+        raise ValueError(f"{what} for models of two classes, and this one has {n_classes(classifier)}")
     with stoppable("nothing was written; start the command again"):
         task, inputs = load_labelled(classifier, data, source, target, prices)
         found = _explained(classifier, task, inputs, repeats, seed)
@@ -86,8 +89,10 @@ def explain(
 
 def _explained(classifier: CostClassifier, task: Task, inputs: Any, repeats: int, seed: int) -> pd.DataFrame:
     columns = {str(name): [place] for place, name in enumerate(getattr(inputs, "columns", task.X.columns))}
-    known = {"columns": columns, "groups": task.groups, "random_state": seed, **_prices(task)}
-    return classifier.permutation_cost(inputs, labels_of(classifier, task.y == 1), repeats=repeats, **known)
+    known: dict[str, Any] = {"columns": columns, "groups": task.groups, "random_state": seed}
+    if len(task.classes) == 2:
+        known |= _prices(task)
+    return classifier.permutation_cost(inputs, labels_of(classifier, task.y), repeats=repeats, **known)
 
 
 def _prices(task: Task) -> dict[str, Any]:
@@ -148,6 +153,6 @@ def _page(classifier: CostClassifier, task: Task, inputs: Any, found: pd.DataFra
         results=pd.DataFrame(),
         summary=pd.DataFrame([row | measure(decided == 1, task.y, task.costs)]),
         outcomes={(*view, name): Outcome(scores, task.y, decided, 0 * task.y, **_prices(task), threshold=where)},
-        classes=task.classes,
+        classes=(task.classes[0], task.classes[1]),
         explained={view: found},
     )
