@@ -16,8 +16,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from adacsl import AdaCSLBoostingClassifier, AdaptiveCostClassifier, CostMatrix, Method, load
+from adacsl import AdaCSLBoostingClassifier, AdaptiveCostClassifier, CostMatrix, Method, load, method
 from adacsl.estimators.learners.histogram import HistogramBoosting
+from adacsl.estimators.learners.metacost import out_of_bag
 from adacsl.estimators.learners.models import raw_logits
 from adacsl.estimators.learners.numbers import from_numbers, to_numbers
 
@@ -274,6 +275,20 @@ def test_other_estimators_are_fitted_but_not_saved(tmp_path):
         assert made.predict_proba(X).shape == (240, 3)
         with pytest.raises(ValueError, match="cannot be saved without pickle"):
             made.save(tmp_path / "model")
+
+
+def test_metacost_learns_the_cheapest_labels(tmp_path):
+    X, y = made_up(120)
+    made = [method("metacost", matrix(dear=dear), random_state=0).fit(X, y) for dear in (1.0, 30.0)]
+    few, many = ((own.predict(X) == 2).mean() for own in made)
+    assert many > few > 0.0
+    check_saved(made[1], X, tmp_path)
+    chances = out_of_bag(X, y, bags=3, seed=0, n_classes=4)
+    assert chances.sum(1) == pytest.approx(1.0)
+    assert (chances[:, 3] == 0.0).all()
+    certain = method("metacost", matrix(dear=1e7), random_state=0).fit(X, y)
+    assert (certain.predict(X) == 2).all()
+    check_saved(certain, X, tmp_path)
 
 
 # logits
