@@ -156,7 +156,8 @@ def test_transformers(tmp_path, capsys):
 def skorch_net(**settings):
     torch.manual_seed(0)
     defaults = {
-        "module": nn.Linear(4, 3), "criterion": in_skorch.AdaptiveSoftmaxCrossEntropy, "criterion__costs": COSTS, "criterion__damping": 0.5,
+        "module": nn.Linear(4, 3), "criterion": in_skorch.AdaptiveSoftmaxCrossEntropy,
+        "criterion__costs": COSTS, "criterion__damping": 0.5,
         "max_epochs": 4, "lr": 0.3, "verbose": 0, "callbacks": [("adapt", in_skorch.AdaptiveCost())],
     }  # fmt: skip
     return NeuralNetClassifier(**(defaults | settings))
