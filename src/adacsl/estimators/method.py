@@ -14,6 +14,7 @@ from adacsl.core.costs import CostMatrix
 from adacsl.core.curves import calibration_error
 from adacsl.core.heldout import pooled
 from adacsl.core.intervals import Interval, cost_interval
+from adacsl.core.labels import same_label
 from adacsl.core.partitions import Quantile
 from adacsl.core.scores import known, to_probabilities
 from adacsl.estimators.candidates import Candidate
@@ -304,9 +305,12 @@ class Method(CostClassifier):
         if self.costs is None:
             return CostMatrix.balanced(rows.y[rows.use])
         if self.costs.n_classes != rows.n_classes:
+            names, known = self.costs.classes or (), self.classes_.tolist()
+            absent = [name for name in names if not any(same_label(name, label) for label in known)]
             raise ValueError(
-                f"the labels have {rows.n_classes} classes, the costs {self.costs.n_classes}; give a price for each: "
-                "CostMatrix.from_array(K x K, rows='predicted', classes=[...])"
+                f"the labels have {rows.n_classes} classes, the costs {self.costs.n_classes}"
+                + (f", of which {absent!r} have no rows" if absent else "")
+                + "; give a price for each: CostMatrix.from_array(K x K, rows='predicted', classes=[...])"
             )
         own: CostMatrix = self.costs
         order = self.classes_.tolist()

@@ -131,13 +131,15 @@ def _page(classifier: CostClassifier, task: Task, inputs: Any, found: pd.DataFra
     import pandas as pd  # noqa: PLC0415
 
     from adacsl.experiments.jobs import measure  # noqa: PLC0415  torch
-    from adacsl.experiments.ratios import choose_ratios  # noqa: PLC0415
+    from adacsl.experiments.ratios import choose_ratios, named_costs  # noqa: PLC0415
     from adacsl.report.data import Outcome, ReportData  # noqa: PLC0415
 
     decision, first, view = classifier.decision_, found.iloc[0], (task.name, choose_ratios(task.costs, None)[0])
     scores = decision.probabilities(classifier.decision_scores(inputs))
     decided = decision.of_probabilities(scores, costs=task.costs)
-    where = decision.threshold_for(task.costs)
+    two = len(task.classes) == 2
+    prices = _prices(task) if two else {"matrix": named_costs([task.costs], task.classes), "rule": decision.decide}
+    outcome = Outcome(scores, task.y, decided, 0 * task.y, **prices, threshold=decision.threshold_for(task.costs))
     _, low, high = cost_interval(task.costs, task.y, decided, groups=task.groups)
     row = {"data": view[0], "ratio": view[1], "method": name, "n": 1, "low": low, "high": high}
     dearer = f"{first['cost']:.3g} dearer (95 % interval {first['low']:.3g} to {first['high']:.3g})"
@@ -151,8 +153,8 @@ def _page(classifier: CostClassifier, task: Task, inputs: Any, found: pd.DataFra
             "shuffles": str(found.attrs["repeats"]),
         },
         results=pd.DataFrame(),
-        summary=pd.DataFrame([row | measure(decided == 1, task.y, task.costs)]),
-        outcomes={(*view, name): Outcome(scores, task.y, decided, 0 * task.y, **_prices(task), threshold=where)},
+        summary=pd.DataFrame([row | measure(decided == 1 if two else decided, task.y, task.costs)]),
+        outcomes={(*view, name): outcome},
         classes=(task.classes[0], task.classes[1]),
         explained={view: found},
     )
