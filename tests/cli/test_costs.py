@@ -213,9 +213,11 @@ def test_other_costs_change_the_decisions(adacsl, refused, wines, tmp_path):
 def test_columns_of_a_model_of_three_classes(adacsl, refused, wines, tmp_path):
     done = adacsl("explain", wines / "model", wines / "test.csv", "--repeats", "2", "--json")
     assert len(json.loads(done.out)["columns"]) == 13
-    assert "--html is for models of two classes" in refused(
-        "explain", wines / "model", wines / "test.csv", "--html", tmp_path / "x.html"
-    )
+    words = ("explain", wines / "model", wines / "test.csv", "--repeats", "1")
+    assert adacsl(*words, "--html", tmp_path / "x.html").code == 0
+    page = (tmp_path / "x.html").read_text(encoding="utf-8")
+    assert all(name in page for name in NAMES)
+    assert "other prices are for models of two classes" in refused(*words, "--costs", wines / "later.csv")
 
 
 def test_pictures_of_three_classes(adacsl, tmp_path):
