@@ -264,3 +264,13 @@ def test_thresholds_take_a_matrix_of_two_classes(adacsl, refused, tmp_path):
     assert json.loads(adacsl(*words, "--costs", tmp_path / "two.csv").out) == json.loads(by_name.out)
     PRICES.to_csv(tmp_path / "three.csv")
     assert "a threshold parts two classes, but" in refused(*words, "--costs", tmp_path / "three.csv")
+
+
+def test_comparing_three_classes(adacsl, wines, tmp_path):
+    words = ("compare", wines / "train.csv", "--target", "kind", "--costs", wines / "later.csv")
+    words += ("--methods", "ce-bayes", "--epochs", "1", "--seeds", "2", "--workers", "1", "--out", tmp_path / "run")
+    told = json.loads(adacsl(*words, "--json", "--quiet").out)
+    assert [row["method"] for row in told["table"]] == ["ce-bayes"]
+    assert not told["failed"]
+    assert f"--costs {wines / 'later.csv'}" in told["train"][0]
+    assert (tmp_path / "run" / "report.html").is_file()
