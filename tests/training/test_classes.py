@@ -176,6 +176,13 @@ def test_a_member_in_company_is_the_member_alone(select, clip, sizes):
     assert len({str([row["lambdas"] for row in keeper.history]) for keeper in together}) == 3  # they do differ
 
 
+def row_costs():
+    """Return costs of each row: missing the last class costs more and more."""
+    prices = np.repeat(np.asarray([[0.0, 2, 8], [1, 0, 6], [1, 3, 0]])[None], 120, axis=0)
+    prices[:, :2, 2] *= np.linspace(0.5, 3, 120)[:, None]
+    return CostMatrix.from_array(prices, rows="predicted")
+
+
 def different():
     """Return members that have little in common but the number of batches."""
     pairs = [(train_rows, held[: len(held) - 7 * k]) for k, (train_rows, held) in enumerate(folds())]
@@ -192,6 +199,7 @@ def different():
         "shifted": Member(*pairs[0], seed=7, offset=OFFSET),
         "own loss": Member(*pairs[1], seed=8, loss=own_loss),
         "balanced": Member(*pairs[0], seed=9, pools=pools),
+        "rows of many costs": steered(pairs[2], 10, costs=row_costs()),
     }
 
 
@@ -248,6 +256,21 @@ def test_members_may_share_a_controller():
     lambdas = [[row["lambdas"] for row in keeper.history] for keeper in fit(members, data, settings(epochs=3))]
     assert lambdas[0] == lambdas[1] == lambdas[2]
     assert len(shared.history) == 3  # one step per epoch, over the rows of all
+
+
+def test_costs_of_each_row_reach_the_controller():
+    data, (first, *_) = data_of(), folds()
+    own, same = (fit([steered(first, costs=c)], data, settings())[0].history for c in (row_costs(), None))
+    assert own[0]["multipliers"] != same[0]["multipliers"]
+
+
+def test_classes_that_are_absent_from_the_training_or_the_held_out_rows():
+    data, y = data_of(), made_up()[1].numpy()
+    rest = np.flatnonzero(y < 2)
+    for pair in ((rest[20:], np.flatnonzero(y >= 1)), (np.flatnonzero(y >= 1), rest)):
+        (keeper,) = fit([steered(pair)], data, settings())
+        assert np.isfinite(keeper.held.logits).all()
+        assert np.isfinite([row["weights"] for row in keeper.history]).all()
 
 
 @pytest.mark.parametrize("decide", ["tuned", "half", "bayes"])

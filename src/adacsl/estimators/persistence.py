@@ -13,6 +13,7 @@ from adacsl.core.control import AdaptiveWeight
 from adacsl.core.costs import CostMatrix
 from adacsl.core.intervals import Interval
 from adacsl.core.partitions import EqualWidth, Quantile, Whole
+from adacsl.core.targets import check_targets
 from adacsl.durable import encode
 from adacsl.estimators.artefacts import ArtefactError, read_artefact, write_artefact
 from adacsl.estimators.classifiers import AdaCSLBoostingClassifier, AdaCSLClassifier, AdaptiveCostClassifier
@@ -25,7 +26,7 @@ from adacsl.estimators.learners.netmodel import NetModel
 from adacsl.estimators.learners.numbers import part_of
 from adacsl.estimators.learners.portfolio import Portfolio
 from adacsl.estimators.learners.stackmodel import StackModel
-from adacsl.estimators.method import Method
+from adacsl.estimators.method import PLAIN, Method
 from adacsl.estimators.portfolio import PortfolioClassifier
 from adacsl.estimators.settings import settings_of
 from adacsl.training.running import choose_device
@@ -161,10 +162,12 @@ def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, dev
     method.costs_ = costs
     method.decision_ = Decision.from_dict(document["decision"], costs)
     method.classes_ = np.asarray(document["classes"]["values"], dtype=np.dtype(document["classes"]["dtype"]))
-    method.positive_ = None if document["positive"] is None else method.classes_[document["positive"]]
-    method.target_ = _target(document["target"])
+    if costs.n_classes != len(method.classes_):
+        raise ValueError(f"{len(method.classes_)} classes, but costs of {costs.n_classes}")
+    method.positive_ = None if costs.n_classes > 2 else method.classes_[document["positive"]]
+    method.target_ = _target(document["target"], costs)
     method.adapted_ = bool(document["adapted"])
-    method.target_costs_ = {_target(t): float(c) for t, c in document["target_costs"]}
+    method.target_costs_ = {t if t == PLAIN else _target(t, costs): float(c) for t, c in document["target_costs"]}
     method.history_ = pd.DataFrame(document["history"])
     method.n_features_in_ = int(document["n_features_in"])
     if document["feature_names_in"]:
@@ -184,9 +187,9 @@ def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, dev
     return method
 
 
-def _target(saved: Any) -> float | str:
-    """Return a target as it was: more than two classes have words, and one that does not adapt is "plain"."""
-    return saved if isinstance(saved, str) else float(saved)
+def _target(saved: Any, costs: CostMatrix) -> float | str:
+    """Return a target as it was: a number, or a word of more than two classes."""
+    return check_targets(saved, costs) if costs.n_classes > 2 else float(saved)
 
 
 def _unfitted(document: dict[str, Any], costs: CostMatrix, device: str) -> Method:

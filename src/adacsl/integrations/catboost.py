@@ -14,9 +14,10 @@ weights of 1 the trees are its trees. CatBoost then asks for one row at a time, 
 
 from __future__ import annotations
 
+import json
 import math
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,11 @@ with requires("catboost"):
     from catboost import CatBoost, Pool
 
 
-WEIGHTLESS = 1e-9
+FAR_BELOW = 35.0
+"""How far below the others the margin of a class is that cannot be: one of 1e15."""
+
+TOLD_APART = "adacsl.classes"
+"""Where a model says which classes it knows, and of how many: after an objective in Python CatBoost does not."""
 
 
 class AdaptiveCost(Feedback):
@@ -55,6 +60,10 @@ class AdaptiveCost(Feedback):
         Stop after so many rounds without a cheaper one; ``best_round`` names the cheapest.
     """
 
+    present: NDArray[np.int64] | None = None
+    """The classes with training rows, where not all have some: CatBoost counts these alone."""
+    truth: NDArray[np.int64] | None = None
+    """Labels of the evaluation set: CatBoost takes a class that it does not know for another."""
     _known: list[float] | None = None
     _rows: tuple[Any, Any] | None = None  # labels and weights of the training set, which CatBoost shows after a round
     no_jit = True  # methods that look at their object cannot be compiled: CatBoost shall not try, nor warn
@@ -71,6 +80,7 @@ class AdaptiveCost(Feedback):
     def calc_ders_multi(self, approxes: Any, target: float, weight: float) -> tuple[list[float], list[list[float]]]:
         """Return gradient and hessian of the log-likelihood of one row of more than two classes."""
         # plain numbers: a row is too short for arrays to be faster
+        approxes = [float(margin) for margin in approxes]
         top, own = max(approxes), int(target)
         powers = [math.exp(margin - top) for margin in approxes]
         weight *= self._weights[own]
@@ -86,10 +96,14 @@ class AdaptiveCost(Feedback):
 
     @property
     def _weights(self) -> list[float]:
-        """The weights of the classes, as they are since the last step."""
+        """The weights of the classes that CatBoost knows, as they are since the last step."""
         if self._known is None:
-            self._known = self.class_weights(*(self._rows or ())).tolist()
+            self._known = self.class_weights(*(self._rows or ()))[self._codes].tolist()
         return self._known
+
+    @property
+    def _codes(self) -> NDArray[np.int64]:
+        return np.arange(self.n_classes) if self.present is None else self.present
 
     # eval_metric
 
@@ -100,12 +114,16 @@ class AdaptiveCost(Feedback):
     def evaluate(self, approxes: Any, targets: Any, weights: Any) -> tuple[float, float]:
         """Return the cost of the decisions at T', and remember what was seen: the evaluation set comes last."""
         margins, labels = np.array(approxes, dtype=np.float64).T, np.array(targets)
-        if margins.shape[1] != (1 if self.n_classes == 2 else self.n_classes):
+        if self.n_classes == 2:
+            margins = margins[:, 0].copy()
+        elif margins.shape[1] != len(self._codes):
             raise ValueError(
                 f"the costs are those of {self.n_classes} classes, but CatBoost tells {margins.shape[1]} apart: give "
                 "classes_count, and at least one training row of every class"
             )
-        margins = margins[:, 0].copy() if self.n_classes == 2 else margins
+        else:
+            labels = self._codes[labels.astype(np.int64)]
+            margins = _spread(margins, self._codes, self.n_classes)
         weight = None if weights is None else np.array(weights)
         self._seen = (*self._seen[-1:], (margins, labels, weight))
         own = self.costs is not None and self.costs.n_instances == len(labels)
@@ -126,6 +144,7 @@ class AdaptiveCost(Feedback):
         if len(self._seen) < 2:
             raise RuntimeError("there is nothing to adapt to: give fit(..., eval_set=validation)")
         margins, labels, weight = self._seen[-1]
+        labels = labels if self.truth is None else self.truth
         self._rows, self._seen = self._seen[0][1:], ()
         self.look(margins, labels, weight)
         self._known = None
@@ -146,17 +165,20 @@ def boost(
         "random_seed": seed, "verbose": 10 if verbose else False, "allow_writing_files": False,
     }  # fmt: skip
     usual |= {} if train.n_classes == 2 else {"classes_count": train.n_classes, "bootstrap_type": "Bayesian"}
-    train = _with_all_classes(train)
     if train.n_classes > 2 and controller.bounds == (1.0, 1.0):  # nothing moves: row by row would be in vain
         usual |= {"loss_function": "MultiClass", "eval_metric": "MultiClass"}
         model = CatBoost(usual | params).fit(_pool(train._replace(weight=cost.row_weights(train.y, train.weight))))
-        for seen in model.staged_predict(_pool(validation), prediction_type="RawFormulaVal"):
+        for seen in _staged(model, _pool(validation)):
             cost.look(seen, validation.y, validation.weight)
             if cost.exhausted:
                 break
         return model, cost
+    if train.n_classes > 2:
+        cost.present, cost.truth = np.unique(train.y), validation.y
     model = CatBoost(usual | params)
     model.fit(_pool(train), eval_set=_pool(validation), use_best_model=False, callbacks=[cost])
+    if cost.present is not None and len(cost.present) < train.n_classes:
+        model.get_metadata()[TOLD_APART] = json.dumps([cost.present.tolist(), train.n_classes])
     return model, cost
 
 
@@ -172,27 +194,39 @@ def boost_plainly(
     if train.n_classes > 2:
         usual |= {"loss_function": "MultiClass", "classes_count": train.n_classes}
     model, other = CatBoost(usual | params), _pool(validation)
-    model.fit(_pool(_with_all_classes(train)), eval_set=other, use_best_model=False)
-    for seen in model.staged_predict(other, prediction_type="RawFormulaVal"):
+    model.fit(_pool(train), eval_set=other, use_best_model=False)
+    staged = model.staged_predict(other, prediction_type="RawFormulaVal")
+    for seen in staged if train.n_classes == 2 else _staged(model, other):
         look(seen)
     return model
 
 
-def _with_all_classes(data: Matrix) -> Matrix:
-    """Return rows among which every class has one, next to weightless where it is made up: others CatBoost forgets."""
-    absent = np.setdiff1d(np.arange(data.n_classes), data.y)
-    if not len(absent):
-        return data
-    weight = np.ones(len(data.y)) if data.weight is None else data.weight
-    return data._replace(
-        x=np.concatenate((data.x, data.x[: len(absent)])), y=np.concatenate((data.y, absent)),
-        weight=np.concatenate((weight, np.full(len(absent), WEIGHTLESS))),
-    )  # fmt: skip
+def _staged(model: Any, pool: Any) -> Iterator[NDArray[np.float64]]:
+    """Yield the margins after each round; CatBoost's own way fails where a class had no training rows."""
+    total: Any = 0.0
+    for tree in range(model.tree_count_):
+        total = total + model.predict(pool, prediction_type="RawFormulaVal", ntree_start=tree, ntree_end=tree + 1)
+        yield _finite(total)
+
+
+def _spread(margins: NDArray[Any], codes: Any, n_classes: int) -> NDArray[np.float64]:
+    """Return margins of all classes, from those of some."""
+    every = np.full((len(margins), n_classes), -np.inf)
+    every[:, codes] = margins
+    return _finite(every)
+
+
+def _finite(margins: NDArray[Any]) -> NDArray[np.float64]:
+    """Return margins with a low number for minus infinity: a class without training rows."""
+    least = np.min(margins, axis=-1, where=np.isfinite(margins), initial=np.inf, keepdims=True)
+    return np.asarray(np.where(np.isneginf(margins), least - FAR_BELOW, margins), dtype=np.float64)
 
 
 def margins(model: Any, data: Matrix) -> NDArray[np.float64]:
     """Return margins of rows."""
-    return np.asarray(model.predict(_pool(data), prediction_type="RawFormulaVal"), dtype=np.float64)
+    found = np.asarray(model.predict(_pool(data), prediction_type="RawFormulaVal"), dtype=np.float64)
+    told = model.get_metadata().get(TOLD_APART)
+    return _finite(found) if told is None else _spread(found, *json.loads(told))
 
 
 def to_bytes(model: Any, rounds: int) -> bytes:

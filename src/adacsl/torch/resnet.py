@@ -52,7 +52,7 @@ class ResNet(nn.Module):
     blocks : sequence of four int
         Blocks per stage.
     num_outputs : int
-        Width of the head; 1 is one logit for two classes.
+        Width of the head: 1 is one logit for two classes; K for K > 2.
 
     Notes
     -----
