@@ -14,7 +14,7 @@ from adacsl.core.costs import CostMatrix
 from adacsl.core.curves import calibration_error
 from adacsl.core.heldout import pooled
 from adacsl.core.intervals import Interval, cost_interval
-from adacsl.core.labels import same_label
+from adacsl.core.labels import are_places, same_label
 from adacsl.core.partitions import Quantile
 from adacsl.core.scores import known, to_probabilities
 from adacsl.estimators.candidates import Candidate
@@ -313,7 +313,9 @@ class Method(CostClassifier):
                 + "; give a price for each: CostMatrix.from_array(K x K, rows='predicted', classes=[...])"
             )
         own: CostMatrix = self.costs
-        return own if rows.n_classes == 2 or own.classes is None else own.aligned(self.classes_.tolist())
+        if rows.n_classes == 2 or own.classes is None or are_places(self.classes_.tolist(), own.classes):
+            return own
+        return own.aligned(self.classes_.tolist())
 
     def _seed(self) -> int:
         if isinstance(self.random_state, Integral) and not isinstance(self.random_state, bool):
