@@ -104,16 +104,24 @@ def judged(costs: CostMatrix, data: Any, test: Any, decided: Any) -> dict[str, A
 
 
 def tasks(options: argparse.Namespace) -> list[Any]:
-    """Return what is trained apart, the long ones first: five nets, then the single ones."""
-    adapted = [name for name in options.methods if name not in PLAIN]
+    """Return what is trained apart and is not there yet; what matters most comes first."""
     plain = tuple(name for name in options.methods if name in PLAIN)
+    adapted = [(name,) for name in options.methods if name not in PLAIN]
     single, crossed = tuple(f for f in FORMS if f.startswith("one")), ("five cross-fitted",)
     made: list[Any] = []
-    for forms in (crossed, single):
-        for split in options.splits:
-            made += [(split, plain, forms, MATRICES)] if plain else []
-            made += [(split, (name,), forms, (matrix,)) for name in adapted for matrix in MATRICES]
-    return made
+    for names in ([plain] if plain else []) + adapted:
+        groups = [MATRICES] if names == plain else [(matrix,) for matrix in MATRICES]
+        made += [
+            (split, names, forms, group)
+            for forms in (crossed, single) for split in options.splits for group in groups
+        ]  # fmt: skip
+    if options.have is None:
+        return made
+    have = set(map(tuple, pd.read_csv(options.have)[["split", "form", "method", "matrix"]].to_numpy().tolist()))
+    return [
+        task for task in made
+        if not all((task[0], f, m, c) in have for m in task[1] for f in task[2] for c in task[3])
+    ]  # fmt: skip
 
 
 # what is shown
@@ -188,6 +196,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--processes", type=int, default=4)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--have", type=Path, help="rows of an earlier run: they are not run again")
     parser.add_argument("--decisions", type=Path)
     parser.add_argument("--show", type=Path)
     return parser.parse_args()

@@ -241,3 +241,38 @@ def test_a_report_of_a_run_with_failures_exits_with_1(adacsl, monkeypatch, tmp_p
     )  # fmt: skip
     monkeypatch.setattr(comparing, "load_comparison", lambda folder: found)
     assert adacsl("report", tmp_path).code == 1
+
+
+# more than two classes
+
+CLASSES = ("compare", "wine", "--methods", "ce,ce-bayes", "--epochs", 2, "--workers", 1, "--seeds", 2, "--quiet")
+
+
+def test_more_than_two_classes_are_compared_and_reported(adacsl, tmp_path):
+    costs = tmp_path / "matrix.csv"
+    costs.write_text("predicted,class_0,class_1,class_2\nclass_0,0,1,9\nclass_1,2,0,3\nclass_2,1,20,0\n")
+    said = adacsl(*CLASSES, "--costs", costs, "--out", tmp_path / "run")
+    assert said.code == 0, said.err
+    assert "wine, 3 classes; cost per row" in said.out
+    assert "ratio" not in said.out
+    train = said.out.rstrip().splitlines()[-1]
+    command = f"adacsl train wine --costs {re.escape(str(costs))} --epochs 2 --method ce(-bayes)? --out model/"
+    assert re.fullmatch(f"fit and save it: {command}", train)
+    assert "wine: 3 classes, a price for each kind of error" in (tmp_path / "run/report.html").read_text()
+
+    again = adacsl("report", tmp_path / "run", "--out", tmp_path / "again.html", "--json").json
+    assert again["failed"] == []
+    assert "Try other prices" in (tmp_path / "again.html").read_text()
+
+    words = shlex.split(train.removeprefix("fit and save it: adacsl "))
+    fitted = adacsl(*words[:-1], tmp_path / "model", "--quiet")
+    assert fitted.code == 0, fitted.err
+    assert library.load(tmp_path / "model").costs_.n_classes == 3
+
+
+def test_more_than_two_classes_have_no_ratios_and_not_all_methods(adacsl, refused, tmp_path):
+    out = ("--out", tmp_path / "run")
+    assert "a matrix of 3 classes is compared as it is" in refused(*CLASSES, "--ratios", "1x,3x", *out)
+    line = refused("compare", "wine", "--methods", "ce,metacost", *out)
+    assert "method 'metacost' is for two classes, but the data have 3" in line
+    assert not (tmp_path / "run").exists()

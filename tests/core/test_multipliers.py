@@ -63,7 +63,7 @@ def check_against_brute_force(q, labels, matrix, weights, counts, found):
     assert np.log(found.values).sum() == pytest.approx(0.0, abs=1e-9)
     for j in range(k):
         for place in places_between(q, costs, values, weights, j):
-            other = cost_of(q, labels, costs, values[:j] + [place] + values[j + 1 :], weights, counts)
+            other = cost_of(q, labels, costs, [*values[:j], place, *values[j + 1 :]], weights, counts)
             assert reached <= other
 
 
@@ -129,3 +129,103 @@ def test_two_classes_are_the_threshold_search(rows, fp, fn, caution):
     else:  # as cheap on either side of the target: ours is the nearer one in log-odds
         assert abs(np.log(ratio)) <= abs(np.log(odds)) + 1e-9
     assert found.cost == pytest.approx(threshold.cost)
+
+
+# many rows
+
+
+def many_rows(n=20_000, k=4, seed=0):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, k, n)
+    logits = rng.normal(size=(n, k)) + rng.normal(size=k)
+    logits[np.arange(n), labels] += 1.5
+    q = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    return q, labels, CostMatrix.from_array(np.exp(rng.normal(size=(k, k))) * (1 - np.eye(k)), rows="predicted")
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("own", [False, True])
+def test_many_rows_end_where_no_multiplier_saves_anything_worth_it(library, own):
+    q, labels, costs = many_rows()
+    if own:
+        prices = costs.to_array()[None] * np.random.default_rng(1).uniform(0.5, 2.0, (len(q), 1, 1))
+        costs = CostMatrix.from_array(prices, rows="predicted")
+    given = (torch.tensor(q), torch.tensor(labels)) if library == "torch" else (q, labels)
+    found = find_multipliers(*given, costs)
+    assert found.start_cost == pytest.approx(costs.total(labels, costs.decide(q)))
+    scaled = q * found.values
+    assert found.cost == pytest.approx(costs.total(labels, costs.decide(scaled / scaled.sum(1, keepdims=True))))
+    assert found.cost < 0.95 * found.start_cost
+    for j in range(4):
+        for factor in np.exp(np.linspace(-1.0, 1.0, 41)):
+            moved = scaled * np.where(np.arange(4) == j, factor, 1.0)
+            other = costs.total(labels, costs.decide(moved / moved.sum(1, keepdims=True)))
+            assert found.cost <= other + 0.06 * found.start_cost / 20_000**0.5
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_narrow_scores(dtype):
+    q, labels, costs = many_rows(2000)
+    narrow = q.astype(dtype)
+    found = find_multipliers(narrow, labels, costs)
+    assert found.values == pytest.approx(find_multipliers(narrow.astype(np.float64), labels, costs).values, rel=1e-12)
+    assert find_multipliers(torch.tensor(narrow), labels, costs).values == pytest.approx(found.values, rel=1e-12)
+
+
+# caution, one class, more actions than classes, refusals
+
+
+def test_caution_moves_less_and_much_of_it_not_at_all():
+    q, labels, costs = many_rows(600)
+    moves = [find_multipliers(q, labels, costs, caution=c) for c in (0.0, 1.0, 1e6)]
+    assert moves[0].cost <= moves[1].cost <= moves[2].cost == moves[2].start_cost
+    assert moves[2].values.tolist() == [1.0] * 4
+    assert np.abs(np.log(moves[1].values)).sum() < np.abs(np.log(moves[0].values)).sum()
+
+
+def test_one_class_only_costs_nothing_in_the_end():
+    q, _, costs = many_rows(200)
+    found = find_multipliers(q, np.full(200, 2), costs)
+    assert found.cost == 0.0
+    assert np.isfinite(found.values).all()
+    assert (found.values > 0).all()
+
+
+def test_more_actions_than_classes():
+    q, labels, costs = many_rows(300, k=3)
+    wide = np.concatenate((costs.to_array(), [[0.3, 0.3, 0.3]]))
+    rect = CostMatrix.from_array(wide, rows="predicted")
+    found = find_multipliers(q, labels, rect)
+    assert found.start_cost == pytest.approx(rect.total(labels, rect.decide(q)))
+    check_against_brute_force(q[:12], labels[:12], wide, None, None, find_multipliers(q[:12], labels[:12], rect))
+
+
+def test_costs_of_being_right_count_in_the_total():
+    q, labels, costs = many_rows(100)
+    dearer = CostMatrix.from_array(costs.to_array() + 0.5, rows="predicted")
+    plain, found = (find_multipliers(q, labels, each) for each in (costs, dearer))
+    assert found.cost == pytest.approx(plain.cost + 50)
+    np.testing.assert_allclose(found.values, plain.values, rtol=1e-9)
+
+
+Q, Y, C3 = [[0.5, 0.3, 0.2], [0.2, 0.2, 0.6]], [0, 2], CostMatrix.from_array(1 - np.eye(3), rows="actual")
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"probabilities": [[0.5, np.nan, 0.2], [0.2, 0.2, 0.6]]}, ValueError, "must be finite, got nan"),
+        ({"probabilities": [0.5, 0.2]}, ValueError, r"must have shape \(n, 3\), got \(2,\)"),
+        ({"probabilities": [[0.5, 0.5, 0.5], [0.2, 0.2, 0.6]]}, ValueError, "must sum to 1"),
+        ({"labels": [0, 3]}, ValueError, "class numbers from 0 to 2, got values from 0 to 3"),
+        ({"labels": [0]}, ValueError, "labels has 1 entries, expected 2"),
+        ({"costs": np.eye(3)}, TypeError, "costs must be a CostMatrix"),
+        ({"weights": [1, 2]}, ValueError, "weights must be 3 positive numbers"),
+        ({"start": [1, 2, 0]}, ValueError, "start must be 3 positive numbers"),
+        ({"caution": -1}, ValueError, "caution must be a finite number"),
+        ({"sample_weight": [1, -1]}, ValueError, "sample_weight must not be negative"),
+    ],
+)
+def test_find_multipliers_refuses(change, error, message):
+    with pytest.raises(error, match=message):
+        find_multipliers(**({"probabilities": Q, "labels": Y, "costs": C3} | change))

@@ -9,9 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from torch import nn
 
-from adacsl import Method
+from adacsl import CostMatrix, Method
+from adacsl.estimators.fitting import fit_methods
 from adacsl.estimators.learners import nets
+from adacsl.estimators.learners.net import Net
+from adacsl.estimators.rows import Rows
 from adacsl.experiments import documents
 from adacsl.experiments.cells import Cell
 from adacsl.experiments.documents import StoreError
@@ -93,6 +97,36 @@ def test_an_interrupted_cross_fit_goes_on_with_the_nets_it_has_and_ends_the_same
         same(one, other)
     assert [row["fold"] for row in again[0].history] == [0, 0, 1, 1, 2, 2]
     assert not (tmp_path / "parts").exists()
+
+
+def small_net():
+    return nn.Sequential(nn.Flatten(), nn.Linear(768, 3))
+
+
+def test_nets_of_three_classes_are_taken_up_too(tmp_path, trained):
+    rng = np.random.default_rng(0)
+    y = np.arange(36) % 3
+    rows = Rows(rng.integers(0, 90, (36, 16, 16, 3), np.uint8), y, np.arange(30), images=True, n_classes=3)
+    costs = CostMatrix.from_array([[0, 2, 8], [1, 0, 6], [1, 3, 0]], rows="predicted")
+
+    def watched(parts):
+        made = Method(costs, learner=Net(small_net, epochs=2), random_state=0, device="cpu", decide="tuned", **STEERED)
+        made.check_settings()
+        list(fit_methods([(made, costs)], rows, watch=np.arange(30, 36), parts=parts))
+        return made.candidate_.watched, made.oof_scores_, made.history_
+
+    parts = Parts(tmp_path / "parts")
+    trained.stop_at = 2
+    with pytest.raises(KeyboardInterrupt):
+        watched(parts)
+    trained.stop_at = None
+    trained.folds.clear()
+    again, whole = watched(parts), watched(None)
+    assert trained.folds == [2, 0, 1, 2]
+    assert whole[0].shape == (6, 3)
+    for one, other in zip(again[:2], whole[:2], strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert again[2].equals(whole[2])
 
 
 def test_the_time_of_kept_nets_counts(tmp_path, trained, results, monkeypatch):

@@ -21,6 +21,12 @@ def report(made):
     return made()
 
 
+@pytest.fixture(scope="session")
+def made_classes(load_module):
+    """The generator of made-up reports of more than two classes, and its parts."""
+    return load_module(HERE / "made_classes.py")
+
+
 def _chromium():
     names = ("chromium", "chromium-browser", "google-chrome")
     return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
@@ -41,3 +47,37 @@ def browser():
         chromium = running.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield chromium
         chromium.close()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("pages")
+
+
+@pytest.fixture(scope="module")
+def opened(browser, folder):
+    """Open a report as a file; return the page, with all that was said and asked for in ``page.log``."""
+    contexts = []
+
+    def open_report(report, name="report", **options):
+        path = folder / f"{name}.html"
+        if not path.exists():
+            from adacsl.report.page import write_report
+
+            write_report(report, path)
+        contexts.append(browser.new_context(**({"viewport": {"width": 1280, "height": 900}} | options)))
+        page = contexts[-1].new_page()
+        page.log = []
+        page.on("console", lambda message: page.log.append(("console", message.type, message.text)))
+        page.on("pageerror", lambda error: page.log.append(("error", str(error))))
+        page.on("dialog", lambda dialog: (page.log.append(("dialog", dialog.message)), dialog.dismiss()))
+        page.on("request", lambda request: page.log.append(("request", request.url)))
+        page.goto(path.as_uri())
+        if options.get("java_script_enabled", True):
+            page.wait_for_selector("html[data-ready]", state="attached", timeout=20_000)
+        page.address = path.as_uri()
+        return page
+
+    yield open_report
+    for context in contexts:
+        context.close()

@@ -12,43 +12,10 @@ from adacsl.core.thresholds import find_threshold
 from adacsl.report import page as report_page
 from adacsl.report.data import Outcome
 from adacsl.report.frames import with_ratio
-from adacsl.report.page import write_report
 
 VIEW = ("breast-cancer", 8.0)
 FEW = ["ce", "gbm-tuned", "adacsl-cv"]
 HOSTILE = "</script><img src=x onerror=\"alert('x')\"><b>"
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("pages")
-
-
-@pytest.fixture(scope="module")
-def opened(browser, folder):
-    """Open a report as a file; return the page, with all that was said and asked for in ``page.log``."""
-    contexts = []
-
-    def open_report(report, name="report", **options):
-        path = folder / f"{name}.html"
-        if not path.exists():
-            write_report(report, path)
-        contexts.append(browser.new_context(**({"viewport": {"width": 1280, "height": 900}} | options)))
-        page = contexts[-1].new_page()
-        page.log = []
-        page.on("console", lambda message: page.log.append(("console", message.type, message.text)))
-        page.on("pageerror", lambda error: page.log.append(("error", str(error))))
-        page.on("dialog", lambda dialog: (page.log.append(("dialog", dialog.message)), dialog.dismiss()))
-        page.on("request", lambda request: page.log.append(("request", request.url)))
-        page.goto(path.as_uri())
-        if options.get("java_script_enabled", True):
-            page.wait_for_selector("html[data-ready]", state="attached", timeout=20_000)
-        page.address = path.as_uri()
-        return page
-
-    yield open_report
-    for context in contexts:
-        context.close()
 
 
 @pytest.fixture(scope="module")

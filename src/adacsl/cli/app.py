@@ -27,6 +27,7 @@ with requires("cli"):
     from cyclopts import App, CycloptsError, Parameter
 
 from adacsl.cli.commands.compare import compare
+from adacsl.cli.commands.costs import template
 from adacsl.cli.commands.data import data
 from adacsl.cli.commands.evaluate import evaluate
 from adacsl.cli.commands.explain import explain
@@ -44,7 +45,8 @@ KNOWN_SOURCES = ("adacsl.", "pyarrow.")
 """Errors defined in these modules speak of the user's input, whatever they inherit from."""
 
 OPTIONS = re.compile(
-    r"(?<![\w-])(target|positive|folder|device|epochs|weights|seeds|image_size|group_column|fn_column|fp_column)(=)"
+    r"(?<![\w-])(target|positive|folder|device|epochs|weights|seeds|image_size|group_column|fn_column|fp_column"
+    r"|costs(?==\.\.\.))(=)"
     r"|(?<![\w-])(image_size|group_column|fn_column|fp_column)\b"
 )
 
@@ -64,11 +66,18 @@ def build() -> App:
         help_epilogue="Start with `adacsl compare`; `adacsl COMMAND --help` shows examples.",
     )
     for order, command in enumerate(COMMANDS):
-        examples = inspect.cleandoc(command.__doc__ or "").partition("Examples\n--------\n")[2]
-        app.command(command, help_epilogue=f"Examples:\n\n{indent(examples, '    ')}", sort_key=order)
+        app.command(command, help_epilogue=_examples(command), sort_key=order)
+    costs = App(name="costs", help="Make a cost matrix for your classes.", sort_key=len(COMMANDS))
+    costs.command(template, help_epilogue=_examples(template))
+    app.command(costs)
     app.command(reproduce, show=False)
     app.register_install_completion_command(help_epilogue="")
     return app
+
+
+def _examples(command: Callable[..., Answer]) -> str:
+    examples = inspect.cleandoc(command.__doc__ or "").partition("Examples\n--------\n")[2]
+    return f"Examples:\n\n{indent(examples, '    ')}"
 
 
 def reproduce(*words: Annotated[str, Parameter(allow_leading_hyphen=True, show=False)]) -> Answer:

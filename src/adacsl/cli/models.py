@@ -14,7 +14,7 @@ import numpy as np
 
 from adacsl.cli.options import FREE, Prices, Source
 from adacsl.core.costs import CostMatrix
-from adacsl.core.labels import plain_labels
+from adacsl.core.labels import label_name, plain_labels
 from adacsl.durable import check_folder, replace_file
 
 if TYPE_CHECKING:
@@ -67,7 +67,9 @@ def load_model(folder: Path, *, device: str, said: Prices = FREE) -> tuple[CostC
         classifier = load(folder, device=device)
     try:
         notes = json.loads((folder / NOTES).read_text(encoding="utf-8"))
-        return classifier, notes["target"], said if said.given else Prices(**notes["prices"])
+        noted = Prices(**notes["prices"])
+        noted = FREE if noted.costs is not None else noted  # a matrix is in the model; its file may be gone
+        return classifier, notes["target"], said if said.given else noted
     except (OSError, ValueError, KeyError, TypeError):
         return classifier, None, said
 
@@ -125,20 +127,26 @@ def load_labelled(
     from adacsl.datasets.builtin import is_builtin  # noqa: PLC0415  pandas
     from adacsl.datasets.errors import DataError, listed  # noqa: PLC0415
 
-    own = {name: float(getattr(classifier.costs_, name)) for name in ("fn", "fp", "tp", "tn")}
-    taken = {name for name in ("fn", "fp") if getattr(spoken, f"{name}_column") is not None}
-    rest: dict[str, Any] = {n: v for n, v in own.items() if getattr(spoken, n) is None and n not in taken}
-    if not is_builtin(data):
+    rest: dict[str, Any] = {}
+    known: dict[str, Any] = {}
+    if n_classes(classifier) > 2:
+        known = {"costs": matrix_of(classifier, spoken), "known_classes": class_names(classifier)}
+        source = replace(source, target=source.target or (None if is_builtin(data) else target))
+    elif spoken.costs is None:
+        own = {name: float(getattr(classifier.costs_, name)) for name in ("fn", "fp", "tp", "tn")}
+        taken = {name for name in ("fn", "fp") if getattr(spoken, f"{name}_column") is not None}
+        rest = {n: v for n, v in own.items() if getattr(spoken, n) is None and n not in taken}
+    if not known and not is_builtin(data):
         positive = source.positive or str(classifier.positive_)
         source = replace(source, target=source.target or target, positive=positive)
     if takes_pictures(classifier) and source.image_size is None:
         source = replace(source, image_size=classifier.image_shape_[0])
-    task = source.load(data, replace(spoken, **rest))
+    task = source.load(data, replace(spoken, **rest), **known)
     check_kind(classifier, data, pictures=task.images)
-    known = {str(label) for label in classifier.classes_.tolist()}
-    if {str(label) for label in plain_labels(task.classes)} != known:
+    trained = {str(label) for label in classifier.classes_.tolist()}
+    if {str(label) for label in plain_labels(task.classes)} != trained:
         raise DataError(
-            f"the classes of {data} are {listed(task.classes)}, but the model was trained on {listed(sorted(known))}"
+            f"the classes of {data} are {listed(task.classes)}, but the model was trained on {listed(sorted(trained))}"
         )
     if task.images:
         return task, task.X
@@ -193,7 +201,9 @@ def open_rows(
         if not files:
             raise DataError(f"{path} holds no pictures ({', '.join(sorted(SUFFIXES))})")
         return _pictures(files, [file.relative_to(path).as_posix() for file in files], min(rows, PICTURES))
-    task = load_task(data, folder=folder)
+    many = n_classes(classifier) > 2
+    known = {"costs": classifier.costs_, "known_classes": class_names(classifier)} if many else {}
+    task = load_task(data, folder=folder, **known)  # type: ignore[arg-type]
     check_kind(classifier, data, pictures=task.images)
     total = len(task.y)
     if task.images:
@@ -220,11 +230,50 @@ def _pictures(pictures: Any, names: list[str], rows: int) -> tuple[Iterator[Any]
 # what it says
 
 
-def labels_of(classifier: CostClassifier, positive: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return decisions as labels."""
-    where = int(np.flatnonzero(classifier.classes_ == classifier.positive_)[0])
-    labels: np.ndarray[Any, Any] = classifier.classes_[np.where(positive, where, 1 - where)]
+def n_classes(classifier: CostClassifier) -> int:
+    """Return how many classes a model decides among."""
+    return int(classifier.costs_.n_classes)
+
+
+def class_names(classifier: CostClassifier) -> list[str]:
+    """Return the names of a model's classes, in the order of their numbers."""
+    names = [label_name(label) for label in classifier.classes_]
+    return names if n_classes(classifier) > 2 or classifier.positive_ == classifier.classes_[1] else names[::-1]
+
+
+def labels_of(classifier: CostClassifier, numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return class numbers as labels; of two classes, 1 (or True) is the positive one."""
+    order = range(n_classes(classifier))
+    if len(order) == 2 and classifier.positive_ == classifier.classes_[0]:
+        order = order[::-1]
+    labels: np.ndarray[Any, Any] = classifier.classes_[np.asarray(order)[numbers.astype(np.int64)]]
     return labels
+
+
+def probability_columns(classifier: CostClassifier, probability: Any = None) -> dict[str, Any]:
+    """Return probabilities as the columns of a table: of the positive class, or of each of more than two."""
+    if n_classes(classifier) == 2:
+        return {"probability": probability}
+    names = class_names(classifier)
+    return {f"probability_{name}": None if probability is None else probability[:, j] for j, name in enumerate(names)}
+
+
+def matrix_of(classifier: CostClassifier, said: Prices) -> CostMatrix:
+    """Return the matrix to decide by, in the order of the model's classes: its own, unless another is said."""
+    from adacsl.datasets.errors import DataError  # noqa: PLC0415  pandas
+
+    if not said.given:
+        own: CostMatrix = classifier.costs_
+        return own
+    matrix = said.known
+    if not isinstance(matrix, CostMatrix):
+        raise DataError(
+            f"the model decides among {n_classes(classifier)} classes: other prices need a matrix, --costs matrix.csv"
+        )
+    aligned = matrix.aligned(class_names(classifier))
+    if not aligned.square:
+        raise DataError(f"{said.costs} has other actions than the model's classes; it decides among these")
+    return aligned
 
 
 def costs_of_rows(own: CostMatrix, prices: dict[str, Any], n: int) -> CostMatrix:

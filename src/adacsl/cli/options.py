@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cyclopts import Group, Parameter
 
 if TYPE_CHECKING:
+    from adacsl.datasets.prices import Costs
     from adacsl.datasets.task import Task
 
 
@@ -36,7 +37,14 @@ class Prices:
     fp_column: str | None = None
     """Column with the price of a false alarm of each row, instead of --fp."""
 
+    costs: str | None = None
+    """CSV file of a cost matrix, for any number of classes: class names on both axes, rows predicted, columns actual
+    (`adacsl costs template` writes one to fill in). Or balanced: inverse class frequencies."""
+
     def __post_init__(self) -> None:
+        others = [name for name, value in vars(self).items() if value is not None and name != "costs"]
+        if self.costs is not None and others:
+            raise ValueError(f"--costs holds all prices: leave out --{others[0].replace('_', '-')}, or --costs")
         for name in ("fn", "fp"):
             if getattr(self, name) is not None and getattr(self, f"{name}_column") is not None:
                 raise ValueError(
@@ -50,6 +58,8 @@ class Prices:
 
     def check(self, *, required: bool = False) -> Prices:
         """Return itself if what a miss and a false alarm cost is said, or nothing is."""
+        if self.costs is not None:
+            return self
         missing = [
             name for name in ("fn", "fp") if getattr(self, name) is None and getattr(self, f"{name}_column") is None
         ]
@@ -59,8 +69,12 @@ class Prices:
         return self
 
     @property
-    def known(self) -> dict[str, float] | None:
-        """The class-wide prices by name, None where nothing was said."""
+    def known(self) -> Costs:
+        """The class-wide prices by name or as a matrix, None where nothing was said."""
+        if self.costs is not None:
+            from adacsl.datasets.prices import read_costs  # noqa: PLC0415  pandas
+
+            return "balanced" if self.costs == "balanced" else read_costs(self.costs)
         prices = {name: getattr(self, name) for name in ("fn", "fp", "tp", "tn")}
         return {name: price for name, price in prices.items() if price is not None} if self.given else None
 
@@ -91,12 +105,12 @@ class Source:
     folder: Path | None = None
     """Where the files of built-in data sets are; default: the folder that ADACSL_DATA names."""
 
-    def load(self, data: str, prices: Prices) -> Task:
-        """Read the data and their costs."""
+    def load(self, data: str, prices: Prices, **known: Any) -> Task:
+        """Read the data and their costs, which may be ``known`` already."""
         from adacsl.datasets.reading import load_task  # noqa: PLC0415  pandas
 
-        costs, said = prices.check().known, vars(self) | {"drop": split_words(self.drop)}
-        return load_task(data, costs=costs, fn_column=prices.fn_column, fp_column=prices.fp_column, **said)
+        said = {"costs": prices.check().known} | vars(self) | {"drop": split_words(self.drop)} | known
+        return load_task(data, fn_column=prices.fn_column, fp_column=prices.fp_column, **said)
 
 
 ANY = Source()
@@ -143,6 +157,14 @@ def _typed(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:g}" if float(f"{value:g}") == value else repr(value)
     return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+def task_text(task: Task) -> str:
+    """Return how many rows there are, and of what, for people."""
+    rows, classes = f"{len(task.y)} rows", task.classes
+    if len(classes) > 2:
+        return f"{rows} of {len(classes)} classes"
+    return f"{rows}, {int(task.y.sum())} of them positive ({classes[1]})"
 
 
 def interval_text(low: float, high: float) -> str:

@@ -6,6 +6,7 @@ envelope of these lines.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,6 @@ from adacsl.core.arrays import (
     as_host,
     as_probabilities,
     as_weights,
-    count_true,
     default_float,
     move,
     widest,
@@ -27,16 +27,8 @@ from adacsl.core.arrays import (
 from adacsl.core.costs import CostMatrix
 from adacsl.core.prices import check_samples, price_like
 
-ROWS_AT_ONCE = 2**13
+ROWS_AT_ONCE = 2**14
 """On a CPU: what belongs to so many rows stays in its cache."""
-
-
-class Changes(NamedTuple):
-    """Where along one multiplier the decisions change (in no order), by how much the cost does, and the cost before."""
-
-    places: Array
-    changes: Array
-    base: float
 
 
 class Rows(NamedTuple):
@@ -46,6 +38,7 @@ class Rows(NamedTuple):
     paid: Array  # A x n: what each action has cost a row, times its weight
     stakes: Array  # what decides, prices over w: A x K, or A x K x n
     xp: Any  # their array library
+    wide: Any  # its widest float, for sums
 
     @classmethod
     def of(
@@ -70,30 +63,42 @@ class Rows(NamedTuple):
         factors = move(np.ones(k) if weights is None else as_factors(weights, k, "weights"), scores)
         stakes = (prices - least) / (factors if prices.ndim == 2 else factors[:, None])
         base, paid = (_of_class(cells, classes, weight) for cells in (least[None, ...], prices - least))
-        return cls(scores, paid, stakes, xp), float(xp.sum(base))
+        return cls(scores, paid, stakes, xp, kind), float(xp.sum(base))
 
     @property
     def n(self) -> int:
         """How many rows there are."""
         return int(self.scores.shape[1])
 
+    def narrow(self) -> Rows:
+        """Return the rows in float32, which is enough to find the way."""
+        scores, paid, stakes = (self.xp.astype(cells, self.xp.float32) for cells in self[:3])
+        return Rows(scores, paid, stakes, self.xp, self.wide)
+
     def part(self, index: slice) -> Rows:
         """Return some rows, without a copy."""
         stakes = self.stakes[..., index] if self._own_costs else self.stakes
-        return Rows(self.scores[:, index], self.paid[:, index], stakes, self.xp)
+        return Rows(self.scores[:, index], self.paid[:, index], stakes, self.xp, self.wide)
 
     def take(self, mask: Array) -> Rows:
         """Return the rows of a mask."""
         return self._at(self.xp.nonzero(mask)[0])
 
+    def every(self, step: int) -> Rows:
+        """Return every so manieth row."""
+        return self._at(self.xp.arange(0, self.n, step, device=device(self.scores)))
+
     def _at(self, index: Array) -> Rows:
         xp = self.xp
         stakes = xp.take(self.stakes, index, axis=2) if self._own_costs else self.stakes
-        return Rows(xp.take(self.scores, index, axis=1), xp.take(self.paid, index, axis=1), stakes, xp)
+        return Rows(xp.take(self.scores, index, axis=1), xp.take(self.paid, index, axis=1), stakes, xp, self.wide)
 
     def cost(self, values: Any) -> float:
         """Return what deciding with these multipliers costs."""
-        return sum(float(rows.xp.sum(rows._paid(values))) for rows in self._pieces())
+        return sum(rows._sum(rows._paid(values)) for rows in self._pieces())
+
+    def _sum(self, paid: Array) -> float:
+        return float(self.xp.sum(paid, dtype=self.wide))
 
     def _paid(self, values: Any) -> Array:
         expected, xp = self.expected(values), self.xp
@@ -113,7 +118,7 @@ class Rows(NamedTuple):
         unsure = xp.zeros(self.n, dtype=xp.bool, device=device(least))
         for action in range(expected.shape[0]):
             index = xp.nonzero(expected[action, :] == least)[0]
-            rows = self._at(index)
+            rows = self._replace(paid=self.paid[:0, :])._at(index)
             # by how much more each action costs at least: what speaks for it grows, what speaks against it shrinks
             dearer = rows.stakes - rows.stakes[action, ...]
             margin = rows._replace(stakes=xp.where(dearer > 0.0, dearer / ratio, dearer * ratio)).expected(values)
@@ -124,17 +129,17 @@ class Rows(NamedTuple):
     def expected(self, values: Any) -> Array:
         """Return what each action is expected to cost, A x n."""
         xp = self.xp
-        factors = move(np.asarray(values, dtype=np.float64), self.scores)
+        factors = xp.astype(move(np.asarray(values, dtype=np.float64), self.scores), self.scores.dtype)
         if not self._own_costs:
             return (self.stakes * factors) @ self.scores
         return xp.sum(self.stakes * (self.scores * factors[:, None]), axis=1)
 
-    def along(self, values: Any, j: int, limits: tuple[float, float]) -> Changes:
-        """Return where the decisions change as multiplier j goes through the limits."""
-        xp = self.xp
-        found = [rows._changes(values, j, limits) for rows in self._pieces()]
-        places, changes = (xp.concat([part[k] for part in found]) for k in (0, 1))
-        return Changes(places, changes, sum(part.base for part in found))
+    def along(self, values: Any, j: int, limits: tuple[float, float]) -> tuple[Array, Array]:
+        """Return where the decisions change as multiplier j goes through the limits, and by how much the cost does."""
+        fan = None if self._own_costs else _Fan.of(self.stakes[:, j], self.xp)
+        found = [part for rows in self._pieces() for part in rows._changes(values, j, limits, fan)]
+        places, changes = (self.xp.concat(parts) for parts in zip(*found, strict=True))
+        return places, changes
 
     @property
     def _own_costs(self) -> bool:
@@ -144,47 +149,66 @@ class Rows(NamedTuple):
         size = ROWS_AT_ONCE if is_numpy_array(self.scores) else self.n
         return [self.part(slice(k, k + size)) for k in range(0, self.n, size)]
 
-    def _changes(self, values: Any, j: int, limits: tuple[float, float]) -> Changes:
-        xp = self.xp
-        score = self.scores[j, :]
-        if count_true(score == 0.0):  # such rows are decided alike everywhere
-            still = self.take(score == 0.0).cost(values)
-            places, changes, base = self.take(score > 0.0)._changes(values, j, limits)
-            return Changes(places, changes, base + still)
-        paid, enter, leave = self._envelope(values, j)
-        stays, early = enter < leave, enter <= limits[0] * score
-        changes, base, now = xp.zeros_like(paid), paid[0, :], paid[0, :]
-        for line in range(1, paid.shape[0]):
-            changes[line, :] = paid[line, :] - now
-            now = xp.where(stays[line, :], paid[line, :], now)
-            base = xp.where(stays[line, :] & early[line, :], paid[line, :], base)
-        within = stays & ~early & (enter < limits[1] * score) & (changes != 0.0)
-        here = xp.nonzero(xp.reshape(within, (-1,)))[0]  # much faster than taking by a mask
-        places = xp.take(xp.reshape(enter, (-1,)), here) / xp.take(score, here % self.n)
-        return Changes(places, xp.take(xp.reshape(changes, (-1,)), here), float(xp.sum(base)))
-
-    def _envelope(self, values: Any, j: int) -> tuple[Array, Array, Array]:
-        """Return the lines in the order of falling slope: their cost, and the mu_j q_j between which each is lowest."""
-        xp = self.xp
+    def _changes(
+        self, values: Any, j: int, limits: tuple[float, float], fan: _Fan | None
+    ) -> Iterator[tuple[Array, Array]]:
+        """Yield the changes to each line, in arrays of one dimension: those stay in the cache."""
+        xp, score = self.xp, self.scores[j, :]
         others = np.array(values, dtype=np.float64)
         others[j] = 0.0
-        fixed, paid, slopes = self.expected(others), self.paid, self.stakes[:, j, ...]
-        order = xp.argsort(slopes, axis=0, descending=True, stable=True)
-        if self._own_costs:
-            fixed, paid, slopes = (xp.take_along_axis(lines, order, axis=0) for lines in (fixed, paid, slopes))
+        fixed, paid = self.expected(others), self.paid
+        if fan is None:
+            fan = _Fan.of(self.stakes[:, j, :], xp)
+            fixed, paid = (xp.take_along_axis(lines, fan.order, axis=0) for lines in (fixed, paid))
+            order = range(paid.shape[0])
         else:
-            fixed, paid, slopes = (xp.take(lines, order, axis=0) for lines in (fixed, paid, slopes[:, None]))
-        enter, leave = xp.zeros_like(fixed), xp.full_like(fixed, xp.inf)
-        for line in range(1, fixed.shape[0]):
-            fall = slopes[:line, :] - slopes[line, :]
-            above = fixed[line, :] - fixed[:line, :]
-            meet = above * (1.0 / xp.where(fall > 0.0, fall, 1.0))
-            if count_true(fall == 0.0):
-                # of parallel lines the lower one counts, the earlier one of two that are the same
-                meet = xp.where(fall > 0.0, meet, xp.where(above >= 0.0, xp.inf, -xp.inf))
-            enter[line, :] = xp.maximum(enter[line, :], xp.max(meet, axis=0))
-            leave[:line, :] = xp.minimum(leave[:line, :], meet)
-        return paid, enter, leave
+            order = fan.order
+        fixed, paid = ([lines[i, :] for i in order] for lines in (fixed, paid))
+        low, high, now = limits[0] * score, limits[1] * score, paid[0]
+        for own, enter, leave in zip(paid[1:], *fan.envelope(fixed, xp), strict=True):
+            stays, change = enter < leave, own - now
+            # a row with a score of 0 is decided alike everywhere: high is 0 as well
+            here = xp.nonzero(stays & (enter > low) & (enter < high) & (change != 0.0))[0]
+            yield xp.take(enter, here) / xp.take(score, here), xp.take(change, here)
+            now = xp.where(stays, own, now)
+
+
+class _Fan(NamedTuple):
+    """Lines in the order of falling slope. Where rows have costs of their own, all numbers are arrays."""
+
+    order: Any
+    inverse: list[list[Any]]  # one over the fall from each earlier line to a line
+    parallel: list[list[Any]]  # whether there is no fall; None for "nowhere"
+
+    @classmethod
+    def of(cls, slopes: Array, xp: Any) -> _Fan:
+        """Sort slopes, A (those of all rows) or A x n."""
+        order = xp.argsort(slopes, axis=0, descending=True, stable=True)
+        ranked = xp.take_along_axis(slopes, order, axis=0)
+        if slopes.ndim == 1:
+            order, ranked = order.tolist(), as_host(ranked)
+        pairs = [[ranked[k, ...] - ranked[line, ...] for k in range(line)] for line in range(1, slopes.shape[0])]
+        parallel = [[same if same.any() else None for same in (fall == 0.0 for fall in falls)] for falls in pairs]
+        inverse = [
+            [1.0 / (fall if same is None else fall + same) for fall, same in zip(*both, strict=True)]
+            for both in zip(pairs, parallel, strict=True)
+        ]
+        return cls(order, inverse, parallel)
+
+    def envelope(self, fixed: list[Array], xp: Any) -> tuple[list[Array], list[Array]]:
+        """Return from where to where each line but the first is the lowest; nowhere, if it ends before it begins."""
+        enter: list[Array] = []
+        leave = [xp.full_like(lines, xp.inf) for lines in fixed]
+        for line, both in enumerate(zip(self.inverse, self.parallel, strict=True), start=1):
+            start = xp.zeros_like(fixed[line])
+            for k, (inverse, parallel) in enumerate(zip(*both, strict=True)):
+                meet = fixed[line] - fixed[k]
+                if parallel is not None:  # the lower one counts, the earlier one of two that are the same
+                    meet = xp.where(parallel, xp.where(meet >= 0.0, xp.inf, -xp.inf), meet)
+                meet *= inverse
+                start, leave[k] = xp.maximum(start, meet), xp.minimum(leave[k], meet)
+            enter.append(start)
+        return enter, leave[1:]
 
 
 def _pick(table: Array, line: Array) -> Array:

@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace, device, is_numpy_array
 
-from adacsl.core.arrays import Array, count_true
+from adacsl.core.arrays import Array, count_true, widest
 from adacsl.core.costs import CostMatrix
 from adacsl.core.cuts import sums_before
-from adacsl.core.envelopes import Changes, Rows, as_factors
+from adacsl.core.envelopes import Rows, as_factors
 from adacsl.core.thresholds import TIE_TOLERANCE, check_caution
 
-LIMITS = (1e-30, 1e30)
-"""Where a decision changes beyond these multipliers only, it never changes."""
+LIMITS = 1e30
+"""A decision that changes beyond this multiplier or its inverse only never changes."""
 
 WIDTH = 1e-12
 """Intervals narrower than this (relative) are none: rounding has torn apart what is one point."""
@@ -31,12 +31,15 @@ EDGE = 1e-10
 MOST_SWEEPS = 100
 """Each sweep makes the decisions cheaper, so there is an end; this is a limit for the time it takes to get there."""
 
-FEW_ROWS, SHARE, BOX = 2**14, 8, 1.1
-"""More rows than these are first asked for the way by every 8th of them, then by those only whose decision can change
-as multipliers change by up to 10 %."""
+FEW_ROWS, FEW_SWEEPS, SHARE, BOX = 2**12, 3, 4, 1.06
+"""More rows than these are first asked for the way by every fourth of them, then by those only whose decision can
+change as multipliers change by up to 6 %."""
 
-BIN_BITS, OFF_GRID = 43, 1.2345678901
-"""Bins of places: 512 to each power of two, whose borders are no round numbers."""
+BIN_BITS, OFF_GRID = {"i4": 16, "i8": 45}, 1.2345678901
+"""Bins of places: 128 to each power of two, whose borders are no round numbers."""
+
+LEAST_GAIN = 0.05
+"""Many rows do not move for gains below this share of the cost's standard error (about: cost over root of n)."""
 
 Values = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -105,7 +108,9 @@ def find_multipliers(
     ones = np.ones(k)
     values = ones if start is None else as_factors(start, k, "start")
     start_cost = rows.cost(ones)
-    values, sweeps = _descend(rows, values, caution)
+    few = rows.n <= FEW_ROWS or k == 2
+    rule = Rule(caution, (TIE_TOLERANCE if few else LEAST_GAIN / rows.n**0.5) * start_cost, few)
+    values, sweeps = _descend(rows, values, rule) if few else _descend_by_parts(rows.narrow(), values, rule)
     if not np.array_equal(values, ones):
         values = np.exp(np.log(values) - np.log(values).mean())
     cost = rows.cost(values)
@@ -114,89 +119,124 @@ def find_multipliers(
     return Multipliers(values, cost + base, start_cost + base, sweeps)
 
 
-def _descend(rows: Rows, values: Values, caution: float) -> tuple[Values, int]:
-    """Return multipliers none of which is cheaper elsewhere, and how many sweeps it took.
+class Rule(NamedTuple):
+    """When a multiplier moves."""
 
-    Many rows are first asked for the way by some of them, and then by those only that are undecided near the place
-    which these have found.
-    """
-    if rows.n <= FEW_ROWS or len(values) == 2:
-        return _sweep(rows, values, caution)
-    values, sweeps = _descend_nearby(rows, values, caution)
-    while True:
-        found, more = _sweep(rows, values, caution, once=True)
-        sweeps += more
-        if found is values or sweeps >= MOST_SWEEPS:
-            return found, sweeps
-        values, more = _settle(rows, found, caution)
-        sweeps += more
+    caution: float
+    gain: float  # what it has to save at least
+    exact: bool  # whether every row counts
 
 
-def _descend_nearby(rows: Rows, values: Values, caution: float) -> tuple[Values, int]:
-    if rows.n <= FEW_ROWS:
-        return _sweep(rows, values, caution)
-    values, sweeps = _descend_nearby(rows.part(slice(None, None, SHARE)), values, caution)
-    values, more = _settle(rows, values, caution)
-    return values, sweeps + more
+class Changes(NamedTuple):
+    """The cost along a multiplier: where it changes (in no order), by how much, and what it is before."""
+
+    places: Array
+    changes: Array
+    base: float
 
 
-def _settle(rows: Rows, values: Values, caution: float) -> tuple[Values, int]:
-    """Descend in a box around the multipliers that moves along: rows that are sure of themselves in it play no part."""
-    sweeps = 0
-    while sweeps < MOST_SWEEPS:
-        near = rows.take(rows.near(values, BOX))
-        if not near.n:
+def _descend(rows: Rows, values: Values, rule: Rule) -> tuple[Values, int]:
+    """Return multipliers none of which is cheaper elsewhere, and how many sweeps over all rows it took."""
+    for sweep in range(1, MOST_SWEEPS + 1):  # noqa: B007
+        found = _sweep(rows, values, rule, LIMITS)
+        if found is values:
             break
-        found, more = _sweep(near, values, caution, box=(values / BOX, values * BOX))
-        sweeps += more
-        far = np.abs(np.log(found / values)).max() > math.log(BOX) / 2.0
         values = found
-        if not far:
+    return values, sweep
+
+
+def _descend_by_parts(rows: Rows, values: Values, rule: Rule) -> tuple[Values, int]:
+    """Do the same for many rows: some show the way, then those that are undecided around the place these have found.
+
+    In the end, all rows confirm it.
+    """
+    fine = rule._replace(gain=rule.gain / 4.0)  # so that all rows find nothing that is worth it in the box
+    values = _approach(rows, values, fine)
+    for sweep in range(1, MOST_SWEEPS + 1):  # noqa: B007
+        found = _sweep(rows, values, rule, LIMITS, first=True)
+        if found is values:
             break
-    return values, sweeps
+        values = _settle(rows, found, fine, BOX)
+    return values, sweep
+
+
+def _approach(rows: Rows, values: Values, rule: Rule) -> Values:
+    """Return about where the multipliers of many rows end."""
+    if rows.n > FEW_ROWS:
+        return _settle(rows, _approach(rows.every(SHARE), values, rule._replace(gain=rule.gain / SHARE)), rule, BOX)
+    for _ in range(FEW_SWEEPS):
+        values = _sweep(rows, values, rule, LIMITS)
+    return values
+
+
+def _settle(rows: Rows, values: Values, rule: Rule, box: float) -> Values:
+    """Descend in a box around the multipliers that moves along and shrinks as they come to rest.
+
+    Rows that are decided alike everywhere in the box play no part.
+    """
+    near, center = rows.take(rows.near(values, box)), values
+    for _ in range(MOST_SWEEPS if near.n else 0):
+        found = _sweep(near, values, rule, box, center=center)
+        move = float(np.abs(np.log(found / values)).max())
+        if not move:
+            break
+        values = found
+        if float(np.abs(np.log(values / center)).max()) + 2.0 * move > math.log(box):
+            near, center = rows.take(rows.near(values, box)), values
+        elif 6.0 * move < math.log(box):
+            return _settle(near, values, rule, math.exp(2.0 * move))
+    return values
 
 
 def _sweep(
-    rows: Rows, values: Values, caution: float, *, box: tuple[Values, Values] | None = None, once: bool = False
-) -> tuple[Values, int]:
-    """Move one multiplier after the other until none is cheaper elsewhere (in the box), or ``once``."""
-    k = len(values)
-    cost, looks, unchanged = rows.cost(values), 0, 0
-    while unchanged < k and looks < MOST_SWEEPS * k:
-        j = looks % k
-        limits = LIMITS if box is None else (float(box[0][j]), float(box[1][j]))
+    rows: Rows, values: Values, rule: Rule, box: float, *, center: Values | None = None, first: bool = False
+) -> Values:
+    """Move one multiplier after the other to its cheapest place in a box; with ``first``, only the first that moves."""
+    cost = rows.cost(values)
+    for j in range(len(values)):
+        middle = 1.0 if center is None else float(center[j])
+        limits = middle / box, middle * box
         moved = values.copy()
-        moved[j] = _cheapest_place(rows.along(values, j, limits), float(values[j]), cost, caution, limits)
+        moved[j] = _cheapest_place(_curve(rows, values, j, cost, limits, rule), float(values[j]), cost, limits, rule)
         found = cost if moved[j] == values[j] else rows.cost(moved)
-        looks, unchanged = looks + 1, unchanged + 1
-        if found < cost - TIE_TOLERANCE * cost:
-            values, cost, unchanged = moved, found, 1  # along this one nothing is cheaper
-            if once:
+        if found < cost - rule.gain:
+            values, cost = moved, found
+            if first:
                 break
-    return values, -(-looks // k)
+    return values
 
 
-def _cheapest_place(found: Changes, own: float, cost: float, caution: float, limits: tuple[float, float]) -> float:
+def _curve(rows: Rows, values: Values, j: int, cost: float, limits: tuple[float, float], rule: Rule) -> Changes:
+    """Return the cost along multiplier j."""
+    places, changes = rows.along(values, j, limits)
+    if rule.exact:
+        return Changes(places, changes, rows.cost(np.where(np.arange(len(values)) == j, limits[0], values)))
+    # where many rows are, one that changes just here is none too many
+    before = rows.xp.where(places < float(values[j]), changes, 0.0)
+    return Changes(places, changes, cost - float(rows.xp.sum(before, dtype=rows.wide)))
+
+
+def _cheapest_place(found: Changes, own: float, cost: float, limits: tuple[float, float], rule: Rule) -> float:
     """Return where the multiplier makes the decisions cheapest: where it is unless another place is cheaper."""
     places, changes, base = found
     if places.shape[0] == 0:
         return own
     xp = array_namespace(places)
-    if is_numpy_array(places) and not caution:
+    if is_numpy_array(places) and not rule.caution:
         places, changes, base = _worth_sorting(found, cost)
     order = xp.argsort(places, stable=False)
-    places, changes = xp.take(places, order), xp.take(changes, order)
+    places, changes = widest(xp.take(places, order)), widest(xp.take(changes, order))
     totals = base + sums_before(changes)
     ends = xp.asarray(limits, dtype=places.dtype, device=device(places))
     low, high = xp.concat((ends[:1], places)), xp.concat((places, ends[1:]))
     totals = xp.where(high > low * (1.0 + WIDTH), totals, xp.inf)
     least = float(xp.min(totals))
-    if not least < cost - TIE_TOLERANCE * cost:
+    if not least < cost - rule.gain:
         return own
     fair = xp.nonzero(totals <= least + TIE_TOLERANCE * cost)[0]
-    if caution:
+    if rule.caution:
         here = count_true(places <= own)
-        fair = _not_proven_dearer(totals, sums_before(changes * changes), fair, here, cost, caution)
+        fair = _not_proven_dearer(totals, sums_before(changes * changes), fair, here, cost, rule.caution)
     return _nearest_place(xp.take(low, fair), xp.take(high, fair), own)
 
 
@@ -205,11 +245,14 @@ def _worth_sorting(found: Changes, cost: float) -> Changes:
 
     Within a bin the cost falls at most by the sum of all falls in it.
     """
-    bins = (found.places * OFF_GRID).view(np.int64) >> BIN_BITS  # exponent and first digits: as good as a logarithm
+    places, grid = found.places * found.places.dtype.type(OFF_GRID), "i8" if found.places.dtype == np.float64 else "i4"
+    bits = BIN_BITS[grid]
+    bins = (places.view(grid) >> bits).astype(np.int64)  # exponent and first digits: as good as a logarithm
     first = bins.min()
     bins -= first
-    filled = np.flatnonzero(np.bincount(bins))
-    change, fall = (np.bincount(bins, part)[filled] for part in (found.changes, np.minimum(found.changes, 0.0)))
+    rise, fall = (np.bincount(bins, part) for part in (np.maximum(found.changes, 0.0), np.minimum(found.changes, 0.0)))
+    filled = np.flatnonzero(rise - fall)
+    change, fall = (rise + fall)[filled], fall[filled]
     after = found.base + np.cumsum(change)
     bound = min(cost, found.base, after.min()) + 1e-9 * cost
     worth = after - change + fall <= bound
@@ -217,7 +260,7 @@ def _worth_sorting(found: Changes, cost: float) -> Changes:
     table = np.zeros(int(filled[-1]) + 1, dtype=bool)
     table[filled] = worth
     mask = table[bins]
-    rest = ((filled[~worth] + first) << BIN_BITS).view(np.float64) / OFF_GRID
+    rest = ((filled[~worth] + first) << bits).astype(grid).view(places.dtype) / OFF_GRID
     places = np.concatenate((found.places[mask], rest))
     return Changes(places, np.concatenate((found.changes[mask], change[~worth])), found.base)
 

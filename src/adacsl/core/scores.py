@@ -67,6 +67,19 @@ def losses_of(logits: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.float64]
         return np.asarray((top + np.log(np.exp(logits - top).sum(axis=1, keepdims=True)) - own)[:, 0])
 
 
+def likeliest(scores: NDArray[Any], labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return what calibration is measured by: of K classes how sure the likeliest is, and whether it is the true one.
+
+    Scores and labels of two classes stay as they are.
+
+    >>> likeliest(np.asarray([[0.2, 0.7, 0.1]]), np.asarray([2]))
+    (array([0.7]), array([0]))
+    """
+    if np.ndim(scores) < 2:
+        return scores, labels
+    return scores.max(axis=1), (scores.argmax(axis=1) == labels).astype(np.int64)
+
+
 def n_classes_of(scores: NDArray[Any]) -> int:
     """Return how many classes scores or logits speak of."""
     return 2 if np.ndim(scores) < 2 else int(np.shape(scores)[1])

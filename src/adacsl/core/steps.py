@@ -45,6 +45,11 @@ class Adjustment:
         """The cheapest threshold: the mean over the subgroups, by their size."""
         return sum(t * n for t, n in zip(self.thresholds, self.sizes, strict=True)) / sum(self.sizes)
 
+    @property
+    def logged(self) -> dict[str, float]:
+        """What callbacks log beside the cost."""
+        return {"lambda": self.lambda_, "threshold": self.threshold}
+
 
 @dataclass(frozen=True)
 class ClassAdjustment:
@@ -69,6 +74,11 @@ class ClassAdjustment:
     weights: tuple[float, ...]
     cost: float
     converged: bool
+
+    @property
+    def logged(self) -> dict[str, float]:
+        """What callbacks log beside the cost: how far apart the lambdas are."""
+        return {"lambda_min": min(self.lambdas), "lambda_max": max(self.lambdas)}
 
 
 def step_factor(

@@ -27,6 +27,7 @@ def class_labels(
     *,
     costs: Any = None,
     classes: Sequence[str] | None = None,
+    known: Sequence[str] | None = None,
     what: str = "the labels",
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """Return labels as class numbers, and the names of the classes in their order.
@@ -42,10 +43,14 @@ def class_labels(
         What errors cost, as a user may give it.
     classes : sequence of str, optional
         What labels 0, 1, 2, ... are called.
+    known : sequence of str, optional
+        All classes there may be, in their order, more than two; not all of them need be there.
     """
     series = pd.Series(values).reset_index(drop=True)
     _check_present(series, what)
     codes, found = pd.factorize(series)
+    if known is not None and classes is None:
+        return _places(found, known, what)[codes], tuple(known)
     matrix = costs if isinstance(costs, CostMatrix) else None
     if len(found) < 2 or (len(found) == 2 and (matrix is None or matrix.n_classes == 2)):
         named = [name for name in (matrix and matrix.classes) or () if positive is None]
@@ -53,13 +58,39 @@ def class_labels(
         called = pair if classes is None else tuple(classes)
         check_classes(called, costs, what=what)
         return y, called
-    names = [label_name(label) for label in found]
-    order = sorted(range(len(names)), key=plain_labels(names).__getitem__)
+    names, order = _sorted(found)
     called = tuple(classes or (names[i] for i in order))
     check_classes(called, costs, what=what, counts=_counts(codes, names))
     if positive is not None:
         raise DataError(f"positive={positive!r} is for two classes, but {what} has {len(called)}: leave it out")
     return np.argsort(order)[codes].astype(np.int64), called
+
+
+def label_names(values: Any, *, what: str = "the labels") -> tuple[str, ...]:
+    """Return the names of the classes in sorted order; at least two."""
+    series = pd.Series(values).reset_index(drop=True)
+    _check_present(series, what)
+    codes, found = pd.factorize(series)
+    names, order = _sorted(found)
+    if len(names) == 1:
+        raise DataError(f"{what} has one class only ({_counts(codes, names)}): at least two are needed")
+    check_classes(names, "balanced", what=what, counts=_counts(codes, names))
+    return tuple(names[i] for i in order)
+
+
+def _sorted(found: Any) -> tuple[list[str], list[int]]:
+    """Return the names of labels, and their order: numbers by size, others as text."""
+    names = [label_name(label) for label in found]
+    return names, sorted(range(len(names)), key=plain_labels(names).__getitem__)
+
+
+def _places(found: Any, known: Sequence[str], what: str) -> NDArray[np.int64]:
+    """Return where each label is among the known classes."""
+    fitting = [[i for i, name in enumerate(known) if same_label(name, label)] for label in found]
+    strange = [label_name(label) for label, where in zip(found, fitting, strict=True) if not where]
+    if strange:
+        raise DataError(f"{what} has the classes {listed(map(repr, strange))}, known are {listed(map(repr, known))}")
+    return np.asarray([where[0] for where in fitting], np.int64)
 
 
 def check_classes(names: Sequence[str], costs: Any, *, what: str, counts: str = "", kind: str = "classes") -> None:
@@ -73,7 +104,7 @@ def check_classes(names: Sequence[str], costs: Any, *, what: str, counts: str = 
     elif len(names) > 2 and not (isinstance(costs, str) and costs == "balanced"):
         raise DataError(
             f"{said}, expected two: merge or drop classes first, or say what errors cost, costs=... (a matrix with "
-            f"these {len(names)} classes, or 'balanced')"
+            f"these {len(names)} classes, as 'adacsl costs template' writes one, or 'balanced')"
         )
     if len(names) > MOST_CLASSES:
         raise DataError(f"{said}, expected {MOST_CLASSES} at most: are these numbers to predict, or names of the rows?")

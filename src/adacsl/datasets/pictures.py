@@ -9,7 +9,7 @@ import io
 import itertools
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from adacsl.core.labels import label_name
 from adacsl.datasets.errors import DataError, listed, one_line
 from adacsl.datasets.images import SKIPPED_FOLDERS, Images, Size, as_images, decode_files
-from adacsl.datasets.labels import check_classes
 from adacsl.extras import requires
 
 with requires("train"):
@@ -31,14 +30,14 @@ MEDMNIST = {"train_images", "train_labels"}
 CREDITCARD = {"V", "scale", "time", "amount_cents", "target"}
 
 
-def read_folder(path: Path, *, image_size: Size, costs: Any = None) -> tuple[NDArray[np.uint8], NDArray[Any]]:
+def read_folder(
+    path: Path, *, image_size: Size, check: Callable[[list[str]], None]
+) -> tuple[NDArray[np.uint8], NDArray[Any]]:
     """Read a folder with one subfolder of pictures for each class; the labels are the subfolders' names.
 
-    More than two need ``costs`` of as many.
+    What ``check`` has against these is said before thousands of pictures are decoded.
     """
-    classes = class_folders(path)
-    if len(classes) > 1:  # said before thousands of pictures are decoded
-        check_classes(classes, costs, what=str(path), kind="class folders")
+    check(class_folders(path))
     images = decoded(path, image_size=image_size)
     if images.labels is None:
         raise DataError(f"{path} holds pictures but no class folders: put them into one subfolder for each class")

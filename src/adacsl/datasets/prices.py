@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
 from adacsl.datasets.errors import DataError, check_column, listed, one_line
+from adacsl.datasets.tables import read_table
 from adacsl.extras import requires
 
 with requires("train"):
@@ -17,6 +19,21 @@ with requires("train"):
 
 Costs: TypeAlias = CostMatrix | Mapping[str, Any] | Literal["balanced"] | None
 """Costs as a user may give them: all, some by name, the inverse priors, or the data set's own."""
+
+
+def read_costs(path: str | os.PathLike[str]) -> CostMatrix:
+    """Read a cost matrix from a table with class names on both axes: rows are predicted, columns are actual.
+
+    The first column names the rows, the header the columns; ``adacsl costs template`` writes such a file.
+    """
+    frame = read_table(path)
+    nameless = frame.iloc[:, 0].isna()
+    if nameless.any():
+        raise DataError(f"row {int(nameless.to_numpy().argmax()) + 1} of {path} has no name in its first column")
+    try:
+        return CostMatrix.from_frame(frame, rows="predicted")
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{path} is no cost matrix, rows predicted and columns actual: {one_line(error)}") from error
 
 
 def settle_costs(

@@ -11,10 +11,10 @@ from typing import Any
 
 from adacsl.datasets.builtin import DATASETS, dataset, is_builtin, own_costs, own_matrix, read_builtin
 from adacsl.datasets.errors import DataError, did_you_mean, listed
-from adacsl.datasets.labels import class_labels
+from adacsl.datasets.labels import check_classes, class_labels, label_names
 from adacsl.datasets.prices import Costs, settle_costs
-from adacsl.datasets.tables import SUFFIXES, is_table, read_table
-from adacsl.datasets.task import Task, table_task
+from adacsl.datasets.tables import SUFFIXES, is_table, read_table, table_columns
+from adacsl.datasets.task import Task, table_task, target_column
 from adacsl.extras import requires
 
 with requires("train"):
@@ -37,6 +37,7 @@ def load_task(
     image_size: int | tuple[int, int] | None = None,
     folder: str | os.PathLike[str] | None = None,
     check: bool = True,
+    known_classes: Sequence[str] | None = None,
 ) -> Task:
     """Read a table, pictures or a built-in data set as a task.
 
@@ -70,6 +71,8 @@ def load_task(
         Where the files of built-in data sets are; by default the folder that ``ADACSL_DATA`` names.
     check : bool
         Compare files of built-in data sets with their published SHA-256.
+    known_classes : sequence of str, optional
+        More than two classes there may be, in their order, as a model knows them: the data may lack some.
 
     Raises
     ------
@@ -87,7 +90,7 @@ def load_task(
     if known is None:
         path = _existing(data)
         called, name = str(path), _name(path)
-        content, labels, groups = _read(path, image_size, costs, table_only=table_only)
+        content, labels, groups = _read(path, image_size, costs, known_classes, table_only=table_only)
     else:
         if target is not None or positive is not None:
             raise DataError(f"{data} brings its own labels: leave out target and positive")
@@ -101,10 +104,10 @@ def load_task(
         task = table_task(  # errors name the file
             content, name=called, target=target, positive=positive, costs=costs, fn_column=fn_column,
             fp_column=fp_column, group_column=group_column, drop=drop, classes=own_classes, source=source,
-            own=None if known is None else own_costs(known, content),
+            own=None if known is None else own_costs(known, content), known_classes=known_classes,
         )  # fmt: skip
         return replace(task, name=name)
-    y, classes = class_labels(labels, positive, costs=costs, classes=own_classes, what=called)
+    y, classes = class_labels(labels, positive, costs=costs, classes=own_classes, known=known_classes, what=called)
     return Task(name, content, y, settle_costs(costs, y, classes=classes), groups, classes, source)
 
 
@@ -113,8 +116,28 @@ def load_dataset(name: str, **options: Any) -> Task:
     return load_task(dataset(name).name, **options)
 
 
+def data_classes(
+    data: str | os.PathLike[str], *, target: str | None = None, folder: str | os.PathLike[str] | None = None
+) -> tuple[str, ...]:
+    """Return the names of the classes of a table, a folder, an archive or a built-in data set, in sorted order."""
+    if is_builtin(data):
+        return dataset(str(data)).classes
+    path = _existing(data)
+    if is_table(path):
+        column = target_column(table_columns(path), target, str(path))
+        return label_names(read_table(path, columns=[column])[column], what=f"column {column!r} of {path}")
+    from adacsl.datasets.pictures import class_folders, read_archive  # noqa: PLC0415  torch is slow to import
+
+    if target is not None:
+        raise DataError(f"{path} holds pictures: target is for tables")
+    labels = class_folders(path) if path.is_dir() else read_archive(path)[1]
+    if len(labels) == 0:
+        raise DataError(f"{path} has no class folders: put the pictures into one subfolder for each class")
+    return label_names(labels, what=str(path))
+
+
 def _read(
-    path: Path, image_size: int | tuple[int, int] | None, costs: Costs, *, table_only: bool
+    path: Path, image_size: int | tuple[int, int] | None, costs: Costs, known: Any, *, table_only: bool
 ) -> tuple[Any, Any, Any]:
     """Read a table, or a folder or an archive (which may hold a table): pictures or rows, labels and groups."""
     if is_table(path):
@@ -126,7 +149,12 @@ def _read(
         raise DataError(f"{path} holds pictures: target, fn_column, fp_column, group_column and drop are for tables")
     if archive is not None:
         return archive
-    return *read_folder(path, image_size=FOLDER_SIZE if image_size is None else image_size, costs=costs), None
+
+    def fits(names: list[str]) -> None:
+        if known is None and len(names) > 1:
+            check_classes(names, costs, what=str(path), kind="class folders")
+
+    return *read_folder(path, image_size=FOLDER_SIZE if image_size is None else image_size, check=fits), None
 
 
 def _existing(data: str | os.PathLike[str]) -> Path:

@@ -190,6 +190,7 @@ def table_task(
     drop: Sequence[str] = (),
     own: CostMatrix | None = None,
     classes: tuple[str, ...] | None = None,
+    known_classes: Sequence[str] | None = None,
     source: str = "",
 ) -> Task:
     """Return a table as a task.
@@ -198,11 +199,14 @@ def table_task(
     decision is made. No features are: the target, the groups, what is in ``drop``, columns called ``C_FP``, ``C_FN``,
     ``C_TP`` or ``C_TN``, and an unnamed column that counts the rows.
     """
-    target = _target(frame, target, name)
+    target = target_column(frame.columns, target, name)
     apart = (*drop, *((group_column,) if group_column else ()))
     for column in apart:
         check_column(column, frame.columns, name)
-    y, called = class_labels(frame[target], positive, costs=costs, classes=classes, what=f"column {target!r} of {name}")
+    y, called = class_labels(
+        frame[target], positive, costs=costs, classes=classes, known=known_classes,
+        what=f"column {target!r} of {name}",
+    )  # fmt: skip
     fn, fp = (number_column(frame, c, what=name) if c else None for c in (fn_column, fp_column))
     settled = settle_costs(costs, y, fn=fn, fp=fp, own=own, classes=called)
     features = _features(frame, {target, *apart}, name)
@@ -213,12 +217,14 @@ def table_task(
         raise DataError(one_line(error)) from error
 
 
-def _target(frame: pd.DataFrame, target: str | None, name: str) -> str:
+def target_column(columns: Iterable[str], target: str | None, name: str) -> str:
+    """Return the column of the labels: the one named, or ``target``."""
+    known = list(columns)
     if target is None:
-        if "target" in frame.columns:
+        if "target" in known:
             return "target"
-        raise DataError(f"which column of {name} holds the labels? Say target=...; it has {listed(frame.columns)}")
-    check_column(target, frame.columns, name)
+        raise DataError(f"which column of {name} holds the labels? Say target=...; it has {listed(known)}")
+    check_column(target, known, name)
     return target
 
 

@@ -224,7 +224,7 @@ class Method(CostClassifier):
                 f"costs must hold one price per outcome, got {self.costs!r}; "
                 "give costs of each row to fit and predict: fit(X, y, fn=amounts)"
             )
-        if self.costs is not None and self.costs.n_actions != self.costs.n_classes:
+        if self.costs is not None and not self.costs.square:
             raise ValueError(
                 f"a classifier decides among the classes, the costs among {self.costs.n_actions} actions for "
                 f"{self.costs.n_classes} classes: train with square costs, then costs.decide(model.predict_proba(X))"
@@ -313,9 +313,10 @@ class Method(CostClassifier):
                 + "; give a price for each: CostMatrix.from_array(K x K, rows='predicted', classes=[...])"
             )
         own: CostMatrix = self.costs
-        if rows.n_classes == 2 or own.classes is None or are_places(self.classes_.tolist(), own.classes):
-            return own
-        return own.aligned(self.classes_.tolist())
+        order = self.classes_.tolist()
+        # of two classes, the positive one has number 1
+        order = order[::-1] if self.positive_ is not None and self.positive_ == order[0] else order
+        return own if own.classes is not None and are_places(order, own.classes) else own.aligned(order)
 
     def _seed(self) -> int:
         if isinstance(self.random_state, Integral) and not isinstance(self.random_state, bool):

@@ -41,6 +41,17 @@ METHODS: Mapping[str, tuple[str, dict[str, Any]]] = {
 """Title and settings of the built-in methods, simplest first: of methods that cannot be told apart, a verdict takes the
 first. ``ce`` needs no less than ``ce-bayes``, the same net and a threshold; being blind to costs is no simplicity."""
 
+WORDS = (
+    ("decided at 0.5", "the likeliest class"),
+    ("threshold tuned", "decision tuned"),
+    ("threshold", "decision"),
+    ("repeating positives", "repeating rows"),
+    ("dropping negatives", "dropping rows"),
+    ("the odds of the Bayes decision", "the costs"),
+    ("the weight steered", "a weight of each class steered"),
+)
+"""Of titles, for more than two classes, which have no threshold."""
+
 
 def method(name: str, costs: CostMatrix | None = None, **settings: Any) -> Method:
     """Return a method by its name, ready to be fitted.
@@ -66,7 +77,7 @@ def method(name: str, costs: CostMatrix | None = None, **settings: Any) -> Metho
 
 
 def choose_methods(
-    methods: Iterable[Any] | Mapping[str, Method] | str | None = None, *, images: bool = False
+    methods: Iterable[Any] | Mapping[str, Method] | str | None = None, *, images: bool = False, n_classes: int = 2
 ) -> dict[str, Method]:
     """Return methods by name; None means all that fit the data.
 
@@ -74,6 +85,10 @@ def choose_methods(
     ----------
     methods : names, (name, method) pairs, or a mapping
         What to take.
+    images : bool
+        Whether the data are images.
+    n_classes : int
+        How many classes there are; some methods are for two.
 
     Examples
     --------
@@ -81,7 +96,8 @@ def choose_methods(
     ['wce', 'mine']
     """
     if methods is None:
-        return {name: method(name) for name in METHODS if not (images and needs_table(method(name)))}
+        made = {name: method(name) for name in METHODS}
+        return {name: one for name, one in made.items() if not _unfit(one, images=images, n_classes=n_classes)}
     if isinstance(methods, str):
         methods = [methods]
     chosen: dict[str, Method] = {}
@@ -89,17 +105,24 @@ def choose_methods(
         name, made = (item, method(item)) if isinstance(item, str) else _pair(item)
         if name in chosen:
             raise ValueError(f"method {name!r} is named twice")
-        if images and needs_table(made):
-            raise ValueError(f"method {name!r} is for tables, but the data are images")
+        if why := _unfit(made, images=images, n_classes=n_classes):
+            raise ValueError(f"method {name!r} is for {why}")
         chosen[name] = made
     if not chosen:
         raise ValueError("no methods to compare; leave methods out to take all")
     return chosen
 
 
-def title_of(name: str) -> str:
-    """Return one line for people about a method of the table; its name otherwise."""
-    return METHODS[name][0] if name in METHODS else name
+def title_of(name: str, n_classes: int = 2) -> str:
+    """Return one line for people about a method of the table; its name otherwise.
+
+    >>> title_of("ce-bayes"), title_of("ce-bayes", n_classes=3)
+    ('cross-entropy, Bayes threshold', 'cross-entropy, Bayes decision')
+    """
+    title = METHODS[name][0] if name in METHODS else name
+    for two, more in WORDS if n_classes > 2 else ():
+        title = title.replace(two, more)
+    return title
 
 
 def needs_table(made: Method) -> bool:
@@ -115,6 +138,19 @@ def needs_net(made: Method) -> bool:
 def is_portfolio(made: Method) -> bool:
     """Tell whether a method is a portfolio, whose members may be nets."""
     return made.learner == "portfolio" or type(made.learner).__name__ == "Portfolio"
+
+
+def needs_two_classes(made: Method) -> bool:
+    """Tell whether a method knows two classes only: one is called positive, relabelled to, or cut into subgroups."""
+    grouped = isinstance(made.controller, Mapping) and "partition" in made.controller
+    return grouped or made.learner == "metacost" or made.decide in ("negative", "positive")
+
+
+def _unfit(made: Method, *, images: bool, n_classes: int) -> str:
+    """Return what else a method is for, where it cannot be run on such data."""
+    if n_classes > 2 and needs_two_classes(made):
+        return f"two classes, but the data have {n_classes}"
+    return "tables, but the data are images" if images and needs_table(made) else ""
 
 
 def _pair(item: Any) -> tuple[str, Method]:

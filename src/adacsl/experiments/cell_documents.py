@@ -50,12 +50,14 @@ def cell_key(cell: Cell) -> dict[str, Any]:
 
 def cell_body(result: CellResult) -> dict[str, Any]:
     """Return a result as JSON values."""
-    scores, decisions = np.asarray(result.scores, dtype="<f4"), np.asarray(result.decisions, dtype=bool)
-    if scores.ndim != 1 or scores.shape != decisions.shape:
+    scores, decisions = np.asarray(result.scores, dtype="<f4"), np.asarray(result.decisions)
+    if scores.ndim not in (1, 2) or decisions.shape != scores.shape[:1]:
         raise ValueError(
-            f"{result.cell}: scores and decisions must be vectors of one length, got shapes {scores.shape} "
-            f"and {decisions.shape}"
+            f"{result.cell}: scores and decisions must be vectors of one length (or scores n x K), got shapes "
+            f"{scores.shape} and {decisions.shape}"
         )
+    packed = np.packbits(decisions.astype(bool)) if scores.ndim == 1 else decisions.astype("<i8")
+    classes = {} if scores.ndim == 1 else {"classes": scores.shape[1]}
     return {
         "cell": cell_key(result.cell),
         "metrics": result.metrics,
@@ -64,7 +66,8 @@ def cell_body(result: CellResult) -> dict[str, Any]:
         "provenance": result.provenance,
         "history": result.history,
         "scores": pack(scores),
-        "decisions": pack(np.packbits(decisions)),
+        "decisions": pack(packed),
+        **classes,
     }
 
 
@@ -72,13 +75,17 @@ def cell_result(body: dict[str, Any]) -> CellResult:
     """Return what :func:`cell_body` was given."""
     try:
         scores, packed = unpack(body["scores"]).astype(np.float32), unpack(body["decisions"])
-        if len(packed) != (len(scores) + 7) // 8:
-            raise ValueError(f"{len(packed)} bytes of decisions for {len(scores)} scores")
+        if classes := body.get("classes"):
+            scores, decisions = scores.reshape(-1, int(classes)), packed.astype(np.int64)
+        else:
+            decisions = np.unpackbits(packed, count=len(scores)).astype(bool)
+        if len(decisions) != len(scores) or (not classes and len(packed) != (len(scores) + 7) // 8):
+            raise ValueError(f"{len(packed)} numbers of decisions for {len(scores)} scores")
         return CellResult(
             cell=Cell(**body["cell"]),
             metrics=dict(body["metrics"]),
             scores=scores,
-            decisions=np.unpackbits(packed, count=len(scores)).astype(bool),
+            decisions=decisions,
             threshold=body["threshold"],
             history=list(body["history"]),
             seconds=body["seconds"],
@@ -111,6 +118,8 @@ def split_body(test_rows: NDArray[Any], labels: NDArray[Any], costs: CostMatrix)
             f"a split needs one label for each test row and costs of these rows, got {len(rows)} rows, "
             f"{len(labels)} labels and {costs!r}"
         )
+    if costs.n_classes > 2:
+        return {"test_rows": pack(rows), "labels": pack(labels.astype("<i8")), "matrix": _encode_matrix(costs)}
     prices = {name: _encode_cost(getattr(costs, name)) for name in PRICES}
     return {"test_rows": pack(rows), "labels": pack(labels.astype("i1")), "costs": prices}
 
@@ -118,9 +127,25 @@ def split_body(test_rows: NDArray[Any], labels: NDArray[Any], costs: CostMatrix)
 def stored_split(body: dict[str, Any]) -> StoredSplit:
     """Return what :func:`split_body` was given."""
     rows, labels = (unpack(body[name]).astype(np.int64) for name in ("test_rows", "labels"))
+    if "matrix" in body:
+        return StoredSplit(rows, labels, _decode_matrix(body["matrix"]))
     fp, fn, tp, tn = (_decode_cost(body["costs"][name]) for name in PRICES)
     # all errors on these rows alone may be free
     return StoredSplit(rows, labels, unchecked_costs(((tn, fn), (fp, tp))))
+
+
+def _encode_matrix(costs: CostMatrix) -> dict[str, Any]:
+    table = costs.to_array()
+    return {"shape": list(table.shape), "prices": pack(table.astype("<f8")), "classes": costs.classes}
+
+
+def _decode_matrix(matrix: dict[str, Any]) -> CostMatrix:
+    table = unpack(matrix["prices"]).reshape(matrix["shape"])
+    names = matrix["classes"] and tuple(matrix["classes"])
+    if table.ndim == 2:
+        return unchecked_costs(tuple(map(tuple, table.tolist())), names)
+    table.flags.writeable = False
+    return unchecked_costs(tuple(map(tuple, np.moveaxis(table, 0, -1))), names)
 
 
 def _encode_cost(cost: Any) -> Any:

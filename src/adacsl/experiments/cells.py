@@ -13,7 +13,9 @@ class Cell(NamedTuple):
     """What one result is a result of."""
 
     data: str
-    ratio: float  # how many false positives one false negative is worth (means, where rows have their own costs)
+    # how many false positives one false negative is worth (means, where rows have their own costs); 1 with more than
+    # two classes, whose costs stay as they are
+    ratio: float
     method: str
     seed: int
 
@@ -25,15 +27,16 @@ class Cell(NamedTuple):
 class CellResult:
     """What a method did on the test rows of one split.
 
-    ``metrics`` always has: cost (mean per test row), total_cost, normalized_cost, savings, accuracy, tp, fp, fn, tn,
-    n_train (rows that were not test), n_test; where they make sense also validation_cost (of the chosen epoch: how
-    optimistic was it?), epoch, lambda, calibration_error.
+    ``metrics`` always has: cost (mean per test row), total_cost, normalized_cost, savings, accuracy,
+    n_train (rows that were not test), n_test; of two classes tp, fp, fn, tn; where they make sense also
+    validation_cost (of the chosen epoch: how optimistic was it?), epoch, lambda, calibration_error.
     """
 
     cell: Cell
     metrics: dict[str, float]
-    scores: NDArray[np.float32]  # probability of the positive class for each test row, corrected for any weighting
-    decisions: NDArray[np.bool_]  # what was decided about each test row
+    # probability of the positive class for each test row (n,), or of each class (n, K), corrected for any weighting
+    scores: NDArray[np.float32]
+    decisions: NDArray[Any]  # whether each test row was called positive, or the number of the class it was called
     threshold: float | None = None  # decided positive where scores > threshold; None: rows have thresholds of their own
     # by epoch: epoch, fold, lambda, threshold, val_cost, train_cost
     history: list[dict[str, Any]] = field(default_factory=list)

@@ -45,11 +45,12 @@ def compare(
     X : table, or uint8 images N x H x W x C
         pandas, polars, pyarrow or numpy, with text, dates and missing values.
     y : array of shape (n,)
-        Labels of two classes.
+        Labels.
     costs : CostMatrix, optional
-        Class-wide, or of each row. Default: inverse class frequencies.
+        Class-wide, or of each row. Default: inverse class frequencies. More than two classes need a matrix of as many,
+        or "balanced".
     positive : label, optional
-        The class ``fn`` speaks of; 0/1, -1/1 and False/True need no naming.
+        The class ``fn`` speaks of; 0/1, -1/1 and False/True need no naming. For two classes.
     groups : array of shape (n,), optional
         Rows of one group never stand on both sides of a split.
     sample_weight : array of shape (n,), optional
@@ -57,7 +58,7 @@ def compare(
     methods : names, (name, Method) pairs or a mapping, optional
         Default: all of :data:`adacsl.METHODS` that fit the data.
     ratios : numbers or strings like "3x", optional
-        Further prices of a miss to compare at. Default: the costs as they are.
+        Further prices of a miss to compare at, for two classes. Default: the costs as they are.
     seeds : int or sequence of int, default 5
         How many (or which) random splits.
     name : str
@@ -129,7 +130,7 @@ def compare_tasks(
     tasks = [tasks] if isinstance(tasks, Task) else list(tasks)
     _check_names(tasks)
     conditions = Protocol(test, validation, dict(net or {}), device)
-    chosen = {task.name: choose_methods(methods, images=task.images) for task in tasks}
+    chosen = {task.name: choose_methods(methods, images=task.images, n_classes=task.costs.n_classes) for task in tasks}
     at = {task.name: choose_ratios(task.costs, ratios) for task in tasks}
     numbers = list(range(seeds)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
     if not numbers or len(set(numbers)) != len(numbers):
@@ -168,7 +169,7 @@ def _identity(tasks: Sequence[Task], protocol: Protocol) -> dict[str, Any]:
         task.name: {
             "digest": task.digest,
             "rows": len(task.y),
-            "positives": int(task.y.sum()),
+            **_counted(task),
             "classes": list(task.classes),
             "images": task.images,
             "groups": task.groups is not None,
@@ -181,9 +182,19 @@ def _identity(tasks: Sequence[Task], protocol: Protocol) -> dict[str, Any]:
     return {"data": about, "protocol": protocol.identity()}
 
 
+def _counted(task: Task) -> dict[str, Any]:
+    if task.costs.n_classes == 2:
+        return {"positives": int(task.y.sum())}
+    return {"counts": np.bincount(task.y, minlength=task.costs.n_classes).tolist()}
+
+
 def _costs_in_words(costs: CostMatrix) -> str:
     mean = costs.averaged()
     each = "" if costs.n_instances is None else " on average, rows have costs of their own"
+    if costs.n_classes > 2:
+        prices = mean.reduced().to_array()
+        prices = prices[~np.eye(len(prices), dtype=bool)]
+        return f"An error costs {prices.min():.6g} to {prices.max():.6g} by its kind{each}"
     right = "".join(f", {word} {price:g}" for word, price in (("a hit", mean.tp), ("a pass", mean.tn)) if price)
     return f"A miss costs {mean.fn:.6g}, a false alarm {mean.fp:.6g}{right}{each}"
 

@@ -18,11 +18,11 @@ from adacsl.estimators.method import Method
 from adacsl.estimators.methods import METHODS, is_portfolio, method, title_of
 from adacsl.experiments.cells import Cell, CellResult
 from adacsl.experiments.protocol import set_portfolio
-from adacsl.experiments.ratios import scale_misses
+from adacsl.experiments.ratios import named_costs, scale_misses
 from adacsl.experiments.statistics import Ranks, Verdict, overall, ranks, summarise, verdicts
 from adacsl.experiments.store import StoredSplit
 from adacsl.extras import requires
-from adacsl.report import frames
+from adacsl.report import class_frames, frames
 from adacsl.report.data import Outcome, ReportData
 
 with requires("compare"):
@@ -80,10 +80,14 @@ class Comparison:
         """The answer in plain words."""
         if len(self.verdicts) == 1:
             return str(next(iter(self.verdicts.values())))
-        lines = [f"{data}, ratio {ratio:g}: {verdict}" for (data, ratio), verdict in self.verdicts.items()]
+        lines = [f"{self._place(*view)}: {verdict}" for view, verdict in self.verdicts.items()]
         if len({data for data, _ in self.verdicts}) > 1:
             lines.append(f"Over all data: {self.overall}")
         return "\n".join(lines)
+
+    def _place(self, data: str, ratio: float) -> str:
+        """Return a data set and a ratio in words; more than two classes have no ratio."""
+        return data if self._n_classes(data) > 2 else f"{data}, ratio {ratio:g}"
 
     @property
     def best(self) -> str | None:
@@ -102,9 +106,12 @@ class Comparison:
             made.set_params(learner=self._nets(net))
         elif net and is_portfolio(made):
             set_portfolio(made, self._nets(net).get_params(deep=False))
-        labels = plain_labels(self.facts["data"][view[0]]["classes"])
+        names = self.facts["data"][view[0]]["classes"]
         costs = scale_misses(self._costs(view[0]).averaged(), view[1] / self._own_ratio(view[0]))
-        made.set_params(costs=costs, positive=labels[1])
+        if len(names) > 2:
+            made.set_params(costs=named_costs([costs], names), positive=None)
+        else:
+            made.set_params(costs=costs, positive=plain_labels(names)[1])
         return made
 
     def fit(self, X: Any, y: Any, *, name: str | None = None, random_state: int = 0, **given: Any) -> Method:  # noqa: N803
@@ -147,7 +154,7 @@ class Comparison:
             raise ValueError(f"there is no result of {method!r} on {data!r} at ratio {ratio:g}")
         parts = [(result, self.splits[data, cell.seed]) for cell, result in mine.items()]
         costs = [scale_misses(split.costs, ratio / self._own_ratio(data)) for _, split in parts]
-        prices = {name: [getattr(each, name) for each in costs] for name in ("fp", "fn", "tp", "tn")}
+        prices = self._prices(data, costs, [result for result, _ in parts])
         sizes = [len(split.labels) for _, split in parts]
         thresholds = {result.threshold for result, _ in parts}
         return Outcome(
@@ -155,9 +162,17 @@ class Comparison:
             labels=np.concatenate([split.labels for _, split in parts]),
             decisions=np.concatenate([result.decisions for result, _ in parts]),
             seeds=np.repeat([cell.seed for cell in mine], sizes),
-            **{name: some[0] if isinstance(some[0], float) else np.concatenate(some) for name, some in prices.items()},
+            **prices,
             threshold=thresholds.pop() if len(thresholds) == 1 else None,
         )
+
+    def _prices(self, data: str, costs: Sequence[CostMatrix], results: Sequence[CellResult]) -> dict[str, Any]:
+        """Return the prices of all splits together, and how a method of more than two classes decides."""
+        if costs[0].n_classes > 2:
+            rule = results[0].provenance.get("decide", "")
+            return {"matrix": named_costs(costs, self.facts["data"][data]["classes"]), "rule": rule}
+        prices = {name: [getattr(each, name) for each in costs] for name in ("fp", "fn", "tp", "tn")}
+        return {name: some[0] if isinstance(some[0], float) else np.concatenate(some) for name, some in prices.items()}
 
     def history(self, method: str, *, data: str | None = None, ratio: float | None = None) -> pd.DataFrame:
         """Return lambda, T_actual and costs by epoch, of all seeds."""
@@ -177,6 +192,16 @@ class Comparison:
     def _own_ratio(self, data: str) -> float:
         return float(self.facts["data"][data]["ratio"])
 
+    def _n_classes(self, data: str) -> int:
+        return len(self.facts["data"].get(data, {}).get("classes", ("0", "1")))
+
+    def _two_classes(self, data: str, what: str) -> None:
+        if self._n_classes(data) > 2:
+            raise ValueError(
+                f"{what} are for two classes, but {data!r} has {self._n_classes(data)}: see plot_costs() and "
+                "plot_confusion()"
+            )
+
     # pictures
 
     def plot_costs(self, *, data: str | None = None, ratio: float | None = None) -> Any:
@@ -187,16 +212,35 @@ class Comparison:
 
     def plot_ratios(self, *, data: str | None = None) -> Any:
         """Draw the normalised cost of each method against the cost ratio."""
+        self._two_classes(self._view(data, None)[0], "cost ratios")
         own = self.results[self.results["data"] == self._view(data, None)[0]]
         return _figures().ratio_figure(frames.ratio_table(own))
 
     def plot_threshold(self, method: str | None = None, *, data: str | None = None, ratio: float | None = None) -> Any:
         """Draw the cost of every threshold, the chosen and the cheapest one."""
+        self._two_classes(self._view(data, ratio)[0], "thresholds")
         (outcome,) = self._outcomes([method] if method else [], data, ratio).values()
         return _figures().threshold_figure(frames.threshold_curve(outcome), frames.threshold_points(outcome))
 
+    def plot_confusion(self, method: str | None = None, *, data: str | None = None, ratio: float | None = None) -> Any:
+        """Draw what each kind of error costs in total: the confusion matrix in money."""
+        from adacsl.report.class_figures import confusion_figure  # noqa: PLC0415  plotly only for those who look
+
+        ((name, outcome),) = self._outcomes([method] if method else [], data, ratio).items()
+        names = self.facts["data"][self._view(data, ratio)[0]]["classes"]
+        return confusion_figure(class_frames.confusion_cells(outcome), names, name)
+
     def plot_lambda(self, *, data: str | None = None, ratio: float | None = None) -> Any:
-        """Draw lambda and T_actual by epoch for the methods that adapt (the paper's Figure 1a)."""
+        """Draw lambda and T_actual by epoch for the methods that adapt (the paper's Figure 1a).
+
+        With more than two classes: the lambda of each class, of the cheapest method that adapts.
+        """
+        view = self._view(data, ratio)
+        if self._n_classes(view[0]) > 2:
+            from adacsl.report.class_figures import class_lambda_figure  # noqa: PLC0415
+
+            names = self.facts["data"][view[0]]["classes"]
+            return class_lambda_figure(class_frames.class_lambdas(self._histories(*view), names))
         return _figures().lambda_figure(self._epochs(data, ratio))
 
     def plot_history(self, *, data: str | None = None, ratio: float | None = None) -> Any:
@@ -227,8 +271,10 @@ class Comparison:
         return {name: self.outcome(name, data=view[0], ratio=view[1]) for name in methods or [self._recommended(view)]}
 
     def _epochs(self, data: str | None, ratio: float | None) -> pd.DataFrame:
-        cells = self._cells(*self._view(data, ratio))
-        return frames.epoch_table({(c.method, c.seed): found.history for c, found in cells.items() if found.history})
+        return frames.epoch_table(self._histories(*self._view(data, ratio)))
+
+    def _histories(self, *view: Any) -> dict[tuple[str, int], list[dict[str, Any]]]:
+        return {(c.method, c.seed): found.history for c, found in self._cells(*view).items() if found.history}
 
     def _rank_table(self) -> pd.DataFrame | None:
         if self.results["data"].nunique() < 2:
@@ -253,7 +299,7 @@ class Comparison:
         views = list(self.verdicts)
         keys = self.table[["data", "ratio", "method"]].itertuples(index=False, name=None)
         names = [data for data, _ in views]
-        classes = {tuple(self.facts["data"][name]["classes"]) for name in names}
+        pairs = {tuple(self.facts["data"][name]["classes"]) for name in names if self._n_classes(name) == 2}
         return ReportData(
             title=f"Which method is cheapest on {', '.join(dict.fromkeys(names))}?",
             verdicts={view: str(verdict) for view, verdict in self.verdicts.items()},
@@ -263,10 +309,10 @@ class Comparison:
             ranks=self._rank_table(),
             outcomes={key: self.outcome(key[2], data=key[0], ratio=key[1]) for key in keys},
             histories={cell: result.history for cell, result in self.cells.items() if result.history},
-            classes=classes.pop() if len(classes) == 1 else ("negative", "positive"),
+            classes=pairs.pop() if len(pairs) == 1 else ("negative", "positive"),
             recommended={view: self._recommended(view) for view in views},
             overall=str(self.overall) if len(set(names)) > 1 else "",
-            titles={name: title_of(name) for name in (*METHODS, *self.methods)},
+            titles={name: title_of(name, min(map(self._n_classes, names))) for name in (*METHODS, *self.methods)},
             explained={} if explain is None else {self._view(None, None): explain},
         )
 
@@ -275,10 +321,8 @@ class Comparison:
         for name, about in self.facts["data"].items():
             kind = "images" if about["images"] else "rows"
             grouped = ", split by group" if about["groups"] else ""
-            facts[f"data: {name}"] = (
-                f"{about['rows']:,} {kind}, {about['positives']:,} of them {about['classes'][1]!r}{grouped}. "
-                f"{about['costs']}. {about['source']}".strip()
-            )
+            counted = f"{about['rows']:,} {kind}{_classes_in_words(about)}{grouped}"
+            facts[f"data: {name}"] = f"{counted}. {about['costs']}. {about['source']}".strip()
         protocol = self.facts["protocol"]
         train = 1.0 - protocol["test"] - protocol["validation"]
         seeds = sorted(self.results["seed"].unique().tolist())
@@ -304,6 +348,13 @@ class Comparison:
 
     def __str__(self) -> str:
         return self.verdict
+
+
+def _classes_in_words(about: Mapping[str, Any]) -> str:
+    if "counts" not in about:
+        return f", {about['positives']:,} of them {about['classes'][1]!r}"
+    counts = sorted(zip(about["counts"], about["classes"], strict=True), reverse=True)
+    return f" of {len(counts)} classes, from {counts[0][0]:,} {counts[0][1]!r} to {counts[-1][0]:,} {counts[-1][1]!r}"
 
 
 def _figures() -> Any:

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from adacsl.core.arrays import count_outcomes
 from adacsl.core.costs import CostMatrix, or_nan
 from adacsl.core.curves import calibration_error
-from adacsl.core.heldout import sigmoid
 from adacsl.core.partitions import Quantile
+from adacsl.core.scores import likeliest, to_probabilities
 from adacsl.datasets.task import Task
 from adacsl.estimators.fitting import fit_methods
 from adacsl.estimators.method import Method
@@ -146,20 +146,24 @@ def run_work(
 def _result(cell: Cell, method: Method, costs: CostMatrix, labels: NDArray[np.int64], n_train: int) -> CellResult:
     candidate, decision = method.candidate_, method.decision_
     # stored scores are float32, and decisions must follow from what is stored
-    scores = decision.probabilities(sigmoid(np.asarray(candidate.watched))).astype(np.float32)
-    decided = decision.of_probabilities(scores.astype(np.float64), costs=costs) == 1
+    scores = decision.probabilities(to_probabilities(np.asarray(candidate.watched))).astype(np.float32)
+    decided = decision.of_probabilities(scores.astype(np.float64), costs=costs)
+    about = {}
+    if costs.n_classes == 2:
+        decided = decided == 1
+    else:
+        about["decide"] = method.decide  # the page decides anew at other prices
     metrics = measure(decided, labels, costs) | {"validation_cost": math.nan} | candidate.extra
     metrics["n_train"] = n_train
-    metrics["calibration_error"] = calibration_error(scores, labels, partition=Quantile(15)).error
+    metrics["calibration_error"] = calibration_error(*likeliest(scores, labels), partition=Quantile(15)).error
     threshold = decision.threshold_for(costs)
-    return CellResult(cell, metrics, scores, decided, threshold, candidate.history, candidate.seconds)
+    return CellResult(cell, metrics, scores, decided, threshold, candidate.history, candidate.seconds, about)
 
 
-def measure(decided: NDArray[np.bool_], labels: NDArray[np.int64], costs: CostMatrix) -> dict[str, float]:
-    """Return what the decisions about the test rows cost, and the counts behind it."""
-    truth = labels == 1
+def measure(decided: NDArray[Any], labels: NDArray[np.int64], costs: CostMatrix) -> dict[str, float]:
+    """Return what the decisions about the test rows cost, and, of two classes, the counts behind it."""
+    truth = labels == 1 if costs.n_classes == 2 else labels
     total = costs.total(truth, decided)
-    tn, fn, fp, tp = (count for _, _, count in count_outcomes(truth, decided, 2))
     metrics = {
         "cost": total / len(truth),
         "total_cost": total,
@@ -167,4 +171,7 @@ def measure(decided: NDArray[np.bool_], labels: NDArray[np.int64], costs: CostMa
         "savings": or_nan(costs.savings, truth, decided),
         "accuracy": float(np.mean(truth == decided)),
     }
-    return metrics | {"tp": tp, "fp": fp, "fn": fn, "tn": tn, "n_test": len(truth)}
+    if costs.n_classes == 2:
+        tn, fn, fp, tp = (count for _, _, count in count_outcomes(truth, decided, 2))
+        metrics |= {"tp": tp, "fp": fp, "fn": fn, "tn": tn}
+    return metrics | {"n_test": len(truth)}

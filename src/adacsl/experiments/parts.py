@@ -20,7 +20,7 @@ from adacsl.durable import DamagedError
 from adacsl.experiments.documents import StoreError, document, pack, put, read_document, unpack
 from adacsl.experiments.run_folder import file_name
 
-ARRAY = "$array"
+ARRAY, SHAPE = "$array", "shape"
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,8 @@ class Parts:
 
 def _plain(value: Any) -> Any:
     if hasattr(value, "numpy") or isinstance(value, np.ndarray):
-        return {ARRAY: pack(np.asarray(value))}
+        array = np.asarray(value)
+        return {ARRAY: pack(array)} | ({} if array.ndim == 1 else {SHAPE: list(array.shape)})
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
@@ -73,5 +74,7 @@ def _plain(value: Any) -> Any:
 
 def _restored(value: Any) -> Any:
     if isinstance(value, dict):
-        return unpack(value[ARRAY]) if ARRAY in value else {key: _restored(item) for key, item in value.items()}
+        if ARRAY in value:
+            return unpack(value[ARRAY]).reshape(value.get(SHAPE, -1))
+        return {key: _restored(item) for key, item in value.items()}
     return [_restored(item) for item in value] if isinstance(value, list) else value

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from adacsl.core.costs import CostMatrix
 
 
@@ -26,13 +28,22 @@ def scale_misses(costs: CostMatrix, factor: float) -> CostMatrix:
     return CostMatrix(fp=costs.fp, fn=costs.tp + (costs.fn - costs.tp) * factor, tp=costs.tp, tn=costs.tn)
 
 
+def named_costs(costs: Sequence[CostMatrix], names: Sequence[str]) -> CostMatrix:
+    """Return the costs of some splits of the data as one matrix with the names of the classes."""
+    tables = [each.to_array() for each in costs]
+    table = tables[0] if costs[0].n_instances is None else np.concatenate(tables)
+    return CostMatrix.from_array(table, rows="predicted", classes=names)
+
+
 def mean_ratio(costs: CostMatrix) -> float:
-    """Return how many false alarms one miss is worth, in the mean over the rows."""
-    return float(costs.averaged().ratio)
+    """Return how many false alarms one miss is worth, in the mean over the rows; 1 with more than two classes."""
+    return float(costs.averaged().ratio) if costs.n_classes == 2 else 1.0
 
 
 def choose_ratios(costs: CostMatrix, ratios: Sequence[float | str] | None) -> list[float]:
     """Return cost ratios as numbers of six digits; ``"3x"`` is three times the costs' own.
+
+    More than two classes have no such ratio: their matrix is compared as it is, and its place is called 1.
 
     Examples
     --------
@@ -40,6 +51,11 @@ def choose_ratios(costs: CostMatrix, ratios: Sequence[float | str] | None) -> li
     [8.0, 20.0, 4.0]
     """
     own = mean_ratio(costs)
+    if costs.n_classes > 2 and ratios is not None:
+        raise ValueError(
+            f"ratios are prices of a miss in false alarms, for two classes; a matrix of {costs.n_classes} classes is "
+            "compared as it is: leave them out, and give another matrix for other prices"
+        )
     found = []
     for ratio in [own] if ratios is None else ratios:
         text = str(ratio).strip().lower()

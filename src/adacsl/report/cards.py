@@ -35,6 +35,7 @@ class Card:
     alt: str = ""
     figure: Any = None
     matrix: Table | None = None
+    heat: Any = None
     tables: Sequence[Table] = field(default_factory=tuple)
     folded: Sequence[Table] = field(default_factory=tuple)
 
@@ -64,13 +65,18 @@ def tiles(data: ReportData, view: tuple[str, float]) -> list[tuple[str, str, str
 def parts(data: ReportData, view: Any, key: str) -> list[dict[str, Any]]:
     """Return all sections of a view: id, title, guide, and rows of one or several cards."""
     sections: dict[str, list[list[Card | None]]] = {
-        "costs": [[_cost_card(data, view, key)]],
-        "columns": [[_worth_card(data, view, key)]],
+        "costs": [[cost_card(data, view, key)]],
+        "columns": [[worth_card(data, view, key)]],
         "ratios": [[_ratio_card(data, view, key)]],
         "errors": _error_rows(data, view, key),
         "training": _training_rows(data, view, key),
         "probabilities": [_probability_cards(data, view, key)],
     }
+    return arranged(sections, key)
+
+
+def arranged(sections: Mapping[str, Sequence[Sequence[Card | None]]], key: str) -> list[dict[str, Any]]:
+    """Return sections with what stands above them, without cards and rows that are empty."""
     found = []
     for name, cards in sections.items():
         rows = [row for row in ([card for card in row if card] for row in cards) if row]
@@ -93,7 +99,8 @@ def highlighted(data: ReportData, view: tuple[str, float], *, scores: bool = Fal
     return list(seen.values())[:COLORED]
 
 
-def _cost_card(data: ReportData, view: Any, key: str) -> Card:
+def cost_card(data: ReportData, view: Any, key: str) -> Card:
+    """Return the costs of all methods."""
     rows, name = data.summary_of(view), data.recommended_of(view)
     first, last = rows.iloc[0], rows.iloc[-1]
     figure = draw.cost_figure(rows, recommended=name, unit=data.unit)
@@ -101,10 +108,11 @@ def _cost_card(data: ReportData, view: Any, key: str) -> Card:
         f"Mean cost of {len(rows)} methods, from {show(first['cost'])} ({first['method']}) to {show(last['cost'])} "
         f"({last['method']}). Recommended: {name}. The table below has all numbers."
     )
-    return _card(key, "cost", alt=alt, figure=figure, tables=[tables.cost_table(data, rows, name)])
+    return card(key, "cost", alt=alt, figure=figure, tables=[tables.cost_table(data, rows, name)])
 
 
-def _worth_card(data: ReportData, view: Any, key: str) -> Card | None:
+def worth_card(data: ReportData, view: Any, key: str) -> Card | None:
+    """Return what each column is worth, where that was measured."""
     worth = data.explained.get(view)
     if worth is None:
         return None
@@ -115,10 +123,10 @@ def _worth_card(data: ReportData, view: Any, key: str) -> Card | None:
         f"How much dearer a case gets when a column is shuffled, for {len(rows)} columns; most for {first['column']}, "
         f"{show(first['cost'])}. The table below has all numbers."
     )
-    return _card(key, "worth", alt=alt, figure=figure, folded=[tables.worth_table(data, rows)])
+    return card(key, "worth", alt=alt, figure=figure, folded=[tables.worth_table(data, rows)])
 
 
-def _card(key: str, name: str, **more: Any) -> Card:
+def card(key: str, name: str, **more: Any) -> Card:
     """Return the card of that name with its guide."""
     return Card(f"{key}-{name}", **GUIDES[name], **more)
 
@@ -138,7 +146,7 @@ def _ratio_card(data: ReportData, view: Any, key: str) -> Card | None:
         "The table below has the ratios that ran."
     )
     table = tables.wide_table("Normalised cost at each ratio that ran", "method", wide, marked=names[0])
-    return _card(key, "ratio", alt=alt, figure=figure, folded=[table])
+    return card(key, "ratio", alt=alt, figure=figure, folded=[table])
 
 
 def _redecided(view: tuple[str, float], outcomes: Mapping[str, Outcome], ran: pd.DataFrame) -> pd.DataFrame:
@@ -163,15 +171,15 @@ def _error_rows(data: ReportData, view: tuple[str, float], key: str) -> list[lis
         guide=f"All {show(outcome.n)} test cases of all repetitions. The darker an error, the more it costs in total.",
         matrix=tables.cost_matrix(data, frames.confusion_table(outcome)),
     )
-    groups = _card(key, "groups", tables=[tables.group_table(data, name, frames.subgroup_table(outcome))])
-    thresholds = _card(key, "thresholds", tables=[tables.threshold_table(data, outcomes, name)])
+    groups = card(key, "groups", tables=[tables.group_table(data, name, frames.subgroup_table(outcome))])
+    thresholds = card(key, "thresholds", tables=[tables.threshold_table(data, outcomes, name)])
     return [[matrix, groups], [thresholds]]
 
 
 def _training_rows(data: ReportData, view: Any, key: str) -> list[list[Card | None]]:
     epochs = frames.epoch_table(data.histories_of(view))
-    row = [_lambda_card(data, view, key, epochs), _history_card(data, view, key, epochs)]
-    return [row, [_optimism_card(data, view, key)]]
+    row = [_lambda_card(data, view, key, epochs), history_card(data, view, key, epochs)]
+    return [row, [optimism_card(data, view, key)]]
 
 
 def _lambda_card(data: ReportData, view: Any, key: str, epochs: pd.DataFrame) -> Card | None:
@@ -181,10 +189,11 @@ def _lambda_card(data: ReportData, view: Any, key: str, epochs: pd.DataFrame) ->
     figure = draw.lambda_figure(known, highlight=highlighted(data, view))
     alt = f"Cheapest validation threshold and lambda by epoch for {', '.join(dict.fromkeys(known['method']))}."
     table = tables.epoch_table("Threshold and lambda by epoch", known, ["threshold", "lambda"])
-    return _card(key, "lambda", alt=alt, figure=figure, folded=[table])
+    return card(key, "lambda", alt=alt, figure=figure, folded=[table])
 
 
-def _history_card(data: ReportData, view: Any, key: str, epochs: pd.DataFrame) -> Card | None:
+def history_card(data: ReportData, view: Any, key: str, epochs: pd.DataFrame) -> Card | None:
+    """Return the costs by epoch of the methods to highlight."""
     known = frames.rows_with(epochs, "val_cost")
     if known.empty:
         return None
@@ -193,10 +202,11 @@ def _history_card(data: ReportData, view: Any, key: str, epochs: pd.DataFrame) -
     figure = draw.history_figure(known, highlight=names, unit=data.unit)
     alt = f"Training and validation cost by epoch for {', '.join(names)}."
     table = tables.epoch_table("Cost by epoch", known, ["val_cost", "train_cost"])
-    return _card(key, "history", alt=alt, figure=figure, folded=[table])
+    return card(key, "history", alt=alt, figure=figure, folded=[table])
 
 
-def _optimism_card(data: ReportData, view: Any, key: str) -> Card | None:
+def optimism_card(data: ReportData, view: Any, key: str) -> Card | None:
+    """Return what validation promised and what the test cost."""
     results = data.results_of(view[0])
     table = frames.optimism_table(results[results["ratio"] == view[1]] if "ratio" in results.columns else results)
     if table.empty:
@@ -204,7 +214,7 @@ def _optimism_card(data: ReportData, view: Any, key: str) -> Card | None:
     figure = draw.optimism_figure(table, unit=data.unit)
     folded = tables.optimism_table(table, data.recommended_of(view))
     alt = "Validation and test cost of each method; the table has the numbers."
-    return _card(key, "optimism", alt=alt, figure=figure, folded=[folded])
+    return card(key, "optimism", alt=alt, figure=figure, folded=[folded])
 
 
 def _probability_cards(data: ReportData, view: Any, key: str) -> list[Card | None]:
@@ -225,7 +235,7 @@ def _probability_cards(data: ReportData, view: Any, key: str) -> list[Card | Non
     pictures = {"calibration": draw.calibration_figure, "brier": draw.brier_figure, "decision": draw.decision_figure}
     listed = ", ".join(names)
     return [
-        _card(key, name, alt=f"{alt} for {listed}.", figure=pictures[name](frame, highlight=names), folded=[table])
+        card(key, name, alt=f"{alt} for {listed}.", figure=pictures[name](frame, highlight=names), folded=[table])
         for name, alt, frame, table in told
     ]
 

@@ -27,27 +27,33 @@ class Outcome:
 
     Parameters
     ----------
-    scores : array of shape (n,)
-        Probability of the positive class.
+    scores : array of shape (n,) or (n, K)
+        Probability of the positive class, or of each class.
     labels, decisions : arrays of shape (n,)
-        0 or 1: what was true, and what the method decided.
+        0 or 1, or numbers of classes: what was true, and what the method decided.
     seeds : array of shape (n,)
         Which repetition each row comes from.
     fp, fn, tp, tn : float or array of shape (n,)
-        What the errors (and being right) cost.
+        What the errors (and being right) cost, of two classes.
     threshold : float, optional
         Decided positive where ``scores > threshold``; None where rows or seeds had thresholds of their own.
+    matrix : CostMatrix, optional
+        What errors cost, of more than two classes.
+    rule : str
+        How a method of more than two classes decides: "half" is the likeliest class, whatever the costs.
     """
 
     scores: NDArray[Any]
     labels: NDArray[Any]
     decisions: NDArray[Any]
     seeds: NDArray[Any]
-    fp: float | Array
-    fn: float | Array
+    fp: float | Array = 1.0
+    fn: float | Array = 1.0
     tp: float | Array = 0.0
     tn: float | Array = 0.0
     threshold: float | None = None
+    matrix: CostMatrix | None = None
+    rule: str = ""
 
     def __post_init__(self) -> None:
         n = len(self.scores)
@@ -58,6 +64,8 @@ class Outcome:
         for name in ("labels", "decisions"):
             object.__setattr__(self, name, np.asarray(columns[name]).astype(np.int64))
         scores = np.asarray(self.scores)
+        if scores.shape[1:] != (() if self.matrix is None else (self.matrix.n_classes,)):
+            raise ValueError(f"scores must have shape (n,), or (n, K) beside a matrix of K classes, got {scores.shape}")
         object.__setattr__(self, "scores", scores if scores.dtype == np.float32 else scores.astype(np.float64))
         object.__setattr__(self, "seeds", np.asarray(self.seeds))
 
@@ -69,12 +77,23 @@ class Outcome:
     @cached_property
     def costs(self) -> CostMatrix:
         """The prices as a cost matrix."""
-        return CostMatrix(fp=self.fp, fn=self.fn, tp=self.tp, tn=self.tn)
+        two = {"fp": self.fp, "fn": self.fn, "tp": self.tp, "tn": self.tn}
+        return CostMatrix(**two) if self.matrix is None else self.matrix
 
     @property
     def own_costs(self) -> bool:
         """Whether rows have prices of their own."""
         return self.costs.n_instances is not None
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes."""
+        return self.costs.n_classes
+
+    @property
+    def class_names(self) -> list[str]:
+        """The names of the classes, their numbers where they have none."""
+        return [str(name) for name in self.costs.classes or range(self.n_classes)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +119,7 @@ class ReportData:
     histories : mapping from (data, ratio, method, seed) to list of dict
         By epoch: epoch, fold, lambda, threshold, val_cost, train_cost.
     classes : (str, str)
-        What the negative and the positive class are called.
+        What the negative and the positive class are called; more than two have their names in the outcomes' costs.
     recommended : mapping from (data, ratio) to str
         The method to take.
     unit : str

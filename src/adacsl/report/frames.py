@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from adacsl.core.costs import CostMatrix, as_host, or_nan
 from adacsl.core.curves import brier_curve, calibration_error, decision_curve, optimal_cost_curve
 from adacsl.core.partitions import EqualWidth
+from adacsl.core.scores import likeliest
 from adacsl.core.thresholds import cost_curve, find_threshold, subgroup_thresholds
 from adacsl.extras import requires
 from adacsl.report.data import Outcome
@@ -111,11 +112,13 @@ def confusion_table(outcome: Outcome) -> pd.DataFrame:
 def calibration_table(outcomes: Mapping[str, Outcome], *, bins: int = 10) -> pd.DataFrame:
     """Return, in bins of similar score, the mean score and the share of positives: equal where scores can be trusted.
 
+    Of more than two classes: the probability of the likeliest one, and how often it was true.
+
     ``error`` is the expected calibration error of the method, the same in all its rows.
     """
     parts = []
     for name, outcome in outcomes.items():
-        found = calibration_error(outcome.scores, outcome.labels, partition=EqualWidth(bins))
+        found = calibration_error(*likeliest(outcome.scores, outcome.labels), partition=EqualWidth(bins))
         columns = {"mean_score": found.mean_score, "positive_share": found.positive_share, "n": found.sizes}
         parts.append(pd.DataFrame({"method": name, **columns, "error": found.error}))
     return _stacked(parts, ["method", "mean_score", "positive_share", "n", "error"])

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 import adacsl
 from adacsl.durable import plain, replace_file
 from adacsl.extras import requires
-from adacsl.report import cards
+from adacsl.report import cards, class_cards
+from adacsl.report.class_frames import rule_of
 from adacsl.report.data import Outcome, ReportData
 from adacsl.report.figures import threshold_figure
 from adacsl.report.frames import thinned, threshold_curve, threshold_points
@@ -71,11 +72,11 @@ def render_report(data: ReportData) -> str:
         "colors": list(zip(PALETTES["light"], PALETTES["dark"], strict=True)),
         "themes": {"light": house_template("light").to_plotly_json(), "dark": house_template("dark").to_plotly_json()},
         "views": [
-            {key: view[key] for key in ("data", "ratio", "recommended")} | {"threshold": view["curve"]}
+            {key: view[key] for key in ("data", "ratio", "recommended")} | {"threshold": view["curve"]} | view["many"]
             for view in views
         ],
     }
-    script = _template_text("costs.js") + "\n" + _template_text("page.js")
+    script = "\n".join(_template_text(name) for name in ("costs.js", "classes.js", "page.js"))
     plotly_js, source_hash = _packed_plotly()
     page = {
         "data": data,
@@ -102,15 +103,16 @@ def _view(data: ReportData, view: tuple[str, float], number: int) -> dict[str, A
     recommended = data.recommended_of(view)
     headline, _, rest = _SENTENCE_END.sub("\0", data.verdicts[view], count=1).partition("\0")
     outcomes = data.outcomes_of(view)
-    explored = None
-    if outcomes:
+    explored, many = None, _many(outcomes)
+    if outcomes and not many:
         shown = outcomes.get(recommended) or next(iter(outcomes.values()))
         explored = threshold_figure(thinned(threshold_curve(shown), 2), threshold_points(shown), unit=data.unit)
     return {
         "id": key,
         "data": view[0],
-        "ratio": f"{view[1]:g}",
+        "ratio": "as given" if many else f"{view[1]:g}",
         "label": _label(data, view),
+        "many": many,
         "verdict": data.verdicts[view],
         "headline": headline,
         "rest": rest,
@@ -118,11 +120,21 @@ def _view(data: ReportData, view: tuple[str, float], number: int) -> dict[str, A
         "curve": f"{key}-threshold",
         "explored": explored,
         "tiles": cards.tiles(data, view),
-        "parts": cards.parts(data, view, key),
+        "parts": (class_cards.parts if many else cards.parts)(data, view, key),
     }
 
 
+def _many(outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
+    """Return names and prices of more than two classes; nothing for two."""
+    first = next(iter(outcomes.values()), None)
+    if first is None or first.n_classes == 2:
+        return {}
+    return {"classes": first.class_names, "matrix": first.costs.averaged().to_array().tolist()}
+
+
 def _label(data: ReportData, view: tuple[str, float]) -> str:
+    if names := _many(data.outcomes_of(view)).get("classes"):
+        return f"{view[0]}: {len(names)} classes, a price for each kind of error"
     mean = " on average" if any(outcome.own_costs for outcome in data.outcomes_of(view).values()) else ""
     return f"{view[0]}: a missed “{data.classes[1]}” costs {show(view[1])} times a false alarm{mean}"
 
@@ -142,7 +154,11 @@ def _samples(data: ReportData, room: int) -> tuple[list[list[dict[str, Any]]], l
     while True:
         places: dict[tuple[str, int, bytes], int] = {}
         found = [
-            [_sample(data, name, outcome, limit, places) for name, outcome in data.outcomes_of(view).items()]
+            [
+                (_sample if outcome.n_classes == 2 else _class_sample)(data, name, outcome, limit, places)
+                for name, outcome in data.outcomes_of(view).items()
+                if outcome.n_classes == 2 or not outcome.own_costs  # a matrix for each row would fill the page
+            ]
             for view in data.views
         ]
         arrays = [_array_entry(*key) for key in places]
@@ -167,17 +183,11 @@ def _sample(
     data: ReportData, name: str, outcome: Outcome, limit: int, places: dict[tuple[str, int, bytes], int]
 ) -> dict[str, Any]:
     rows, weights = drawn_rows(outcome.labels, limit)
-    kind = "f4" if outcome.scores.dtype == np.float32 else "f8"
     costs = {
         key: price if isinstance(price, float) else {"array": _place(places, "f8", np.asarray(price)[rows])}
         for key, price in ((key, getattr(outcome.costs, key)) for key in ("fp", "fn", "tp", "tn"))
     }
-    title = data.titles.get(name, "")
-    return {
-        "name": name,
-        "label": f"{name}: {title}" if title else name,
-        "kind": kind,
-        "scores": _place(places, kind, outcome.scores[rows]),
+    return _named(data, name, outcome, rows, places) | {
         "labels": _place(places, "bits", outcome.labels[rows]),
         "decisions": _place(places, "bits", outcome.decisions[rows]),
         "costs": costs,
@@ -185,8 +195,28 @@ def _sample(
         "ratio": 1.0 if outcome.own_costs else float(outcome.costs.ratio),
         "threshold": None if outcome.threshold is None else float(outcome.threshold),
         "weights": weights,
-        "all": outcome.n,
     }
+
+
+def _class_sample(
+    data: ReportData, name: str, outcome: Outcome, limit: int, places: dict[tuple[str, int, bytes], int]
+) -> dict[str, Any]:
+    rows, weights = class_rows(outcome.labels, outcome.n_classes, limit)
+    return _named(data, name, outcome, rows, places) | {
+        "labels": _place(places, "u2", outcome.labels[rows]),
+        "decisions": _place(places, "u2", outcome.decisions[rows]),
+        "rule": rule_of(outcome),
+        "weights": weights,
+    }
+
+
+def _named(
+    data: ReportData, name: str, outcome: Outcome, rows: NDArray[np.int64], places: dict[tuple[str, int, bytes], int]
+) -> dict[str, Any]:
+    title, kind = data.titles.get(name, ""), "f4" if outcome.scores.dtype == np.float32 else "f8"
+    label = f"{name}: {title}" if title else name
+    scores = _place(places, kind, outcome.scores[rows])
+    return {"name": name, "label": label, "kind": kind, "scores": scores, "all": outcome.n}
 
 
 def drawn_rows(labels: NDArray[Any], limit: int) -> tuple[NDArray[np.int64], tuple[float, float]]:
@@ -206,6 +236,23 @@ def drawn_rows(labels: NDArray[Any], limit: int) -> tuple[NDArray[np.int64], tup
     picked = [rng.choice(rows, size, replace=False) for rows, size in zip(classes, sizes, strict=True)]
     weights = [len(rows) / size if size else 1.0 for rows, size in zip(classes, sizes, strict=True)]
     return np.sort(np.concatenate(picked)), (weights[0], weights[1])
+
+
+def class_rows(labels: NDArray[Any], n_classes: int, limit: int) -> tuple[NDArray[np.int64], list[float]]:
+    """Draw at most ``limit`` rows by class, the rarest first, each with an equal part of the places that are left.
+
+    With them come the numbers of rows that each drawn row of a class stands for.
+    """
+    if len(labels) <= limit:
+        return np.arange(len(labels)), [1.0] * n_classes
+    counts = np.bincount(labels, minlength=n_classes)
+    sizes, left = np.zeros(n_classes, dtype=np.int64), limit
+    for turn, label in enumerate(np.argsort(counts, kind="stable")):
+        sizes[label] = min(counts[label], left // (n_classes - turn))
+        left -= sizes[label]
+    rng = np.random.default_rng(len(labels))
+    picked = [rng.choice(np.flatnonzero(labels == j), size, replace=False) for j, size in enumerate(sizes)]
+    return np.sort(np.concatenate(picked)), (counts / np.maximum(sizes, 1)).tolist()
 
 
 # text that may stand in a page

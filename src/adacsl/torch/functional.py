@@ -1,4 +1,4 @@
-"""The losses as functions of logits, targets and the weight of the negative class."""
+"""The losses as functions of logits, targets and the weights of the classes."""
 
 from __future__ import annotations
 
@@ -22,23 +22,25 @@ def weighted_cross_entropy(
     sample_weight: Tensor | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    r"""Cross-entropy whose negative part is weighted (paper, eq. 4, 5 and 9).
+    r"""Cross-entropy whose negative part is weighted (paper, eq. 4, 5 and 9), or each of K > 2 classes.
 
-    .. math:: L = -y \log p - w \, (1 - y) \log(1 - p), \qquad p = \sigma(z)
+    .. math:: L = -y \log p - w \, (1 - y) \log(1 - p), \qquad p = \sigma(z); \qquad L = -w_y \log p_y
 
     Parameters
     ----------
     logits : Tensor of shape (n,), (n, 1) or (n, 2), or of any shape equal to that of ``targets``
-        One logit z per sample, or the two outputs of a softmax head (then :math:`z = z_1 - z_0`).
+        One logit z per sample, or the two outputs of a softmax head (then :math:`z = z_1 - z_0`). K classes: (n, K),
+        or (n, K, ...) for maps.
     targets : Tensor of shape (n,) or (n, 1)
-        0 or 1, in any dtype (bool, int, float; soft labels in [0, 1] too).
+        0 or 1, in any dtype (bool, int, float; soft labels in [0, 1] too). K classes: class numbers.
     negative_weight : Tensor or float
-        w >= 0, the weight of the negative class.
+        w >= 0, the weight of the negative class. K classes: their K weights.
     sample_weight : Tensor of shape (n,), optional
         Multiplies each sample's loss.
     reduction : {"mean", "sum", "none"}
-        "mean" divides the sum by the **number of samples**, never by a sum of weights: gradients then add up alike
-        over accumulated batches and over processes.
+        "mean" divides the sum by the **number of samples**, never by a sum of weights as
+        ``torch.nn.CrossEntropyLoss(weight=...)`` does: gradients then add up alike over accumulated batches and over
+        processes.
 
     Examples
     --------
@@ -46,6 +48,8 @@ def weighted_cross_entropy(
     0.1026
     """
     weight = torch.as_tensor(negative_weight, dtype=torch.float32, device=logits.device)
+    if _is_of_classes(logits, weight):
+        return cross_entropy_of_classes(logits, targets, weight, sample_weight, reduction)
     # weight and inverse stay finite, even for w = 0
     return cross_entropy_of_weight(logits, targets, weight.clamp(min=SMALLEST_WEIGHT), sample_weight, reduction)
 
@@ -61,6 +65,18 @@ def cross_entropy_of_weight(
     # w * BCE with pos_weight = 1 / w is the same number from torch's fused kernels, forward and backward
     weights = weight if scale is None else weight * scale
     return F.binary_cross_entropy_with_logits(z, y, weight=weights, pos_weight=weight.reciprocal(), reduction=reduction)
+
+
+def cross_entropy_of_classes(
+    logits: Tensor, targets: Tensor, weights: Tensor, sample_weight: Tensor | None, reduction: Reduction
+) -> Tensor:
+    """Return :func:`weighted_cross_entropy` for the weights of K classes."""
+    z, y, scale = align_classes(logits, targets, weights.shape[0], sample_weight)
+    weights = weights.to(z.dtype)
+    if scale is None and reduction != "none":
+        total = F.cross_entropy(z, y, weight=weights, reduction="sum")
+        return total / y.numel() if reduction == "mean" else total
+    return _reduced(F.cross_entropy(z, y, weight=weights, reduction="none"), scale, reduction)
 
 
 class _SummedCrossEntropy(torch.autograd.Function):
@@ -107,17 +123,41 @@ def weighted_focal_loss(
 
     .. math:: L = -y \, (1 - p)^\gamma \log p - w \, (1 - y) \, p^\gamma \log(1 - p)
 
-    ``gamma=0`` is :func:`weighted_cross_entropy`, which also explains the other parameters.
+    Of K classes it is :math:`-w_y (1 - p_y)^\gamma \log p_y`. ``gamma=0`` is :func:`weighted_cross_entropy`, which also
+    explains the other parameters.
     """
     if gamma < 0:
         raise ValueError(f"gamma must not be negative, got {gamma!r}: 0 is cross-entropy, 2 the usual choice")
+    if isinstance(negative_weight, Tensor) and _is_of_classes(logits, negative_weight):
+        return focal_loss_of_classes(logits, targets, negative_weight, gamma, sample_weight, reduction)
     z, y, scale = align(logits, targets, sample_weight)
     # in logarithms: (1 - p)^gamma = exp(gamma * logsigmoid(-z)) has a finite gradient everywhere
     log_p, log_q = F.logsigmoid(z), F.logsigmoid(-z)
     losses = -y * torch.exp(gamma * log_q) * log_p - negative_weight * (1.0 - y) * torch.exp(gamma * log_p) * log_q
+    return _reduced(losses, scale, reduction)
+
+
+def focal_loss_of_classes(
+    logits: Tensor, targets: Tensor, weights: Tensor, gamma: float, sample_weight: Tensor | None, reduction: Reduction
+) -> Tensor:
+    """Return :func:`weighted_focal_loss` for the weights of K classes."""
+    z, y, scale = align_classes(logits, targets, weights.shape[0], sample_weight)
+    own = y.unsqueeze(1)
+    norm = torch.logsumexp(z, dim=1)
+    log_p = z.gather(1, own)[:, 0] - norm
+    # the logarithm of 1 - p from the other logits: finite, and so is its gradient
+    log_q = torch.logsumexp(z.scatter(1, own, -torch.inf), dim=1) - norm
+    return _reduced(-weights.to(z.dtype)[y] * torch.exp(gamma * log_q) * log_p, scale, reduction)
+
+
+def _reduced(losses: Tensor, scale: Tensor | None, reduction: Reduction) -> Tensor:
     if scale is not None:
         losses = losses * scale
     return losses if reduction == "none" else losses.mean() if reduction == "mean" else losses.sum()
+
+
+def _is_of_classes(logits: Tensor, weight: Tensor) -> bool:
+    return weight.ndim == 1 and weight.shape[0] > 2 and logits.ndim > 1
 
 
 def positive_logit(logits: Tensor) -> Tensor:
@@ -128,7 +168,23 @@ def positive_logit(logits: Tensor) -> Tensor:
         return logits[:, 0]
     if logits.ndim == 2 and logits.shape[1] == 2:
         return logits[:, 1] - logits[:, 0]
-    raise ValueError(f"logits must have shape (n,), (n, 1) or (n, 2), got {tuple(logits.shape)}")
+    raise ValueError(
+        f"logits must have shape (n,), (n, 1) or (n, 2), got {tuple(logits.shape)}; K classes need K x K costs"
+    )
+
+
+def class_logits(logits: Tensor, n_classes: int) -> Tensor:
+    """Return the logits a controller of so many classes is shown: (n,) for two, else (n, K)."""
+    if n_classes == 2:
+        return positive_logit(logits)
+    if logits.ndim != 2 or logits.shape[1] != n_classes:
+        raise ValueError(f"logits must have shape (n, {n_classes}), one for each class, got {tuple(logits.shape)}")
+    return logits
+
+
+def class_scores(logits: Tensor) -> Tensor:
+    """Return what these logits say: a sigmoid of (n,), a softmax of (n, K)."""
+    return torch.sigmoid(logits) if logits.ndim == 1 else torch.softmax(logits, dim=1)
 
 
 def _is_plain(logits: Tensor, targets: Tensor) -> bool:
@@ -152,3 +208,23 @@ def align(logits: Tensor, targets: Tensor, sample_weight: Tensor | None) -> tupl
     if sample_weight is not None and sample_weight.shape != z.shape:
         raise ValueError(f"sample_weight must have shape {tuple(z.shape)}, got {tuple(sample_weight.shape)}")
     return z, targets.to(z.dtype), None if sample_weight is None else sample_weight.to(z.dtype)
+
+
+def align_classes(
+    logits: Tensor, targets: Tensor, n_classes: int, sample_weight: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Check logits (n, K, ...), class numbers (n, ...) and weights of them; all in float32 or wider, and int64."""
+    if logits.ndim < 2 or logits.shape[1] != n_classes:
+        raise ValueError(f"logits must have shape (n, {n_classes}), one for each class, got {tuple(logits.shape)}")
+    shape = (logits.shape[0], *logits.shape[2:])
+    if logits.ndim == 2 and targets.ndim == 2 and targets.shape[1] == 1:
+        targets = targets[:, 0]
+    if targets.shape != shape:
+        raise ValueError(
+            f"targets must have shape {tuple(shape)} for logits of shape {tuple(logits.shape)}, "
+            f"got {tuple(targets.shape)}; give class numbers from 0 to {n_classes - 1}, not one-hot rows"
+        )
+    if sample_weight is not None and sample_weight.shape != shape:
+        raise ValueError(f"sample_weight must have shape {tuple(shape)}, got {tuple(sample_weight.shape)}")
+    z = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+    return z, targets.long(), None if sample_weight is None else sample_weight.to(z.dtype)

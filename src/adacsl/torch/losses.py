@@ -1,4 +1,4 @@
-"""The losses as modules: they hold the weight of the negative class in a buffer and change it in place."""
+"""The losses as modules: they hold the weights of the classes in a buffer and change it in place."""
 
 from __future__ import annotations
 
@@ -9,29 +9,48 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from adacsl.core.control import AdaptiveWeight, Adjustment, as_controller
+from adacsl.core.control import AdaptiveWeight, as_controller
 from adacsl.core.costs import CostMatrix
-from adacsl.torch.functional import Reduction, align, cross_entropy_of_weight, weighted_focal_loss
+from adacsl.torch.functional import (
+    Reduction,
+    align,
+    align_classes,
+    cross_entropy_of_classes,
+    cross_entropy_of_weight,
+    focal_loss_of_classes,
+    weighted_focal_loss,
+)
 
 
 class _WeightedLoss(nn.Module):
-    """Holds ``negative_weight``: a float32 scalar buffer that moves, saves and compiles with the model.
+    """Holds weights in a float32 buffer that moves, saves and compiles with the model.
 
-    It is cross-entropy, or with ``gamma`` a focal loss.
+    It is ``negative_weight``, a scalar, for two classes, and ``class_weights`` for more. The loss is cross-entropy, or
+    with ``gamma`` a focal loss.
     """
 
     negative_weight: Tensor
+    class_weights: Tensor
+    _held = "negative_weight"  # the name of the buffer
 
-    def __init__(self, weight: float, reduction: Reduction, gamma: float | None = None) -> None:
+    def __init__(self, controller: AdaptiveWeight, reduction: Reduction, gamma: float | None = None) -> None:
         super().__init__()
         if reduction not in ("mean", "sum", "none"):
             raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
         self.reduction: Reduction = reduction
-        self.gamma, self._given_weight = gamma, weight
-        self.register_buffer("negative_weight", torch.tensor(weight, dtype=torch.float32))
+        two = controller.n_classes == 2
+        self.gamma, self._given_weight = gamma, controller.weight if two else controller.weights.tolist()
+        self._held = "negative_weight" if two else "class_weights"
+        self.register_buffer(self._held, torch.tensor(self._given_weight, dtype=torch.float32))
 
     def forward(self, logits: Tensor, targets: Tensor, sample_weight: Tensor | None = None) -> Tensor:
-        weight, reduction = self.negative_weight, self.reduction
+        reduction = self.reduction
+        if self._held == "class_weights":
+            weights = self.class_weights
+            if self.gamma is None:
+                return cross_entropy_of_classes(logits, targets, weights, sample_weight, reduction)
+            return focal_loss_of_classes(logits, targets, weights, self.gamma, sample_weight, reduction)
+        weight = self.negative_weight
         if self.gamma is None:
             return cross_entropy_of_weight(logits, targets, weight, sample_weight, reduction)
         return weighted_focal_loss(
@@ -39,27 +58,34 @@ class _WeightedLoss(nn.Module):
         )
 
     def extra_repr(self) -> str:
-        weight = self._given_weight if self.negative_weight.is_meta else float(self.negative_weight)
-        return f"negative_weight={weight:.6g}, reduction={self.reduction!r}"
+        held: Tensor = getattr(self, self._held)
+        given = self._given_weight if held.is_meta else held.tolist()
+        shown = f"[{', '.join(f'{w:.6g}' for w in given)}]" if isinstance(given, list) else f"{given:.6g}"
+        return f"{self._held}={shown}, reduction={self.reduction!r}"
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> nn.Module:
-        weight = self.negative_weight
+        weight: Tensor = getattr(self, self._held)
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         # model.half() must not round the weight (1e-9 would become 0): follow the device, keep the number
+        device = getattr(self, self._held).device
         if weight.is_meta:  # a model made on the meta device gets its numbers only now
-            weight = torch.tensor(self._given_weight, dtype=torch.float32, device=self.negative_weight.device)
-        self.negative_weight = weight.to(device=self.negative_weight.device)
+            weight = torch.tensor(self._given_weight, dtype=torch.float32, device=device)
+        setattr(self, self._held, weight.to(device=device))
         return self
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         # checkpoints made before this loss was added stay loadable, strictly
         missing: list[str] = args[2]
-        ours = [prefix + name for name in ("negative_weight", "_extra_state")]
+        ours = [prefix + name for name in (self._held, "_extra_state")]
         absent = not any(name in state_dict for name in ours)
         saved = state_dict.get(ours[0])
-        if isinstance(saved, Tensor) and not (saved.numel() == 1 and 0.0 < float(saved) < float("inf")):
+        own: Tensor = getattr(self, self._held)
+        if isinstance(saved, Tensor) and not (
+            saved.numel() == own.numel() and bool(((saved > 0.0) & (saved < torch.inf)).all())
+        ):
             errors: list[str] = args[4]
-            errors.append(f"{ours[0]} must be one positive number, got {saved}: the checkpoint is damaged")
+            wanted = "one positive number" if own.ndim == 0 else f"{own.numel()} positive numbers"
+            errors.append(f"{ours[0]} must be {wanted}, got {saved}: the checkpoint is damaged")
             return
         super()._load_from_state_dict(state_dict, prefix, *args)
         if absent:
@@ -69,27 +95,30 @@ class _WeightedLoss(nn.Module):
 class WeightedCrossEntropy(_WeightedLoss):
     """Cross-entropy with the fixed weight ``C(1,0)/C(0,1) * (1 - T')/T'``; see :func:`weighted_cross_entropy`.
 
+    More than two classes are weighted by their mean costs to the power that ``target`` stands for.
+
     Parameters
     ----------
     costs : CostMatrix
-        Class-wide costs of two classes.
-    target : float, default 0.5
-        T', the threshold the classifier is to decide with: ``costs.threshold`` gives plain cross-entropy.
+        Class-wide costs.
+    target : float or {"bayes", "middle", "half"}, default 0.5
+        T', the threshold the classifier is to decide with: ``costs.threshold`` gives plain cross-entropy. For K classes
+        see :class:`~adacsl.AdaptiveWeight`.
     reduction : {"mean", "sum", "none"}
         "mean" divides by the number of samples.
     """
 
-    def __init__(self, costs: CostMatrix, *, target: float = 0.5, reduction: Reduction = "mean") -> None:
-        super().__init__(AdaptiveWeight(costs, target=target).weight, reduction)
+    def __init__(self, costs: CostMatrix, *, target: float | str = 0.5, reduction: Reduction = "mean") -> None:
+        super().__init__(AdaptiveWeight(costs, target=target), reduction)
 
 
 class FocalLoss(_WeightedLoss):
     """Focal loss with the same fixed weight; see :func:`weighted_focal_loss`."""
 
     def __init__(
-        self, costs: CostMatrix, *, target: float = 0.5, gamma: float = 2.0, reduction: Reduction = "mean"
+        self, costs: CostMatrix, *, target: float | str = 0.5, gamma: float = 2.0, reduction: Reduction = "mean"
     ) -> None:
-        super().__init__(AdaptiveWeight(costs, target=target).weight, reduction, gamma)
+        super().__init__(AdaptiveWeight(costs, target=target), reduction, gamma)
 
 
 class AdaptiveLoss(_WeightedLoss):
@@ -97,22 +126,38 @@ class AdaptiveLoss(_WeightedLoss):
 
     def __init__(self, costs: CostMatrix | AdaptiveWeight, *, reduction: Reduction = "mean", **settings: Any) -> None:
         controller = as_controller(costs, settings)
-        super().__init__(controller.weight, reduction)
+        super().__init__(controller, reduction)
         self.controller = controller
 
     @torch.no_grad()
-    def adapt(self, logits: Tensor, targets: Tensor, sample_weight: Tensor | None = None) -> Adjustment:
-        """Step the controller with the logits and targets of the whole validation set, and take over its weight."""
-        z, _, _ = align(logits.detach(), targets, sample_weight)
-        scores, labels = torch.sigmoid(z).reshape(-1), targets.detach().reshape(-1)
+    def adapt(self, logits: Tensor, targets: Tensor, sample_weight: Tensor | None = None) -> Any:
+        """Step the controller with the logits and targets of the whole validation set, and take over its weights.
+
+        Returns an :class:`~adacsl.Adjustment`, of more than two classes a
+        :class:`~adacsl.core.steps.ClassAdjustment`.
+        """
+        labels, k = targets.detach().reshape(-1), self.controller.n_classes
+        if k == 2:
+            scores = torch.sigmoid(align(logits.detach(), targets, sample_weight)[0]).reshape(-1)
+        else:
+            z, _, _ = align_classes(logits.detach(), targets, k, sample_weight)
+            scores = torch.softmax(z, dim=1).movedim(1, -1).reshape(-1, k)
         weight = None if sample_weight is None else sample_weight.detach().reshape(-1)
         adjustment = self.controller.step(scores, labels, sample_weight=weight)
         self.refresh()
         return adjustment
 
     def refresh(self) -> None:
-        """Copy the controller's weight into the buffer, in place: compiled code and replicas see it at once."""
-        self.negative_weight.fill_(self.controller.weight)
+        """Copy the controller's weights into the buffer, in place: compiled code and replicas see them at once."""
+        if self._held == "negative_weight":
+            self.negative_weight.fill_(self.controller.weight)
+        elif self.controller.n_classes == self.class_weights.numel():
+            self.class_weights.copy_(torch.from_numpy(self.controller.weights))
+        else:
+            raise ValueError(
+                f"the loss has {self.class_weights.numel()} classes, its controller {self.controller.n_classes}: "
+                "make both with the same costs"
+            )
 
     def get_extra_state(self) -> Tensor:
         """Return the controller's state as JSON in a byte tensor, which every checkpoint format can hold."""
@@ -147,6 +192,12 @@ class AdaptiveCrossEntropy(AdaptiveLoss):
     >>> step = loss.adapt(torch.tensor([0.3, -1.2]), torch.tensor([1, 0]))   # once per epoch, validation logits
     >>> step.cost
     0.0
+
+    K classes have K logits:
+
+    >>> costs = CostMatrix.from_array([[0, 9, 1], [1, 0, 1], [1, 9, 0]], rows="predicted")
+    >>> loss = AdaptiveCrossEntropy(costs, damping=0.5)               # instead of CrossEntropyLoss()
+    >>> value = loss(torch.zeros(4, 3), torch.tensor([0, 1, 2, 0]))
     """
 
 

@@ -59,6 +59,7 @@ def compare(
         Names with commas between them; default: all that fit the data.
     ratios
         Prices of a miss in false alarms to compare at, such as 4,8,16, or multiples of the data's own, such as 1x,3x.
+        For two classes: a matrix of more is compared as it is.
     seeds
         How many random splits.
     out
@@ -86,6 +87,7 @@ def compare(
     adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --out runs/loans
     adacsl compare cards.parquet --target fraud --fn-column amount --fp 5 --methods ce-bayes,gbm-bayes,adacsl-cv
     adacsl compare photos/ --positive melanoma --fn 8 --fp 1 --ratios 4,8,16 --engine ray --gpus 0.25
+    adacsl compare flowers.csv --target kind --costs matrix.csv
     """
     if address is not None and engine != "ray":
         raise ValueError("--address is for --engine ray")
@@ -171,7 +173,9 @@ def _answer(found: Comparison, folder: Path, page: Path, train: list[str]) -> An
     }
     shown: list[Any] = []
     for (name, ratio), block in found.table.groupby(["data", "ratio"], sort=False):
-        shown += [f"{name}, a miss costs {ratio:g} false alarms; cost per row", "", _table(block), ""]
+        classes = found.facts["data"].get(name, {}).get("classes", ())
+        price = f"{len(classes)} classes" if len(classes) > 2 else f"a miss costs {ratio:g} false alarms"
+        shown += [f"{name}, {price}; cost per row", "", _table(block), ""]
     shown.append(found.verdict)
     if failed:
         shown += ["", *_failures(failed)]

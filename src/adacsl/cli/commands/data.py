@@ -36,7 +36,9 @@ def _table(found: list[dict[str, object]]) -> object:
     table = listing("name", "", right=("rows", "positives"), then=("kind", "what"))
     for about in found:
         here = "here" if about["present"] else "absent"
-        numbers = (f"{about['rows']:,}", f"{about['positives']:,}")
+        many = about["positives"] is None
+        positives = f"{len(list(about['classes']))} classes" if many else f"{about['positives']:,}"  # type: ignore[call-overload]
+        numbers = (f"{about['rows']:,}", positives)
         table.add_row(str(about["name"]), here, *numbers, str(about["kind"]), str(about["title"]))
     return table
 

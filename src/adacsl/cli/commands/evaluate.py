@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from adacsl.cli.models import labels_of, load_labelled, load_model
-from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text
+from adacsl.cli.models import labels_of, load_labelled, load_model, probability_columns
+from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text, task_text
 from adacsl.cli.screen import PLAIN, Answer, Screen, listing
 from adacsl.cli.writing import check_table_file, label_type, writing_table
-from adacsl.core.costs import as_host
+from adacsl.core.costs import as_host, or_nan
 from adacsl.core.curves import calibration_error
 from adacsl.core.intervals import cost_interval
 from adacsl.core.labels import plain_labels
@@ -21,6 +21,9 @@ from adacsl.core.thresholds import find_threshold
 if TYPE_CHECKING:
     from adacsl.datasets.task import Task
     from adacsl.estimators.predicting import CostClassifier
+
+SHOWN = 10
+"""So many kinds of error are printed, the dearest first."""
 
 
 def evaluate(
@@ -56,6 +59,7 @@ def evaluate(
     --------
     adacsl evaluate model/ test.csv --target default
     adacsl evaluate model/ test.csv --at-most 0.3 --json
+    adacsl evaluate model/ test.csv --costs matrix.csv
     """
     if rows is not None:
         check_table_file(rows)
@@ -65,10 +69,14 @@ def evaluate(
     decided = classifier.decision_.of_probabilities(probability, costs=task.costs)
     if rows is not None:
         _write_rows(rows, classifier, task, probability, decided)
-    document = _document(task, probability, decided)
-    document["threshold"] = classifier.decision_.threshold_for(task.costs)  # None: each row has its own
+    if len(task.classes) > 2:
+        document = _of_many(task, probability, decided)
+        shown = _shown_many(document, task)
+    else:
+        document = _document(task, probability, decided)
+        document["threshold"] = classifier.decision_.threshold_for(task.costs)  # None: each row has its own
+        shown = _shown(document, task)
     passed = None if at_most is None else document["cost"]["mean"] <= at_most
-    shown = _shown(document, task.classes)
     if at_most is not None:
         verdict = "not above" if passed else "above"
         shown += ["", f"the cost per row, {document['cost']['mean']:.4g}, is {verdict} the limit of {at_most:g}"]
@@ -83,9 +91,9 @@ def _write_rows(
 
     kind = label_type(classifier.classes_)
     columns = {
-        "label": (kind, labels_of(classifier, task.y == 1)),
-        "probability": (pa.float64(), probability),
-        "decision": (kind, labels_of(classifier, decided == 1)),
+        "label": (kind, labels_of(classifier, task.y)),
+        **{name: (pa.float64(), column) for name, column in probability_columns(classifier, probability).items()},
+        "decision": (kind, labels_of(classifier, decided)),
         "cost": (pa.float64(), as_host(task.costs.incurred(task.y, decided))),
     }
     with writing_table(path, {name: kind for name, (kind, _) in columns.items()}) as write:
@@ -117,24 +125,67 @@ def _document(task: Task, probability: np.ndarray[Any, Any], decided: np.ndarray
     }
 
 
-def _shown(found: dict[str, Any], classes: tuple[str, str]) -> list[Any]:
-    cost, cheapest = found["cost"], found["cheapest_threshold"]
-    interval = interval_text(*cost["interval"])
-    where = "each row's own threshold" if found["threshold"] is None else f"{found['threshold']:.4g}"
+def _of_many(task: Task, probability: np.ndarray[Any, Any], decided: np.ndarray[Any, Any]) -> dict[str, Any]:
+    """Return the measurements of more than two classes; matrices are predicted x actual."""
+    costs, y, names = task.costs, task.y, plain_labels(task.classes)
+    cost = cost_interval(costs, y, decided, groups=task.groups)
+    sure, right = probability.max(axis=1), probability.argmax(axis=1) == y
+    constant = [costs.mean(y, np.full(len(y), i)) for i in range(len(names))]
+    cheapest = int(np.argmin(constant))
+    k = len(names)
+    return {
+        "rows": len(y),
+        "classes": names,
+        "cost": {"mean": cost.estimate, "interval": [cost.low, cost.high], "total": costs.total(y, decided)},
+        "normalized_cost": or_nan(costs.normalized, y, decided),
+        "savings": or_nan(costs.savings, y, decided),
+        "counts": np.bincount(decided * k + y, minlength=k * k).reshape(k, k).tolist(),
+        "money": costs.confusion(y, decided).tolist(),
+        "calibration_error": calibration_error(sure, right, partition=Quantile(15)).error,
+        "cheapest_constant": {"decision": names[cheapest], "mean": constant[cheapest]},
+    }
+
+
+def _shown_many(found: dict[str, Any], task: Task) -> list[Any]:
+    constant, classes = found["cheapest_constant"], task.classes
+    money, counts = np.asarray(found["money"]), np.asarray(found["counts"])
+    table = listing("is", "decided", right=("rows", "cost", "share"))
+    paid = [place for place in np.argsort(-money, axis=None, kind="stable")[:SHOWN] if money.flat[place] > 0]
+    for i, j in (divmod(int(place), len(classes)) for place in paid):
+        share = money[i, j] / money[money > 0].sum()
+        table.add_row(classes[j], classes[i], f"{counts[i, j]:,}", f"{money[i, j]:.6g}", f"{share:.0%}")
     return [
-        f"{found['rows']} rows, {found['positives']} of them positive ({classes[1]})",
-        f"cost per row {cost['mean']:.4g}, 95 % interval {interval}; {cost['total']:.6g} in all",
-        f"normalised cost {found['normalized_cost']:.4g} (1 is the better constant decision), "
-        f"savings {found['savings']:.1%}",
-        f"calibration error {found['calibration_error']:.3f}",
-        f"decided at probability {where}; cheapest on these rows: {cheapest['value']:.4g}, "
-        f"{cheapest['mean']:.4g} per row",
-        "",
-        _confusion(found, classes),
+        *_head(found, task),
+        f"always {constant['decision']} would cost {constant['mean']:.4g} per row",
+        *(["", "where the cost comes from:", "", table] if paid else []),
     ]
 
 
-def _confusion(found: dict[str, Any], classes: tuple[str, str]) -> Any:
+def _head(found: dict[str, Any], task: Task) -> list[str]:
+    cost, interval = found["cost"], interval_text(*found["cost"]["interval"])
+    best = "better" if len(task.classes) == 2 else "best"
+    return [
+        task_text(task),
+        f"cost per row {cost['mean']:.4g}, 95 % interval {interval}; {cost['total']:.6g} in all",
+        f"normalised cost {found['normalized_cost']:.4g} (1 is the {best} constant decision), "
+        f"savings {found['savings']:.1%}",
+        f"calibration error {found['calibration_error']:.3f}",
+    ]
+
+
+def _shown(found: dict[str, Any], task: Task) -> list[Any]:
+    cheapest = found["cheapest_threshold"]
+    where = "each row's own threshold" if found["threshold"] is None else f"{found['threshold']:.4g}"
+    return [
+        *_head(found, task),
+        f"decided at probability {where}; cheapest on these rows: {cheapest['value']:.4g}, "
+        f"{cheapest['mean']:.4g} per row",
+        "",
+        _confusion(found, task.classes),
+    ]
+
+
+def _confusion(found: dict[str, Any], classes: tuple[str, ...]) -> Any:
     table = listing("", right=(f"decided {name}" for name in classes[::-1]))
     for name, cells in zip(classes[::-1], (("tp", "fn"), ("fp", "tn")), strict=True):
         table.add_row(f"is {name}", *(f"{found['counts'][c]:,}  (cost {found['money'][c]:.6g})" for c in cells))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from adacsl.cli.models import labels_of, load_labelled, load_model, takes_pictures
+from adacsl.cli.models import labels_of, load_labelled, load_model, n_classes, takes_pictures
 from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text
 from adacsl.cli.screen import PLAIN, Answer, Screen, listing, stoppable
 from adacsl.cli.writing import check_table_file, writing_table
@@ -71,6 +71,9 @@ def explain(
     classifier, target, prices = load_model(model, device=device, said=prices)
     if takes_pictures(classifier):
         raise ValueError("the model was trained on pictures, which have no columns: explain is for tables")
+    if n_classes(classifier) > 2 and (html is not None or prices.given):
+        what = "--html is" if html is not None else "other prices are"
+        raise ValueError(f"{what} for models of two classes, and this one has {n_classes(classifier)}")
     with stoppable("nothing was written; start the command again"):
         task, inputs = load_labelled(classifier, data, source, target, prices)
         found = _explained(classifier, task, inputs, repeats, seed)
@@ -86,8 +89,10 @@ def explain(
 
 def _explained(classifier: CostClassifier, task: Task, inputs: Any, repeats: int, seed: int) -> pd.DataFrame:
     columns = {str(name): [place] for place, name in enumerate(getattr(inputs, "columns", task.X.columns))}
-    known = {"columns": columns, "groups": task.groups, "random_state": seed, **_prices(task)}
-    return classifier.permutation_cost(inputs, labels_of(classifier, task.y == 1), repeats=repeats, **known)
+    known: dict[str, Any] = {"columns": columns, "groups": task.groups, "random_state": seed}
+    if len(task.classes) == 2:
+        known |= _prices(task)
+    return classifier.permutation_cost(inputs, labels_of(classifier, task.y), repeats=repeats, **known)
 
 
 def _prices(task: Task) -> dict[str, Any]:
@@ -126,13 +131,15 @@ def _page(classifier: CostClassifier, task: Task, inputs: Any, found: pd.DataFra
     import pandas as pd  # noqa: PLC0415
 
     from adacsl.experiments.jobs import measure  # noqa: PLC0415  torch
-    from adacsl.experiments.ratios import choose_ratios  # noqa: PLC0415
+    from adacsl.experiments.ratios import choose_ratios, named_costs  # noqa: PLC0415
     from adacsl.report.data import Outcome, ReportData  # noqa: PLC0415
 
     decision, first, view = classifier.decision_, found.iloc[0], (task.name, choose_ratios(task.costs, None)[0])
     scores = decision.probabilities(classifier.decision_scores(inputs))
     decided = decision.of_probabilities(scores, costs=task.costs)
-    where = decision.threshold_for(task.costs)
+    two = len(task.classes) == 2
+    prices = _prices(task) if two else {"matrix": named_costs([task.costs], task.classes), "rule": decision.decide}
+    outcome = Outcome(scores, task.y, decided, 0 * task.y, **prices, threshold=decision.threshold_for(task.costs))
     _, low, high = cost_interval(task.costs, task.y, decided, groups=task.groups)
     row = {"data": view[0], "ratio": view[1], "method": name, "n": 1, "low": low, "high": high}
     dearer = f"{first['cost']:.3g} dearer (95 % interval {first['low']:.3g} to {first['high']:.3g})"
@@ -146,8 +153,8 @@ def _page(classifier: CostClassifier, task: Task, inputs: Any, found: pd.DataFra
             "shuffles": str(found.attrs["repeats"]),
         },
         results=pd.DataFrame(),
-        summary=pd.DataFrame([row | measure(decided == 1, task.y, task.costs)]),
-        outcomes={(*view, name): Outcome(scores, task.y, decided, 0 * task.y, **_prices(task), threshold=where)},
-        classes=task.classes,
+        summary=pd.DataFrame([row | measure(decided == 1 if two else decided, task.y, task.costs)]),
+        outcomes={(*view, name): outcome},
+        classes=(task.classes[0], task.classes[1]),
         explained={view: found},
     )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from adacsl.cli.options import FREE, Prices, interval_text
 from adacsl.cli.screen import PLAIN, Answer, Screen, listing
 from adacsl.cli.writing import writing
-from adacsl.core.costs import as_host
+from adacsl.core.costs import CostMatrix, as_host
 from adacsl.core.intervals import mean_interval
 from adacsl.core.thresholds import CostCurve, cost_curve
 from adacsl.core.tuning import tune_threshold
@@ -81,21 +81,28 @@ def _read(
     path: Path, columns: tuple[str | None, str | None, str | None], positive: str | None, prices: Prices
 ) -> tuple[Task, NDArray[np.float64] | None]:
     """Return labelled scores in [0, 1]: as they came, or, where they are no such numbers, as ranks, and among which."""
-    from adacsl.datasets.labels import binary_labels  # noqa: PLC0415  pandas
+    from adacsl.datasets.labels import class_labels  # noqa: PLC0415  pandas
     from adacsl.datasets.prices import number_column, settle_costs  # noqa: PLC0415
     from adacsl.datasets.tables import read_table  # noqa: PLC0415
     from adacsl.datasets.task import Task  # noqa: PLC0415
 
-    frame, name = read_table(path), str(path)
+    frame, name, known = read_table(path), str(path), prices.known
+    if isinstance(known, CostMatrix) and known.n_classes > 2:
+        raise ValueError(
+            f"a threshold parts two classes, but {prices.costs} has {known.n_classes}: "
+            "adacsl train decides among them by their expected costs"
+        )
 
     score, label = _guess(frame, name, columns[0], columns[1])
     scores = number_column(frame, score, what=name, holds="a score", least=-np.inf)
-    y, classes = binary_labels(frame[label], positive, what=f"column {label!r} of {name}")
+    y, classes = class_labels(frame[label], positive, costs=known, what=f"column {label!r} of {name}")
+    if len(classes) > 2:
+        raise ValueError(f"a threshold parts two classes, but column {label!r} of {name} has {len(classes)}")
     fn, fp, weight = (
         number_column(frame, column, what=name) if column else None
         for column in (prices.fn_column, prices.fp_column, columns[2])
     )
-    costs = settle_costs(prices.known, y, fn=fn, fp=fp)
+    costs = settle_costs(known, y, fn=fn, fp=fp, classes=classes)
     distinct = None
     if scores.min() < 0.0 or scores.max() > 1.0:
         distinct, rank = np.unique(scores, return_inverse=True)

@@ -14,7 +14,7 @@ import numpy as np
 from cyclopts import Parameter
 
 from adacsl.cli.models import check_model_folder, save_model
-from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text, net_settings, split_words
+from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text, net_settings, split_words, task_text
 from adacsl.cli.screen import INTERRUPTED, PLAIN, Answer, Screen, listing, one_line, stoppable
 from adacsl.core.labels import plain_labels
 
@@ -92,6 +92,7 @@ def train(  # noqa: PLR0913  one argument for each option
     adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --budget 60s --out model/
     adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --method gbm-bayes --out model/
     adacsl train photos/ --positive melanoma --fn 8 --fp 1 --weights resnet18.safetensors --out model/
+    adacsl train flowers.csv --target kind --costs matrix.csv --out model/
     """
     from adacsl.datasets.builtin import is_builtin  # noqa: PLC0415  pandas
 
@@ -111,7 +112,8 @@ def train(  # noqa: PLR0913  one argument for each option
     if cv is not None:
         _cross_fit(made, method, cv)
     costs = task.costs if task.costs.n_instances is None else None
-    made.set_params(costs=costs, positive=plain_labels(task.classes)[1], random_state=seed)
+    positive = plain_labels(task.classes)[1] if len(task.classes) == 2 else None
+    made.set_params(costs=costs, positive=positive, random_state=seed)
     advice = "nothing was saved; --resume FOLDER keeps checkpoints to go on from"
     if resume:
         advice = f"start it again, with --resume {resume} it goes on where it was"
@@ -203,30 +205,31 @@ def _answer(made: Method, name: str, task: Task, out: Path, seconds: float) -> A
         "model": out,
         "method": name,
         "rows": len(task.y),
-        "positives": int(task.y.sum()),
         "classes": classes,
-        "positive": classes[1],
         "estimated_cost": {"mean": cost.estimate, "interval": [cost.low, cost.high]},
-        "threshold": made.threshold_,
-        "probability_threshold": decision.probability_threshold,
-        "bayes_threshold": float(made.costs_.threshold),
         "calibration_error": made.calibration_error_,
         "seconds": round(seconds, 1),
     }
+    if len(classes) == 2:
+        document |= {
+            "positives": int(task.y.sum()),
+            "positive": classes[1],
+            "threshold": made.threshold_,
+            "probability_threshold": decision.probability_threshold,
+            "bayes_threshold": float(made.costs_.threshold),
+        }
     steps = _steps(made)
     taken = "".join(f"{number} {unit if number != 1 else unit[:-1]}, " for unit, number in steps.items())
     if decision.decide in ("negative", "positive"):
         how, rule = "on these rows", f"decides {task.classes[decision.decide == 'positive']} about every row"
     else:
         how = "on validation rows" if np.isnan(made.oof_scores_).any() else "out of fold"
-        cut = f"{made.threshold_:.4g} (probability above {decision.probability_threshold:.4g})"
-        rule = f"decides {task.classes[1]} where the raw score is above {cut}"
+        rule = _rule(made, task)
     stopped = board is not None and bool((board["left_out"] == "interrupted").any())
     return Answer(
         document | steps | ({} if board is None else {"leaderboard": board.to_dict("records"), "stopped": stopped}),
         (
-            f"{name}: {len(task.y)} rows, {int(task.y.sum())} of them positive ({task.classes[1]}); "
-            f"{taken}{seconds:.0f} s",
+            f"{name}: {task_text(task)}; {taken}{seconds:.0f} s",
             f"estimated cost per row ({how}): {cost.estimate:.4g}, 95 % interval {interval_text(cost.low, cost.high)}",
             rule,
             *(() if board is None else _shown_members(board)),
@@ -235,6 +238,13 @@ def _answer(made: Method, name: str, task: Task, out: Path, seconds: float) -> A
         ),
         code=INTERRUPTED if stopped else 0,
     )
+
+
+def _rule(made: Method, task: Task) -> str:
+    if len(task.classes) > 2:
+        return f"decides the one of {len(task.classes)} classes whose expected cost is least"
+    cut = f"{made.threshold_:.4g} (probability above {made.decision_.probability_threshold:.4g})"
+    return f"decides {task.classes[1]} where the raw score is above {cut}"
 
 
 def _steps(made: Method) -> dict[str, int]:

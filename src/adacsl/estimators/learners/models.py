@@ -39,7 +39,7 @@ FOLDS = 5
 LOGIT_LIMITS = (1e-15, 1.0 - 1e-15)
 USUAL = {"update": "odds", "damping": 0.5}
 USUAL_OF_MANY = {"damping": 0.5}
-"""With more than two classes."""
+"""With more than two classes, where the update is exact anyway."""
 
 
 class Model(BaseEstimator):

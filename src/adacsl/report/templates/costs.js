@@ -5,7 +5,7 @@
 const adacsl = (() => {
   const TIE_TOLERANCE = 1e-12;
   const SMALLEST_NORMAL = 1.1754943508222875e-38;
-  const KINDS = { f4: Float32Array, f8: Float64Array, u1: Uint8Array };
+  const KINDS = { f4: Float32Array, f8: Float64Array, u1: Uint8Array, u2: Uint16Array };
 
   function bytes(text) {
     const raw = atob(text);

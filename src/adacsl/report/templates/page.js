@@ -108,10 +108,19 @@
     current = index;
     $$(".view").forEach((view, i) => (view.hidden = i !== index));
     const slot = $(".explorer-slot", $$(".view")[index]);
-    const explorer = $("#explorer");
-    explorer.hidden = !report.views[index].samples.length;
+    const { samples, classes } = report.views[index];
+    const [explorer, ofClasses] = [$("#explorer"), $("#class-explorer")];
+    explorer.hidden = !samples.length || Boolean(classes);
     slot.append(explorer);
     if (!explorer.hidden) startExplorer();
+    if (ofClasses) {
+      ofClasses.hidden = !samples.length || !classes;
+      slot.append(ofClasses);
+      if (!ofClasses.hidden) {
+        const own = samples.map((_, i) => classSample(index, i));
+        classExplorer.start(report.views[index], own, $(".heat", $$(".view")[index]));
+      }
+    }
     return drawAll();
   }
 
@@ -166,6 +175,16 @@
       const costs = Object.fromEntries(Object.entries(packed.costs).map(([name, value]) => [name, price(value)]));
       const columns = { scores: array(packed.scores), labels: array(packed.labels), decisions: array(packed.decisions) };
       prepared.set(key, adacsl.prepare({ ...packed, ...columns, costs }));
+    }
+    return prepared.get(key);
+  }
+
+  function classSample(view, index) {
+    const key = `${view}/${index}`;
+    if (!prepared.has(key)) {
+      const packed = report.views[view].samples[index];
+      const columns = { scores: array(packed.scores), labels: array(packed.labels), decisions: array(packed.decisions) };
+      prepared.set(key, { ...packed, ...columns, n: columns.labels.length });
     }
     return prepared.get(key);
   }
@@ -319,7 +338,7 @@
     return figure;
   }
 
-  function number(field, isGood, use) {
+  function number(field, isGood, use, again = update) {
     field.addEventListener("input", () => {
       const value = Number(field.value);
       if (field.value.trim() === "" || !isGood(value)) field.setAttribute("aria-invalid", "true");
@@ -328,7 +347,7 @@
     field.addEventListener("change", () => {
       if (!field.hasAttribute("aria-invalid")) return;
       field.blur();
-      update();
+      again();
     });
   }
 
@@ -369,8 +388,18 @@
       goal.focus({ preventScroll: true });
     });
 
+  // a cell of a confusion matrix says below what its colour stands for
+  for (const heat of $$(".heat"))
+    for (const kind of ["pointerover", "click"])
+      heat.addEventListener(kind, (event) => {
+        const cell = event.target.closest("td[data-decided]");
+        const place = heat.parentElement.querySelector(".heat-say");
+        if (cell && place) place.textContent = cell.title;
+      });
+
+  const classExplorer = adacslClasses.explorer({ $, $$, show, withUnit, percent, put, number });
   wireExplorer();
   selectViews();
   showView(report.start).then(() => (document.documentElement.dataset.ready = "true"), () => {});
-  window.adacslReport = { report, state, sampleOf, explore: adacsl.explore };
+  window.adacslReport = { report, state, sampleOf, explore: adacsl.explore, classes: classExplorer.state };
 })();

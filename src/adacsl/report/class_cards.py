@@ -1,0 +1,164 @@
+"""What the page says about a data set of more than two classes: the confusion matrix in money, and what is behind."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from adacsl.extras import requires
+from adacsl.report import class_frames, frames, tables
+from adacsl.report import figures as draw
+from adacsl.report.cards import Card, arranged, card, cost_card, highlighted, history_card, optimism_card, worth_card
+from adacsl.report.class_figures import class_lambda_figure
+from adacsl.report.data import Outcome, ReportData
+from adacsl.report.numbers import DASH, show, show_column, show_percent, with_unit
+from adacsl.report.tables import Table, records
+
+with requires("compare"):
+    import pandas as pd
+
+DEAREST = 10
+"""So many kinds of error are listed."""
+SIZES = ((5, "few", 99), (10, "some", 6), (20, "many", 4), (10**9, "most", 2))
+"""Up to so many classes a cell of the confusion matrix has that much room, and so many letters stand above it; where a
+name is longer, classes are numbered."""
+
+
+class Heat(NamedTuple):
+    """A confusion matrix as a picture.
+
+    ``columns`` are heads, and names; a row has its head, its name and its cells; a cell its class ("right" or
+    "wrong"), its decided and its actual class, money, cases, share of all costs, how dark it is (0 to 1), and all of it
+    in words.
+    """
+
+    caption: str
+    size: str
+    columns: list[tuple[str, str]]
+    rows: list[tuple[str, str, list[tuple[str, int, int, str, str, str, float, str]]]]
+
+
+def parts(data: ReportData, view: Any, key: str) -> list[dict[str, Any]]:
+    """Return all sections of a view, as :func:`adacsl.report.cards.parts` does for two classes."""
+    epochs = frames.epoch_table(data.histories_of(view))
+    sections: dict[str, list[list[Card | None]]] = {
+        "costs": [[cost_card(data, view, key)]],
+        "columns": [[worth_card(data, view, key)]],
+        "errors": _error_rows(data, view, key),
+        "training": [
+            [_lambda_card(data, view, key), history_card(data, view, key, epochs)],
+            [optimism_card(data, view, key)],
+        ],
+        "class-probabilities": [_probability_cards(data, view, key)],
+    }
+    return arranged(sections, key)
+
+
+def _error_rows(data: ReportData, view: Any, key: str) -> list[list[Card | None]]:
+    outcomes = data.outcomes_of(view)
+    if not outcomes:
+        return []
+    name = data.recommended_of(view)
+    name = name if name in outcomes else next(iter(outcomes))
+    outcome, cells = outcomes[name], class_frames.confusion_cells(outcomes[name])
+    heat = Card(
+        f"{key}-heat",
+        title=f"Errors of {name}, in money",
+        guide=(
+            f"All {show(outcome.n)} test cases of all repetitions. Orange: errors, the darker the more they cost in "
+            "total. Green: right decisions, the darker the larger the share of the class that was found."
+        ),
+        heat=heat_map(data, outcome, cells),
+        tables=[_dearest_table(data, outcome, cells)],
+    )
+    by_method = class_frames.costs_by_method(outcomes)
+    by_method.index = pd.Index(outcome.class_names)
+    folded = tables.wide_table("Cost per case of each class, by method", "really", by_method)
+    classes = card(key, "classes", tables=[_class_table(data, outcome, name)], folded=[folded])
+    return [[heat], [classes]]
+
+
+def heat_map(data: ReportData, outcome: Outcome, cells: pd.DataFrame) -> Heat:
+    """Return the confusion matrix of a method as a picture."""
+    names, k = outcome.class_names, outcome.n_classes
+    size, letters = next((word, letters) for most, word, letters in SIZES if k <= most)
+    numbered = max(map(len, names)) > letters
+    wrong = cells[cells["actual"] != cells["decided"]]
+    dearest = float(wrong["total_cost"].max()) or 1.0
+    found = class_frames.class_costs(outcome)["found"].fillna(0.0)
+    heads = [str(j + 1) if numbered else "" for j in range(k)]
+    rows: list[tuple[str, str, list[Any]]] = [(head, name, []) for head, name in zip(heads, names, strict=True)]
+    for cell in records(cells):
+        right = cell.actual == cell.decided
+        # the root, as a few dear errors would leave all others white
+        dark = found[cell.actual] if right else max(cell.total_cost / dearest, 0.0) ** 0.5
+        money, count = with_unit(cell.total_cost, data.unit), f"{cell.count:,}"
+        share = show_percent(cell.share)
+        words = (
+            f"really {names[cell.actual]}, decided {names[cell.decided]}: {count} cases, cost {money}, "
+            f"{share} of all; {show(cell.price)} each"
+        )
+        money, share = ("", "") if right and cell.total_cost == 0 else (money, share)
+        kind = "right" if right else "wrong"
+        rows[cell.actual][2].append((kind, cell.decided, cell.actual, money, count, share, round(dark, 3), words))
+    columns = [(head or name, name) for head, name in zip(heads, names, strict=True)]
+    return Heat("Cases (and cost) of each true class, by what was decided", size, columns, rows)
+
+
+def _dearest_table(data: ReportData, outcome: Outcome, cells: pd.DataFrame) -> Table:
+    names = outcome.class_names
+    wrong = cells[(cells["actual"] != cells["decided"]) & (cells["total_cost"] > 0)]
+    rows = wrong.sort_values("total_cost", ascending=False, kind="stable")[:DEAREST]
+    body = [
+        [names[r.actual], names[r.decided], show(r.count), show(r.price), show(r.total_cost), show_percent(r.share)]
+        for r in records(rows)
+    ]
+    unit = f", {data.unit}" if data.unit else ""
+    heads = ["really", "decided", "cases", f"each costs{unit}", f"in total{unit}", "of all costs"]
+    left_out = len(wrong) - len(rows)
+    more = f" (of {len(wrong)} that occurred)" if left_out else ""
+    return Table(f"The dearest kinds of error{more}", heads, body, text=(1,))
+
+
+def _class_table(data: ReportData, outcome: Outcome, name: str) -> Table:
+    names = outcome.class_names
+    found = class_frames.class_costs(outcome).sort_values("total_cost", ascending=False, kind="stable")
+    each = show_column(found["cost"])
+    body = [
+        [
+            names[r.__dict__["class"]], show(r.n), show_percent(r.found), show(r.called), cost, show(r.total_cost),
+            show_percent(r.share), names[r.worst] if r.worst >= 0 else DASH,
+        ]
+        for r, cost in zip(records(found), each, strict=True)
+    ]  # fmt: skip
+    unit = f", {data.unit}" if data.unit else ""
+    heads = ["class", "cases", "found", "called so", f"cost per case{unit}", "in total", "of all costs", "dearest as"]
+    return Table(f"What each class costs, {name}", heads, body, text=(7,))
+
+
+def _lambda_card(data: ReportData, view: Any, key: str) -> Card | None:
+    outcomes, histories = data.outcomes_of(view), data.histories_of(view)
+    found = {
+        name: class_frames.class_lambdas(histories, outcome.class_names, name) for name, outcome in outcomes.items()
+    }
+    name, lambdas = next(((name, frame) for name, frame in found.items() if len(frame)), ("", None))
+    if lambdas is None:
+        return None
+    wide = lambdas.pivot_table(index="epoch", columns="class", values="lambda", sort=False).sort_index()
+    last = wide.iloc[[-1]].T.set_axis(["lambda"], axis=1)
+    table = tables.wide_table(f"Lambda of each class in the last epoch, {name}", "class", last)
+    alt = f"Lambda of each class by epoch for {name}."
+    return card(key, "class-lambda", alt=alt, figure=class_lambda_figure(lambdas), folded=[table])
+
+
+def _probability_cards(data: ReportData, view: Any, key: str) -> list[Card | None]:
+    names, outcomes = highlighted(data, view, scores=True), data.outcomes_of(view)
+    if not names:
+        return []
+    found = frames.calibration_table({name: outcomes[name] for name in names})
+    figure = draw.calibration_figure(found, highlight=names)
+    figure.update_xaxes(title_text="mean probability of the likeliest class")
+    figure.update_yaxes(title_text="share in which it was true")
+    table = tables.calibration_table(found)
+    table = table._replace(headers=["method", "mean probability", "share that was true", *table.headers[3:]])
+    alt = f"Share of right likeliest classes against their probability for {', '.join(names)}."
+    return [card(key, "class-calibration", alt=alt, figure=figure, folded=[table])]

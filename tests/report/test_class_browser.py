@@ -1,0 +1,353 @@
+"""The page of more than two classes in a real Chromium: its numbers are Python's, and nothing leaves it."""
+
+import re
+
+import numpy as np
+import pytest
+
+from adacsl.core.costs import CostMatrix
+from adacsl.report import page as report_page
+from adacsl.report.class_frames import confusion_cells, rule_of
+from adacsl.report.page import class_rows
+
+VIEW = ("lesions", 1.0)
+HOSTILE = "</script><img src=x onerror=\"alert('x')\"><b>"
+MOVE = """([id, value]) => { const slider = document.getElementById(id); slider.value = value;
+    slider.dispatchEvent(new Event('input', {bubbles: true})); return Number(slider.value); }"""
+
+
+@pytest.fixture(scope="module")
+def report(made_classes):
+    return made_classes.made_class_report()
+
+
+@pytest.fixture(scope="module")
+def page(opened, report):
+    return opened(report)
+
+
+@pytest.fixture(autouse=True)
+def fresh(request):
+    """Tests that share a page find it as it was opened."""
+    if "page" in request.fixturenames:
+        request.getfixturevalue("page").click("#class-reset")
+
+
+def until(page, condition):
+    page.wait_for_function(f"() => {condition}", timeout=20_000)
+
+
+def choose(page, decided, actual, price=None):
+    page.select_option("#class-decided", str(decided))
+    page.select_option("#class-actual", str(actual))
+    if price is not None:
+        page.fill("#class-price-text", str(price))
+
+
+def shown(page):
+    """Read the table of methods, exactly and in its order."""
+    rows = page.evaluate("""() => [...document.querySelectorAll('#class-methods tbody tr')].map(row =>
+        [row.dataset.method, Object.fromEntries([...row.querySelectorAll('[data-field]')]
+            .map(cell => [cell.dataset.field, Number(cell.dataset.value)]))])""")  # fmt: skip
+    return dict(rows)
+
+
+def heat(page, k):
+    """Read the live confusion matrix, decided x actual: counts and money."""
+    found = np.full((2, k, k), np.nan)
+    names = ["decided", "actual", "count", "money"]
+    cells = """names => [...document.querySelectorAll('#class-heat td[data-decided]')]
+        .map(cell => names.map(name => Number(cell.dataset[name])))"""
+    for i, j, count, money in page.evaluate(cells, names):
+        found[:, int(i), int(j)] = count, money
+    return found
+
+
+def redecided(outcome, costs):
+    return costs.decide(outcome.scores.astype(float)) if rule_of(outcome) == "cheapest" else outcome.decisions
+
+
+def check(page, report, matrix, method=None):
+    """Compare everything the explorer shows with what Python computes at these prices."""
+    costs = CostMatrix.from_array(matrix, rows="predicted")
+    outcomes, found = report.outcomes_of(VIEW), shown(page)
+    assert set(found) == set(outcomes)
+    means = [row["mean"] for row in found.values()]
+    assert means == sorted(means)
+    assert [row["rank"] for row in found.values()] == list(range(1, len(found) + 1))
+    for name, outcome in outcomes.items():
+        decided = redecided(outcome, costs)
+        expected = {
+            "mean": costs.mean(outcome.labels, decided),
+            "before": outcome.costs.mean(outcome.labels, outcome.decisions),
+            "normalized": costs.normalized(outcome.labels, decided),
+            "savings": costs.savings(outcome.labels, decided),
+            "changed": int((decided != outcome.decisions).sum()),
+        }
+        assert {key: found[name][key] for key in expected} == pytest.approx(expected, rel=1e-10), name
+    method = method or report.recommended_of(VIEW)
+    outcome, k = outcomes[method], len(matrix)
+    decided = redecided(outcome, costs)
+    counts = np.zeros((k, k))
+    np.add.at(counts, (decided, outcome.labels), 1)
+    live = heat(page, k)
+    assert np.array_equal(live[0], counts)
+    assert np.allclose(live[1], costs.confusion(outcome.labels, decided))
+
+
+# numbers
+
+
+def test_explorer_starts_with_what_was_run_and_the_dearest_error(page, report):
+    matrix = report.outcomes[(*VIEW, "ce")].costs.to_array()
+    check(page, report, matrix)
+    page.reload()
+    page.wait_for_selector("html[data-ready]", state="attached")
+    name = report.recommended_of(VIEW)
+    cells = confusion_cells(report.outcomes[(*VIEW, name)]).query("actual != decided")
+    first = cells.loc[cells["total_cost"].idxmax()]
+    assert int(page.input_value("#class-decided")) == first["decided"]
+    assert int(page.input_value("#class-actual")) == first["actual"]
+    assert float(page.input_value("#class-price-text")) == pytest.approx(
+        matrix[int(first["decided"]), int(first["actual"])]
+    )
+    assert page.locator("#class-heat td.chosen").count() == 1
+
+
+def test_every_price_moves_every_method(page, report):
+    matrix = report.outcomes[(*VIEW, "ce")].costs.to_array()
+    for decided, actual, price in ((1, 0, 40), (5, 4, 0), (4, 5, 0.001), (2, 6, 7.25)):
+        choose(page, decided, actual, price)
+        matrix[decided, actual] = price
+        check(page, report, matrix)
+    page.select_option("#class-method", "ce-bayes")
+    check(page, report, matrix, "ce-bayes")
+    until(page, "document.querySelector('#class-summary').textContent.includes('cases differently')")
+    page.select_option("#class-method", "ce")
+    until(page, "document.querySelector('#class-summary').textContent.includes('ce does not look at prices')")
+    page.select_option("#class-method", report.recommended_of(VIEW))
+    page.click("#class-reset")
+    check(page, report, report.outcomes[(*VIEW, "ce")].costs.to_array())
+
+
+def test_slider_and_keyboard_set_the_price(page, report):
+    matrix = report.outcomes[(*VIEW, "ce")].costs.to_array()
+    scale = matrix[matrix > 0].mean()
+    choose(page, 0, 4)
+    for position in (-1.5, 0.3, 2.0):
+        at = page.evaluate(MOVE, ["class-price", position])
+        matrix[0, 4] = float(f"{scale * 10**at:.3g}")
+        assert float(page.input_value("#class-price-text")) == pytest.approx(matrix[0, 4], rel=1e-5)
+        check(page, report, matrix)
+    page.focus("#class-price")
+    page.keyboard.press("Home")
+    matrix[0, 4] = 0.0
+    check(page, report, matrix)
+    page.keyboard.press("End")
+    assert float(page.get_attribute("#class-price", "aria-valuetext").replace(",", "")) == pytest.approx(
+        scale * 1000, rel=0.01
+    )
+    assert page.get_attribute("#class-summary", "aria-live") == "polite"
+
+
+def test_a_cell_is_chosen_by_a_click_and_says_what_it_is(page, report):
+    page.click("#class-heat td[data-decided='3'][data-actual='6']")
+    assert page.input_value("#class-decided") == "3"
+    assert page.input_value("#class-actual") == "6"
+    card = page.locator(".has-heat")
+    card.locator("td[data-decided='4'][data-actual='0']").hover()
+    assert card.locator(".heat-say").text_content().startswith("really akiec, decided mel: ")
+
+
+def test_being_wrong_never_gets_cheaper_than_being_right(opened, made_classes):
+    matrix = made_classes.made_prices(3) + 2.0
+    np.fill_diagonal(matrix, 1.0)
+    report = made_classes.made_class_report(names="abc", matrix=matrix, rows=80)
+    page = opened(report, "priced")
+    choose(page, 0, 1)
+    for text in ("0.5", "-3", ""):
+        page.fill("#class-price-text", text)
+        assert page.get_attribute("#class-price-text", "aria-invalid") == "true"
+        check(page, report, matrix)
+    page.press("#class-price-text", "Tab")
+    assert page.get_attribute("#class-price-text", "aria-invalid") is None
+    page.evaluate(MOVE, ["class-price", -3])
+    matrix[0, 1] = 1.0  # as dear as being right
+    check(page, report, matrix)
+    choose(page, 2, 2, -4)
+    matrix[2, 2] = -4.0
+    check(page, report, matrix)
+    page.evaluate(MOVE, ["class-price", 3])
+    matrix[2, 2] = min(matrix[0, 2], matrix[1, 2])
+    check(page, report, matrix)
+
+
+def test_arithmetic_of_the_page_is_that_of_the_core(page):
+    """200 random cases: ties, benefits, absent classes, weights."""
+    rng = np.random.default_rng(3)
+    asked, answers = [], []
+    for _ in range(200):
+        k, n = int(rng.integers(3, 9)), int(rng.integers(1, 40))
+        matrix = rng.integers(1, 5, (k, k)) * float(10.0 ** rng.integers(-6, 7))
+        np.fill_diagonal(matrix, rng.choice([0.0, matrix.min() / 2, -matrix.max()]))
+        scores = rng.integers(0, 4, (n, k)) + 0.25 if rng.random() < 0.5 else rng.random((n, k))
+        scores = (scores / scores.sum(axis=1, keepdims=True)).astype(np.float32)
+        labels, weights = rng.integers(0, k, n), rng.choice([[1.0] * k, rng.uniform(1, 9, k)])
+        costs, weight = CostMatrix.from_array(matrix, rows="predicted"), np.asarray(weights)[labels]
+        decided = costs.decide(scores.astype(float))
+
+        def tried(measure, labels=labels, decided=decided, weight=weight):
+            try:
+                return measure(labels, decided, sample_weight=weight)
+            except ValueError:  # undefined: the page shows a dash
+                return None
+
+        answers.append((decided, tried(costs.mean), tried(costs.normalized), tried(costs.savings)))
+        asked.append({"n": n, "scores": scores.ravel().tolist(), "labels": labels.tolist(), "rule": "cheapest",
+                      "weights": list(weights), "decisions": [0] * n, "matrix": matrix.tolist()})  # fmt: skip
+    script = """cases => cases.map(({matrix, ...sample}) => {
+        const called = adacslClasses.decide(sample, matrix);
+        const {mean, normalized, savings} = adacslClasses.evaluate(sample, matrix, called);
+        return {called: [...called], mean, normalized, savings};
+    })"""
+    for got, (decided, mean, normalized, savings) in zip(page.evaluate(script, asked), answers, strict=True):
+        assert got["called"] == decided.tolist()
+        assert got["mean"] == pytest.approx(mean, rel=1e-10, abs=1e-12)
+        for name, value in (("normalized", normalized), ("savings", savings)):
+            undefined = got[name] is None or np.isnan(got[name])
+            assert undefined if value is None else got[name] == pytest.approx(value, rel=1e-8, abs=1e-10)
+
+
+def test_subsample_is_weighted_back_and_said_to_be_one(opened, made_classes, monkeypatch):
+    monkeypatch.setattr(report_page, "EMBEDDED_ROWS", 150)
+    report = made_classes.made_class_report()
+    page = opened(report, "sample")
+    assert "150 of 600 test cases" in page.text_content("#class-sample-note")
+    outcome = report.outcomes[(*VIEW, "wce")]
+    rows, weights = class_rows(outcome.labels, 7, 150)
+    weight = np.asarray(weights)[outcome.labels[rows]]
+    mean = outcome.costs.mean(outcome.labels[rows], outcome.decisions[rows], sample_weight=weight)
+    assert shown(page)["wce"]["mean"] == pytest.approx(mean)
+    assert heat(page, 7)[0].sum() == pytest.approx(outcome.n)
+
+
+def test_two_and_more_classes_have_an_explorer_each(opened, made, made_classes):
+    import pandas as pd
+
+    few = ["ce", "wce"]
+    many = made_classes.made_class_report(methods={name: made_classes.METHODS[name] for name in few})
+    two = made(ratios=(8.0,), methods=few, seeds=3)
+    names = ("verdicts", "outcomes", "histories", "recommended")
+    joined = {name: getattr(two, name) | getattr(many, name) for name in names}
+    joined |= {name: pd.concat([getattr(two, name), getattr(many, name)]) for name in ("results", "summary")}
+    page = opened(made(ratios=(8.0,), methods=few, seeds=3, **joined), "both")
+    assert page.is_visible("#explorer")
+    assert not page.is_visible("#class-explorer")
+    page.select_option("#choose-data", label="lesions")
+    assert page.locator("#choose-ratio option").all_text_contents() == ["as given"]
+    assert not page.is_visible("#explorer")
+    check(page, many, many.outcomes[(*VIEW, "ce")].costs.to_array())
+    page.select_option("#choose-data", label="breast-cancer")
+    assert page.is_visible("#explorer")
+    assert page.log == [("request", page.address)]
+
+
+# safety and surroundings
+
+
+def test_nothing_is_said_to_the_console_and_nothing_leaves_the_page(page):
+    until(page, "document.querySelectorAll('.view:not([hidden]) .plot .main-svg').length > 3")
+    assert set(page.log) == {("request", page.address)}
+
+
+def test_hostile_names_do_nothing(opened, made_classes):
+    page = opened(made_classes.made_class_report(text=lambda value: value + HOSTILE, rows=60), "hostile")
+    page.fill("#class-price-text", "9")
+    page.click("#class-heat td[data-decided='0'][data-actual='2']")
+    page.locator(".has-heat td[data-decided='1'][data-actual='0']").hover()
+    for place in page.locator(".plot:visible").all()[:3]:
+        place.hover()
+    until(page, "document.querySelector('#class-summary').textContent.includes('onerror')")
+    assert page.log == [("request", page.address)]
+    assert page.evaluate("document.querySelectorAll('img, b, image[href]').length") == 0
+    assert page.evaluate("[...document.querySelectorAll('*')].filter(e => e.hasAttribute('onerror')).length") == 0
+    assert HOSTILE in page.locator("#class-actual option").first.text_content()
+    assert HOSTILE in page.locator(".heat-say").first.text_content()
+
+
+@pytest.fixture(scope="module")
+def leaves(made_classes):
+    names = [f"Tomato___with_disease_number_{j}" for j in range(38)]
+    methods = {name: made_classes.METHODS[name] for name in ("ce", "adacsl-cv")}
+    return made_classes.made_class_report(names=names, rows=400, seeds=2, methods=methods)
+
+
+@pytest.mark.parametrize("kind", ["few", "some", "most"])
+@pytest.mark.parametrize("width", [320, 400, 1280])
+def test_no_width_scrolls_sideways(opened, made_classes, report, leaves, kind, width):
+    shown = {
+        "few": made_classes.made_class_report(names=("class_0", "class_1", "class_2")),
+        "some": report,
+        "most": leaves,
+    }
+    page = opened(shown[kind], f"wide-{kind}", viewport={"width": width, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    wide = page.evaluate("""width => [...document.querySelectorAll('main *')].filter(e => e.checkVisibility()
+        && !e.closest('.scroll, .plot, select') && e.getBoundingClientRect().right > width + 0.5)
+        .map(e => e.tagName + '.' + e.className)""", width)  # fmt: skip
+    assert wide == []
+    cut = page.evaluate("""() => [...document.querySelectorAll('.heat td:not(.none) span')]
+        .filter(e => e.checkVisibility() && e.scrollWidth > e.clientWidth + 1).map(e => e.textContent)""")  # fmt: skip
+    assert cut == []  # what stands in a cell can be read
+    small = page.evaluate("""() => [...document.querySelectorAll('button, select, input[type=number]')]
+        .filter(e => e.checkVisibility() && e.getBoundingClientRect().height < 40).map(e => e.id)""")
+    assert small == []
+
+
+def luminance(color):
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in (c / 255 for c in color)]
+    return float(np.dot([0.2126, 0.7152, 0.0722], linear))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_from_its_cell(opened, report, scheme):
+    """WCAG AA: 4.5 to 1, for every text in a confusion matrix and in the explorer."""
+    page = opened(report, color_scheme=scheme, reduced_motion="reduce")
+    found = page.evaluate("""() => {
+        const over = (top, below) => top.slice(0, 3).map((c, i) => c * top[3] + below[i] * (1 - top[3]));
+        const parse = text => { const p = text.match(/[\\d.]+/g).map(Number); return [p[0], p[1], p[2], p[3] ?? 1]; };
+        const behind = e => { const stack = []; for (let n = e; n; n = n.parentElement)
+            stack.push(parse(getComputedStyle(n).backgroundColor));
+            return stack.reverse().reduce((below, top) => over(top, below), [255, 255, 255]); };
+        return [...document.querySelectorAll('.heat *, #class-explorer *')].filter(e => e.checkVisibility()
+            && [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim()))
+            .map(e => [e.tagName + '.' + e.className, parse(getComputedStyle(e).color).slice(0, 3), behind(e)]);
+    }""")  # fmt: skip
+    assert len(found) > 100
+    for name, ink, paper in found:
+        high, low = sorted((luminance(ink), luminance(paper)), reverse=True)
+        assert (high + 0.05) / (low + 0.05) >= 4.5, (name, ink, paper)
+
+
+def test_print_shows_the_matrix_and_no_sliders(opened, report):
+    page = opened(report, color_scheme="dark")
+    page.emulate_media(media="print")
+    drawn = "[...document.querySelectorAll('.plot')].every(p => p.closest('[hidden]') || p.dataset.drawn === 'light')"
+    until(page, drawn)
+    assert not page.is_visible("#class-price")
+    assert page.is_visible(".has-heat .heat")
+    assert 2 <= len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4", print_background=True))) <= 12
+
+
+def test_page_can_be_read_without_scripts(opened, report):
+    page = opened(report, java_script_enabled=False)
+    assert not page.is_visible("#class-explorer")
+    assert page.is_visible(".has-heat .heat")
+    assert "The dearest kinds of error" in page.inner_text("main")
+
+
+def test_every_field_has_a_label(page):
+    assert page.evaluate("""() => [...document.querySelectorAll('#class-explorer :is(input, select, button)')]
+        .filter(e => !e.labels?.length && !e.getAttribute('aria-labelledby') && !e.textContent.trim()).map(e => e.id)
+    """) == []  # fmt: skip
+    assert page.evaluate("[...document.querySelectorAll('th')].filter(t => !t.scope).length") == 0

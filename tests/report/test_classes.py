@@ -1,0 +1,220 @@
+"""The numbers and the page of more than two classes."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adacsl.core.costs import CostMatrix
+from adacsl.report import class_figures, class_frames
+from adacsl.report.class_cards import heat_map
+from adacsl.report.data import Outcome
+from adacsl.report.page import PAGE_BYTES, class_rows, render_report
+
+VIEW = ("lesions", 1.0)
+
+
+@pytest.fixture(scope="module")
+def report(made_classes):
+    return made_classes.made_class_report()
+
+
+@pytest.fixture(scope="module")
+def outcome(report):
+    return report.outcomes[(*VIEW, "ce-bayes")]
+
+
+# numbers
+
+
+@st.composite
+def outcomes(draw):
+    k, n = draw(st.integers(3, 5)), draw(st.integers(1, 30))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    matrix = rng.integers(1, 9, (k, k)).astype(float)
+    if draw(st.booleans()):
+        matrix += 0.5  # being right costs too
+    np.fill_diagonal(matrix, draw(st.sampled_from([0.0, 0.5, -2.0])))
+    if draw(st.booleans()):
+        matrix = matrix * rng.uniform(1, 2, (n, 1, 1))  # prices of each row
+    costs = CostMatrix.from_array(matrix, rows="predicted")
+    labels, decisions = rng.integers(0, k, (2, n))
+    return Outcome(rng.dirichlet(np.ones(k), n), labels, decisions, np.zeros(n), matrix=costs)
+
+
+@given(outcomes())
+def test_cells_and_classes_are_sums_over_the_rows(outcome):
+    k, table = outcome.n_classes, outcome.costs.to_array()
+    prices = table if table.ndim == 3 else np.broadcast_to(table, (outcome.n, k, k))
+    paid = [prices[r, d, a] for r, (d, a) in enumerate(zip(outcome.decisions, outcome.labels, strict=True))]
+    cells = class_frames.confusion_cells(outcome)
+    assert len(cells) == k * k
+    for cell in cells.itertuples():
+        here = [(outcome.labels[r], outcome.decisions[r]) == (cell.actual, cell.decided) for r in range(outcome.n)]
+        assert cell.count == sum(here)
+        assert cell.total_cost == pytest.approx(sum(p for p, h in zip(paid, here, strict=True) if h))
+        mean = prices[:, cell.decided, cell.actual].mean()
+        assert cell.price == pytest.approx(cell.total_cost / cell.count if cell.count else mean)
+    assert cells["total_cost"].sum() == pytest.approx(sum(paid))
+    for row in class_frames.class_costs(outcome).itertuples():
+        own = cells[cells["actual"] == row.Index]
+        assert row.n == own["count"].sum()
+        assert row.called == cells.loc[cells["decided"] == row.Index, "count"].sum()
+        assert row.total_cost == pytest.approx(own["total_cost"].sum())
+        if row.n:
+            assert row.cost == pytest.approx(row.total_cost / row.n)
+            assert row.found == pytest.approx(own.loc[own["decided"] == row.Index, "count"].sum() / row.n)
+        wrong = own[(own["decided"] != row.Index) & (own["count"] > 0)]
+        assert (row.worst == -1) == wrong.empty
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=200), st.integers(6, 80))
+def test_rows_are_drawn_by_class_and_stand_for_all(labels, limit):
+    labels = np.asarray(labels)
+    rows, weights = class_rows(labels, 6, limit)
+    assert len(rows) <= limit
+    assert len(set(rows.tolist())) == len(rows)
+    assert len(rows) == min(limit, len(labels)) or len(labels) > limit
+    drawn, counts = np.bincount(labels[rows], minlength=6), np.bincount(labels, minlength=6)
+    assert np.allclose(drawn * np.asarray(weights), counts)  # no class is lost
+    assert (drawn >= np.minimum(counts, limit // 6)).all()
+    assert np.array_equal(rows, class_rows(labels, 6, limit)[0])
+
+
+def test_the_rule_of_a_method_is_told_from_what_it_did(report, outcome):
+    rules = {name: class_frames.rule_of(report.outcomes[(*VIEW, name)]) for name in ("ce", "ce-bayes", "metacost")}
+    assert rules == {"ce": "likeliest", "ce-bayes": "cheapest", "metacost": "kept"}
+
+
+def test_lambdas_are_geometric_means_of_one_method():
+    steps = [{"epoch": 1, "lambdas": [4.0, 0.25, 1.0]}, {"round": 1, "lambdas": [9.0, 9.0, 9.0]}]
+    other = [{"epoch": 1, "lambdas": [1.0, 1.0, 1.0]}]
+    histories = {("plain", 0): [{"epoch": 1, "val_cost": 1.0}], ("a", 0): steps, ("a", 1): other, ("b", 0): other}
+    frame = class_frames.class_lambdas(histories, ["x", "y", "z"])
+    assert frame.to_dict("list") == {
+        "method": ["a"] * 3, "class": ["x", "y", "z"], "epoch": [1] * 3, "lambda": pytest.approx([2.0, 0.5, 1.0])
+    }  # fmt: skip
+    assert class_frames.class_lambdas(histories, ["x", "y", "z"], "b")["lambda"].tolist() == [1.0] * 3
+    empty = class_frames.class_lambdas({}, ["x"])
+    assert empty.empty
+    with pytest.raises(ValueError, match="no method adapted itself"):
+        class_figures.class_lambda_figure(empty)
+
+
+def test_scores_of_another_shape_are_refused(outcome):
+    columns = {name: getattr(outcome, name) for name in ("labels", "decisions", "seeds", "matrix")}
+    with pytest.raises(ValueError, match=r"scores must have shape \(n,\), or \(n, K\) beside a matrix of K classes"):
+        Outcome(outcome.scores[:, :3], **columns)
+    assert outcome.class_names == ["akiec", "bcc", "bkl", "df", "mel", "nv", "vasc"]
+    unnamed = columns | {"matrix": CostMatrix.from_array(outcome.costs.to_array(), rows="predicted")}
+    assert Outcome(outcome.scores, **unnamed).class_names == ["0", "1", "2", "3", "4", "5", "6"]
+
+
+# pictures
+
+
+def test_the_confusion_figure_has_the_money_of_each_cell(outcome):
+    cells = class_frames.confusion_cells(outcome)
+    figure = class_figures.confusion_figure(cells, ["<b>x</b>", *"bcdefg"], "ce-bayes")
+    (heat,) = figure.data
+    assert pytest.approx(outcome.costs.confusion(outcome.labels, outcome.decisions)) == np.asarray(heat.z).T
+    assert heat.x[0] == heat.y[0] == "&lt;b&gt;x&lt;/b&gt;"
+    assert figure.layout.title.text == "Errors of ce-bayes, in money"
+
+
+def test_colours_are_for_the_classes_that_moved_most():
+    values = {"a": 8.0, "b": 0.1, "c": 1.0, "d": 2.0, "e": 1.5, "f": 1.1}
+    rows = [("m", name, epoch, value**epoch) for name, value in values.items() for epoch in (0, 1)]
+    figure = class_figures.class_lambda_figure(pd.DataFrame(rows, columns=["method", "class", "epoch", "lambda"]))
+    assert {line.name for line in figure.data if line.showlegend} == {"a", "b", "d", "e"}
+
+
+@pytest.mark.parametrize(("k", "size"), [(3, "few"), (5, "few"), (7, "some"), (12, "many"), (38, "most")])
+def test_the_heat_map_says_everything_in_words(made_classes, k, size):
+    names = [f"species {j}" for j in range(k)]
+    report = made_classes.made_class_report(names=names, methods={"wce": (1.5, 1.2, "bayes")}, rows=100)
+    outcome = report.outcomes[(*VIEW, "wce")]
+    cells = class_frames.confusion_cells(outcome)
+    heat = heat_map(report, outcome, cells)
+    assert heat.size == size
+    assert [name for _, name in heat.columns] == names
+    assert [head for head, _ in heat.columns] == (names if size == "few" else [str(j + 1) for j in range(k)])
+    assert [len(row[2]) for row in heat.rows] == [k] * k
+    dark = {(cell[2], cell[1]): cell[6] for _, _, row in heat.rows for cell in row}
+    assert all(0.0 <= share <= 1.0 for share in dark.values())
+    wrong = cells[cells["actual"] != cells["decided"]].sort_values("total_cost")
+    first = wrong.iloc[-1]
+    assert dark[first["actual"], first["decided"]] == 1.0
+    words = heat.rows[int(first["actual"])][2][int(first["decided"])][7]
+    assert words.startswith(f"really species {first['actual']:.0f}, decided species {first['decided']:.0f}: ")
+    assert f"{first['count']:.0f} cases" in words
+
+
+def test_short_names_stand_above_their_columns(report, outcome):
+    heat = heat_map(report, outcome, class_frames.confusion_cells(outcome))
+    assert [head for head, _ in heat.columns] == list(outcome.class_names)
+    assert {row[0] for row in heat.rows} == {""}
+
+
+# the page
+
+
+def test_the_page_has_the_matrix_the_classes_and_no_thresholds(report):
+    text = render_report(report)
+    for words in (
+        "lesions: 7 classes, a price for each kind of error", "Try other prices", "The dearest kinds of error",
+        "What each class costs, adacsl-cv", "Cost per case of each class, by method", "How the loss adapted itself",
+    ):  # fmt: skip
+        assert words in text
+    body = text[text.index("<main") : text.index('<section id="explorer"')]
+    for words in ("threshold", "Brier", "Decision curve", "false alarm", "Groups of similar score"):
+        assert words not in body
+
+
+def test_a_page_of_two_classes_knows_nothing_of_it(made):
+    text = render_report(made(ratios=(8.0,), methods=["ce", "wce"], seeds=2, rows=60))
+    assert '"class-explorer"' not in text
+    assert 'class="heat' not in text
+
+
+def test_two_and_more_classes_share_a_page(made, made_classes):
+    many = made_classes.made_class_report(methods={"ce": (1.6, 1.6, "half"), "wce": (1.5, 1.2, "bayes")})
+    two = made(ratios=(8.0,), methods=["ce", "wce"], seeds=3)
+    joined = {
+        name: getattr(two, name) | getattr(many, name) for name in ("verdicts", "outcomes", "histories", "recommended")
+    }
+    frames = {name: pd.concat([getattr(two, name), getattr(many, name)]) for name in ("results", "summary")}
+    text = render_report(made(ratios=(8.0,), methods=["ce", "wce"], seeds=3, **joined, **frames))
+    assert "a missed “malignant” costs 8 times a false alarm" in text
+    assert "<td>as given</td>" in text
+
+
+def test_rows_with_prices_of_their_own_have_no_explorer(made_classes):
+    rng = np.random.default_rng(0)
+    report = made_classes.made_class_report(methods={"wce": (1.5, 1.2, "bayes")}, seeds=1)
+    outcome = report.outcomes[(*VIEW, "wce")]
+    each = outcome.costs.to_array() * rng.uniform(0.5, 2, (outcome.n, 1, 1))
+    own = CostMatrix.from_array(each, rows="predicted", classes=outcome.class_names)
+    columns = {name: getattr(outcome, name) for name in ("scores", "labels", "decisions", "seeds")}
+    text = render_report(
+        made_classes.made_class_report(
+            methods={"wce": (1.5, 1.2, "bayes")}, seeds=1, outcomes={(*VIEW, "wce"): Outcome(**columns, matrix=own)}
+        )
+    )
+    assert '"samples":[]' in text
+    assert "The dearest kinds of error" in text
+
+
+def test_many_rows_of_many_classes_are_thinned_out(made_classes):
+    names = [f"a rather long name of kind {j}" for j in range(38)]
+    methods = {name: made_classes.METHODS[name] for name in ("ce", "wce", "gbm-bayes", "adacsl-cv")}
+    report = made_classes.made_class_report(names=names, rows=5000, methods=methods)
+    assert len(render_report(report).encode()) <= PAGE_BYTES + 10_000
+
+
+def test_hostile_names_are_escaped(made_classes):
+    hostile = "</script><img src=x onerror=\"alert('x')\"><b>"
+    text = render_report(made_classes.made_class_report(text=lambda value: value + hostile, rows=60, seeds=1))
+    assert hostile not in text
+    assert "<img" not in text
