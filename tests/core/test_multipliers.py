@@ -63,7 +63,7 @@ def check_against_brute_force(q, labels, matrix, weights, counts, found):
     assert np.log(found.values).sum() == pytest.approx(0.0, abs=1e-9)
     for j in range(k):
         for place in places_between(q, costs, values, weights, j):
-            other = cost_of(q, labels, costs, [*values[:j], place, *values[j + 1:]], weights, counts)
+            other = cost_of(q, labels, costs, [*values[:j], place, *values[j + 1 :]], weights, counts)
             assert reached <= other
 
 
