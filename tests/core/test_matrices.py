@@ -120,6 +120,17 @@ def test_renaming_the_classes_renames_the_decisions(case, random):
     assert turned.aligned(names) == costs
 
 
+def test_ties_go_to_the_lower_class_whatever_rows_are_beside(library):
+    rng = np.random.default_rng(5)
+    costs = CostMatrix.from_array(0.1 * (1 - np.eye(9)), rows="predicted")
+    parts = rng.integers(1, 4, (3000, 9))  # many ties that rounding could turn
+    p = parts / parts.sum(axis=1, keepdims=True)
+    decided = library.to_numpy(costs.decide(library.asarray(p)))
+    np.testing.assert_array_equal(decided, parts.argmax(axis=1))
+    alone = [int(library.to_numpy(costs.decide(library.asarray(row[None])))[0]) for row in p[:100]]
+    assert alone == decided[:100].tolist()
+
+
 def test_libraries_agree(library):
     rng = np.random.default_rng(3)
     p, true, pred = rng.dirichlet([1, 1, 1], 40), rng.integers(0, 3, 40), rng.integers(0, 4, 40)

@@ -240,6 +240,24 @@ BOOSTING = {name: change for name, change in ANY_TREES.items() if name != "a fea
     "no start": lambda arrays, about: arrays.pop("start"),
 }
 
+OTHER_CLASSES = {
+    "two classes": tell(classes=[0, 1]),
+    "four classes": tell(classes=[0, 1, 2, 3]),
+    "one class": tell(classes=[0]),
+    "classes in a number": tell(classes=3),
+}
+FOREST_OF_THREE = OTHER_CLASSES | {
+    "values of two": swap("value", lambda a: np.ascontiguousarray(a[:, :2])),
+    "flat values": swap("value", lambda a: a[:, 0].copy()),
+}
+BOOSTING_OF_THREE = OTHER_CLASSES | {
+    "a start of two": swap("start", lambda a: a[:2]),
+    "a start of one": swap("start", lambda a: a[:1]),
+    "no start": swap("start", lambda a: a[:0]),
+    "a start in a table": swap("start", lambda a: a[None]),
+    "a round of two trees": lambda arrays, about: arrays.update(last_tree_gone(arrays)),
+}
+
 
 @pytest.fixture(scope="module")
 def kept():
@@ -249,8 +267,19 @@ def kept():
         "forest": RandomForestClassifier(5, random_state=0).fit(X, y),
         "plain": HistGradientBoostingClassifier(max_iter=5, random_state=0).fit(X, y),
         "boosting": HistogramBoosting(0).fit(*with_kinds()),
+        "forest of three": RandomForestClassifier(5, random_state=0).fit(X, y + np.arange(len(y)) % 2),
+        "plain of three": HistGradientBoostingClassifier(max_iter=5, random_state=0).fit(X, y + np.arange(len(y)) % 2),
     }
     return {name: to_numbers(model) for name, model in models.items()}
+
+
+def last_tree_gone(arrays):
+    """All arrays of trees without the last of them."""
+    nodes = int(arrays["sizes"][-1])
+    leaves = int((arrays["left"][-nodes:] == -1).sum())
+    shorter = {"left": nodes, "right": nodes, "sizes": 1, "value": leaves}
+    splits = dict.fromkeys(("feature", "threshold", "missing", "categorical", "category_set"), nodes - leaves)
+    return {name: arrays[name][: len(arrays[name]) - less] for name, less in (shorter | splits).items()}
 
 
 def copied(numbers):
@@ -261,7 +290,13 @@ def copied(numbers):
     ("kind", "change"),
     [
         pytest.param(kind, change, id=f"{kind}: {name}")
-        for kind, table in (("forest", FOREST), ("plain", PLAIN_BOOSTING), ("boosting", BOOSTING))
+        for kind, table in (
+            ("forest", FOREST),
+            ("plain", PLAIN_BOOSTING),
+            ("boosting", BOOSTING),
+            ("forest of three", FOREST_OF_THREE),
+            ("plain of three", BOOSTING_OF_THREE),
+        )
         for name, change in table.items()
     ],
 )
@@ -279,7 +314,7 @@ def test_a_single_tree_is_not_read_from_several(kept):
 
 
 @given(
-    st.sampled_from(["forest", "plain", "boosting"]),
+    st.sampled_from(["forest", "plain", "boosting", "forest of three", "plain of three"]),
     st.lists(st.tuples(st.integers(0, 20), st.integers(0, 10**6), st.integers(-3, 300)), min_size=1, max_size=4),
 )
 def test_changed_numbers_are_refused_or_predict(kept, kind, changes):

@@ -284,3 +284,14 @@ def test_only_nets_become_onnx(on_plain, plain, tmp_path):
         on_plain.export_onnx(tmp_path / "model.onnx", plain[0])
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "model.onnx").exists()
+
+
+@pytest.mark.parametrize("positive", [None, "ill", "well"])
+def test_prices_with_names_follow_their_classes(plain, positive):
+    X, y = plain
+    named = CostMatrix.from_array([[0, 6], [1, 0]], rows="predicted", classes=["well", "ill"])
+    labels = np.where(y == 1, "ill", "well")
+    made = Method(named, learner=LogisticRegression(max_iter=50), positive=positive, random_state=0).fit(X, labels)
+    assert made.positive_ == (positive or "ill")
+    assert made.costs_.to_frame().loc["well", "ill"] == 6
+    assert made.costs_.fn == (1 if positive == "well" else 6)

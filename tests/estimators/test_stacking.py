@@ -11,7 +11,7 @@ from sklearn.metrics import log_loss
 
 from adacsl.core.heldout import sigmoid
 from adacsl.estimators import stacking
-from adacsl.estimators.stacking import FREE, STRENGTHS, fit_stack, log_losses, stack_folds, stack_members
+from adacsl.estimators.stacking import FREE, STRENGTHS, fit_stack, stack_folds, stack_members
 
 
 def drawn(n=300, members=3, seed=0, share=0.3):
@@ -201,13 +201,6 @@ def test_many_rows_hold_nothing_back_and_end_quickly(n):
         stack, nested = stack_members(columns, y)
     assert stack.strength == STRENGTHS[-1]
     assert log_loss(y, sigmoid(nested)) < min(log_loss(y, sigmoid(column)) for column in columns.T)
-
-
-def test_log_losses_are_scikit_learns_and_stay_finite():
-    columns, y = drawn(100, 1)
-    assert log_losses(columns[:, 0], y).mean() == pytest.approx(log_loss(y, sigmoid(columns[:, 0])))
-    np.testing.assert_array_equal(log_losses(np.array([1e308, -1e308]), np.array([1, 0])), [0.0, 0.0])
-    assert log_losses(np.array([800.0]), np.array([0]))[0] == 800.0
 
 
 @pytest.mark.parametrize("cut", [-3.0, 0.5])

@@ -209,6 +209,8 @@ def test_a_class_that_no_training_row_has(engine, absent, target):
         margins = ENGINES[engine].margins(model, validation)
         assert np.isfinite(margins).all()
         assert margins == pytest.approx(cost.margins[-1], abs=1e-5)
+        again = ENGINES[engine].from_bytes(ENGINES[engine].to_bytes(model, 30))
+        assert np.array_equal(ENGINES[engine].margins(again, validation), margins)
         assert to_probabilities(margins)[:, absent].mean() < 1e-4
         known = validation.y != absent
         if target == "bayes" and controller.bounds == (1.0, 1.0):

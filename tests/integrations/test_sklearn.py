@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -522,3 +524,51 @@ def test_wrong_scores(call, error, match):
 def test_the_example_runs(capsys):
     runpy.run_path(str(Path(__file__).parents[2] / "examples" / "sklearn_estimator.py"))
     assert "adaptive: test cost" in capsys.readouterr().out
+
+
+# K classes
+
+SEVERAL = CostMatrix.from_array([[0, 5, 9], [1, 0, 9], [1, 1, 0]], rows="predicted", classes=["a", "b", "c"])
+
+
+def test_costs_of_named_classes():
+    assert mean_cost(["a", "b", "c"], ["b", "b", "a"], costs=SEVERAL) == pytest.approx(10 / 3)
+    assert mean_cost(["a", "a"], ["b", "a"], costs=SEVERAL) == 0.5  # a fold without the others
+    with pytest.raises(ValueError, match="the cost matrix has no name 'd'; it has 'a', 'b', 'c'"):
+        mean_cost(["a"], ["d"], costs=SEVERAL)
+    for wrong in ({"positive": "a"}, {"fn": [2.0]}):
+        with pytest.raises(ValueError, match="speak of two classes"):
+            mean_cost(["a"], ["a"], costs=SEVERAL, **wrong)
+    two = CostMatrix.from_array([[0, 8], [1, 0]], rows="predicted", classes=["well", "ill"])
+    assert mean_cost(["ill", "well"], ["well", "well"], costs=two) == 4.0
+
+
+def test_costs_of_classes_without_names():
+    costs = CostMatrix.from_array([[0, 5, 9], [1, 0, 9], [1, 1, 0]], rows="predicted")
+    assert mean_cost([0, 2], [1, 1], costs=costs) == 5.0
+    assert mean_cost(["x", "y", "z"], ["y", "y", "z"], costs=costs) == pytest.approx(1 / 3)
+    with pytest.raises(ValueError, match=r"do not name their 3 classes, and the labels are \['x', 'y'\]"):
+        mean_cost(["x", "y"], ["y", "y"], costs=costs)
+
+
+def test_more_actions_than_classes():
+    prices = [[0, 5], [1, 0], [0.5, 0.5]]
+    named = CostMatrix.from_array(prices, rows="predicted", classes=["no", "yes"], actions=["no", "yes", "ask"])
+    assert mean_cost(["no", "yes"], ["ask", "no"], costs=named) == 2.75
+    assert mean_cost([0, 1], [2, 0], costs=CostMatrix.from_array(prices, rows="predicted")) == 2.75
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=30))
+def test_names_and_numbers_mean_the_same(pairs):
+    true, pred = np.asarray(pairs).T
+    names = np.asarray(["a", "b", "c"])
+    assert mean_cost(names[true], names[pred], costs=SEVERAL) == pytest.approx(SEVERAL.mean(true, pred))
+
+
+def test_a_search_with_costs_of_three_classes():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 2))
+    y = np.asarray(["a", "b", "c"])[np.digitize(X[:, 0] + rng.normal(size=120), [-0.5, 0.5])]
+    search = GridSearchCV(LogisticRegression(), {"C": [1e-3, 1.0]}, scoring=cost_scorer(SEVERAL), cv=3).fit(X, y)
+    expected = -SEVERAL.mean(*(np.searchsorted(["a", "b", "c"], labels) for labels in (y, search.predict(X))))
+    assert search.score(X, y) == pytest.approx(expected)

@@ -134,7 +134,13 @@ class CostMatrix(PriceMatrix):
         if self.n_classes == 2 and self.square:
             positive = arrays.widest(probabilities if probabilities.ndim == 1 else probabilities[:, 1])
             return xp.astype(positive > price_like(self.threshold, positive), xp.int64)
-        return xp.argmin(self._expected_of_each(probabilities), axis=1)
+        each = self._expected_of_each(probabilities)
+        if self.n_instances is not None:
+            return xp.argmin(each, axis=1)
+        # sums of equal costs may differ by their rounding, which depends on the rows beside: that is a tie
+        slack = 4 * self.n_classes * xp.finfo(each.dtype).eps * max(abs(cell) for cell in self._flat())
+        cheapest = each <= xp.min(each, axis=1, keepdims=True) + slack
+        return xp.argmax(xp.astype(cheapest, xp.int8), axis=1)
 
     def expected(self, probabilities: Array, decisions: Array | None = None) -> Array:
         """Return what each sample is expected to cost under ``decisions`` (default: the cheapest ones)."""
@@ -240,11 +246,10 @@ class CostMatrix(PriceMatrix):
         return arrays.count_outcomes(true, pred, self.n_classes, self.n_actions)
 
     def _expected_of_each(self, probabilities: Array) -> Array:
-        """Return the expected cost of each action, n x A: sum over j of P(j | x) C(i, j).
-
-        Class by class: a product of matrices may round a row in another way among other rows, and turn a tie.
-        """
+        """Return the expected cost of each action, n x A: sum over j of P(j | x) C(i, j)."""
         wide = arrays.widest(probabilities)
+        if self.n_classes > 2 and self.n_instances is None:
+            return wide @ self.to_array(wide).T
         each = (1.0 - wide, wide) if wide.ndim == 1 else [wide[:, j] for j in range(self.n_classes)]
         products = (p[:, None] * self._column(j, wide) for j, p in enumerate(each))
         return functools.reduce(operator.add, products)

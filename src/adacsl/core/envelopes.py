@@ -6,6 +6,7 @@ envelope of these lines.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,6 @@ from adacsl.core.arrays import (
     as_host,
     as_probabilities,
     as_weights,
-    count_true,
     default_float,
     move,
     widest,
@@ -27,16 +27,8 @@ from adacsl.core.arrays import (
 from adacsl.core.costs import CostMatrix
 from adacsl.core.prices import check_samples, price_like
 
-ROWS_AT_ONCE = 2**13
+ROWS_AT_ONCE = 2**14
 """On a CPU: what belongs to so many rows stays in its cache."""
-
-
-class Changes(NamedTuple):
-    """Where along one multiplier the decisions change (in no order), by how much the cost does, and the cost before."""
-
-    places: Array
-    changes: Array
-    base: float
 
 
 class Rows(NamedTuple):
@@ -142,12 +134,12 @@ class Rows(NamedTuple):
             return (self.stakes * factors) @ self.scores
         return xp.sum(self.stakes * (self.scores * factors[:, None]), axis=1)
 
-    def along(self, values: Any, j: int, limits: tuple[float, float]) -> Changes:
-        """Return where the decisions change as multiplier j goes through the limits."""
-        fan = None if self._own_costs else Fan.of(self.stakes[:, j], self.xp)
-        found = [rows._changes(values, j, limits, fan) for rows in self._pieces()]
-        places, changes = (self.xp.concat([part[k] for part in found]) for k in (0, 1))
-        return Changes(places, changes, sum(part.base for part in found))
+    def along(self, values: Any, j: int, limits: tuple[float, float]) -> tuple[Array, Array]:
+        """Return where the decisions change as multiplier j goes through the limits, and by how much the cost does."""
+        fan = None if self._own_costs else _Fan.of(self.stakes[:, j], self.xp)
+        found = [part for rows in self._pieces() for part in rows._changes(values, j, limits, fan)]
+        places, changes = (self.xp.concat(parts) for parts in zip(*found, strict=True))
+        return places, changes
 
     @property
     def _own_costs(self) -> bool:
@@ -157,82 +149,66 @@ class Rows(NamedTuple):
         size = ROWS_AT_ONCE if is_numpy_array(self.scores) else self.n
         return [self.part(slice(k, k + size)) for k in range(0, self.n, size)]
 
-    def _changes(self, values: Any, j: int, limits: tuple[float, float], fan: Fan | None) -> Changes:
+    def _changes(
+        self, values: Any, j: int, limits: tuple[float, float], fan: _Fan | None
+    ) -> Iterator[tuple[Array, Array]]:
+        """Yield the changes to each line, in arrays of one dimension: those stay in the cache."""
         xp, score = self.xp, self.scores[j, :]
-        if float(xp.min(score)) == 0.0:  # such rows are decided alike everywhere
-            still, moving = self.take(score == 0.0), self.take(score > 0.0)
-            places, changes, base = Changes(score[:0], score[:0], 0.0)
-            if moving.n:
-                places, changes, base = moving._changes(values, j, limits, fan)
-            return Changes(places, changes, base + still.cost(values))
-        fan = Fan.of(self.stakes[:, j, :], xp) if fan is None else fan
         others = np.array(values, dtype=np.float64)
         others[j] = 0.0
-        paid, (enter, leave) = fan.sorted(self.paid, xp), fan.envelope(self, others)
-        stays, early = enter < leave, enter <= limits[0] * score
-        changes, base, now = xp.zeros_like(paid), paid[0, :], paid[0, :]
-        for line in range(1, paid.shape[0]):
-            changes[line, :] = paid[line, :] - now
-            now = xp.where(stays[line, :], paid[line, :], now)
-            base = xp.where(stays[line, :] & early[line, :], paid[line, :], base)
-        within = stays & ~early & (enter < limits[1] * score) & (changes != 0.0)
-        here = xp.nonzero(xp.reshape(within, (-1,)))[0]  # much faster than taking by a mask
-        places = xp.take(xp.reshape(enter, (-1,)), here) / xp.take(score, here % self.n)
-        return Changes(places, xp.take(xp.reshape(changes, (-1,)), here), self._sum(base))
+        fixed, paid = self.expected(others), self.paid
+        if fan is None:
+            fan = _Fan.of(self.stakes[:, j, :], xp)
+            fixed, paid = (xp.take_along_axis(lines, fan.order, axis=0) for lines in (fixed, paid))
+            order = range(paid.shape[0])
+        else:
+            order = fan.order
+        fixed, paid = ([lines[i, :] for i in order] for lines in (fixed, paid))
+        low, high, now = limits[0] * score, limits[1] * score, paid[0]
+        for own, enter, leave in zip(paid[1:], *fan.envelope(fixed, xp), strict=True):
+            stays, change = enter < leave, own - now
+            # a row with a score of 0 is decided alike everywhere: high is 0 as well
+            here = xp.nonzero(stays & (enter > low) & (enter < high) & (change != 0.0))[0]
+            yield xp.take(enter, here) / xp.take(score, here), xp.take(change, here)
+            now = xp.where(stays, own, now)
 
 
-class Fan(NamedTuple):
-    """Lines in the order of falling slope, and all pairs of them."""
+class _Fan(NamedTuple):
+    """Lines in the order of falling slope. Where rows have costs of their own, all numbers are arrays."""
 
-    order: Array  # A, or A x n
-    later: Array  # P: the flatter line of each pair
-    earlier: Array  # P: the steeper one
-    inverse: Array  # P x 1 or P x n: one over the difference of their slopes
-    parallel: Array | None  # P x 1 or P x n: whether there is none
+    order: Any
+    inverse: list[list[Any]]  # one over the fall from each earlier line to a line
+    parallel: list[list[Any]]  # whether there is no fall; None for "nowhere"
 
     @classmethod
-    def of(cls, slopes: Array, xp: Any) -> Fan:
+    def of(cls, slopes: Array, xp: Any) -> _Fan:
         """Sort slopes, A (those of all rows) or A x n."""
         order = xp.argsort(slopes, axis=0, descending=True, stable=True)
         ranked = xp.take_along_axis(slopes, order, axis=0)
-        later, earlier = (move(index, order) for index in np.tril_indices(slopes.shape[0], -1))
-        fall = xp.take(ranked, earlier, axis=0) - xp.take(ranked, later, axis=0)
-        fall = fall if fall.ndim == 2 else fall[:, None]
-        parallel = fall == 0.0
-        inverse = 1.0 / xp.where(parallel, 1.0, fall)
-        return cls(order, later, earlier, inverse, parallel if count_true(parallel) else None)
+        if slopes.ndim == 1:
+            order, ranked = order.tolist(), as_host(ranked)
+        pairs = [[ranked[k, ...] - ranked[line, ...] for k in range(line)] for line in range(1, slopes.shape[0])]
+        parallel = [[same if same.any() else None for same in (fall == 0.0 for fall in falls)] for falls in pairs]
+        inverse = [
+            [1.0 / (fall if same is None else fall + same) for fall, same in zip(*both, strict=True)]
+            for both in zip(pairs, parallel, strict=True)
+        ]
+        return cls(order, inverse, parallel)
 
-    def sorted(self, lines: Array, xp: Any) -> Array:
-        """Bring what belongs to the lines, A x n, into their order."""
-        if self.order.ndim == 1:
-            return xp.take(lines, self.order, axis=0)
-        return xp.take_along_axis(lines, self.order, axis=0)
-
-    def envelope(self, rows: Rows, others: Any) -> tuple[Array, Array]:
-        """Return from where to where (right of 0) each line is the lowest; nowhere, if it ends before it begins."""
-        xp = rows.xp
-        if self.order.ndim == 1:  # where all pairs of lines meet, in one product
-            ranked = xp.take(rows.stakes, self.order, axis=0)
-            steps = (xp.take(ranked, self.later, axis=0) - xp.take(ranked, self.earlier, axis=0)) * self.inverse
-            meet = rows._replace(stakes=steps).expected(others)
-        else:
-            fixed = self.sorted(rows.expected(others), xp)
-            meet = (xp.take(fixed, self.later, axis=0) - xp.take(fixed, self.earlier, axis=0)) * self.inverse
-        if self.parallel is not None:  # the lower one counts, the earlier one of two that are the same
-            meet = xp.where(self.parallel, xp.where(meet >= 0.0, xp.inf, -xp.inf), meet)
-        n_lines = self.order.shape[0]
-        first = xp.zeros_like(meet[0, :])
-        enter, leave = [first], []
-        for line in range(n_lines):
-            start = line * (line - 1) // 2
-            if line:
-                enter.append(xp.maximum(xp.max(meet[start : start + line, :], axis=0), first))
-            others_below = [meet[k * (k - 1) // 2 + line, :] for k in range(line + 1, n_lines)]
-            lowest = first + xp.inf
-            for other in others_below:
-                lowest = xp.minimum(lowest, other)
-            leave.append(lowest)
-        return xp.stack(enter), xp.stack(leave)
+    def envelope(self, fixed: list[Array], xp: Any) -> tuple[list[Array], list[Array]]:
+        """Return from where to where each line but the first is the lowest; nowhere, if it ends before it begins."""
+        enter: list[Array] = []
+        leave = [xp.full_like(lines, xp.inf) for lines in fixed]
+        for line, both in enumerate(zip(self.inverse, self.parallel, strict=True), start=1):
+            start = xp.zeros_like(fixed[line])
+            for k, (inverse, parallel) in enumerate(zip(*both, strict=True)):
+                meet = fixed[line] - fixed[k]
+                if parallel is not None:  # the lower one counts, the earlier one of two that are the same
+                    meet = xp.where(parallel, xp.where(meet >= 0.0, xp.inf, -xp.inf), meet)
+                meet *= inverse
+                start, leave[k] = xp.maximum(start, meet), xp.minimum(leave[k], meet)
+            enter.append(start)
+        return enter, leave[1:]
 
 
 def _pick(table: Array, line: Array) -> Array:

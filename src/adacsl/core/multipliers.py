@@ -16,7 +16,7 @@ from array_api_compat import array_namespace, device, is_numpy_array
 from adacsl.core.arrays import Array, count_true, widest
 from adacsl.core.costs import CostMatrix
 from adacsl.core.cuts import sums_before
-from adacsl.core.envelopes import Changes, Rows, as_factors
+from adacsl.core.envelopes import Rows, as_factors
 from adacsl.core.thresholds import TIE_TOLERANCE, check_caution
 
 LIMITS = 1e30
@@ -38,8 +38,8 @@ change as multipliers change by up to 6 %."""
 BIN_BITS, OFF_GRID = {"i4": 16, "i8": 45}, 1.2345678901
 """Bins of places: 128 to each power of two, whose borders are no round numbers."""
 
-LEAST_GAIN = 1e-5
-"""Many rows do not move for gains below this share of the cost: a fraction of its standard error."""
+LEAST_GAIN = 0.05
+"""Many rows do not move for gains below this share of the cost's standard error (about: cost over root of n)."""
 
 Values = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -109,7 +109,7 @@ def find_multipliers(
     values = ones if start is None else as_factors(start, k, "start")
     start_cost = rows.cost(ones)
     few = rows.n <= FEW_ROWS or k == 2
-    rule = Rule(caution, (TIE_TOLERANCE if few else LEAST_GAIN) * start_cost)
+    rule = Rule(caution, (TIE_TOLERANCE if few else LEAST_GAIN / rows.n**0.5) * start_cost, few)
     values, sweeps = _descend(rows, values, rule) if few else _descend_by_parts(rows.narrow(), values, rule)
     if not np.array_equal(values, ones):
         values = np.exp(np.log(values) - np.log(values).mean())
@@ -124,6 +124,15 @@ class Rule(NamedTuple):
 
     caution: float
     gain: float  # what it has to save at least
+    exact: bool  # whether every row counts
+
+
+class Changes(NamedTuple):
+    """The cost along a multiplier: where it changes (in no order), by how much, and what it is before."""
+
+    places: Array
+    changes: Array
+    base: float
 
 
 def _descend(rows: Rows, values: Values, rule: Rule) -> tuple[Values, int]:
@@ -141,12 +150,13 @@ def _descend_by_parts(rows: Rows, values: Values, rule: Rule) -> tuple[Values, i
 
     In the end, all rows confirm it.
     """
-    values = _approach(rows, values, rule)
+    fine = rule._replace(gain=rule.gain / 4.0)  # so that all rows find nothing that is worth it in the box
+    values = _approach(rows, values, fine)
     for sweep in range(1, MOST_SWEEPS + 1):  # noqa: B007
         found = _sweep(rows, values, rule, LIMITS, first=True)
         if found is values:
             break
-        values = _settle(rows, found, rule, BOX)
+        values = _settle(rows, found, fine, BOX)
     return values, sweep
 
 
@@ -187,13 +197,23 @@ def _sweep(
         middle = 1.0 if center is None else float(center[j])
         limits = middle / box, middle * box
         moved = values.copy()
-        moved[j] = _cheapest_place(rows.along(values, j, limits), float(values[j]), cost, limits, rule)
+        moved[j] = _cheapest_place(_curve(rows, values, j, cost, limits, rule), float(values[j]), cost, limits, rule)
         found = cost if moved[j] == values[j] else rows.cost(moved)
         if found < cost - rule.gain:
             values, cost = moved, found
             if first:
                 break
     return values
+
+
+def _curve(rows: Rows, values: Values, j: int, cost: float, limits: tuple[float, float], rule: Rule) -> Changes:
+    """Return the cost along multiplier j."""
+    places, changes = rows.along(values, j, limits)
+    if rule.exact:
+        return Changes(places, changes, rows.cost(np.where(np.arange(len(values)) == j, limits[0], values)))
+    # where many rows are, one that changes just here is none too many
+    before = rows.xp.where(places < float(values[j]), changes, 0.0)
+    return Changes(places, changes, cost - float(rows.xp.sum(before, dtype=rows.wide)))
 
 
 def _cheapest_place(found: Changes, own: float, cost: float, limits: tuple[float, float], rule: Rule) -> float:
@@ -227,11 +247,12 @@ def _worth_sorting(found: Changes, cost: float) -> Changes:
     """
     places, grid = found.places * found.places.dtype.type(OFF_GRID), "i8" if found.places.dtype == np.float64 else "i4"
     bits = BIN_BITS[grid]
-    bins = places.view(grid) >> bits  # exponent and first digits: as good as a logarithm
+    bins = (places.view(grid) >> bits).astype(np.int64)  # exponent and first digits: as good as a logarithm
     first = bins.min()
     bins -= first
-    filled = np.flatnonzero(np.bincount(bins))
-    change, fall = (np.bincount(bins, part)[filled] for part in (found.changes, np.minimum(found.changes, 0.0)))
+    rise, fall = (np.bincount(bins, part) for part in (np.maximum(found.changes, 0.0), np.minimum(found.changes, 0.0)))
+    filled = np.flatnonzero(rise - fall)
+    change, fall = (rise + fall)[filled], fall[filled]
     after = found.base + np.cumsum(change)
     bound = min(cost, found.base, after.min()) + 1e-9 * cost
     worth = after - change + fall <= bound

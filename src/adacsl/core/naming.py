@@ -6,6 +6,7 @@ actions need no names of their own; where there are others too (refer to a perso
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
@@ -154,9 +155,12 @@ def read_frame(frame: Any) -> tuple[Array, Names, Names]:
 
 def _number(value: Any, row: object, column: object) -> float:
     try:
-        return float(value)
+        number = float(value)
     except (TypeError, ValueError):
         raise ValueError(f"row {row!r}, column {column!r} of the cost matrix is {value!r}, expected a number") from None
+    if math.isnan(number):
+        raise ValueError(f"row {row!r}, column {column!r} of the cost matrix is empty, expected a number")
+    return number
 
 
 # JSON and display

@@ -104,7 +104,7 @@ def check_classes(names: Sequence[str], costs: Any, *, what: str, counts: str = 
     elif len(names) > 2 and not (isinstance(costs, str) and costs == "balanced"):
         raise DataError(
             f"{said}, expected two: merge or drop classes first, or say what errors cost, costs=... (a matrix with "
-            f"these {len(names)} classes, or 'balanced')"
+            f"these {len(names)} classes, as 'adacsl costs template' writes one, or 'balanced')"
         )
     if len(names) > MOST_CLASSES:
         raise DataError(f"{said}, expected {MOST_CLASSES} at most: are these numbers to predict, or names of the rows?")

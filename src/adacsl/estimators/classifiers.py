@@ -29,14 +29,16 @@ class AdaCSLClassifier(Method):
     Parameters
     ----------
     costs : CostMatrix, optional
-        What the errors cost. Default: the inverse class frequencies (``CostMatrix.balanced(y)``).
+        What the errors cost, of two classes or K x K. Default: the inverse class frequencies
+        (``CostMatrix.balanced(y)``).
     net : dict or Net, optional
         Settings of the nets, see :class:`~adacsl.estimators.learners.net.Net`:
         ``{"epochs": 30, "lr": 1e-3, "module": ..., "weights": ..., "views": 4}``. A search says ``net__lr``.
     controller : "auto", None, dict or AdaptiveWeight
         How lambda is steered: "auto" is the paper's update at full speed for images, and the exact odds update with
         damping 0.5 for tables, where it was cheaper; ``{"caution": 2}`` changes parts of that; None keeps lambda at 1,
-        which is plain weighted cross-entropy. A search says ``controller__damping``.
+        which is plain weighted cross-entropy. More than two classes have one lambda each, at half speed. A search says
+        ``controller__damping``.
     target, decide, select, cv, validation, positive, device, resume, random_state, verbose
         As for every :class:`Method`.
 
@@ -107,7 +109,8 @@ class AdaCSLBoostingClassifier(Method):
     Parameters
     ----------
     costs : CostMatrix, optional
-        What the errors cost. Default: the inverse class frequencies (``CostMatrix.balanced(y)``).
+        What the errors cost, of two classes or K x K. Default: the inverse class frequencies
+        (``CostMatrix.balanced(y)``).
     engine : {"xgboost", "lightgbm", "catboost", "auto"}
         Which library boosts; each is an extra, ``pip install 'adacsl[xgboost]'``. "auto": the first that is installed.
     rounds, lr, patience, every, params
@@ -188,8 +191,8 @@ def _gives_probabilities(self: AdaptiveCostClassifier) -> bool:
 class AdaptiveCostClassifier(MetaEstimatorMixin, Method):
     """Make any scikit-learn classifier minimise cost: its sample weights follow the validation cost (AdaCSL).
 
-    Each round trains with the negatives weighted by the controller, measures held-out rows and corrects the weight;
-    the cheapest round is kept.
+    Each round trains with the negatives (of K classes, each class) weighted by the controller, measures held-out rows
+    and corrects the weight; the cheapest round is kept.
 
     Parameters
     ----------
@@ -197,7 +200,8 @@ class AdaptiveCostClassifier(MetaEstimatorMixin, Method):
         Anything with ``sample_weight`` in ``fit`` or ``partial_fit``, also a ``Pipeline`` whose last step has it. With
         ``predict_proba``, or ``decision_function`` alone (then :meth:`predict_proba` is missing here too).
     costs : CostMatrix, optional
-        What the errors cost. Default: the inverse class frequencies (``CostMatrix.balanced(y)``).
+        What the errors cost, of two classes or K x K. Default: the inverse class frequencies
+        (``CostMatrix.balanced(y)``).
     training, rounds, patience, every, weight_name
         See :class:`~adacsl.estimators.learners.models.Model`.
     controller : "auto", dict or AdaptiveWeight
@@ -208,7 +212,8 @@ class AdaptiveCostClassifier(MetaEstimatorMixin, Method):
     Attributes
     ----------
     estimators_ : list
-        The kept models, one per fold; they know the classes 0 and 1 (positive).
+        The kept models, one per fold; they know the classes 0 and 1 (positive), or 0 to K - 1 in the order of
+        ``classes_``.
 
     Examples
     --------

@@ -46,7 +46,7 @@ def permutation_costs(model: Any, rows: Rows, columns: Any, repeats: int, random
     base = float(np.average(paid, weights=rows.weight))
     prices = rows.costs or model.costs_
     constant = min(
-        prices.mean(rows.y, np.full_like(rows.y, k), sample_weight=rows.weight) for k in range(prices.n_classes)
+        prices.mean(rows.y, np.full_like(rows.y, k), sample_weight=rows.weight) for k in range(prices.n_actions)
     )
     frame["share"] = frame["cost"] / (constant - base) if constant > base else math.nan
     frame = frame.sort_values("cost", ascending=False, kind="stable", ignore_index=True)
@@ -72,7 +72,8 @@ def read_table_rows(
     use = np.flatnonzero(weight)
     number = np.unique(groups[use], return_inverse=True)[1]
     costs = None if costs is None else costs.rows(use)
-    return Rows(take(table, use), labels[use], np.arange(len(use)), weight[use], number, costs)
+    own = take(table, use)
+    return Rows(own, labels[use], np.arange(len(use)), weight[use], number, costs, n_classes=model.costs_.n_classes)
 
 
 def shuffles(n: int, repeats: int, random_state: Any) -> NDArray[np.int64]:

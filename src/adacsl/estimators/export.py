@@ -14,9 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from adacsl.core.heldout import BLIND
+from adacsl.core.scores import LEAST
 from adacsl.datasets.encoding import TableEncoder
 from adacsl.datasets.features import Scale
-from adacsl.estimators.learners.models import EstimatorModel
+from adacsl.estimators.learners.models import LOGIT_LIMITS, EstimatorModel
 from adacsl.estimators.learners.netmodel import NetModel, preparation
 from adacsl.estimators.learners.numbers import LinearModel
 from adacsl.estimators.learners.stackmodel import StackModel
@@ -32,6 +34,8 @@ with requires("onnx"):
     import onnxscript  # noqa: F401  torch's exporter needs it
 
 TOLERANCE = 1e-5
+UNSEEN = -1e6
+"""The sum of a class that a model has never seen."""
 INDICATOR = Scale([0.0, 1.0], [0.0, 1.0])
 ZERO = Scale([0.0, 1.0], [0.0, 0.0])
 
@@ -67,7 +71,8 @@ def exportable(model: Any) -> StackModel:
             raise ValueError(  # noqa: TRY004  the type is right, its content is not
                 f"ONNX files are written of nets only, and this model is made of {model.kind}: keep it with save()"
             )
-        return StackModel(Stack(np.ones(1), 0.0, np.inf, 0.0), [model.kind], [model], [0.0])
+        none = 0.0 if model.outputs == 1 else np.zeros(model.outputs)
+        return StackModel(Stack(np.ones(1), none, np.inf, 0.0), [model.kind], [model], [none])
     for name, own in zip(model.names, model.models, strict=True):
         if not isinstance(own, NetModel) and not _is_sum(own):
             raise ValueError(
@@ -82,7 +87,8 @@ def exportable(model: Any) -> StackModel:
 def _is_sum(model: Any) -> bool:
     """Tell whether a member of a portfolio is made of logistic regressions of encoded features."""
     own = isinstance(model, EstimatorModel) and model.encoder is not None
-    return own and all(isinstance(part, LinearModel) and part.kind == "logistic" for part in model.estimators)
+    kinds = ("logistic", "softmax")
+    return own and all(isinstance(part, LinearModel) and part.kind in kinds for part in model.estimators)
 
 
 def _takes(model: Any) -> Any:
@@ -94,39 +100,85 @@ def _nets(model: Any) -> nn.ModuleList:
     """Return the nets of a member; a logistic regression is one of a single layer."""
     if isinstance(model, NetModel):
         return model.net if isinstance(model.net, nn.ModuleList) else nn.ModuleList([model.net])
-    return nn.ModuleList(_layer(part) for part in model.estimators)
+    return nn.ModuleList(_layer(part, model.n_classes) for part in model.estimators)
 
 
-def _layer(part: LinearModel) -> nn.Module:
+def _layer(part: LinearModel, n_classes: int) -> nn.Module:
     weights = part.weights if part.scale is None else part.weights / part.scale
-    intercept = part.intercept if part.center is None else part.intercept - part.center @ weights
-    layer = nn.Linear(len(weights), 1)
-    layer.weight.data, layer.bias.data = torch.tensor(weights[None]).float(), torch.tensor([intercept]).float()
-    return layer.requires_grad_(False)
+    intercept = part.intercept if part.center is None else part.intercept - weights @ part.center
+    weights, intercept = np.atleast_2d(weights), np.atleast_1d(intercept)
+    if n_classes > 2:
+        own = np.zeros((n_classes, weights.shape[1])), np.full(n_classes, UNSEEN)
+        if part.kind == "logistic":  # two of the classes were in its rows
+            weights, intercept = np.vstack((0.0 * weights, weights)), np.append(0.0, intercept)
+        own[0][part.classes_], own[1][part.classes_] = weights, intercept
+        weights, intercept = own
+    layer = nn.Linear(weights.shape[1], len(weights))
+    layer.weight.data, layer.bias.data = torch.tensor(weights).float(), torch.tensor(intercept).float()
+    made = layer if n_classes == 2 else nn.Sequential(layer, LogChances())
+    return made.requires_grad_(False)
+
+
+class LogChances(nn.Module):
+    """Log probabilities of K sums, none lower than the learner's."""
+
+    def forward(self, sums: Tensor) -> Tensor:
+        """Return as many as there are sums."""
+        return torch.log_softmax(sums.double(), dim=1).clamp(min=math.log(LOGIT_LIMITS[0]))
 
 
 class DecisionGraph(nn.Module):
     """From inputs to raw score, corrected probability and decision."""
 
     weights: Tensor
-    first: Tensor
-    ramps: Tensor
+    shifts: Tensor
+    intercept: Tensor
 
     def __init__(self, clf: CostClassifier, model: StackModel) -> None:
         super().__init__()
-        decision, self.encoder = clf.decision_, model.models[0].encoder
+        self.encoder, self.several = model.models[0].encoder, clf.costs_.n_classes > 2
         self.raw_numbers = self.encoder is not None and self.encoder.only_numbers
         self.encode: nn.Module = Numbers(self.encoder) if self.raw_numbers else nn.Identity()
         if self.encoder is None:
             self.encode = preparation(model.models[0].settings)
         self.members = nn.ModuleList(_nets(own) for own in model.models)
         # what is added to a member's logits: a mean of sums is the sum of means
-        self.shifts = [
-            float(np.mean(own.undone)) + shift for own, shift in zip(model.models, model.shifts, strict=True)
-        ]
-        self.limit, self.intercept = model.stack.limit, model.stack.intercept
+        shifts = [_undone(own) + shift for own, shift in zip(model.models, model.shifts, strict=True)]
+        self.register_buffer("shifts", torch.tensor(np.asarray(shifts, dtype=np.float64)))
         self.register_buffer("weights", torch.tensor(model.stack.weights))
-        bayes = float(clf.costs_.threshold)
+        self.register_buffer("intercept", torch.tensor(model.stack.intercept, dtype=torch.float64))
+        self.limit = model.stack.limit
+        self.decide: nn.Module = ClassHead(clf) if self.several else BinaryHead(clf)
+
+    def forward(self, inputs: Tensor) -> Any:
+        """Return scores, probabilities (of the positive class, or of each), and the number of the cheapest class."""
+        x = self.encode(inputs)
+        columns = [
+            torch.cat([member_logits(net, x).mean(2) for net in nets], dim=1).mean(1).double()  # type: ignore[attr-defined]
+            for nets in self.members
+        ]
+        stacked = torch.stack(columns, dim=1) + self.shifts
+        if self.several:
+            stacked = (stacked - stacked.amax(2, keepdim=True)).transpose(1, 2)
+        if math.isfinite(self.limit):
+            stacked = stacked.clamp(-self.limit, self.limit)
+        return self.decide(stacked @ self.weights + self.intercept)
+
+
+def _undone(model: Any) -> Any:
+    """Return what is added to a member's mean logits: a number, or one of each class."""
+    return np.mean(model.undone, axis=0) if isinstance(model, NetModel) else model.undone
+
+
+class BinaryHead(nn.Module):
+    """From log-odds to the score, the probability of the positive class, and whether it is the cheaper decision."""
+
+    first: Tensor
+    ramps: Tensor
+
+    def __init__(self, clf: CostClassifier) -> None:
+        super().__init__()
+        decision, bayes = clf.decision_, float(clf.costs_.threshold)
         self.odds = bayes / (1.0 - bayes) * (1.0 - decision.mapped) / decision.mapped
         self.calibration = decision.calibration_
         self.isotonic = self.calibration is not None and self.calibration["kind"] == "isotonic"
@@ -138,17 +190,9 @@ class DecisionGraph(nn.Module):
         self.by_probability = self.calibration is not None
         self.threshold = decision.probability_threshold if self.by_probability else decision.threshold_
 
-    def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(self, logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return scores, probabilities of the positive class, and 1 where it is the cheaper decision."""
-        x = self.encode(inputs)
-        columns = [
-            torch.cat([member_logits(net, x).mean(2) for net in nets], dim=1).mean(1).double() + shift  # type: ignore[attr-defined]
-            for nets, shift in zip(self.members, self.shifts, strict=True)
-        ]
-        stacked = torch.stack(columns, dim=1)
-        if math.isfinite(self.limit):
-            stacked = stacked.clamp(-self.limit, self.limit)
-        score = torch.sigmoid(stacked @ self.weights + self.intercept)
+        score = torch.sigmoid(logits)
         probability = self._calibrated(score * self.odds / (score * self.odds + (1.0 - score)))
         compared = probability if self.by_probability else score
         return score, probability, (compared > self.threshold).long()
@@ -162,6 +206,37 @@ class DecisionGraph(nn.Module):
         return torch.sigmoid(
             self.calibration["slope"] * torch.log(inside / (1.0 - inside)) + self.calibration["intercept"]
         )
+
+
+class ClassHead(nn.Module):
+    """From K logits to scores, probabilities, and the class of least expected cost by the full matrix."""
+
+    mapped: Tensor
+    costs: Tensor
+    matrix: Tensor
+    moved: Tensor
+
+    def __init__(self, clf: CostClassifier) -> None:
+        super().__init__()
+        decision = clf.decision_
+        self.way, self.calibrated = decision.decide, decision.calibration_ is not None
+        self.register_buffer("mapped", torch.tensor(decision.mapped))
+        self.register_buffer("costs", torch.tensor(clf.costs_.to_array()))
+        if decision.calibration_ is not None:
+            self.register_buffer("matrix", torch.tensor(decision.calibration_["matrix"], dtype=torch.float64))
+            self.register_buffer("moved", torch.tensor(decision.calibration_["intercept"], dtype=torch.float64))
+
+    def forward(self, logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return scores, probabilities, and the number of the class that is decided for."""
+        score = torch.softmax(logits, dim=1)
+        freed = score / self.mapped
+        probability = freed / freed.sum(1, keepdim=True)
+        if self.calibrated:
+            logs = probability.clamp(min=LEAST).log()
+            probability = torch.softmax((logs - logs.mean(1, keepdim=True)) @ self.matrix.T + self.moved, dim=1)
+        if self.way in BLIND:
+            return score, probability, (probability if self.way == "half" else score).argmax(1)
+        return score, probability, (probability @ self.costs.T).argmin(1)
 
 
 class Numbers(nn.Module):
@@ -245,13 +320,14 @@ def _export(graph: nn.Module, inputs: np.ndarray[Any, Any], path: Path) -> None:
 def _add_metadata(path: Path, clf: CostClassifier, graph: DecisionGraph) -> None:
     model = onnx.load(path)
     takes = "images" if clf.images_ else "numbers" if graph.raw_numbers else "encoded"
-    entries = {
-        "producer": "adacsl",
-        "inputs": takes,
-        "threshold": repr(clf.threshold_),
-        "bayes_threshold": repr(float(clf.costs_.threshold)),
-        "classes": json.dumps(clf.classes_.tolist()),
-        "positive": json.dumps(np.asarray(clf.positive_).item()),
+    entries = {"producer": "adacsl", "inputs": takes, "classes": json.dumps(clf.classes_.tolist())}
+    if not graph.several:
+        entries |= {
+            "threshold": repr(clf.threshold_),
+            "bayes_threshold": repr(float(clf.costs_.threshold)),
+            "positive": json.dumps(np.asarray(clf.positive_).item()),
+        }
+    entries |= {
         "costs": clf.costs_.to_json(),
         "features": json.dumps(graph.encoder.describe() if takes == "encoded" else []),
     }

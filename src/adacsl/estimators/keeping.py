@@ -17,6 +17,7 @@ from adacsl.estimators.artefacts import ArtefactError, is_artefact, read_artefac
 from adacsl.estimators.candidates import Candidate
 from adacsl.estimators.learners.numbers import joined, part_of
 from adacsl.estimators.learners.portfolio import Fitted
+from adacsl.estimators.learners.stackmodel import number_or_array
 from adacsl.estimators.method import Method
 from adacsl.estimators.persistence import read_model
 from adacsl.estimators.resuming import describe, digest_of, mark_folder
@@ -85,7 +86,14 @@ def write_member(folder: Path, name: str, fitted: Sequence[Fitted]) -> None:
         for own in fitted:
             arrays, model = own.model.numbers()
             tensors.append({"honest": own.honest} | {f"model.{key}": value for key, value in arrays.items()})
-            about.append({"shift": own.shift, "seconds": own.seconds, "kind": own.model.kind, "model": model})
+            about.append(
+                {
+                    "shift": np.asarray(own.shift).tolist(),
+                    "seconds": own.seconds,
+                    "kind": own.model.kind,
+                    "model": model,
+                }
+            )
         write_artefact(folder, joined(tensors), {"member": name, "fitted": about})
     except ArtefactError as error:
         warnings.warn(f"member {name!r} is fitted, but not kept: {error}", stacklevel=2)
@@ -119,4 +127,5 @@ def _fitted(name: str, tensors: dict[str, Any], about: dict[str, Any], made: Met
         net = member.learner_.set_params(weights=None)  # they are among the numbers
     own, module = part_of(tensors, "model."), getattr(net, "module", None)
     model = read_model(about["kind"], own, about["model"], net=net, module=module, device=device)
-    return Fitted(name, tensors["honest"].numpy(), float(about["shift"]), model, None, float(about["seconds"]))
+    shift = number_or_array(about["shift"])
+    return Fitted(name, tensors["honest"].numpy(), shift, model, None, float(about["seconds"]))

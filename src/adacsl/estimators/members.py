@@ -55,10 +55,13 @@ PICTURES: Mapping[str, dict[str, Any]] = {
 """Members for images: nets without adaptation, and with each target."""
 
 
-def default_members(*, images: bool, net: Any = None) -> dict[str, Method | ImportError]:
+def default_members(*, images: bool, net: Any = None, n_classes: int = 2) -> dict[str, Method | ImportError]:
     """Return what takes part unless the user says otherwise: all that is installed, quickest first."""
     if images:
-        return {name: Method(learner=net or "net", select="log-loss", **own) for name, own in PICTURES.items()}
+        # of more than two classes "bayes" is what adacsl starts from
+        out = {"adacsl-bayes"} if n_classes > 2 else set()
+        chosen = {name: own for name, own in PICTURES.items() if name not in out}
+        return {name: Method(learner=net or "net", select="log-loss", **own) for name, own in chosen.items()}
     # scikit-learn's boosting stands in for the libraries that were better
     out = {*BY_NAME, *(["histogram"] if any(map(_has, ENGINES)) else [])}
     return {name: _made(name, net) for name, (_, package, _) in MEMBERS.items() if _has(package) and name not in out}
@@ -97,13 +100,15 @@ def _net(module: Any = None, **settings: Any) -> Any:
     return Net(module, **settings)
 
 
-def choose_members(members: Any, *, images: bool, net: Any = None) -> dict[str, Method | ImportError]:
+def choose_members(
+    members: Any, *, images: bool, net: Any = None, n_classes: int = 2
+) -> dict[str, Method | ImportError]:
     """Return members by name from what the user gave: names, methods, scikit-learn classifiers, or pairs with names.
 
     In place of one that needs a package which is not installed stands the error that says so.
     """
     if isinstance(members, str) and members == "auto":
-        return default_members(images=images, net=net)
+        return default_members(images=images, net=net, n_classes=n_classes)
     if isinstance(members, str | bytes) or not isinstance(members, Iterable):
         raise TypeError(f"members must be 'auto' or a list of names, methods and classifiers, got {members!r}")
     chosen: dict[str, Method | ImportError] = {}

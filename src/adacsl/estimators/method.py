@@ -14,6 +14,7 @@ from adacsl.core.costs import CostMatrix
 from adacsl.core.curves import calibration_error
 from adacsl.core.heldout import pooled
 from adacsl.core.intervals import Interval, cost_interval
+from adacsl.core.labels import same_label
 from adacsl.core.partitions import Quantile
 from adacsl.core.scores import known, to_probabilities
 from adacsl.estimators.candidates import Candidate
@@ -223,7 +224,7 @@ class Method(CostClassifier):
                 f"costs must hold one price per outcome, got {self.costs!r}; "
                 "give costs of each row to fit and predict: fit(X, y, fn=amounts)"
             )
-        if self.costs is not None and self.costs.n_actions != self.costs.n_classes:
+        if self.costs is not None and not self.costs.square:
             raise ValueError(
                 f"a classifier decides among the classes, the costs among {self.costs.n_actions} actions for "
                 f"{self.costs.n_classes} classes: train with square costs, then costs.decide(model.predict_proba(X))"
@@ -304,12 +305,17 @@ class Method(CostClassifier):
         if self.costs is None:
             return CostMatrix.balanced(rows.y[rows.use])
         if self.costs.n_classes != rows.n_classes:
+            names, known = self.costs.classes or (), self.classes_.tolist()
+            absent = [name for name in names if not any(same_label(name, label) for label in known)]
             raise ValueError(
-                f"the labels have {rows.n_classes} classes, the costs {self.costs.n_classes}; give a price for each: "
-                "CostMatrix.from_array(K x K, rows='predicted', classes=[...])"
+                f"the labels have {rows.n_classes} classes, the costs {self.costs.n_classes}"
+                + (f", of which {absent!r} have no rows" if absent else "")
+                + "; give a price for each: CostMatrix.from_array(K x K, rows='predicted', classes=[...])"
             )
         own: CostMatrix = self.costs
-        return own if rows.n_classes == 2 or own.classes is None else own.aligned(self.classes_.tolist())
+        order = self.classes_.tolist()
+        # of two classes, the positive one has number 1
+        return own.aligned(order[::-1] if self.positive_ is not None and self.positive_ == order[0] else order)
 
     def _seed(self) -> int:
         if isinstance(self.random_state, Integral) and not isinstance(self.random_state, bool):

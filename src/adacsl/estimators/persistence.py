@@ -162,6 +162,8 @@ def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, dev
     method.costs_ = costs
     method.decision_ = Decision.from_dict(document["decision"], costs)
     method.classes_ = np.asarray(document["classes"]["values"], dtype=np.dtype(document["classes"]["dtype"]))
+    if costs.n_classes != len(method.classes_):
+        raise ValueError(f"{len(method.classes_)} classes, but costs of {costs.n_classes}")
     method.positive_ = None if costs.n_classes > 2 else method.classes_[document["positive"]]
     method.target_ = _target(document["target"], costs)
     method.adapted_ = bool(document["adapted"])

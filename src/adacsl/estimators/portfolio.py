@@ -17,13 +17,15 @@ class PortfolioClassifier(Method):
 
     Every member is trained on the same folds; a logistic regression of the members' log-odds of the rows they did not
     train on weighs them; its probabilities are decided at the Bayes threshold of the costs, each row's own where rows
-    have costs. Members are chosen by **log loss**, weighed halfway between log loss and cost, and decided by **cost**:
+    have costs. More than two classes share the weights, each class has an intercept, and the decision is the class of
+    least expected cost. Members are chosen by **log loss**, weighed halfway between log loss and cost, and decided by **cost**:
     choosing by cost overfits.
 
     Parameters
     ----------
     costs : CostMatrix, optional
-        What the errors cost. Default: the inverse class frequencies (``CostMatrix.balanced(y)``).
+        What the errors cost, of two classes or K x K. Default: the inverse class frequencies
+        (``CostMatrix.balanced(y)``).
     members : "auto" or list
         Who takes part: names (``adacsl.estimators.members.MEMBERS``, or of the table of methods), any
         :class:`Method`, any scikit-learn classifier, or pairs of a name and one of these. "auto": all that is

@@ -1,7 +1,8 @@
-"""Stacking: one log-odds from those of several members, weighted by rows that the members did not train on."""
+"""Stacking: one log-odds (or K logits) from those of several members, weighted by rows they did not train on."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from adacsl.core.scores import losses_of, to_probabilities
 from adacsl.estimators.splits import cross_splits
 from adacsl.extras import requires
 
@@ -22,34 +24,55 @@ FREE = 100.0
 """Factor of the members' mean: its weight, a temperature, is hardly held back (by the square of this less)."""
 
 FOLDS = 5
+MOST_STEPS, ENOUGH = 100, 1e-12
+"""Newton's method ends when another step would gain less than this share of the loss."""
 PLENTY = 50_000
-"""With so many rows "auto" holds nothing back: they outnumber the weights too far for that to matter."""
+"""With so many rows "auto" holds nothing back: they outnumber the weights too far for that to matter.
+
+Of K classes a row counts K / 2 times: the weights are shared, and the time to choose a strength grows with K."""
 
 
 @dataclass(frozen=True)
 class Stack:
-    """A weighted sum of the members' log-odds.
+    """A weighted sum of the members' log-odds, or of their K logits.
 
     Parameters
     ----------
     weights : array of shape (m,)
-        One per member.
-    intercept : float
+        One per member, whatever the class.
+    intercept : float or array of shape (K,)
         What is added.
     limit : float
-        Log-odds beyond it are taken as it: so many rows cannot prove more.
+        Log-odds beyond it (of K classes: of each against the likeliest) are taken as it: so many rows cannot prove
+        more.
     strength : float
         How far the weights were allowed to leave equality.
     """
 
     weights: NDArray[np.float64]
-    intercept: float
+    intercept: Any
     limit: float
     strength: float
 
     def logits(self, columns: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the log-odds of rows from those of each member, rows x members."""
-        return np.asarray(np.clip(columns, -self.limit, self.limit) @ self.weights + self.intercept)
+        """Return the log-odds of rows from those of each member, rows x members, or logits, rows x members x K."""
+        inside = limited(columns, self.limit)
+        if columns.ndim == 2:
+            return np.asarray(inside @ self.weights + self.intercept)
+        return np.asarray((inside * self.weights[:, None]).sum(axis=1) + self.intercept)
+
+
+def limited(columns: NDArray[Any], limit: float) -> NDArray[np.float64]:
+    """Return log-odds within the limit; K logits against the likeliest class, which is the same for two of them.
+
+    Examples
+    --------
+    >>> limited(np.asarray([[5.0]]), 3.0).tolist(), limited(np.asarray([[[1.0, 6.0, 4.0]]]), 3.0).tolist()
+    ([[3.0]], [[[-3.0, 0.0, -2.0]]])
+    """
+    if columns.ndim == 2:
+        return np.asarray(np.clip(columns, -limit, limit))
+    return np.asarray(np.maximum(columns - columns.max(axis=2, keepdims=True), -limit))
 
 
 def fit_stack(columns: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] | None, strength: float) -> Stack:
@@ -59,7 +82,9 @@ def fit_stack(columns: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] 
     good, and no member is left out by chance.
     """
     limit = float(np.log(2.0 * len(labels)))
-    clipped = np.clip(columns, -limit, limit)
+    clipped = limited(columns, limit)
+    if columns.ndim == 3:
+        return Stack(*_fit_classes(clipped, labels, weight, strength), limit, strength)
     mean = clipped.mean(axis=1, keepdims=True)
     model = LogisticRegression(C=strength, solver="newton-cholesky", max_iter=100)
     scale = None if weight is None else np.asarray(weight) / np.mean(weight)
@@ -69,49 +94,100 @@ def fit_stack(columns: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] 
     return Stack(weights, float(model.intercept_[0]), limit, strength)
 
 
+def _fit_classes(
+    columns: NDArray[np.float64], labels: NDArray[Any], weight: NDArray[Any] | None, strength: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return one weight per member and one intercept per class, by Newton's method: the same loss for K classes.
+
+    The intercepts are hardly held back either: that of a class without rows stays a number, and their sum is 0.
+    """
+    n, m, k = columns.shape
+    z, own = np.ascontiguousarray(columns.transpose(1, 0, 2)), np.eye(k)[labels]
+    counted = np.full(n, strength) if weight is None else strength * np.asarray(weight) / np.mean(weight)
+    penalty = np.eye(m + k) / FREE**2
+    penalty[:m, :m] = np.eye(m) - 1.0 / m + 1.0 / FREE**2
+
+    def loss(at: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        logits = np.tensordot(at[:m], z, axes=1) + at[m:]
+        return float(counted @ losses_of(logits, labels) + at @ penalty @ at / 2.0), logits
+
+    at = np.append(np.full(m, 1.0 / m), np.zeros(k))
+    value, logits = loss(at)
+    for _ in range(MOST_STEPS):
+        proba = to_probabilities(logits)
+        pull, mass = counted[:, None] * (proba - own), counted[:, None] * proba
+        slope = np.append(np.tensordot(z, pull, axes=2), pull.sum(axis=0)) + penalty @ at
+        step = np.linalg.solve(_curvature(z, proba, mass) + penalty, slope)
+        gain, size = float(slope @ step), 1.0
+        if gain <= ENOUGH * max(1.0, value):
+            break
+        moved, logits = loss(at - step)
+        while moved > value - 0.25 * size * gain and size > ENOUGH:
+            size /= 2.0
+            moved, logits = loss(at - size * step)
+        at, value = at - size * step, moved
+    return at[:m], at[m:]
+
+
+def _curvature(z: NDArray[np.float64], proba: NDArray[np.float64], mass: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the second derivatives of the log loss by the members' weights and the intercepts."""
+    off = z - np.einsum("mnk,nk->mn", z, proba)[:, :, None]
+    by_class = np.einsum("mnk,nk->mk", off, mass)
+    off *= np.sqrt(mass)
+    among = off.reshape(len(z), -1)
+    return np.block([[among @ among.T, by_class], [by_class.T, np.diag(mass.sum(axis=0)) - mass.T @ proba]])
+
+
 def stack_members(
     columns: NDArray[Any], labels: NDArray[Any], *, weight: NDArray[Any] | None = None,
-    groups: NDArray[Any] | None = None, strength: float | str = "auto", cut: float = 0.0, seed: int = 0,
+    groups: NDArray[Any] | None = None, strength: float | str = "auto", cut: Any = 0.0, seed: int = 0,
 ) -> tuple[Stack, NDArray[np.float64]]:  # fmt: skip
-    """Return the stack of all rows, and log-odds of each row from stacks that were not fitted on it.
+    """Return the stack of all rows, and log-odds (or K logits) of each row from stacks that were not fitted on it.
 
     Parameters
     ----------
-    columns : array of shape (n, m)
-        Log-odds of each member, from models that did not train on the row.
+    columns : array of shape (n, m) or (n, m, K)
+        Log-odds (or logits) of each member, from models that did not train on the row.
     labels : array of shape (n,)
-        1 = positive.
+        1 = positive; of more than two classes their numbers.
     weight, groups : arrays of shape (n,), optional
         How much each row counts; rows of one group are never on both sides.
     strength : float or "auto"
         "auto": the one with the least log loss in inner folds, chosen anew for each of the nested stacks.
-    cut : float
-        Log-odds of the Bayes threshold. The stack is halfway between one of plain log loss and one whose errors weigh
-        as much as they cost: it is right about all probabilities, and more so about those that decide.
+    cut : float or array of shape (K,)
+        Log-odds of the Bayes threshold; of K classes minus the log of what an error about each weighs. The stack is
+        halfway between one of plain log loss and one whose errors weigh as much as they cost: it is right about all
+        probabilities, and more so about those that decide.
     seed : int
         Of the folds.
     """
     folds = stack_folds(labels, groups, seed)
     if not folds:  # too few rows of a class to weigh anything
-        equal = Stack(np.full(columns.shape[1], 1.0 / columns.shape[1]), 0.0, np.inf, 0.0)
+        none = 0.0 if columns.ndim == 2 else np.zeros(columns.shape[2])
+        equal = Stack(np.full(columns.shape[1], 1.0 / columns.shape[1]), none, np.inf, 0.0)
         return equal, equal.logits(columns)
     plain = Fits(columns, labels, weight)
     # few rows cannot tell apart what differs by more than they are many
-    cut = float(np.clip(cut, -np.log(2.0 * len(labels)), np.log(2.0 * len(labels))))
-    stakes = np.exp(np.where(np.asarray(labels) == 1, -cut, cut) / 2.0)
+    far = np.log(2.0 * len(labels))
+    if columns.ndim == 2:
+        cut = float(np.clip(cut, -far, far))
+        stakes = np.exp(np.where(np.asarray(labels) == 1, -cut, cut) / 2.0)
+    else:
+        cut = np.clip(np.broadcast_to(cut, columns.shape[2]), -far / 2.0, far / 2.0)
+        stakes = np.exp(-cut)[labels]
     tilted = Fits(columns, labels, stakes if weight is None else stakes * weight)
 
     def stack(parts: Sequence[NDArray[Any]]) -> Stack:
         first = plain.best(parts, strength)
-        return first if cut == 0.0 else halfway(first, tilted.best(parts, strength), cut)
+        return halfway(first, tilted.best(parts, strength), cut) if np.any(cut) else first
 
-    nested = np.empty(len(labels))
+    nested = np.empty((len(labels), *columns.shape[2:]))
     for number, (_, test) in enumerate(folds):
         nested[test] = stack([other for i, (_, other) in enumerate(folds) if i != number]).logits(columns[test])
     return stack([test for _, test in folds]), nested
 
 
-def halfway(plain: Stack, tilted: Stack, cut: float) -> Stack:
+def halfway(plain: Stack, tilted: Stack, cut: Any) -> Stack:
     """Return the mean of two stacks; in the second errors weigh as much as they cost, so its even odds are the cut."""
     weights, intercept = plain.weights + tilted.weights, plain.intercept + tilted.intercept + cut
     return replace(plain, weights=weights / 2.0, intercept=intercept / 2.0)
@@ -120,14 +196,15 @@ def halfway(plain: Stack, tilted: Stack, cut: float) -> Stack:
 def stack_folds(
     labels: NDArray[Any], groups: NDArray[Any] | None, seed: int
 ) -> list[tuple[NDArray[Any], NDArray[Any]]]:
-    """Return folds for the stack, at most five; none where a class is too rare for three."""
-    if groups is None:
-        most = int(np.bincount(np.asarray(labels).astype(int), minlength=2).min())
-    else:
-        most = min(len(np.unique(groups[labels == kind])) for kind in (0, 1))
+    """Return folds for the stack, at most five; none where all classes but one are too rare for three."""
+    kinds = range(max(2, int(np.max(labels)) + 1))
+    units = np.arange(len(labels)) if groups is None else groups
+    most = sorted(len(np.unique(units[labels == kind])) for kind in kinds)[-2]
     for count in range(min(FOLDS, most), 2, -1):
         try:
-            return cross_splits(labels, groups, count, seed)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of many classes rare ones may be absent from a fold
+                return cross_splits(labels, groups, count, seed)
         except ValueError:  # groups that leave a fold without a class
             continue
     return []
@@ -151,7 +228,7 @@ class Fits:
 
     def best(self, parts: Sequence[NDArray[Any]], strength: float | str) -> Stack:
         """Return the stack of some parts, of the strength that predicts each part best from the others."""
-        if strength == "auto" and len(self.labels) >= PLENTY:
+        if strength == "auto" and self.columns.size / self.columns.shape[1] >= PLENTY * (self.columns.ndim - 1):
             strength = STRENGTHS[-1]
         if not isinstance(strength, str):
             return self.fit(parts, float(strength))
@@ -161,13 +238,8 @@ class Fits:
         total = 0.0
         for number, test in enumerate(parts):
             stack = self.fit([part for i, part in enumerate(parts) if i != number], strength)
-            total += float(np.sum(log_losses(stack.logits(self.columns[test]), self.labels[test]) * self._counts(test)))
+            total += float(np.sum(losses_of(stack.logits(self.columns[test]), self.labels[test]) * self._counts(test)))
         return total
 
     def _counts(self, rows: NDArray[Any]) -> Any:
         return 1.0 if self.weight is None else self.weight[rows]
-
-
-def log_losses(logits: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the log loss of each row."""
-    return np.asarray(np.logaddexp(0.0, np.where(np.asarray(labels) == 1, -logits, logits)))

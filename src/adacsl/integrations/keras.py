@@ -18,8 +18,8 @@ import numpy as np
 from adacsl.core.arrays import Array
 from adacsl.core.control import PLAIN_SETTINGS, AdaptiveWeight, as_controller, check_settings
 from adacsl.core.costs import CostMatrix
-from adacsl.core.heldout import sigmoid
 from adacsl.core.partitions import EqualWidth, Quantile, Whole
+from adacsl.core.scores import sigmoid, to_probabilities
 from adacsl.durable import replace_file
 from adacsl.extras import requires
 
@@ -41,7 +41,7 @@ PARTITIONS: dict[str, Any] = {kind.__name__: kind for kind in (Whole, EqualWidth
 
 @keras.saving.register_keras_serializable("adacsl")
 class AdaptiveCrossEntropy(keras.losses.Loss):  # type: ignore[misc]
-    """Cross-entropy that follows the validation cost, for heads with one or two outputs.
+    """Cross-entropy that follows the validation cost, for heads with one or two outputs, or K of K classes.
 
     A saved model holds the controller's settings and state: ``keras.saving.load_model`` gives a model that goes on.
 
@@ -70,32 +70,47 @@ class AdaptiveCrossEntropy(keras.losses.Loss):  # type: ignore[misc]
         super().__init__(name=name, reduction=reduction, dtype=dtype)
         self.controller = as_controller(costs, settings)
         self.from_logits = from_logits
-        self.negative_weight = keras.Variable(
-            self.controller.weight, trainable=False, dtype="float32", autocast=False, name="negative_weight"
-        )
+        held = "negative_weight" if self.controller.n_classes == 2 else "class_weights"
+        self.held = keras.Variable(self._weight, trainable=False, dtype="float32", autocast=False, name=held)
+        setattr(self, held, self.held)
 
     def call(self, y_true: Array, y_pred: Array) -> Array:
         """Return the loss of each sample."""
-        z = self._logits(y_pred)
+        k = self.controller.n_classes
+        z = self._logits(y_pred) if k == 2 else self._class_logits(y_pred, k)
         y = ops.reshape(ops.cast(y_true, z.dtype), (-1,))
         if y.shape[0] != z.shape[0]:
             raise ValueError(
-                f"one label, 0 or 1, is needed for each of the {z.shape[0]} predictions, got labels of shape "
-                f"{tuple(y_true.shape)}; give class numbers, not one-hot rows"
+                f"one label, {'0 or 1' if k == 2 else f'0 to {k - 1}'}, is needed for each of the {z.shape[0]} "
+                f"predictions, got labels of shape {tuple(y_true.shape)}; give class numbers, not one-hot rows"
             )
+        if k > 2:
+            own = ops.one_hot(ops.cast(y, "int32"), k, dtype=z.dtype) * ops.cast(self.class_weights, z.dtype)
+            return -ops.sum(own * ops.log_softmax(z, axis=-1), axis=-1)
         return y * ops.softplus(-z) + ops.cast(self.negative_weight, z.dtype) * (1.0 - y) * ops.softplus(z)
 
     def scores(self, y_pred: Array) -> np.ndarray[Any, Any]:
-        """Return the probabilities of the positive class that predictions stand for, in numpy."""
+        """Return the probabilities (of K classes, or of the positive one) that predictions stand for, in numpy."""
         raw = np.asarray(y_pred, dtype=np.float64)
         columns = raw.reshape(len(raw), -1)
+        if self.controller.n_classes > 2:
+            return to_probabilities(columns) if self.from_logits else columns / columns.sum(axis=1, keepdims=True)
         if not self.from_logits:
             return columns[:, -1]
         return sigmoid(columns[:, 0] if columns.shape[1] == 1 else columns[:, 1] - columns[:, 0])
 
     def refresh(self) -> None:
-        """Copy the controller's weight into the variable: compiled steps see it at once."""
-        self.negative_weight.assign(self.controller.weight)
+        """Copy the controller's weights into the variable: compiled steps see them at once."""
+        if self.controller.n_classes > 2 and self.held.shape != self._weight.shape:
+            raise ValueError(
+                f"the loss has weights of shape {tuple(self.held.shape)}, its controller {self.controller.n_classes} "
+                "classes: make both with the same costs"
+            )
+        self.held.assign(self._weight)
+
+    @property
+    def _weight(self) -> Any:
+        return self.controller.weight if self.controller.n_classes == 2 else self.controller.weights
 
     def get_config(self) -> dict[str, Any]:
         """Return settings and state of the controller, as plain JSON values."""
@@ -121,17 +136,30 @@ class AdaptiveCrossEntropy(keras.losses.Loss):  # type: ignore[misc]
         config = dict(config)
         settings, state = json.loads(config.pop("settings")), json.loads(config.pop("state"))
         kind, bins = config["partition"]["kind"], config.pop("partition")["bins"]
-        settings["partition"] = PARTITIONS[kind]() if bins is None else PARTITIONS[kind](bins)
+        costs = CostMatrix.from_json(config.pop("costs"))
+        if costs.n_classes == 2:  # others have none
+            settings["partition"] = PARTITIONS[kind]() if bins is None else PARTITIONS[kind](bins)
         settings["bounds"] = tuple(settings["bounds"])
         candidates = state["settings"]["candidates"]
-        controller = AdaptiveWeight(CostMatrix.from_json(config.pop("costs")), candidates=candidates, **settings)
+        controller = AdaptiveWeight(costs, candidates=candidates, **settings)
         controller.load_state_dict(state)
         return cls(controller, **config)
+
+    def _class_logits(self, y_pred: Array, k: int) -> Array:
+        if len(y_pred.shape) != 2 or y_pred.shape[1] != k:
+            raise ValueError(
+                f"the model must have {k} outputs, one for each class, got predictions of shape {tuple(y_pred.shape)}"
+            )
+        tiny = keras.config.epsilon()
+        return y_pred if self.from_logits else ops.log(ops.clip(y_pred, tiny, 1.0))
 
     def _logits(self, y_pred: Array) -> Array:
         outputs = ops.reshape(y_pred, (y_pred.shape[0], -1))
         if outputs.shape[1] not in (1, 2):
-            raise ValueError(f"the model must have one or two outputs, got predictions of shape {tuple(y_pred.shape)}")
+            raise ValueError(
+                "the model must have one or two outputs (K classes need K x K costs), "
+                f"got predictions of shape {tuple(y_pred.shape)}"
+            )
         if not self.from_logits:
             tiny = keras.config.epsilon()
             inside = ops.clip(outputs, tiny, 1.0 - tiny)
@@ -143,7 +171,8 @@ class AdaptiveCrossEntropy(keras.losses.Loss):  # type: ignore[misc]
 class AdaptiveCost(keras.callbacks.Callback):  # type: ignore[misc]
     """Step the controller after every epoch and hand its weight to the model's loss.
 
-    Adds ``val_cost``, ``lambda`` and ``threshold`` to the logs: put it before other callbacks, such as
+    Adds ``val_cost``, ``lambda`` and ``threshold`` (of K classes ``lambda_min`` and ``lambda_max``) to the logs: put it
+    before other callbacks, such as
     ``EarlyStopping(monitor="val_cost", mode="min")``.
 
     Parameters
@@ -187,7 +216,7 @@ class AdaptiveCost(keras.callbacks.Callback):  # type: ignore[misc]
         self._loss.controller = self.controller
         self._loss.refresh()
         if keras.backend.backend() == "jax":
-            _show_to_compiled_steps(model, self._loss.negative_weight)
+            _show_to_compiled_steps(model, self._loss.held)
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Note that the first epoch is to come."""
@@ -199,7 +228,9 @@ class AdaptiveCost(keras.callbacks.Callback):  # type: ignore[misc]
             state = json.loads(self.resume.read_text())
             # the file may be an epoch ahead of the weights, if the run was stopped between the two
             state["history"] = state["history"][: epoch // self.every]
-            state["lambda"] = state["history"][-1]["lambda_"] if state["history"] else 1.0
+            k = self._loss.controller.n_classes
+            name, start = ("lambda_", 1.0) if k == 2 else ("lambdas", [1.0] * k)
+            state["lambda"] = state["history"][-1][name] if state["history"] else start
             self._loss.controller.load_state_dict(state)
             self._loss.refresh()
         self._starts = False
@@ -210,7 +241,7 @@ class AdaptiveCost(keras.callbacks.Callback):  # type: ignore[misc]
         measured = self._loss.controller.step(scores, labels, adapt=(epoch + 1) % self.every == 0, sample_weight=weight)
         self._loss.refresh()
         if logs is not None:
-            logs.update({"val_cost": measured.cost, "lambda": measured.lambda_, "threshold": measured.threshold})
+            logs.update({"val_cost": measured.cost} | measured.logged)
         if self.resume is not None:
             replace_file(self.resume, json.dumps(self._loss.controller.state_dict()).encode())
 

@@ -24,7 +24,7 @@ with requires("lightning"):
     from torch.utils.data.distributed import DistributedSampler
     from torchmetrics.utilities.distributed import gather_all_tensors
 
-    from adacsl.torch.functional import positive_logit
+    from adacsl.torch.functional import class_logits, class_scores
     from adacsl.torch.losses import AdaptiveLoss
 
 # The same code is published as `lightning` and as `pytorch_lightning`: take the one the user's script has imported.
@@ -45,8 +45,8 @@ class AdaptiveCost(pl.Callback):
 
     The loss, an :class:`~adacsl.torch.AdaptiveLoss` anywhere in the LightningModule, is found by its type. What
     ``validation_step`` passes to it (sample weights too) is collected, merged over all processes without the duplicates
-    that distributed sampling pads with, and measured. Logs ``val_cost``, ``lambda`` and ``threshold``; its state is
-    part of the checkpoint; sanity checking is ignored.
+    that distributed sampling pads with, and measured. Logs ``val_cost``, ``lambda`` and ``threshold`` (of K classes
+    ``lambda_min`` and ``lambda_max``); its state is part of the checkpoint; sanity checking is ignored.
 
     Parameters
     ----------
@@ -118,9 +118,9 @@ class AdaptiveCost(pl.Callback):
         self._seen.clear()
         self.validations += 1
         adapt, weight = self.validations % self.every == 0, weights[0] if weights else None
-        step = self._loss.controller.step(torch.sigmoid(logits), labels, sample_weight=weight, adapt=adapt)
+        step = self._loss.controller.step(class_scores(logits), labels, sample_weight=weight, adapt=adapt)
         self._loss.refresh()
-        values = {"val_cost": step.cost, "lambda": step.lambda_, "threshold": step.threshold}
+        values = {"val_cost": step.cost} | step.logged
         pl_module.log_dict(values, prog_bar=True, sync_dist=trainer.world_size > 1)
 
     def state_dict(self) -> dict[str, Any]:
@@ -142,7 +142,8 @@ class AdaptiveCost(pl.Callback):
         if not self._collecting:
             return
         given = dict(zip(("logits", "targets", "sample_weight"), args, strict=False)) | kwargs
-        part = [positive_logit(given["logits"].detach().float()), given["targets"].detach().reshape(-1)]
+        logits = class_logits(given["logits"].detach().float(), self._loss.controller.n_classes)
+        part = [logits, given["targets"].detach().reshape(-1)]
         if given.get("sample_weight") is not None:
             part.append(given["sample_weight"].detach().reshape(-1))
         self._seen.append(tuple(part))

@@ -24,7 +24,7 @@ with requires("skorch"):
     from torch import Tensor, nn
 
     from adacsl.torch import losses
-    from adacsl.torch.functional import positive_logit
+    from adacsl.torch.functional import class_logits, class_scores
     from adacsl.torch.losses import AdaptiveLoss
 
 
@@ -35,15 +35,28 @@ class AdaptiveCrossEntropy(losses.AdaptiveCrossEntropy, nn.BCEWithLogitsLoss):  
     ``predict_proba`` needs a sigmoid. Its parameters are skorch's ``criterion__costs``, ``criterion__target``, ...
     """
 
+    def __init__(self, costs: Any, **settings: Any) -> None:
+        super().__init__(costs, **settings)
+        if self.controller.n_classes > 2:
+            raise ValueError(
+                f"these are costs of {self.controller.n_classes} classes: say NeuralNetClassifier(..., "
+                "criterion=AdaptiveSoftmaxCrossEntropy) and give the net one output for each"
+            )
+
 
 class AdaptiveSoftmaxCrossEntropy(losses.AdaptiveCrossEntropy, nn.CrossEntropyLoss):  # type: ignore[misc]
-    """The adaptive loss for nets with two outputs: ``NeuralNetClassifier``, whose ``predict_proba`` is a softmax."""
+    """The adaptive loss for nets with two or K outputs: ``NeuralNetClassifier``, whose ``predict_proba`` is a softmax.
+
+    ``predict`` takes the most probable class. What is cheapest for K classes tells
+    ``costs.decide(net.criterion_.controller.correct(net.predict_proba(X)))``.
+    """
 
 
 class AdaptiveCost(Callback):  # type: ignore[misc]  # skorch ships no types
     """Step the controller after every epoch's validation and hand its weight to the criterion.
 
-    The history gets ``valid_cost``, ``valid_cost_best``, ``lambda`` and ``threshold``: put the callback before
+    The history gets ``valid_cost``, ``valid_cost_best``, ``lambda`` and ``threshold`` (of K classes ``lambda_min`` and
+    ``lambda_max``): put the callback before
     ``EarlyStopping(monitor="valid_cost")`` and ``Checkpoint(monitor="valid_cost_best")``. A checkpoint's criterion
     holds the controller's state.
 
@@ -88,7 +101,8 @@ class AdaptiveCost(Callback):  # type: ignore[misc]  # skorch ships no types
         predicted = kwargs["y_pred"]
         logits = predicted[0] if isinstance(predicted, tuple) else predicted
         _, labels = unpack_data(batch)
-        self.seen_.append((positive_logit(logits.detach().float()), labels.detach().reshape(-1)))
+        logits = class_logits(logits.detach().float(), _adaptive_loss(net).controller.n_classes)
+        self.seen_.append((logits, labels.detach().reshape(-1)))
 
     def on_epoch_end(self, net: Any, dataset_train: Any = None, dataset_valid: Any = None, **kwargs: Any) -> None:
         """Measure, adapt and record."""
@@ -100,13 +114,13 @@ class AdaptiveCost(Callback):  # type: ignore[misc]  # skorch ships no types
         logits, labels = (torch.cat(column) for column in zip(*self.seen_, strict=True))
         self.seen_ = []
         loss = _adaptive_loss(net)
-        measured = loss.controller.step(torch.sigmoid(logits), labels, adapt=len(net.history) % self.every == 0)
+        measured = loss.controller.step(class_scores(logits), labels, adapt=len(net.history) % self.every == 0)
         loss.refresh()
         earlier = [row["valid_cost"] for row in net.history if "valid_cost" in row]
         net.history.record("valid_cost", measured.cost)
         net.history.record("valid_cost_best", measured.cost < min(earlier, default=float("inf")))
-        net.history.record("lambda", measured.lambda_)
-        net.history.record("threshold", measured.threshold)
+        for name, value in measured.logged.items():
+            net.history.record(name, value)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"seen_": []}
@@ -118,7 +132,8 @@ def _adaptive_loss(net: Any) -> AdaptiveLoss:
         return criterion
     raise LookupError(
         f"the criterion is {type(criterion).__name__}, which nothing can steer; say criterion=AdaptiveCrossEntropy "
-        "(two outputs: AdaptiveSoftmaxCrossEntropy) of adacsl.integrations.skorch and criterion__costs=CostMatrix(...)"
+        "(two or more outputs: AdaptiveSoftmaxCrossEntropy) of adacsl.integrations.skorch and "
+        "criterion__costs=CostMatrix(...)"
     )
 
 

@@ -22,7 +22,7 @@ with requires("transformers"):
     # a plain `import transformers` finds missing parts only when they are asked for
     from transformers.trainer_callback import TrainerCallback
 
-    from adacsl.torch.functional import positive_logit
+    from adacsl.torch.functional import class_logits, class_scores
     from adacsl.torch.losses import AdaptiveCrossEntropy, AdaptiveLoss
 
 STATE = "adacsl"
@@ -30,13 +30,14 @@ STATE = "adacsl"
 
 
 class AdaptiveCost(TrainerCallback):
-    """Loss function, metric and callback for binary classification, heads with one or two logits.
+    """Loss function, metric and callback for heads with one or two logits, or K for the costs of K classes.
 
     Give its parts to the ``Trainer``: ``compute_loss_func=cost.loss``, ``compute_metrics=cost.metrics`` and
     ``callbacks=[cost]``. After each evaluation of a training the controller steps on the predictions that the
-    ``Trainer`` has gathered from all processes; ``eval_cost``, ``eval_lambda`` and ``eval_threshold`` are logged, so
-    that ``metric_for_best_model="cost"`` with ``greater_is_better=False`` selects the cheapest checkpoint. The state
-    is part of the checkpoints and comes back with ``resume_from_checkpoint``.
+    ``Trainer`` has gathered from all processes; ``eval_cost``, ``eval_lambda`` and ``eval_threshold`` (of K classes
+    ``eval_lambda_min`` and ``eval_lambda_max``) are logged, so that ``metric_for_best_model="cost"`` with
+    ``greater_is_better=False`` selects the cheapest checkpoint. The state is part of the checkpoints and comes back
+    with ``resume_from_checkpoint``.
 
     Parameters
     ----------
@@ -90,12 +91,12 @@ class AdaptiveCost(TrainerCallback):
         To log others too: ``compute_metrics=lambda p: cost.metrics(p) | own(p)``.
         """
         predictions = prediction.predictions[0] if isinstance(prediction.predictions, tuple) else prediction.predictions
-        logits = positive_logit(torch.as_tensor(np.asarray(predictions)).float())
+        logits = class_logits(torch.as_tensor(np.asarray(predictions)).float(), self.controller.n_classes)
         labels = np.asarray(prediction.label_ids).reshape(-1)
-        measured = self.controller.step(torch.sigmoid(logits), labels, adapt=self._is_time_to_adapt())
+        measured = self.controller.step(class_scores(logits), labels, adapt=self._is_time_to_adapt())
         self.adaptive_loss.refresh()
         self._save()
-        return {"cost": measured.cost, "lambda": measured.lambda_, "threshold": measured.threshold}
+        return {"cost": measured.cost} | dict(measured.logged)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Go on from the checkpoint that the Trainer resumes, if there is one."""

@@ -46,20 +46,13 @@ def member_losses(
 
 def _summed(z: Tensor, y: Tensor, weight: Tensor) -> Tensor:
     """Return the weighted sums of cross-entropies, of each member."""
-    return summed_cross_entropy(z, y, weight) if z.ndim == 2 else (_softmax_losses(z, y) * weight).sum(-1)
-
-
-def _softmax_losses(z: Tensor, y: Tensor) -> Tensor:
-    """Return -log softmax(z)_y, with classes on the last axis of z."""
-    return F.cross_entropy(z.flatten(0, -2), y.flatten(), reduction="none").view(y.shape)
+    if z.ndim == 2:
+        return summed_cross_entropy(z, y, weight)
+    return (F.cross_entropy(z.flatten(0, 1), y.flatten(), reduction="none").view(y.shape) * weight).sum(-1)
 
 
 def _special(member: Member, z: Tensor, y: Tensor, weight: Tensor) -> Tensor:
     if member.loss is not None:
         return (member.loss(z, y) * weight).sum()
-    if z.ndim == 1:
-        return weighted_focal_loss(z, y, gamma=member.gamma, sample_weight=weight, reduction="sum")
-    losses = _softmax_losses(z, y)
-    # 1 - q of the true class; the power's slope at 0 is infinite for gamma < 1
-    others = -torch.expm1(-losses)
-    return (others.clamp(min=1e-30) ** member.gamma * losses * weight).sum()
+    one = 1.0 if z.ndim == 1 else z.new_ones(z.shape[1])
+    return weighted_focal_loss(z, y, one, gamma=member.gamma, sample_weight=weight, reduction="sum")

@@ -25,8 +25,8 @@ with requires("sklearn"):
 
 ENGINES = ("xgboost", "lightgbm", "catboost")
 USUAL = {"update": "exponential", "damping": 1.0}
-USUAL_OF_MANY = {"damping": 0.1}
-"""With more than two classes."""
+USUAL_OF_MANY = {"damping": 0.02, "caution": 1.0}
+"""With more than two classes: a round learns little, and so each may move the weights but little."""
 
 
 class Booster(BaseEstimator):

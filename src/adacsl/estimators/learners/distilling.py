@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.heldout import pooled, sigmoid
+from adacsl.core.heldout import pooled
 from adacsl.core.intervals import cost_interval
+from adacsl.core.scores import to_probabilities
 from adacsl.estimators.candidates import Candidate
 from adacsl.estimators.rows import Rows, take
 
@@ -20,29 +21,34 @@ if TYPE_CHECKING:
 STUDENTS = (False, True, "boosting", "net")
 SEEN = ("classes_", "positive_", "images_", "image_shape_", "n_features_in_", "feature_names_in_")
 """What the portfolio remembers of its data, and its student has to know as well."""
+UNLIKELY = 0.01
+"""Of K classes those less likely than this share of 1 / K are not taught: they would only take time."""
 
 
 def distil(candidate: Candidate, rows: Rows, seen: NDArray[np.int64], logits: NDArray[np.float64]) -> Method:
     """Return a student of the stack's log-odds of the rows it was not fitted on; its cost is against the labels.
 
-    Each row is there twice, as a positive and as a negative, and counts as much as the stack believes in either: that
-    is the cross-entropy against the stack's probabilities, for learners of every kind.
+    Each row is there once with each label, and counts as much as the stack believes in it: that is the cross-entropy
+    against the stack's probabilities, for learners of every kind.
     """
     from adacsl.estimators.fitting import fit_methods  # noqa: PLC0415  it imports this module
 
-    start, n, source = time.perf_counter(), len(seen), candidate.method
+    start, source = time.perf_counter(), candidate.method
     own = dataclasses.replace(rows, use=seen)
     train, test = (np.searchsorted(seen, part) for part in own.folds(None, 0.2, candidate.seed)[0])
-    student = _student(source, rows, candidate, [tuple(np.concatenate((part, part + n)) for part in (train, test))])
-    for _ in fit_methods([(student, _doubled(candidate.costs, seen))], _twice(rows, seen, sigmoid(logits))):
+    labels, place, chances = taught(to_probabilities(logits))
+    split = tuple(np.flatnonzero(np.isin(place, part)) for part in (train, test))
+    student = _student(source, rows, candidate, [split])
+    costs = candidate.costs if candidate.row_costs is None else candidate.costs.rows(seen[place])
+    for _ in fit_methods([(student, costs)], _copies(rows, seen[place], labels, chances)):
         pass
-    held = student.candidate_
-    scores = sigmoid(pooled(2 * n, held.held)[:n][test])
+    first = np.unique(place, return_index=True)[1]  # all copies of a row have the same scores
+    scores = to_probabilities(pooled(len(place), student.candidate_.held)[first][test])
     prices, weight = candidate.costs.rows(seen[test]), rows.weights(seen[test])
     decided = student.decision_.predict(scores, costs=prices)
     groups = None if rows.groups is None else rows.groups[seen[test]]
     student.estimated_cost_ = cost_interval(prices, rows.y[seen[test]], decided, groups=groups, sample_weight=weight)
-    student.oof_scores_ = np.full(len(rows.y), np.nan)
+    student.oof_scores_ = np.full((len(rows.y), *scores.shape[1:]), np.nan)
     student.oof_scores_[seen[test]] = scores
     student.seconds_ = time.perf_counter() - start
     del student.candidate_
@@ -67,12 +73,27 @@ def _student(source: Method, rows: Rows, candidate: Candidate, split: Any) -> Me
     return student
 
 
-def _twice(rows: Rows, seen: NDArray[np.int64], chances: NDArray[np.float64]) -> Rows:
-    n, twice = len(seen), np.concatenate((seen, seen))
-    weight = np.concatenate((chances, 1.0 - chances)) * (1.0 if rows.weight is None else rows.weight[twice])
-    labels = np.repeat(np.asarray([1, 0], dtype=rows.y.dtype), n)
-    return Rows(take(rows.x, twice), labels, np.arange(2 * n), np.maximum(weight, 1e-12), images=rows.images)
+def taught(
+    proba: NDArray[np.float64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Return which label goes with which row, and how likely it is: both of two classes, of K the likely ones.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in taught(np.asarray([0.75, 0.5]))]
+    [[1, 1, 0, 0], [0, 1, 0, 1], [0.75, 0.5, 0.25, 0.5]]
+    """
+    if proba.ndim == 1:
+        n = len(proba)
+        return np.repeat([1, 0], n), np.tile(np.arange(n), 2), np.concatenate((proba, 1.0 - proba))
+    likely = proba * proba.shape[1] >= UNLIKELY
+    labels, place = np.nonzero(likely.T)
+    return labels, place, proba[place, labels]
 
 
-def _doubled(costs: Any, seen: NDArray[np.int64]) -> Any:
-    return costs if costs.n_instances is None else costs.rows(np.concatenate((seen, seen)))
+def _copies(rows: Rows, which: NDArray[np.int64], labels: NDArray[np.int64], chances: NDArray[np.float64]) -> Rows:
+    weight = chances * (1.0 if rows.weight is None else rows.weight[which])
+    return Rows(
+        take(rows.x, which), labels.astype(rows.y.dtype), np.arange(len(which)), np.maximum(weight, 1e-12),
+        images=rows.images, n_classes=rows.n_classes,
+    )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import inspect
 import math
 from collections.abc import Iterator, Sequence
@@ -18,7 +19,7 @@ from adacsl.core.heldout import HeldOut
 from adacsl.core.scores import to_logits, to_probabilities
 from adacsl.datasets.encoding import TableEncoder
 from adacsl.estimators.candidates import Candidate, mean_logits
-from adacsl.estimators.learners.numbers import from_numbers, joined, part_of, to_numbers
+from adacsl.estimators.learners.numbers import as_saved, from_numbers, joined, part_of, to_numbers
 from adacsl.estimators.rows import Rows
 from adacsl.estimators.settings import keeps_settings, make_controller, measured, trained_with
 from adacsl.extras import requires
@@ -38,7 +39,7 @@ FOLDS = 5
 LOGIT_LIMITS = (1e-15, 1.0 - 1e-15)
 USUAL = {"update": "odds", "damping": 0.5}
 USUAL_OF_MANY = {"damping": 0.5}
-"""With more than two classes."""
+"""With more than two classes, where the update is exact anyway."""
 
 
 class Model(BaseEstimator):
@@ -310,8 +311,14 @@ class EstimatorModel:
     def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the mean logits of each row."""
         x = _input(self.encoder, X)
-        mean = mean_logits([raw_logits(model, x, self.n_classes) for model in self.estimators])
+        models = self.estimators if self.n_classes == 2 or hasattr(x, "toarray") else self._saved
+        mean = mean_logits([raw_logits(model, x, self.n_classes) for model in models])
         return np.asarray(mean + self.undone)
+
+    @functools.cached_property
+    def _saved(self) -> list[Any]:
+        """The estimators as they would be read: what is saved of K sums rounds differently."""
+        return [as_saved(model) for model in self.estimators]
 
     def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return everything as arrays and plain values; an error where an estimator is more than numbers."""

@@ -35,7 +35,8 @@ class LinearModel:
         self, kind: str, intercept: Any, weights: NDArray[Any], center: Any = None, scale: Any = None,
         classes: Sequence[int] = (0, 1),
     ) -> None:  # fmt: skip
-        self.kind, self.weights, self.intercept, self.center, self.scale = kind, weights, intercept, center, scale
+        self.kind, self.intercept, self.center, self.scale = kind, intercept, center, scale
+        self.weights = np.ascontiguousarray(weights)  # products round as the layout says
         self.classes_ = np.asarray(classes)
         if kind in LINKS:  # others have no probabilities to give
             self.predict_proba = self._probabilities

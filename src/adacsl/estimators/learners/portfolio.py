@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
 from adacsl.core.heldout import HeldOut, bayes_log_odds, pooled
+from adacsl.core.scores import known, losses_of, to_probabilities
 from adacsl.estimators.candidates import Candidate
 from adacsl.estimators.learners.boosters import load_engines
 from adacsl.estimators.learners.distilling import STUDENTS, distil
 from adacsl.estimators.learners.stackmodel import StackModel, settled
 from adacsl.estimators.rows import Rows, leaks
 from adacsl.estimators.settings import in_full, keeps_settings
-from adacsl.estimators.stacking import Stack, log_losses, stack_members
+from adacsl.estimators.stacking import Stack, stack_members
 from adacsl.extras import requires
 from adacsl.workers import cores, run_tasks, threads_for
 
@@ -91,11 +92,12 @@ class Portfolio(BaseEstimator):
         return False
 
     def folds_for(self, cv: Any, rows: Rows) -> Any:
-        """Return as many folds as the rarer class has rows for."""
-        rare = int(np.bincount(rows.y[rows.use], minlength=2).min())
+        """Return as many folds as the rarer class has rows for, of more than two the second most frequent."""
+        rare = int(np.sort(np.bincount(rows.y[rows.use], minlength=2))[-2])
         if not isinstance(cv, Integral) or rows.groups is not None or rare >= cv or rare < 2:
             return cv
-        warnings.warn(f"the rarer class has {rare} rows: {rare} folds instead of {cv}", stacklevel=4)
+        which = "the rarer class has" if rows.n_classes == 2 else "all classes but one have at most"
+        warnings.warn(f"{which} {rare} rows: {rare} folds instead of {cv}", stacklevel=4)
         return rare
 
     def workers_for(self, rows: Rows) -> int:
@@ -128,11 +130,11 @@ def seconds_of(budget: float | str | None) -> float:
 
 @dataclass
 class Fitted:
-    """What a member brings to one candidate: log-odds of the rows it did not train on, and its model."""
+    """What a member brings to one candidate: log-odds (or K logits) of rows it did not train on, and its model."""
 
     name: str
     honest: NDArray[np.float64]
-    shift: float
+    shift: Any
     model: Any
     watched: NDArray[np.float64] | None
     seconds: float
@@ -163,7 +165,7 @@ class _Fits:
     def __init__(self, group: Sequence[Candidate], rows: Rows) -> None:
         self.group, self.rows, self.learner = group, rows, group[0].method.learner_
         self.method = group[0].method
-        chosen = _choose(self.learner, images=rows.images)
+        chosen = _choose(self.learner, images=rows.images, n_classes=rows.n_classes)
         self.members = {name: made for name, made in chosen.items() if not isinstance(made, ImportError)}
         self.done: dict[str, list[Fitted]] = {}
         self.failed = {name: str(error) for name, error in chosen.items() if isinstance(error, ImportError)}
@@ -259,9 +261,8 @@ class _Fits:
             _, seen = self._columns(0)
             _, nested = self._stack(0, list(self.done), QUICK)
             cost = self._cost(0, nested, seen)
-            self.history.append(
-                {"round": len(self.done) - 1, "fold": 0, "lambda": 1.0, "weight": 1.0, "val_cost": cost}
-            )
+            unweighted = {"lambda": 1.0, "weight": 1.0} if self.rows.n_classes == 2 else {}
+            self.history.append({"round": len(self.done) - 1, "fold": 0} | unweighted | {"val_cost": cost})
 
     def _tell(self) -> None:
         for name, why in self.failed.items():
@@ -294,10 +295,10 @@ class _Fits:
             candidate.method.student_ = distil(candidate, self.rows, seen, nested)
 
     def _columns(self, number: int, names: Sequence[str] | None = None) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return the members' held-out log-odds, and the rows that all of them held out."""
+        """Return the members' held-out log-odds (or K logits), and the rows that all of them held out."""
         own = [self.done[name][number].honest for name in names or self.done]
         columns = np.stack(own, axis=1)
-        seen = np.flatnonzero(~np.isnan(columns).any(axis=1))
+        seen = np.flatnonzero(known(columns))
         return columns[seen], seen
 
     def _stack(self, number: int, names: Sequence[str], strength: float | str) -> tuple[Stack, NDArray[np.float64]]:
@@ -305,12 +306,12 @@ class _Fits:
         groups = None if self.rows.groups is None else self.rows.groups[seen]
         return stack_members(
             columns, self.rows.y[seen], weight=self.rows.weights(seen), groups=groups, strength=strength,
-            cut=float(bayes_log_odds(self.group[number].class_costs)), seed=self.group[0].seed,
+            cut=_cut(self.group[number].class_costs), seed=self.group[0].seed,
         )  # fmt: skip
 
     def _cost(self, number: int, logits: NDArray[Any], seen: NDArray[np.int64]) -> float:
         costs: CostMatrix = self.group[number].costs.rows(seen)
-        decided = logits > bayes_log_odds(costs)
+        decided = logits > bayes_log_odds(costs) if logits.ndim == 1 else costs.decide(to_probabilities(logits))
         return float(costs.mean(self.rows.y[seen], decided, sample_weight=self.rows.weights(seen)))
 
     def _leaderboard(self, number: int, stack: Stack, columns: NDArray[Any], seen: NDArray[np.int64]) -> pd.DataFrame:
@@ -325,7 +326,7 @@ class _Fits:
                 without = self._cost(number, self._stack(number, others, stack.strength or QUICK)[1], seen)
             table.append({
                 "member": name, "cost": self._cost(number, columns[:, place], seen),
-                "log_loss": float(np.average(log_losses(columns[:, place], labels), weights=weight)),
+                "log_loss": float(np.average(losses_of(columns[:, place], labels), weights=weight)),
                 "weight": float(stack.weights[place]), "without": without,
                 "seconds": self.done[name][number].seconds, "left_out": "",
             })  # fmt: skip
@@ -334,10 +335,20 @@ class _Fits:
         return pd.DataFrame(table)
 
 
-def _choose(learner: Portfolio, *, images: bool) -> dict[str, Method | ImportError]:
+def _cut(costs: CostMatrix) -> Any:
+    """Return the log-odds of the Bayes threshold; of K classes minus the log of what an error about each weighs."""
+    if costs.n_classes == 2:
+        return float(bayes_log_odds(costs))
+    try:
+        return -np.log(costs.class_weights())
+    except ValueError:  # errors about a class are free
+        return 0.0
+
+
+def _choose(learner: Portfolio, *, images: bool, n_classes: int = 2) -> dict[str, Method | ImportError]:
     from adacsl.estimators.members import choose_members  # noqa: PLC0415  it imports the learners
 
-    return choose_members(learner.members, images=images, net=learner.net)
+    return choose_members(learner.members, images=images, net=learner.net, n_classes=n_classes)
 
 
 def fit_members(shared: Any, members: dict[str, Method]) -> dict[str, list[Fitted]]:

@@ -26,16 +26,16 @@ class StackModel:
     stack : Stack
         The weights.
     names, models, shifts
-        Of each member: its name, its model, and what turns its log-odds into those of the probability.
+        Of each member: its name, its model, and what turns its log-odds (K logits) into those of the probability.
     """
 
     kind = "stack"
 
-    def __init__(self, stack: Stack, names: list[str], models: list[Any], shifts: list[float]) -> None:
+    def __init__(self, stack: Stack, names: list[str], models: list[Any], shifts: list[Any]) -> None:
         self.stack, self.names, self.models, self.shifts = stack, names, models, shifts
 
     def columns(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Return the log-odds of each member, rows x members."""
+        """Return the log-odds of each member, rows x members, or their logits, rows x members x K."""
 
         def logits(number: int) -> NDArray[np.float64]:
             return np.asarray(self.models[number].logits(X) + self.shifts[number])
@@ -47,17 +47,18 @@ class StackModel:
             return np.stack(list(pool.map(logits, numbers)), axis=1)
 
     def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Return the stack's log-odds of each row."""
+        """Return the stack's log-odds (or K logits) of each row."""
         return self.stack.logits(self.columns(X))
 
     def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return everything as arrays and plain values; an error names the member that is more than numbers."""
         parts = [_numbers(name, model) for name, model in zip(self.names, self.models, strict=True)]
         members = [
-            {"name": name, "kind": model.kind, "shift": shift, "model": about}
+            {"name": name, "kind": model.kind, "shift": np.asarray(shift).tolist(), "model": about}
             for name, model, shift, (_, about) in zip(self.names, self.models, self.shifts, parts, strict=True)
         ]
-        stack = vars(self.stack) | {"weights": self.stack.weights.tolist()}
+        both = {name: np.asarray(getattr(self.stack, name)).tolist() for name in ("weights", "intercept")}
+        stack = vars(self.stack) | both
         return joined(arrays for arrays, _ in parts), {"members": members, "stack": stack}
 
     @classmethod
@@ -68,17 +69,24 @@ class StackModel:
         members = document["members"]
         models = [read(own["kind"], part_of(arrays, f"{i}."), own["model"]) for i, own in enumerate(members)]
         about = dict(document["stack"])
-        stack = Stack(np.asarray(about.pop("weights"), dtype=np.float64), **about)
+        weights = np.asarray(about.pop("weights"), dtype=np.float64)
+        stack = Stack(weights, number_or_array(about.pop("intercept")), **about)
         if len(stack.weights) != len(models):
             raise ValueError(f"{len(models)} members and {len(stack.weights)} weights")
-        return cls(stack, [str(own["name"]) for own in members], models, [float(own["shift"]) for own in members])
+        shifts = [number_or_array(own["shift"]) for own in members]
+        return cls(stack, [str(own["name"]) for own in members], models, shifts)
+
+
+def number_or_array(value: Any) -> Any:
+    """Return what was written of two classes as a number, of K as an array."""
+    return np.asarray(value, dtype=np.float64) if isinstance(value, list) else float(value)
 
 
 def settled(model: Any) -> Any:
     """Return a model whose predictions are, to the last bit, those of what would be saved and read."""
     if not isinstance(model, EstimatorModel):
         return model
-    return EstimatorModel([as_saved(own) for own in model.estimators], model.encoder, model.undone)
+    return EstimatorModel([as_saved(own) for own in model.estimators], model.encoder, model.undone, model.n_classes)
 
 
 def _numbers(name: str, model: Any) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -1,0 +1,258 @@
+"""Cost matrices on the command line: templates, --costs, and models of more than two classes."""
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+from sklearn.datasets import load_wine
+
+from adacsl import CostMatrix, load
+from adacsl.datasets.prices import read_costs
+
+NAMES = ["red", "rose", "white"]
+PRICES = pd.DataFrame([[0, 4, 9], [1, 0, 2.5], [3, 5, 0]], ["white", "red", "rose"], ["white", "red", "rose"])
+
+
+@pytest.fixture(scope="session")
+def wines(tmp_path_factory):
+    """A folder with a table of three classes, a matrix of prices, and a model trained with both."""
+    from adacsl.cli.app import run
+
+    folder = tmp_path_factory.mktemp("wines")
+    frame = load_wine(as_frame=True).frame
+    frame["kind"] = np.asarray(NAMES)[frame.pop("target")]
+    frame[::2].to_csv(folder / "train.csv", index=False)
+    frame[1::2].to_csv(folder / "test.csv", index=False)
+    PRICES.to_csv(folder / "prices.csv")
+    words = ["--target", "kind", "--costs", str(folder / "prices.csv"), "--method", "ce-bayes", "--epochs", "8"]
+    assert run(["train", str(folder / "train.csv"), *words, "--out", str(folder / "model"), "--quiet"]) == 0
+    (folder / "prices.csv").rename(folder / "later.csv")  # a model needs the file no more
+    return folder
+
+
+# templates
+
+
+def test_a_template_has_zeros_on_the_diagonal(adacsl, wines, tmp_path):
+    out = tmp_path / "matrix.csv"
+    done = adacsl("costs", "template", wines / "train.csv", "--target", "kind", "--out", out)
+    assert done.code == 0
+    assert "rows are predicted, columns are actual" in done.out.splitlines()[0]
+    assert out.read_text(encoding="utf-8") == "predicted,red,rose,white\nred,0,1,1\nrose,1,0,1\nwhite,1,1,0\n"
+    assert read_costs(out) == CostMatrix.from_array(1 - np.eye(3), rows="predicted", classes=NAMES)
+
+
+def test_a_template_without_a_file_is_printed(adacsl):
+    done = adacsl("costs", "template", "digits")
+    assert done.out.splitlines()[0] == "predicted,0,1,2,3,4,5,6,7,8,9"
+    assert "rows are predicted" in done.err
+    told = json.loads(adacsl("costs", "template", "digits", "--json", "--quiet").out)
+    assert told["classes"] == [str(digit) for digit in range(10)]
+    assert np.asarray(told["costs"]).sum() == 90
+
+
+def test_a_template_of_class_folders(adacsl, tmp_path):
+    for name in ("cat", "ant", "bee", ".hidden"):
+        (tmp_path / "pets" / name).mkdir(parents=True)
+    assert adacsl("costs", "template", tmp_path / "pets").out.startswith("predicted,ant,bee,cat\n")
+
+
+def test_templates_that_cannot_be_written(refused, wines, tmp_path):
+    table = wines / "train.csv"
+    (tmp_path / "there.csv").write_text("x", encoding="utf-8")
+    (tmp_path / "flat").mkdir()
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "cat").mkdir()
+    one = tmp_path / "one.csv"
+    one.write_text("x,target\n1,a\n2,a\n", encoding="utf-8")
+    many = tmp_path / "many.csv"
+    many.write_text("target\n" + "\n".join(str(i / 7) for i in range(1500)), encoding="utf-8")
+    assert "which column of" in refused("costs", "template", table)
+    assert "no column 'kid'; did you mean 'kind'" in refused("costs", "template", table, "--target", "kid")
+    assert "there already" in refused("costs", "template", "wine", "--out", tmp_path / "there.csv")
+    assert "ends in .csv" in refused("costs", "template", "wine", "--out", tmp_path / "m.xlsx")
+    assert "one class only (a: 2): at least two" in refused("costs", "template", one)
+    assert "1000 at most: are these numbers to predict" in refused("costs", "template", many)
+    assert "no class folders" in refused("costs", "template", tmp_path / "flat")
+    assert "one class only" in refused("costs", "template", tmp_path / "one")
+    assert "target is for tables" in refused("costs", "template", tmp_path / "one", "--target", "y")
+    assert "there is no file or folder" in refused("costs", "template", tmp_path / "nowhere")
+
+
+# matrices that are wrong
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (",red,rose\nred,0,1\nrose,1,0\n", "the cost matrix has no column for 'white'"),
+        (",red,rose,white,blue\nred,0,1,1,1\nrose,1,0,1,1\nwhite,1,1,0,1\nblue,1,1,1,0\n", "names 'blue'"),
+        (",red,rose,white\nred,0,1,1\nrose,1,0,1\nwite,1,1,0\n", "'white' is missing among 'red', 'rose', 'wite'"),
+        (",red,rose,white\nred,0,1,1\nrose,1,0,1\n", "'white' is missing"),
+        (",red,rose,white\nred,0,1,1\nred,1,0,1\nwhite,1,1,0\n", "'red' is there more than once"),
+        (",red,red,white\nred,0,1,1\nrose,1,0,1\nwhite,1,1,0\n", "several columns called 'red'"),
+        (
+            ",red,rose,white\nred,0,1,x\nrose,1,0,1\nwhite,1,1,0\n",
+            "row 'red', column 'white' .* is 'x', expected a num",
+        ),
+        (
+            ",red,rose,white\nred,0,1,\nrose,1,0,1\nwhite,1,1,0\n",
+            "row 'red', column 'white' .* is empty",
+        ),
+        (",red,rose,white\nred,0,1,1\n,1,0,1\nwhite,1,1,0\n", "row 2 of .* has no name in its first column"),
+        (",red,rose,white\nred,5,1,1\nrose,1,0,1\nwhite,1,1,0\n", "costs less than being right"),
+        (",red,rose,white\nred,0,0,1\nrose,1,0,1\nwhite,1,0,0\n", "costs the same when 'rose' is true"),
+        ("red,rose,white\n0,1,1\n1,0,1\n1,1,0\n", "have no names: set the index|let the first column name them"),
+        ("red\n0\n", "a column for each class"),
+        (",red\nred,0\n", "with K >= 2 classes"),
+        (",red,rose,white\nred,0,1,1\nrose,1,0,1\nwhite,1,1,0\nask,.5,.5,.5\n", "has other actions"),
+        ("", "is empty"),
+    ],
+)
+def test_bad_matrices_are_one_line(refused, wines, tmp_path, text, message):
+    path = tmp_path / "bad.csv"
+    path.write_text(text, encoding="utf-8")
+    told = refused("train", wines / "train.csv", "--target", "kind", "--costs", path, "--out", tmp_path / "model")
+    assert re.search(message, told), told
+
+
+def test_matrices_and_other_words_exclude_each_other(refused, wines, tmp_path):
+    matrix = wines / "later.csv"
+    words = ("train", wines / "train.csv", "--target", "kind", "--out", tmp_path / "model")
+    assert "--costs holds all prices: leave out --fn" in refused(*words, "--costs", matrix, "--fn", "8", "--fp", "1")
+    assert "leave out --fn-column" in refused(*words, "--costs", matrix, "--fn-column", "hue")
+    assert "--positive 'red' is for two classes" in refused(*words, "--costs", matrix, "--positive", "red")
+    assert "there is no file" in refused(*words, "--costs", tmp_path / "nowhere.csv")
+    told = refused(*words)
+    assert "3 classes (rose: 35, red: 30, white: 24), expected two" in told
+    assert "--costs ... (a matrix with these 3 classes, as 'adacsl costs template' writes one" in told
+    assert "expected two" in refused(*words, "--fn", "8", "--fp", "1")
+
+
+# models of three classes
+
+
+def test_training_tells_what_it_learned(wines):
+    model = load(wines / "model")
+    assert model.classes_.tolist() == NAMES
+    assert model.costs_.to_frame().loc["red", "rose"] == 2.5
+    assert model.costs_.to_frame().loc["white", "rose"] == 9
+
+
+def test_evaluation_equals_sums_over_the_rows(adacsl, wines, tmp_path):
+    told = json.loads(
+        adacsl("evaluate", wines / "model", wines / "test.csv", "--rows", tmp_path / "r.csv", "--json").out
+    )
+    rows = pd.read_csv(tmp_path / "r.csv")
+    paid = [PRICES.loc[row.decision, row.label] for row in rows.itertuples()]
+    np.testing.assert_allclose(rows["cost"], paid)
+    assert told["cost"]["mean"] == pytest.approx(np.mean(paid))
+    assert told["classes"] == NAMES
+    counts = pd.crosstab(rows["decision"], rows["label"]).reindex(index=NAMES, columns=NAMES, fill_value=0)
+    assert told["counts"] == counts.to_numpy().tolist()
+    np.testing.assert_allclose(told["money"], counts * PRICES.loc[NAMES, NAMES])
+    always = {name: PRICES.loc[name, rows["label"]].mean() for name in NAMES}
+    assert told["cheapest_constant"]["mean"] == pytest.approx(min(always.values()))
+    assert told["normalized_cost"] == pytest.approx(np.mean(paid) / min(always.values()))
+    proba = rows[[f"probability_{name}" for name in NAMES]]
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+    expected = proba.to_numpy() @ PRICES.loc[NAMES, NAMES].to_numpy().T
+    assert rows["decision"].tolist() == [NAMES[i] for i in expected.argmin(axis=1)]
+
+
+def test_evaluation_for_people(adacsl, wines):
+    done = adacsl("evaluate", wines / "model", wines / "test.csv", "--at-most", "0")
+    assert done.out.splitlines()[0] == "89 rows of 3 classes"
+    assert "(1 is the best constant decision)" in done.out
+    assert "where the cost comes from" in done.out
+    assert done.code == 1
+
+
+def test_rows_may_lack_a_class_but_have_no_other(adacsl, refused, wines, tmp_path):
+    frame = pd.read_csv(wines / "test.csv")
+    frame[frame["kind"] == "red"].to_csv(tmp_path / "red.csv", index=False)
+    told = json.loads(adacsl("evaluate", wines / "model", tmp_path / "red.csv", "--json").out)
+    assert np.asarray(told["counts"])[:, 1:].sum() == 0
+    assert told["normalized_cost"] is None
+    frame.replace({"kind": {"red": "blue"}}).to_csv(tmp_path / "blue.csv", index=False)
+    assert "has the classes 'blue', known are 'red', 'rose', 'white'" in refused(
+        "evaluate", wines / "model", tmp_path / "blue.csv"
+    )
+
+
+def test_other_costs_change_the_decisions(adacsl, refused, wines, tmp_path):
+    dear = PRICES.copy()
+    dear["white"] *= 1e6  # missing a white one is dear: call all white
+    dear.to_csv(tmp_path / "dear.csv")
+    words = ("predict", wines / "model", wines / "test.csv", "--out", tmp_path / "p.csv")
+    told = json.loads(adacsl(*words, "--costs", tmp_path / "dear.csv", "--json").out)
+    assert told["decided"]["white"] > 80
+    rows = pd.read_csv(tmp_path / "p.csv")
+    proba = rows[[f"probability_{name}" for name in NAMES]].to_numpy()
+    expected = proba @ dear.loc[NAMES, NAMES].to_numpy().T
+    np.testing.assert_allclose(rows["expected_cost"], expected.min(axis=1))
+    assert "decided " in adacsl(*words).out.splitlines()[0]
+    for said in (("--fn", "8", "--fp", "1"), ("--costs", "balanced"), ("--fn-column", "hue")):
+        assert "among 3 classes: other prices need a matrix" in refused(*words, *said)
+    assert "already" in refused(*words, "--keep", "probability_red")
+    evaluated = json.loads(
+        adacsl("evaluate", wines / "model", wines / "test.csv", "--costs", tmp_path / "dear.csv", "--json").out
+    )
+    assert sum(evaluated["counts"][2]) == told["decided"]["white"]
+
+
+def test_columns_of_a_model_of_three_classes(adacsl, refused, wines, tmp_path):
+    done = adacsl("explain", wines / "model", wines / "test.csv", "--repeats", "2", "--json")
+    assert len(json.loads(done.out)["columns"]) == 13
+    assert "--html is for models of two classes" in refused(
+        "explain", wines / "model", wines / "test.csv", "--html", tmp_path / "x.html"
+    )
+
+
+def test_pictures_of_three_classes(adacsl, tmp_path):
+    rng = np.random.default_rng(0)
+    for name, light in (("dark", 40), ("grey", 120), ("light", 220)):
+        (tmp_path / "data" / name).mkdir(parents=True)
+        for i in range(8):
+            pixels = np.clip(rng.normal(light, 20, (12, 12, 3)), 0, 255).astype(np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "data" / name / f"{i}.png")
+    adacsl("costs", "template", tmp_path / "data", "--out", tmp_path / "m.csv")
+    words = ["--costs", tmp_path / "m.csv", "--method", "ce-bayes", "--epochs", "1", "--image-size", "16"]
+    done = adacsl(
+        "train", tmp_path / "data", *words, "--device", "cpu", "--out", tmp_path / "model", "--json", "--quiet"
+    )
+    assert json.loads(done.out)["classes"] == ["dark", "grey", "light"]
+    told = adacsl("evaluate", tmp_path / "model", tmp_path / "data", "--json", "--device", "cpu")
+    assert json.loads(told.out)["rows"] == 24
+    done = adacsl("predict", tmp_path / "model", tmp_path / "data", "--out", tmp_path / "p.csv", "--device", "cpu")
+    assert done.code == 0
+    assert list(pd.read_csv(tmp_path / "p.csv").columns)[:2] == ["file", "probability_dark"]
+
+
+# two classes
+
+
+def test_a_matrix_of_two_classes_is_fn_and_fp(adacsl, place, tmp_path):
+    pd.DataFrame([[0, 1], [3, 0]], ["yes", "no"], ["yes", "no"]).to_csv(tmp_path / "two.csv")
+    words = ("evaluate", place / "model", place / "rows.csv", "--json")
+    by_matrix, by_name = adacsl(*words, "--costs", tmp_path / "two.csv"), adacsl(*words, "--fn", "3", "--fp", "1")
+    assert json.loads(by_matrix.out) == json.loads(by_name.out)
+    for said, out in ((("--costs", tmp_path / "two.csv"), "a.csv"), (("--fn", "3", "--fp", "1"), "b.csv")):
+        adacsl("predict", place / "model", place / "rows.csv", *said, "--out", tmp_path / out)
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+
+
+def test_thresholds_take_a_matrix_of_two_classes(adacsl, refused, tmp_path):
+    rng = np.random.default_rng(0)
+    score = rng.random(60)
+    label = np.where(rng.random(60) < score, "ill", "well")
+    pd.DataFrame({"score": score, "label": label}).to_csv(tmp_path / "scores.csv", index=False)
+    pd.DataFrame([[0, 8], [1, 0]], ["well", "ill"], ["well", "ill"]).to_csv(tmp_path / "two.csv")
+    words = ("threshold", tmp_path / "scores.csv", "--json")
+    by_name = adacsl(*words, "--fn", "8", "--fp", "1", "--positive", "ill")
+    assert json.loads(adacsl(*words, "--costs", tmp_path / "two.csv").out) == json.loads(by_name.out)
+    PRICES.to_csv(tmp_path / "three.csv")
+    assert "a threshold parts two classes, but" in refused(*words, "--costs", tmp_path / "three.csv")
