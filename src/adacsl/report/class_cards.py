@@ -64,8 +64,9 @@ def _error_rows(data: ReportData, view: Any, key: str) -> list[list[Card | None]
         f"{key}-heat",
         title=f"Errors of {name}, in money",
         guide=(
-            f"All {show(outcome.n)} test cases of all repetitions. Orange: errors, the darker the more they cost in "
-            "total. Green: right decisions, the darker the larger the share of the class that was found."
+            f"All {show(outcome.n)} test cases of all repetitions. Orange: errors; the stronger the colour, the "
+            "more they cost in total. Green: right decisions; the stronger, the larger the share of the class that was "
+            "found."
         ),
         heat=heat_map(data, outcome, cells),
         tables=[_dearest_table(data, outcome, cells)],
@@ -109,11 +110,11 @@ def _dearest_table(data: ReportData, outcome: Outcome, cells: pd.DataFrame) -> T
     wrong = cells[(cells["actual"] != cells["decided"]) & (cells["total_cost"] > 0)]
     rows = wrong.sort_values("total_cost", ascending=False, kind="stable")[:DEAREST]
     body = [
-        [names[r.actual], names[r.decided], show(r.count), show(r.price), show(r.total_cost), show_percent(r.share)]
+        [names[r.actual], names[r.decided], show(r.total_cost), show_percent(r.share), show(r.count), show(r.price)]
         for r in records(rows)
     ]
     unit = f", {data.unit}" if data.unit else ""
-    heads = ["really", "decided", "cases", f"each costs{unit}", f"in total{unit}", "of all costs"]
+    heads = ["really", "decided", f"in total{unit}", "of all costs", "cases", f"each costs{unit}"]
     left_out = len(wrong) - len(rows)
     more = f" (of {len(wrong)} that occurred)" if left_out else ""
     return Table(f"The dearest kinds of error{more}", heads, body, text=(1,))

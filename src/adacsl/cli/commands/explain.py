@@ -71,9 +71,8 @@ def explain(
     classifier, target, prices = load_model(model, device=device, said=prices)
     if takes_pictures(classifier):
         raise ValueError("the model was trained on pictures, which have no columns: explain is for tables")
-    if n_classes(classifier) > 2 and (html is not None or prices.given):
-        what = "--html is" if html is not None else "other prices are"
-        raise ValueError(f"{what} for models of two classes, and this one has {n_classes(classifier)}")
+    if n_classes(classifier) > 2 and prices.given:
+        raise ValueError(f"other prices are for models of two classes, and this one has {n_classes(classifier)}")
     with stoppable("nothing was written; start the command again"):
         task, inputs = load_labelled(classifier, data, source, target, prices)
         found = _explained(classifier, task, inputs, repeats, seed)

@@ -3,25 +3,39 @@
 "use strict";
 
 const adacslClasses = (() => {
-  /** What each row is called at these prices, matrix[decided][actual]; methods that are blind to prices stay so. */
-  function decide(sample, matrix) {
-    const { n, scores, rule, decisions } = sample;
+  const kept = new WeakMap();
+
+  /** What each decision is expected to cost, row by row; a slider changes the prices of one decision only. */
+  function expected(sample, matrix) {
+    const { n, scores } = sample;
     const k = matrix[0].length;
-    if (rule !== "cheapest") return decisions;
-    const out = new Uint16Array(n);
-    for (let row = 0; row < n; row++) {
-      const at = row * k;
-      let least = Infinity;
-      for (let i = 0; i < matrix.length; i++) {
-        const prices = matrix[i];
+    if (!kept.has(sample)) kept.set(sample, []);
+    const known = kept.get(sample);
+    matrix.forEach((prices, i) => {
+      if (known[i] && known[i].prices.every((price, j) => price === prices[j])) return;
+      const costs = new Float64Array(n);
+      for (let row = 0, at = 0; row < n; row++, at += k) {
         let cost = scores[at] * prices[0];
         for (let j = 1; j < k; j++) cost += scores[at + j] * prices[j];
-        if (cost < least) {
-          least = cost;
+        costs[row] = cost;
+      }
+      known[i] = { prices: [...prices], costs };
+    });
+    return known.map(({ costs }) => costs);
+  }
+
+  /** What each row is called at these prices, matrix[decided][actual]; methods that are blind to prices stay so. */
+  function decide(sample, matrix) {
+    if (sample.rule !== "cheapest") return sample.decisions;
+    const out = new Uint16Array(sample.n);
+    const least = new Float64Array(sample.n).fill(Infinity);
+    expected(sample, matrix).forEach((costs, i) => {
+      for (let row = 0; row < sample.n; row++)
+        if (costs[row] < least[row]) {
+          least[row] = costs[row];
           out[row] = i;
         }
-      }
-    }
+    });
     return out;
   }
 
@@ -195,12 +209,14 @@ const adacslClasses = (() => {
       const top = Math.max(...counts.map((own, i) => Math.max(...[...own].map((_, j) => (i === j ? 0 : money(i, j))))));
       for (const cell of state.cells) {
         const [i, j] = [Number(cell.dataset.decided), Number(cell.dataset.actual)];
+        const chosen = i === state.decided && j === state.actual;
+        if (!chosen && !cell.classList.contains("chosen") && cell.dataset.count === "0" && !counts[i][j]) continue;
         const share = i === j ? counts[i][j] / (cases[j] || 1) : top > 0 ? Math.sqrt(Math.max(money(i, j), 0) / top) : 0;
         const count = Math.round(counts[i][j]).toLocaleString("en");
         cell.style.setProperty("--share", String(share));
         cell.dataset.count = String(counts[i][j]);
         cell.dataset.money = String(money(i, j));
-        cell.classList.toggle("chosen", i === state.decided && j === state.actual);
+        cell.classList.toggle("chosen", chosen);
         cell.classList.toggle("none", count === "0");
         const free = i === j && money(i, j) === 0;
         $(".money", cell).textContent = free ? "" : withUnit(show(money(i, j)));
@@ -234,6 +250,7 @@ const adacslClasses = (() => {
     }
 
     function reset() {
+      for (const cell of state.cells) delete cell.dataset.count; // all are written anew
       state.matrix = state.view.matrix.map((row) => [...row]);
       update();
     }
