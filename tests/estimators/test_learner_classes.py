@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from adacsl import AdaCSLBoostingClassifier, AdaptiveCostClassifier, CostMatrix, Method, load, method
+from adacsl.estimators.learners.boosters import Booster
 from adacsl.estimators.learners.histogram import HistogramBoosting
 from adacsl.estimators.learners.metacost import out_of_bag
 from adacsl.estimators.learners.models import raw_logits
@@ -95,7 +96,7 @@ def test_without_adaptation_it_is_the_plain_booster():
     assert not made.adapted_
     assert made.history_["lambdas"].map(lambda own: own == [1.0, 1.0, 1.0]).all()
     unweighted = Method(
-        matrix(), learner=made._make_learner(), validation=apart, select="last", random_state=0
+        matrix(), learner=Booster("xgboost", rounds=8, patience=None, params=ONE_THREAD["xgboost"]), validation=apart, select="last", random_state=0
     ).fit(X, y)  # fmt: skip
     assert unweighted.predict_proba(X) == pytest.approx(plain, abs=1e-6)
 

@@ -62,10 +62,11 @@ def engine(request):
 # derivatives
 
 
-def tilted(k, lambdas):
+def tilted(k, lambdas, target="half"):
     """A controller that has moved so far."""
-    controller = AdaptiveWeight(matrix(k), target="half")
-    controller._lambdas = np.asarray(lambdas) / np.exp(np.mean(np.log(lambdas)))
+    controller = AdaptiveWeight(matrix(k), target=target)
+    moved = np.asarray(lambdas) / np.exp(np.mean(np.log(lambdas)))
+    controller.load_state_dict(controller.state_dict() | {"lambda": moved.tolist()})
     return controller
 
 
@@ -147,7 +148,7 @@ def test_with_fixed_weights_it_is_native_boosting_of_weighted_rows(name):
     weight = COSTS.class_weights()[train.y]
     model, _ = boost(name, still(target="half"), train, validation)
     options = {"rounds": 8, "lr": 0.2, "seed": 0, "params": ONE_THREAD[name], "patience": None}
-    weighted = train._replace(weight=weight / weight.mean())
+    weighted = Matrix(train.x, train.y, weight / weight.mean(), (), 3)
     native = ENGINES[name].boost_plainly(weighted, validation, lambda _: None, **options)
     expected = ENGINES[name].margins(native, validation)
     assert ENGINES[name].margins(model, validation) == pytest.approx(expected, abs=1e-5)
@@ -183,8 +184,7 @@ def test_patience(engine):
 
 def test_the_very_next_round_trains_with_the_new_weights(engine):
     """Where the lambdas of a class are far up, it gains."""
-    up = tilted(3, [1.0, 1.0, 50.0])
-    up.costs, up.target, up.bounds = COSTS, "bayes", (1e-30, 1e30)
+    up = tilted(3, [1.0, 1.0, 50.0], "bayes")
     before, after = (
         to_probabilities(boost(engine, made, rounds=3, every=100)[1].margins[-1])[:, 2].mean()
         for made in (AdaptiveWeight(COSTS), up)
