@@ -82,6 +82,12 @@ def test_templates_that_cannot_be_written(refused, wines, tmp_path):
     assert "there is no file or folder" in refused("costs", "template", tmp_path / "nowhere")
 
 
+def test_help_shows_examples(adacsl):
+    assert "adacsl costs template photos/" in adacsl("costs", "template", "--help").out
+    assert "template" in adacsl("costs").out
+    assert "--costs" in adacsl("train", "--help").out
+
+
 # matrices that are wrong
 
 
@@ -212,6 +218,7 @@ def test_columns_of_a_model_of_three_classes(adacsl, refused, wines, tmp_path):
     cost = float(f"{told['base_cost']:.3g}")
     assert f"<dd>{cost:.12g}<span" in text  # the rows are decided as the model does
     assert "Errors of model, in money" in text
+    assert all(name in text for name in NAMES)
     assert "other prices are for models of two classes" in refused(*words, "--costs", wines / "later.csv")
 
 
@@ -259,3 +266,13 @@ def test_thresholds_take_a_matrix_of_two_classes(adacsl, refused, tmp_path):
     assert json.loads(adacsl(*words, "--costs", tmp_path / "two.csv").out) == json.loads(by_name.out)
     PRICES.to_csv(tmp_path / "three.csv")
     assert "a threshold parts two classes, but" in refused(*words, "--costs", tmp_path / "three.csv")
+
+
+def test_comparing_three_classes(adacsl, wines, tmp_path):
+    words = ("compare", wines / "train.csv", "--target", "kind", "--costs", wines / "later.csv")
+    words += ("--methods", "ce-bayes", "--epochs", "1", "--seeds", "2", "--workers", "1", "--out", tmp_path / "run")
+    told = json.loads(adacsl(*words, "--json", "--quiet").out)
+    assert [row["method"] for row in told["table"]] == ["ce-bayes"]
+    assert not told["failed"]
+    assert f"--costs {wines / 'later.csv'}" in told["train"][0]
+    assert (tmp_path / "run" / "report.html").is_file()

@@ -19,6 +19,7 @@ from adacsl import (
     optimal_cost_curve,
     paper_grid,
 )
+from adacsl.core.multipliers import find_multipliers
 from adacsl.torch import AdaptiveCrossEntropy
 
 pytestmark = [
@@ -90,6 +91,47 @@ def test_loss_moves_adapts_and_saves_on_the_device():
     other = AdaptiveCrossEntropy(COSTS).cuda()
     other.load_state_dict(loss.state_dict())
     assert other.negative_weight.item() == loss.negative_weight.item()
+    with torch.autocast("cuda", dtype=torch.float16):
+        value = loss((logits * 3000).half().cuda(), labels.cuda())
+    assert torch.isfinite(value)
+
+
+# K classes
+
+
+def class_case(n=20_000, k=5):
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.randint(0, k, (n,), generator=generator)
+    logits = torch.randn(n, k, generator=generator) + torch.nn.functional.one_hot(labels, k) + torch.arange(k) / 2
+    prices = (1.0 + 9.0 * torch.rand(k, k, generator=generator)) * (1.0 - torch.eye(k))
+    return logits, labels, CostMatrix.from_array(prices.numpy(), rows="predicted")
+
+
+@pytest.mark.parametrize("n", [500, 20_000])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+@pytest.mark.parametrize("caution", [0.0, 1.0])
+def test_multipliers_equal_the_cpu(n, dtype, caution):
+    logits, labels, costs = class_case(n)
+    scores = torch.softmax(logits.double(), 1).to(dtype)
+    weight = np.arange(n) % 4
+    for given in (None, weight):
+        options = {"caution": caution, "sample_weight": given}
+        on_host = find_multipliers(scores, labels, costs, **options)
+        found = find_multipliers(scores.cuda(), labels.cuda(), costs, **options)
+        assert found.start_cost == pytest.approx(on_host.start_cost)
+        # many rows are searched in float32: the way there may differ, its end hardly
+        assert found.cost == pytest.approx(on_host.cost, rel=1e-9 if n == 500 else 2e-3)
+        if n == 500:
+            assert found.values == pytest.approx(on_host.values, rel=1e-9)
+
+
+def test_loss_of_classes_moves_and_adapts_on_the_device():
+    logits, labels, costs = class_case()
+    loss = AdaptiveCrossEntropy(costs, damping=0.5).cuda()
+    assert loss.class_weights.is_cuda
+    step = loss.adapt(logits.cuda(), labels.cuda())
+    assert step.cost == pytest.approx(AdaptiveCrossEntropy(costs, damping=0.5).adapt(logits, labels).cost, rel=1e-5)
+    assert max(step.lambdas) > 1.01
     with torch.autocast("cuda", dtype=torch.float16):
         value = loss((logits * 3000).half().cuda(), labels.cuda())
     assert torch.isfinite(value)

@@ -1,15 +1,20 @@
 """One door for all data: tables, folders and archives become tasks."""
 
 import io
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pandas._libs.parsers import STR_NA_VALUES
 from PIL import Image
 
 from adacsl import CostMatrix
 from adacsl.datasets import DataError, Task, load_task
-from adacsl.datasets.prices import settle_costs
+from adacsl.datasets.prices import read_costs, settle_costs
 
 
 @pytest.fixture
@@ -263,6 +268,30 @@ def test_a_table_of_three_classes_becomes_a_task(tmp_path):
         load_task(path, target="kind")
     with pytest.raises(DataError, match="fp_column and fn_column are prices of two classes"):
         load_task(path, target="kind", costs="balanced", fn_column="legs")
+
+
+@given(
+    st.lists(
+        st.text(st.characters(codec="ascii", categories=["L", "N", "P", "Zs"]), min_size=1), min_size=2, max_size=5
+    )
+    .map(lambda names: [name.strip() for name in names])
+    .filter(lambda names: all(names) and len(set(names)) == len(names) and not set(names) & set(STR_NA_VALUES))
+)
+def test_matrices_survive_a_file(names):
+    rng = np.random.default_rng(0)
+    prices = rng.random((len(names), len(names))) + 1 - 2 * np.eye(len(names))
+    costs = CostMatrix.from_array(prices, rows="predicted", classes=names)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "matrix.csv"
+        costs.to_frame().iloc[::-1].to_csv(path)
+        assert read_costs(path).aligned(names) == costs
+
+
+def test_names_that_are_numbers_in_a_file(tmp_path):
+    path = tmp_path / "matrix.csv"
+    path.write_text("predicted,01,02,1.50\n01,0,1,2\n1.50,3,4,0\n02,5,0,6\n", encoding="utf-8")
+    found = read_costs(path).aligned([1, 1.5, 2])
+    assert found.to_array().tolist() == [[0, 2, 1], [3, 0, 4], [5, 6, 0]]
 
 
 def jpegs(n=5, size=16):

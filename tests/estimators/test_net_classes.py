@@ -151,7 +151,6 @@ def test_weights_of_losses_are_those_of_the_costs(monkeypatch):
             assert keeper.shift == pytest.approx(-np.log(np.broadcast_to(weight, 3)))
 
 
-@pytest.mark.xfail(reason="Candidate.shift follows the target, which this loss does not have", strict=False)
 def test_scores_of_a_shifted_loss_are_shifted_back(monkeypatch):
     _, (member,), (keeper,) = members_of(monkeypatch, loss="logit-adjusted")
     assert keeper.shift == pytest.approx(member.offset)

@@ -30,6 +30,9 @@ from adacsl.core.prices import check_samples, price_like
 ROWS_AT_ONCE = 2**14
 """On a CPU: what belongs to so many rows stays in its cache."""
 
+FEW_LINES = 64
+"""Up to so many lines, all pairs of them are looked at."""
+
 
 class Rows(NamedTuple):
     """Checked rows. Costs count from the cheapest action, so that none is negative."""
@@ -136,9 +139,9 @@ class Rows(NamedTuple):
 
     def along(self, values: Any, j: int, limits: tuple[float, float]) -> tuple[Array, Array]:
         """Return where the decisions change as multiplier j goes through the limits, and by how much the cost does."""
-        fan = None if self._own_costs else _Fan.of(self.stakes[:, j], self.xp)
-        found = [part for rows in self._pieces() for part in rows._changes(values, j, limits, fan)]
-        places, changes = (self.xp.concat(parts) for parts in zip(*found, strict=True))
+        found = [part for rows in self._pieces() for part in rows._changes(values, j, limits)]
+        empty = self.scores[j, :0]
+        places, changes = (self.xp.concat([empty, *parts]) for parts in zip(*found, (empty, empty), strict=True))
         return places, changes
 
     @property
@@ -149,66 +152,93 @@ class Rows(NamedTuple):
         size = ROWS_AT_ONCE if is_numpy_array(self.scores) else self.n
         return [self.part(slice(k, k + size)) for k in range(0, self.n, size)]
 
-    def _changes(
-        self, values: Any, j: int, limits: tuple[float, float], fan: _Fan | None
-    ) -> Iterator[tuple[Array, Array]]:
-        """Yield the changes to each line, in arrays of one dimension: those stay in the cache."""
-        xp, score = self.xp, self.scores[j, :]
+    def _changes(self, values: Any, j: int, limits: tuple[float, float]) -> Iterator[tuple[Array, Array]]:
         others = np.array(values, dtype=np.float64)
         others[j] = 0.0
-        fixed, paid = self.expected(others), self.paid
-        if fan is None:
-            fan = _Fan.of(self.stakes[:, j, :], xp)
-            fixed, paid = (xp.take_along_axis(lines, fan.order, axis=0) for lines in (fixed, paid))
-            order = range(paid.shape[0])
+        fixed, slopes, score = self.expected(others), self.stakes[:, j, ...], self.scores[j, :]
+        span = _Span(score, limits[0] * score, limits[1] * score, self.xp)
+        if self._own_costs:
+            lines = [_Line(slopes[i, :], fixed[i, :], self.paid[i, :]) for i in range(fixed.shape[0])]
+            return span.by_steps(lines)
+        lines = _joined([_Line(s, fixed[i, :], self.paid[i, :]) for i, s in enumerate(slopes.tolist())], self.xp)
+        return span.by_pairs(lines) if len(lines) <= FEW_LINES else span.by_steps(lines)
+
+
+class _Line(NamedTuple):
+    """What an action is expected to cost as a class is multiplied, and what it has cost."""
+
+    slope: Any  # of all rows, or an array
+    fixed: Array
+    paid: Array
+
+
+def _joined(lines: list[_Line], xp: Any) -> list[_Line]:
+    """Return lines of falling slope, the lowest of parallel ones; of two that are the same it is the first."""
+    joined: list[_Line] = []
+    for line in sorted(lines, key=lambda line: -float(line.slope)):
+        if joined and joined[-1].slope == line.slope:
+            slope, fixed, paid = joined.pop()
+            paid = xp.where(line.fixed < fixed, line.paid, paid)
+            joined.append(_Line(slope, xp.minimum(line.fixed, fixed), paid))
         else:
-            order = fan.order
-        fixed, paid = ([lines[i, :] for i in order] for lines in (fixed, paid))
-        low, high, now = limits[0] * score, limits[1] * score, paid[0]
-        for own, enter, leave in zip(paid[1:], *fan.envelope(fixed, xp), strict=True):
-            stays, change = enter < leave, own - now
-            # a row with a score of 0 is decided alike everywhere: high is 0 as well
-            here = xp.nonzero(stays & (enter > low) & (enter < high) & (change != 0.0))[0]
-            yield xp.take(enter, here) / xp.take(score, here), xp.take(change, here)
-            now = xp.where(stays, own, now)
+            joined.append(line)
+    return joined
 
 
-class _Fan(NamedTuple):
-    """Lines in the order of falling slope. Where rows have costs of their own, all numbers are arrays."""
+class _Span(NamedTuple):
+    """The stretch of mu_j q_j that is looked at: nothing where q_j is 0, as such a row is decided alike everywhere."""
 
-    order: Any
-    inverse: list[list[Any]]  # one over the fall from each earlier line to a line
-    parallel: list[list[Any]]  # whether there is no fall; None for "nowhere"
+    score: Array
+    low: Array
+    high: Array
+    xp: Any
 
-    @classmethod
-    def of(cls, slopes: Array, xp: Any) -> _Fan:
-        """Sort slopes, A (those of all rows) or A x n."""
-        order = xp.argsort(slopes, axis=0, descending=True, stable=True)
-        ranked = xp.take_along_axis(slopes, order, axis=0)
-        if slopes.ndim == 1:
-            order, ranked = order.tolist(), as_host(ranked)
-        pairs = [[ranked[k, ...] - ranked[line, ...] for k in range(line)] for line in range(1, slopes.shape[0])]
-        parallel = [[same if same.any() else None for same in (fall == 0.0 for fall in falls)] for falls in pairs]
-        inverse = [
-            [1.0 / (fall if same is None else fall + same) for fall, same in zip(*both, strict=True)]
-            for both in zip(pairs, parallel, strict=True)
-        ]
-        return cls(order, inverse, parallel)
+    def by_pairs(self, lines: list[_Line]) -> Iterator[tuple[Array, Array]]:
+        """Yield the changes to each line, in arrays of one dimension, which stay in the cache.
 
-    def envelope(self, fixed: list[Array], xp: Any) -> tuple[list[Array], list[Array]]:
-        """Return from where to where each line but the first is the lowest; nowhere, if it ends before it begins."""
-        enter: list[Array] = []
-        leave = [xp.full_like(lines, xp.inf) for lines in fixed]
-        for line, both in enumerate(zip(self.inverse, self.parallel, strict=True), start=1):
-            start = xp.zeros_like(fixed[line])
-            for k, (inverse, parallel) in enumerate(zip(*both, strict=True)):
-                meet = fixed[line] - fixed[k]
-                if parallel is not None:  # the lower one counts, the earlier one of two that are the same
-                    meet = xp.where(parallel, xp.where(meet >= 0.0, xp.inf, -xp.inf), meet)
-                meet *= inverse
-                start, leave[k] = xp.maximum(start, meet), xp.minimum(leave[k], meet)
-            enter.append(start)
-        return enter, leave[1:]
+        A line is the lowest from the last meeting with a steeper one to the first with a flatter one.
+        """
+        xp, nowhere = self.xp, self.xp.zeros_like(self.score)
+        enter, leave = [nowhere for _ in lines], [nowhere + xp.inf for _ in lines]
+        for k, line in enumerate(lines):
+            for i, steeper in enumerate(lines[:k]):
+                meet = line.fixed - steeper.fixed
+                meet *= 1.0 / (steeper.slope - line.slope)
+                enter[k], leave[i] = xp.maximum(enter[k], meet), xp.minimum(leave[i], meet)
+        now = lines[0].paid
+        for line, start, end in zip(lines[1:], enter[1:], leave[1:], strict=True):
+            stays = start < end
+            yield self._kept(start, line.paid - now, stays)
+            now = xp.where(stays, line.paid, now)
+
+    def by_steps(self, lines: list[_Line]) -> Iterator[tuple[Array, Array]]:
+        """Yield the first changes of all rows, the second ones, and so on: better where there are many lines."""
+        xp, flat = self.xp, self.score * 0.0
+        now = _Line(lines[0].slope + flat, lines[0].fixed, lines[0].paid)
+        for line in lines[1:]:
+            lower = (line.fixed < now.fixed) | ((line.fixed == now.fixed) & (line.slope < now.slope))
+            now = self._chosen(lower, line, now)
+        for _ in lines[1:]:
+            place, after = flat + xp.inf, now
+            for line in lines:
+                fall = now.slope - line.slope
+                meet = xp.where(fall > 0.0, (line.fixed - now.fixed) / xp.where(fall > 0.0, fall, 1.0), xp.inf)
+                sooner = (meet < place) | ((meet == place) & (line.slope < after.slope) & (fall > 0.0))
+                place, after = xp.where(sooner, meet, place), self._chosen(sooner, line, after)
+            moves = place < self.high
+            if not bool(xp.any(moves)):
+                return
+            yield self._kept(place, after.paid - now.paid, moves)
+            now = after
+
+    def _chosen(self, mask: Array, line: _Line, other: _Line) -> _Line:
+        return _Line(*(self.xp.where(mask, one, two) for one, two in zip(line, other, strict=True)))
+
+    def _kept(self, place: Array, change: Array, mask: Array) -> tuple[Array, Array]:
+        """Return the changes that count, at their multipliers."""
+        xp = self.xp
+        here = xp.nonzero(mask & (place > self.low) & (place < self.high) & (change != 0.0))[0]
+        return xp.take(place, here) / xp.take(self.score, here), xp.take(change, here)
 
 
 def _pick(table: Array, line: Array) -> Array:

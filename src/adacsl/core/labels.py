@@ -40,6 +40,25 @@ def same_label(name: str, said: object) -> bool:
     return name == other or _number(name) == _number(other)
 
 
+def is_number(name: str) -> bool:
+    """Tell whether a name is a number, as text.
+
+    >>> is_number("01"), is_number("one")
+    (True, False)
+    """
+    return not math.isnan(_number(name))
+
+
+def are_places(labels: Sequence[object], names: Sequence[str]) -> bool:
+    """Tell whether labels are the places of sorted names: ``cross_val_predict`` numbers texts before it fits.
+
+    >>> are_places([0, 1, 2], ["ash", "elm", "oak"]), are_places([0, 1, 2], ["oak", "elm", "ash"])
+    (True, False)
+    """
+    known = any(same_label(name, label) for name in names for label in labels)
+    return list(labels) == list(range(len(names))) and list(names) == sorted(names) and not known
+
+
 def _number(name: str) -> float:
     """Return the number that a name stands for, or NaN, which equals nothing."""
     try:
@@ -122,7 +141,7 @@ def encode_labels(
     """
     classes, numbers = np.unique(y, return_inverse=True)
     if len(classes) < 2:
-        raise ValueError(f"{who} needs two classes, but y holds one class only: {classes[0]!r}")
+        raise ValueError(f"{who} needs two classes, but y holds one class only: {classes.tolist()[0]!r}")
     if len(classes) > 2:
         if positive is not None:
             raise ValueError(f"positive={positive!r} is for two classes, y has {len(classes)}: leave it out")

@@ -31,14 +31,14 @@ EDGE = 1e-10
 MOST_SWEEPS = 100
 """Each sweep makes the decisions cheaper, so there is an end; this is a limit for the time it takes to get there."""
 
-FEW_ROWS, FEW_SWEEPS, SHARE, BOX = 2**12, 3, 4, 1.06
+FEW_ROWS, FEW_SWEEPS, SHARE, BOX = 2**12, 3, 4, 1.1
 """More rows than these are first asked for the way by every fourth of them, then by those only whose decision can
-change as multipliers change by up to 6 %."""
+change as multipliers change by up to 10 %."""
 
 BIN_BITS, OFF_GRID = {"i4": 16, "i8": 45}, 1.2345678901
 """Bins of places: 128 to each power of two, whose borders are no round numbers."""
 
-LEAST_GAIN = 0.05
+LEAST_GAIN = 0.1
 """Many rows do not move for gains below this share of the cost's standard error (about: cost over root of n)."""
 
 Values = np.ndarray[Any, np.dtype[np.float64]]

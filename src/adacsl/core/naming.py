@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from adacsl.core.arrays import Array, as_array, as_host
-from adacsl.core.labels import label_name, same_label
+from adacsl.core.labels import is_number, label_name, same_label
 from adacsl.core.prices import as_price, is_free, show_price
 
 Cells: TypeAlias = tuple[tuple[Any, ...], ...]
@@ -87,15 +87,16 @@ def named(cells: Cells, classes: Names, actions: Names) -> tuple[Cells, Names, N
         return cells, classes, None
     if classes is None:
         raise ValueError("the actions of a cost matrix have names, but its classes have none: name both")
-    missing = [name for name in classes if name not in actions]
-    if missing and len(missing) < len(classes):
+    places = [_position(actions, name) for name in classes]
+    missing = [name for name, place in zip(classes, places, strict=True) if place is None]
+    if (missing and len(missing) < len(classes)) or (not missing and len(set(places)) < len(places)):
         raise ValueError(
-            f"the actions of a cost matrix must name all classes or none, but {shown(missing)} "
+            f"the actions of a cost matrix must name all classes or none, but {shown(missing or classes)} "
             f"{'is' if len(missing) == 1 else 'are'} missing among {shown(actions)}: check the spelling"
         )
     if missing or len(actions) > len(classes):
         return cells, classes, actions
-    return tuple(cells[actions.index(name)] for name in classes), classes, None
+    return tuple(cells[place] for place in places if place is not None), classes, None
 
 
 def positions(names: Sequence[str], wanted: Sequence[object]) -> list[int]:
@@ -143,8 +144,8 @@ def read_frame(frame: Any) -> tuple[Array, Names, Names]:
     if labels == list(range(len(labels))) and {*map(label_name, labels)} != {*map(label_name, columns)}:
         first, *columns = columns
         labels = np.asarray(frame[first]).tolist()
-        texts = all(isinstance(label, str) for label in labels)
-        if not texts and not {*map(label_name, columns)} <= {*map(label_name, labels)}:
+        rows = [label_name(label) for label in labels]
+        if all(map(is_number, rows)) and not all(_position(rows, label_name(name)) is not None for name in columns):
             raise ValueError(
                 "the rows of the cost matrix have no names: set the index of the frame, or let the first column name "
                 f"them (it is {first!r}, and holds {shown(labels, 3)})"

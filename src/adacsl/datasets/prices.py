@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
 from adacsl.datasets.errors import DataError, check_column, listed, one_line
-from adacsl.datasets.tables import read_table
+from adacsl.datasets.tables import stream_table
 from adacsl.extras import requires
 
 with requires("train"):
@@ -26,7 +26,9 @@ def read_costs(path: str | os.PathLike[str]) -> CostMatrix:
 
     The first column names the rows, the header the columns; ``adacsl costs template`` writes such a file.
     """
-    frame = read_table(path)
+    frame = next(stream_table(path), None)  # all as text, so that names on both axes read alike
+    if frame is None:
+        raise DataError(f"{path} has a header but no rows: a cost matrix has one for each class")
     nameless = frame.iloc[:, 0].isna()
     if nameless.any():
         raise DataError(f"row {int(nameless.to_numpy().argmax()) + 1} of {path} has no name in its first column")

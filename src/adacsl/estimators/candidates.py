@@ -37,6 +37,8 @@ class Candidate:
         Only the scores of these rows are wanted, no model.
     steered : bool, default True
         Whether the method's controller may steer it; the one that ``target="auto"`` calls plain is not.
+    images : bool, default False
+        Whether the rows are pictures.
 
     Attributes
     ----------
@@ -59,6 +61,7 @@ class Candidate:
     seed: int
     watch: NDArray[np.int64] | None = None
     steered: bool = True
+    images: bool = False
     held: list[HeldOut] = field(default_factory=list)
     history: list[dict[str, Any]] = field(default_factory=list)
     model: Any = None
@@ -110,6 +113,8 @@ class Candidate:
             return np.asarray(np.log(np.maximum(counts, 0.5) / counts.sum()))
         if self.is_plain or callable(method.loss) or method.decide in ("raw", "unweighted"):
             return np.zeros(k)
+        if method.loss == "logit-adjusted":
+            return -np.log(self.class_costs.class_weights())
         return -np.log(self.class_costs.class_weights(POWERS[self.target]))
 
     def hold_out(self, rows: Rows, held_out: NDArray[np.int64]) -> HeldOut:

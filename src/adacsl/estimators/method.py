@@ -14,7 +14,7 @@ from adacsl.core.costs import CostMatrix
 from adacsl.core.curves import calibration_error
 from adacsl.core.heldout import pooled
 from adacsl.core.intervals import Interval, cost_interval
-from adacsl.core.labels import same_label
+from adacsl.core.labels import are_places, same_label
 from adacsl.core.partitions import Quantile
 from adacsl.core.scores import known, to_probabilities
 from adacsl.estimators.candidates import Candidate
@@ -292,7 +292,7 @@ class Method(CostClassifier):
         self.costs_ = costs.averaged()
         cv = self.learner_.folds_for(self.cv, rows) if hasattr(self.learner_, "folds_for") else self.cv
         folds = [] if self.decide in ("negative", "positive") else rows.folds(cv, self.validation, seed)
-        candidate = functools.partial(Candidate, self, costs, folds=folds, seed=seed, watch=watch)
+        candidate = functools.partial(Candidate, self, costs, folds=folds, seed=seed, watch=watch, images=rows.images)
         tried = [candidate(target) for target in find_targets(self.target, self.costs_)]
         if self.target != "auto" or self.controller is None:
             return tried
@@ -315,7 +315,8 @@ class Method(CostClassifier):
         own: CostMatrix = self.costs
         order = self.classes_.tolist()
         # of two classes, the positive one has number 1
-        return own.aligned(order[::-1] if self.positive_ is not None and self.positive_ == order[0] else order)
+        order = order[::-1] if self.positive_ is not None and self.positive_ == order[0] else order
+        return own if own.classes is not None and are_places(order, own.classes) else own.aligned(order)
 
     def _seed(self) -> int:
         if isinstance(self.random_state, Integral) and not isinstance(self.random_state, bool):

@@ -10,7 +10,8 @@ from adacsl.core.partitions import EqualWidth
 from adacsl.estimators.method import Method
 
 WEIGHTED = {"loss": "weighted", "target": 0.5}
-ADAPTED = {"loss": "weighted", "controller": "auto"}
+# {}: steered as "auto" would, also where "auto" would rather not, on tables of more than two classes
+ADAPTED: dict[str, Any] = {"loss": "weighted", "controller": {}}
 BOOSTED = {**WEIGHTED, "learner": "boosting"}
 
 METHODS: Mapping[str, tuple[str, dict[str, Any]]] = {

@@ -18,8 +18,8 @@ class PortfolioClassifier(Method):
     Every member is trained on the same folds; a logistic regression of the members' log-odds of the rows they did not
     train on weighs them; its probabilities are decided at the Bayes threshold of the costs, each row's own where rows
     have costs. More than two classes share the weights, each class has an intercept, and the decision is the class of
-    least expected cost. Members are chosen by **log loss**, weighed halfway between log loss and cost, and decided by **cost**:
-    choosing by cost overfits.
+    least expected cost. Members are chosen by **log loss**, weighed halfway between log loss and cost, and decided by
+    **cost**: choosing by cost overfits.
 
     Parameters
     ----------

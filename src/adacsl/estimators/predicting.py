@@ -194,8 +194,8 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         (float64, NaN = missing) where all columns are numeric, bytes (N x H x W x C) for images, and the features of
         the encoder's ``transform`` for tables with categories or dates. With K classes ``score`` and ``probability``
         have K columns, and ``decision`` is the place in ``classes_`` of the class of least expected cost; the matrix is
-        in the graph. Threshold, class names and costs are in its metadata. Before the file is put in place it is run on ``sample``, some rows of X, and must agree with
-        :meth:`decision_scores` to 1e-5.
+        in the graph. Threshold, class names and costs are in its metadata. Before the file is put in place it is run
+        on ``sample``, some rows of X, and must agree with :meth:`decision_scores` to 1e-5.
         """
         from adacsl.estimators.export import export_onnx  # noqa: PLC0415  onnx stays optional
 

@@ -6,6 +6,7 @@ and the callback that watched them, ``margins``, ``to_bytes`` and ``from_bytes``
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from adacsl.core.arrays import check_whole
 from adacsl.core.control import AdaptiveWeight, check_settings
 from adacsl.core.costs import CostMatrix
 from adacsl.core.scores import sigmoid, to_probabilities
+from adacsl.core.steps import ClassAdjustment
 
 
 class Feedback:
@@ -34,7 +36,8 @@ class Feedback:
     Attributes
     ----------
     history : list of Adjustment, or ClassAdjustment of more than two classes
-        One per round: what was measured after it, and the weight the next round trains with.
+        One per round: what was measured after it, and the weight the next round trains with. Rounds of more than two
+        classes after which nothing may move have no multipliers, but NaN.
     margins : list of array
         What the model said about the validation rows after each round: one number a row, or K of more than two classes.
     """
@@ -80,11 +83,20 @@ class Feedback:
 
     def look(self, margins: NDArray[Any], labels: NDArray[Any], sample_weight: NDArray[Any] | None = None) -> Any:
         """Measure the whole validation set after a round; every so often step the controller."""
-        scores, adapt = to_probabilities(margins), (len(self.history) + 1) % self.every == 0
-        step = self.controller.step(scores, labels, costs=self.costs, sample_weight=sample_weight, adapt=adapt)
+        adapt = (len(self.history) + 1) % self.every == 0
+        if self.n_classes > 2 and (not adapt or self.controller.bounds == (1.0, 1.0)):
+            step: Any = self._unmoved(self.cost_of(margins, labels, sample_weight, self.costs))
+        else:
+            scores = to_probabilities(margins)
+            step = self.controller.step(scores, labels, costs=self.costs, sample_weight=sample_weight, adapt=adapt)
         self.history.append(step)
         self.margins.append(margins)
         return step
+
+    def _unmoved(self, cost: float) -> ClassAdjustment:
+        """Return a step of more than two classes that moves nothing; to look for multipliers would be in vain."""
+        lambdas, weights = (tuple(values.tolist()) for values in (self.controller.lambdas, self.controller.weights))
+        return ClassAdjustment(lambdas, (math.nan,) * self.n_classes, weights, cost, converged=True)
 
     @property
     def n_classes(self) -> int:

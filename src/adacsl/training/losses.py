@@ -40,7 +40,9 @@ def member_losses(
     plain = [i for i in range(len(members)) if i not in special]
     parts = {i: _special(members[i], z[i], y[i], weight[i]) for i in special}
     if plain:
-        parts |= dict(zip(plain, _summed(z[plain], y[plain], weight[plain]), strict=True))
+        # stacked, not indexed by a list: that would be a copy to the GPU, which no recording can hold
+        chosen = (torch.stack([values[i] for i in plain]) for values in (z, y, weight))
+        parts |= dict(zip(plain, _summed(*chosen), strict=True))
     return torch.stack([parts[i] for i in range(len(members))]) / heads
 
 

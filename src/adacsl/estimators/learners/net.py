@@ -110,8 +110,12 @@ class Net(BaseEstimator):
             )
 
     def adapts(self, candidate: Candidate) -> bool:
-        """Tell whether "auto" adapts: always."""
-        return True
+        """Tell whether "auto" adapts: with two classes, and on images.
+
+        On tables of more classes adapting cost more than it saved (``benchmarks/class_tables.py``).
+        """
+        many = candidate.costs.n_classes > 2 and not candidate.images
+        return not (many and isinstance(candidate.method.controller, str))
 
     def settings(self, n: int, *, images: bool, device: str, verbose: bool) -> Settings:
         """Return the settings of the engine for so many training rows."""

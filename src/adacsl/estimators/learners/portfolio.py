@@ -337,12 +337,7 @@ class _Fits:
 
 def _cut(costs: CostMatrix) -> Any:
     """Return the log-odds of the Bayes threshold; of K classes minus the log of what an error about each weighs."""
-    if costs.n_classes == 2:
-        return float(bayes_log_odds(costs))
-    try:
-        return -np.log(costs.class_weights())
-    except ValueError:  # errors about a class are free
-        return 0.0
+    return float(bayes_log_odds(costs)) if costs.n_classes == 2 else -np.log(costs.class_weights())
 
 
 def _choose(learner: Portfolio, *, images: bool, n_classes: int = 2) -> dict[str, Method | ImportError]:
