@@ -64,7 +64,7 @@ def test_the_curvature_is_that_of_finite_differences():
     at = np.asarray([0.7, 0.2, 0.1, -0.3, 0.2])
     proba = to_probabilities(np.tensordot(at[:2], z, axes=1) + at[2:])
     expected = np.stack([(slope(at + step) - slope(at - step)) / 2e-5 for step in 1e-5 * np.eye(5)])
-    np.testing.assert_allclose(stacking._curvature(z, proba, counted[:, None] * proba), expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(stacking.curvature(z, proba, counted[:, None] * proba), expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("strength", [0.001, 0.1, 1.0])

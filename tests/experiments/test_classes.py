@@ -119,10 +119,6 @@ def test_the_report_is_one_page_that_names_the_classes(found, tmp_path):
     assert "cross-entropy, the likeliest class: blind to costs" in text
 
 
-def test_a_notebook_shows_the_table(found):
-    assert "<table" in found._repr_html_()
-
-
 def test_two_and_more_classes_are_compared_together(tmp_path):
     x, y = wine()
     tasks = [

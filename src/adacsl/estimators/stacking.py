@@ -117,7 +117,7 @@ def _fit_classes(
         proba = to_probabilities(logits)
         pull, mass = counted[:, None] * (proba - own), counted[:, None] * proba
         slope = np.append(np.tensordot(z, pull, axes=2), pull.sum(axis=0)) + penalty @ at
-        step = np.linalg.solve(_curvature(z, proba, mass) + penalty, slope)
+        step = np.linalg.solve(curvature(z, proba, mass) + penalty, slope)
         gain, size = float(slope @ step), 1.0
         if gain <= ENOUGH * max(1.0, value):
             break
@@ -129,7 +129,7 @@ def _fit_classes(
     return at[:m], at[m:]
 
 
-def _curvature(z: NDArray[np.float64], proba: NDArray[np.float64], mass: NDArray[np.float64]) -> NDArray[np.float64]:
+def curvature(z: NDArray[np.float64], proba: NDArray[np.float64], mass: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the second derivatives of the log loss by the members' weights and the intercepts."""
     off = z - np.einsum("mnk,nk->mn", z, proba)[:, :, None]
     by_class = np.einsum("mnk,nk->mk", off, mass)
