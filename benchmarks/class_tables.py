@@ -31,7 +31,7 @@ from adacsl.estimators.fitting import fit_methods
 from adacsl.estimators.members import default_members
 from adacsl.estimators.rows import Rows
 
-STEERED = {"loss": "weighted", "controller": "auto"}
+STEERED: dict[str, Any] = {"loss": "weighted", "controller": {}}  # adapts also where "auto" would not
 GBM = {"learner": "boosting", "loss": "weighted"}
 METHODS: dict[str, dict[str, Any]] = {
     "ce-argmax": {"decide": "half"},

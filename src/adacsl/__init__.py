@@ -6,10 +6,11 @@ imported when first asked for: ``import adacsl`` loads no torch.
 
 from typing import TYPE_CHECKING, Any
 
-from adacsl.core.control import AdaptiveWeight, Adjustment, step_factor
+from adacsl.core.control import AdaptiveWeight, Adjustment, ClassAdjustment, step_factor
 from adacsl.core.costs import CostMatrix
 from adacsl.core.curves import brier_curve, calibration_error, decision_curve, optimal_cost_curve
 from adacsl.core.intervals import Interval, cost_difference_interval, cost_interval
+from adacsl.core.multipliers import Multipliers, find_multipliers
 from adacsl.core.partitions import EqualWidth, Partition, Quantile, Whole
 from adacsl.core.thresholds import CostCurve, Threshold, cost_curve, find_threshold, paper_grid
 from adacsl.extras import requires
@@ -51,6 +52,7 @@ __all__ = [
     "AdaptiveCostClassifier",
     "AdaptiveWeight",
     "Adjustment",
+    "ClassAdjustment",
     "Comparison",
     "CostCurve",
     "CostMatrix",
@@ -58,6 +60,7 @@ __all__ = [
     "EqualWidth",
     "Interval",
     "Method",
+    "Multipliers",
     "Partition",
     "PortfolioClassifier",
     "Quantile",
@@ -72,6 +75,7 @@ __all__ = [
     "cost_difference_interval",
     "cost_interval",
     "decision_curve",
+    "find_multipliers",
     "find_threshold",
     "load",
     "load_comparison",

@@ -28,14 +28,16 @@ const adacslClasses = (() => {
   function decide(sample, matrix) {
     if (sample.rule !== "cheapest") return sample.decisions;
     const out = new Uint16Array(sample.n);
-    const least = new Float64Array(sample.n).fill(Infinity);
-    expected(sample, matrix).forEach((costs, i) => {
-      for (let row = 0; row < sample.n; row++)
-        if (costs[row] < least[row]) {
-          least[row] = costs[row];
-          out[row] = i;
-        }
-    });
+    const each = expected(sample, matrix);
+    // sums of equal costs may differ by their rounding: that is a tie
+    const slack = 4 * matrix[0].length * Number.EPSILON * Math.max(...matrix.map((row) => Math.max(...row.map(Math.abs))));
+    for (let row = 0; row < sample.n; row++) {
+      let least = Infinity;
+      for (let i = 0; i < each.length; i++) if (each[i][row] < least) least = each[i][row];
+      let first = 0;
+      while (each[first][row] > least + slack) first++;
+      out[row] = first;
+    }
     return out;
   }
 
