@@ -95,9 +95,8 @@ def test_without_adaptation_it_is_the_plain_booster():
     assert made.predict_proba(X) == pytest.approx(plain, abs=1e-6)
     assert not made.adapted_
     assert made.history_["lambdas"].map(lambda own: own == [1.0, 1.0, 1.0]).all()
-    unweighted = Method(
-        matrix(), learner=Booster("xgboost", rounds=8, patience=None, params=ONE_THREAD["xgboost"]), validation=apart, select="last", random_state=0
-    ).fit(X, y)  # fmt: skip
+    learner = Booster("xgboost", rounds=8, patience=None, params=ONE_THREAD["xgboost"])
+    unweighted = Method(matrix(), learner=learner, validation=apart, select="last", random_state=0).fit(X, y)
     assert unweighted.predict_proba(X) == pytest.approx(plain, abs=1e-6)
 
 
