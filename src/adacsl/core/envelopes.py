@@ -213,32 +213,34 @@ class _Span(NamedTuple):
 
     def by_steps(self, lines: list[_Line]) -> Iterator[tuple[Array, Array]]:
         """Yield the first changes of all rows, the second ones, and so on: better where there are many lines."""
-        xp, flat = self.xp, self.score * 0.0
-        now = _Line(lines[0].slope + flat, lines[0].fixed, lines[0].paid)
-        for line in lines[1:]:
-            lower = (line.fixed < now.fixed) | ((line.fixed == now.fixed) & (line.slope < now.slope))
-            now = self._chosen(lower, line, now)
+        xp = self.xp
+        slope, fixed, paid = (
+            xp.stack([part + 0.0 * self.score for part in column]) for column in zip(*lines, strict=True)
+        )
+        now = _flattest(fixed == xp.min(fixed, axis=0), slope)
         for _ in lines[1:]:
-            place, after = flat + xp.inf, now
-            for line in lines:
-                fall = now.slope - line.slope
-                meet = xp.where(fall > 0.0, (line.fixed - now.fixed) / xp.where(fall > 0.0, fall, 1.0), xp.inf)
-                sooner = (meet < place) | ((meet == place) & (line.slope < after.slope) & (fall > 0.0))
-                place, after = xp.where(sooner, meet, place), self._chosen(sooner, line, after)
+            fall = _pick(slope, now) - slope
+            flatter = fall > 0.0
+            meet = xp.where(flatter, (fixed - _pick(fixed, now)) / xp.where(flatter, fall, 1.0), xp.inf)
+            place = xp.min(meet, axis=0)
             moves = place < self.high
             if not bool(xp.any(moves)):
                 return
-            yield self._kept(place, after.paid - now.paid, moves)
+            after = xp.where(moves, _flattest(flatter & (meet == place), slope), now)
+            yield self._kept(place, _pick(paid, after) - _pick(paid, now), moves)
             now = after
-
-    def _chosen(self, mask: Array, line: _Line, other: _Line) -> _Line:
-        return _Line(*(self.xp.where(mask, one, two) for one, two in zip(line, other, strict=True)))
 
     def _kept(self, place: Array, change: Array, mask: Array) -> tuple[Array, Array]:
         """Return the changes that count, at their multipliers."""
         xp = self.xp
         here = xp.nonzero(mask & (place > self.low) & (place < self.high) & (change != 0.0))[0]
         return xp.take(place, here) / xp.take(self.score, here), xp.take(change, here)
+
+
+def _flattest(mask: Array, slope: Array) -> Array:
+    """Return the line of least slope among some of each row."""
+    xp = array_namespace(slope)
+    return xp.argmin(xp.where(mask, slope, xp.inf), axis=0)
 
 
 def _pick(table: Array, line: Array) -> Array:
