@@ -53,6 +53,13 @@ def drawn(n=240, seed=0):
 X, Y = drawn()
 
 
+def check_cheapest(decided, proba):
+    """Of several that are equally cheap any will do: leaves of trees have them."""
+    expected = proba @ PRICES.T
+    own = np.take_along_axis(expected, np.searchsorted(NAMES, decided)[:, None], axis=1)[:, 0]
+    np.testing.assert_allclose(own, expected.min(axis=1), atol=1e-9)
+
+
 @pytest.fixture(params=EVERY, scope="module")
 def make(request):
     return EVERY[request.param]
@@ -64,7 +71,7 @@ def test_text_labels_probabilities_and_decisions(make, tmp_path):
     assert clf.classes_.tolist() == NAMES.tolist()
     assert proba.shape == (len(X), 3)
     np.testing.assert_allclose(proba.sum(axis=1), 1.0)
-    assert np.array_equal(clf.predict(X), NAMES[(proba @ PRICES.T).argmin(axis=1)])
+    check_cheapest(clf.predict(X), proba)
     back = load(clf.save(tmp_path / "model"))
     assert np.array_equal(back.predict_proba(X), proba)
     assert np.array_equal(back.predict(X), clf.predict(X))
@@ -86,7 +93,7 @@ def test_cross_validation_and_searches(make):
     proba = cross_val_predict(make(costs=COSTS), X, Y, cv=folds, method="predict_proba")
     np.testing.assert_allclose(proba.sum(axis=1), 1.0)
     decided = cross_val_predict(make(costs=COSTS), X, Y, cv=folds)
-    assert np.array_equal(decided, NAMES[(proba @ PRICES.T).argmin(axis=1)])
+    check_cheapest(decided, proba)
     scores = cross_val_score(make(costs=COSTS), X, Y, cv=folds)
     expected = [PRICES[np.searchsorted(NAMES, decided[t]), np.searchsorted(NAMES, Y[t])].mean()
                 for _, t in folds.split(X, Y)]  # fmt: skip
