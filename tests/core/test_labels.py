@@ -57,7 +57,7 @@ def test_labels_become_0_and_1():
 @pytest.mark.parametrize(
     ("y", "positive", "message"),
     [
-        ([0, 1, 2], None, "Only binary classification is supported.* 3 classes"),
+        ([0, 1, 2], 1, "positive=1 is for two classes, y has 3: leave it out"),
         ([0, 0], None, "Tree needs two classes, but y holds one class only"),
         ([0, 1], "yes", r"positive='yes' is no label of y; the labels are \[0, 1\]"),
     ],

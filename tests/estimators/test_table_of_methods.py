@@ -49,7 +49,7 @@ def test_settings_win_over_the_tables():
 
 def test_the_adaptive_ones_differ_only_in_subgroups_and_folds():
     plain, bins, folds = (method(name).get_params(deep=False) for name in ("adacsl", "adacsl-bins", "adacsl-cv"))
-    assert plain["controller"] == "auto"
+    assert plain["controller"] == {}  # as "auto", also where that would rather not adapt
     assert {name for name in plain if repr(plain[name]) != repr(bins[name])} == {"controller"}
     assert bins["controller"] == {"partition": EqualWidth(10)}
     assert {name for name in plain if repr(plain[name]) != repr(folds[name])} == {"cv"}
@@ -112,7 +112,7 @@ def test_constants_take_images():
         ({"learner": "constant"}, "go with learner='constant'"),
         ({"resample": "smote", "cv": 5}, "SMOTE mixes training rows, some of which a cross-fit holds out"),
         ({"target": 1.0, "loss": "weighted"}, "target must be a number between 0 and 1 or one of 'bayes', 'middle'"),
-        ({"target": "half", "loss": "weighted"}, "target must be a number or one of 'bayes'"),
+        ({"target": "most", "loss": "weighted"}, "target must be a number or one of 'bayes'"),
         ({"target": "bayes"}, "target is for losses with a weight"),
         ({"decide": "unweighted"}, "undoes the weight of loss='weighted'"),
         ({"controller": {"caution": -1.0}, "loss": "weighted"}, "caution must be a finite number"),

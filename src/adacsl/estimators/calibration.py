@@ -98,7 +98,7 @@ def _isotonic(scores: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] |
     return {"kind": "isotonic", "scores": steps[0], "probabilities": steps[1]}
 
 
-def _temperature(scores: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] | None) -> dict[str, Any]:
+def temperature(scores: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] | None) -> dict[str, Any]:
     """Return one slope of all K logits."""
     from scipy.optimize import minimize_scalar  # noqa: PLC0415  only here
 
@@ -138,7 +138,7 @@ FITS: tuple[Callable[..., dict[str, Any] | None], ...] = (
 )
 CLASS_FITS: tuple[Callable[..., dict[str, Any] | None], ...] = (
     _leave,
-    _temperature,
+    temperature,
     functools.partial(_matrix, strength=0.01),
     functools.partial(_matrix, strength=1.0),
 )
