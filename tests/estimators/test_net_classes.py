@@ -22,7 +22,7 @@ from adacsl.torch.resnet import resnet18
 COSTS = CostMatrix.from_array([[0, 2, 8], [1, 0, 6], [1, 3, 0]], rows="predicted")
 BENT = {"bins": 3, "heads": 3, "width": 12}
 TABM = {"kind": "tabm", "k": 3, "d_block": 8, "n_bins": 5, "d_embedding": 3}
-STEERED = {"loss": "weighted", "controller": "auto"}
+STEERED = {"loss": "weighted", "controller": {}}  # on tables of K classes "auto" does not adapt
 
 
 def table(n=150, seed=0):
@@ -271,3 +271,10 @@ def test_a_crashed_fit_goes_on(module, tmp_path):
     assert np.array_equal(resumed.oof_scores_, whole.oof_scores_)
     with pytest.raises(ValueError, match="belong to other data or settings"):
         fitted(module | {"dropout": 0.2}, cv=2, net={"epochs": 4}, resume=tmp_path)
+
+
+def test_by_default_nets_of_tables_with_k_classes_do_not_adapt():
+    plain, told = fitted(controller="auto", cv=3), fitted(cv=3)
+    assert not plain.adapted_
+    assert told.adapted_
+    np.testing.assert_array_equal(plain.oof_scores_, fitted(controller=None, cv=3).oof_scores_)

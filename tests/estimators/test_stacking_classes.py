@@ -9,8 +9,7 @@ from sklearn.metrics import log_loss
 
 from adacsl.core.scores import losses_of, sigmoid, to_logits, to_probabilities
 from adacsl.estimators import stacking
-from adacsl.estimators.calibration import temperature
-from adacsl.estimators.calibration import calibrate
+from adacsl.estimators.calibration import calibrate, temperature
 from adacsl.estimators.stacking import FREE, STRENGTHS, fit_stack, limited, stack_folds, stack_members
 
 
