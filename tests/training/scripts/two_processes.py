@@ -36,15 +36,15 @@ COSTS = CostMatrix(fp=1, fn=5)
 THREE = CostMatrix.from_array([[0, 2, 8], [1, 0, 6], [1, 3, 0]], rows="predicted")
 SCENARIOS = {
     "plain": {"module": net}, "folds": {"module": net, "cv": 2}, "default": {"cv": 3},
-    "classes": {"cv": 3, "costs": THREE},
+    "classes": {"cv": 3, "costs": THREE, "controller": {}},
 }  # fmt: skip
 
 
-def run(processes, *, module=None, cv=None, costs=COSTS):
+def run(processes, *, module=None, cv=None, costs=COSTS, controller="auto"):
     trainer = {"strategy": "ddp", "accelerator": "cpu", "devices": processes} if processes > 1 else {}
     net = {"module": module, "epochs": 5, "batch_size": 33, "trainer": trainer}
     X, y = made_up() if costs is COSTS else three_classes()
-    clf = AdaCSLClassifier(costs, net=net, cv=cv, random_state=0).fit(X, y)
+    clf = AdaCSLClassifier(costs, net=net, cv=cv, controller=controller, random_state=0).fit(X, y)
     lambdas = "lambda" if costs is COSTS else "lambdas"
     history = {name: np.ravel(clf.history_[name].tolist()).tolist() for name in (lambdas, "val_cost", "train_loss")}
     return history | {"scores": clf.predict_proba(X).ravel().tolist(), "cost": clf.estimated_cost_.estimate}

@@ -103,6 +103,7 @@ def training_key(candidate: Candidate) -> str:
     own += [repr(method.cv), repr(method.validation) if isinstance(method.validation, float) else ""]
     if loss != "plain":
         steering = method.controller if candidate.adapts else None
+        steering = {} if isinstance(steering, str) else steering  # "auto", where it adapts, changes nothing
         steering = repr(steering) + str(vars(steering)) if isinstance(steering, AdaptiveWeight) else steering
         own += [steering, candidate.target, candidate.class_costs.to_json(), candidate.costs.n_instances]
     return repr(own)
