@@ -72,7 +72,7 @@ def main() -> None:
     for name, value in results.items():
         print(name, value)
     if args.json is not None:
-        args.json.write_text(json.dumps(harness.metadata() | {"results": results}, indent=2) + "\n")
+        args.json.write_text(json.dumps(harness.metadata() | {"measured": results}, indent=2) + "\n")
 
 
 if __name__ == "__main__":
