@@ -112,7 +112,7 @@ def show(found: pd.DataFrame) -> str:
     means = found.pivot_table(index=["table", "matrix"], columns="method", values="relative_cost", sort=False)
     # costs near 0 count as a hundredth of the constant decision's
     ratios = means.clip(lower=0.01).div(means[AGAINST].clip(lower=0.01), axis=0)
-    ratios = ratios[[name for name in (*METHODS, "portfolio") if name in ratios]]
+    ratios = ratios[[name for name in ("portfolio", *METHODS) if name in ratios]]
     lines = ["| table | matrix | " + " | ".join(ratios.columns) + " |", "|---" * (len(ratios.columns) + 2) + "|"]
     rows = [*ratios.iterrows(), (("geometric mean", ""), np.exp(np.log(ratios).mean()))]
     for (table, matrix), row in rows:
