@@ -4,6 +4,8 @@ adacsl compare --out runs/breast-cancer
 python docs/report_picture.py runs/breast-cancer/report.html
 adacsl explain model new.csv --html columns.html
 python docs/report_picture.py columns.html columns "#view-0-worth"
+adacsl compare wine --seeds 3 --methods ce --methods ce-bayes --methods gbm-bayes --methods adacsl --out runs/wine
+python docs/report_picture.py runs/wine/report.html classes "#view-0-heat"
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ def main() -> None:
             page.wait_for_selector("html[data-ready]", state="attached")
             if card is not None:
                 page.locator(card).scroll_into_view_if_needed()
-                page.wait_for_selector(f"{card} .plot[data-drawn='{look}']")
+                if page.locator(f"{card} .plot").count():
+                    page.wait_for_selector(f"{card} .plot[data-drawn='{look}']")
             taken = page.screenshot() if card is None else page.locator(card).screenshot()
             picture = Image.open(io.BytesIO(taken)).convert("RGB").quantize(128, dither=Image.Dither.NONE)
             picture.save(FOLDER / f"{name}-{look}.png", optimize=True)

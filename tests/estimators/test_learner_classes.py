@@ -19,8 +19,8 @@ from sklearn.svm import SVC, LinearSVC
 from adacsl import AdaCSLBoostingClassifier, AdaptiveCostClassifier, CostMatrix, Method, load, method
 from adacsl.estimators.learners.boosters import Booster
 from adacsl.estimators.learners.histogram import HistogramBoosting
-from adacsl.estimators.learners.metacost import out_of_bag
-from adacsl.estimators.learners.models import raw_logits
+from adacsl.estimators.learners.metacost import MetaCost, out_of_bag
+from adacsl.estimators.learners.models import Model, raw_logits
 from adacsl.estimators.learners.numbers import from_numbers, to_numbers
 
 ONE_THREAD = {"xgboost": {"nthread": 1}, "lightgbm": {"num_threads": 1}, "catboost": {"thread_count": 1}}
@@ -279,14 +279,15 @@ def test_other_estimators_are_fitted_but_not_saved(tmp_path):
 
 def test_metacost_learns_the_cheapest_labels(tmp_path):
     X, y = made_up(120)
-    made = [method("metacost", matrix(dear=dear), random_state=0).fit(X, y) for dear in (1.0, 30.0)]
+    quick = {"learner": Model(MetaCost(2), encode=False), "random_state": 0}
+    made = [method("metacost", matrix(dear=dear), **quick).fit(X, y) for dear in (1.0, 30.0)]
     few, many = ((own.predict(X) == 2).mean() for own in made)
     assert many > few > 0.0
     check_saved(made[1], X, tmp_path)
     chances = out_of_bag(X, y, bags=3, seed=0, n_classes=4)
     assert chances.sum(1) == pytest.approx(1.0)
     assert (chances[:, 3] == 0.0).all()
-    certain = method("metacost", matrix(dear=1e7), random_state=0).fit(X, y)
+    certain = method("metacost", matrix(dear=1e7), **quick).fit(X, y)
     assert (certain.predict(X) == 2).all()
     check_saved(certain, X, tmp_path)
 

@@ -282,8 +282,7 @@ def leaves(made_classes):
     return made_classes.made_class_report(names=names, rows=400, seeds=2, methods=methods)
 
 
-@pytest.mark.parametrize("kind", ["few", "some", "most"])
-@pytest.mark.parametrize("width", [320, 400, 1280])
+@pytest.mark.parametrize(("kind", "width"), [("few", 320), ("some", 400), ("most", 320), ("most", 1280)])
 def test_no_width_scrolls_sideways(opened, made_classes, report, leaves, kind, width):
     shown = {
         "few": made_classes.made_class_report(names=("class_0", "class_1", "class_2")),
