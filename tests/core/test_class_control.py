@@ -76,6 +76,10 @@ def test_lambdas_have_a_geometric_mean_of_one_and_keep_their_bounds(seed, k, cau
         bound.step(q, y)
     assert np.all(np.isfinite(free.weights))
     assert free.lambdas.shape == free.base_weights.shape == (k,)
+    assert np.all((bound.lambdas >= 0.5) & (bound.lambdas <= 2.0))
+    before = bound.lambdas
+    assert bound.step(q, y, adapt=False).lambdas == tuple(before)  # looking moves nothing, at a bound neither
+    np.testing.assert_array_equal(bound.lambdas, before)
     still = AdaptiveWeight(costs, bounds=(1.0, 1.0))
     still.step(q, y)
     np.testing.assert_array_equal(still.weights, still.base_weights)

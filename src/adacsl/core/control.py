@@ -148,8 +148,8 @@ class AdaptiveWeight:
 
     @property
     def lambdas(self) -> NDArray[np.float64]:
-        """The accumulated correction of each class, with geometric mean 1; all 1 at the start."""
-        return np.asarray(self._lambdas / np.exp(np.mean(np.log(self._lambdas))))
+        """The accumulated correction of each class, with geometric mean 1 unless a bound cuts one; 1 at the start."""
+        return self._lambdas / math.sqrt(self._lambdas[0]) if self.n_classes == 2 else self._lambdas.copy()
 
     @property
     def weights(self) -> NDArray[np.float64]:
@@ -247,7 +247,7 @@ class AdaptiveWeight:
         check_both_classes(true, weight)
         found = find_multipliers(q, true, costs, weights=self.base_weights, caution=self.caution, sample_weight=weight)
         mu = np.asarray(as_host(found.values), dtype=np.float64)
-        converged = self._multiply(mu**self.damping if adapt else np.ones(self.n_classes))
+        converged = self._multiply(mu**self.damping) if adapt else True
         size = true.shape[0] if weight is None else float(array_namespace(weight).sum(weight))
         lambdas, measured, weights = (tuple(values.tolist()) for values in (self.lambdas, mu, self.weights))
         step = ClassAdjustment(lambdas, measured, weights, float(found.start_cost) / size, converged)

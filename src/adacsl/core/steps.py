@@ -58,7 +58,7 @@ class ClassAdjustment:
     Attributes
     ----------
     lambdas : tuple of float
-        The accumulated correction of each class, after this step; their geometric mean is 1.
+        The accumulated correction of each class, after this step; their geometric mean is 1 unless a bound cuts one.
     multipliers : tuple of float
         What the scores of each class must be multiplied by to be cheapest; all 1 where they already are.
     weights : tuple of float
