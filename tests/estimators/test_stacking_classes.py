@@ -1,5 +1,7 @@
 """Stacks of K classes: against finite differences, scipy, the stack of two classes and temperature scaling."""
 
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,6 +12,7 @@ from sklearn.metrics import log_loss
 from adacsl.core.scores import losses_of, sigmoid, to_logits, to_probabilities
 from adacsl.estimators import stacking
 from adacsl.estimators.calibration import calibrate, temperature
+from adacsl.estimators.learners import stackmodel
 from adacsl.estimators.stacking import FREE, STRENGTHS, fit_stack, limited, stack_folds, stack_members
 
 
@@ -214,3 +217,22 @@ def test_losses_are_scikit_learns_and_stay_finite():
     assert losses_of(odds, y == 0).mean() == pytest.approx(log_loss(y == 0, sigmoid(odds)))
     np.testing.assert_array_equal(losses_of(np.array([1e308, -1e308]), np.array([1, 0])), [0.0, 0.0])
     assert losses_of(np.array([800.0]), np.array([0]))[0] == 800.0
+
+
+@pytest.mark.parametrize("shape", [(50,), (50, 3)])
+def test_members_that_predict_at_the_same_time_keep_their_places(monkeypatch, shape):
+    class Slow:
+        def __init__(self, number):
+            self.number = number
+
+        def logits(self, X):
+            time.sleep(0.02 * (3 - self.number))  # the first is done last
+            return np.full(shape, float(self.number))
+
+    model = stackmodel.StackModel(None, list("abc"), [Slow(i) for i in range(3)], [0.0, 0.5, 0.0])
+    alone = model.columns(np.zeros((50, 2)))
+    monkeypatch.setattr(stackmodel, "MANY_ROWS", 10)
+    monkeypatch.setattr(stackmodel, "cores", lambda: 3)
+    together = model.columns(np.zeros((50, 2)))
+    np.testing.assert_array_equal(together, alone)
+    assert [float(together[0, member].max()) for member in range(3)] == [0.0, 1.5, 2.0]
