@@ -52,6 +52,8 @@ class Candidate:
         The logits of the rows to watch.
     shifted : float or array of shape (K,)
         What :meth:`shift` was, for those who come when the method has let go of its learner.
+    judged : pairs of row numbers
+        Folds that gave held-out scores of a model which itself was fitted on all rows.
     """
 
     method: Any
@@ -69,6 +71,12 @@ class Candidate:
     seconds: float = 0.0
     shifted: Any = 0.0
     extra: dict[str, float] = field(default_factory=dict)
+    judged: list[tuple[NDArray[Any], NDArray[Any]]] = field(default_factory=list)
+
+    @property
+    def held_folds(self) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+        """The folds that were held out: one split, or those of a cross-fit, also where the model learned from all."""
+        return self.folds if len(self.judged) == 0 else self.judged
 
     @property
     def class_costs(self) -> CostMatrix:

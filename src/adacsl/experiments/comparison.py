@@ -17,7 +17,7 @@ from adacsl.core.labels import plain_labels
 from adacsl.estimators.method import Method
 from adacsl.estimators.methods import METHODS, is_portfolio, method, title_of
 from adacsl.experiments.cells import Cell, CellResult
-from adacsl.experiments.protocol import set_portfolio
+from adacsl.experiments.protocol import in_words, set_portfolio
 from adacsl.experiments.ratios import named_costs, scale_misses
 from adacsl.experiments.statistics import Ranks, Verdict, overall, ranks, summarise, verdicts
 from adacsl.experiments.store import StoredSplit
@@ -318,18 +318,16 @@ class Comparison:
 
     def _facts_in_words(self) -> dict[str, str]:
         facts = {}
+        seeds = sorted(self.results["seed"].unique().tolist())
         for name, about in self.facts["data"].items():
             kind = "images" if about["images"] else "rows"
             grouped = ", split by group" if about["groups"] else ""
             counted = f"{about['rows']:,} {kind}{_classes_in_words(about)}{grouped}"
             facts[f"data: {name}"] = f"{counted}. {about['costs']}. {about['source']}".strip()
+            windows = about.get("windows", [])
+            facts |= {f"window {i} of {name}": words for i, words in enumerate(windows) if i in seeds}
         protocol = self.facts["protocol"]
-        train = 1.0 - protocol["test"] - protocol["validation"]
-        seeds = sorted(self.results["seed"].unique().tolist())
-        facts["protocol"] = (
-            f"{train:.0%} training, {protocol['validation']:.0%} validation, {protocol['test']:.0%} test; "
-            f"{len(seeds)} random splits (seeds {', '.join(map(str, seeds))}), stratified"
-        )
+        facts["protocol"] = in_words(protocol, seeds)
         if any(name.startswith(("gbm-", "portfolio")) for name in self.results["method"]):
             facts["boosting"] = str(protocol.get("boosting"))
         about = next(iter(self.cells.values())).provenance

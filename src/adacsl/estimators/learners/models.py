@@ -163,7 +163,7 @@ def _fit_as_it_is(candidate: Candidate, rows: Rows, fitted: dict[Any, Any]) -> l
     models = [_fitted(candidate, rows, train, fitted) for train, _ in folds]
     needs_scores = method.decide in ("tuned", "calibrated") or method.target == "auto"
     if method.cv is None and (candidate.watch is None or needs_scores):
-        folds = rows.folds(FOLDS, None, candidate.seed)
+        folds = candidate.judged = rows.folds(FOLDS, None, candidate.seed)
     for train, held_out in folds:
         if len(held_out):
             held = candidate.hold_out(rows, held_out)
