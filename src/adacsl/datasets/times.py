@@ -48,7 +48,7 @@ class Duration:
         if said is None or isinstance(said, Duration):
             return said or cls()
         if isinstance(said, np.timedelta64 | datetime.timedelta):
-            said = f"{np.timedelta64(said) / np.timedelta64(1, 's')!r}s"
+            said = f"{float(np.timedelta64(said) / np.timedelta64(1, 's'))!r}s"
         units = "|".join((*SECONDS, *MONTHS))
         found = re.fullmatch(rf"\s*([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*({units}|)\s*", str(said))
         if isinstance(said, bool) or not isinstance(said, str | Real) or found is None:
@@ -59,7 +59,7 @@ class Duration:
         return made
 
     def __str__(self) -> str:
-        return f"{self.amount:g}{self.unit}"
+        return f"{time_text(self.amount)}{self.unit}"
 
     def after(self, times: NDArray[Any], name: str = "gap") -> NDArray[Any]:
         """Return the times so much later; of the 31st a month later the end of a month that is shorter."""

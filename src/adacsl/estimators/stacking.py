@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from adacsl.core.scores import losses_of, to_probabilities
 from adacsl.estimators.splits import cross_splits
-from adacsl.estimators.timesplits import Timeline, expanding_folds, possible_folds
+from adacsl.estimators.timesplits import Timeline, possible_folds
 from adacsl.extras import requires
 
 with requires("sklearn"):
@@ -25,6 +25,8 @@ FREE = 100.0
 """Factor of the members' mean: its weight, a temperature, is hardly held back (by the square of this less)."""
 
 FOLDS = 5
+FIRST = 1 / 3
+"""Of rows with a time so many, the oldest, are scored by no nested stack."""
 MOST_STEPS, ENOUGH = 100, 1e-12
 """Newton's method ends when another step would gain less than this share of the loss."""
 PLENTY = 50_000
@@ -163,7 +165,7 @@ def stack_members(
     seed : int
         Of the folds.
     line : Timeline, optional
-        When each row was: stacks are then fitted on what lies before the rows they score, and the earlier half has NaN.
+        When each row was: stacks are then fitted on what lies before the rows they score, and the oldest rows have NaN.
     """
     folds = stack_folds(labels, groups, seed, line)
     if not folds:  # too few rows of a class to weigh anything
@@ -227,8 +229,7 @@ def stack_folds(
 ) -> list[tuple[NDArray[Any], NDArray[Any]]]:
     """Return folds for the stack, at most five; none where all classes but one are too rare for three."""
     if line is not None:
-        count = possible_folds(line, labels, groups, FOLDS)
-        return expanding_folds(line, labels, groups, count) if count else []
+        return possible_folds(line, labels, groups, FOLDS, first=FIRST)
     kinds = range(max(2, int(np.max(labels)) + 1))
     units = np.arange(len(labels)) if groups is None else groups
     most = sorted(len(np.unique(units[labels == kind])) for kind in kinds)[-2]

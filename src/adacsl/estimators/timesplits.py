@@ -71,11 +71,13 @@ def latest_split(line: Timeline, y: NDArray[Any], groups: NDArray[Any] | None, f
     return _pairs(line, y, groups, [len(y) * (1.0 - fraction), len(y)])
 
 
-def expanding_folds(line: Timeline, y: NDArray[Any], groups: NDArray[Any] | None, count: int) -> list[Pair]:
-    """Return pairs of a cross-fit: windows of the later half, one after another, each judged by what lies before it."""
+def expanding_folds(
+    line: Timeline, y: NDArray[Any], groups: NDArray[Any] | None, count: int, *, first: float = ONLY_TRAINS
+) -> list[Pair]:
+    """Return pairs of a cross-fit: windows after the ``first`` share of rows, each judged by what lies before it."""
     if count < 2:
         raise ValueError(f"cv must be at least 2 folds, got {count}")
-    return _pairs(line, y, groups, len(y) * np.linspace(ONLY_TRAINS, 1.0, count + 1))
+    return _pairs(line, y, groups, len(y) * np.linspace(first, 1.0, count + 1))
 
 
 def rolling_window(
@@ -103,15 +105,16 @@ def check_order(line: Timeline, pairs: Iterable[Pair], cv: Any) -> None:
             )
 
 
-def possible_folds(line: Timeline, y: NDArray[Any], groups: NDArray[Any] | None, most: int) -> int:
-    """Return how many expanding folds have all classes they need: ``most``, or fewer; 0 where not even two do."""
+def possible_folds(
+    line: Timeline, y: NDArray[Any], groups: NDArray[Any] | None, most: int, *, first: float = ONLY_TRAINS
+) -> list[Pair]:
+    """Return as many expanding folds as have two classes everywhere: ``most``, or fewer; none where not even two do."""
     for count in range(most, 1, -1):
         try:
-            expanding_folds(line, y, groups, count)
+            return expanding_folds(line, y, groups, count, first=first)
         except ValueError:
             continue
-        return count
-    return 0
+    return []
 
 
 # cuts
@@ -153,11 +156,11 @@ def _checked(line: Timeline, y: NDArray[Any], groups: NDArray[Any] | None, start
             "windows (fewer folds or seeds, a larger share of validation or test)"
         )
     if len(np.unique(y[train])) < 2:
-        earlier = int((line.time < start).sum())
+        left = f"{len(train)} may train, and they are of one class only" if len(train) else "none may train"
         raise ValueError(
-            f"of the {earlier} rows before the held-out window {span}, {len(train)} may train, and they are of "
-            f"{'one class' if len(train) else 'no class'} only: take fewer folds or seeds, a smaller gap or maturity"
-            + (", or leave out the groups: those of the window are left out before it" if groups is not None else "")
+            f"of the {int((line.time < start).sum())} rows before the held-out window {span} {left}: take fewer folds "
+            "or seeds, a smaller share of validation or test, a smaller gap or maturity"
+            + (", or leave out the groups (those of the window teach nothing)" if groups is not None else "")
         )
     return train, held
 

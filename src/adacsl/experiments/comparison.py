@@ -85,6 +85,13 @@ class Comparison:
             lines.append(f"Over all data: {self.overall}")
         return "\n".join(lines)
 
+    @property
+    def windows(self) -> dict[str, dict[int, str]]:
+        """Of data with a time: until when rows trained, from when they adapted and were tested on, by seed."""
+        done = set(zip(self.results["data"], self.results["seed"], strict=True))
+        told = {name: about["windows"] for name, about in self.facts["data"].items() if "windows" in about}
+        return {name: {i: text for i, text in enumerate(own) if (name, i) in done} for name, own in told.items()}
+
     def _place(self, data: str, ratio: float) -> str:
         """Return a data set and a ratio in words; more than two classes have no ratio."""
         return data if self._n_classes(data) > 2 else f"{data}, ratio {ratio:g}"
@@ -324,8 +331,7 @@ class Comparison:
             grouped = ", split by group" if about["groups"] else ""
             counted = f"{about['rows']:,} {kind}{_classes_in_words(about)}{grouped}"
             facts[f"data: {name}"] = f"{counted}. {about['costs']}. {about['source']}".strip()
-            windows = about.get("windows", [])
-            facts |= {f"window {i} of {name}": words for i, words in enumerate(windows) if i in seeds}
+            facts |= {f"window {seed} of {name}": words for seed, words in self.windows.get(name, {}).items()}
         protocol = self.facts["protocol"]
         facts["protocol"] = in_words(protocol, seeds)
         if any(name.startswith(("gbm-", "portfolio")) for name in self.results["method"]):

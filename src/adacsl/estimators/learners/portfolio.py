@@ -27,7 +27,7 @@ from adacsl.estimators.learners.stackmodel import StackModel, settled
 from adacsl.estimators.rows import Rows, leaks
 from adacsl.estimators.settings import in_full, keeps_settings
 from adacsl.estimators.stacking import Stack, stack_members
-from adacsl.estimators.timesplits import possible_folds
+from adacsl.estimators.timesplits import Timeline, possible_folds
 from adacsl.extras import requires
 from adacsl.workers import cores, run_tasks, threads_for
 
@@ -95,7 +95,7 @@ class Portfolio(BaseEstimator):
     def folds_for(self, cv: Any, rows: Rows) -> Any:
         """Return as many folds as the rarer class has rows for, of more than two the second most frequent."""
         if rows.line is not None and isinstance(cv, Integral) and rows.validation is None:
-            return _windows_for(int(cv), rows)
+            return _windows_for(int(cv), rows, rows.line)
         rare = int(np.sort(np.bincount(rows.y[rows.use], minlength=2))[-2])
         if not isinstance(cv, Integral) or rows.groups is not None or rare >= cv or rare < 2:
             return cv
@@ -115,13 +115,13 @@ class Portfolio(BaseEstimator):
         return count if count > 1 or self.budget is not None else 0
 
 
-def _windows_for(cv: int, rows: Rows) -> int:
+def _windows_for(cv: int, rows: Rows, line: Timeline) -> int:
     """Return as many windows of time as have rows of two classes each; as many as asked for where no number will do."""
     groups = None if rows.groups is None else rows.groups[rows.use]
-    found = possible_folds(rows.line.rows(rows.use), rows.y[rows.use], groups, cv) if rows.line is not None else cv
-    if 0 < found < cv:
-        warnings.warn(f"{cv} windows of time lack rows of a class: {found} folds instead of {cv}", stacklevel=5)
-    return found or cv
+    found = len(possible_folds(line.rows(rows.use), rows.y[rows.use], groups, cv)) or cv
+    if found < cv:
+        warnings.warn(f"{cv} windows of time lack rows of a class: {found} folds instead of {cv}", stacklevel=6)
+    return found
 
 
 def seconds_of(budget: float | str | None) -> float:
