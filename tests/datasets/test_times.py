@@ -154,7 +154,7 @@ def test_a_task_knows_its_times(tmp_path):
 def test_times_that_are_missing_in_a_file(tmp_path):
     frame = pd.DataFrame({"when": ["2024-03-31", None], "amount": [1.0, 2.0], "fraud": [0, 1]})
     frame.to_csv(tmp_path / "cards.csv", index=False)
-    with pytest.raises(DataError, match="time column 'when' of .*cards.csv is missing in 1 rows, first in row 2"):
+    with pytest.raises(DataError, match=r"time column 'when' of .*cards.csv is missing in 1 rows, first in row 2"):
         load_task(tmp_path / "cards.csv", target="fraud", time_column="when")
     with pytest.raises(DataError, match="no column 'wen'; did you mean 'when'"):
         load_task(tmp_path / "cards.csv", target="fraud", time_column="wen")

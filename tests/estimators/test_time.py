@@ -72,7 +72,9 @@ def numbered(n=300):
 ])  # fmt: skip
 def test_no_model_scores_rows_that_are_not_later_than_what_it_learned_from(witnessed, settings):
     X, y, day = numbered()
-    clf = Method(COSTS, learner=Model(Witness(), encode=False), random_state=0, **settings).fit(X, y, time=day, gap=5, maturity=2)
+    clf = Method(COSTS, learner=Model(Witness(), encode=False), random_state=0, **settings).fit(
+        X, y, time=day, gap=5, maturity=2
+    )
     judged = [(trained, scored) for trained, scores in witnessed for scored in scores]
     assert judged
     for trained, scored in judged:

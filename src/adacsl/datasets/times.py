@@ -52,7 +52,9 @@ class Duration:
         units = "|".join((*SECONDS, *MONTHS))
         found = re.fullmatch(rf"\s*([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*({units}|)\s*", str(said))
         if isinstance(said, bool) or not isinstance(said, str | Real) or found is None:
-            raise ValueError(f"{name} must be a number in the unit of the times, or such as '7d' or '3mo', got {said!r}")
+            raise ValueError(
+                f"{name} must be a number in the unit of the times, or such as '7d' or '3mo', got {said!r}"
+            )
         made = cls(float(found[1]), found[2])
         if not math.isfinite(made.amount) or (made.unit in MONTHS and made.amount % 1):
             raise ValueError(f"{name} must be finite, months and years whole numbers, got {said!r}")

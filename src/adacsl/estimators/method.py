@@ -207,7 +207,7 @@ class Method(CostClassifier):
         self.check_settings()
         costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs)
         X, times, column = take_times(X, time)  # noqa: N806
-        self.left_out_ = () if column is None else (column,)
+        self.left_out_: tuple[str, ...] = () if column is None else (column,)
         rows = read_rows(self, X, y, sample_weight, groups, costs)
         rows = with_times(rows, times, gap, maturity)
         for _ in fit_methods([(self, rows.costs)], rows):

@@ -87,8 +87,11 @@ class Rows:
         groups = None if self.groups is None else self.groups[use]
         if self.line is not None:
             line, y = self.line.rows(use), self.y[use]
-            held = float(validation) if cv is None else int(cv)
-            pairs = (latest_split if cv is None else expanding_folds)(line, y, groups, held)
+            pairs = (
+                latest_split(line, y, groups, float(validation))
+                if cv is None
+                else expanding_folds(line, y, groups, int(cv))
+            )
         elif cv is None:
             # as a comparison has it, where the seed itself has cut off the test rows
             pairs = one_split(self.y[use], groups, float(validation), seed + 1)

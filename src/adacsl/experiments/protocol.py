@@ -71,7 +71,7 @@ class Protocol:
         return about | ({"time": time} if self.windows else {})
 
     def split(self, task: Task, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Cut rows into those to learn from and those to test on: by chance, or, with a time, the ``seed``-th window."""
+        """Cut rows into those to learn from and those to test on: by chance, or, with a time, one of the windows."""
         if task.time is None:
             return split_rows(task, self.test, seed)
         line = Timeline.of(task.time, self.gap, self.maturity)
@@ -141,8 +141,8 @@ def in_words(protocol: Mapping[str, Any], seeds: list[int]) -> str:
     about = protocol["time"]
     limits = ", ".join(f"{name} {about[name]}" for name in ("gap", "maturity") if about[name] != "0")
     return (
-        f"{words}; rows with a time are not shuffled: {about['windows']} test windows, one after another, the latest is "
-        f"number 0 (here: {listed}); each is tested on by models of what lies before it"
+        f"{words}; rows with a time are not shuffled: {about['windows']} test windows, one after another, the latest "
+        f"is number 0 (here: {listed}); each is tested on by models of what lies before it"
         + (f" ({limits})" if limits else "")
     )
 

@@ -105,7 +105,7 @@ def train(  # noqa: PLR0913  one argument for each option
     adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --method gbm-bayes --out model/
     adacsl train photos/ --positive melanoma --fn 8 --fp 1 --weights resnet18.safetensors --out model/
     adacsl train flowers.csv --target kind --costs matrix.csv --out model/
-    adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --time-column applied --maturity 90d --out model/
+    adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --time-column applied --gap 7d --out model/
     """
     from adacsl.datasets.builtin import is_builtin  # noqa: PLC0415  pandas
 
