@@ -19,7 +19,7 @@ from adacsl.estimators.learners.models import Model
 from adacsl.estimators.learners.net import Net
 from adacsl.estimators.method import Method
 from adacsl.estimators.stacking import stack_members
-from adacsl.estimators.timesplits import Timeline
+from adacsl.estimators.timesplits import Timeline, expanding_folds
 
 COSTS = CostMatrix(fp=1, fn=5)
 DAY = np.timedelta64(1, "D")
@@ -123,6 +123,20 @@ def test_every_learner_holds_out_the_latest_rows(kind):
     assert share == pytest.approx(0.5 if "cv" in LEARNERS[kind] or kind in ("histogram", "line") else 0.2, abs=0.02)
     assert np.isfinite(clf.predict_proba(X)).all()
     assert "left out for gap and maturity" in clf.times_ or share > 0.4
+
+
+def test_the_models_of_the_two_latest_windows_decide():
+    X, y, when = drifting()
+    settings = {"learner": LogisticRegression(), "random_state": 0}
+    clf = Method(COSTS, cv=4, **settings).fit(X, y, time=when)
+    pairs = expanding_folds(Timeline.of(when), y, None, 4)
+    latest = Method(COSTS, cv=pairs[2:], **settings).fit(X, y)
+    assert np.allclose(clf.decision_scores(X), latest.decision_scores(X))
+    for learner in (Booster(rounds=5), Net(epochs=1)):
+        made = Method(COSTS, learner=learner, cv=4, random_state=0, device="cpu").fit(X, y, time=when)
+        latest = Method(COSTS, learner=learner, cv=4, random_state=0, device="cpu").fit(X, y)
+        assert len(made.model_.numbers()[0]) <= len(latest.model_.numbers()[0])
+        assert np.isfinite(made.predict_proba(X)).all()
 
 
 def test_rows_that_come_in_another_order_give_the_same_splits():

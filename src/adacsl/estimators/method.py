@@ -312,6 +312,7 @@ class Method(CostClassifier):
         cv = self.learner_.folds_for(self.cv, rows) if hasattr(self.learner_, "folds_for") else self.cv
         folds = [] if self.decide in ("negative", "positive") else rows.folds(cv, self.validation, seed)
         candidate = functools.partial(Candidate, self, costs, folds=folds, seed=seed, watch=watch, images=rows.images)
+        candidate = functools.partial(candidate, ordered=rows.line is not None)
         tried = [candidate(target) for target in find_targets(self.target, self.costs_)]
         if self.target != "auto" or self.controller is None:
             return tried

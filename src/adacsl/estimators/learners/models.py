@@ -142,6 +142,7 @@ def fit_models(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidat
             models, undone = _fit_in_rounds(candidate, features)
         else:
             models, undone = _fit_as_it_is(candidate, features, fitted), 0.0
+        models = candidate.deciding(models)
         candidate.model = EstimatorModel(models, encoder if encode else None, undone, rows.n_classes)
         if candidate.watch is not None:
             candidate.watched = candidate.model.logits(rows.take(candidate.watch))
