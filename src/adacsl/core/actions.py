@@ -41,7 +41,9 @@ class ActionMatrix(PriceMatrix):
         >>> costs.actions, costs.decide([0.01, 0.15, 0.9]).tolist()
         (('0', '1', 'remind'), [0, 2, 1])
         """
-        return _appended(self, name, [as_price(p, f"the price of {name!r}") for p in _by_class(self, prices, name)])
+        row = [as_price(price, f"the price of {name!r}") for price in _by_class(self, prices, name)]
+        longer: Self = _appended(self, name, row)
+        return longer
 
     def with_referral(self, price: Any, *, errors: Any = None, name: str = "refer") -> Self:
         """Return the matrix with one more action: a person decides, who costs ``price`` and what they decide.
@@ -70,7 +72,8 @@ class ActionMatrix(PriceMatrix):
         paid = as_price(price, f"the price of {name!r}")
         if (paid if isinstance(paid, float) else float(array_namespace(paid).min(paid))) < 0:
             raise ValueError(f"the price of {name!r} must not be negative, got {price!r}")
-        return _appended(self, name, [paid + cost for cost in _decided_by_person(self, errors)])
+        longer: Self = _appended(self, name, [paid + cost for cost in _decided_by_person(self, errors)])
+        return longer
 
 
 def _appended(matrix: Any, name: str, prices: list[Any]) -> Any:
