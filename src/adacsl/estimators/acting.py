@@ -46,7 +46,8 @@ def decide_rows(
     prices = price_actions(policy, classifier.costs_, costs, [label_name(label) for label in labels])
     moved, prior, notes = _moved(policy, decision.prior, probabilities, labels)
     if policy.capacity is None:
-        actions = np.asarray(prices.decide(moved), dtype=np.int64)
+        decided = decision.of_probabilities(moved, costs=prices) if prices.square else prices.decide(moved)
+        actions = np.asarray(decided, dtype=np.int64)
     else:
         limited = _limited(policy, prices, moved, labels)
         actions, notes = limited.actions, [*notes, *_about(policy, limited, _name(policy, prices, labels))]
