@@ -16,6 +16,7 @@ from adacsl.core.arrays import Array, as_host
 from adacsl.core.naming import Cells, Names
 from adacsl.core.prices import (
     as_price,
+    check_dearer,
     check_prices,
     check_samples,
     clip_errors,
@@ -151,10 +152,10 @@ class PriceMatrix:
         """The prices that were given as a range, by name: from what to what."""
         return {name: (low, high) for name, low, high in self._ranges}
 
-    def of(self, table: Any) -> Self:
+    def of(self, table: Any, *, clipped: bool = True) -> Self:
         """Return the prices of the rows of a table (pandas, polars, pyarrow, a mapping of arrays).
 
-        Where an error costs less than being right, it is taken to cost the same.
+        Where an error costs less than being right, it is taken to cost the same (``clipped``).
 
         Examples
         --------
@@ -167,7 +168,8 @@ class PriceMatrix:
             return self
         settle = functools.cache(lambda recipe: as_price(recipe.of(table), f"the price {recipe!r}"))
         cells = tuple(tuple(settle(c) if recipes.is_recipe(c) else c for c in row) for row in self._said)
-        return self._like(clip_errors(cells, square=self.square))
+        settled = self._like(cells)
+        return settled.clipped() if clipped else settled
 
     @property
     def n_instances(self) -> int | None:
@@ -252,10 +254,19 @@ class PriceMatrix:
         """
         return row_stakes(self.reduced()._cells, self._labels(labels))
 
+    def clipped(self) -> Self:
+        """Return the costs with errors about single samples that cost less than being right made free."""
+        return self._like(clip_errors(self._cells, square=self.square))
+
     def checked(self) -> Self:
         """Return itself; raise where errors do not cost more than being right. What depends on columns passes."""
         if self.settled:
             check_prices(self._cells, self._classes, self._actions)
+        elif self.n_classes == 2 and self.square:
+            said = self._by_name()
+            for error, right in (("fn", "tp"), ("fp", "tn")):
+                if isinstance(said[error], float) and isinstance(said[right], float):
+                    check_dearer(said[error], said[right], error, right)
         if self._ranges:
             recipes.check_ranges(self._by_name(), self._ranges)
         return self
