@@ -150,10 +150,12 @@ def _scored(
     """Yield rows with their probabilities, piece by piece; tell how many there were."""
     done = 0
     for inputs, others in pieces:
-        probability = classifier.decision_.probabilities(classifier.decision_scores(inputs))
         said: Any = prices
+        costs = said
         if not isinstance(said, CostMatrix):
             said = _row_prices(said, others, data if done == 0 else f"{data}, from row {done + 1} on,")
+            costs = costs_of_rows(classifier.costs_, said, len(inputs))
+        probability = classifier.decision_probabilities(inputs, costs=costs)
         yield _Scored(probability, said, others)
         done += len(probability)
         seen(done)

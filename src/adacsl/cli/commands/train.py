@@ -271,7 +271,7 @@ def _policy_cost(made: Method, task: Task) -> Interval | None:
     boundless = replace(made.policy, capacity=None, action=None, per=None, time=None, prior=None)
     seen = known(made.oof_scores_)
     y, costs = task.y[seen], task.costs.rows(seen)
-    found = decide(made, made.decision_.probabilities(made.oof_scores_[seen]), costs, boundless)
+    found = decide(made, made.decision_.probabilities(made.oof_scores_[seen], costs=costs), costs, boundless)
     groups = None if task.groups is None else task.groups[seen]
     return cost_interval(found.costs, y, found.actions, groups=groups)
 
