@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from adacsl.core.costs import CostMatrix
 from adacsl.core.scores import to_probabilities
 from adacsl.estimators.decision import Decision
+from adacsl.estimators.prices import prices_of
 from adacsl.estimators.reading import number_labels, read_features, read_known_labels
 from adacsl.estimators.settings import inside
 from adacsl.extras import requires
-from adacsl.integrations.sklearn import row_costs
 
 with requires("sklearn"):
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -30,6 +30,7 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
     classes_: NDArray[Any]
     positive_: Any
     costs_: CostMatrix
+    said_costs_: CostMatrix | None
     decision_: Decision
     model_: Any
 
@@ -85,9 +86,12 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         tp: Any = None,
         tn: Any = None,
     ) -> NDArray[Any]:
-        """Return the cheapest label of each row; with costs of each row, by each row's own Bayes threshold."""
+        """Return the cheapest label of each row; with costs of each row, by each row's own Bayes threshold.
+
+        Prices said over columns in training (``fn="amount"``) are those of these rows, unless others are given.
+        """
         scores = self.decision_scores(X)
-        costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs_)
+        costs = prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn)
         decided = self.decision_.predict(scores, costs=costs)
         if self.positive_ is None:
             return np.asarray(self.classes_[decided])
@@ -109,7 +113,7 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
     ) -> float:
         """Return minus the mean cost, so that a search for the best score finds the cheapest model."""
         labels = read_known_labels(self, y)
-        costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs_) or self.costs_
+        costs = prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn) or self.costs_
         decided = number_labels(self, self.predict(X, fp=fp, fn=fn, tp=tp, tn=tn))
         return -costs.mean(labels, decided, sample_weight=sample_weight)
 
@@ -170,7 +174,7 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         from adacsl.estimators.explaining import permutation_costs, read_table_rows  # noqa: PLC0415
 
         check_is_fitted(self)
-        costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs_)
+        costs = prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn)
         rows = read_table_rows(self, X, y, sample_weight, groups, costs)
         return permutation_costs(self, rows, columns, repeats, random_state)
 
