@@ -49,6 +49,8 @@ class Decision:
         The score that means the Bayes threshold, or what scores are divided by: the target, or what tuning has found.
     calibration_ : dict or None
         The calibration that was chosen, as numbers.
+    prior : float, list of K numbers or None
+        The share of the positive class (of each class) in training, by weight, which a fitted method knows.
 
     Examples
     --------
@@ -67,6 +69,7 @@ class Decision:
             self.target = float(np.clip(costs.threshold if target is None else target, *TARGET_LIMITS))
         self.calibration_: dict[str, Any] | None = None
         self.mapped = self.target
+        self.prior: Any = None
 
     def fit(
         self,
@@ -148,7 +151,7 @@ class Decision:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON values."""
         numbers = {name: np.asarray(getattr(self, name)).tolist() for name in ("target", "mapped")}
-        return {"decide": self.decide, **numbers, "calibration": self.calibration_}
+        return {"decide": self.decide, **numbers, "calibration": self.calibration_, "prior": self.prior}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], costs: CostMatrix) -> Decision:
@@ -156,6 +159,7 @@ class Decision:
         of = float if costs.n_classes == 2 else functools.partial(_positive, costs.n_classes)
         decision = cls(costs, data["decide"], target=of(data["target"]))
         decision.mapped, decision.calibration_ = of(data["mapped"]), data["calibration"]
+        decision.prior = data.get("prior")
         return decision
 
     @property

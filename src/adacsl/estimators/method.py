@@ -17,8 +17,10 @@ from adacsl.core.intervals import Interval, cost_interval
 from adacsl.core.labels import are_places, same_label
 from adacsl.core.partitions import Quantile
 from adacsl.core.scores import known, to_probabilities
+from adacsl.estimators.acting import training_prior
 from adacsl.estimators.candidates import Candidate
 from adacsl.estimators.decision import Decision, check_decide
+from adacsl.estimators.policy import Policy
 from adacsl.estimators.predicting import CostClassifier
 from adacsl.estimators.prices import settle_rows, stand_in
 from adacsl.estimators.reading import read_rows
@@ -93,6 +95,9 @@ class Method(CostClassifier):
         Seed of everything; ``resume`` and several processes need a number.
     verbose : bool, default False
         Show a progress bar with the current cost.
+    policy : Policy, optional
+        Actions beyond the classes, a capacity, other class shares, for :meth:`decisions` and :meth:`predict`. Training
+        and ``estimated_cost_`` are about the classes.
 
     Attributes
     ----------
@@ -157,6 +162,7 @@ class Method(CostClassifier):
         resume: Any = None,
         random_state: Any = None,
         verbose: bool = False,
+        policy: Policy | None = None,
     ) -> None:
         """Keep the settings."""
 
@@ -334,6 +340,7 @@ class Method(CostClassifier):
         best = min(range(len(candidates)), key=lambda i: judged[i][1])
         chosen = candidates[best]
         self.decision_, self.target_, self.model_ = judged[best][0], chosen.target, chosen.model
+        self.decision_.prior = training_prior(rows.y[rows.use], rows.n_classes, rows.weights(rows.use))
         self.adapted_ = chosen.adapts
         keys: list[float | str] = [candidate.target if candidate.steered else PLAIN for candidate in candidates]
         self.target_costs_ = dict(zip(keys, (cost for _, cost in judged), strict=True))
