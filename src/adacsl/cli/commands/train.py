@@ -283,7 +283,7 @@ def _policy_cost(made: Method, task: Task) -> Interval | None:
     boundless = replace(made.policy, capacity=None, action=None, per=None, time=None, prior=None)
     seen = known(made.oof_scores_)
     y, costs = task.y[seen], task.costs.rows(seen)
-    found = decide(made, made.decision_.probabilities(made.oof_scores_[seen]), costs, boundless)
+    found = decide(made, made.decision_.probabilities(made.oof_scores_[seen], costs=costs), costs, boundless)
     groups = None if task.groups is None else task.groups[seen]
     return cost_interval(found.costs, y, found.actions, groups=groups)
 
@@ -296,6 +296,11 @@ def _under_policy(cost: Interval) -> str:
 def _rule(made: Method, task: Task) -> str:
     if len(task.classes) > 2:
         return f"decides the one of {len(task.classes)} classes whose expected cost is least"
+    if task.costs.n_instances is not None and made.decision_.threshold_for(task.costs) is None:
+        usual = f"{made.decision_.probability_threshold:.4g}"
+        return (
+            f"decides {task.classes[1]} by each row's own prices: at their mean, where the probability is above {usual}"
+        )
     cut = f"{made.threshold_:.4g} (probability above {made.decision_.probability_threshold:.4g})"
     return f"decides {task.classes[1]} where the raw score is above {cut}"
 
