@@ -224,10 +224,25 @@ def test_rows_with_costs_of_their_own_are_fitted_with_them():
         found.fit(x, y)
     fitted = found.fit(x, y, name="gbm-bayes", fn=amounts)  # a false alarm costs 2 in every row: known
     direct = method("gbm-bayes", positive="sick", random_state=0).fit(x, y, fn=amounts, fp=np.full(len(x), 2.0))
-    assert fitted.costs_ == direct.costs_ == CostMatrix(fp=2.0, fn=amounts).averaged()
+    usual = CostMatrix(fp=2.0, fn=amounts).averaged(np.asarray(y) == "sick")
+    assert fitted.costs_ == direct.costs_ == usual
     assert np.array_equal(fitted.predict_proba(x), direct.predict_proba(x))
     dear, cheap = (fitted.predict(x, fn=np.full(len(x), price)) == "sick" for price in (30.0, 1.0))
     assert dear.sum() > cheap.sum()
+
+
+def test_prices_over_columns_are_remembered(tmp_path):
+    x, y = table()
+    x = pd.DataFrame(x).rename(columns=str).assign(amount=np.random.default_rng(0).uniform(1, 30, len(x)))
+    options = QUICK | {"methods": ["gbm-bayes", "always-negative"], "seeds": 1, "folder": tmp_path / "run"}
+    found = compare(x, y, CostMatrix(fp=2, fn="amount / 2"), positive="sick", **options)
+    same = compare(x, y, CostMatrix(fp=2, fn=x["amount"].to_numpy() / 2), positive="sick", **options | {"folder": None})
+    assert found.table["mean"].tolist() == same.table["mean"].tolist()
+    for again in (found, load_comparison(tmp_path / "run")):
+        fitted = again.fit(x, y, name="gbm-bayes")
+        assert fitted.said_costs_ == CostMatrix(fp=2, fn="amount / 2")
+    direct = same.fit(x, y, name="gbm-bayes", fn=x["amount"] / 2)
+    assert np.array_equal(fitted.predict(x), direct.predict(x, fn=x["amount"] / 2))
 
 
 @pytest.mark.parametrize("kind", ["pairs", "mapping"])

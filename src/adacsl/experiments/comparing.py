@@ -145,7 +145,12 @@ def compare_tasks(
     refuse_old_names(old, "compare")
     tasks = [tasks] if isinstance(tasks, Task) else list(tasks)
     _check_names(tasks)
-    chosen = {task.name: choose_methods(methods, images=task.images, n_classes=task.costs.n_classes) for task in tasks}
+    chosen = {
+        task.name: choose_methods(
+            methods, images=task.images, n_classes=task.costs.n_classes, row_costs=task.costs.n_instances is not None
+        )
+        for task in tasks
+    }
     at = {task.name: choose_ratios(task.costs, ratios) for task in tasks}
     numbers = list(range(seeds)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
     if not numbers or len(set(numbers)) != len(numbers):
@@ -194,6 +199,7 @@ def _identity(tasks: Sequence[Task], protocol: Protocol) -> dict[str, Any]:
             "costs": _costs_in_words(task.costs),
             "source": task.source,
             **_times(task, protocol),
+            **({} if task.said is None or task.said.settled else {"said": task.said.to_dict()}),
         }
         for task in tasks
     }

@@ -9,7 +9,6 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
-from adacsl.core.heldout import HeldOut, bayes_log_odds, pooled
+from adacsl.core.heldout import bayes_log_odds
 from adacsl.core.scores import known, losses_of, to_probabilities
 from adacsl.estimators.candidates import Candidate
 from adacsl.estimators.learners.boosters import load_engines
 from adacsl.estimators.learners.distilling import STUDENTS, distil
+from adacsl.estimators.learners.memberfits import Fitted, cut_of, fit_members, prices_of
 from adacsl.estimators.learners.stackmodel import StackModel, settled
 from adacsl.estimators.rows import Rows, leaks
 from adacsl.estimators.settings import in_full, keeps_settings
@@ -86,7 +86,7 @@ class Portfolio(BaseEstimator):
             raise ValueError(f"n_jobs must be 'auto', -1 or a number of processes, got {self.n_jobs!r}")
         if self.distil not in STUDENTS:
             raise ValueError(f"distil must be one of {', '.join(map(repr, STUDENTS))}, got {self.distil!r}")
-        _choose(self, images=False)
+        _choose(self)
 
     def adapts(self, candidate: Candidate) -> bool:
         """Tell whether the stack is steered: its members may be, it is not."""
@@ -140,23 +140,6 @@ def seconds_of(budget: float | str | None) -> float:
     return float(found[1]) * UNITS[found[2]]
 
 
-@dataclass
-class Fitted:
-    """What a member brings to one candidate: log-odds (or K logits) of rows it did not train on, and its model."""
-
-    name: str
-    honest: NDArray[np.float64]
-    shift: Any
-    model: Any
-    watched: NDArray[np.float64] | None
-    seconds: float
-
-    def check(self, held: Sequence[HeldOut]) -> None:
-        """Refuse scores that nothing can be built on."""
-        if not held or not all(np.all(np.isfinite(self.honest[part.rows])) for part in held):
-            raise ValueError("its held-out scores are not finite")
-
-
 def fit_portfolios(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidate]:
     """Fit the members once for candidates that differ only in costs, and stack them for each."""
     groups: dict[str, list[Candidate]] = {}
@@ -177,7 +160,7 @@ class _Fits:
     def __init__(self, group: Sequence[Candidate], rows: Rows) -> None:
         self.group, self.rows, self.learner = group, rows, group[0].method.learner_
         self.method = group[0].method
-        chosen = _choose(self.learner, images=rows.images, n_classes=rows.n_classes)
+        chosen = _choose(self.learner, rows.images, rows.n_classes, row_costs=rows.costs is not None)
         self.members = {name: made for name, made in chosen.items() if not isinstance(made, ImportError)}
         self.done: dict[str, list[Fitted]] = {}
         self.failed = {name: str(error) for name, error in chosen.items() if isinstance(error, ImportError)}
@@ -299,7 +282,8 @@ class _Fits:
             candidate.watched = stack.logits(np.stack([np.asarray(own.watched) for own in fitted], axis=1))
         else:
             models = [settled(own.model) for own in fitted]
-            candidate.model = StackModel(stack, names, models, [own.shift for own in fitted])
+            shifts, by_rows = ([getattr(own, name) for own in fitted] for name in ("shift", "by_rows"))
+            candidate.model = StackModel(stack, names, models, shifts, by_rows)
         candidate.method.leaderboard_ = self._leaderboard(number, stack, seen)
         if self.learner.distil and candidate.watch is None:
             candidate.method.student_ = distil(candidate, self.rows, seen, nested)
@@ -319,7 +303,8 @@ class _Fits:
         groups = None if self.rows.groups is None else self.rows.groups[seen]
         stack, nested = stack_members(
             columns, self.rows.y[seen], weight=self.rows.weights(seen), groups=groups, strength=strength,
-            cut=_cut(self.group[number].class_costs), seed=self.group[0].seed,
+            cut=cut_of(self.group[number].class_costs), prices=prices_of(self.group[number], seen),
+            seed=self.group[0].seed,
             line=None if self.rows.line is None else self.rows.line.rows(seen),
         )  # fmt: skip
         judged = known(nested)
@@ -352,36 +337,12 @@ class _Fits:
         return pd.DataFrame(table)
 
 
-def _cut(costs: CostMatrix) -> Any:
-    """Return the log-odds of the Bayes threshold; of K classes minus the log of what an error about each weighs."""
-    return float(bayes_log_odds(costs)) if costs.n_classes == 2 else -np.log(costs.class_weights())
-
-
-def _choose(learner: Portfolio, *, images: bool, n_classes: int = 2) -> dict[str, Method | ImportError]:
+def _choose(
+    learner: Portfolio, images: bool = False, n_classes: int = 2, *, row_costs: bool = False
+) -> dict[str, Method | ImportError]:
     from adacsl.estimators.members import choose_members  # noqa: PLC0415  it imports the learners
 
-    return choose_members(learner.members, images=images, net=learner.net, n_classes=n_classes)
-
-
-def fit_members(shared: Any, members: dict[str, Method]) -> dict[str, list[Fitted]]:
-    """Fit some members, for each of the costs; what several need is trained once."""
-    from adacsl.estimators.fitting import fit_methods  # noqa: PLC0415  it imports this module
-
-    rows, prices, watch = shared
-    asked = [(name, clone(made), costs) for name, made in members.items() for costs in prices]
-    for _, made, _ in asked:
-        made.check_settings()
-    start = time.perf_counter()
-    for _ in fit_methods([(made, costs) for _, made, costs in asked], rows, watch=watch):
-        pass
-    seconds = (time.perf_counter() - start) / len(members)
-    found: dict[str, list[Fitted]] = {name: [] for name in members}
-    for name, made, _ in asked:
-        own = made.candidate_
-        watched = None if own.watched is None else own.watched + own.shifted
-        found[name].append(Fitted(name, pooled(len(rows.y), own.held), own.shifted, own.model, watched, seconds))
-        found[name][-1].check(own.held)
-    return found
+    return choose_members(learner.members, images=images, net=learner.net, n_classes=n_classes, row_costs=row_costs)
 
 
 class _Progress:
