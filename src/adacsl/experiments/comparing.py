@@ -48,9 +48,9 @@ def compare(
         pandas, polars, pyarrow or numpy, with text, dates and missing values.
     y : array of shape (n,)
         Labels.
-    costs : CostMatrix, optional
-        Class-wide, or of each row. Default: inverse class frequencies. More than two classes need a matrix of as many,
-        or "balanced".
+    costs : CostMatrix or mapping of fp, fn, tp and tn, optional
+        Class-wide, of each row, over columns of X (``fn="0.8 * amount"``) or ranges (``fn=(5, 20)``). Default: inverse
+        class frequencies. More than two classes need a matrix of as many, or "balanced".
     positive : label, optional
         The class ``fn`` speaks of; 0/1, -1/1 and False/True need no naming. For two classes.
     groups : array of shape (n,), optional
