@@ -92,7 +92,7 @@ def test_threshold_takes_expressions(adacsl, tmp_path):
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (("--fn", "amuont", "--fp", 1), "rows.csv has no column 'amuont'; did you mean 'amount'?"),
+        (("--fn", "amounts", "--fp", 1), "rows.csv has no column 'amounts'; did you mean 'amount'?"),
         (("--fn", "8 + ", "--fp", 1), "--fn: the expression '8 +' cannot be read"),
         (("--fn", "__import__('os')", "--fp", 1), "--fn: \"__import__('os')\" has no place in"),
         (("--fn", "20..5", "--fp", 1), "a range of fn goes from a low price to a high one"),
