@@ -27,22 +27,26 @@ START, END = "<!-- savings: made by benchmarks/savings.py --page -->", "<!-- sav
 def ours(name: str) -> Fit:
     """Return how a method of the library's table, or the portfolio, decides about the test rows of a cell."""
 
-    def fit(cell: Cell, options: argparse.Namespace) -> NDArray[Any]:
+    def fit(cell: Cell, options: argparse.Namespace) -> tuple[NDArray[Any], float]:
         from adacsl import CostMatrix, PortfolioClassifier  # noqa: PLC0415  the table needs none of it
+        from adacsl.estimators.members import default_members  # noqa: PLC0415
         from adacsl.estimators.methods import method  # noqa: PLC0415
 
         means = {kind: float(np.mean(price)) for kind, price in cell.train._asdict().items()}
-        if name == "portfolio":
-            clf = PortfolioClassifier(CostMatrix(**means), random_state=cell.split, n_jobs=1, device="cpu")
+        if name.startswith("portfolio"):
+            members = list(default_members(images=False)) if name == "portfolio-plain" else "auto"
+            clf = PortfolioClassifier(
+                CostMatrix(**means), members=members, random_state=cell.split, n_jobs=1, device="cpu"
+            )
         else:
             clf = method(name).set_params(costs=CostMatrix(**means), random_state=cell.split, device="cpu", cv=5)
         clf.fit(cell.X_train, cell.y_train, **cell.train._asdict())
-        return np.asarray(clf.predict(cell.X_test, **cell.test._asdict()))
+        return np.asarray(clf.predict(cell.X_test, **cell.test._asdict())), clf.estimated_cost_.estimate
 
     return fit
 
 
-METHODS = {name: ours(name) for name in ("portfolio", "adacsl", "adacsl-rows", "gbm-bayes", "gbm-rows", "wce-rows")}
+METHODS = {name: ours(name) for name in ("portfolio", "portfolio-plain", "gbm-rows", "gbm-bayes", "adacsl-rows", "adacsl")}
 PACKAGES = ("adacsl", "torch", "lightgbm", "xgboost", "catboost")
 
 

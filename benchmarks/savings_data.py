@@ -33,7 +33,7 @@ from threadpoolctl import threadpool_limits
 Floats = NDArray[np.float64]
 
 TABLES = ("creditscoring1", "creditscoring2", "bank", "churn")
-COLUMNS = ("table", "split", "method", "savings", "cost", "fit_seconds", "digest", "error")
+COLUMNS = ("table", "split", "method", "savings", "cost", "estimated", "fit_seconds", "digest", "error")
 TERM, LINE_TO_INCOME, LOSS_GIVEN_DEFAULT = 24, 3.0, 0.75
 CALL, INTEREST, DEPOSITED = 1.0, 0.02463333, 0.25
 BANK_LEVELS = ("job", "marital", "education", "default", "housing", "loan", "poutcome")
@@ -71,10 +71,13 @@ class Prices(NamedTuple):
         paid = np.where(y == 1, np.where(decisions == 1, self.tp, self.fn), np.where(decisions == 1, self.fp, self.tn))
         return float(paid.mean())
 
+    def constant(self, y: NDArray[Any]) -> float:
+        """Return what the cheaper of "all negative" and "all positive" costs, per row."""
+        return min(self.mean(y, np.zeros_like(y)), self.mean(y, np.ones_like(y)))
+
     def savings(self, y: NDArray[Any], decisions: NDArray[Any]) -> float:
-        """Return the share saved of what the cheaper of "all negative" and "all positive" costs."""
-        constant = min(self.mean(y, np.zeros_like(y)), self.mean(y, np.ones_like(y)))
-        return 1.0 - self.mean(y, decisions) / constant
+        """Return the share saved of what the cheaper constant decision costs."""
+        return 1.0 - self.mean(y, decisions) / self.constant(y)
 
     def stakes(self, y: NDArray[Any]) -> Floats:
         """Return what being wrong about each row costs more than being right."""
@@ -95,8 +98,8 @@ class Cell(NamedTuple):
     digest: str
 
 
-Fit = Callable[[Cell, argparse.Namespace], NDArray[Any]]
-"""A cell to decisions about its test rows."""
+Fit = Callable[[Cell, argparse.Namespace], NDArray[Any] | tuple[NDArray[Any], float]]
+"""A cell to decisions about its test rows; and what the training rows say these will cost, where something does."""
 
 
 # tables
@@ -184,9 +187,8 @@ def load_cell(name: str, split: int, folder: Path, max_rows: int | None = None) 
     found = hashlib.sha256()
     for part in (y, train, test):
         found.update(np.ascontiguousarray(part, dtype="<i8").tobytes())
-    for numbers in (X.to_numpy(), *prices):
-        # the last bits of prices depend on the machine
-        found.update(np.ascontiguousarray(np.round(numbers, 6), dtype="<f8").tobytes())
+    found.update(np.ascontiguousarray(X.to_numpy(), dtype="<f8").tobytes())
+    found.update(" ".join(f"{price.mean():.9g}" for price in prices).encode())  # the last bits depend on the machine
     parts = [X.iloc[part].reset_index(drop=True) for part in (train, test)]
     return Cell(
         name, split, parts[0], y[train], prices.rows(train), parts[1], y[test], prices.rows(test),
@@ -239,10 +241,14 @@ def _run_one(methods: dict[str, Fit], name: str, split: int, method: str, option
     try:
         with threadpool_limits(1):
             start = time.perf_counter()
-            decisions = np.asarray(methods[method](cell, options)).reshape(-1).astype(np.int64)
+            found = methods[method](cell, options)
             row["fit_seconds"] = round(time.perf_counter() - start, 2)
+        decided, estimated = found if isinstance(found, tuple) else (found, None)
+        decisions = np.asarray(decided).reshape(-1).astype(np.int64)
         row["savings"] = round(cell.test.savings(cell.y_test, decisions), 6)
         row["cost"] = round(cell.test.mean(cell.y_test, decisions), 6)
+        if estimated is not None:
+            row["estimated"] = round(1.0 - estimated / cell.train.constant(cell.y_train), 6)
     except Exception as error:  # a peer may fail in any way it likes
         row["error"] = " ".join(f"{type(error).__name__}: {error}".split())[:300]
     print(f"{name:16} {split} {method:20} {row.get('error') or row['savings']} {row.get('fit_seconds')}", flush=True)

@@ -30,8 +30,14 @@ def bayes(model: Any, cell: Cell) -> Decisions:
     return cell.test.decide(model.fit(cell.X_train, cell.y_train).predict_proba(cell.X_test)[:, 1])
 
 
-def boosting(cell: Cell, **more: Any) -> HistGradientBoostingClassifier:
-    return HistGradientBoostingClassifier(random_state=cell.split, **more)
+def boosting(cell: Cell) -> HistGradientBoostingClassifier:
+    return HistGradientBoostingClassifier(random_state=cell.split)
+
+
+def stopped(cell: Cell) -> HistGradientBoostingClassifier:
+    return HistGradientBoostingClassifier(
+        learning_rate=0.05, max_iter=500, early_stopping=True, random_state=cell.split
+    )
 
 
 def logistic(cell: Cell, options: Options) -> Decisions:
@@ -51,8 +57,7 @@ def hgb_isotonic(cell: Cell, options: Options) -> Decisions:
 
 
 def hgb_stopped_isotonic(cell: Cell, options: Options) -> Decisions:
-    model = boosting(cell, learning_rate=0.05, max_iter=500, early_stopping=True)
-    return bayes(CalibratedClassifierCV(model, method="isotonic", cv=5), cell)
+    return bayes(CalibratedClassifierCV(stopped(cell), method="isotonic", cv=5), cell)
 
 
 def hgb_weighted(cell: Cell, options: Options) -> Decisions:
@@ -60,7 +65,7 @@ def hgb_weighted(cell: Cell, options: Options) -> Decisions:
 
 
 def hgb_stopped_weighted(cell: Cell, options: Options) -> Decisions:
-    return weighted(boosting(cell, learning_rate=0.05, max_iter=500, early_stopping=True), cell)
+    return weighted(stopped(cell), cell)
 
 
 def weighted(model: Any, cell: Cell) -> Decisions:
@@ -113,8 +118,9 @@ def empulse_forest(cell: Cell, options: Options) -> Decisions:
 def empulse_threshold(cell: Cell, options: Options) -> Decisions:
     from empulse.models import CSThresholdClassifier  # noqa: PLC0415
 
-    model = CSThresholdClassifier(boosting(cell), calibrator="isotonic", random_state=cell.split)
-    model.fit(cell.X_train.to_numpy(), cell.y_train)
+    model = CSThresholdClassifier(stopped(cell), calibrator="isotonic", random_state=cell.split)
+    # fitted without any costs it would not calibrate; those that decide are given later
+    model.fit(cell.X_train.to_numpy(), cell.y_train, fp_cost=1.0, fn_cost=1.0)
     return np.asarray(model.predict(cell.X_test.to_numpy(), **named(cell.test)))
 
 
