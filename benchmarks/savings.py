@@ -46,7 +46,9 @@ def ours(name: str) -> Fit:
     return fit
 
 
-METHODS = {name: ours(name) for name in ("portfolio", "portfolio-plain", "gbm-rows", "gbm-bayes", "adacsl-rows", "adacsl")}
+METHODS = {
+    name: ours(name) for name in ("portfolio", "portfolio-plain", "gbm-rows", "gbm-bayes", "adacsl-rows", "adacsl")
+}
 PACKAGES = ("adacsl", "torch", "lightgbm", "xgboost", "catboost")
 
 

