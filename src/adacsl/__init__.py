@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from adacsl.estimators.methods import METHODS, method
     from adacsl.estimators.persistence import load
     from adacsl.estimators.portfolio import PortfolioClassifier
+    from adacsl.estimators.pricing import CostModel
     from adacsl.experiments.comparing import compare, load_comparison
     from adacsl.experiments.comparison import Comparison
 
@@ -35,6 +36,7 @@ _LAZY = {
     "AdaCSLClassifier": ("adacsl.estimators.classifiers", "train"),
     "AdaptiveCostClassifier": ("adacsl.estimators.classifiers", "sklearn"),
     "Comparison": ("adacsl.experiments.comparison", "compare"),
+    "CostModel": ("adacsl.estimators.pricing", "sklearn"),
     "Decision": ("adacsl.estimators.decision", "sklearn"),
     "Method": ("adacsl.estimators.method", "sklearn"),
     "PortfolioClassifier": ("adacsl.estimators.portfolio", "sklearn"),
@@ -56,6 +58,7 @@ __all__ = [
     "Comparison",
     "CostCurve",
     "CostMatrix",
+    "CostModel",
     "Decision",
     "EqualWidth",
     "Interval",
