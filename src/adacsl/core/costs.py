@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from adacsl.core import arrays, naming
 from adacsl.core.arrays import Array, as_host
 from adacsl.core.matrices import PriceMatrix
-from adacsl.core.prices import as_price, check_prices, check_samples, is_free, price_like
+from adacsl.core.prices import check_samples, is_free, price_like
+from adacsl.core.recipes import as_cell, as_range, middle
 
 
 class CostMatrix(PriceMatrix):
@@ -26,9 +27,11 @@ class CostMatrix(PriceMatrix):
 
     Parameters
     ----------
-    fp, fn : float or array of shape (n,)
-        Price of a false positive, C(1, 0), and of a false negative, C(0, 1).
-    tp, tn : float or array of shape (n,), default 0
+    fp, fn : float, array of shape (n,), tuple or str
+        Price of a false positive, C(1, 0), and of a false negative, C(0, 1): a number, one for each sample, a range
+        ``(low, high)`` of what it may be (its middle is taken, :attr:`ranges` keeps the rest), or a text over the
+        columns of a table, ``"0.8 * amount + 12"``, of which :meth:`of` makes the prices of its rows.
+    tp, tn : likewise, default 0
         Price of being right; benefits are negative costs. An error must cost more than being right.
 
     Notes
@@ -52,9 +55,12 @@ class CostMatrix(PriceMatrix):
     __slots__ = ()
 
     def __init__(self, *, fp: Any, fn: Any, tp: Any = 0.0, tn: Any = 0.0) -> None:
-        cells = ((as_price(tn, "tn"), as_price(fn, "fn")), (as_price(fp, "fp"), as_price(tp, "tp")))
-        check_prices(cells)
-        self._fill(cells)
+        given = {"fp": fp, "fn": fn, "tp": tp, "tn": tn}
+        ranges = tuple(ends for name, value in given.items() if (ends := as_range(value, name)) is not None)
+        given |= {name: middle(low, high) for name, low, high in ranges}
+        tn, fn, fp, tp = (as_cell(given[name], name) for name in ("tn", "fn", "fp", "tp"))
+        self._fill(((tn, fn), (fp, tp)), None, None, ranges)
+        self.checked()
 
     @classmethod
     def balanced(cls, y: Array, *, factor: float = 1.0, classes: Iterable[object] | None = None) -> CostMatrix:
