@@ -22,7 +22,7 @@ def bayes_log_odds(costs: CostMatrix) -> NDArray[np.float64]:
     >>> float(bayes_log_odds(CostMatrix(fp=1, fn=1)))
     0.0
     """
-    reduced = costs.reduced()
+    reduced = costs.deciding.reduced()
     with np.errstate(divide="ignore", invalid="ignore"):
         odds = np.log(np.asarray(as_host(reduced.fp), np.float64)) - np.log(np.asarray(as_host(reduced.fn), np.float64))
     # a row without costs decides nothing
@@ -65,7 +65,7 @@ def row_offsets(costs: CostMatrix, usual: CostMatrix) -> NDArray[np.float64]:
     >>> row_offsets(CostMatrix(fp=1, fn=np.asarray([8.0, 16.0])), CostMatrix(fp=1, fn=8)).round(3).tolist()
     [0.0, -0.693]
     """
-    prices = relative_prices(costs, usual)
+    prices = relative_prices(costs.deciding, usual)
     logs = np.log(np.where(prices > 0, prices, 1.0))
     if prices.shape[1] > 2:
         return -logs
@@ -126,7 +126,7 @@ def corrected_rows(raw: Array, target: float, base_weight: float, costs: CostMat
     odds = wide * _beside(base_weight * np.exp(np.clip(row_offsets(costs, usual), -700.0, 700.0)), wide)
     proba = odds / (odds + (1.0 - wide))
     # prices of zero have no threshold inside (0, 1), and no raw score that stands for it
-    priced = (relative_prices(costs, usual) > 0).all(axis=1)
+    priced = (relative_prices(costs.deciding, usual) > 0).all(axis=1)
     bayes = np.broadcast_to(np.asarray(as_host(costs.threshold), np.float64), priced.shape)
     low = _beside(np.where(priced, bayes, 1.0), wide)
     high = _beside(np.where(priced, np.minimum(np.nextafter(bayes, 1.0), 1.0), 0.0), wide)

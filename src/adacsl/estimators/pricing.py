@@ -96,6 +96,11 @@ class CostModel:
         """The columns it needs besides the features: those of the price, and none once it is fitted."""
         return self.hidden if self.regression_ is None else ()
 
+    @property
+    def learns(self) -> bool:
+        """Whether it has to learn its price yet."""
+        return self.regression_ is None
+
     # learning
 
     def fit(self, X: Any, *, sample_weight: Any = None, groups: Any = None) -> Self:  # noqa: N803

@@ -30,8 +30,9 @@ with requires("sklearn"):
     from sklearn.base import clone
     from sklearn.ensemble import HistGradientBoostingRegressor
 
-ROUNDS = 200
-"""The most trees; held-out rows say how many are best."""
+ROUNDS = (30, 200)
+"""The most trees, of few rows and of many; held-out rows say how many are best."""
+ROWS_PER_ROUND = 10
 LOGARITHMIC = ("poisson", "gamma")
 """Losses of histogram boosting whose trees add up to the logarithm of a price."""
 TINY = 1e-12
@@ -192,8 +193,9 @@ class _Work:
         weight: NDArray[Any] | None,
         estimator: Any,
     ) -> None:
-        self.estimator = usual_regressor() if estimator is None else estimator
         self.usual = estimator is None
+        self.rounds = int(np.clip(np.isfinite(prices[use]).sum() // ROWS_PER_ROUND, *ROUNDS)) if self.usual else 1
+        self.estimator = usual_regressor(self.rounds) if self.usual else estimator
         self.trees = isinstance(self.estimator, HistGradientBoostingRegressor)
         encoder: Any = ColumnEncoder() if self.trees else TableEncoder()
         self.encoder = encoder.fit(take(X, use))
@@ -226,7 +228,7 @@ class _Work:
 
     def hold_out(self, rows: NDArray[np.bool_], judges: NDArray[np.bool_], folds: Folds) -> _Held:
         """Cross-fit on some rows, judged by the rows that pay."""
-        curve, base, models = np.zeros(ROUNDS if self.usual else 1), 0.0, []
+        curve, base, models = np.zeros(self.rounds), 0.0, []
         for train, test in folds:
             learned, judged = train[rows[train]], test[judges[test]]
             if not len(learned):
@@ -269,10 +271,10 @@ class _Work:
         return _as_sums(grown, self.coded[: min(len(self.coded), 20)]) or grown
 
 
-def usual_regressor() -> Any:
+def usual_regressor(rounds: int) -> Any:
     """Return what predicts prices unless another is asked for: a logarithmic link whose mean is right (Poisson)."""
     return HistGradientBoostingRegressor(
-        loss="poisson", learning_rate=0.1, max_leaf_nodes=8, max_iter=ROUNDS, early_stopping=False, random_state=0
+        loss="poisson", learning_rate=0.1, max_leaf_nodes=8, max_iter=rounds, early_stopping=False, random_state=0
     )
 
 
