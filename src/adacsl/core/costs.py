@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from adacsl.core import arrays, naming
 from adacsl.core.arrays import Array, as_host
 from adacsl.core.matrices import PriceMatrix
 from adacsl.core.prices import check_samples, is_free, price_like
-from adacsl.core.recipes import as_cell, as_range, middle
+from adacsl.core.recipes import read_prices
 
 
 class CostMatrix(PriceMatrix):
@@ -55,11 +55,8 @@ class CostMatrix(PriceMatrix):
     __slots__ = ()
 
     def __init__(self, *, fp: Any, fn: Any, tp: Any = 0.0, tn: Any = 0.0) -> None:
-        given = {"fp": fp, "fn": fn, "tp": tp, "tn": tn}
-        ranges = tuple(ends for name, value in given.items() if (ends := as_range(value, name)) is not None)
-        given |= {name: middle(low, high) for name, low, high in ranges}
-        tn, fn, fp, tp = (as_cell(given[name], name) for name in ("tn", "fn", "fp", "tp"))
-        self._fill(((tn, fn), (fp, tp)), None, None, ranges)
+        cells, ranges = read_prices({"fp": fp, "fn": fn, "tp": tp, "tn": tn})
+        self._fill(cells, None, None, ranges)
         self.checked()
 
     @classmethod
@@ -316,6 +313,19 @@ def unchecked_costs(cells: tuple[tuple[Any, ...], ...], *names: Any) -> CostMatr
     return CostMatrix._bare(cells, *names)
 
 
+def merge_prices(given: Mapping[str, Any], default: CostMatrix | None = None) -> CostMatrix:
+    """Return costs of two classes without names from prices by name; those that are missing are the default's, or free.
+
+    Unchecked: ``clipped()`` and ``checked()`` are for those who have all rows.
+    """
+    if default is not None and (default.n_classes != 2 or not default.square):
+        raise ValueError(f"fp, fn, tp and tn are prices of two classes, but these costs are of others: {default!r}")
+    known = dict.fromkeys(("fp", "fn", "tp", "tn"), 0.0) if default is None else default._by_name()
+    kept = () if default is None else tuple(ends for ends in default._ranges if ends[0] not in given)
+    cells, ranges = read_prices(known | dict(given))
+    return unchecked_costs(cells, None, None, kept + ranges)
+
+
 def _counted(y: Array, n_classes: int | None) -> tuple[Array, list[int]]:
     """Return labels as class numbers, and how many rows each class has."""
     found = arrays.widest(arrays.as_vector(y, "y"))
@@ -325,4 +335,4 @@ def _counted(y: Array, n_classes: int | None) -> tuple[Array, list[int]]:
     return codes, [arrays.count_true(codes == j) for j in range(k)]
 
 
-__all__ = ["CostMatrix", "as_host", "check_binary", "or_nan", "scale_misses", "unchecked_costs"]
+__all__ = ["CostMatrix", "as_host", "check_binary", "merge_prices", "or_nan", "scale_misses", "unchecked_costs"]

@@ -215,7 +215,7 @@ class Expression:
         if not bad.any():
             return
         first, price = int(bad.argmax()), np.atleast_1d(found)
-        there = ", ".join(f"{name} = {column[first]:g}" for name, column in values.items())
+        there = ", ".join(f"{name} = {column[first]:g}" for name, column in values.items() if name != self.text)
         raise ValueError(
             f"the price {self.text!r} must be a finite number in every row, got {price[first]:g} in row {first + 1}"
             f"{f' ({there})' if there else ''}, {int(bad.sum())} such row{'s' if bad.sum() > 1 else ''}: repair these "

@@ -14,8 +14,10 @@ from adacsl.core import arrays, naming, recipes
 from adacsl.core.arrays import Array, as_host
 from adacsl.core.naming import Cells, Names
 from adacsl.core.prices import (
+    check_dearer,
     check_prices,
     check_samples,
+    clip_errors,
     column_of_errors,
     mean_over,
     row_stakes,
@@ -222,10 +224,19 @@ class PriceMatrix(SaidPrices):
         """
         return row_stakes(self.reduced()._cells, self._labels(labels))
 
+    def clipped(self) -> Self:
+        """Return the costs with errors about single samples that cost less than being right made free."""
+        return self._like(clip_errors(self._cells, square=self.square), deciding=self._known("clipped"))
+
     def checked(self) -> Self:
         """Return itself; raise where errors do not cost more than being right. What depends on columns passes."""
         if self.settled:
             check_prices(self._cells, self._classes, self._actions)
+        elif self.n_classes == 2 and self.square:
+            said = self._by_name()
+            for error, right in (("fn", "tp"), ("fp", "tn")):
+                if isinstance(said[error], float) and isinstance(said[right], float):
+                    check_dearer(said[error], said[right], error, right)
         if self._ranges:
             recipes.check_ranges(self._by_name(), self._ranges)
         return self

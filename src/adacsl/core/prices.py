@@ -62,13 +62,14 @@ def check_prices(
         raise TypeError(f"costs of single samples must be arrays of one library, got {' and '.join(sorted(kinds))}")
     if len(cells) == len(cells[0]) == 2 and actions is None:
         (tn, fn), (fp, tp) = cells
-        _check_dearer(fn, tp, "fn", "tp")
-        _check_dearer(fp, tn, "fp", "tn")
+        check_dearer(fn, tp, "fn", "tp")
+        check_dearer(fp, tn, "fp", "tn")
     else:
         _check_many(cells, classes, actions)
 
 
-def _check_dearer(error: Any, right: Any, error_name: str, right_name: str) -> None:
+def check_dearer(error: Any, right: Any, error_name: str, right_name: str) -> None:
+    """Raise unless an error costs more than being right: for samples, more for one and less for none."""
     extra = error - right
     if isinstance(extra, float):
         if not extra > 0:
@@ -119,11 +120,15 @@ def _check_many(
 
 
 def clip_errors(cells: tuple[tuple[Any, ...], ...], *, square: bool) -> tuple[tuple[Any, ...], ...]:
-    """Return the prices with errors that cost less than being right raised to that."""
+    """Return the prices with errors that cost less than being right, for some samples, raised to that."""
     if not square:
         return cells
-    right = [cells[j][j] for j in range(len(cells))]
-    return tuple(tuple(_higher(cell, right[j]) for j, cell in enumerate(row)) for row in cells)
+
+    def clip(cell: Any, right: Any) -> Any:
+        numbers = isinstance(cell, float) and isinstance(right, float)
+        return cell if numbers else as_price(_higher(cell, right), "a price")
+
+    return tuple(tuple(clip(cell, cells[j][j]) for j, cell in enumerate(row)) for row in cells)
 
 
 def mean_over(cell: Any, classes: Array | None, j: int) -> float:

@@ -98,6 +98,14 @@ def unsettled(columns: Sequence[str]) -> ValueError:
 # ranges
 
 
+def read_prices(given: Mapping[str, Any]) -> tuple[tuple[tuple[Any, ...], ...], Ranges]:
+    """Return the cells of two classes from prices by name, and which of them are ranges."""
+    ranges = tuple(ends for name, value in given.items() if (ends := as_range(value, name)) is not None)
+    middles = {name: middle(low, high) for name, low, high in ranges}
+    tn, fn, fp, tp = (as_cell(middles.get(name, given[name]), name) for name in ("tn", "fn", "fp", "tp"))
+    return ((tn, fn), (fp, tp)), ranges
+
+
 def as_range(value: Any, name: str) -> Range | None:
     """Return a range, where a price is given as a tuple of two numbers."""
     if not (isinstance(value, tuple) and len(value) == 2 and all(map(_is_real, value))):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 from adacsl.core import recipes
-from adacsl.core.prices import as_price, clip_errors
+from adacsl.core.prices import as_price
 
 if TYPE_CHECKING:
     from adacsl.core.naming import Cells, Names
@@ -25,6 +25,7 @@ class SaidPrices:
         _recipes: tuple[recipes.Recipe, ...]
         _deciding: Cells | None
         _like: Callable[..., Self]
+        clipped: Callable[[], Self]
         _cells: property
         n_actions: property
         n_classes: property
@@ -80,13 +81,12 @@ class SaidPrices:
     def made(self, make: Callable[[Any, int], Any]) -> Self:
         """Return the matrix with each recipe replaced by what ``make(recipe, class)`` gives: prices, or another one."""
         cells = (tuple(make(c, j) if recipes.is_recipe(c) else c for j, c in enumerate(row)) for row in self._said)
-        found = self._like(tuple(cells))
-        return self._like(clip_errors(found._said, square=self.square)) if found.settled else found
+        return self._like(tuple(cells))
 
-    def of(self, table: Any) -> Self:
+    def of(self, table: Any, *, clipped: bool = True) -> Self:
         """Return the prices of the rows of a table (pandas, polars, pyarrow, a mapping of arrays).
 
-        Where an error costs less than being right, it is taken to cost the same.
+        Where an error costs less than being right, it is taken to cost the same (``clipped``).
 
         Examples
         --------
@@ -102,4 +102,5 @@ class SaidPrices:
         def settle(recipe: Any) -> Any:
             return as_price(recipe.of(table), f"the price {recipe!r}")
 
-        return self.made(lambda recipe, _: settle(recipe))
+        settled = self.made(lambda recipe, _: settle(recipe))
+        return settled.clipped() if clipped else settled

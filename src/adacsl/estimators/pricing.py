@@ -85,6 +85,7 @@ class CostModel:
         self.estimator, self.cv = estimator, cv
         self.features = None if features is None else tuple(map(str, features))
         self.regression_: Regression | None = None
+        self._observed: NDArray[np.float64] | None = None
 
     @property
     def hidden(self) -> tuple[str, ...]:
@@ -131,11 +132,14 @@ class CostModel:
             self._selected(X), observed, folds, use=use, paying=paying, weight=weight, estimator=self.estimator
         )
         made = copy.copy(self)
-        made.regression_, made.explained_ = found.regression, found.explained
+        made.regression_, made.explained_, made._observed = found.regression, found.explained, None
         return made, found.predicted
 
     def observed(self, table: Any) -> NDArray[np.float64]:
         """Return the known prices of the rows of a table, NaN where they are not."""
+        if self._observed is not None:
+            check_consistent_length(table, self._observed)
+            return self._observed
         if isinstance(self.price, Expression):
             found = self.price.of(table, finite=False)
             found[~np.isfinite(found)] = np.nan
@@ -143,10 +147,17 @@ class CostModel:
         check_consistent_length(table, self.price)
         return self.price
 
-    def bound(self, observed: NDArray[np.float64]) -> Self:
-        """Return a copy that knows the prices of some rows, whatever columns their table has left."""
+    def bound(self, table: Any) -> Self:
+        """Return a copy that knows the prices of a table's rows, also when its columns of prices are gone."""
         made = copy.copy(self)
-        made.price = observed
+        made._observed = self.observed(table)
+        return made
+
+    def rows(self, index: Any) -> Self:
+        """Return a copy that knows the prices of some of the rows only."""
+        made = copy.copy(self)
+        made._observed = None if self._observed is None else self._observed[index]
+        made.price = self.price if isinstance(self.price, Expression) else self.price[index]
         return made
 
     # predicting
