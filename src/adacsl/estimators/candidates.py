@@ -163,15 +163,9 @@ def usual_costs(costs: CostMatrix, rows: Rows) -> CostMatrix:
         return costs
     own, labels = costs.rows(rows.use), rows.y[rows.use]
     try:
-        return _averaged(own, labels)
+        return own.averaged(labels)
     except ValueError:  # all errors about a class are free for its own rows
         return own.averaged()
-
-
-def _averaged(costs: CostMatrix, labels: NDArray[Any]) -> CostMatrix:
-    table = costs.to_array()
-    means = [table[..., j][labels == j].mean(axis=0) for j in range(costs.n_classes)]
-    return CostMatrix.from_array(np.stack(means, axis=1), rows="predicted", classes=costs.classes)
 
 
 def mean_logits(parts: Iterable[NDArray[Any]]) -> NDArray[np.float64]:
