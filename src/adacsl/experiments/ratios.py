@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -35,6 +36,15 @@ def named_costs(costs: Sequence[CostMatrix], names: Sequence[str]) -> CostMatrix
     named = CostMatrix.from_array(table, rows="predicted", classes=names)
     known = [each.deciding for each in costs]
     return named if known[0] is costs[0] else named.decided_by(named_costs(known, names))
+
+
+def joined_cells(costs: Sequence[CostMatrix]) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+    """Return the prices of two classes of some splits of the data together."""
+    tn, fn, fp, tp = (
+        some[0] if isinstance(some[0], float) else np.concatenate(some)
+        for some in ([getattr(each, name) for each in costs] for name in ("tn", "fn", "fp", "tp"))
+    )
+    return (tn, fn), (fp, tp)
 
 
 def mean_ratio(costs: CostMatrix) -> float:
