@@ -30,10 +30,10 @@ class ActionMatrix(PriceMatrix):
         >>> CostMatrix(fp=1, fn=8).named(["well", "ill"])
         CostMatrix.from_array([[0, 8], [1, 0]], rows='predicted', classes=['well', 'ill'])
         """
-        cells, known, actions = self._parts()[:3]
+        cells, known, actions, *others = self._parts()
         if known is not None:
             return self
-        return self._bare(*naming.named(cells, naming.as_names(classes, "classes"), actions))
+        return self._bare(*naming.named(cells, naming.as_names(classes, "classes"), actions), *others)
 
     def with_action(self, name: str, prices: Any) -> Self:
         """Return the matrix with one more action: ask for a document, offer a discount, let somebody look.
@@ -57,7 +57,7 @@ class ActionMatrix(PriceMatrix):
         """
         row = [as_price(price, f"the price of {name!r}") for price in _by_class(self, prices, name)]
         longer: Self = _appended(self, name, row)
-        return longer
+        return longer if self.deciding is self else longer.decided_by(self.deciding.with_action(name, prices))
 
     def with_referral(self, price: Any, *, errors: Any = None, name: str = "refer") -> Self:
         """Return the matrix with one more action: a person decides, who costs ``price`` and what they decide.
@@ -87,7 +87,9 @@ class ActionMatrix(PriceMatrix):
         if (paid if isinstance(paid, float) else float(array_namespace(paid).min(paid))) < 0:
             raise ValueError(f"the price of {name!r} must not be negative, got {price!r}")
         longer: Self = _appended(self, name, [paid + cost for cost in _decided_by_person(self, errors)])
-        return longer
+        if self.deciding is self:
+            return longer
+        return longer.decided_by(self.deciding.with_referral(price, errors=errors, name=name))
 
 
 def _appended(matrix: Any, name: str, prices: list[Any]) -> Any:
@@ -95,8 +97,8 @@ def _appended(matrix: Any, name: str, prices: list[Any]) -> Any:
     actions = matrix.actions or tuple(map(str, range(matrix.n_actions)))
     if any(same_label(name, known) for known in actions):
         raise ValueError(f"there is an action {name!r} already: {naming.shown(actions)}; give the new one another name")
-    cells: Cells = (*matrix._parts()[0], tuple(prices))
-    longer = matrix._bare(cells, classes, naming.as_names((*actions, name), "actions"))
+    cells: Cells = (*matrix._cells, tuple(prices))
+    longer = matrix._bare(cells, classes, naming.as_names((*actions, name), "actions"), matrix._parts()[3])
     if longer.n_instances is None:  # of some samples alone, all errors may be free
         check_prices(cells, classes, longer.actions)
     return longer
@@ -118,7 +120,7 @@ def _by_class(matrix: Any, prices: Any, name: str) -> list[Any]:
 
 def _decided_by_person(matrix: Any, errors: Any) -> list[Any]:
     """Return what a person's decision costs on average when each class is true, who may err."""
-    cells = matrix._parts()[0]
+    cells = matrix._cells
     if errors is None:  # the right decision: predicting the class, or what is cheapest then
         reduced = [column_of_errors(cells, j, square=matrix.square) for j in range(matrix.n_classes)]
         return [cells[0][j] - extra[0] for j, extra in enumerate(reduced)]

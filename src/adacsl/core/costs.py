@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from adacsl.core import arrays, naming
 from adacsl.core.actions import ActionMatrix
 from adacsl.core.arrays import Array, as_host
-from adacsl.core.prices import as_price, check_prices, check_samples, is_free, price_like
+from adacsl.core.prices import check_samples, is_free, price_like
+from adacsl.core.recipes import read_prices
 
 
 class CostMatrix(ActionMatrix):
@@ -26,9 +27,11 @@ class CostMatrix(ActionMatrix):
 
     Parameters
     ----------
-    fp, fn : float or array of shape (n,)
-        Price of a false positive, C(1, 0), and of a false negative, C(0, 1).
-    tp, tn : float or array of shape (n,), default 0
+    fp, fn : float, array of shape (n,), tuple or str
+        Price of a false positive, C(1, 0), and of a false negative, C(0, 1): a number, one for each sample, a range
+        ``(low, high)`` of what it may be (its middle is taken, :attr:`ranges` keeps the rest), or a text over the
+        columns of a table, ``"0.8 * amount + 12"``, of which :meth:`of` makes the prices of its rows.
+    tp, tn : likewise, default 0
         Price of being right; benefits are negative costs. An error must cost more than being right.
 
     Notes
@@ -52,9 +55,9 @@ class CostMatrix(ActionMatrix):
     __slots__ = ()
 
     def __init__(self, *, fp: Any, fn: Any, tp: Any = 0.0, tn: Any = 0.0) -> None:
-        cells = ((as_price(tn, "tn"), as_price(fn, "fn")), (as_price(fp, "fp"), as_price(tp, "tp")))
-        check_prices(cells)
-        self._fill(cells)
+        cells, ranges = read_prices({"fp": fp, "fn": fn, "tp": tp, "tn": tn})
+        self._fill(cells, None, None, ranges)
+        self.checked()
 
     @classmethod
     def balanced(cls, y: Array, *, factor: float = 1.0, classes: Iterable[object] | None = None) -> CostMatrix:
@@ -88,6 +91,8 @@ class CostMatrix(ActionMatrix):
     @property
     def threshold(self) -> Any:
         """The Bayes threshold T: positive is the cheaper decision where the probability is above it (eq. 1)."""
+        if self._deciding is not None:
+            return self.deciding.threshold
         fp, fn = self.fp - self.tn, self.fn - self.tp
         if isinstance(fp + fn, float):
             return fp / (fp + fn)
@@ -129,6 +134,8 @@ class CostMatrix(ActionMatrix):
         probabilities : array of shape (n,) or (n, K)
             Probability of the positive class, or of every class. Ties go to the lower class: positive needs p > T.
         """
+        if self._deciding is not None:
+            return self.deciding.decide(probabilities)
         probabilities = self._probabilities(probabilities)
         xp = array_namespace(probabilities)
         if self.n_classes == 2 and self.square:
@@ -144,6 +151,8 @@ class CostMatrix(ActionMatrix):
 
     def expected(self, probabilities: Array, decisions: Array | None = None) -> Array:
         """Return what each sample is expected to cost under ``decisions`` (default: the cheapest ones)."""
+        if self._deciding is not None:
+            return self.deciding.expected(probabilities, decisions)
         probabilities = self._probabilities(probabilities)
         given = self.decide(probabilities) if decisions is None else decisions
         chosen = arrays.as_column(arrays.as_classes(given, self.n_actions, "decisions"), probabilities, "decisions")
@@ -158,6 +167,8 @@ class CostMatrix(ActionMatrix):
         >>> CostMatrix(fp=1, fn=8).expected_of_each([0.25, 0.5]).tolist()
         [[2.0, 0.75], [4.0, 0.5]]
         """
+        if self._deciding is not None:
+            return self.deciding.expected_of_each(probabilities)
         return self._expected_of_each(self._probabilities(probabilities))
 
     # what decisions have cost
@@ -302,9 +313,29 @@ def or_nan(metric: Callable[..., float], y_true: Array, y_pred: Array) -> float:
         return math.nan
 
 
+def scale_misses(costs: CostMatrix, factor: float) -> CostMatrix:
+    """Return the costs of two classes with the price of a miss, above that of a hit, multiplied by ``factor``."""
+    scaled = CostMatrix(fp=costs.fp, fn=costs.tp + (costs.fn - costs.tp) * factor, tp=costs.tp, tn=costs.tn)
+    known = costs.deciding
+    return scaled if known is costs else scaled.decided_by(scale_misses(known, factor))
+
+
 def unchecked_costs(cells: tuple[tuple[Any, ...], ...], *names: Any) -> CostMatrix:
     """Return a matrix of cells[predicted][actual] past all checks: of some samples alone, all errors may be free."""
     return CostMatrix._bare(cells, *names)
+
+
+def merge_prices(given: Mapping[str, Any], default: CostMatrix | None = None) -> CostMatrix:
+    """Return costs of two classes without names from prices by name; those that are missing are the default's, or free.
+
+    Unchecked: ``clipped()`` and ``checked()`` are for those who have all rows.
+    """
+    if default is not None and (default.n_classes != 2 or not default.square):
+        raise ValueError(f"fp, fn, tp and tn are prices of two classes, but these costs are of others: {default!r}")
+    known = dict.fromkeys(("fp", "fn", "tp", "tn"), 0.0) if default is None else default._by_name()
+    kept = () if default is None else tuple(ends for ends in default._ranges if ends[0] not in given)
+    cells, ranges = read_prices(known | dict(given))
+    return unchecked_costs(cells, None, None, kept + ranges)
 
 
 def _counted(y: Array, n_classes: int | None) -> tuple[Array, list[int]]:
@@ -316,4 +347,4 @@ def _counted(y: Array, n_classes: int | None) -> tuple[Array, list[int]]:
     return codes, [arrays.count_true(codes == j) for j in range(k)]
 
 
-__all__ = ["CostMatrix", "as_host", "check_binary", "or_nan", "unchecked_costs"]
+__all__ = ["CostMatrix", "as_host", "check_binary", "merge_prices", "or_nan", "scale_misses", "unchecked_costs"]

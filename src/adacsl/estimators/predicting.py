@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
+from adacsl.core.prices import check_samples
+from adacsl.core.rowwise import row_offsets
 from adacsl.core.scores import to_probabilities
 from adacsl.estimators.acting import decide_rows
 from adacsl.estimators.decision import Decision
@@ -20,7 +22,7 @@ from adacsl.integrations.sklearn import row_costs
 
 with requires("sklearn"):
     from sklearn.base import BaseEstimator, ClassifierMixin
-    from sklearn.utils.validation import check_is_fitted
+    from sklearn.utils.validation import _num_samples, check_is_fitted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,10 +61,18 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
                 setattr(self, outer, inside(held) | {key: params[name]})
         return self
 
-    def decision_scores(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Return the scores: what the learner says, to be compared with ``threshold_``; of K classes (n, K)."""
+    def decision_scores(self, X: Any, *, costs: CostMatrix | None = None) -> NDArray[np.float64]:  # noqa: N803
+        """Return the scores: what the learner says, to be compared with ``threshold_``; of K classes (n, K).
+
+        ``costs`` are those of the rows, which a stack with members weighted by them looks at.
+        """
         check_is_fitted(self)
-        return to_probabilities(self.model_.logits(read_features(self, X, reset=False)))
+        features = read_features(self, X, reset=False)
+        known = costs is not None and costs.n_instances is not None
+        if known and getattr(self.model_, "row_weighted", False):
+            check_samples(costs.n_instances, _num_samples(features))
+            return to_probabilities(self.model_.logits(features, row_offsets(costs, self.costs_)))
+        return to_probabilities(self.model_.logits(features))
 
     @property
     def threshold_(self) -> float:
@@ -70,10 +80,22 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "decision_")
         return self.decision_.threshold_
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Return probabilities, corrected for the cost weighting; columns in the order of ``classes_``."""
-        scores = self.decision_scores(X)
-        positive = self.decision_.probabilities(scores)
+    def predict_proba(
+        self,
+        X: Any,  # noqa: N803
+        *,
+        fp: Any = None,
+        fn: Any = None,
+        tp: Any = None,
+        tn: Any = None,
+    ) -> NDArray[np.float64]:
+        """Return probabilities, corrected for the cost weighting; columns in the order of ``classes_``.
+
+        Costs of each row matter where the loss was weighted by them; without, a row is taken as one that costs what is
+        usual.
+        """
+        costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs_)
+        positive = self.decision_.probabilities(self.decision_scores(X, costs=costs), costs=costs)
         if self.positive_ is None:
             return positive
         columns = (1.0 - positive, positive)
@@ -110,9 +132,8 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         said = {"refer": refer, "capacity": capacity, "per": per, "time": time, "prior": prior}
         if not choose_policy(self.policy, policy, said).empty:
             return self.decisions(X, policy=policy, fp=fp, fn=fn, tp=tp, tn=tn, **said).labels
-        scores = self.decision_scores(X)
         costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs_)
-        decided = self.decision_.predict(scores, costs=costs)
+        decided = self.decision_.predict(self.decision_scores(X, costs=costs), costs=costs)
         if self.positive_ is None:
             return np.asarray(self.classes_[decided])
         positive = decided == 1
@@ -160,9 +181,9 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         chosen = choose_policy(self.policy, policy, settings)
         X, chosen = take_time(self, X, chosen)  # noqa: N806
-        scores = self.decision_scores(X)
         costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs_)
-        return decide_rows(self, self.decision_.probabilities(scores), costs, chosen)
+        probabilities = self.decision_.probabilities(self.decision_scores(X, costs=costs), costs=costs)
+        return decide_rows(self, probabilities, costs, chosen)
 
     def score(
         self,

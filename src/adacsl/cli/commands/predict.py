@@ -19,7 +19,7 @@ from adacsl.cli.models import (
     probability_columns,
 )
 from adacsl.cli.options import FREE, Prices, split_words
-from adacsl.cli.policies import NONE, Limits, decide, decided_labels, timed_by
+from adacsl.cli.policies import NONE, Limits, decide, decided_labels, probabilities_of, timed_by
 from adacsl.cli.screen import PLAIN, Answer, Screen, stoppable
 from adacsl.cli.writing import check_table_file, label_type, writing_table
 from adacsl.core.costs import CostMatrix
@@ -104,7 +104,8 @@ def predict(
 
         scored = _scored(classifier, pieces, fixed or prices, data, seen)
         for piece in _joined(list(scored)) if policy.needs_all_rows else scored:
-            found = decide(classifier, piece.probability, piece.costs(classifier), policy, piece.others.get(when or ""))
+            costs = _costs(classifier, piece.prices, len(piece.probability))
+            found = decide(classifier, piece.probability, costs, policy, piece.others.get(when or ""))
             tally.add(found)
             told = {"decision": decided_labels(found), "expected_cost": found.expected}
             write(piece.others | probability_columns(classifier, found.probabilities) | told)
@@ -134,10 +135,9 @@ class _Scored(NamedTuple):
     prices: Any
     others: dict[str, Any]
 
-    def costs(self, classifier: CostClassifier) -> CostMatrix:
-        if isinstance(self.prices, CostMatrix):
-            return self.prices
-        return costs_of_rows(classifier.costs_, self.prices, len(self.probability))
+
+def _costs(classifier: CostClassifier, said: Any, n: int) -> CostMatrix:
+    return said if isinstance(said, CostMatrix) else costs_of_rows(classifier.costs_, said, n)
 
 
 def _scored(
@@ -150,12 +150,12 @@ def _scored(
     """Yield rows with their probabilities, piece by piece; tell how many there were."""
     done = 0
     for inputs, others in pieces:
-        probability = classifier.decision_.probabilities(classifier.decision_scores(inputs))
         said: Any = prices
         if not isinstance(said, CostMatrix):
             said = _row_prices(said, others, data if done == 0 else f"{data}, from row {done + 1} on,")
-        yield _Scored(probability, said, others)
-        done += len(probability)
+        costs = _costs(classifier, said, len(inputs))
+        yield _Scored(probabilities_of(classifier, inputs, costs), said, others)
+        done += len(inputs)
         seen(done)
 
 
