@@ -282,8 +282,9 @@ def costs_of_rows(own: CostMatrix, prices: dict[str, Any], n: int) -> CostMatrix
         return own
     merged = {name: prices.get(name, getattr(own, name)) for name in ("fp", "fn", "tp", "tn")}
     # some rows alone may have free errors only: one more row, taken away again, stands for the others
+    dear = 1.0 + max(float(np.max(merged[name])) for name in ("tp", "tn"))
     columns = {
-        name: np.append(value, 1.0 if name in ("fp", "fn") else 0.0) if np.ndim(value) else value
+        name: np.append(value, dear if name in ("fp", "fn") else 0.0) if np.ndim(value) else value
         for name, value in merged.items()
     }
     return CostMatrix(**columns).rows(slice(0, n))
