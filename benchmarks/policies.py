@@ -13,8 +13,8 @@ no luck of the labels is in it.
 - Shares moved by a factor of 5, down and up, known or estimated on the fresh rows without labels, against the same
   method fitted to as many rows of the new shares. Bar: 5 %. What it costs not to move them is published beside.
 
-Both learners are held to the bars. The logistic regression with squares has the form of the law, so that what is left is
-what policies do with good probabilities; LightGBM has to find that form in 20,000 rows, and pays for it.
+Both learners are held to the bars. The logistic regression with squares has the form of the law, so that what is left
+is what policies do with good probabilities; LightGBM has to find that form in 20,000 rows, and pays for it.
 """
 
 from __future__ import annotations

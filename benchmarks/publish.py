@@ -420,11 +420,11 @@ def policy_section(run: dict[str, Any] | None) -> str:
         return head + "Not measured yet with this version.\n"
     lines = [
         head,
-        f"`{run['command']}`; {run['date']}; {run['device']}; {run['draws']} draws of {run['rows']:,} rows to learn from "
-        f"and {run['fresh']:,} to decide. Expected cost per row by the true probabilities. Capacity and referral against "
-        "the best possible (the same policy, decided by the true probabilities); other shares against the same method "
-        "fitted to them. The logistic regression has the form of the law; LightGBM has to find it in these rows, and "
-        "misses the bar of most limits and referrals.\n\n",
+        f"`{run['command']}`; {run['date']}; {run['device']}; {run['draws']} draws of {run['rows']:,} rows to learn "
+        f"from and {run['fresh']:,} to decide. Expected cost per row by the true probabilities. Capacity and referral "
+        "against the best possible (the same policy, decided by the true probabilities); other shares against the same "
+        "method fitted to them. The logistic regression has the form of the law; LightGBM has to find it in these "
+        "rows, and misses the bar of most limits and referrals.\n\n",
         "| policy | classes | learner | cost | against | more | at worst | bar |\n|---|--:|---|--:|--:|--:|--:|--:|\n",
     ]
     for case in run["cases"]:
