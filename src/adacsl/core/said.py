@@ -78,10 +78,14 @@ class SaidPrices:
         """Whether some of its prices have to be learned before anything can be decided by them."""
         return any(getattr(recipe, "learns", False) for recipe in self._recipes)
 
-    def made(self, make: Callable[[Any, int], Any]) -> Self:
-        """Return the matrix with each recipe replaced by what ``make(recipe, class)`` gives: prices, or another one."""
-        cells = (tuple(make(c, j) if recipes.is_recipe(c) else c for j, c in enumerate(row)) for row in self._said)
-        return self._like(tuple(cells))
+    def made(self, make: Callable[[Any, int, int], Any]) -> Self:
+        """Return the matrix with each recipe replaced by what ``make(recipe, action, class)`` gives."""
+        return self._like(
+            tuple(
+                tuple(make(cell, i, j) if recipes.is_recipe(cell) else cell for j, cell in enumerate(row))
+                for i, row in enumerate(self._said)
+            )
+        )
 
     def of(self, table: Any, *, clipped: bool = True) -> Self:
         """Return the prices of the rows of a table (pandas, polars, pyarrow, a mapping of arrays).
@@ -102,5 +106,5 @@ class SaidPrices:
         def settle(recipe: Any) -> Any:
             return as_price(recipe.of(table), f"the price {recipe!r}")
 
-        settled = self.made(lambda recipe, _: settle(recipe))
+        settled = self.made(lambda recipe, *_: settle(recipe))
         return settled.clipped() if clipped else settled

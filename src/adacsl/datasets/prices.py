@@ -110,7 +110,7 @@ def settle(said: CostMatrix, y: NDArray[np.int64], table: Any = None, what: str 
 def worth_saying(said: CostMatrix, table: Any = None) -> CostMatrix | None:
     """Return costs as they were said, where that is more than numbers; what is to be learned knows the table's rows."""
     if said.learns:
-        return said.made(lambda recipe, _: recipe.bound(table) if getattr(recipe, "learns", False) else recipe)
+        return said.made(lambda recipe, *_: recipe.bound(table) if getattr(recipe, "learns", False) else recipe)
     return said if said.ranges or not said.settled else None
 
 
