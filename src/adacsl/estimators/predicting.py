@@ -13,10 +13,10 @@ from adacsl.core.prices import check_samples
 from adacsl.core.rowwise import row_offsets
 from adacsl.core.scores import to_probabilities
 from adacsl.estimators.decision import Decision
+from adacsl.estimators.prices import prices_of
 from adacsl.estimators.reading import number_labels, read_features, read_known_labels
 from adacsl.estimators.settings import inside
 from adacsl.extras import requires
-from adacsl.integrations.sklearn import row_costs
 
 with requires("sklearn"):
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -32,6 +32,7 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
     classes_: NDArray[Any]
     positive_: Any
     costs_: CostMatrix
+    said_costs_: CostMatrix | None
     decision_: Decision
     model_: Any
 
@@ -88,10 +89,12 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
     ) -> NDArray[np.float64]:
         """Return probabilities, corrected for the cost weighting; columns in the order of ``classes_``.
 
-        Costs of each row matter where the loss was weighted by them; without, a row is taken as one that costs what is
-        usual.
+        Costs of each row matter where the loss was weighted by them (those said over columns are taken from X); without
+        them, a row is taken as one that costs what is usual.
         """
-        costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs_)
+        check_is_fitted(self)
+        weighted = self.decision_.row_weighted or getattr(self.model_, "row_weighted", False)
+        costs = prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn) if weighted else None
         positive = self.decision_.probabilities(self.decision_scores(X, costs=costs), costs=costs)
         if self.positive_ is None:
             return positive
@@ -107,8 +110,11 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         tp: Any = None,
         tn: Any = None,
     ) -> NDArray[Any]:
-        """Return the cheapest label of each row; with costs of each row, by each row's own Bayes threshold."""
-        costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs_)
+        """Return the cheapest label of each row; with costs of each row, by each row's own Bayes threshold.
+
+        Prices said over columns in training (``fn="amount"``) are those of these rows, unless others are given.
+        """
+        costs = prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn)
         decided = self.decision_.predict(self.decision_scores(X, costs=costs), costs=costs)
         if self.positive_ is None:
             return np.asarray(self.classes_[decided])
@@ -130,7 +136,7 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
     ) -> float:
         """Return minus the mean cost, so that a search for the best score finds the cheapest model."""
         labels = read_known_labels(self, y)
-        costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs_) or self.costs_
+        costs = prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn) or self.costs_
         decided = number_labels(self, self.predict(X, fp=fp, fn=fn, tp=tp, tn=tn))
         return -costs.mean(labels, decided, sample_weight=sample_weight)
 
@@ -191,7 +197,7 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         from adacsl.estimators.explaining import permutation_costs, read_table_rows  # noqa: PLC0415
 
         check_is_fitted(self)
-        costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs_)
+        costs = prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn)
         rows = read_table_rows(self, X, y, sample_weight, groups, costs)
         return permutation_costs(self, rows, columns, repeats, random_state)
 

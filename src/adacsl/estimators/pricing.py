@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from adacsl.core.costs import CostMatrix
 from adacsl.core.expressions import Expression, column_names
 from adacsl.datasets.columns import with_columns, without_columns
-from adacsl.estimators.learners.regression import Folds, Regression, cross_fit
+from adacsl.estimators.learners.regression import LOGARITHMIC, Folds, Regression, cross_fit
 from adacsl.estimators.rows import Rows
 from adacsl.extras import requires
 
@@ -162,6 +162,12 @@ class CostModel:
         made._observed = self.observed(table)
         return made
 
+    def forgotten(self) -> Self:
+        """Return a copy that has not learned anything."""
+        made = copy.copy(self)
+        made.regression_ = None
+        return made
+
     def rows(self, index: Any) -> Self:
         """Return a copy that knows the prices of some of the rows only."""
         made = copy.copy(self)
@@ -204,7 +210,8 @@ class CostModel:
                 f"{self!r} learns from rows whose price is known: at least {FEWEST} that can pay it are needed, "
                 f"got {len(known)}"
             )
-        if self.estimator is None and (known.min() < 0 or known.max() <= 0):
+        logarithmic = self.estimator is None or getattr(self.estimator, "loss", None) in LOGARITHMIC
+        if logarithmic and (known.min() < 0 or known.max() <= 0):
             raise ValueError(
                 f"{self!r} predicts prices of 0 or more, not all 0; got {known.min():g} to {known.max():g}: for prices "
                 "of both signs give estimator=HistGradientBoostingRegressor()"
@@ -217,7 +224,7 @@ class CostModel:
         price = self.price.text if isinstance(self.price, Expression) else _packed(self.price)
         settings = {"cv": self.cv if isinstance(self.cv, int) else None, "features": self.features}
         document = {"kind": self.kind, "price": price} | {k: v for k, v in settings.items() if v not in (None, 5)}
-        if self.estimator is not None:
+        if self.estimator is not None and self.regression_ is None:
             document["estimator"] = type(self.estimator).__name__
         if self.regression_ is not None:
             arrays, about = self.regression_.numbers()
