@@ -66,8 +66,7 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         features = read_features(self, X, reset=False)
-        known = costs is not None and costs.n_instances is not None
-        if known and getattr(self.model_, "row_weighted", False):
+        if costs is not None and costs.n_instances is not None and getattr(self.model_, "row_weighted", False):
             check_samples(costs.n_instances, _num_samples(features))
             return to_probabilities(self.model_.logits(features, row_offsets(costs, self.costs_)))
         return to_probabilities(self.model_.logits(features))
