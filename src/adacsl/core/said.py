@@ -52,6 +52,11 @@ class SaidPrices:
         """The prices that are known when deciding: its own, unless it is :meth:`decided_by` others."""
         return self if self._deciding is None else self._like(self._deciding)
 
+    @property
+    def paid(self) -> Self:
+        """The prices that are paid, alone."""
+        return self if self._deciding is None else self._like(self._cells)
+
     def decided_by(self, known: Self) -> Self:
         """Return these prices, to be paid, with decisions made by others that are known before.
 

@@ -53,6 +53,8 @@ class Decision:
         The score that means the Bayes threshold, or what scores are divided by: the target, or what tuning has found.
     calibration_ : dict or None
         The calibration that was chosen, as numbers.
+    prior : float, list of K numbers or None
+        The share of the positive class (of each class) in training, by weight, which a fitted method knows.
 
     Examples
     --------
@@ -73,6 +75,7 @@ class Decision:
             self.target = float(np.clip(costs.threshold if target is None else target, *TARGET_LIMITS))
         self.calibration_: dict[str, Any] | None = None
         self.mapped = self.target
+        self.prior: Any = None
 
     def fit(
         self,
@@ -159,7 +162,7 @@ class Decision:
         """Return everything as plain JSON values."""
         numbers = {name: np.asarray(getattr(self, name)).tolist() for name in ("target", "mapped")}
         rows = {"row_weighted": True} if self.row_weighted else {}
-        return {"decide": self.decide, **numbers, "calibration": self.calibration_} | rows
+        return {"decide": self.decide, **numbers, "calibration": self.calibration_, "prior": self.prior} | rows
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], costs: CostMatrix) -> Decision:
@@ -168,6 +171,7 @@ class Decision:
         rows = bool(data.get("row_weighted", False))
         decision = cls(costs, data["decide"], target=of(data["target"]), row_weighted=rows)
         decision.mapped, decision.calibration_ = of(data["mapped"]), data["calibration"]
+        decision.prior = data.get("prior")
         return decision
 
     @property

@@ -17,9 +17,11 @@ from adacsl.core.intervals import Interval, cost_interval
 from adacsl.core.labels import are_places, same_label
 from adacsl.core.partitions import Quantile
 from adacsl.core.scores import known, to_probabilities
+from adacsl.estimators.acting import training_prior
 from adacsl.estimators.candidates import Candidate, usual_costs
 from adacsl.estimators.checking import check_method
 from adacsl.estimators.decision import Decision
+from adacsl.estimators.policy import Policy
 from adacsl.estimators.predicting import CostClassifier
 from adacsl.estimators.prices import settle_rows
 from adacsl.estimators.reading import features_of, read_rows
@@ -87,6 +89,9 @@ class Method(CostClassifier):
         Seed of everything; ``resume`` and several processes need a number.
     verbose : bool, default False
         Show a progress bar with the current cost.
+    policy : Policy, optional
+        Actions beyond the classes, a capacity, other class shares, for :meth:`decisions` and :meth:`predict`. Training
+        and ``estimated_cost_`` are about the classes.
 
     Attributes
     ----------
@@ -151,6 +156,7 @@ class Method(CostClassifier):
         resume: Any = None,
         random_state: Any = None,
         verbose: bool = False,
+        policy: Policy | None = None,
     ) -> None:
         """Keep the settings."""
 
@@ -268,6 +274,7 @@ class Method(CostClassifier):
         best = min(range(len(candidates)), key=lambda i: judged[i][1])
         chosen = candidates[best]
         self.decision_, self.target_, self.model_ = judged[best][0], chosen.target, chosen.model
+        self.decision_.prior = training_prior(rows.y[rows.use], rows.n_classes, rows.weights(rows.use))
         self.adapted_ = chosen.adapts
         keys: list[float | str] = [candidate.target if candidate.steered else PLAIN for candidate in candidates]
         self.target_costs_ = dict(zip(keys, (cost for _, cost in judged), strict=True))

@@ -12,7 +12,9 @@ from adacsl.core.costs import CostMatrix
 from adacsl.core.prices import check_samples
 from adacsl.core.rowwise import row_offsets
 from adacsl.core.scores import to_probabilities
+from adacsl.estimators.acting import decide_rows
 from adacsl.estimators.decision import Decision
+from adacsl.estimators.policy import Decisions, Policy, choose_policy, take_time
 from adacsl.estimators.prices import prices_of
 from adacsl.estimators.reading import number_labels, read_features, read_known_labels
 from adacsl.estimators.settings import inside
@@ -35,6 +37,7 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
     said_costs_: CostMatrix | None
     decision_: Decision
     model_: Any
+    policy: Policy | None = None
 
     NESTED: tuple[str, ...] = ("controller", "net")
 
@@ -104,6 +107,12 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         self,
         X: Any,  # noqa: N803
         *,
+        policy: Policy | None = None,
+        refer: Any = None,
+        capacity: int | None = None,
+        per: str | None = None,
+        time: Any = None,
+        prior: Any = None,
         fp: Any = None,
         fn: Any = None,
         tp: Any = None,
@@ -112,7 +121,21 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         """Return the cheapest label of each row; with costs of each row, by each row's own Bayes threshold.
 
         Prices said over columns in training (``fn="amount"``) are those of these rows, unless others are given.
+
+        Parameters
+        ----------
+        X : table or images
+            As in training.
+        policy : Policy, optional
+            Instead of the classifier's own; ``Policy()`` decides among the classes, as many as it takes.
+        refer, capacity, per, time, prior : optional
+            Single settings of the :class:`~adacsl.Policy`; :meth:`decisions` takes all, and says more.
+        fp, fn, tp, tn : float or arrays of shape (n,), optional
+            Costs of each row.
         """
+        said = {"refer": refer, "capacity": capacity, "per": per, "time": time, "prior": prior}
+        if not choose_policy(self.policy, policy, said).empty:
+            return self.decisions(X, policy=policy, fp=fp, fn=fn, tp=tp, tn=tn, **said).labels
         costs = prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn)
         decided = self.decision_.predict(self.decision_scores(X, costs=costs), costs=costs)
         if self.positive_ is None:
@@ -122,21 +145,72 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         kind = self.classes_.dtype
         return np.where(positive, np.asarray(self.positive_, kind), np.asarray(negative, kind))
 
+    def decisions(
+        self,
+        X: Any,  # noqa: N803
+        *,
+        policy: Policy | None = None,
+        fp: Any = None,
+        fn: Any = None,
+        tp: Any = None,
+        tn: Any = None,
+        **settings: Any,
+    ) -> Decisions:
+        """Return the decision about each row, what it is expected to cost, and plain sentences about all of them.
+
+        Parameters
+        ----------
+        X : table or images
+            As in training; a table may have the column of the ``time`` besides.
+        policy : Policy, optional
+            Instead of the classifier's own.
+        fp, fn, tp, tn : float or arrays of shape (n,), optional
+            Costs of each row.
+        **settings
+            Single settings of the :class:`~adacsl.Policy`: ``refer=3, capacity=200``.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix, Method
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> X = np.random.default_rng(0).normal(size=(400, 2))
+        >>> y = (X[:, 1] + X[:, 0] > 1).astype(int)
+        >>> model = Method(CostMatrix(fp=1, fn=8), learner=LogisticRegression(), random_state=0).fit(X, y)
+        >>> found = model.decisions(X, refer=0.5, capacity=20)
+        >>> found.counts
+        {'0': 269, '1': 111, 'refer': 20}
+        >>> found.notes[0].partition(",")[0]
+        "55 rows wanted 'refer'"
+        """
+        check_is_fitted(self)
+        chosen = choose_policy(self.policy, policy, settings)
+        X, chosen = take_time(self, X, chosen)  # noqa: N806
+        costs = prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn)
+        scores = self.decision_scores(X, costs=costs)
+        return decide_rows(self, self.decision_.probabilities(scores, costs=costs), costs, chosen)
+
     def score(
         self,
         X: Any,  # noqa: N803
         y: Any,
         sample_weight: Any = None,
         *,
+        policy: Policy | None = None,
         fp: Any = None,
         fn: Any = None,
         tp: Any = None,
         tn: Any = None,
     ) -> float:
-        """Return minus the mean cost, so that a search for the best score finds the cheapest model."""
+        """Return minus the mean cost, so that a search for the best score finds the cheapest model.
+
+        Under a policy, actions beyond the classes cost what it says.
+        """
         labels = read_known_labels(self, y)
+        if not choose_policy(self.policy, policy, {}).empty:
+            decisions = self.decisions(X, policy=policy, fp=fp, fn=fn, tp=tp, tn=tn)
+            return -decisions.costs.mean(labels, decisions.actions, sample_weight=sample_weight)
         costs = prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn) or self.costs_
-        decided = number_labels(self, self.predict(X, fp=fp, fn=fn, tp=tp, tn=tn))
+        decided = number_labels(self, self.predict(X, fp=fp, fn=fn, tp=tp, tn=tn, policy=policy))
         return -costs.mean(labels, decided, sample_weight=sample_weight)
 
     def permutation_cost(
