@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 from adacsl.core import recipes
+from adacsl.core.expressions import column_names
 from adacsl.core.prices import as_price
 
 if TYPE_CHECKING:
@@ -79,9 +80,14 @@ class SaidPrices:
         return tuple(dict.fromkeys(column for recipe in self._recipes for column in getattr(recipe, "hidden", ())))
 
     @property
+    def models(self) -> tuple[Any, ...]:
+        """What predicts prices that are known afterwards only."""
+        return tuple(recipe for recipe in self._recipes if hasattr(recipe, "learns"))
+
+    @property
     def learns(self) -> bool:
         """Whether some of its prices have to be learned before anything can be decided by them."""
-        return any(getattr(recipe, "learns", False) for recipe in self._recipes)
+        return any(model.learns for model in self.models)
 
     def made(self, make: Callable[[Any, int, int], Any]) -> Self:
         """Return the matrix with each recipe replaced by what ``make(recipe, action, class)`` gives."""
@@ -95,7 +101,8 @@ class SaidPrices:
     def of(self, table: Any, *, clipped: bool = True) -> Self:
         """Return the prices of the rows of a table (pandas, polars, pyarrow, a mapping of arrays).
 
-        Where an error costs less than being right, it is taken to cost the same (``clipped``).
+        Where an error costs less than being right, it is taken to cost the same (``clipped``). Prices that were learned
+        are predicted; where the table has them, those are paid.
 
         Examples
         --------
@@ -112,4 +119,7 @@ class SaidPrices:
             return as_price(recipe.of(table), f"the price {recipe!r}")
 
         settled = self.made(lambda recipe, *_: settle(recipe))
+        if not self.learns and self.hidden and set(self.hidden) <= set(column_names(table)):
+            paid = self.made(lambda recipe, *_: recipe.paid(table) if hasattr(recipe, "paid") else settle(recipe))
+            settled = paid.decided_by(settled)
         return settled.clipped() if clipped else settled

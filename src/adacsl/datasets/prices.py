@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from adacsl.core.costs import CostMatrix, merge_prices
 from adacsl.core.expressions import Expression
 from adacsl.core.labels import is_number
+from adacsl.core.recipes import LEARNED, as_cell
 from adacsl.datasets.errors import DataError, check_column, listed, one_line
 from adacsl.datasets.price_checks import warn_of_prices
 from adacsl.datasets.tables import stream_table
@@ -44,6 +45,8 @@ def read_costs(path: str | os.PathLike[str]) -> CostMatrix:
 def read_price(said: float | str) -> Any:
     """Return a price as it is typed: a number, a range ``5..20``, a column or an expression over columns.
 
+    ``model(amount)`` is to be predicted.
+
     >>> read_price("5..20"), read_price("3 * 4"), read_price("0.8 * amount")
     ((5.0, 20.0), 12.0, Expression('0.8 * amount'))
     """
@@ -52,6 +55,8 @@ def read_price(said: float | str) -> Any:
     low, dots, high = said.partition("..")
     if dots and is_number(low) and is_number(high):
         return float(low), float(high)
+    if LEARNED.fullmatch(said):
+        return as_cell(said, "the price")
     found = Expression(said)
     return found if found.columns else float(found.of({}))
 
@@ -61,7 +66,10 @@ def settle_costs(costs: Costs, y: NDArray[np.int64], *, table: Any = None, what:
 
     ``table`` has the columns that prices depend on, ``what`` is its name.
     """
-    return settle(said_costs(costs, y, **known), y, table, what)
+    said = said_costs(costs, y, **known)
+    if said.learns:
+        raise DataError("prices to be predicted, model(...), are learned in training: give prices of the rows here")
+    return settle(said, y, table, what)
 
 
 def said_costs(

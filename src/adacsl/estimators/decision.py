@@ -162,7 +162,8 @@ class Decision:
         """Return everything as plain JSON values."""
         numbers = {name: np.asarray(getattr(self, name)).tolist() for name in ("target", "mapped")}
         rows = {"row_weighted": True} if self.row_weighted else {}
-        return {"decide": self.decide, **numbers, "calibration": self.calibration_, "prior": self.prior} | rows
+        known = {"calibration": self.calibration_, "prior": self.prior}
+        return {"decide": self.decide, **numbers, **known} | rows
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], costs: CostMatrix) -> Decision:

@@ -74,6 +74,13 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
             return to_probabilities(self.model_.logits(features, row_offsets(costs, self.costs_)))
         return to_probabilities(self.model_.logits(features))
 
+    def decision_probabilities(self, X: Any, *, costs: CostMatrix | None = None) -> NDArray[np.float64]:  # noqa: N803
+        """Return what is decided upon: the probability of the positive class, or of each of K classes.
+
+        ``costs`` are those of the rows, where they are known.
+        """
+        return self.decision_.probabilities(self.decision_scores(X, costs=costs), costs=costs)
+
     @property
     def threshold_(self) -> float:
         """The score above which a row is called positive; of two classes only."""
@@ -97,7 +104,7 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         weighted = self.decision_.row_weighted or getattr(self.model_, "row_weighted", False)
         costs = prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn) if weighted else None
-        positive = self.decision_.probabilities(self.decision_scores(X, costs=costs), costs=costs)
+        positive = self.decision_probabilities(X, costs=costs)
         if self.positive_ is None:
             return positive
         columns = (1.0 - positive, positive)
@@ -186,8 +193,7 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         chosen = choose_policy(self.policy, policy, settings)
         X, chosen = take_time(self, X, chosen)  # noqa: N806
         costs = prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn)
-        scores = self.decision_scores(X, costs=costs)
-        return decide_rows(self, self.decision_.probabilities(scores, costs=costs), costs, chosen)
+        return decide_rows(self, self.decision_probabilities(X, costs=costs), costs, chosen)
 
     def score(
         self,

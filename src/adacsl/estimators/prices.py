@@ -47,9 +47,7 @@ def prices_of(method: Any, X: Any, **given: Any) -> CostMatrix | None:  # noqa: 
     if costs is None or costs.settled:
         return None if costs is None else costs.clipped()
     try:
-        known = costs.of(X)
-        paid = costs.made(lambda recipe, *_: recipe.paid(X) if hasattr(recipe, "paid") else recipe)
-        return known if not costs.hidden else paid.of(X).decided_by(known)
+        return costs.of(X)
     except ValueError as error:
         raise ValueError(
             f"{error}. The model was trained with {said!r}: give it these columns, or the prices of each row, as in "

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
-from adacsl.core.expressions import Expression, column_names
+from adacsl.core.expressions import Expression
 from adacsl.datasets.columns import with_columns, without_columns
 from adacsl.estimators.learners.regression import LOGARITHMIC, Folds, Regression, cross_fit
 from adacsl.estimators.rows import Rows
@@ -178,11 +178,8 @@ class CostModel:
     # predicting
 
     def paid(self, table: Any) -> NDArray[np.float64]:
-        """Return what rows have cost: the observed prices, where the table has them, and else the predicted ones."""
-        predicted = self.predict(table)
-        if not self.hidden or not set(self.hidden) <= set(column_names(table)):
-            return predicted
-        observed = self.observed(table)
+        """Return what the rows of a table with prices have cost: as observed, and else as predicted."""
+        observed, predicted = self.observed(table), self.predict(table)
         return np.where(np.isfinite(observed), observed, predicted)
 
     def predict(self, X: Any) -> NDArray[np.float64]:  # noqa: N803

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from adacsl.cli.options import ANY, FREE, Prices, Source, as_words, interval_text, net_settings, split_words
+from adacsl.cli.options import (
+    ANY,
+    FREE,
+    Prices,
+    Source,
+    as_words,
+    hidden_text,
+    interval_text,
+    net_settings,
+    split_words,
+)
 from adacsl.cli.screen import PLAIN, Answer, Screen, listing, one_line, stoppable
 from adacsl.durable import check_folder
 from adacsl.experiments.cells import Cell
@@ -101,6 +111,8 @@ def compare(
         choose_device(device)  # says so where it is absent
     names = data or (DEFAULT_DATA,)
     tasks = [source.load(name, prices) for name in names]
+    for line in filter(None, map(hidden_text, tasks)):
+        screen.note(line)
     folder = _default_folder(tasks) if out is None else out
     check_folder(folder, "give a folder for the results, --out runs/NAME")
     with requires("compare"):

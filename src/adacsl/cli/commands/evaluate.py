@@ -78,7 +78,7 @@ def evaluate(
     when = timed_by(policy)
     if when is not None:
         check_column(when, task.X.columns, data)
-    probability = classifier.decision_.probabilities(classifier.decision_scores(inputs))
+    probability = classifier.decision_probabilities(inputs, costs=task.costs)
     found = decide(classifier, probability, task.costs, policy, None if when is None else task.X[when])
     if rows is not None:
         _write_rows(rows, classifier, task, found)

@@ -140,8 +140,8 @@ def _scored(
     """Yield rows with their probabilities, piece by piece; tell how many there were."""
     done = 0
     for inputs, others in pieces:
-        probability = classifier.decision_.probabilities(classifier.decision_scores(inputs))
         own = _settled(costs, inputs, others, data if done == 0 else f"{data}, from row {done + 1} on")
+        probability = classifier.decision_probabilities(inputs, costs=own)
         yield _Scored(probability, own, others)
         done += len(probability)
         seen(done)
@@ -154,7 +154,7 @@ def _settled(costs: CostMatrix, inputs: Any, others: dict[str, Any], what: str) 
     from adacsl.datasets.errors import DataError  # noqa: PLC0415  pandas
 
     try:
-        return costs.of(inputs.assign(**others) if hasattr(inputs, "assign") else others)
+        return costs.of(inputs.assign(**others) if hasattr(inputs, "assign") else others).deciding
     except ValueError as error:
         raise DataError(f"{what}: {error}") from None
 
