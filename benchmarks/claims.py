@@ -1,8 +1,8 @@
 """What AdaCSL is worth on images: every claim with an interval, 2 x 5 folds by lesion (HAM10K) or by leaf (PV-D).
 
 ResNet-18 (ImageNet weights), 64 x 64, 12 epochs; inverse priors with misses k times dearer. One net (its cheapest
-epoch, its last) and five cross-fitted ones; less validation data, wrong labels, enlarged pictures. Decisions about every
-test row are kept, so that intervals count rows (lesions) and fits, and so that other prevalences need no new nets.
+epoch, its last) and five cross-fitted ones; less validation data, wrong labels, enlarged pictures. Decisions about
+every test row are kept, so that intervals count lesions and fits, and other prevalences need no new nets.
 
     python benchmarks/claims.py --out claims --processes 7                             # HAM10K, on a GPU
     python benchmarks/claims.py --data plantvillage_64 --parts main --out claims_pv    # PV-D
@@ -26,7 +26,6 @@ import pandas as pd
 import torch
 from _data import ImageData, data_folder, load_images
 from harness import metadata
-from scipy import stats
 from sklearn.model_selection import StratifiedGroupKFold
 
 from adacsl import CostMatrix, Method
@@ -34,6 +33,7 @@ from adacsl.core.scores import to_probabilities
 from adacsl.estimators.fitting import fit_methods
 from adacsl.estimators.learners.net import Net
 from adacsl.estimators.rows import Rows
+from adacsl.experiments.statistics.folds import fold_interval
 from adacsl.torch.augment import Augment
 
 WEIGHTED = {"loss": "weighted"}
@@ -188,25 +188,6 @@ class Decisions:
 # what it says
 
 
-def interval(d: Any, folds: Any, groups: Any, weight: Any = None, level: float = 0.95) -> tuple[float, float, float]:
-    """Return the mean of paired differences of row costs (repeats x rows) with its interval: rows and fits count."""
-    weight = np.ones(d.shape[1]) if weight is None else weight
-    total = weight.sum() * len(d)
-    mean = float((d * weight).sum() / total)
-    e = (d - mean) * weight
-    units = np.unique(groups, return_inverse=True)[1]
-    by_unit = np.stack([np.bincount(units, row) for row in e])  # repeats x groups
-    fits = np.concatenate([np.bincount(folds[r], e[r]) for r in range(len(e))])
-    rows_part = 1.25 * float((by_unit.sum(0) ** 2).sum()) / total**2
-    fits_part = max(0.0, (len(fits) / (len(fits) - 1) * (fits**2).sum() - (by_unit**2).sum()) / total**2)
-    variance = rows_part + fits_part
-    freedom = (
-        variance**2 / (rows_part**2 / (by_unit.shape[1] - 1) + fits_part**2 / (len(fits) - 1)) if variance else 1.0
-    )
-    half = float(stats.t.ppf(0.5 + level / 2, freedom)) * math.sqrt(variance)
-    return mean, mean - half, mean + half
-
-
 PAIRS = (
     ("adacsl", "wce"), ("adacsl", "ce-bayes"), ("adacsl", "ce-calibrated"), ("adacsl", "ce-tuned"),
     ("adacsl-calibrated", "ce-calibrated"), ("adacsl-bayes", "ce-bayes"), ("wce", "ce-bayes"),
@@ -226,7 +207,9 @@ def differences(held: Decisions, ks: list[float], prevalence: float = 1.0) -> pd
                 if a is None or b is None:
                     continue
                 base = float((b * weight).sum() / (weight.sum() * len(b)))
-                mean, low, high = (100 * value / base for value in interval(a - b, held.folds, held.groups, weight))
+                mean, low, high = (
+                    100 * value / base for value in fold_interval(a - b, held.folds, groups=held.groups, weight=weight)
+                )
                 rows.append({"part": part, "setting": setting, "form": form, "k": k, "ours": ours, "against": theirs,
                              "prevalence": prevalence, "percent": mean, "low": low, "high": high})  # fmt: skip
     return pd.DataFrame(rows)

@@ -60,6 +60,21 @@ def test_both_ride_along(seed):
     assert "decided_by" in repr(costs)
 
 
+@settings(max_examples=20, deadline=None)
+@given(seed=seeds)
+def test_a_third_way_out_is_weighed_by_known_prices_and_paid_by_others(seed):
+    paid, known, proba, labels = drawn(seed)
+    price, costs = 0.3 * float(np.max(paid.fp)), paid.decided_by(known)
+    three, foreseen = (m.with_referral(price, errors=0.1) for m in (costs, known))
+    decided = three.decide(proba)
+    assert np.array_equal(decided, foreseen.decide(proba))
+    assert np.array_equal(three.expected_of_each(proba), foreseen.expected_of_each(proba))
+    assert three.total(labels, decided) == paid.with_referral(price, errors=0.1).total(labels, decided)
+    asked = costs.with_action("ask", price)
+    assert np.array_equal(asked.decide(proba), known.with_action("ask", price).decide(proba))
+    assert costs.named(["no", "yes"]).deciding == known.named(["no", "yes"])
+
+
 def test_names_ride_along():
     tables = np.asarray([[[0, 8.0], [1, 0]], [[0, 4.0], [1, 0]]])
     paid, known = (CostMatrix.from_array(t, rows="predicted", classes=["a", "b"]) for t in (tables, tables[::-1]))

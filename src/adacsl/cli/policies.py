@@ -78,11 +78,6 @@ def _shares(text: str, option: str) -> Any:
     return {name.strip(): float(share) for name, _, share in pairs}
 
 
-def probabilities_of(classifier: CostClassifier, inputs: Any, costs: CostMatrix) -> np.ndarray[Any, Any]:
-    """Return the probabilities of rows; where the training was weighted by their own costs, these count."""
-    return classifier.decision_.probabilities(classifier.decision_scores(inputs, costs=costs), costs=costs)
-
-
 def decide(
     classifier: CostClassifier,
     probability: np.ndarray[Any, Any],

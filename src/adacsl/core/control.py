@@ -272,7 +272,7 @@ class AdaptiveWeight:
 
     def at_one_threshold(self, scores: Array, costs: CostMatrix) -> Array:
         """Return raw scores of two classes such that T' is the threshold of each sample with costs of its own."""
-        return scores if self.row_weighted else at_one_threshold(scores, costs, self.costs)
+        return at_one_threshold(scores, costs, self.costs, row_weighted=self.row_weighted)
 
     def _multiply(self, factors: NDArray[np.float64]) -> bool:
         """Move the lambdas, within their bounds; tell whether they have settled."""
@@ -291,15 +291,15 @@ class AdaptiveWeight:
         threshold T. Deciding at T on corrected scores equals deciding at T' on raw ones, sample by sample. Scores of a
         ``row_weighted`` loss need the ``costs`` of these samples, too; T' then maps to each one's own threshold.
         """
-        rowwise = self.row_weighted and costs is not None and costs.n_instances is not None
+        own = costs if self.row_weighted and costs is not None and costs.n_instances is not None else None
         if self.n_classes > 2:
             wide = arrays.widest(arrays.as_probabilities(probabilities, self.n_classes))
-            wide = corrected_classes(wide, costs, self.costs) if rowwise else wide
+            wide = wide if own is None else corrected_classes(wide, own, self.costs)
             wide = wide / arrays.move(self.base_weights, wide)
             return wide / array_namespace(wide).sum(wide, axis=1, keepdims=True)
         raw = arrays.checked_probabilities(as_array(probabilities, "probabilities"))
-        if rowwise:
-            return corrected_rows(raw, self.target, self.base_weight, costs, self.costs)
+        if own is not None:
+            return corrected_rows(raw, self.target, self.base_weight, own, self.costs)
         return corrected(raw, self.target, self.base_weight, float(self.costs.threshold))
 
     def to_frame(self) -> pd.DataFrame:

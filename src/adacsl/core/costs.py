@@ -167,9 +167,8 @@ class CostMatrix(ActionMatrix):
         >>> CostMatrix(fp=1, fn=8).expected_of_each([0.25, 0.5]).tolist()
         [[2.0, 0.75], [4.0, 0.5]]
         """
-        if self._deciding is not None:
-            return self.deciding.expected_of_each(probabilities)
-        return self._expected_of_each(self._probabilities(probabilities))
+        known = self.deciding
+        return known._expected_of_each(known._probabilities(probabilities))
 
     # what decisions have cost
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 from adacsl.core import recipes
+from adacsl.core.expressions import column_names
 from adacsl.core.prices import as_price
 
 if TYPE_CHECKING:
@@ -52,6 +53,11 @@ class SaidPrices:
         """The prices that are known when deciding: its own, unless it is :meth:`decided_by` others."""
         return self if self._deciding is None else self._like(self._deciding)
 
+    @property
+    def paid(self) -> Self:
+        """The prices that are paid, alone."""
+        return self if self._deciding is None else self._like(self._cells)
+
     def decided_by(self, known: Self) -> Self:
         """Return these prices, to be paid, with decisions made by others that are known before.
 
@@ -74,19 +80,29 @@ class SaidPrices:
         return tuple(dict.fromkeys(column for recipe in self._recipes for column in getattr(recipe, "hidden", ())))
 
     @property
+    def models(self) -> tuple[Any, ...]:
+        """What predicts prices that are known afterwards only."""
+        return tuple(recipe for recipe in self._recipes if hasattr(recipe, "learns"))
+
+    @property
     def learns(self) -> bool:
         """Whether some of its prices have to be learned before anything can be decided by them."""
-        return any(getattr(recipe, "learns", False) for recipe in self._recipes)
+        return any(model.learns for model in self.models)
 
-    def made(self, make: Callable[[Any, int], Any]) -> Self:
-        """Return the matrix with each recipe replaced by what ``make(recipe, class)`` gives: prices, or another one."""
-        cells = (tuple(make(c, j) if recipes.is_recipe(c) else c for j, c in enumerate(row)) for row in self._said)
-        return self._like(tuple(cells))
+    def made(self, make: Callable[[Any, int, int], Any]) -> Self:
+        """Return the matrix with each recipe replaced by what ``make(recipe, action, class)`` gives."""
+        return self._like(
+            tuple(
+                tuple(make(cell, i, j) if recipes.is_recipe(cell) else cell for j, cell in enumerate(row))
+                for i, row in enumerate(self._said)
+            )
+        )
 
     def of(self, table: Any, *, clipped: bool = True) -> Self:
         """Return the prices of the rows of a table (pandas, polars, pyarrow, a mapping of arrays).
 
-        Where an error costs less than being right, it is taken to cost the same (``clipped``).
+        Where an error costs less than being right, it is taken to cost the same (``clipped``). Prices that were learned
+        are predicted; where the table has them, those are paid.
 
         Examples
         --------
@@ -102,5 +118,8 @@ class SaidPrices:
         def settle(recipe: Any) -> Any:
             return as_price(recipe.of(table), f"the price {recipe!r}")
 
-        settled = self.made(lambda recipe, _: settle(recipe))
+        settled = self.made(lambda recipe, *_: settle(recipe))
+        if not self.learns and self.hidden and set(self.hidden) <= set(column_names(table)):
+            paid = self.made(lambda recipe, *_: recipe.paid(table) if hasattr(recipe, "paid") else settle(recipe))
+            settled = paid.decided_by(settled)
         return settled.clipped() if clipped else settled

@@ -146,6 +146,11 @@ class Task:
         )
 
     @cached_property
+    def learned(self) -> dict[Any, CostMatrix]:
+        """Costs with prices that were learned from some of its rows, by which ones: learned once."""
+        return {}
+
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of everything: features, labels, groups, weights and costs."""
         sha = hashlib.sha256(self.costs.to_json().encode())
@@ -154,6 +159,8 @@ class Task:
             sha.update("\0".join(map(str, self.groups.tolist())).encode())
         if self.sample_weight is not None:
             sha.update(b"sample_weight" + np.ascontiguousarray(self.sample_weight).tobytes())
+        if self.said is not None and self.said.learns:
+            sha.update(self.said.to_json().encode())
         if isinstance(self.X, pd.DataFrame):
             sha.update("\0".join(f"{name}:{kind}" for name, kind in self.X.dtypes.items()).encode())
             sha.update(pd.util.hash_pandas_object(self.X, index=False).to_numpy().tobytes())
@@ -164,7 +171,7 @@ class Task:
 
 
 def _said_of_rows(said: CostMatrix, rows: NDArray[np.int64]) -> CostMatrix:
-    return said.made(lambda recipe, _: recipe.rows(rows) if hasattr(recipe, "rows") else recipe)
+    return said.made(lambda recipe, *_: recipe.rows(rows) if hasattr(recipe, "rows") else recipe)
 
 
 def _check_weight(weight: NDArray[np.float64], n: int) -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import base64
 import copy
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from adacsl.core.costs import CostMatrix
 from adacsl.core.expressions import Expression
 from adacsl.datasets.columns import with_columns, without_columns
-from adacsl.estimators.learners.regression import Folds, Regression, cross_fit
+from adacsl.estimators.learners.regression import LOGARITHMIC, Folds, Regression, cross_fit
+from adacsl.estimators.rows import Rows
 from adacsl.extras import requires
 
 with requires("sklearn"):
@@ -21,6 +23,13 @@ with requires("sklearn"):
 
 FEWEST = 10
 """Known prices that a model needs."""
+
+
+class Learned(NamedTuple):
+    """What rows cost, decided by what was predicted; and the costs with what predicts them for others."""
+
+    costs: CostMatrix
+    said: CostMatrix
 
 
 class CostModel:
@@ -153,6 +162,12 @@ class CostModel:
         made._observed = self.observed(table)
         return made
 
+    def forgotten(self) -> Self:
+        """Return a copy that has not learned anything."""
+        made = copy.copy(self)
+        made.regression_ = None
+        return made
+
     def rows(self, index: Any) -> Self:
         """Return a copy that knows the prices of some of the rows only."""
         made = copy.copy(self)
@@ -161,6 +176,11 @@ class CostModel:
         return made
 
     # predicting
+
+    def paid(self, table: Any) -> NDArray[np.float64]:
+        """Return what the rows of a table with prices have cost: as observed, and else as predicted."""
+        observed, predicted = self.observed(table), self.predict(table)
+        return np.where(np.isfinite(observed), observed, predicted)
 
     def predict(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the price each row is expected to have."""
@@ -187,7 +207,8 @@ class CostModel:
                 f"{self!r} learns from rows whose price is known: at least {FEWEST} that can pay it are needed, "
                 f"got {len(known)}"
             )
-        if self.estimator is None and (known.min() < 0 or known.max() <= 0):
+        logarithmic = self.estimator is None or getattr(self.estimator, "loss", None) in LOGARITHMIC
+        if logarithmic and (known.min() < 0 or known.max() <= 0):
             raise ValueError(
                 f"{self!r} predicts prices of 0 or more, not all 0; got {known.min():g} to {known.max():g}: for prices "
                 "of both signs give estimator=HistGradientBoostingRegressor()"
@@ -200,7 +221,7 @@ class CostModel:
         price = self.price.text if isinstance(self.price, Expression) else _packed(self.price)
         settings = {"cv": self.cv if isinstance(self.cv, int) else None, "features": self.features}
         document = {"kind": self.kind, "price": price} | {k: v for k, v in settings.items() if v not in (None, 5)}
-        if self.estimator is not None:
+        if self.estimator is not None and self.regression_ is None:
             document["estimator"] = type(self.estimator).__name__
         if self.regression_ is not None:
             arrays, about = self.regression_.numbers()
@@ -236,6 +257,44 @@ class CostModel:
         price = repr(self.price.text) if isinstance(self.price, Expression) else f"<{len(self.price)} prices>"
         said = {"estimator": self.estimator, "cv": None if self.cv == 5 else self.cv, "features": self.features}
         return f"CostModel({', '.join([price, *(f'{k}={v!r}' for k, v in said.items() if v is not None)])})"
+
+
+def learn_prices(said: CostMatrix, settled: CostMatrix, rows: Rows, table: Any, seed: int) -> Learned:
+    """Learn the prices that are to be predicted from rows in use.
+
+    Parameters
+    ----------
+    said : CostMatrix
+        Prices, some of which are to be learned.
+    settled : CostMatrix
+        The same as numbers, those to be learned as they were observed.
+    rows : Rows
+        Features, labels, and which rows may be learned from.
+    table : table
+        Where the observed prices are.
+    seed : int
+        Of the folds.
+    """
+    if rows.validation is not None or rows.images:
+        raise ValueError("prices are predicted from tables, without validation data of their own")
+    prices, known = settled.to_array(), {}
+    observed: dict[tuple[int, int], Any] = {}
+
+    def learn(recipe: Any, i: int, j: int) -> Any:
+        if not getattr(recipe, "learns", False):
+            return recipe
+        observed[i, j] = recipe.observed(table)
+        folds = rows.folds(recipe.cv, None, seed)
+        made, known[i, j] = recipe.learned(rows.x, observed[i, j], folds, rows.use, rows.y == j, rows.weight)
+        return made
+
+    def paid(_: Any, i: int, j: int) -> Any:
+        own = (i, j) in known
+        return np.where(np.isfinite(observed[i, j]), observed[i, j], known[i, j]) if own else prices[..., i, j]
+
+    fitted = said.made(learn)
+    foreseen = said.made(lambda _, i, j: known[i, j] if (i, j) in known else prices[..., i, j])
+    return Learned(said.made(paid).clipped().decided_by(foreseen.clipped()).checked(), fitted)
 
 
 def _as_prices(values: Any) -> NDArray[np.float64]:

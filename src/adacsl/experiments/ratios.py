@@ -12,15 +12,17 @@ from adacsl.core import costs as core
 from adacsl.core.costs import CostMatrix
 
 
-def at_ratio(costs: CostMatrix, ratio: float | None) -> CostMatrix:
+def at_ratio(costs: CostMatrix, ratio: float | None, *, own: float | None = None) -> CostMatrix:
     """Return the costs with misses made dearer or cheaper until one is worth ``ratio`` false alarms (in the mean).
+
+    ``own`` is the ratio as it is, where the costs are not all there is to know of it.
 
     Examples
     --------
     >>> at_ratio(CostMatrix(fp=2, fn=8), 5.0)
     CostMatrix(fp=2, fn=10)
     """
-    return costs if ratio is None else scale_misses(costs, ratio / mean_ratio(costs))
+    return costs if ratio is None else scale_misses(costs, ratio / (own or mean_ratio(costs)))
 
 
 def scale_misses(costs: CostMatrix, factor: float) -> CostMatrix:

@@ -9,7 +9,7 @@ import numpy as np
 
 from adacsl.cli.models import labels_of, load_labelled, load_model, probability_columns
 from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text, task_text
-from adacsl.cli.policies import NONE, Limits, decide, decided_labels, probabilities_of, timed_by
+from adacsl.cli.policies import NONE, Limits, decide, decided_labels, timed_by
 from adacsl.cli.screen import PLAIN, Answer, Screen, listing
 from adacsl.cli.writing import check_table_file, label_type, writing_table
 from adacsl.core.costs import as_host, or_nan
@@ -78,7 +78,7 @@ def evaluate(
     when = timed_by(policy)
     if when is not None:
         check_column(when, task.X.columns, data)
-    probability = probabilities_of(classifier, inputs, task.costs)
+    probability = classifier.decision_probabilities(inputs, costs=task.costs)
     found = decide(classifier, probability, task.costs, policy, None if when is None else task.X[when])
     if rows is not None:
         _write_rows(rows, classifier, task, found)
