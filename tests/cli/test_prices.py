@@ -30,7 +30,7 @@ def model(place):
 def test_expressions_are_trained_with_and_remembered(adacsl, place, rows, model, tmp_path):
     fitted = library.load(model)
     assert fitted.said_costs_ == CostMatrix(fp=1.5, fn="0.5 * amount + 2")
-    assert fitted.costs_.fn == pytest.approx(own(rows).averaged().fn, rel=0.2)
+    assert fitted.costs_ == own(rows).averaged((rows["churn"] == "yes").to_numpy())
     assert json.loads((model / "training.json").read_text())["prices"]["fn"] == "0.5 * amount + 2"
     proba = fitted.predict_proba(rows[fitted.feature_names_in_])[:, 1]
     decided = own(rows).decide(proba)
@@ -92,7 +92,7 @@ def test_threshold_takes_expressions(adacsl, tmp_path):
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (("--fn", "amuont", "--fp", 1), "rows.csv has no column 'amuont'; did you mean 'amount'?"),
+        (("--fn", "amounts", "--fp", 1), "rows.csv has no column 'amounts'; did you mean 'amount'?"),
         (("--fn", "8 + ", "--fp", 1), "--fn: the expression '8 +' cannot be read"),
         (("--fn", "__import__('os')", "--fp", 1), "--fn: \"__import__('os')\" has no place in"),
         (("--fn", "20..5", "--fp", 1), "a range of fn goes from a low price to a high one"),

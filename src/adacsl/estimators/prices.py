@@ -11,7 +11,11 @@ import numpy as np
 from adacsl.core.costs import CostMatrix
 from adacsl.datasets.price_checks import warn_of_prices
 from adacsl.estimators.rows import Rows
+from adacsl.extras import requires
 from adacsl.integrations.sklearn import row_costs
+
+with requires("sklearn"):
+    from sklearn.utils.validation import check_is_fitted
 
 
 def settle_rows(method: Any, rows: Rows, table: Any) -> Rows:
@@ -42,6 +46,7 @@ def prices_of(method: Any, X: Any, **given: Any) -> CostMatrix | None:  # noqa: 
 
     None where all rows cost the same, ``method.costs_``.
     """
+    check_is_fitted(method)
     said = getattr(method, "said_costs_", None)
     costs = row_costs(given, method.costs_ if said is None else said)
     if costs is None or costs.settled:

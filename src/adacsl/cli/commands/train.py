@@ -318,6 +318,11 @@ def _about_prices(made: Method) -> Iterator[str]:
 def _rule(made: Method, task: Task) -> str:
     if len(task.classes) > 2:
         return f"decides the one of {len(task.classes)} classes whose expected cost is least"
+    if task.costs.n_instances is not None and made.decision_.threshold_for(task.costs) is None:
+        usual = f"{made.decision_.probability_threshold:.4g}"
+        return (
+            f"decides {task.classes[1]} by each row's own prices: at their mean, where the probability is above {usual}"
+        )
     cut = f"{made.threshold_:.4g} (probability above {made.decision_.probability_threshold:.4g})"
     return f"decides {task.classes[1]} where the raw score is above {cut}"
 

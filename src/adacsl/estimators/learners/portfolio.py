@@ -9,7 +9,6 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
-from adacsl.core.heldout import HeldOut, bayes_log_odds, pooled
-from adacsl.core.rowwise import relative_prices
+from adacsl.core.heldout import bayes_log_odds
 from adacsl.core.scores import known, losses_of, to_probabilities
 from adacsl.estimators.candidates import Candidate
 from adacsl.estimators.learners.boosters import load_engines
 from adacsl.estimators.learners.distilling import STUDENTS, distil
+from adacsl.estimators.learners.memberfits import Fitted, cut_of, fit_members, prices_of
 from adacsl.estimators.learners.stackmodel import StackModel, settled
 from adacsl.estimators.rows import Rows, leaks
 from adacsl.estimators.settings import in_full, keeps_settings
@@ -127,24 +126,6 @@ def seconds_of(budget: float | str | None) -> float:
     if isinstance(budget, bool) or found is None or float(found[1]) <= 0:
         raise ValueError(f"budget must be seconds above 0, or a text such as '60s', '5min' or '1h', got {budget!r}")
     return float(found[1]) * UNITS[found[2]]
-
-
-@dataclass
-class Fitted:
-    """What a member brings to one candidate: log-odds (or K logits) of rows it did not train on, and its model."""
-
-    name: str
-    honest: NDArray[np.float64]
-    shift: Any
-    model: Any
-    watched: NDArray[np.float64] | None
-    seconds: float
-    by_rows: bool = False
-
-    def check(self, held: Sequence[HeldOut]) -> None:
-        """Refuse scores that nothing can be built on."""
-        if not held or not all(np.all(np.isfinite(self.honest[part.rows])) for part in held):
-            raise ValueError("its held-out scores are not finite")
 
 
 def fit_portfolios(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidate]:
@@ -309,7 +290,7 @@ class _Fits:
         groups = None if self.rows.groups is None else self.rows.groups[seen]
         return stack_members(
             columns, self.rows.y[seen], weight=self.rows.weights(seen), groups=groups, strength=strength,
-            cut=_cut(self.group[number].class_costs), prices=_prices(self.group[number], seen),
+            cut=cut_of(self.group[number].class_costs), prices=prices_of(self.group[number], seen),
             seed=self.group[0].seed,
         )  # fmt: skip
 
@@ -339,47 +320,12 @@ class _Fits:
         return pd.DataFrame(table)
 
 
-def _cut(costs: CostMatrix) -> Any:
-    """Return the log-odds of the Bayes threshold; of K classes minus the log of what an error about each weighs."""
-    return float(bayes_log_odds(costs)) if costs.n_classes == 2 else -np.log(costs.class_weights())
-
-
-def _prices(candidate: Candidate, rows: NDArray[np.int64]) -> NDArray[np.float64] | None:
-    """Return what errors about each class cost for each row, where rows have prices of their own."""
-    if candidate.row_costs is None:
-        return None
-    usual = candidate.class_costs.reduced().to_array().sum(axis=0)
-    return np.asarray(relative_prices(candidate.costs.rows(rows), candidate.class_costs) * usual)
-
-
 def _choose(
     learner: Portfolio, images: bool = False, n_classes: int = 2, *, row_costs: bool = False
 ) -> dict[str, Method | ImportError]:
     from adacsl.estimators.members import choose_members  # noqa: PLC0415  it imports the learners
 
     return choose_members(learner.members, images=images, net=learner.net, n_classes=n_classes, row_costs=row_costs)
-
-
-def fit_members(shared: Any, members: dict[str, Method]) -> dict[str, list[Fitted]]:
-    """Fit some members, for each of the costs; what several need is trained once."""
-    from adacsl.estimators.fitting import fit_methods  # noqa: PLC0415  it imports this module
-
-    rows, prices, watch = shared
-    asked = [(name, clone(made), costs) for name, made in members.items() for costs in prices]
-    for _, made, _ in asked:
-        made.check_settings()
-    start = time.perf_counter()
-    for _ in fit_methods([(made, costs) for _, made, costs in asked], rows, watch=watch):
-        pass
-    seconds = (time.perf_counter() - start) / len(members)
-    found: dict[str, list[Fitted]] = {name: [] for name in members}
-    for name, made, _ in asked:
-        own = made.candidate_
-        watched = None if own.watched is None else own.watched + own.shifted + own.offsets(watch)
-        honest, by_rows = pooled(len(rows.y), own.held), own.corrects_rows
-        found[name].append(Fitted(name, honest, own.shifted, own.model, watched, seconds, by_rows))
-        found[name][-1].check(own.held)
-    return found
 
 
 class _Progress:
