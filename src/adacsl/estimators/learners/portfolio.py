@@ -304,8 +304,7 @@ class _Fits:
         stack, nested = stack_members(
             columns, self.rows.y[seen], weight=self.rows.weights(seen), groups=groups, strength=strength,
             cut=cut_of(self.group[number].class_costs), prices=prices_of(self.group[number], seen),
-            seed=self.group[0].seed,
-            line=None if self.rows.line is None else self.rows.line.rows(seen),
+            seed=self.group[0].seed, line=None if self.rows.line is None else self.rows.line.rows(seen),
         )  # fmt: skip
         judged = known(nested)
         return stack, nested[judged], seen[judged]
