@@ -59,9 +59,7 @@ def test_settings_win_over_the_tables():
 
 
 def test_the_adaptive_ones_differ_only_in_subgroups_and_folds():
-    plain, bins, folds = (
-        method(name).get_params(deep=False) for name in ("adacsl", "adacsl-bins", "adacsl-cv")
-    )
+    plain, bins, folds = (method(name).get_params(deep=False) for name in ("adacsl", "adacsl-bins", "adacsl-cv"))
     assert plain["controller"] == {}  # as "auto", also where that would rather not adapt
     assert {name for name in plain if repr(plain[name]) != repr(bins[name])} == {"controller"}
     assert bins["controller"] == {"partition": EqualWidth(10)}
