@@ -24,7 +24,8 @@ class Prices:
 
     fn: Price = None
     """Price of a false negative, a missed positive: a number, a range such as 5..20, a column, or an expression over
-    columns such as "0.8 * amount + 12" (names with other characters than letters and digits in backticks)."""
+    columns such as "0.8 * amount + 12" (names with other characters than letters and digits in backticks). A price that
+    is known only afterwards is predicted from the row: "model(amount)"; its columns are no features."""
 
     fp: Price = None
     """Price of a false positive, a false alarm; likewise."""
@@ -192,6 +193,15 @@ def _typed(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:g}" if float(f"{value:g}") == value else repr(value)
     return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+def hidden_text(task: Task) -> str | None:
+    """Return which columns are no features, as they hold a price that is to be predicted."""
+    hidden = () if task.said is None else task.said.hidden
+    if not hidden:
+        return None
+    named = ", ".join(map(repr, hidden))
+    return f"the price of {named} is known only afterwards: it is predicted from the row, and no feature"
 
 
 def task_text(task: Task) -> str:

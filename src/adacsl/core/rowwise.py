@@ -25,7 +25,7 @@ def bayes_log_odds(costs: CostMatrix) -> NDArray[np.float64]:
     >>> float(bayes_log_odds(CostMatrix(fp=1, fn=1)))
     0.0
     """
-    reduced = costs.reduced()
+    reduced = costs.deciding.reduced()
     with np.errstate(divide="ignore", invalid="ignore"):
         odds = np.log(np.asarray(as_host(reduced.fp), np.float64)) - np.log(np.asarray(as_host(reduced.fn), np.float64))
     # a row without costs decides nothing
@@ -69,7 +69,7 @@ def row_offsets(costs: CostMatrix, usual: CostMatrix) -> NDArray[np.float64]:
     >>> row_offsets(CostMatrix(fp=1, fn=np.asarray([8.0, 16.0])), CostMatrix(fp=1, fn=8)).round(3).tolist()
     [0.0, -0.693]
     """
-    logs = np.log(np.maximum(relative_prices(costs, usual), LEAST))
+    logs = np.log(np.maximum(relative_prices(costs.deciding, usual), LEAST))
     return np.asarray(logs[:, 0] - logs[:, 1] if logs.shape[1] == 2 else -logs)
 
 
@@ -104,7 +104,7 @@ def at_one_threshold(scores: Array, costs: CostMatrix, usual: CostMatrix, *, row
 
 def _weighed_in_full(costs: CostMatrix, usual: CostMatrix) -> NDArray[np.bool_]:
     """Tell which rows' errors are dear enough to be weighed by their prices."""
-    return np.asarray((relative_prices(costs, usual) >= LEAST).all(axis=1))
+    return np.asarray((relative_prices(costs.deciding, usual) >= LEAST).all(axis=1))
 
 
 def corrected(raw: Array, target: float, base_weight: float, bayes: float) -> Array:

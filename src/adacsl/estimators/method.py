@@ -25,7 +25,7 @@ from adacsl.estimators.decision import Decision
 from adacsl.estimators.policy import Policy
 from adacsl.estimators.predicting import CostClassifier
 from adacsl.estimators.prices import settle_rows
-from adacsl.estimators.reading import read_rows, with_times
+from adacsl.estimators.reading import features_of, read_rows, with_times
 from adacsl.estimators.rows import Rows
 from adacsl.estimators.settings import find_targets, keeps_settings, natural_threshold
 from adacsl.extras import requires
@@ -213,8 +213,8 @@ class Method(CostClassifier):
         costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs)
         X, times, column = take_times(X, time)  # noqa: N806
         self.left_out_: tuple[str, ...] = () if column is None else (column,)
-        rows = settle_rows(self, read_rows(self, X, y, sample_weight, groups, costs))
-        rows = with_times(rows, times, gap, maturity)
+        rows = read_rows(self, features_of(X, costs), y, sample_weight, groups, costs)
+        rows = with_times(settle_rows(self, rows, X), times, gap, maturity)
         for _ in fit_methods([(self, rows.costs)], rows):
             pass
         self.times_ = rows.told(self.candidate_.held_folds)

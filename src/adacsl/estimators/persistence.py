@@ -165,7 +165,7 @@ def _nested(about: dict[str, Any]) -> Any:
 def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, device: str) -> Method:
     costs = CostMatrix.from_dict(document["costs"])
     said = CostMatrix.from_dict(document["said_costs"]) if document.get("said_costs") else None
-    method = _unfitted(document, said or costs, device)
+    method = _unfitted(document, costs if said is None else _forgotten(said), device)
     method.costs_, method.said_costs_ = costs, said
     method.decision_ = Decision.from_dict(document["decision"], costs)
     method.classes_ = np.asarray(document["classes"]["values"], dtype=np.dtype(document["classes"]["dtype"]))
@@ -201,6 +201,11 @@ def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, dev
 def _target(saved: Any, costs: CostMatrix) -> float | str:
     """Return a target as it was: a number, or a word of more than two classes."""
     return check_targets(saved, costs) if costs.n_classes > 2 else float(saved)
+
+
+def _forgotten(said: CostMatrix) -> CostMatrix:
+    """Return costs as a setting: prices that were learned are to be learned anew by another fit."""
+    return said.made(lambda recipe, *_: recipe.forgotten() if hasattr(recipe, "forgotten") else recipe)
 
 
 def _unfitted(document: dict[str, Any], costs: CostMatrix, device: str) -> Method:

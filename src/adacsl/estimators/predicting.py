@@ -98,8 +98,8 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
     ) -> NDArray[np.float64]:
         """Return probabilities, corrected for the cost weighting; columns in the order of ``classes_``.
 
-        Costs of each row matter where the loss was weighted by them; without, a row is taken as one that costs what is
-        usual.
+        Costs of each row matter where the loss was weighted by them (those said over columns are taken from X); without
+        them, a row is taken as one that costs what is usual.
         """
         check_is_fitted(self)
         weighted = self.decision_.row_weighted or getattr(self.model_, "row_weighted", False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
@@ -76,8 +77,7 @@ def with_times(rows: Rows, time: NDArray[Any] | None, gap: Any, maturity: Any) -
 
 def read_features(method: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
     """Check the features of training rows (``reset``), or of others like them; no features are left out."""
-    for name in () if reset else getattr(method, "left_out_", ()):
-        X = _without(X, name)  # noqa: N806
+    X = X if reset else features_of(X, getattr(method, "said_costs_", None), getattr(method, "left_out_", ()))  # noqa: N806
     if getattr(method, "images_", False):  # those that the nets enlarge are taken as large, too
         side = getattr(getattr(method.model_, "settings", None), "image_size", None)
         return _more_images(method, X, None if side is None else (side, side))
@@ -91,13 +91,14 @@ def read_features(method: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
     return validate_data(method, X, reset=reset, dtype=None, ensure_all_finite="allow-nan", ensure_min_features=1)
 
 
-def _without(X: Any, name: str) -> Any:  # noqa: N803
-    """Return a table without a column, which it may have."""
-    import narwhals as nw  # noqa: PLC0415  scikit-learn alone needs none
+def features_of(X: Any, costs: CostMatrix | None, others: Sequence[str] = ()) -> Any:  # noqa: N803
+    """Return a table without the columns of prices that are known afterwards only, and others that are no features."""
+    apart = (*(() if costs is None else costs.hidden), *others)
+    if not apart:
+        return X
+    from adacsl.datasets.columns import without_columns  # noqa: PLC0415  scikit-learn alone needs none
 
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    held = isinstance(frame, nw.DataFrame) and name in frame.columns
-    return frame.drop(name).to_native() if held else X
+    return without_columns(X, apart)
 
 
 def read_known_labels(method: Any, y: Any) -> NDArray[np.int64]:

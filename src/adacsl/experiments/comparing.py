@@ -18,7 +18,7 @@ from adacsl.estimators.methods import choose_methods
 from adacsl.estimators.settings import refuse_old_names
 from adacsl.experiments.cells import Cell
 from adacsl.experiments.comparison import Comparison, NoResultError
-from adacsl.experiments.jobs import plan_jobs, run_jobs
+from adacsl.experiments.jobs import costs_of_split, plan_jobs, run_jobs
 from adacsl.experiments.progress import Progress
 from adacsl.experiments.protocol import Protocol
 from adacsl.experiments.ratios import choose_ratios, mean_ratio
@@ -48,9 +48,9 @@ def compare(
         pandas, polars, pyarrow or numpy, with text, dates and missing values.
     y : array of shape (n,)
         Labels.
-    costs : CostMatrix, optional
-        Class-wide, or of each row. Default: inverse class frequencies. More than two classes need a matrix of as many,
-        or "balanced".
+    costs : CostMatrix or mapping of fp, fn, tp and tn, optional
+        Class-wide, of each row, over columns of X (``fn="0.8 * amount"``) or ranges (``fn=(5, 20)``). Default: inverse
+        class frequencies. More than two classes need a matrix of as many, or "balanced".
     positive : label, optional
         The class ``fn`` speaks of; 0/1, -1/1 and False/True need no naming. For two classes.
     groups : array of shape (n,), optional
@@ -164,8 +164,9 @@ def compare_tasks(
         with Store.open(place, _identity(tasks, conditions)) as store:
             for task in tasks:
                 for seed in numbers:
-                    tested = conditions.split(task, seed)[1]
-                    store.write_split(task.name, seed, tested, task.y[tested], task.costs.rows(tested))
+                    rest, tested = conditions.split(task, seed)
+                    costs = costs_of_split(task, conditions.rows(task, rest), seed)
+                    store.write_split(task.name, seed, tested, task.y[tested], costs.rows(tested))
             shared = {task.name: task for task in tasks}
             with Progress(sum(len(job.cells) for job in jobs), quiet=not progress) as bar:
                 run_jobs(jobs, store, shared, engine=engine, workers=workers, address=address, gpus=gpus, on_event=bar)
@@ -196,7 +197,7 @@ def _identity(tasks: Sequence[Task], protocol: Protocol) -> dict[str, Any]:
             "images": task.images,
             "groups": task.groups is not None,
             "ratio": mean_ratio(task.costs),
-            "costs": _costs_in_words(task.costs),
+            "costs": _costs_in_words(task),
             "source": task.source,
             **({} if task.said is None or task.said.settled else {"said": task.said.to_dict()}),
             **_times(task, protocol),
@@ -225,9 +226,12 @@ def _counted(task: Task) -> dict[str, Any]:
     return {"counts": np.bincount(task.y, minlength=task.costs.n_classes).tolist()}
 
 
-def _costs_in_words(costs: CostMatrix) -> str:
+def _costs_in_words(task: Task) -> str:
+    costs = task.costs
     mean = costs.averaged()
     each = "" if costs.n_instances is None else " on average, rows have costs of their own"
+    if task.said is not None and task.said.learns:
+        each += ", predicted from the row when deciding"
     if costs.n_classes > 2:
         prices = mean.reduced().to_array()
         prices = prices[~np.eye(len(prices), dtype=bool)]

@@ -19,6 +19,7 @@ from adacsl.cli.options import (
     Source,
     Times,
     as_words,
+    hidden_text,
     interval_text,
     net_settings,
     split_words,
@@ -114,6 +115,8 @@ def compare(
         choose_device(device)  # says so where it is absent
     names = data or (DEFAULT_DATA,)
     tasks = [source.load(name, prices, time_column=times.time_column) for name in names]
+    for line in filter(None, map(hidden_text, tasks)):
+        screen.note(line)
     folder = _default_folder(tasks) if out is None else out
     check_folder(folder, "give a folder for the results, --out runs/NAME")
     with requires("compare"):

@@ -21,6 +21,7 @@ from adacsl.cli.options import (
     Prices,
     Source,
     Times,
+    hidden_text,
     interval_text,
     net_settings,
     split_words,
@@ -110,6 +111,7 @@ def train(  # noqa: PLR0913  one argument for each option
     adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --budget 60s --out model/
     adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --method gbm-bayes --out model/
     adacsl train cards.parquet --target fraud --fn "0.8 * amount + 12" --fp 5 --out model/
+    adacsl train claims.csv --target fraud --fn "model(loss)" --fp 150 --out model/
     adacsl train photos/ --positive melanoma --fn 8 --fp 1 --weights resnet18.safetensors --out model/
     adacsl train flowers.csv --target kind --costs matrix.csv --out model/
     adacsl train cards.csv --target fraud --fn-column amount --fp 5 --refer 3 --capacity 200 --per day --out model/
@@ -126,6 +128,8 @@ def train(  # noqa: PLR0913  one argument for each option
     if not prices.given and not is_builtin(data):
         screen.note("no costs were given (--fn 8 --fp 1): both classes count alike")
     _note_dates(task, screen)
+    if line := hidden_text(task):
+        screen.note(line)
     if not task.images and (weights is not None or rotate):
         option = "--rotate is" if weights is None else "--weights are"
         raise ValueError(f"{option} for the net of pictures, but the data are a table")
@@ -166,7 +170,8 @@ def _checked_policy(limits: Limits, task: Task, made: Method) -> Policy | None:
 def _costs(task: Task) -> CostMatrix | None:
     """Return the costs as a method takes them: over columns it sees, too; None where rows bring theirs."""
     said = task.said
-    if said is not None and not said.settled and set(said.columns) <= set(map(str, task.X.columns)):
+    seen = () if said is None else set(said.columns) - set(said.hidden)
+    if said is not None and not said.settled and set(seen) <= set(map(str, task.X.columns)):
         return said
     if task.costs.n_instances is not None and task.costs.n_classes > 2:
         raise ValueError("prices of more than two classes depend on columns that are features: leave them in")
@@ -297,6 +302,7 @@ def _answer(made: Method, name: str, task: Task, out: Path, seconds: float) -> A
             *([] if under is None else [_under_policy(under)]),
             rule,
             *([made.times_] if made.times_ else []),
+            *_about_prices(made),
             *(() if board is None else _shown_members(board)),
             *(["stopped by Ctrl-C: the model is made of the members that were done"] if stopped else []),
             f"model saved: {out}",
@@ -320,6 +326,13 @@ def _policy_cost(made: Method, task: Task) -> Interval | None:
 def _under_policy(cost: Interval) -> str:
     interval = interval_text(cost.low, cost.high)
     return f"with the other actions, as many as it takes: {cost.estimate:.4g}, 95 % interval {interval}"
+
+
+def _about_prices(made: Method) -> Iterator[str]:
+    """Yield how well prices can be predicted from the row."""
+    for model in made.said_costs_.models if made.said_costs_ is not None else ():
+        share = f"{100 * max(model.explained_, 0.0):.0f} %"
+        yield f"prices {model.price.text} are predicted: out of fold, the row explains {share} of how they differ"
 
 
 def _rule(made: Method, task: Task) -> str:
