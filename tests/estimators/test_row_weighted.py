@@ -219,7 +219,7 @@ def test_default_members_look_at_prices_only_where_rows_have_them():
 
     usual, rows = (set(default_members(images=False, row_costs=given)) for given in (False, True))
     assert not [name for name in usual if name.endswith("-rows")]
-    assert rows - usual == {"lightgbm-rows", "lightgbm-shallow-rows", "nets-rows"}
+    assert rows - usual == {"lightgbm-soft", "lightgbm-rows", "lightgbm-shallow-rows", "nets-rows"}
     assert method("wce-rows").loss == method("adacsl-rows").loss == method("gbm-rows").loss == "row-weighted"
 
 
