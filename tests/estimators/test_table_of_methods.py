@@ -13,8 +13,19 @@ from adacsl.estimators.methods import choose_methods, title_of
 COSTS = CostMatrix(fp=1, fn=8)
 NAMED = [
     *("always-negative", "always-positive", "ce-bayes", "ce", "ce-tuned", "ce-calibrated"),
-    *("oversample", "undersample", "smote", "wce", "wce-tuned", "focal", "logit-adjusted"),
-    *("gbm-bayes", "gbm-tuned", "gbm-weighted", "metacost", "adacsl", "adacsl-bins", "adacsl-cv", "portfolio"),
+    *("oversample", "undersample", "smote", "wce", "wce-rows", "wce-tuned", "focal", "logit-adjusted"),
+    *(
+        "gbm-bayes",
+        "gbm-tuned",
+        "gbm-weighted",
+        "gbm-rows",
+        "metacost",
+        "adacsl",
+        "adacsl-rows",
+        "adacsl-bins",
+        "adacsl-cv",
+        "portfolio",
+    ),
 ]
 
 
@@ -48,7 +59,9 @@ def test_settings_win_over_the_tables():
 
 
 def test_the_adaptive_ones_differ_only_in_subgroups_and_folds():
-    plain, bins, folds = (method(name).get_params(deep=False) for name in ("adacsl", "adacsl-bins", "adacsl-cv"))
+    plain, bins, folds = (
+        method(name).get_params(deep=False) for name in ("adacsl", "adacsl-bins", "adacsl-cv")
+    )
     assert plain["controller"] == {}  # as "auto", also where that would rather not adapt
     assert {name for name in plain if repr(plain[name]) != repr(bins[name])} == {"controller"}
     assert bins["controller"] == {"partition": EqualWidth(10)}
@@ -83,7 +96,7 @@ def test_methods_that_need_columns_are_left_out_for_images():
     chosen = choose_methods(images=True)
     assert "adacsl-cv" in chosen
     assert "always-positive" in chosen
-    assert not {"gbm-bayes", "gbm-tuned", "gbm-weighted", "metacost"} & set(chosen)
+    assert not {"gbm-bayes", "gbm-tuned", "gbm-weighted", "gbm-rows", "metacost"} & set(chosen)
 
 
 def test_constants_take_images():
@@ -96,7 +109,7 @@ def test_constants_take_images():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"loss": "hinge"}, "loss one of plain, weighted, focal, logit-adjusted or a function"),
+        ({"loss": "hinge"}, "loss one of plain, weighted, row-weighted, focal, logit-adjusted or a function"),
         ({"decide": "maybe"}, "decide must be one of 'bayes', 'tuned'"),
         ({"decide": "target"}, "decide='target' is called decide='bayes' now"),
         ({"resample": "twice"}, "resample is one of None, oversample, undersample, smote"),

@@ -126,7 +126,7 @@ def settle(said: CostMatrix, y: NDArray[np.int64], table: Any = None, what: str 
 
 def worth_saying(said: CostMatrix) -> CostMatrix | None:
     """Return costs as they were said, where that is more than numbers."""
-    return said if said.ranges or not said.settled else None
+    return said.without_samples() if said.ranges or not said.settled else None
 
 
 def _of_many(costs: Costs, y: NDArray[np.int64], classes: Sequence[str], *, priced: bool) -> CostMatrix:

@@ -25,7 +25,8 @@ def settle_rows(method: Any, rows: Rows) -> Rows:
     said = rows.costs
     if said is not None and said is method.costs:
         said = method.own_costs(rows)  # it may name its classes
-    method.said_costs_ = said if said is not None and not said.settled else None
+    # at other rows, what was given for each of these has its mean
+    method.said_costs_ = said.without_samples() if said is not None and not said.settled else None
     if said is None:
         return rows
     raw = said.of(rows.x, clipped=False)

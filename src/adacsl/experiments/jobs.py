@@ -20,12 +20,11 @@ from adacsl.datasets.task import Task
 from adacsl.estimators.fitting import fit_methods
 from adacsl.estimators.method import Method
 from adacsl.estimators.methods import is_portfolio, needs_net
-from adacsl.estimators.rows import Rows
 from adacsl.estimators.settings import in_full
 from adacsl.experiments.cells import Cell, CellResult
 from adacsl.experiments.parts import Parts
 from adacsl.experiments.pools import Job
-from adacsl.experiments.protocol import Protocol, split_rows
+from adacsl.experiments.protocol import Protocol
 from adacsl.experiments.ratios import at_ratio
 from adacsl.experiments.runner import Tally, run
 from adacsl.experiments.store import Store
@@ -135,10 +134,10 @@ def run_work(
         return
     task, seed = tasks[cells[0].data], cells[0].seed
     methods, protocol = payload
-    rest, test = split_rows(task, protocol.test, seed)
+    rest, test = protocol.split(task, seed)
     chosen = [(protocol.prepare(methods[cell.method], seed), at_ratio(task.costs, cell.ratio)) for cell in cells]
     own = None if parts is None else replace(parts, data=task.name, seed=seed)
-    for number in fit_methods(chosen, Rows.of_task(task, rest), watch=test, parts=own):
+    for number in fit_methods(chosen, protocol.rows(task, rest), watch=test, parts=own):
         method, costs = chosen[number]
         yield _result(cells[number], method, costs.rows(test), task.y[test], len(rest))
 

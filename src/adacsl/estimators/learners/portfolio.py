@@ -27,6 +27,7 @@ from adacsl.estimators.learners.stackmodel import StackModel, settled
 from adacsl.estimators.rows import Rows, leaks
 from adacsl.estimators.settings import in_full, keeps_settings
 from adacsl.estimators.stacking import Stack, stack_members
+from adacsl.estimators.timesplits import Timeline, possible_folds
 from adacsl.extras import requires
 from adacsl.workers import cores, run_tasks, threads_for
 
@@ -93,6 +94,8 @@ class Portfolio(BaseEstimator):
 
     def folds_for(self, cv: Any, rows: Rows) -> Any:
         """Return as many folds as the rarer class has rows for, of more than two the second most frequent."""
+        if rows.line is not None and isinstance(cv, Integral) and rows.validation is None:
+            return _windows_for(int(cv), rows, rows.line)
         rare = int(np.sort(np.bincount(rows.y[rows.use], minlength=2))[-2])
         if not isinstance(cv, Integral) or rows.groups is not None or rare >= cv or rare < 2:
             return cv
@@ -110,6 +113,15 @@ class Portfolio(BaseEstimator):
             count = cores() if self.n_jobs == -1 else int(self.n_jobs)
         # a process can be ended when the time is over, this one cannot
         return count if count > 1 or self.budget is not None else 0
+
+
+def _windows_for(cv: int, rows: Rows, line: Timeline) -> int:
+    """Return as many windows of time as have rows of two classes each; as many as asked for where no number will do."""
+    groups = None if rows.groups is None else rows.groups[rows.use]
+    found = len(possible_folds(line.rows(rows.use), rows.y[rows.use], groups, cv)) or cv
+    if found < cv:
+        warnings.warn(f"{cv} windows of time lack rows of a class: {found} folds instead of {cv}", stacklevel=6)
+    return found
 
 
 def seconds_of(budget: float | str | None) -> float:
@@ -241,8 +253,7 @@ class _Fits:
     def _measure(self) -> None:
         """Note what the stack would cost by now, on rows it was not fitted on."""
         if self.method.verbose:
-            _, seen = self._columns(0)
-            _, nested = self._stack(0, list(self.done), QUICK)
+            _, nested, seen = self._stack(0, list(self.done), QUICK)
             cost = self._cost(0, nested, seen)
             unweighted = {"lambda": 1.0, "weight": 1.0} if self.rows.n_classes == 2 else {}
             self.history.append({"round": len(self.done) - 1, "fold": 0} | unweighted | {"val_cost": cost})
@@ -260,8 +271,7 @@ class _Fits:
     def stack(self, number: int, candidate: Candidate) -> None:
         """Stack the members for one candidate."""
         names = list(self.done)
-        columns, seen = self._columns(number)
-        stack, nested = self._stack(number, names, self.learner.strength)
+        stack, nested, seen = self._stack(number, names, self.learner.strength)
         held = candidate.hold_out(self.rows, seen)
         held.look(nested)
         candidate.held, candidate.history = [held], self.history
@@ -274,7 +284,7 @@ class _Fits:
             models = [settled(own.model) for own in fitted]
             shifts, by_rows = ([getattr(own, name) for own in fitted] for name in ("shift", "by_rows"))
             candidate.model = StackModel(stack, names, models, shifts, by_rows)
-        candidate.method.leaderboard_ = self._leaderboard(number, stack, columns, seen)
+        candidate.method.leaderboard_ = self._leaderboard(number, stack, seen)
         if self.learner.distil and candidate.watch is None:
             candidate.method.student_ = distil(candidate, self.rows, seen, nested)
 
@@ -285,30 +295,36 @@ class _Fits:
         seen = np.flatnonzero(known(columns))
         return columns[seen], seen
 
-    def _stack(self, number: int, names: Sequence[str], strength: float | str) -> tuple[Stack, NDArray[np.float64]]:
+    def _stack(
+        self, number: int, names: Sequence[str], strength: float | str
+    ) -> tuple[Stack, NDArray[np.float64], NDArray[np.int64]]:
+        """Return the stack, and the log-odds (or K logits) of rows it was not fitted on: with a time, later ones."""
         columns, seen = self._columns(number, names)
         groups = None if self.rows.groups is None else self.rows.groups[seen]
-        return stack_members(
+        stack, nested = stack_members(
             columns, self.rows.y[seen], weight=self.rows.weights(seen), groups=groups, strength=strength,
             cut=cut_of(self.group[number].class_costs), prices=prices_of(self.group[number], seen),
-            seed=self.group[0].seed,
+            seed=self.group[0].seed, line=None if self.rows.line is None else self.rows.line.rows(seen),
         )  # fmt: skip
+        judged = known(nested)
+        return stack, nested[judged], seen[judged]
 
     def _cost(self, number: int, logits: NDArray[Any], seen: NDArray[np.int64]) -> float:
         costs: CostMatrix = self.group[number].costs.rows(seen)
         decided = logits > bayes_log_odds(costs) if logits.ndim == 1 else costs.decide(to_probabilities(logits))
         return float(costs.mean(self.rows.y[seen], decided, sample_weight=self.rows.weights(seen)))
 
-    def _leaderboard(self, number: int, stack: Stack, columns: NDArray[Any], seen: NDArray[np.int64]) -> pd.DataFrame:
+    def _leaderboard(self, number: int, stack: Stack, seen: NDArray[np.int64]) -> pd.DataFrame:
         """Return what each member costs alone, weighs in the stack, and took; then those that are left out, and why."""
         labels, weight = self.rows.y[seen], self.rows.weights(seen)
         names = list(self.done)
+        columns = np.stack([self.done[name][number].honest[seen] for name in names], axis=1)
         table: list[dict[str, Any]] = []
         for place, name in enumerate(names):
             others = [other for other in names if other != name]
             without = math.nan
             if others:
-                without = self._cost(number, self._stack(number, others, stack.strength or QUICK)[1], seen)
+                without = self._cost(number, *self._stack(number, others, stack.strength or QUICK)[1:])
             table.append({
                 "member": name, "cost": self._cost(number, columns[:, place], seen),
                 "log_loss": float(np.average(losses_of(columns[:, place], labels), weights=weight)),
