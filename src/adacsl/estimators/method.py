@@ -19,7 +19,7 @@ from adacsl.core.partitions import Quantile
 from adacsl.core.scores import known, to_probabilities
 from adacsl.datasets.times import take_times
 from adacsl.estimators.acting import training_prior
-from adacsl.estimators.candidates import Candidate, usual_costs
+from adacsl.estimators.candidates import Candidate, usual_costs, warn_of_untold_prices
 from adacsl.estimators.checking import check_method
 from adacsl.estimators.decision import Decision
 from adacsl.estimators.policy import Policy
@@ -218,6 +218,7 @@ class Method(CostClassifier):
         for _ in fit_methods([(self, rows.costs)], rows):
             pass
         self.times_ = rows.told(self.candidate_.held_folds)
+        warn_of_untold_prices(self.candidate_, rows)
         del self.candidate_  # what a comparison reads
         return self
 

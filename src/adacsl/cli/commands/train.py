@@ -127,9 +127,6 @@ def train(  # noqa: PLR0913  one argument for each option
     task = source.load(data, prices, time_column=times.time_column)
     if not prices.given and not is_builtin(data):
         screen.note("no costs were given (--fn 8 --fp 1): both classes count alike")
-    _note_dates(task, screen)
-    if line := hidden_text(task):
-        screen.note(line)
     if not task.images and (weights is not None or rotate):
         option = "--rotate is" if weights is None else "--weights are"
         raise ValueError(f"{option} for the net of pictures, but the data are a table")
@@ -148,6 +145,9 @@ def train(  # noqa: PLR0913  one argument for each option
     notes |= {"rows": len(task.y), "method": method, "times": asdict(times)}
     if method == "portfolio":
         made.set_params(verbose=not screen.quiet)  # it tells by itself how far it is
+    _note_dates(task, screen)
+    if line := hidden_text(task):
+        screen.note(line)
     with stoppable(advice):
         _fit(made, task, times, screen)
         save_model(made, out, notes, force=force)

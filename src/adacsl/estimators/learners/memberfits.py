@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from adacsl.core.costs import CostMatrix
 from adacsl.core.heldout import HeldOut, bayes_log_odds, pooled
 from adacsl.core.rowwise import relative_prices
-from adacsl.core.scores import known, losses_of
-from adacsl.estimators.candidates import Candidate
+from adacsl.estimators.candidates import Candidate, told_share
 from adacsl.estimators.rows import Rows
 from adacsl.extras import requires
 
@@ -23,9 +22,6 @@ with requires("sklearn"):
 
 if TYPE_CHECKING:
     from adacsl.estimators.method import Method
-
-SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""How much of a row's price a model may have seen in its features."""
 
 
 @dataclass
@@ -85,24 +81,9 @@ def fit_members(shared: Any, members: dict[str, Method]) -> dict[str, list[Fitte
 
 
 def honest_logits(candidate: Candidate, rows: Rows) -> tuple[NDArray[np.float64], float]:
-    """Return the held-out log-odds (or K logits) of a member, and the share of the rows' offsets that is in them.
-
-    Weighing rows by their prices moves the odds by as much of a price as the features tell. All of it is given back
-    where they tell the price, and nothing where they say nothing of it: the held-out log loss knows.
-    """
-    logits = pooled(len(rows.y), candidate.held)
-    if not candidate.corrects_rows:
-        return logits, 0.0
-    offsets = candidate.offsets(np.arange(len(rows.y)))
-    seen = known(logits)
-    weight = rows.weights(seen)
-
-    def loss(share: float) -> float:
-        moved = logits[seen] + (share - 1.0) * offsets[seen]
-        return float(np.average(losses_of(moved, rows.y[seen]), weights=weight))
-
-    share = min(reversed(SHARES), key=loss)
-    return logits + (share - 1.0) * offsets, share
+    """Return the held-out log-odds (or K logits) of a member, and the share of the rows' offsets that is in them."""
+    logits, share = pooled(len(rows.y), candidate.held), told_share(candidate, rows)
+    return logits + (share - 1.0) * candidate.offsets(np.arange(len(rows.y))), share
 
 
 __all__ = ["Fitted", "cut_of", "fit_members", "honest_logits", "prices_of"]
