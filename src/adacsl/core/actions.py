@@ -95,7 +95,7 @@ def _appended(matrix: Any, name: str, prices: list[Any]) -> Any:
     actions = matrix.actions or tuple(map(str, range(matrix.n_actions)))
     if any(same_label(name, known) for known in actions):
         raise ValueError(f"there is an action {name!r} already: {naming.shown(actions)}; give the new one another name")
-    cells: Cells = (*matrix._parts()[0], tuple(prices))
+    cells: Cells = (*matrix._cells, tuple(prices))
     longer = matrix._bare(cells, classes, naming.as_names((*actions, name), "actions"))
     if longer.n_instances is None:  # of some samples alone, all errors may be free
         check_prices(cells, classes, longer.actions)
@@ -118,7 +118,7 @@ def _by_class(matrix: Any, prices: Any, name: str) -> list[Any]:
 
 def _decided_by_person(matrix: Any, errors: Any) -> list[Any]:
     """Return what a person's decision costs on average when each class is true, who may err."""
-    cells = matrix._parts()[0]
+    cells = matrix._cells
     if errors is None:  # the right decision: predicting the class, or what is cheapest then
         reduced = [column_of_errors(cells, j, square=matrix.square) for j in range(matrix.n_classes)]
         return [cells[0][j] - extra[0] for j, extra in enumerate(reduced)]

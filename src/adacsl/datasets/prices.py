@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix, merge_prices
+from adacsl.core.expressions import Expression
+from adacsl.core.labels import is_number
 from adacsl.datasets.errors import DataError, check_column, listed, one_line
 from adacsl.datasets.price_checks import warn_of_prices
 from adacsl.datasets.tables import stream_table
@@ -37,6 +39,21 @@ def read_costs(path: str | os.PathLike[str]) -> CostMatrix:
         return CostMatrix.from_frame(frame, rows="predicted")
     except (TypeError, ValueError) as error:
         raise DataError(f"{path} is no cost matrix, rows predicted and columns actual: {one_line(error)}") from error
+
+
+def read_price(said: float | str) -> Any:
+    """Return a price as it is typed: a number, a range ``5..20``, a column or an expression over columns.
+
+    >>> read_price("5..20"), read_price("3 * 4"), read_price("0.8 * amount")
+    ((5.0, 20.0), 12.0, Expression('0.8 * amount'))
+    """
+    if not isinstance(said, str):
+        return said
+    low, dots, high = said.partition("..")
+    if dots and is_number(low) and is_number(high):
+        return float(low), float(high)
+    found = Expression(said)
+    return found if found.columns else float(found.of({}))
 
 
 def settle_costs(costs: Costs, y: NDArray[np.int64], *, table: Any = None, what: str = "", **known: Any) -> CostMatrix:

@@ -43,7 +43,7 @@ def read_rows(method: Any, X: Any, y: Any, sample_weight: Any, groups: Any, cost
     weight = None if sample_weight is None else _check_sample_weight(sample_weight, labels, dtype=np.float64)
     groups = None if groups is None else column_or_1d(groups)
     check_consistent_length(X, labels, groups)
-    if costs is not None and costs.n_instances not in (None, len(labels)):
+    if costs is not None and costs.settled and costs.n_instances not in (None, len(labels)):
         raise ValueError(f"costs of each row must be as many as rows: got {costs.n_instances} for {len(labels)} rows")
     use = np.arange(len(labels)) if weight is None else np.flatnonzero(weight > 0)
     present = np.unique(labels[use])

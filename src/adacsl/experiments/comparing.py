@@ -181,6 +181,7 @@ def _identity(tasks: Sequence[Task], protocol: Protocol) -> dict[str, Any]:
             "ratio": mean_ratio(task.costs),
             "costs": _costs_in_words(task.costs),
             "source": task.source,
+            **({} if task.said is None or task.said.settled else {"said": task.said.to_dict()}),
         }
         for task in tasks
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import html
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -118,11 +119,16 @@ class Comparison:
         """Fit the recommended method (or the one named) on all rows, and return it: it predicts, and can be saved.
 
         ``given`` are arguments of :meth:`Method.fit`: ``groups``, ``sample_weight``, and ``fp``, ``fn`` where rows have
-        costs of their own (those that were the same for all rows need no naming).
+        costs of their own (those that were the same for all rows, or were said over columns, need no naming).
         """
-        if self._costs(self._view(None, None)[0]).n_instances is not None and not {"fp", "fn", "tp", "tn"} & set(given):
-            raise ValueError("the rows had costs of their own in the comparison: give them, fit(X, y, fn=amounts)")
-        return self.method(name).set_params(random_state=random_state).fit(X, y, **given)
+        made = self.method(name).set_params(random_state=random_state)
+        data, ratio = self._view(None, None)
+        if self._costs(data).n_instances is not None and not {"fp", "fn", "tp", "tn"} & set(given):
+            said = self.facts["data"][data].get("said")
+            if said is None or not math.isclose(ratio, self._own_ratio(data), rel_tol=1e-5):
+                raise ValueError("the rows had costs of their own in the comparison: give them, fit(X, y, fn=amounts)")
+            made.set_params(costs=CostMatrix.from_dict(said))
+        return made.fit(X, y, **given)
 
     def _costs(self, data: str) -> CostMatrix:
         """Return the costs of some test rows."""

@@ -85,7 +85,7 @@ def compare(
     --------
     adacsl compare
     adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --out runs/loans
-    adacsl compare cards.parquet --target fraud --fn-column amount --fp 5 --methods ce-bayes,gbm-bayes,adacsl-cv
+    adacsl compare cards.parquet --target fraud --fn amount --fp 5 --methods ce-bayes,gbm-bayes,adacsl-cv
     adacsl compare photos/ --positive melanoma --fn 8 --fp 1 --ratios 4,8,16 --engine ray --gpus 0.25
     adacsl compare flowers.csv --target kind --costs matrix.csv
     """

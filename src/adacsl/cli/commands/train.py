@@ -24,6 +24,7 @@ from adacsl.core.scores import known
 if TYPE_CHECKING:
     import pandas as pd
 
+    from adacsl.core.costs import CostMatrix
     from adacsl.datasets.task import Task
     from adacsl.estimators.method import Method
     from adacsl.estimators.policy import Policy
@@ -96,6 +97,7 @@ def train(  # noqa: PLR0913  one argument for each option
     adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --out model/
     adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --budget 60s --out model/
     adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --method gbm-bayes --out model/
+    adacsl train cards.parquet --target fraud --fn "0.8 * amount + 12" --fp 5 --out model/
     adacsl train photos/ --positive melanoma --fn 8 --fp 1 --weights resnet18.safetensors --out model/
     adacsl train flowers.csv --target kind --costs matrix.csv --out model/
     adacsl train cards.csv --target fraud --fn-column amount --fp 5 --refer 3 --capacity 200 --per day --out model/
@@ -117,7 +119,7 @@ def train(  # noqa: PLR0913  one argument for each option
     made = _unfitted(method, task, net, stacked, device=device, resume=resume)
     if cv is not None:
         _cross_fit(made, method, cv)
-    costs = task.costs if task.costs.n_instances is None else None
+    costs = _costs(task)
     positive = plain_labels(task.classes)[1] if len(task.classes) == 2 else None
     policy = _checked_policy(limits, task, made)
     made.set_params(costs=costs, positive=positive, random_state=seed, policy=policy)
@@ -145,6 +147,16 @@ def _checked_policy(limits: Limits, task: Task, made: Method) -> Policy | None:
         raise ValueError("a policy decides by expected costs, and this method looks at none: take another --method")
     price_actions(policy, task.costs.averaged(), None, task.classes)
     return policy
+
+
+def _costs(task: Task) -> CostMatrix | None:
+    """Return the costs as a method takes them: over columns it sees, too; None where rows bring theirs."""
+    said = task.said
+    if said is not None and not said.settled and set(said.columns) <= set(map(str, task.X.columns)):
+        return said
+    if task.costs.n_instances is not None and task.costs.n_classes > 2:
+        raise ValueError("prices of more than two classes depend on columns that are features: leave them in")
+    return task.costs if task.costs.n_instances is None else None
 
 
 def _portfolio_settings(method: str, members: tuple[str, ...], budget: str | None, jobs: int | None) -> dict[str, Any]:
@@ -193,7 +205,7 @@ def _cross_fit(made: Method, name: str, cv: int) -> None:
 
 def _fit(made: Method, task: Task, screen: Screen) -> None:
     labels = np.asarray(plain_labels(task.classes))[task.y]
-    priced = () if task.costs.n_instances is None else ("fp", "fn", "tp", "tn")
+    priced = () if made.costs is not None else ("fp", "fn", "tp", "tn")
     own = {name: getattr(task.costs, name) for name in priced}
     trains_nets = hasattr(made.learner, "trainer")
     bar: AbstractContextManager[Any] = screen.progress("training", unit="epochs") if trains_nets else nullcontext()
@@ -284,6 +296,11 @@ def _under_policy(cost: Interval) -> str:
 def _rule(made: Method, task: Task) -> str:
     if len(task.classes) > 2:
         return f"decides the one of {len(task.classes)} classes whose expected cost is least"
+    if task.costs.n_instances is not None and made.decision_.threshold_for(task.costs) is None:
+        usual = f"{made.decision_.probability_threshold:.4g}"
+        return (
+            f"decides {task.classes[1]} by each row's own prices: at their mean, where the probability is above {usual}"
+        )
     cut = f"{made.threshold_:.4g} (probability above {made.decision_.probability_threshold:.4g})"
     return f"decides {task.classes[1]} where the raw score is above {cut}"
 
