@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import math
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,25 +15,18 @@ from adacsl.core.labels import label_name
 from adacsl.core.priors import shift_prior
 from adacsl.core.scores import known
 from adacsl.core.tuning import tune_threshold
-from adacsl.datasets.errors import check_column
-from adacsl.datasets.times import read_times
-from adacsl.estimators.acting import decide_rows, ordered_labels, read_prior
+from adacsl.estimators.acting import ordered_labels, read_prior
 from adacsl.estimators.decision import Decision
 from adacsl.estimators.findings import Labelled, Monitoring, Redecided, Window
-from adacsl.estimators.policy import Policy, choose_policy, take_time
-from adacsl.estimators.reading import read_known_labels
+from adacsl.estimators.later import UNKNOWN, LaterRows, act, read_later_rows, split_times
+from adacsl.estimators.prices import prices_of
 from adacsl.estimators.retuning import calibration_of, costs_retuned, retuned, way_to_retune
 from adacsl.estimators.shifts import PriorShift, prior_shift, score_shift
 from adacsl.estimators.windows import time_windows
 from adacsl.extras import requires
-from adacsl.integrations.sklearn import row_costs
 
 with requires("sklearn"):
-    import pandas as pd
-    from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
-
-UNKNOWN = -1
-"""The class number of a row without a label."""
+    from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 
 def monitor(
@@ -99,12 +90,28 @@ def monitor(
     ('well', False)
     """
     check_is_fitted(model)
-    _check_numbers(level, tolerance)
     prices = {"fp": fp, "fn": fn, "tp": tp, "tn": tn}
-    names = tuple(label_name(label) for label in ordered_labels(model))
-    X, times = _take_time(model, X, time)  # noqa: N806
-    rows = _read(model, X, y, prices, groups)
+    costs = prices_of(model, X, **prices)
+    X, times = split_times(model, X, time)  # noqa: N806
+    return look_at(
+        model, X, y, costs, groups=groups, times=times, level=level, tolerance=tolerance,
+        same_prices=_same_prices(model, prices),
+    )  # fmt: skip
+
+
+def look_at(
+    model: Any, X: Any, y: Any, costs: CostMatrix | None, *,  # noqa: N803
+    groups: Any = None, times: NDArray[Any] | None = None, level: float = 0.95, tolerance: float = 0.05,
+    same_prices: bool = True,
+) -> Monitoring:  # fmt: skip
+    """Return what :func:`monitor` finds, with the costs of the rows (None: the model's own) in one matrix.
+
+    ``same_prices``: whether they are those of which the model's ``estimated_cost_`` speaks.
+    """
+    _check_numbers(level, tolerance)
+    rows = read_later_rows(model, X, y, costs, groups)
     check_consistent_length(rows.scores, times)
+    names = tuple(label_name(label) for label in ordered_labels(model))
     reference = _reference(model)
     prior = None if reference is None else _prior(model, rows, reference, level)
     return Monitoring(
@@ -119,39 +126,9 @@ def monitor(
         scores=None if reference is None else score_shift(reference, rows.probabilities, level=level),
         prior=prior,
         redecided=None if prior is None else _redecided(model, rows, prior),
-        labels=_of_labels(model, rows, prior, _same_prices(model, prices), level),
+        labels=_of_labels(model, rows, prior, same_prices, level),
         windows=_windows(rows, times, reference, level),
     )
-
-
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """New rows and what the model says of them.
-
-    ``probabilities`` are as in training, ``believed`` under the policy's class shares. ``costs`` are those of all
-    actions, ``prices`` those of the classes. Class numbers are -1 where the label is unknown.
-    """
-
-    scores: NDArray[np.float64]
-    probabilities: NDArray[np.float64]
-    believed: NDArray[np.float64]
-    decided: NDArray[np.int64]
-    costs: CostMatrix
-    prices: CostMatrix
-    labels: NDArray[np.int64]
-    groups: NDArray[np.int64] | None
-    policy: Policy
-
-    def take(self, rows: NDArray[np.bool_]) -> _Rows:
-        """Return some of the rows."""
-        groups = None if self.groups is None else np.unique(self.groups[rows], return_inverse=True)[1]
-        own = (self.scores[rows], self.probabilities[rows], self.believed[rows], self.decided[rows])
-        return _Rows(*own, self.costs.rows(rows), self.prices.rows(rows), self.labels[rows], groups, self.policy)
-
-    @property
-    def paid(self) -> NDArray[np.float64]:
-        """What each row has cost; all of them have labels."""
-        return np.asarray(as_host(self.costs.incurred(self.labels, self.decided)), dtype=np.float64)
 
 
 def _check_numbers(level: float, tolerance: float) -> None:
@@ -159,66 +136,6 @@ def _check_numbers(level: float, tolerance: float) -> None:
         raise ValueError(f"level must lie between 0 and 1, got {level!r}")
     if not (tolerance >= 0 and math.isfinite(tolerance)):
         raise ValueError(f"tolerance must be a share of the cost such as 0.05, got {tolerance!r}")
-
-
-def _take_time(model: Any, X: Any, time: Any) -> tuple[Any, NDArray[Any] | None]:  # noqa: N803
-    """Return the features and the times; a column of times that the model does not know is no feature."""
-    if time is None or not isinstance(time, str):
-        return X, None if time is None else read_times(time)
-    import narwhals as nw  # noqa: PLC0415
-
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame):
-        raise TypeError(f"time={time!r} names a column, and X is no table: give one time for each row")
-    check_column(time, frame.columns, "X")
-    times = read_times(frame[time].to_native(), f"column {time!r}")
-    known_names = getattr(model, "feature_names_in_", ())
-    return (X if time in known_names else frame.drop(time).to_native()), times
-
-
-def _read(model: Any, X: Any, y: Any, prices: dict[str, Any], groups: Any) -> _Rows:  # noqa: N803
-    X, policy = take_time(model, X, choose_policy(getattr(model, "policy", None), None, {}))  # noqa: N806
-    own = row_costs(prices, model.costs_)
-    costs = own or model.costs_
-    scores = model.decision_scores(X, costs=own)
-    if len(scores) == 0:
-        raise ValueError("there are no rows to look at")
-    if costs.n_instances not in (None, len(scores)):
-        raise ValueError(f"costs of each row must be as many as rows: got {costs.n_instances} for {len(scores)} rows")
-    numbers = None if groups is None else np.unique(column_or_1d(groups), return_inverse=True)[1]
-    labels = read_some_labels(model, y, len(scores))
-    check_consistent_length(scores, labels, numbers)
-    probabilities = model.decision_.probabilities(scores, costs=own)
-    believed, decided, all_costs = _act(model, model.decision_, probabilities, costs, policy)
-    return _Rows(scores, probabilities, believed, decided, all_costs, costs, labels, numbers, policy)
-
-
-def _act(
-    model: Any, decision: Decision, probabilities: NDArray[np.float64], costs: CostMatrix, policy: Policy
-) -> tuple[NDArray[np.float64], NDArray[np.int64], CostMatrix]:
-    """Return the probabilities that are decided by, the decisions, and the prices of all actions."""
-    if policy.empty:
-        return probabilities, decision.of_probabilities(probabilities, costs=costs), costs
-    other = copy.copy(model)
-    other.decision_ = decision
-    found = decide_rows(other, probabilities, None if costs is model.costs_ else costs, policy)
-    return found.probabilities, found.actions, found.costs
-
-
-def read_some_labels(model: Any, y: Any, n: int) -> NDArray[np.int64]:
-    """Return the class numbers of labels, -1 where there is none (None, NaN)."""
-    numbers = np.full(n, UNKNOWN, dtype=np.int64)
-    if y is None:
-        return numbers
-    given = np.asarray(y, dtype=object)
-    if given.shape != (n,):
-        raise ValueError(
-            f"y has shape {given.shape}, expected ({n},): one label for each row, None where it is unknown"
-        )
-    there = ~np.asarray(pd.isna(given), dtype=bool)
-    if there.any():
-        numbers[there] = read_known_labels(model, np.asarray(given[there].tolist()))
-    return numbers
 
 
 def reference_scores(model: Any) -> NDArray[np.float64] | None:
@@ -236,7 +153,7 @@ def _reference(model: Any) -> NDArray[np.float64] | None:
     return found
 
 
-def _prior(model: Any, rows: _Rows, reference: NDArray[np.float64], level: float) -> PriorShift:
+def _prior(model: Any, rows: LaterRows, reference: NDArray[np.float64], level: float) -> PriorShift:
     """Estimate the class shares; whether they differ from those that the decisions go by."""
     shares = _all_shares(getattr(model.decision_, "prior", None))
     found = prior_shift(reference, rows.probabilities, prior=shares, groups=rows.groups, level=level)
@@ -256,23 +173,23 @@ def _all_shares(prior: Any) -> NDArray[np.float64] | None:
     return np.asarray(prior if np.ndim(prior) else (1.0 - prior, prior), dtype=np.float64)
 
 
-def _expected(rows: _Rows, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+def _expected(rows: LaterRows, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(as_host(rows.costs.expected(probabilities, rows.decided)), dtype=np.float64)
 
 
 def _decided(
-    model: Any, rows: _Rows, reference: NDArray[np.float64] | None
+    model: Any, rows: LaterRows, reference: NDArray[np.float64] | None
 ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64]]:
     """Return which share of the rows each decision has: then, and now. Rows' own prices of then are not known."""
     k = rows.costs.n_actions
     now = np.bincount(rows.decided, minlength=k) / len(rows.decided)
     if reference is None or rows.costs.n_instances is not None or rows.policy.needs_all_rows:
         return None, now
-    before = _act(model, model.decision_, reference, rows.prices, rows.policy)[1]
+    before = act(model, model.decision_, reference, rows.prices, rows.policy)[1]
     return np.bincount(before, minlength=k) / len(before), now
 
 
-def _redecided(model: Any, rows: _Rows, prior: PriorShift) -> Redecided:
+def _redecided(model: Any, rows: LaterRows, prior: PriorShift) -> Redecided:
     """Return what the present decisions cost if the class shares are the estimated ones, and what others would."""
     two = rows.probabilities.ndim == 1
     inside = np.clip(prior.now, 1e-12, 1.0)
@@ -280,7 +197,7 @@ def _redecided(model: Any, rows: _Rows, prior: PriorShift) -> Redecided:
     moved = np.asarray(shift_prior(rows.probabilities, old, new))
     knowing = rows.policy if rows.policy.empty else dataclasses.replace(rows.policy, prior=new)
     given = moved if rows.policy.empty else rows.probabilities
-    anew = _act(model, model.decision_, given, rows.prices, knowing)[1]
+    anew = act(model, model.decision_, given, rows.prices, knowing)[1]
     cost = float(_expected(rows, moved).mean())
     return Redecided(cost, float(np.mean(as_host(rows.costs.expected(moved, anew)))))
 
@@ -294,7 +211,9 @@ def _same_prices(model: Any, prices: dict[str, Any]) -> bool:
     return all(float(price) == getattr(model.costs_, name) for name, price in given.items())
 
 
-def _of_labels(model: Any, rows: _Rows, prior: PriorShift | None, same_prices: bool, level: float) -> Labelled | None:
+def _of_labels(
+    model: Any, rows: LaterRows, prior: PriorShift | None, same_prices: bool, level: float
+) -> Labelled | None:
     there = rows.labels != UNKNOWN
     if not there.any():
         return None
@@ -320,7 +239,7 @@ def _of_labels(model: Any, rows: _Rows, prior: PriorShift | None, same_prices: b
     )
 
 
-def _shares(own: _Rows, level: float) -> tuple[Interval, ...]:
+def _shares(own: LaterRows, level: float) -> tuple[Interval, ...]:
     return tuple(
         mean_interval((own.labels == k).astype(np.float64), groups=own.groups, level=level)
         for k in range(own.costs.n_classes)
@@ -341,7 +260,7 @@ def _shares_moved(model: Any, prior: PriorShift | None, shares: tuple[Interval, 
     return any(each.low > 0 or each.high < 0 for each in found)
 
 
-def _saving(model: Any, rows: _Rows, own: _Rows, level: float) -> Interval | None:
+def _saving(model: Any, rows: LaterRows, own: LaterRows, level: float) -> Interval | None:
     """Return what a decision fitted anew would save per row, honestly: fitted on one half, paid on the other."""
     if model.decision_.decide in ("negative", "positive"):
         return None
@@ -350,7 +269,7 @@ def _saving(model: Any, rows: _Rows, own: _Rows, level: float) -> Interval | Non
 
     def pay(fresh: Decision, some: NDArray[np.bool_]) -> Any:
         # all rows compete for an action of which there are only so many
-        _, actions, costs = _act(
+        _, actions, costs = act(
             model, fresh, fresh.probabilities(rows.scores, costs=own_costs), rows.prices, rows.policy
         )
         return costs.rows(numbers[some]).incurred(rows.labels[numbers[some]], actions[numbers[some]])
@@ -363,10 +282,12 @@ def _saving(model: Any, rows: _Rows, own: _Rows, level: float) -> Interval | Non
     return None if anew is None else mean_interval(own.paid - anew, groups=own.groups, level=level)
 
 
-def retune(model: Any, X: Any, y: Any, *, decide: str | None, groups: Any, prices: dict[str, Any]) -> Any:  # noqa: N803
+def retune(
+    model: Any, X: Any, y: Any, costs: CostMatrix | None, *, decide: str | None = None, groups: Any = None  # noqa: N803
+) -> Any:  # fmt: skip
     """Return a copy of a model whose decision is fitted anew on rows with labels; see ``CostClassifier.retune``."""
     way = way_to_retune(model.decision_, decide)
-    rows = _read(model, X, y, prices, groups)
+    rows = read_later_rows(model, X, y, costs, groups)
     own = rows.take(rows.labels != UNKNOWN)
     return retuned(model, own.scores, own.labels, own.prices, decide=way, groups=own.groups)
 
@@ -380,7 +301,7 @@ class _Part(NamedTuple):
 
 
 def _windows(
-    rows: _Rows, times: NDArray[Any] | None, reference: NDArray[np.float64] | None, level: float
+    rows: LaterRows, times: NDArray[Any] | None, reference: NDArray[np.float64] | None, level: float
 ) -> tuple[Window, ...]:
     if times is None:
         return ()
@@ -388,7 +309,7 @@ def _windows(
     return tuple(_window(_Part(name, number == k), rows, reference, level) for k, name in enumerate(names))
 
 
-def _window(part: _Part, rows: _Rows, reference: NDArray[np.float64] | None, level: float) -> Window:
+def _window(part: _Part, rows: LaterRows, reference: NDArray[np.float64] | None, level: float) -> Window:
     own = rows.take(part.rows)
     there = own.labels != UNKNOWN
     known_rows = own.take(there) if there.any() else None

@@ -327,8 +327,8 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         from adacsl.estimators.monitoring import retune  # noqa: PLC0415  pandas
 
         check_is_fitted(self)
-        prices = {"fp": fp, "fn": fn, "tp": tp, "tn": tn}
-        fresh: Self = retune(self, X, y, decide=decide, groups=groups, prices=prices)
+        costs = prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn)
+        fresh: Self = retune(self, X, y, costs, decide=decide, groups=groups)
         return fresh
 
     # keeping

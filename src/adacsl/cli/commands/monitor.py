@@ -19,7 +19,6 @@ from adacsl.cli.models import (
     load_model,
     matrix_of,
     model_input,
-    n_classes,
     save_model,
 )
 from adacsl.cli.options import ANY, FREE, Prices
@@ -96,15 +95,15 @@ def monitor(
         check_file(html)
     if retuned is not None:
         check_model_folder(retuned, force=False)
-    classifier, target, prices = load_model(model, device=device, said=prices)
+    classifier, target, spoken = load_model(model, device=device, said=prices)
     with stoppable("nothing was written; start the command again"):
-        from adacsl.estimators.monitoring import monitor as look  # noqa: PLC0415  pandas
+        from adacsl.estimators.monitoring import look_at  # noqa: PLC0415  pandas
 
         given = _Columns(labels, id, time_column, group_column, target)
-        rows = _read(classifier, data, given, prices, screen)
-        found = look(
-            classifier, rows.inputs, rows.labels, time=rows.time, groups=rows.groups, level=level, tolerance=tolerance,
-            **rows.prices,
+        rows = _read(classifier, data, given, spoken, screen)
+        found = look_at(
+            classifier, rows.inputs, rows.labels, rows.costs, groups=rows.groups, times=rows.time, level=level,
+            tolerance=tolerance, same_prices=not prices.given or matrix_of(classifier, prices) == own_costs(classifier),
         )  # fmt: skip
         if html is not None:
             from adacsl.report.monitor_page import write_monitoring  # noqa: PLC0415  plotly only for those who look
@@ -136,13 +135,20 @@ class _Rows(NamedTuple):
     labels: Any
     time: Any
     groups: Any
-    prices: dict[str, Any]
+    costs: CostMatrix
+
+
+def own_costs(classifier: CostClassifier) -> CostMatrix:
+    """Return the costs a model was trained with, as they were said."""
+    said: CostMatrix = getattr(classifier, "said_costs_", None) or classifier.costs_
+    return said
 
 
 def _read(classifier: CostClassifier, data: str, given: _Columns, prices: Prices, screen: Screen) -> _Rows:
     from adacsl.datasets.builtin import is_builtin  # noqa: PLC0415  pandas
     from adacsl.datasets.errors import check_column  # noqa: PLC0415
     from adacsl.datasets.tables import is_table, read_table  # noqa: PLC0415
+    from adacsl.datasets.times import read_times  # noqa: PLC0415
 
     path = Path(data).expanduser()
     if is_builtin(data) or not is_table(path):
@@ -155,8 +161,13 @@ def _read(classifier: CostClassifier, data: str, given: _Columns, prices: Prices
     known = _labels(classifier, frame, data, given, screen)
     others = [name for name in (given.id, given.time, given.groups, given.labels, given.target) if name is not None]
     features = feature_columns(classifier, list(frame.columns), data, others)
-    columns = (None if name is None else frame[name] for name in (given.time, given.groups))
-    return _Rows(model_input(classifier, frame, features), known, *columns, _prices(classifier, prices, frame, data))
+    if isinstance(when := getattr(classifier.policy, "time", None), str):
+        check_column(when, frame.columns, data)
+        features = list(dict.fromkeys((*features, when)))  # it is taken out again
+    times = None if given.time is None else read_times(frame[given.time], f"column {given.time!r}")
+    groups = None if given.groups is None else frame[given.groups]
+    costs = settled(matrix_of(classifier, prices), frame, data)
+    return _Rows(model_input(classifier, frame, features), known, times, groups, costs)
 
 
 def _read_task(classifier: CostClassifier, data: str, given: _Columns, prices: Prices) -> _Rows:
@@ -166,8 +177,7 @@ def _read_task(classifier: CostClassifier, data: str, given: _Columns, prices: P
         raise ValueError(f"{asked[0]} is for tables, and {data} is none")
     source = dataclasses.replace(ANY, group_column=given.groups)
     task, inputs = load_labelled(classifier, data, source, given.target, prices)
-    own = {name: getattr(task.costs, name) for name in ("fp", "fn", "tp", "tn")} if len(task.classes) == 2 else {}
-    return _Rows(inputs, labels_of(classifier, task.y), None, task.groups, own)
+    return _Rows(inputs, labels_of(classifier, task.y), None, task.groups, task.costs)
 
 
 # labels, as far as they are known
@@ -253,23 +263,16 @@ def _as_classes(classifier: CostClassifier, values: pd.Series[Any]) -> np.ndarra
     return named
 
 
-# prices
+def settled(costs: CostMatrix, frame: pd.DataFrame, data: str) -> CostMatrix:
+    """Return the costs of the rows of a table."""
+    if costs.settled:
+        return costs
+    from adacsl.datasets.errors import DataError  # noqa: PLC0415
 
-
-def _prices(classifier: CostClassifier, said: Prices, frame: pd.DataFrame, data: str) -> dict[str, Any]:
-    """Return what was said about prices, in the words of Python: numbers, and columns of the data."""
-    from adacsl.datasets.prices import number_column  # noqa: PLC0415  pandas
-
-    if not said.given:
-        return {}
-    if n_classes(classifier) > 2:
-        raise ValueError(f"other prices are for models of two classes, and this one has {n_classes(classifier)}")
-    if said.costs is not None:
-        matrix: CostMatrix = matrix_of(classifier, said)
-        return {name: float(getattr(matrix, name)) for name in ("fp", "fn", "tp", "tn")}
-    named = {name: column for name, column in (("fn", said.fn_column), ("fp", said.fp_column)) if column}
-    columns = {name: number_column(frame, column, what=data) for name, column in named.items()}
-    return {name: getattr(said, name) for name in ("fp", "fn", "tp", "tn")} | columns
+    try:
+        return costs.of(frame)
+    except ValueError as error:
+        raise DataError(f"{data}: {error}") from None
 
 
 # what follows
@@ -280,7 +283,9 @@ def _write_retuned(classifier: CostClassifier, found: Monitoring, rows: _Rows, m
     import json  # noqa: PLC0415
 
     if found.by_labels:
-        fresh = classifier.retune(rows.inputs, rows.labels, groups=rows.groups, **rows.prices)
+        from adacsl.estimators.monitoring import retune  # noqa: PLC0415  pandas
+
+        fresh = retune(classifier, rows.inputs, rows.labels, rows.costs, groups=rows.groups)
     elif found.prior is None:
         raise ValueError("--retuned needs at least ten labels of each class: this model knows no held-out scores")
     else:
