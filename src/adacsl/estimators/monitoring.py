@@ -248,12 +248,13 @@ def _shares(own: LaterRows, level: float) -> tuple[Interval, ...]:
 
 def _shares_moved(model: Any, prior: PriorShift | None, shares: tuple[Interval, ...], level: float) -> bool | None:
     """Tell whether the shares of the classes differ from those that decisions go by, beyond chance."""
-    if prior is None or getattr(model.decision_, "prior", None) is None:
+    scores = reference_scores(model)
+    if prior is None or scores is None or getattr(model.decision_, "prior", None) is None:
         return None
     if prior.assumed is prior.now:
         return False
     then = prior.then if prior.assumed is None else prior.assumed
-    rows = known(reference_scores(model)).sum() if prior.assumed is None else np.inf
+    rows = known(scores).sum() if prior.assumed is None else np.inf
     half = 1.96 * np.sqrt(then * (1.0 - then) / rows)
     before = (Interval(float(p), float(p - h), float(p + h)) for p, h in zip(then, half, strict=True))
     found = [independent_difference(now, then, level=level) for now, then in zip(shares, before, strict=True)]
