@@ -112,7 +112,8 @@ def monitor(
         if retuned is not None:
             _write_retuned(classifier, found, rows, model, retuned)
     document = found.to_dict() | {"report": html, "retuned": retuned}
-    typed = shlex.join(["adacsl", "monitor", str(model), data, *(["--labels", labels] if labels else [])])
+    said = [*(["--labels", labels] if labels else []), *(["--id", id] if id else [])]
+    typed = shlex.join(["adacsl", "monitor", str(model), data, *said])
     shown = [*found.sentences, *_advice(found, typed, retuned), *_windows(found)]
     shown += [f"written: {path}" for path in (html, retuned) if path is not None]
     return Answer(document, tuple(shown), code=CODES[found.verdict])
