@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from adacsl.estimators.persistence import load
     from adacsl.estimators.policy import Policy
     from adacsl.estimators.portfolio import PortfolioClassifier
+    from adacsl.estimators.pricing import CostModel
     from adacsl.experiments.comparing import compare, load_comparison
     from adacsl.experiments.comparison import Comparison
 
@@ -40,6 +41,7 @@ _LAZY = {
     "AdaCSLClassifier": ("adacsl.estimators.classifiers", "train"),
     "AdaptiveCostClassifier": ("adacsl.estimators.classifiers", "sklearn"),
     "Comparison": ("adacsl.experiments.comparison", "compare"),
+    "CostModel": ("adacsl.estimators.pricing", "sklearn"),
     "Decision": ("adacsl.estimators.decision", "sklearn"),
     "Method": ("adacsl.estimators.method", "sklearn"),
     "Monitoring": ("adacsl.estimators.findings", "train"),
@@ -64,6 +66,7 @@ __all__ = [
     "Comparison",
     "CostCurve",
     "CostMatrix",
+    "CostModel",
     "Decision",
     "EqualWidth",
     "Interval",

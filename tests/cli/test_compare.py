@@ -155,7 +155,7 @@ def test_options_reach_the_library(adacsl, spied, tmp_path, monkeypatch):
     assert net == {"epochs": 7, "weights": "w.pth"}
     assert spied == {
         "methods": ["ce", "wce", "focal"], "ratios": ["4", "2x"], "seeds": 3, "engine": "ray", "address": "auto",
-        "gpus": 0.25, "workers": 4, "device": "cpu", "progress": False,
+        "gpus": 0.25, "workers": 4, "device": "cpu", "progress": False, "gap": None, "maturity": None,
     }  # fmt: skip
 
 

@@ -78,6 +78,26 @@ def test_a_piece_may_hold_free_errors_only(adacsl, place, rows, model, tmp_path)
     assert (pd.read_csv(tmp_path / "p.csv")["decision"][:100] == "no").all()
 
 
+def test_matrices_of_three_classes_hold_expressions(adacsl, place, rows, tmp_path):
+    kinds = np.where(rows["age"] > 50, "old", np.where(rows["age"] > 38, "mid", "young"))
+    data = rows[["age", "gap", "amount"]].assign(
+        kind=kinds, age=rows["age"] + np.random.default_rng(0).normal(0, 5, 400)
+    )
+    data.to_parquet(tmp_path / "three.parquet")
+    lines = ",mid,old,young\nmid,0,0.1 * amount,1\nold,2,0,3\nyoung,1,amount / 4,0\n"
+    (tmp_path / "matrix.csv").write_text(lines)
+    words = ("--target", "kind", "--costs", tmp_path / "matrix.csv", "--method", "gbm-bayes", "--quiet")
+    assert adacsl("train", tmp_path / "three.parquet", *words, "--out", tmp_path / "m").code == 0
+    fitted = library.load(tmp_path / "m")
+    assert fitted.said_costs_.columns == ("amount",)
+    own = fitted.said_costs_.of(data)
+    decided = own.decide(fitted.predict_proba(data[fitted.feature_names_in_]))
+    assert adacsl("predict", tmp_path / "m", tmp_path / "three.parquet", "--out", tmp_path / "p.csv").code == 0
+    assert pd.read_csv(tmp_path / "p.csv")["decision"].tolist() == fitted.classes_[decided].tolist()
+    found = adacsl("evaluate", tmp_path / "m", tmp_path / "three.parquet", "--json").json
+    assert found["cost"]["mean"] == pytest.approx(own.mean(np.searchsorted(fitted.classes_, kinds), decided))
+
+
 def test_threshold_takes_expressions(adacsl, tmp_path):
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 300)

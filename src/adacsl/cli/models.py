@@ -254,6 +254,20 @@ def probability_columns(classifier: CostClassifier, probability: Any = None) -> 
     return {f"probability_{name}": None if probability is None else probability[:, j] for j, name in enumerate(names)}
 
 
+def _said_anew(prices: Mapping[str, Any], own: CostMatrix) -> dict[str, Any]:
+    """Return prices but those the model has learned to predict."""
+    from adacsl.datasets.errors import DataError  # noqa: PLC0415  pandas
+
+    learned = {name: price for name, price in prices.items() if getattr(price, "learns", False)}
+    for name, price in learned.items():
+        if not set(price.hidden) <= set(own.hidden):
+            raise DataError(
+                f"the model has not learned to predict the price {price.price.text!r}: train it with --{name} "
+                f"'model({price.price.text})'"
+            )
+    return {name: price for name, price in prices.items() if name not in learned}
+
+
 def matrix_of(classifier: CostClassifier, said: Prices) -> CostMatrix:
     """Return the costs to decide by, in the order of the model's classes: its own, unless others are said.
 
@@ -266,7 +280,7 @@ def matrix_of(classifier: CostClassifier, said: Prices) -> CostMatrix:
         return own
     matrix = said.known
     if isinstance(matrix, Mapping) and n_classes(classifier) == 2:
-        return merge_prices(matrix, own).checked()
+        return merge_prices(_said_anew(matrix, own), own).checked()
     if not isinstance(matrix, CostMatrix):
         raise DataError(
             f"the model decides among {n_classes(classifier)} classes: other prices need a matrix, --costs matrix.csv"

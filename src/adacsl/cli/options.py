@@ -24,7 +24,8 @@ class Prices:
 
     fn: Price = None
     """Price of a false negative, a missed positive: a number, a range such as 5..20, a column, or an expression over
-    columns such as "0.8 * amount + 12" (names with other characters than letters and digits in backticks)."""
+    columns such as "0.8 * amount + 12" (names with other characters than letters and digits in backticks). A price that
+    is known only afterwards is predicted from the row: "model(amount)"; its columns are no features."""
 
     fp: Price = None
     """Price of a false positive, a false alarm; likewise."""
@@ -128,6 +129,29 @@ class Source:
 ANY = Source()
 
 
+@Parameter(name="*", group=Group("Time", sort_key=30))
+@dataclass(frozen=True)
+class Times:
+    """When rows were, as said on the command line."""
+
+    time_column: str | None = None
+    """Column that says when each row was: dates such as 2024-03-31, or numbers; no feature. The past trains, later rows
+    adapt and select, the latest are tested on; nothing is shuffled."""
+
+    gap: str | None = None
+    """Rows so close before a cut are left out: 12h, 7d, 2w, 3mo, or a number where the column holds numbers."""
+
+    maturity: str | None = None
+    """A label is known only so long after its row, such as 30d: until then a row neither trains nor adapts."""
+
+    def __post_init__(self) -> None:
+        if self.time_column is None and (self.gap or self.maturity):
+            raise ValueError("--gap and --maturity speak of times: say which column holds them, --time-column NAME")
+
+
+NEVER = Times()
+
+
 def split_words(words: Iterable[str] | None) -> list[str]:
     """Return words that came one by one or with commas between them.
 
@@ -151,7 +175,7 @@ def net_settings(epochs: int | None, weights: Path | None, *, rotate: bool) -> d
     return {name: value for name, value in said.items() if value is not None}
 
 
-def as_words(said: Prices | Source) -> list[str]:
+def as_words(said: Prices | Source | Times) -> list[str]:
     """Return options as they would be typed.
 
     >>> as_words(Prices(fn=8.0, fp_column="price"))
@@ -169,6 +193,15 @@ def _typed(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:g}" if float(f"{value:g}") == value else repr(value)
     return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+def hidden_text(task: Task) -> str | None:
+    """Return which columns are no features, as they hold a price that is to be predicted."""
+    hidden = () if task.said is None else task.said.hidden
+    if not hidden:
+        return None
+    named = ", ".join(map(repr, hidden))
+    return f"the price of {named} is known only afterwards: it is predicted from the row, and no feature"
 
 
 def task_text(task: Task) -> str:

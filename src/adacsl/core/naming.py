@@ -170,39 +170,51 @@ def read_frame(frame: Any) -> tuple[Array, Names, Names]:
                 "the rows of the cost matrix have no names: set the index of the frame, or let the first column name "
                 f"them (it is {first!r}, and holds {shown(labels, 3)})"
             )
-    values = [[_number(v, r, c) for v, r in zip(np.asarray(frame[c]), labels, strict=True)] for c in columns]
-    return np.asarray(values).T, as_names(labels, "rows"), as_names(columns, "columns")
+    values = [[_entry(v, r, c) for v, r in zip(np.asarray(frame[c]), labels, strict=True)] for c in columns]
+    texts = any(isinstance(value, str) for column in values for value in column)
+    table = [list(row) for row in zip(*values, strict=True)] if texts else np.asarray(values).T
+    return table, as_names(labels, "rows"), as_names(columns, "columns")
 
 
-def _number(value: Any, row: object, column: object) -> float:
+def _entry(value: Any, row: object, column: object) -> float | str:
+    """Return a number, or a text that is an expression over columns."""
+    place = f"row {row!r}, column {column!r} of the cost matrix"
     try:
         number = float(value)
     except (TypeError, ValueError):
-        raise ValueError(f"row {row!r}, column {column!r} of the cost matrix is {value!r}, expected a number") from None
+        try:
+            found = Expression(value)
+        except (TypeError, ValueError):
+            raise ValueError(f"{place} is {value!r}, expected a number, or an expression over columns") from None
+        return found.text if found.columns else float(found.of({}))
     if math.isnan(number):
-        raise ValueError(f"row {row!r}, column {column!r} of the cost matrix is empty, expected a number")
+        raise ValueError(f"{place} is empty, expected a number")
     return number
 
 
 # JSON and display
 
 
-def to_document(cells: Cells, classes: Names, actions: Names, ranges: Ranges = ()) -> dict[str, Any]:
+def to_document(
+    cells: Cells, classes: Names, actions: Names, ranges: Ranges = (), deciding: Cells | None = None
+) -> dict[str, Any]:
     """Return a JSON-ready description."""
     names = {"classes": classes, "actions": actions}
     found: dict[str, Any] = {what: list(given) for what, given in names.items() if given is not None}
     if ranges:
         found["ranges"] = {name: [low, high] for name, low, high in ranges}
+    if deciding is not None:
+        found["deciding"] = [[as_host(cell).tolist() for cell in row] for row in deciding]
     costs = [[cell.to_dict() if is_recipe(cell) else as_host(cell).tolist() for cell in row] for row in cells]
     return {"rows": "predicted", "costs": costs, **found}
 
 
-def read_document(data: Any) -> tuple[Cells, Names, Names, Ranges]:
+def read_document(data: Any) -> tuple[Any, ...]:
     """Read what :func:`to_document` wrote."""
     keys = {"rows", "costs"}
     if (
         not isinstance(data, dict)
-        or not keys <= set(data) <= keys | {"classes", "actions", "ranges"}
+        or not keys <= set(data) <= keys | {"classes", "actions", "ranges", "deciding"}
         or data["rows"] != "predicted"
     ):
         raise ValueError(
@@ -216,10 +228,14 @@ def read_document(data: Any) -> tuple[Cells, Names, Names, Ranges]:
         raise ValueError(
             f"the costs must be a square list of lists (or one with more actions than classes), got {str(rows)[:80]}"
         )
-    cells = tuple(
-        tuple(read_cell(c, _outcome(i, j, classes, actions)) for j, c in enumerate(row)) for i, row in enumerate(rows)
+    cells, deciding = (
+        tuple(tuple(read_cell(c, _outcome(i, j, classes, actions)) for j, c in enumerate(row)) for i, row in part)
+        for part in (enumerate(rows), enumerate(data.get("deciding", ())))
     )
-    return cells, classes, actions, _read_ranges(data.get("ranges", {}), two=k == len(rows) == 2 and not classes)
+    if deciding and [len(row) for row in deciding] != [k] * len(rows):
+        raise ValueError(f"the prices to decide by must be as many as the costs, got {str(data['deciding'])[:80]}")
+    ranges = _read_ranges(data.get("ranges", {}), two=k == len(rows) == 2 and not classes)
+    return cells, classes, actions, ranges, deciding or None
 
 
 def _read_ranges(found: Any, *, two: bool) -> Ranges:

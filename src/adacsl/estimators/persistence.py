@@ -122,6 +122,8 @@ def _describe(method: Method, kind: str) -> dict[str, Any]:
         "image_shape": list(method.image_shape_) if method.images_ else None,
         "n_features_in": method.n_features_in_,
         "feature_names_in": getattr(method, "feature_names_in_", np.asarray([])).tolist(),
+        "left_out": list(getattr(method, "left_out_", ())),
+        "times": getattr(method, "times_", ""),
     }
 
 
@@ -165,7 +167,7 @@ def _nested(about: dict[str, Any]) -> Any:
 def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, device: str) -> Method:
     costs = CostMatrix.from_dict(document["costs"])
     said = CostMatrix.from_dict(document["said_costs"]) if document.get("said_costs") else None
-    method = _unfitted(document, said or costs, device)
+    method = _unfitted(document, costs if said is None else _forgotten(said), device)
     method.costs_, method.said_costs_ = costs, said
     method.decision_ = Decision.from_dict(document["decision"], costs)
     method.classes_ = np.asarray(document["classes"]["values"], dtype=np.dtype(document["classes"]["dtype"]))
@@ -179,6 +181,8 @@ def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, dev
     method.n_features_in_ = int(document["n_features_in"])
     if document["feature_names_in"]:
         method.feature_names_in_ = np.asarray(document["feature_names_in"], dtype=object)
+    method.left_out_ = tuple(str(name) for name in document.get("left_out", ()))
+    method.times_ = str(document.get("times", ""))
     method.images_ = document["image_shape"] is not None
     if method.images_:
         method.image_shape_ = tuple(document["image_shape"])
@@ -201,6 +205,11 @@ def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, dev
 def _target(saved: Any, costs: CostMatrix) -> float | str:
     """Return a target as it was: a number, or a word of more than two classes."""
     return check_targets(saved, costs) if costs.n_classes > 2 else float(saved)
+
+
+def _forgotten(said: CostMatrix) -> CostMatrix:
+    """Return costs as a setting: prices that were learned are to be learned anew by another fit."""
+    return said.made(lambda recipe, *_: recipe.forgotten() if hasattr(recipe, "forgotten") else recipe)
 
 
 def _unfitted(document: dict[str, Any], costs: CostMatrix, device: str) -> Method:

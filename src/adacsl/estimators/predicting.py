@@ -98,8 +98,8 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
     ) -> NDArray[np.float64]:
         """Return probabilities, corrected for the cost weighting; columns in the order of ``classes_``.
 
-        Costs of each row matter where the loss was weighted by them; without, a row is taken as one that costs what is
-        usual.
+        Costs of each row matter where the loss was weighted by them (those said over columns are taken from X); without
+        them, a row is taken as one that costs what is usual.
         """
         check_is_fitted(self)
         weighted = self.decision_.row_weighted or getattr(self.model_, "row_weighted", False)
@@ -143,6 +143,7 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         said = {"refer": refer, "capacity": capacity, "per": per, "time": time, "prior": prior}
         if not choose_policy(self.policy, policy, said).empty:
             return self.decisions(X, policy=policy, fp=fp, fn=fn, tp=tp, tn=tn, **said).labels
+        check_is_fitted(self)
         costs = prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn)
         decided = self.decision_.predict(self.decision_scores(X, costs=costs), costs=costs)
         if self.positive_ is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -17,20 +18,29 @@ with requires("sklearn"):
     from sklearn.utils.validation import check_is_fitted
 
 
-def settle_rows(method: Any, rows: Rows) -> Rows:
+def settle_rows(method: Any, rows: Rows, table: Any) -> Rows:
     """Return training rows with their costs as numbers; the method remembers what they were made of.
 
-    Sets ``said_costs_``: the costs as they were said, in the order of the class numbers, where they depend on columns.
+    Sets ``said_costs_``: the costs as they were said, in the order of the class numbers, where they depend on columns
+    (of ``table``); what is to be predicted is learned.
     """
     said = rows.costs
     if said is not None and said is method.costs:
         said = method.own_costs(rows)  # it may name its classes
-    method.said_costs_ = said if said is not None and not said.settled else None
+    # at other rows, what was given for each of these has its mean
+    method.said_costs_ = said.without_samples() if said is not None and not said.settled else None
     if said is None:
         return rows
-    raw = said.of(rows.x, clipped=False)
-    warn_of_prices(raw, rows.y, stacklevel=4)
-    return replace(rows, costs=raw.clipped().checked())
+    raw = said.of(table, clipped=False)
+    warn_of_prices(raw, rows.y, telling=not said.learns, stacklevel=4)
+    if not said.learns:
+        return replace(rows, costs=raw.clipped().checked())
+    from adacsl.estimators.pricing import learn_prices  # noqa: PLC0415  regression, for those who predict prices
+
+    seed = method.random_state if isinstance(method.random_state, Integral) else 0
+    costs, learned = learn_prices(said, raw, rows, table, int(seed))
+    method.said_costs_ = learned.without_samples()
+    return replace(rows, costs=costs)
 
 
 def prices_of(method: Any, X: Any, **given: Any) -> CostMatrix | None:  # noqa: N803

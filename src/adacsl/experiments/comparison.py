@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from adacsl.core.costs import CostMatrix
+from adacsl.core.costs import CostMatrix, unchecked_costs
 from adacsl.core.labels import plain_labels
 from adacsl.estimators.method import Method
 from adacsl.estimators.methods import METHODS, is_portfolio, method, title_of
 from adacsl.experiments.cells import Cell, CellResult
-from adacsl.experiments.protocol import set_portfolio
-from adacsl.experiments.ratios import named_costs, scale_misses
+from adacsl.experiments.protocol import in_words, set_portfolio
+from adacsl.experiments.ratios import joined_cells, named_costs, scale_misses
 from adacsl.experiments.statistics import Ranks, Verdict, overall, ranks, summarise, verdicts
 from adacsl.experiments.store import StoredSplit
 from adacsl.extras import requires
@@ -85,6 +85,13 @@ class Comparison:
         if len({data for data, _ in self.verdicts}) > 1:
             lines.append(f"Over all data: {self.overall}")
         return "\n".join(lines)
+
+    @property
+    def windows(self) -> dict[str, dict[int, str]]:
+        """Of data with a time: until when rows trained, from when they adapted and were tested on, by seed."""
+        done = set(zip(self.results["data"], self.results["seed"], strict=True))
+        told = {name: about["windows"] for name, about in self.facts["data"].items() if "windows" in about}
+        return {name: {i: text for i, text in enumerate(own) if (name, i) in done} for name, own in told.items()}
 
     def _place(self, data: str, ratio: float) -> str:
         """Return a data set and a ratio in words; more than two classes have no ratio."""
@@ -177,8 +184,10 @@ class Comparison:
         if costs[0].n_classes > 2:
             rule = results[0].provenance.get("decide", "")
             return {"matrix": named_costs(costs, self.facts["data"][data]["classes"]), "rule": rule}
-        prices = {name: [getattr(each, name) for each in costs] for name in ("fp", "fn", "tp", "tn")}
-        return {name: some[0] if isinstance(some[0], float) else np.concatenate(some) for name, some in prices.items()}
+        known = [each.deciding for each in costs]
+        deciding = {} if known[0] is costs[0] else {"deciding": unchecked_costs(joined_cells(known))}
+        (tn, fn), (fp, tp) = joined_cells(costs)
+        return {"fp": fp, "fn": fn, "tp": tp, "tn": tn} | deciding
 
     def history(self, method: str, *, data: str | None = None, ratio: float | None = None) -> pd.DataFrame:
         """Return lambda, T_actual and costs by epoch, of all seeds."""
@@ -324,18 +333,15 @@ class Comparison:
 
     def _facts_in_words(self) -> dict[str, str]:
         facts = {}
+        seeds = sorted(self.results["seed"].unique().tolist())
         for name, about in self.facts["data"].items():
             kind = "images" if about["images"] else "rows"
             grouped = ", split by group" if about["groups"] else ""
             counted = f"{about['rows']:,} {kind}{_classes_in_words(about)}{grouped}"
             facts[f"data: {name}"] = f"{counted}. {about['costs']}. {about['source']}".strip()
+            facts |= {f"window {seed} of {name}": words for seed, words in self.windows.get(name, {}).items()}
         protocol = self.facts["protocol"]
-        train = 1.0 - protocol["test"] - protocol["validation"]
-        seeds = sorted(self.results["seed"].unique().tolist())
-        facts["protocol"] = (
-            f"{train:.0%} training, {protocol['validation']:.0%} validation, {protocol['test']:.0%} test; "
-            f"{len(seeds)} random splits (seeds {', '.join(map(str, seeds))}), stratified"
-        )
+        facts["protocol"] = in_words(protocol, seeds)
         if any(name.startswith(("gbm-", "portfolio")) for name in self.results["method"]):
             facts["boosting"] = str(protocol.get("boosting"))
         about = next(iter(self.cells.values())).provenance

@@ -154,7 +154,7 @@ def _settled(costs: CostMatrix, inputs: Any, others: dict[str, Any], what: str) 
     from adacsl.datasets.errors import DataError  # noqa: PLC0415  pandas
 
     try:
-        return costs.of(inputs.assign(**others) if hasattr(inputs, "assign") else others)
+        return costs.of(inputs.assign(**others) if hasattr(inputs, "assign") else others).deciding
     except ValueError as error:
         raise DataError(f"{what}: {error}") from None
 
