@@ -13,12 +13,12 @@ from array_api_compat import array_namespace, device
 from numpy.typing import NDArray
 
 from adacsl.core import arrays, naming
+from adacsl.core.actions import ActionMatrix
 from adacsl.core.arrays import Array, as_host
-from adacsl.core.matrices import PriceMatrix
 from adacsl.core.prices import as_price, check_prices, check_samples, is_free, price_like
 
 
-class CostMatrix(PriceMatrix):
+class CostMatrix(ActionMatrix):
     r"""What each outcome costs: one price per outcome, K x K prices, or prices of each single sample.
 
     Costs are given **by name**, because published code disagrees about which axis of a matrix is the truth. More than
@@ -149,6 +149,16 @@ class CostMatrix(PriceMatrix):
         chosen = arrays.as_column(arrays.as_classes(given, self.n_actions, "decisions"), probabilities, "decisions")
         each = self._expected_of_each(probabilities)
         return array_namespace(each).take_along_axis(each, chosen[:, None], axis=1)[:, 0]
+
+    def expected_of_each(self, probabilities: Array) -> Array:
+        """Return what each sample is expected to cost under each action, n x A.
+
+        Examples
+        --------
+        >>> CostMatrix(fp=1, fn=8).expected_of_each([0.25, 0.5]).tolist()
+        [[2.0, 0.75], [4.0, 0.5]]
+        """
+        return self._expected_of_each(self._probabilities(probabilities))
 
     # what decisions have cost
 
