@@ -16,6 +16,7 @@ from adacsl.core.costs import CostMatrix
 from adacsl.core.labels import plain_labels
 from adacsl.estimators.method import Method
 from adacsl.estimators.methods import METHODS, is_portfolio, method, title_of
+from adacsl.experiments import uncertain
 from adacsl.experiments.cells import Cell, CellResult
 from adacsl.experiments.protocol import set_portfolio
 from adacsl.experiments.ratios import named_costs, scale_misses
@@ -23,7 +24,7 @@ from adacsl.experiments.statistics import Ranks, Verdict, overall, ranks, summar
 from adacsl.experiments.store import StoredSplit
 from adacsl.extras import requires
 from adacsl.report import class_frames, frames
-from adacsl.report.data import Outcome, ReportData
+from adacsl.report.data import Outcome, Regret, ReportData
 
 with requires("compare"):
     import pandas as pd
@@ -154,9 +155,10 @@ class Comparison:
             raise ValueError(f"there is no result of {method!r} on {data!r} at ratio {ratio:g}")
         parts = [(result, self.splits[data, cell.seed]) for cell, result in mine.items()]
         costs = [scale_misses(split.costs, ratio / self._own_ratio(data)) for _, split in parts]
-        prices = self._prices(data, costs, [result for result, _ in parts])
+        prices = self._prices(data, costs)
         sizes = [len(split.labels) for _, split in parts]
         thresholds = {result.threshold for result, _ in parts}
+        rule = parts[0][0].provenance.get("decide", "")
         return Outcome(
             scores=np.concatenate([result.scores for result, _ in parts]),
             labels=np.concatenate([split.labels for _, split in parts]),
@@ -164,15 +166,57 @@ class Comparison:
             seeds=np.repeat([cell.seed for cell in mine], sizes),
             **prices,
             threshold=thresholds.pop() if len(thresholds) == 1 else None,
+            rule=rule,
         )
 
-    def _prices(self, data: str, costs: Sequence[CostMatrix], results: Sequence[CellResult]) -> dict[str, Any]:
-        """Return the prices of all splits together, and how a method of more than two classes decides."""
+    def _prices(self, data: str, costs: Sequence[CostMatrix]) -> dict[str, Any]:
+        """Return the prices of all splits together."""
         if costs[0].n_classes > 2:
-            rule = results[0].provenance.get("decide", "")
-            return {"matrix": named_costs(costs, self.facts["data"][data]["classes"]), "rule": rule}
+            return {"matrix": named_costs(costs, self.facts["data"][data]["classes"])}
         prices = {name: [getattr(each, name) for each in costs] for name in ("fp", "fn", "tp", "tn")}
         return {name: some[0] if isinstance(some[0], float) else np.concatenate(some) for name, some in prices.items()}
+
+    # other prices
+
+    def regret(
+        self, data: str | None = None, ratio: float | None = None, *, fp: Any = None, fn: Any = None
+    ) -> pd.DataFrame:
+        """Return how much dearer than the cheapest each method may turn out over a range of prices, least bad first.
+
+        Parameters
+        ----------
+        data, ratio
+            Which view; default: the first, at its own prices.
+        fp, fn : number or (low, high), optional
+            Other ranges than those the costs were given with; without any, half to double the ratio. With costs of each
+            row they speak of the means.
+
+        Returns
+        -------
+        DataFrame
+            method, percent and regret (worst within the range: in percent of the cheapest method there, and in cost per
+            row), at (the ratio of it), cheapest (share of prices at which it costs least), undecided (share of its
+            decisions that change somewhere in the range). Methods that look at prices decide anew at each one, from the
+            same probabilities; nothing is trained again.
+        """
+        view = self._view(data, ratio)
+        self._two_classes(view[0], "ranges of fp and fn")
+        given = {name: price for name, price in (("fp", fp), ("fn", fn)) if price is not None}
+        found = uncertain.regret_in(self, view, given) if given else self.regrets[view]
+        return found.table
+
+    @cached_property
+    def regrets(self) -> dict[tuple[str, float], Regret]:
+        """What the prices may be, and what that means: for each data set of two classes, and ratio."""
+        return {view: uncertain.regret_in(self, view) for view in self.verdicts if self._n_classes(view[0]) == 2}
+
+    @property
+    def price_range(self) -> str:
+        """What other prices would mean, in plain words; of more than two classes nothing."""
+        several = len(self.verdicts) > 1
+        return "\n".join(
+            f"{self._place(*view)}: {found.words}" if several else found.words for view, found in self.regrets.items()
+        )
 
     def history(self, method: str, *, data: str | None = None, ratio: float | None = None) -> pd.DataFrame:
         """Return lambda, T_actual and costs by epoch, of all seeds."""
@@ -215,6 +259,14 @@ class Comparison:
         self._two_classes(self._view(data, None)[0], "cost ratios")
         own = self.results[self.results["data"] == self._view(data, None)[0]]
         return _figures().ratio_figure(frames.ratio_table(own))
+
+    def plot_regret(self, *, data: str | None = None, ratio: float | None = None) -> Any:
+        """Draw how much dearer than the cheapest each method is, should the prices be others."""
+        from adacsl.report.price_figures import regret_figure  # noqa: PLC0415  plotly only for those who look
+
+        view = self._view(data, ratio)
+        self._two_classes(view[0], "ranges of fp and fn")
+        return regret_figure(self.regrets[view], self._recommended(view))
 
     def plot_threshold(self, method: str | None = None, *, data: str | None = None, ratio: float | None = None) -> Any:
         """Draw the cost of every threshold, the chosen and the cheapest one."""
@@ -314,6 +366,7 @@ class Comparison:
             overall=str(self.overall) if len(set(names)) > 1 else "",
             titles={name: title_of(name, min(map(self._n_classes, names))) for name in (*METHODS, *self.methods)},
             explained={} if explain is None else {self._view(None, None): explain},
+            regrets=self.regrets,
         )
 
     def _facts_in_words(self) -> dict[str, str]:
