@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ def regret_card(data: ReportData, view: Any, key: str) -> Card | None:
     )
     figure = regret_figure(found, name, unit=data.unit)
     folded = [_worst_table(data, found, name), _cheapest_table(found)]
-    return card(key, "regret", say=found.words, alt=alt, figure=figure, folded=folded)
+    return card(key, "regret", say=unbroken(found.words), alt=alt, figure=figure, folded=folded)
 
 
 def _worst_table(data: ReportData, found: Regret, marked: str) -> Table:
@@ -73,21 +73,20 @@ def _capacity_card(data: ReportData, key: str, name: str, outcome: Outcome) -> C
     figure = capacity_figure(table, unit=data.unit)
     alt = f"Cost per case of {name} against the share of cases that can be checked."
     columns = {"checked": [show_percent(share) for share in table["checked"]], "cost": show_column(table["cost"])}
-    say = _capacity_words(data, name, table)
+    say = unbroken(_capacity_words(data, name, table))
     return card(key, "capacity", say=say, alt=alt, figure=figure, folded=[_listed(data, "Checks", columns)])
 
 
 def _capacity_words(data: ReportData, name: str, table: pd.DataFrame) -> str:
     none, full = table.iloc[0], table.iloc[-1]
     half = table.iloc[(table["checked"] - full["checked"] / 2).abs().argmin()]
-    start = f"Without a limit {name} would check {show_percent(full['checked'])} of the cases"
+    start = f"By the probabilities of {name}, a check is worth it for {show_percent(full['checked'])} of the cases"
     if full["cost"] >= none["cost"]:
-        return f"{start}, and save nothing by it: check none, or mend the probabilities."
+        return f"{start}; but they are off, and all these checks together save nothing."
     share = (none["cost"] - half["cost"]) / (none["cost"] - full["cost"])
-    cost = f"{start}, at {with_unit(full['cost'], data.unit, 3)} per case ({show(none['cost'], 3)} without any check)."
-    if share <= 0:
-        return cost
-    return f"{cost} Half as many checks, well chosen, bring {show_percent(min(share, 1.0))} of that."
+    costs = f"a case costs {with_unit(full['cost'], data.unit, 3)}, and {show(none['cost'], 3)} without any check"
+    few = f" Half as many, well chosen, save {show_percent(min(share, 1.0))} of that." if share > 0 else ""
+    return f"{start}: with all of them {costs}.{few}"
 
 
 def _referral_card(data: ReportData, key: str, name: str, outcome: Outcome) -> Card | None:
@@ -99,7 +98,7 @@ def _referral_card(data: ReportData, key: str, name: str, outcome: Outcome) -> C
     alt = f"Cost per case of {name}, and the share of cases referred, against the price of a referral."
     columns = {"price of a referral": [show(price, 3) for price in table["price"]]}
     columns |= {"referred": [show_percent(share) for share in table["referred"]], "cost": show_column(table["cost"])}
-    say = _referral_words(data, name, outcome, table, even)
+    say = unbroken(_referral_words(data, name, outcome, table, even))
     return card(key, "referral", say=say, alt=alt, figure=figure, folded=[_listed(data, "Referrals", columns)])
 
 
@@ -116,7 +115,12 @@ def _referral_words(data: ReportData, name: str, outcome: Outcome, table: pd.Dat
     )
 
 
-def _listed(data: ReportData, caption: str, columns: dict[str, Sequence[str]]) -> Table:
+def unbroken(text: str) -> str:
+    """Return a text in which no line ends within a ratio or a percentage."""
+    return text.replace(" : ", "\u00a0:\u00a0").replace(" %", "\u00a0%")
+
+
+def _listed(data: ReportData, caption: str, columns: Mapping[str, Sequence[str]]) -> Table:
     rows = [list(row) for row in zip(*columns.values(), strict=True)]
     every = max(1, round(len(rows) / (LISTED - 1)))
     some = [*rows[:-1:every], rows[-1]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -43,14 +42,16 @@ def regret_figure(found: Regret, recommended: str, *, unit: str = "", theme: str
         if big:
             ends.append((name, float(part["ratio"].iloc[-1]), float(part[column].iloc[-1]), looks[name]))
     top = _top(found, names, column)
-    for text, x, side in (("as it was run", found.ratio, "left"),):
-        figure.add_annotation(
-            text=text, x=float(np.log10(x)), y=1, yref="paper", xanchor=side, yanchor="bottom", showarrow=False,
-            font={"size": 12, "color": colors.muted},
-        )  # fmt: skip
+    figure.add_annotation(
+        text="as it was run", x=float(np.log10(found.ratio)), y=0.99, yref="paper", xanchor="left", yanchor="top",
+        xshift=3, showarrow=False, font={"size": 12, "color": colors.muted},
+    )  # fmt: skip
+    ratios = found.curve["ratio"]
+    few = ratios.max() / ratios.min() < 300
     figure.update_xaxes(
-        type="log", title_text="false alarms that one miss is worth; shaded: the range", **_ticks(found)
-    )
+        type="log", title_text="false alarms that one miss is worth", tickformat="~g", dtick="D2" if few else None,
+        range=[float(np.log10(ratios.min())), float(np.log10(ratios.max()))],
+    )  # fmt: skip
     figure.update_yaxes(title_text=words, range=[-0.02 * top, top], ticksuffix=" %" if column == "percent" else "")
     return style.add_line_ends(figure, ends, (0.0, top))
 
@@ -70,11 +71,6 @@ def _top(found: Regret, names: Sequence[str], column: str) -> float:
     return style.top_of(
         shown[column], least=max(least, 1.15 * near), most=max(100.0 if least == 10.0 else np.inf, least)
     )
-
-
-def _ticks(found: Regret) -> dict[str, Any]:
-    few = found.curve["ratio"].max() / found.curve["ratio"].min() < 300
-    return {"tickformat": "~g", "dtick": "D2" if few else None}
 
 
 def capacity_figure(table: pd.DataFrame, *, unit: str = "", theme: str = "light") -> go.Figure:
@@ -111,7 +107,7 @@ def referral_figure(table: pd.DataFrame, *, even: float, unit: str = "", theme: 
         )  # fmt: skip
         figure.add_vline(x=even, row=row, col=1, line=style.dotted(theme))
     figure.add_annotation(
-        text="no longer worth it", x=even, y=1, yref="paper", xanchor="right", yanchor="bottom", showarrow=False,
+        text="break-even", x=even, y=1, yref="paper", xanchor="center", yanchor="bottom", showarrow=False,
         font={"size": 12, "color": colors.muted},
     )  # fmt: skip
     figure.update_yaxes(title_text=style.axis_title("cost per case", unit), rangemode="tozero", row=1, col=1)

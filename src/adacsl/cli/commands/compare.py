@@ -161,6 +161,7 @@ def _answer(found: Comparison, folder: Path, page: Path, train: list[str]) -> An
     document = {
         "best": found.best,
         "verdict": found.verdict,
+        "price_range": found.price_range,
         "verdicts": [
             {"data": data, "ratio": ratio, "recommended": verdict.recommended, "text": str(verdict)}
             for (data, ratio), verdict in found.verdicts.items()
@@ -177,6 +178,8 @@ def _answer(found: Comparison, folder: Path, page: Path, train: list[str]) -> An
         price = f"{len(classes)} classes" if len(classes) > 2 else f"a miss costs {ratio:g} false alarms"
         shown += [f"{name}, {price}; cost per row", "", _table(block), ""]
     shown.append(found.verdict)
+    if found.price_range:
+        shown += ["", found.price_range]
     if failed:
         shown += ["", *_failures(failed)]
     shown += ["", f"report: {page}", *(f"fit and save it: {command}" for command in train)]

@@ -86,7 +86,12 @@ def regret_of(cells: pd.DataFrame, low: float, high: float) -> pd.DataFrame:
     regret = table["difference"].clip(lower=0.0)
     percent = np.where(regret > 0, table["percent"].fillna(np.inf), 0.0)
     within = (table["ratio"] >= low) & (table["ratio"] <= high)
-    columns = {"method": table["method"], "ratio": table["ratio"], "cost": table["mean"], "regret": regret}
+    columns: dict[str, Any] = {
+        "method": table["method"],
+        "ratio": table["ratio"],
+        "cost": table["mean"],
+        "regret": regret,
+    }
     columns |= {"percent": percent, "standing": table["standing"], "within": within}
     return pd.DataFrame(columns)
 
@@ -266,8 +271,8 @@ def _runs(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
 def ratio_text(ratio: float) -> str:
     """Return a ratio as people say it.
 
-    >>> ratio_text(6.25), ratio_text(0.2)
-    ('6.3 : 1', '1 : 5')
+    >>> ratio_text(6.0), ratio_text(0.2)
+    ('6 : 1', '1 : 5')
     """
     return f"{show(ratio, 2)} : 1" if ratio >= 1 else f"1 : {show(1 / ratio, 2)}"
 
