@@ -55,6 +55,7 @@ def test_costs_and_regret_are_those_of_every_price_by_hand(seed, own, right):
     }
     found = find_regret(outcomes, (0.4, 3.0), ratio=6.0, sizes=dict.fromkeys(range(SEEDS), 400), recommended="good")
     worst = dict.fromkeys(outcomes, 0.0)
+    assert (found.low, found.high) == (pytest.approx(2.4), pytest.approx(18.0))
     for ratio, there in found.curve.groupby("ratio"):
         costs = {name: by_hand(outcome, ratio / 6.0) for name, outcome in outcomes.items()}
         listed = there.set_index("method")
@@ -62,7 +63,7 @@ def test_costs_and_regret_are_those_of_every_price_by_hand(seed, own, right):
             extra = cost - min(costs.values())
             assert listed.loc[name, "cost"] == pytest.approx(cost)
             assert listed.loc[name, "regret"] == pytest.approx(extra, abs=1e-9)
-            if 0.4 * 6 <= ratio * (1 + 1e-12) and ratio <= 3 * 6 * (1 + 1e-12):
+            if there["within"].all():
                 worst[name] = max(worst[name], 100 * extra / min(costs.values()))
     table = found.table.set_index("method")
     for name, percent in worst.items():
@@ -92,7 +93,8 @@ def test_who_decides_anew_is_told_by_the_rule_or_else_by_the_decisions():
 def test_prices_looked_at_hold_the_range_and_what_was_run():
     grid = price_grid(0.3, 7.0)
     assert {0.3, 7.0, 1.0} <= set(grid.tolist())
-    assert grid[0] < 0.3 < 7.0 < grid[-1]
+    assert grid[0] < 0.3
+    assert grid[-1] > 7.0
     assert (np.diff(grid) > 0).all()
     assert len(price_grid(2.0, 2.0)) > 10
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from adacsl.core import arrays, naming
 from adacsl.core.actions import ActionMatrix
 from adacsl.core.arrays import Array, as_host
-from adacsl.core.prices import as_price, check_prices, check_samples, is_free, price_like
+from adacsl.core.prices import check_samples, is_free, price_like
+from adacsl.core.recipes import read_prices
 
 
 class CostMatrix(ActionMatrix):
@@ -26,9 +27,11 @@ class CostMatrix(ActionMatrix):
 
     Parameters
     ----------
-    fp, fn : float or array of shape (n,)
-        Price of a false positive, C(1, 0), and of a false negative, C(0, 1).
-    tp, tn : float or array of shape (n,), default 0
+    fp, fn : float, array of shape (n,), tuple or str
+        Price of a false positive, C(1, 0), and of a false negative, C(0, 1): a number, one for each sample, a range
+        ``(low, high)`` of what it may be (its middle is taken, :attr:`ranges` keeps the rest), or a text over the
+        columns of a table, ``"0.8 * amount + 12"``, of which :meth:`of` makes the prices of its rows.
+    tp, tn : likewise, default 0
         Price of being right; benefits are negative costs. An error must cost more than being right.
 
     Notes
@@ -52,9 +55,9 @@ class CostMatrix(ActionMatrix):
     __slots__ = ()
 
     def __init__(self, *, fp: Any, fn: Any, tp: Any = 0.0, tn: Any = 0.0) -> None:
-        cells = ((as_price(tn, "tn"), as_price(fn, "fn")), (as_price(fp, "fp"), as_price(tp, "tp")))
-        check_prices(cells)
-        self._fill(cells)
+        cells, ranges = read_prices({"fp": fp, "fn": fn, "tp": tp, "tn": tn})
+        self._fill(cells, None, None, ranges)
+        self.checked()
 
     @classmethod
     def balanced(cls, y: Array, *, factor: float = 1.0, classes: Iterable[object] | None = None) -> CostMatrix:
@@ -307,6 +310,19 @@ def unchecked_costs(cells: tuple[tuple[Any, ...], ...], *names: Any) -> CostMatr
     return CostMatrix._bare(cells, *names)
 
 
+def merge_prices(given: Mapping[str, Any], default: CostMatrix | None = None) -> CostMatrix:
+    """Return costs of two classes without names from prices by name; those that are missing are the default's, or free.
+
+    Unchecked: ``clipped()`` and ``checked()`` are for those who have all rows.
+    """
+    if default is not None and (default.n_classes != 2 or not default.square):
+        raise ValueError(f"fp, fn, tp and tn are prices of two classes, but these costs are of others: {default!r}")
+    known = dict.fromkeys(("fp", "fn", "tp", "tn"), 0.0) if default is None else default._by_name()
+    kept = () if default is None else tuple(ends for ends in default._ranges if ends[0] not in given)
+    cells, ranges = read_prices(known | dict(given))
+    return unchecked_costs(cells, None, None, kept + ranges)
+
+
 def _counted(y: Array, n_classes: int | None) -> tuple[Array, list[int]]:
     """Return labels as class numbers, and how many rows each class has."""
     found = arrays.widest(arrays.as_vector(y, "y"))
@@ -316,4 +332,4 @@ def _counted(y: Array, n_classes: int | None) -> tuple[Array, list[int]]:
     return codes, [arrays.count_true(codes == j) for j in range(k)]
 
 
-__all__ = ["CostMatrix", "as_host", "check_binary", "or_nan", "unchecked_costs"]
+__all__ = ["CostMatrix", "as_host", "check_binary", "merge_prices", "or_nan", "unchecked_costs"]

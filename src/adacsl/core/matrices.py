@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
@@ -10,10 +11,20 @@ import numpy as np
 from array_api_compat import array_namespace, device, is_array_api_obj
 from numpy.typing import NDArray
 
-from adacsl.core import arrays, naming
+from adacsl.core import arrays, naming, recipes
 from adacsl.core.arrays import Array, as_host
 from adacsl.core.naming import Cells, Names
-from adacsl.core.prices import check_prices, column_of_errors
+from adacsl.core.prices import (
+    as_price,
+    check_dearer,
+    check_prices,
+    check_samples,
+    clip_errors,
+    column_of_errors,
+    mean_over,
+    row_stakes,
+)
+from adacsl.core.recipes import Ranges
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,16 +33,17 @@ if TYPE_CHECKING:
 class PriceMatrix:
     """Prices of each action when each class is true, for all samples or for each; a value that does not change."""
 
-    __slots__ = ("_actions", "_cells", "_classes")
-    _cells: Cells
+    __slots__ = ("_actions", "_classes", "_ranges", "_recipes", "_said")
+    _said: Cells
     _classes: Names
     _actions: Names
+    _ranges: Ranges
+    _recipes: tuple[recipes.Recipe, ...]
 
     @classmethod
-    def _from_cells(cls, cells: Cells, classes: Names = None, actions: Names = None) -> Self:
+    def _from_cells(cls, cells: Cells, classes: Names = None, actions: Names = None, ranges: Ranges = ()) -> Self:
         cells, classes, actions = naming.named(cells, classes, actions)
-        check_prices(cells, classes, actions)
-        return cls._bare(cells, classes, actions)
+        return cls._bare(cells, classes, actions, ranges).checked()
 
     @classmethod
     def _bare(cls, *parts: Any) -> Self:
@@ -40,8 +52,10 @@ class PriceMatrix:
         matrix._fill(*parts)
         return matrix
 
-    def _fill(self, cells: Cells, classes: Names = None, actions: Names = None) -> None:
-        for name, value in (("_cells", cells), ("_classes", classes), ("_actions", actions)):
+    def _fill(self, cells: Cells, classes: Names = None, actions: Names = None, ranges: Ranges = ()) -> None:
+        made = tuple(cell for row in cells for cell in row if recipes.is_recipe(cell))
+        parts = {"_said": cells, "_classes": classes, "_actions": actions, "_ranges": ranges, "_recipes": made}
+        for name, value in parts.items():
             object.__setattr__(self, name, value)
 
     @classmethod
@@ -101,12 +115,12 @@ class PriceMatrix:
     @property
     def n_classes(self) -> int:
         """The number of classes."""
-        return len(self._cells[0])
+        return len(self._said[0])
 
     @property
     def n_actions(self) -> int:
         """The number of actions to choose from: that of the classes, unless there are others than predicting one."""
-        return len(self._cells)
+        return len(self._said)
 
     @property
     def classes(self) -> Names:
@@ -121,7 +135,41 @@ class PriceMatrix:
     @property
     def square(self) -> bool:
         """Whether action i is the prediction of class i."""
-        return self._actions is None and len(self._cells) == len(self._cells[0])
+        return self._actions is None and len(self._said) == len(self._said[0])
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a table that its prices depend on; none where they are numbers."""
+        return tuple(dict.fromkeys(column for recipe in self._recipes for column in recipe.columns))
+
+    @property
+    def settled(self) -> bool:
+        """Whether its prices are numbers: :meth:`of` a table makes them so."""
+        return not self._recipes
+
+    @property
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """The prices that were given as a range, by name: from what to what."""
+        return {name: (low, high) for name, low, high in self._ranges}
+
+    def of(self, table: Any, *, clipped: bool = True) -> Self:
+        """Return the prices of the rows of a table (pandas, polars, pyarrow, a mapping of arrays).
+
+        Where an error costs less than being right, it is taken to cost the same (``clipped``).
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> costs = CostMatrix(fp=5, fn="0.8 * amount + 12")
+        >>> costs.of({"amount": [10.0, 100.0]}).fn.tolist()
+        [20.0, 92.0]
+        """
+        if self.settled:
+            return self
+        settle = functools.cache(lambda recipe: as_price(recipe.of(table), f"the price {recipe!r}"))
+        cells = tuple(tuple(settle(c) if recipes.is_recipe(c) else c for c in row) for row in self._said)
+        settled = self._like(cells)
+        return settled.clipped() if clipped else settled
 
     @property
     def n_instances(self) -> int | None:
@@ -134,7 +182,8 @@ class PriceMatrix:
         Where actions are other than predicting a class, the cheapest one of each class is the right one.
         """
         columns = [column_of_errors(self._cells, j, square=self.square) for j in range(self.n_classes)]
-        return self._like(tuple(zip(*columns, strict=True)))
+        ranges = recipes.reduced_ranges(self._by_name(), self._ranges) if self._ranges else ()
+        return self._like(tuple(zip(*columns, strict=True)), ranges)
 
     def aligned(self, classes: Iterable[object]) -> Self:
         """Return the matrix with its classes in the order of these labels: those of the data, all and no others.
@@ -157,7 +206,7 @@ class PriceMatrix:
                 )
             return self
         order = naming.positions(self._classes, wanted)
-        rows = [self._cells[i] for i in order] if self.square else self._cells
+        rows = [self._said[i] for i in order] if self.square else self._said
         names = tuple(self._classes[j] for j in order)
         return self._bare(tuple(tuple(row[j] for j in order) for row in rows), names, self._actions)
 
@@ -172,12 +221,55 @@ class PriceMatrix:
         # some samples alone may have free errors only: still their costs
         return self._like(self._mapped(pick))
 
-    def averaged(self) -> Self:
-        """Return one price per outcome: the means over the samples."""
-        cells = self._mapped(lambda cell: float(array_namespace(cell).mean(cell)))
+    def averaged(self, labels: Array | None = None) -> Self:
+        """Return one price per outcome: the means over the samples.
+
+        With ``labels`` (class numbers), only samples that can pay a price count for it: positives for a miss, negatives
+        for a false alarm, those of class j for column j. A class without samples has the mean over all.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> costs = CostMatrix(fp=1, fn=[10.0, 20.0, 90.0])
+        >>> costs.averaged(), costs.averaged(labels=[1, 1, 0])
+        (CostMatrix(fp=1, fn=40), CostMatrix(fp=1, fn=15))
+        """
+        classes = None if labels is None else self._labels(labels)
+        cells = tuple(tuple(mean_over(cell, classes, j) for j, cell in enumerate(row)) for row in self._cells)
         if self.n_classes == self.n_actions == 2 and self.square:
             check_prices(cells)
         return self._like(cells)
+
+    def row_weights(self, labels: Array) -> Array:
+        """Return how much an error about each sample costs, relative to the mean of its class.
+
+        That is fn / mean fn among the positives, fp / mean fp among the negatives (of the reduced costs; of more
+        classes, the mean over the errors). Ones where all samples cost the same.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> CostMatrix(fp=1, fn=[10.0, 20.0, 90.0]).row_weights([1, 1, 0]).tolist()
+        [0.6666666666666666, 1.3333333333333333, 1.0]
+        """
+        return row_stakes(self.reduced()._cells, self._labels(labels))
+
+    def clipped(self) -> Self:
+        """Return the costs with errors about single samples that cost less than being right made free."""
+        return self._like(clip_errors(self._cells, square=self.square))
+
+    def checked(self) -> Self:
+        """Return itself; raise where errors do not cost more than being right. What depends on columns passes."""
+        if self.settled:
+            check_prices(self._cells, self._classes, self._actions)
+        elif self.n_classes == 2 and self.square:
+            said = self._by_name()
+            for error, right in (("fn", "tp"), ("fp", "tn")):
+                if isinstance(said[error], float) and isinstance(said[right], float):
+                    check_dearer(said[error], said[right], error, right)
+        if self._ranges:
+            recipes.check_ranges(self._by_name(), self._ranges)
+        return self
 
     # arrays, frames, JSON, equality, display
 
@@ -229,13 +321,15 @@ class PriceMatrix:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PriceMatrix):
             return NotImplemented
-        sizes, others = ((m.n_actions, m.n_classes, m._classes, m._actions) for m in (self, other))
+        sizes, others = ((m.n_actions, m.n_classes, m._classes, m._actions, m._ranges) for m in (self, other))
         return sizes == others and all(
-            np.array_equal(as_host(a), as_host(b)) for a, b in zip(self._flat(), other._flat(), strict=True)
+            naming.same_cell(a, b)
+            for row, rival in zip(self._said, other._said, strict=True)
+            for a, b in zip(row, rival, strict=True)
         )
 
     def __hash__(self) -> int:
-        if self.n_instances is not None:
+        if self.settled and self.n_instances is not None:
             raise TypeError("costs of single samples are not hashable; class-wide costs are")
         return hash(self._parts())
 
@@ -252,11 +346,27 @@ class PriceMatrix:
 
     # the parts everything above is made of
 
-    def _like(self, cells: Cells) -> Self:
-        return self._bare(cells, self._classes, self._actions)
+    @property
+    def _cells(self) -> Cells:
+        """The prices, for all who need numbers."""
+        if self._recipes:
+            raise recipes.unsettled(self.columns)
+        return self._said
 
-    def _parts(self) -> tuple[Cells, Names, Names]:
-        return self._cells, self._classes, self._actions
+    def _like(self, cells: Cells, ranges: Ranges | None = None) -> Self:
+        return self._bare(cells, self._classes, self._actions, self._ranges if ranges is None else ranges)
+
+    def _parts(self) -> tuple[Cells, Names, Names, Ranges]:
+        return self._said, self._classes, self._actions, self._ranges
+
+    def _by_name(self) -> dict[str, Any]:
+        (tn, fn), (fp, tp) = self._said
+        return {"fp": fp, "fn": fn, "tp": tp, "tn": tn}
+
+    def _labels(self, labels: Array) -> Array:
+        classes = arrays.as_classes(labels, self.n_classes, "labels")
+        check_samples(self.n_instances, classes.shape[0])
+        return classes
 
     def _flat(self) -> Iterator[Any]:
         return (cell for row in self._cells for cell in row)

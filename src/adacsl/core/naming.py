@@ -13,8 +13,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from adacsl.core.arrays import Array, as_array, as_host
+from adacsl.core.expressions import Expression
 from adacsl.core.labels import is_number, label_name, same_label
-from adacsl.core.prices import as_price, is_free, show_price
+from adacsl.core.prices import is_free, show_price
+from adacsl.core.recipes import Ranges, as_cell, as_range, is_recipe, read_cell
 
 Cells: TypeAlias = tuple[tuple[Any, ...], ...]
 Names: TypeAlias = tuple[str, ...] | None
@@ -29,7 +31,7 @@ def cells_from_array(matrix: Array, rows: str, classes: Names, actions: Names) -
         raise ValueError(
             f"rows must be 'predicted' or 'actual', got {rows!r}: say what the rows of the matrix stand for"
         )
-    array = as_array(matrix, "the cost matrix")
+    array = _as_objects(matrix) if _has_recipes(matrix) else as_array(matrix, "the cost matrix")
     shape = tuple(array.shape)
     if array.ndim not in (2, 3) or min(shape[-2:]) < 2:
         raise ValueError(
@@ -44,9 +46,27 @@ def cells_from_array(matrix: Array, rows: str, classes: Names, actions: Names) -
         )
 
     def entry(i: int, j: int) -> Any:
-        return as_price(array[..., *((i, j) if rows == "predicted" else (j, i))], _outcome(i, j, classes, actions))
+        cell = array[..., *((i, j) if rows == "predicted" else (j, i))]
+        return as_cell(cell.item() if array.dtype == object else cell, _outcome(i, j, classes, actions))
 
     return tuple(tuple(entry(i, j) for j in range(n_classes)) for i in range(n_actions))
+
+
+def _has_recipes(matrix: Any) -> bool:
+    rows = matrix if isinstance(matrix, list | tuple) else ()
+    return any(
+        isinstance(cell, str) or is_recipe(cell) for row in rows if isinstance(row, list | tuple) for cell in row
+    )
+
+
+def _as_objects(matrix: Sequence[Sequence[Any]]) -> Any:
+    """Return lists of texts and numbers as an array of objects."""
+    array = np.empty((len(matrix), len(matrix[0])), dtype=object)
+    for i, row in enumerate(matrix):
+        if len(row) != array.shape[1]:
+            raise ValueError(f"the rows of the cost matrix must be equally long, got {len(row)} in row {i + 1}")
+        array[i] = row
+    return array
 
 
 def _outcome(i: int, j: int, classes: Names, actions: Names) -> str:
@@ -167,19 +187,22 @@ def _number(value: Any, row: object, column: object) -> float:
 # JSON and display
 
 
-def to_document(cells: Cells, classes: Names, actions: Names) -> dict[str, Any]:
+def to_document(cells: Cells, classes: Names, actions: Names, ranges: Ranges = ()) -> dict[str, Any]:
     """Return a JSON-ready description."""
     names = {"classes": classes, "actions": actions}
-    found = {what: list(given) for what, given in names.items() if given is not None}
-    return {"rows": "predicted", "costs": [[as_host(cell).tolist() for cell in row] for row in cells], **found}
+    found: dict[str, Any] = {what: list(given) for what, given in names.items() if given is not None}
+    if ranges:
+        found["ranges"] = {name: [low, high] for name, low, high in ranges}
+    costs = [[cell.to_dict() if is_recipe(cell) else as_host(cell).tolist() for cell in row] for row in cells]
+    return {"rows": "predicted", "costs": costs, **found}
 
 
-def read_document(data: Any) -> tuple[Cells, Names, Names]:
+def read_document(data: Any) -> tuple[Cells, Names, Names, Ranges]:
     """Read what :func:`to_document` wrote."""
     keys = {"rows", "costs"}
     if (
         not isinstance(data, dict)
-        or not keys <= set(data) <= keys | {"classes", "actions"}
+        or not keys <= set(data) <= keys | {"classes", "actions", "ranges"}
         or data["rows"] != "predicted"
     ):
         raise ValueError(
@@ -194,22 +217,45 @@ def read_document(data: Any) -> tuple[Cells, Names, Names]:
             f"the costs must be a square list of lists (or one with more actions than classes), got {str(rows)[:80]}"
         )
     cells = tuple(
-        tuple(as_price(c, _outcome(i, j, classes, actions)) for j, c in enumerate(row)) for i, row in enumerate(rows)
+        tuple(read_cell(c, _outcome(i, j, classes, actions)) for j, c in enumerate(row)) for i, row in enumerate(rows)
     )
-    return cells, classes, actions
+    return cells, classes, actions, _read_ranges(data.get("ranges", {}), two=k == len(rows) == 2 and not classes)
 
 
-def show(cells: Cells, classes: Names, actions: Names) -> str:
+def _read_ranges(found: Any, *, two: bool) -> Ranges:
+    known = isinstance(found, dict) and set(found) <= {"fp", "fn", "tp", "tn"}
+    ranges = [as_range(tuple(ends), name) for name, ends in found.items()] if known else [None]
+    if None in ranges or (ranges and not two):
+        raise ValueError(f'ranges of prices are written as {{"fn": [5, 20]}}, for two classes, got {str(found)[:80]}')
+    return tuple(ends for ends in ranges if ends is not None)
+
+
+def same_cell(one: Any, other: Any) -> bool:
+    """Tell whether two cells hold the same prices, or make them in the same way."""
+    if is_recipe(one) or is_recipe(other):
+        return bool(one == other) if is_recipe(one) and is_recipe(other) else False
+    return np.array_equal(as_host(one), as_host(other))
+
+
+def show(cells: Cells, classes: Names, actions: Names, ranges: Ranges = ()) -> str:
     """Return a matrix as it could be typed; a large one by its size."""
     n_actions, n_classes = len(cells), len(cells[0])
     if (n_actions, n_classes) == (2, 2) and classes is None:
         (tn, fn), (fp, tp) = cells
         prices = {"fp": fp, "fn": fn, "tp": tp, "tn": tn}
-        said = (f"{name}={show_price(cell)}" for name, cell in prices.items() if name[0] == "f" or not is_free(cell))
+        ends = {name: f"({low:.12g}, {high:.12g})" for name, low, high in ranges}
+        prices = {name: cell for name, cell in prices.items() if name[0] == "f" or name in ends or not is_free(cell)}
+        said = (f"{name}={ends.get(name) or _show_cell(cell)}" for name, cell in prices.items())
         return f"CostMatrix({', '.join(said)})"
     if n_classes > MANY:
         return f"<CostMatrix of {n_classes} classes{f': {shown(classes, 3)}' if classes else ''}>"
-    body = ", ".join("[" + ", ".join(show_price(cell) for cell in row) + "]" for row in cells)
+    body = ", ".join("[" + ", ".join(map(_show_cell, row)) + "]" for row in cells)
     names = {"classes": classes, "actions": actions}
     said = (f", {what}={list(given)}" for what, given in names.items() if given is not None)
     return f"CostMatrix.from_array([{body}], rows='predicted'{''.join(said)})"
+
+
+def _show_cell(cell: Any) -> str:
+    if is_recipe(cell):
+        return repr(cell.text) if isinstance(cell, Expression) else repr(cell)
+    return show_price(cell)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from adacsl.core.arrays import Array, as_array, as_host, as_vector, check_finite, move, widest
+from adacsl.core.arrays import Array, as_array, as_host, as_vector, check_finite, count_true, move, widest
 
 
 def as_price(value: Any, name: str) -> Any:
@@ -62,13 +62,14 @@ def check_prices(
         raise TypeError(f"costs of single samples must be arrays of one library, got {' and '.join(sorted(kinds))}")
     if len(cells) == len(cells[0]) == 2 and actions is None:
         (tn, fn), (fp, tp) = cells
-        _check_dearer(fn, tp, "fn", "tp")
-        _check_dearer(fp, tn, "fp", "tn")
+        check_dearer(fn, tp, "fn", "tp")
+        check_dearer(fp, tn, "fp", "tn")
     else:
         _check_many(cells, classes, actions)
 
 
-def _check_dearer(error: Any, right: Any, error_name: str, right_name: str) -> None:
+def check_dearer(error: Any, right: Any, error_name: str, right_name: str) -> None:
+    """Raise unless an error costs more than being right: for samples, more for one and less for none."""
     extra = error - right
     if isinstance(extra, float):
         if not extra > 0:
@@ -118,6 +119,43 @@ def _check_many(
         raise ValueError(f"{named[best.index(True)]!r} is cheapest whatever is true: nothing is left to learn")
 
 
+def clip_errors(cells: tuple[tuple[Any, ...], ...], *, square: bool) -> tuple[tuple[Any, ...], ...]:
+    """Return the prices with errors that cost less than being right, for some samples, raised to that."""
+    if not square:
+        return cells
+
+    def clip(cell: Any, right: Any) -> Any:
+        numbers = isinstance(cell, float) and isinstance(right, float)
+        return cell if numbers else as_price(_higher(cell, right), "a price")
+
+    return tuple(tuple(clip(cell, cells[j][j]) for j, cell in enumerate(row)) for row in cells)
+
+
+def mean_over(cell: Any, classes: Array | None, j: int) -> float:
+    """Return the mean of a price over all samples, or over those of class j, if there are any."""
+    if isinstance(cell, float):
+        return cell
+    xp = array_namespace(cell)
+    own = None if classes is None else move(classes, cell) == j
+    n = 0 if own is None else count_true(own)
+    return float(xp.sum(xp.where(own, cell, 0.0)) / n if n else xp.mean(cell))
+
+
+def row_stakes(cells: tuple[tuple[Any, ...], ...], classes: Array) -> Array:
+    """Return what errors about each sample cost (of a reduced matrix), relative to the mean of its class."""
+    xp = array_namespace(classes)
+    out = xp.ones_like(widest(classes))
+    for j in range(len(cells[0])):
+        stake = sum(price_like(row[j], out) for row in cells)
+        if isinstance(stake, float):
+            continue
+        own = classes == j
+        n = count_true(own)
+        mean = float(xp.sum(xp.where(own, stake, 0.0))) / n if n else 0.0
+        out = xp.where(own, stake / mean, out) if mean > 0 else out
+    return out
+
+
 def column_of_errors(cells: tuple[tuple[Any, ...], ...], j: int, *, square: bool) -> list[Any]:
     """Return what each action costs more than the right one when class j is true: than predicting it, or the least."""
     column = [row[j] for row in cells]
@@ -128,10 +166,14 @@ def column_of_errors(cells: tuple[tuple[Any, ...], ...], j: int, *, square: bool
 
 
 def _lower(one: Any, other: Any) -> Any:
+    return -_higher(-one, -other)
+
+
+def _higher(one: Any, other: Any) -> Any:
     if isinstance(one, float) and isinstance(other, float):
-        return min(one, other)
+        return max(one, other)
     xp = array_namespace(*(cell for cell in (one, other) if not isinstance(cell, float)))
-    return xp.where(one < other, one, other)
+    return xp.where(one > other, one, other)
 
 
 def check_samples(n_instances: int | None, n: int) -> None:

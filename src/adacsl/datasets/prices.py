@@ -9,8 +9,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.costs import CostMatrix
+from adacsl.core.costs import CostMatrix, merge_prices
 from adacsl.datasets.errors import DataError, check_column, listed, one_line
+from adacsl.datasets.price_checks import warn_of_prices
 from adacsl.datasets.tables import stream_table
 from adacsl.extras import requires
 
@@ -38,44 +39,77 @@ def read_costs(path: str | os.PathLike[str]) -> CostMatrix:
         raise DataError(f"{path} is no cost matrix, rows predicted and columns actual: {one_line(error)}") from error
 
 
-def settle_costs(
+def settle_costs(costs: Costs, y: NDArray[np.int64], *, table: Any = None, what: str = "", **known: Any) -> CostMatrix:
+    """Return the costs of a task as numbers; ``known`` are the further options of :func:`said_costs`.
+
+    ``table`` has the columns that prices depend on, ``what`` is its name.
+    """
+    return settle(said_costs(costs, y, **known), y, table, what)
+
+
+def said_costs(
     costs: Costs,
     y: NDArray[np.int64],
     *,
-    fn: NDArray[np.float64] | None = None,
-    fp: NDArray[np.float64] | None = None,
+    fn: Any = None,
+    fp: Any = None,
     own: CostMatrix | None = None,
     classes: Sequence[str] | None = None,
 ) -> CostMatrix:
-    """Return the costs of a task.
+    """Return the costs of a task as they were said: some prices may depend on columns.
 
     Parameters
     ----------
     costs : CostMatrix, mapping of fp, fn, tp and tn, "balanced" or None
         None: the data set's ``own`` costs, or else "balanced", the inverse priors
         (:meth:`~adacsl.CostMatrix.balanced`).
-    fn, fp : arrays of shape (n,), optional
-        Prices of each row; they replace those of ``costs``.
+    fn, fp : arrays of shape (n,), texts or recipes, optional
+        Prices that replace those of ``costs``.
     own : CostMatrix, optional
         The costs the data set came with.
     classes : sequence of str, optional
         What the classes are called, in the order of their numbers: a matrix with names is brought into it.
     """
-    given = {name: column for name, column in (("fn", fn), ("fp", fp)) if column is not None}
+    given = {name: price for name, price in (("fn", fn), ("fp", fp)) if price is not None}
     if classes is not None and len(classes) > 2:
         return _of_many(costs, y, classes, priced=bool(given))
     if costs is None and not given:
         return CostMatrix.balanced(y) if own is None else own
-    prices = _prices(costs, y, own, classes) | given
+    if isinstance(costs, Mapping):
+        given, default = _by_name(costs) | given, None
+    else:
+        default = _matrix(costs, y, own, classes)
     for name, other in (("fp", "fn"), ("fn", "fp")):
-        if name not in prices:
+        if default is None and name not in given:
             raise DataError(
                 f"only {other} has a price: say what {name} costs too, costs={{'{name}': 1}} or {name}_column"
             )
     try:
-        return CostMatrix(**prices)
+        return merge_prices(given, default)
     except (TypeError, ValueError) as error:
         raise DataError(one_line(error)) from error
+
+
+def settle(said: CostMatrix, y: NDArray[np.int64], table: Any = None, what: str = "") -> CostMatrix:
+    """Return prices as numbers: for each row of the table, where they depend on columns; warn of strange ones."""
+    for column in said.columns:
+        if not isinstance(table, pd.DataFrame):
+            raise DataError(f"the prices depend on the column {column!r}, but {what or 'the data'} has no columns")
+        check_column(column, table.columns, what or "the data")
+    try:
+        raw = said.of(table, clipped=False)
+        settled = _fitting(raw, y, "two classes" if raw.n_classes == 2 else f"{raw.n_classes} classes").clipped()
+        settled.checked()
+    except (TypeError, ValueError) as error:
+        place = f"{what}: " if what and said.columns else ""
+        raise DataError(f"{place}{one_line(error)}") from error
+    warn_of_prices(raw, y)
+    return settled
+
+
+def worth_saying(said: CostMatrix) -> CostMatrix | None:
+    """Return costs as they were said, where that is more than numbers."""
+    return said if said.ranges or not said.settled else None
 
 
 def _of_many(costs: Costs, y: NDArray[np.int64], classes: Sequence[str], *, priced: bool) -> CostMatrix:
@@ -86,10 +120,9 @@ def _of_many(costs: Costs, y: NDArray[np.int64], classes: Sequence[str], *, pric
     if costs is None or isinstance(costs, str):
         return CostMatrix.balanced(y, classes=classes)
     try:
-        matrix = costs.aligned(classes)
+        return costs.aligned(classes)
     except ValueError as error:
         raise DataError(one_line(error)) from error
-    return _fitting(matrix, y, f"{len(classes)} classes")
 
 
 def _fitting(matrix: CostMatrix, y: NDArray[np.int64], classes: str) -> CostMatrix:
@@ -103,24 +136,27 @@ def _fitting(matrix: CostMatrix, y: NDArray[np.int64], classes: str) -> CostMatr
     return matrix
 
 
-def _prices(
+def _by_name(costs: Mapping[str, Any]) -> dict[str, Any]:
+    unknown = [name for name in costs if name not in ("fp", "fn", "tp", "tn")]
+    if unknown:
+        raise DataError(f"costs have the names fp, fn, tp and tn, got {listed(map(repr, unknown))}")
+    return {name: price for name, price in costs.items() if price is not None}
+
+
+def _matrix(
     costs: Costs, y: NDArray[np.int64], own: CostMatrix | None, classes: Sequence[str] | None
-) -> dict[str, Any]:
-    """Return prices by name, as far as they are known."""
-    if isinstance(costs, Mapping):
-        unknown = [name for name in costs if name not in ("fp", "fn", "tp", "tn")]
-        if unknown:
-            raise DataError(f"costs have the names fp, fn, tp and tn, got {listed(map(repr, unknown))}")
-        return {name: price for name, price in costs.items() if price is not None}
+) -> CostMatrix | None:
+    """Return the matrix that was given, or that of the data, or none."""
     if not (costs is None or isinstance(costs, CostMatrix) or costs == "balanced"):
         raise DataError(f"costs must be a CostMatrix, a mapping like {{'fp': 1, 'fn': 8}} or 'balanced', got {costs!r}")
     matrix = own if costs is None else CostMatrix.balanced(y) if isinstance(costs, str) else costs
     if matrix is None:
-        return {}
-    if matrix.n_classes != 2 or matrix.n_instances not in (None, len(y)):
+        return None
+    rows = matrix.n_instances if matrix.settled else None
+    if matrix.n_classes != 2 or rows not in (None, len(y)):
         raise DataError(f"{len(y)} rows of two classes need costs of two classes, for all rows or each, got {matrix!r}")
-    matrix = _fitting(matrix if classes is None else matrix.aligned(classes), y, "two classes")
-    return {"fp": matrix.fp, "fn": matrix.fn, "tp": matrix.tp, "tn": matrix.tn}
+    matrix = matrix if classes is None else matrix.aligned(classes)
+    return _fitting(matrix, y, "two classes") if matrix.settled else matrix
 
 
 def number_column(

@@ -12,7 +12,7 @@ from typing import Any
 from adacsl.datasets.builtin import DATASETS, dataset, is_builtin, own_costs, own_matrix, read_builtin
 from adacsl.datasets.errors import DataError, did_you_mean, listed
 from adacsl.datasets.labels import check_classes, class_labels, label_names
-from adacsl.datasets.prices import Costs, settle_costs
+from adacsl.datasets.prices import Costs, said_costs, settle, worth_saying
 from adacsl.datasets.tables import SUFFIXES, is_table, read_table, table_columns
 from adacsl.datasets.task import Task, table_task, target_column
 from adacsl.extras import requires
@@ -56,11 +56,12 @@ def load_task(
         The label (class folder) whose misses cost ``fn``. May be left out where labels are 0 and 1, -1 and 1, or false
         and true. Text matches numbers: "1" means 1, 1.0 and True. Not for more than two classes.
     costs : CostMatrix, mapping, "balanced" or None
-        What errors cost: a matrix (of K classes: with their names, or in sorted order), or some prices by name
-        (``{"fp": 1}``) where a column has the others. None: the built-in data set's own costs, or else "balanced", the
-        inverse priors.
+        What errors cost: a matrix (of K classes: with their names, or in sorted order), or prices by name, each a
+        number, a range ``(5, 20)``, a column or an expression over columns (``{"fp": 1, "fn": "0.8 * amount + 12"}``).
+        Columns that prices need stay features unless they are in ``drop``. None: the built-in data set's own costs, or
+        else "balanced", the inverse priors.
     fn_column, fp_column : str, optional
-        Columns with the price of each row's miss and false alarm. They stay features unless they are in ``drop``.
+        Columns with the price of each row's miss and false alarm: short for a price that is just a column.
     group_column : str, optional
         Rows with equal values are never torn apart by a split; no feature.
     drop : sequence of str
@@ -108,7 +109,9 @@ def load_task(
         )  # fmt: skip
         return replace(task, name=name)
     y, classes = class_labels(labels, positive, costs=costs, classes=own_classes, known=known_classes, what=called)
-    return Task(name, content, y, settle_costs(costs, y, classes=classes), groups, classes, source)
+    said = said_costs(costs, y, classes=classes)
+    settled = settle(said, y, what=called)
+    return Task(name, content, y, settled, groups, classes, source, said=worth_saying(said))
 
 
 def load_dataset(name: str, **options: Any) -> Task:

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
+from adacsl.core.expressions import Expression
 from adacsl.datasets.errors import DataError, check_column, listed, one_line
 from adacsl.datasets.labels import class_labels
-from adacsl.datasets.prices import Costs, number_column, settle_costs
+from adacsl.datasets.prices import Costs, said_costs, settle, worth_saying
 from adacsl.extras import requires
 
 with requires("train"):
@@ -46,6 +47,8 @@ class Task:
         Where the data came from, for the report.
     sample_weight : array of shape (n,), optional
         How much each row counts.
+    said : CostMatrix, optional
+        The costs as they were said, where ``costs`` are not all of it: prices over columns, or known as a range.
     """
 
     name: str
@@ -56,6 +59,7 @@ class Task:
     classes: tuple[str, ...] = ("0", "1")
     source: str = ""
     sample_weight: NDArray[np.float64] | None = None
+    said: CostMatrix | None = None
 
     def __post_init__(self) -> None:
         n = len(self.y)
@@ -98,7 +102,8 @@ class Task:
         y : array of shape (n,)
             Labels of two classes, or of as many as the cost matrix has.
         costs : CostMatrix, mapping of fp, fn, tp and tn, "balanced" or None
-            None is "balanced", for two classes: inverse class frequencies.
+            None is "balanced", for two classes: inverse class frequencies. A price may be an expression over columns of
+            X, ``{"fp": 1, "fn": "0.8 * amount"}``, or a range, ``(5, 20)``.
         positive : label, optional
             The class ``fn`` speaks of; 0/1, -1/1 and False/True need no naming.
         groups, sample_weight : arrays of shape (n,), optional
@@ -113,8 +118,9 @@ class Task:
         labels, classes = class_labels(y, positive, costs=costs)
         weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         groups = None if groups is None else np.asarray(groups)
-        settled = settle_costs(costs, labels, classes=classes)
-        return cls(name, _as_features(X), labels, settled, groups, classes, sample_weight=weight)
+        features, said = _as_features(X), said_costs(costs, labels, classes=classes)
+        settled = settle(said, labels, features, name)
+        return cls(name, features, labels, settled, groups, classes, sample_weight=weight, said=worth_saying(said))
 
     @property
     def images(self) -> bool:
@@ -195,24 +201,25 @@ def table_task(
 ) -> Task:
     """Return a table as a task.
 
-    Columns of prices stay features, as an amount often is one: name them in ``drop`` where they are not known when a
-    decision is made. No features are: the target, the groups, what is in ``drop``, columns called ``C_FP``, ``C_FN``,
-    ``C_TP`` or ``C_TN``, and an unnamed column that counts the rows.
+    Columns that prices depend on may be in ``drop``; otherwise they stay features, as an amount often is one: drop them
+    where they are not known when a decision is made. No features are: the target, the groups, what is in ``drop``,
+    columns called ``C_FP``, ``C_FN``, ``C_TP`` or ``C_TN``, and an unnamed column that counts the rows.
     """
     target = target_column(frame.columns, target, name)
     apart = (*drop, *((group_column,) if group_column else ()))
-    for column in apart:
+    for column in (*apart, *filter(None, (fn_column, fp_column))):
         check_column(column, frame.columns, name)
     y, called = class_labels(
         frame[target], positive, costs=costs, classes=classes, known=known_classes,
         what=f"column {target!r} of {name}",
     )  # fmt: skip
-    fn, fp = (number_column(frame, c, what=name) if c else None for c in (fn_column, fp_column))
-    settled = settle_costs(costs, y, fn=fn, fp=fp, own=own, classes=called)
+    fn, fp = (Expression.column(column) if column else None for column in (fn_column, fp_column))
+    said = said_costs(costs, y, fn=fn, fp=fp, own=own, classes=called)
+    settled = settle(said, y, frame, name)
     features = _features(frame, {target, *apart}, name)
     groups = _groups(frame, group_column, name) if group_column else None
     try:
-        return Task(name, features, y, settled, groups, called, source)
+        return Task(name, features, y, settled, groups, called, source, said=worth_saying(said))
     except ValueError as error:
         raise DataError(one_line(error)) from error
 
