@@ -121,6 +121,8 @@ def test_ranges_of_being_right_and_prices_of_rows_count_too():
     rows = CostMatrix(fp=2, fn=np.asarray([1.0, 30.0]))
     assert factors_of(rows, {"fp": (1, 4)}) == (pytest.approx(0.5), pytest.approx(2.0))
     assert factors_of(rows) == (0.5, 2.0)
+    free = CostMatrix(fp=1, fn=(0, 20))
+    assert factors_of(free, free.ranges) == (pytest.approx(0.02), pytest.approx(2.0))
 
 
 @pytest.mark.parametrize(

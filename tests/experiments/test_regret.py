@@ -31,7 +31,7 @@ def made(seed=0, n=90, *, own=False, sharp=2.0, rule="bayes", right=0.0):
     labels = (rng.random(n) < 0.3).astype(int)
     logits = sharp * (labels - 0.5) + rng.normal(size=n) - 0.6
     scores = (1 / (1 + np.exp(-logits))).astype(np.float32)
-    fn = rng.lognormal(2, 1, n) if own else 6.0
+    fn = right + rng.lognormal(2, 1, n) if own else 6.0
     costs = CostMatrix(fp=1.0, fn=fn, tp=right)
     decided = costs.decide(scores.astype(float)) if rule == "bayes" else (scores > 0.5).astype(int)
     return Outcome(scores, labels, decided, np.arange(n) % SEEDS, fp=1.0, fn=fn, tp=right, rule=rule)

@@ -19,6 +19,9 @@ from adacsl.core.costs import CostMatrix, check_binary
 WIDTH = 2.0
 """Where no range was said: from half to double the ratio."""
 
+FREE = 100.0
+"""A range from nothing is looked at from this part of its high end."""
+
 
 def flip_ratios(probabilities: Array) -> NDArray[np.float64]:
     """Return the price ratio at which each decision changes: above it, positive is the cheaper one.
@@ -123,6 +126,10 @@ def factors_of(costs: CostMatrix, ranges: Mapping[str, Any] | None = None) -> tu
     ranges : mapping from fp, fn, tp, tn to (low, high), optional
         Default: from half to double the ratio.
 
+    Notes
+    -----
+    The ratio of an error that may cost nothing has no end: such a range is looked at from a hundredth of its high end.
+
     Examples
     --------
     >>> factors_of(CostMatrix(fp=2, fn=10), {"fp": (1, 2), "fn": (5, 20)})
@@ -137,16 +144,20 @@ def factors_of(costs: CostMatrix, ranges: Mapping[str, Any] | None = None) -> tu
         raise ValueError(f"ranges are those of fp, fn, tp and tn, got {unknown[0]!r}")
     mean = costs.averaged()
     ends = {name: _ends(ranges.get(name, getattr(mean, name)), name) for name in ("fp", "fn", "tp", "tn")}
-    least_miss, most_miss = ends["fn"][0] - ends["tp"][1], ends["fn"][1] - ends["tp"][0]
-    least_alarm, most_alarm = ends["fp"][0] - ends["tn"][1], ends["fp"][1] - ends["tn"][0]
-    if least_miss <= 0 or least_alarm <= 0:
-        error, right = ("fn", "tp") if least_miss <= 0 else ("fp", "tn")
-        raise ValueError(
-            f"an error must cost more than being right all over the range, but {error} may be {ends[error][0]:g} and "
-            f"{right} {ends[right][1]:g}: raise the low end of {error}"
-        )
+    alarm, miss = (_stake(ends[error], ends[right], error, right) for error, right in (("fp", "tn"), ("fn", "tp")))
     ratio = float(mean.ratio)
-    return least_miss / most_alarm / ratio, most_miss / least_alarm / ratio
+    return miss[0] / alarm[1] / ratio, miss[1] / alarm[0] / ratio
+
+
+def _stake(error: tuple[float, float], right: tuple[float, float], name: str, other: str) -> tuple[float, float]:
+    """Return the least and the most that an error may cost above being right."""
+    low, high = error[0] - right[1], error[1] - right[0]
+    if low < 0 or high <= 0:
+        raise ValueError(
+            f"an error must cost more than being right all over the range, but {name} may be {error[0]:g} and "
+            f"{other} {right[1]:g}: raise the low end of {name}"
+        )
+    return low or high / FREE, high
 
 
 def _ends(price: Any, name: str) -> tuple[float, float]:

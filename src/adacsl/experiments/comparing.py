@@ -191,8 +191,7 @@ def _counted(task: Task) -> dict[str, Any]:
 
 def _ranges(task: Task) -> dict[str, tuple[float, float]]:
     """Return the prices that were given as ranges."""
-    said = getattr(task, "said", None)
-    return dict(getattr(task.costs if said is None else said, "ranges", {}))
+    return (task.said or task.costs).ranges
 
 
 def _costs_in_words(costs: CostMatrix, ranges: Mapping[str, tuple[float, float]]) -> str:
