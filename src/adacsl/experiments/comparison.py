@@ -208,7 +208,8 @@ class Comparison:
     @cached_property
     def regrets(self) -> dict[tuple[str, float], Regret]:
         """What the prices may be, and what that means: for each data set of two classes, and ratio."""
-        return {view: uncertain.regret_in(self, view) for view in self.verdicts if self._n_classes(view[0]) == 2}
+        views = [view for view in self.verdicts if self._n_classes(view[0]) == 2 and self._cells(*view)]
+        return {view: uncertain.regret_in(self, view) for view in views}
 
     @property
     def price_range(self) -> str:

@@ -130,9 +130,8 @@ class Store:
             raise StoreError(
                 f"{self.folder} holds results of other data or settings ({'; '.join(found[:3])}): choose another --out"
             )
-        # new data, or data said in other words (ranges of prices)
-        if isinstance(known.get("data"), dict) and (every := known["data"] | identity["data"]) != known["data"]:
-            run["identity"] = known | {"data": every}
+        if isinstance(known.get("data"), dict) and set(identity["data"]) - set(known["data"]):
+            run["identity"] = known | {"data": known["data"] | identity["data"]}
             put(path, document("run", run), replace=True)
 
     # writing
