@@ -21,8 +21,9 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 ORDER = (
-    "cpu_threshold_search", "h200_threshold_search", "cpu_multiplier_search", "cpu_loss", "h200_loss",
-    "cpu_loss_classes", "cpu_import_time",
+    "cpu_threshold_search", "h200_threshold_search", "cpu_multiplier_search", "h200_multiplier_search", "cpu_loss",
+    "h200_loss",
+    "cpu_loss_classes", "h200_loss_classes", "cpu_import_time",
     "h200_epoch_time", "h200_crossfit_time", "cpu_crossfit_time",
     "cpu_busy_threshold_search", "cpu_busy_loss", "cpu_busy_import_time",
 )  # fmt: skip

@@ -6,12 +6,14 @@ imported when first asked for: ``import adacsl`` loads no torch.
 
 from typing import TYPE_CHECKING, Any
 
+from adacsl.core.capacity import limit_action
 from adacsl.core.control import AdaptiveWeight, Adjustment, ClassAdjustment, step_factor
 from adacsl.core.costs import CostMatrix
 from adacsl.core.curves import brier_curve, calibration_error, decision_curve, optimal_cost_curve
 from adacsl.core.intervals import Interval, cost_difference_interval, cost_interval
 from adacsl.core.multipliers import Multipliers, find_multipliers
 from adacsl.core.partitions import EqualWidth, Partition, Quantile, Whole
+from adacsl.core.priors import estimate_prior, shift_prior
 from adacsl.core.thresholds import CostCurve, Threshold, cost_curve, find_threshold, paper_grid
 from adacsl.extras import requires
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from adacsl.estimators.method import Method
     from adacsl.estimators.methods import METHODS, method
     from adacsl.estimators.persistence import load
+    from adacsl.estimators.policy import Policy
     from adacsl.estimators.portfolio import PortfolioClassifier
     from adacsl.experiments.comparing import compare, load_comparison
     from adacsl.experiments.comparison import Comparison
@@ -37,6 +40,7 @@ _LAZY = {
     "Comparison": ("adacsl.experiments.comparison", "compare"),
     "Decision": ("adacsl.estimators.decision", "sklearn"),
     "Method": ("adacsl.estimators.method", "sklearn"),
+    "Policy": ("adacsl.estimators.policy", "sklearn"),
     "PortfolioClassifier": ("adacsl.estimators.portfolio", "sklearn"),
     "Task": ("adacsl.datasets.task", "train"),
     "compare": ("adacsl.experiments.comparing", "compare"),
@@ -62,6 +66,7 @@ __all__ = [
     "Method",
     "Multipliers",
     "Partition",
+    "Policy",
     "PortfolioClassifier",
     "Quantile",
     "Task",
@@ -75,13 +80,16 @@ __all__ = [
     "cost_difference_interval",
     "cost_interval",
     "decision_curve",
+    "estimate_prior",
     "find_multipliers",
     "find_threshold",
+    "limit_action",
     "load",
     "load_comparison",
     "method",
     "optimal_cost_curve",
     "paper_grid",
+    "shift_prior",
     "step_factor",
 ]
 

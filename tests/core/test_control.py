@@ -190,14 +190,19 @@ def test_any_callable_partitions(library):
 
 def test_step_with_costs_of_the_samples(brute):
     scores, labels = case(4)
-    amounts = np.random.default_rng(0).integers(0, 9, len(scores)).astype(float)
-    prices = CostMatrix(fp=1, fn=amounts)
-    best = brute.optimum(scores, labels, fp=1, fn=amounts)
-    controller = AdaptiveWeight(CostMatrix(fp=1, fn=amounts.mean()))
+    amounts = np.random.default_rng(0).integers(1, 9, len(scores)).astype(float)
+    prices, usual = CostMatrix(fp=1, fn=amounts), CostMatrix(fp=1, fn=amounts.mean())
+    odds = scores / (1 - scores) * amounts / amounts.mean()  # decided at one threshold, each is at its own
+    moved = odds / (1 + odds)
+    best = brute.optimum(moved, labels, fp=1, fn=amounts)
     for data in ((scores, labels), (torch.tensor(scores), torch.tensor(labels))):
-        step = controller.step(*data, costs=prices)
-        assert brute.cost_at(step.thresholds[0], scores, labels, 1, amounts) == best.cost
-        assert step.cost == pytest.approx(float(brute.cost_at(0.5, scores, labels, 1, amounts)) / len(scores))
+        step = AdaptiveWeight(usual).step(*data, costs=prices)
+        assert brute.cost_at(step.thresholds[0], moved, labels, 1, amounts) == best.cost
+        assert step.cost == pytest.approx(float(brute.cost_at(0.5, moved, labels, 1, amounts)) / len(scores))
+        raw = AdaptiveWeight(usual, row_weighted=True).step(*data, costs=prices)  # the loss has moved them
+        assert brute.cost_at(raw.thresholds[0], scores, labels, 1, amounts) == (
+            brute.optimum(scores, labels, fp=1, fn=amounts).cost
+        )
 
 
 # invariances

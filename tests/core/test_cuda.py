@@ -120,7 +120,7 @@ def test_multipliers_equal_the_cpu(n, dtype, caution):
         found = find_multipliers(scores.cuda(), labels.cuda(), costs, **options)
         assert found.start_cost == pytest.approx(on_host.start_cost)
         # many rows are searched in float32: the way there may differ, its end hardly
-        assert found.cost == pytest.approx(on_host.cost, rel=1e-9 if n == 500 else 2e-3)
+        assert found.cost == pytest.approx(on_host.cost, rel=1e-9 if n == 500 else 5e-3)
         if n == 500:
             assert found.values == pytest.approx(on_host.values, rel=1e-9)
 

@@ -279,3 +279,18 @@ Q, Y, C3 = [[0.5, 0.3, 0.2], [0.2, 0.2, 0.6]], [0, 2], CostMatrix.from_array(1 -
 def test_find_multipliers_refuses(change, error, message):
     with pytest.raises(error, match=message):
         find_multipliers(**({"probabilities": Q, "labels": Y, "costs": C3} | change))
+
+
+@pytest.mark.parametrize("scale", [1 / 3, 0.7, 1e-7 / 9, 1e5 / 11])
+def test_caution_does_not_depend_on_the_unit_of_the_costs(scale):
+    # one row apart, an excess equals its standard error: a tie that rounding must not break
+    rng = np.random.default_rng(8)
+    labels = rng.integers(0, 4, 300)
+    scores = 0.7 * rng.dirichlet(np.ones(4), 300) + 0.3 * np.eye(4)[labels]
+    prices = (1.0 + 9.0 * rng.random((4, 4))) * (1.0 - np.eye(4))
+    own, other = (
+        find_multipliers(scores, labels, CostMatrix.from_array(factor * prices, rows="predicted"), caution=1.0)
+        for factor in (1.0, scale)
+    )
+    assert other.values == pytest.approx(own.values, rel=1e-9)
+    assert other.cost == pytest.approx(own.cost * scale, rel=1e-9)

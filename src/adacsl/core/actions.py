@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +20,20 @@ class ActionMatrix(PriceMatrix):
     """Prices to which actions can be added."""
 
     __slots__ = ()
+
+    def named(self, classes: Iterable[object]) -> Self:
+        """Return the matrix with names for its classes, in order; one that has names stays as it is.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> CostMatrix(fp=1, fn=8).named(["well", "ill"])
+        CostMatrix.from_array([[0, 8], [1, 0]], rows='predicted', classes=['well', 'ill'])
+        """
+        cells, known, actions = self._parts()[:3]
+        if known is not None:
+            return self
+        return self._bare(*naming.named(cells, naming.as_names(classes, "classes"), actions))
 
     def with_action(self, name: str, prices: Any) -> Self:
         """Return the matrix with one more action: ask for a document, offer a discount, let somebody look.

@@ -16,8 +16,17 @@ from adacsl.core.costs import CostMatrix, as_host
 from adacsl.core.cuts import Samples
 from adacsl.core.multipliers import find_multipliers
 from adacsl.core.partitions import EqualWidth, Partition, Whole
+from adacsl.core.rowwise import at_one_threshold, corrected, corrected_classes, corrected_rows
 from adacsl.core.steps import Adjustment, ClassAdjustment, check_state, read_history, step_factor
-from adacsl.core.targets import LAMBDA_LIMITS, POWERS, check_both_classes, check_bounds, check_class_wide, check_targets
+from adacsl.core.targets import (
+    LAMBDA_LIMITS,
+    POWERS,
+    check_both_classes,
+    check_bounds,
+    check_class_wide,
+    check_targets,
+    refuse_thresholds,
+)
 from adacsl.core.thresholds import check_caution, find_threshold, paper_grid, subgroup_thresholds
 
 if TYPE_CHECKING:
@@ -32,10 +41,7 @@ WEIGHT_LIMITS = (1e-20, 1e20)
 
 CHOICES = {"update": ("exponential", "odds"), "search": ("everywhere", "subgroup"), "ties": ("nearest", "lowest")}
 
-TWO_CLASSES_ONLY = {"search": "everywhere", "ties": "nearest", "candidates": None, "partition": None}
-"""Settings that speak of thresholds, and what they are where there are none."""
-
-PLAIN_SETTINGS = ("target", "update", "damping", "caution", "tolerance", "search", "ties")
+PLAIN_SETTINGS = ("target", "update", "damping", "caution", "tolerance", "search", "ties", "row_weighted")
 """The settings that are numbers and words."""
 
 
@@ -81,6 +87,9 @@ class AdaptiveWeight:
         Look for T_m in [0, 1], or in the subgroup's own interval as the authors' later code does.
     ties : {"nearest", "lowest"}
         Among equally cheap thresholds take the one nearest T' (least adjustment), or the lowest as the authors' code.
+    row_weighted : bool, default False
+        Whether the loss also weighs each sample by its own price (``costs.row_weights(labels)``): a raw score of T'
+        then means each sample's own Bayes threshold.
 
     Examples
     --------
@@ -106,6 +115,7 @@ class AdaptiveWeight:
         tolerance: float = 1e-3,
         search: Literal["everywhere", "subgroup"] = "everywhere",
         ties: Literal["nearest", "lowest"] = "nearest",
+        row_weighted: bool = False,
     ) -> None:
         check_class_wide(costs)
         for name, value in (("update", update), ("search", search), ("ties", ties)):
@@ -115,7 +125,7 @@ class AdaptiveWeight:
             if not (math.isfinite(number) and number > 0):
                 raise ValueError(f"{name} must be a positive number, got {number!r}")
         self.costs, self.update, self.search, self.ties = costs, update, search, ties
-        self.damping, self.tolerance = float(damping), float(tolerance)
+        self.damping, self.tolerance, self.row_weighted = float(damping), float(tolerance), bool(row_weighted)
         self.target: Any = check_targets(target, costs)
         self.partition = Whole() if partition is None else partition
         if not callable(self.partition):
@@ -130,7 +140,8 @@ class AdaptiveWeight:
             )
         self.candidates = None if candidates is None else as_array(candidates, "candidates")
         if costs.n_classes > 2:
-            self._refuse_thresholds(partition)
+            whole = partition is None or type(partition) is Whole
+            refuse_thresholds(costs, search, ties, candidates, None if whole else partition)
         self.reset()
 
     @classmethod
@@ -212,7 +223,8 @@ class AdaptiveWeight:
         labels : array of shape (n,)
             0 and 1, or 0 to K - 1.
         costs : CostMatrix, optional
-            Costs of these very samples, where every sample has its own.
+            Costs of these very samples, where every sample has its own. Each is then decided at its own threshold, and
+            what is looked for is the one factor of all odds that is cheapest.
         sample_weight : array of shape (n,), optional
             How much each sample counts.
         adapt : bool, default True
@@ -226,6 +238,7 @@ class AdaptiveWeight:
         prices = self.costs if costs is None else costs
         if self.n_classes > 2:
             return self._step_classes(scores, labels, prices, sample_weight, adapt=adapt)
+        scores = self.at_one_threshold(scores, prices)
         samples = Samples.of(scores, labels, prices, sample_weight, "validation scores")
         check_both_classes(samples.positive, samples.weight)
         thresholds, sizes = self._thresholds(scores, samples)
@@ -245,6 +258,8 @@ class AdaptiveWeight:
         true = arrays.as_column(arrays.as_classes(labels, self.n_classes, "labels"), q, "labels")
         weight = arrays.as_weights(sample_weight, q)
         check_both_classes(true, weight)
+        if self.row_weighted and costs.n_instances is not None:
+            q = corrected_classes(q, costs, self.costs)
         found = find_multipliers(q, true, costs, weights=self.base_weights, caution=self.caution, sample_weight=weight)
         mu = np.asarray(as_host(found.values), dtype=np.float64)
         converged = self._multiply(mu**self.damping) if adapt else True
@@ -254,6 +269,10 @@ class AdaptiveWeight:
         if adapt:
             self._history.append(step)
         return step
+
+    def at_one_threshold(self, scores: Array, costs: CostMatrix) -> Array:
+        """Return raw scores of two classes such that T' is the threshold of each sample with costs of its own."""
+        return scores if self.row_weighted else at_one_threshold(scores, costs, self.costs)
 
     def _multiply(self, factors: NDArray[np.float64]) -> bool:
         """Move the lambdas, within their bounds; tell whether they have settled."""
@@ -265,29 +284,23 @@ class AdaptiveWeight:
         self._lambdas = np.clip(moved, *self.bounds)
         return bool(np.abs(self._lambdas - before).max() < self.tolerance)
 
-    def correct(self, probabilities: Array) -> Array:
+    def correct(self, probabilities: Array, costs: CostMatrix | None = None) -> Array:
         """Turn raw scores of the cost-weighted model into probabilities: ``p b / (p b + 1 - p)``, or ``q_j / w_j``.
 
         lambda is left out on purpose: the loop has made T' the cheapest raw threshold, so T' has to map to the Bayes
-        threshold T. Deciding at T on corrected scores equals deciding at T' on raw ones, sample by sample.
+        threshold T. Deciding at T on corrected scores equals deciding at T' on raw ones, sample by sample. Scores of a
+        ``row_weighted`` loss need the ``costs`` of these samples, too; T' then maps to each one's own threshold.
         """
+        own = costs if self.row_weighted and costs is not None and costs.n_instances is not None else None
         if self.n_classes > 2:
             wide = arrays.widest(arrays.as_probabilities(probabilities, self.n_classes))
+            wide = wide if own is None else corrected_classes(wide, own, self.costs)
             wide = wide / arrays.move(self.base_weights, wide)
             return wide / array_namespace(wide).sum(wide, axis=1, keepdims=True)
         raw = arrays.checked_probabilities(as_array(probabilities, "probabilities"))
-        xp = array_namespace(raw)
-        positive = raw > floats.nearest(floats.kind_of(raw), self.target)
-        raw, bayes = arrays.widen(raw), float(self.costs.threshold)
-        if floats.nearest(floats.kind_of(raw), bayes) == 1.0:  # no float32 lies between such a T and 1
-            raw = arrays.widest(raw)
-        odds = raw * self.base_weight
-        corrected = odds / (odds + (1.0 - raw))
-        # rounding must not carry a score over T, in comparisons of either precision
-        kind = floats.kind_of(raw)
-        rounded = floats.nearest(kind, bayes)
-        low, high = floats.below(kind, rounded) if rounded > bayes else rounded, min(floats.above(kind, rounded), 1.0)
-        return xp.where(positive, xp.clip(corrected, high, None), xp.clip(corrected, None, low))
+        if own is not None:
+            return corrected_rows(raw, self.target, self.base_weight, own, self.costs)
+        return corrected(raw, self.target, self.base_weight, float(self.costs.threshold))
 
     def to_frame(self) -> pd.DataFrame:
         """Return the history as a pandas DataFrame, one row per step (needs pandas)."""
@@ -324,14 +337,6 @@ class AdaptiveWeight:
     def _of_two_classes(self, name: str, instead: str) -> None:
         if self.n_classes > 2:
             raise ValueError(f"{name} speaks of two classes, this controller has {self.n_classes}: read {instead}")
-
-    def _refuse_thresholds(self, partition: Any) -> None:
-        """Raise where a setting speaks of thresholds, which more than two classes do not have."""
-        whole = partition is None or type(partition) is Whole
-        given = {name: getattr(self, name) for name in TWO_CLASSES_ONLY} | {"partition": None if whole else partition}
-        for name, value in given.items():
-            if value is not None and value != TWO_CLASSES_ONLY[name]:
-                raise ValueError(f"{name} is for two classes, these costs have {self.n_classes}: leave it out")
 
     def _settings(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in PLAIN_SETTINGS} | {

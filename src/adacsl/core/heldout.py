@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
 from adacsl.core.multipliers import find_multipliers
+from adacsl.core.rowwise import bayes_log_odds
 from adacsl.core.scores import log_odds, losses_of, sigmoid, to_probabilities
 from adacsl.core.thresholds import find_threshold
 
@@ -50,21 +51,6 @@ def halves(labels: NDArray[Any], groups: NDArray[Any] | None = None) -> NDArray[
         if groups is not None:  # groups may be few: dealt out in turns over both kinds, so that no half stays empty
             turn = (turn + len(own)) % 2
     return second[units]
-
-
-def bayes_log_odds(costs: CostMatrix) -> NDArray[np.float64]:
-    """Return the log-odds of the Bayes threshold, of each row where rows have costs of their own.
-
-    Examples
-    --------
-    >>> float(bayes_log_odds(CostMatrix(fp=1, fn=1)))
-    0.0
-    """
-    reduced = costs.reduced()
-    with np.errstate(divide="ignore", invalid="ignore"):
-        odds = np.log(np.asarray(reduced.fp, np.float64)) - np.log(np.asarray(reduced.fn, np.float64))
-    # a row without costs decides nothing
-    return np.asarray(np.where(np.isnan(odds), 0.0, odds))
 
 
 class HeldOut:

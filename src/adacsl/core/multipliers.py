@@ -17,7 +17,7 @@ from adacsl.core.arrays import Array, count_true, widest
 from adacsl.core.costs import CostMatrix
 from adacsl.core.cuts import sums_before
 from adacsl.core.envelopes import Rows, as_factors
-from adacsl.core.thresholds import TIE_TOLERANCE, check_caution
+from adacsl.core.thresholds import ROUNDING, TIE_TOLERANCE, check_caution
 
 LIMITS = 1e30
 """A decision that changes beyond this multiplier or its inverse only never changes."""
@@ -282,7 +282,8 @@ def _not_proven_dearer(totals: Array, squares: Array, cheapest: Array, own: int,
     low, high = min(best, own), max(best, own)
     excess = totals[low : high + 1] - totals[best]
     error = xp.abs(squares[low : high + 1] - squares[best]) ** 0.5
-    return low + xp.nonzero((excess <= caution * error) | (excess <= TIE_TOLERANCE * cost))[0]
+    # one row apart, the excess is its standard error: at caution 1 that is a tie, which rounding must not break
+    return low + xp.nonzero((excess <= caution * error * (1.0 + ROUNDING)) | (excess <= TIE_TOLERANCE * cost))[0]
 
 
 def _nearest_place(low: Array, high: Array, goal: float) -> float:

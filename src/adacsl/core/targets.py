@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from array_api_compat import array_namespace
 
@@ -18,6 +19,9 @@ TARGET_LIMITS = (1e-7, 1.0 - 1e-7)
 
 POWERS = {"bayes": 0.0, "middle": 0.5, "half": 1.0}
 """How far the loss of K classes is weighted by their mean costs: not at all, in between, fully (T' = 0.5 of two)."""
+
+TWO_CLASSES_ONLY = {"search": "everywhere", "ties": "nearest", "candidates": None, "partition": None}
+"""Settings that speak of thresholds, and what they are where there are none."""
 
 
 def check_class_wide(costs: CostMatrix) -> None:
@@ -62,6 +66,13 @@ def two_class_target(target: float | str, costs: CostMatrix) -> float:
             f"target must be a number between 0 and 1 or one of {', '.join(map(repr, POWERS))}, got {target!r}"
         )
     return named[target]
+
+
+def refuse_thresholds(costs: CostMatrix, *settings: Any) -> None:
+    """Raise where a setting speaks of thresholds, which more than two classes do not have."""
+    for (name, usual), value in zip(TWO_CLASSES_ONLY.items(), settings, strict=True):
+        if value is not None and (usual is None or value != usual):
+            raise ValueError(f"{name} is for two classes, these costs have {costs.n_classes}: leave it out")
 
 
 def check_both_classes(labels: Array, weight: Array | None) -> None:

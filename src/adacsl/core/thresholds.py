@@ -20,6 +20,9 @@ from adacsl.core.cuts import Cuts, Samples, can_pack, cut_costs, distinct_cuts, 
 TIE_TOLERANCE = 1e-12
 """Costs this close (relative) count as equal: sums of floats differ in the last digits with the order of addition."""
 
+ROUNDING = 1e-9
+"""Standard errors this close (relative) count as equal: they come from differences of sums."""
+
 
 class Threshold(NamedTuple):
     """A cheapest threshold: deciding ``score > value`` costs exactly ``cost``.
@@ -192,7 +195,8 @@ def _nearly_optimal(costs: Array, squares: Array, optimal: Array, own: int, caut
     low, high = min(best, own), max(best, own)
     excess = costs[low : high + 1] - costs[best]
     error = xp.abs(squares[low : high + 1] - squares[best]) ** 0.5
-    return low + xp.nonzero((excess <= caution * error) | (excess <= 0.0))[0]
+    # one row apart, the excess is its standard error: at caution 1 that is a tie, which rounding must not break
+    return low + xp.nonzero((excess <= caution * error * (1.0 + ROUNDING)) | (excess <= 0.0))[0]
 
 
 def _best_packed_cut(samples: Samples, goal: float) -> Threshold:

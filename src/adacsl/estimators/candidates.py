@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
 from adacsl.core.heldout import HeldOut, bayes_log_odds
+from adacsl.core.rowwise import row_offsets, row_weights
 from adacsl.core.scores import log_odds
 from adacsl.core.targets import POWERS
 from adacsl.estimators.rows import Rows
@@ -39,6 +40,8 @@ class Candidate:
         Whether the method's controller may steer it; the one that ``target="auto"`` calls plain is not.
     images : bool, default False
         Whether the rows are pictures.
+    usual : CostMatrix, optional
+        What errors usually cost, one price per outcome: the mean over the rows that can pay it.
 
     Attributes
     ----------
@@ -69,16 +72,40 @@ class Candidate:
     seconds: float = 0.0
     shifted: Any = 0.0
     extra: dict[str, float] = field(default_factory=dict)
+    usual: CostMatrix | None = None
 
     @property
     def class_costs(self) -> CostMatrix:
         """The costs as one price per outcome."""
-        return self.costs.averaged()
+        return self.costs.averaged() if self.usual is None else self.usual
 
     @property
     def row_costs(self) -> CostMatrix | None:
         """Costs of each row, where they differ."""
         return None if self.costs.n_instances is None else self.costs
+
+    @property
+    def loss(self) -> Any:
+        """The loss; what weighs rows weighs classes as well."""
+        return "weighted" if self.method.loss == "row-weighted" else self.method.loss
+
+    @property
+    def row_weighted(self) -> bool:
+        """Whether the loss weighs each row by its own price."""
+        return self.method.loss == "row-weighted" and self.costs.n_instances is not None
+
+    @property
+    def corrects_rows(self) -> bool:
+        """Whether probabilities have to be corrected row by row."""
+        return self.row_weighted and self.method.decide != "raw"
+
+    def row_weights(self, rows: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64] | None:
+        """Return what these rows weigh in the loss beside others of their class; ``y`` are the labels of all rows."""
+        return row_weights(self.costs.rows(rows), self.class_costs, y[rows]) if self.row_weighted else None
+
+    def offsets(self, rows: NDArray[Any]) -> Any:
+        """Return what is added to the log-odds (or K logits) of these rows, as their own prices weighed them."""
+        return row_offsets(self.costs.rows(rows), self.class_costs) if self.corrects_rows else 0.0
 
     @cached_property
     def adapts(self) -> bool:
@@ -90,10 +117,13 @@ class Candidate:
         """Whether the loss is plain cross-entropy: as it is, or where nothing weighs it (T' = T) and nothing steers."""
         costs = self.class_costs
         unweighted = self.target == ("bayes" if costs.n_classes > 2 else float(costs.threshold)) and not self.adapts
-        return self.method.loss == "plain" or (self.method.loss == "weighted" and unweighted)
+        return self.loss == "plain" or (self.loss == "weighted" and unweighted and not self.row_weighted)
 
     def shift(self, y: NDArray[Any]) -> Any:
-        """Return what turns the learner's log-odds into those of the probability; one for each of K logits."""
+        """Return what turns the learner's log-odds into those of the probability; one for each of K logits.
+
+        It is the same for all rows; :meth:`offsets` come on top.
+        """
         if self.costs.n_classes > 2:
             return self._class_shift(y)
         method = self.method
@@ -125,6 +155,17 @@ class Candidate:
             weight=rows.weights(held_out), groups=None if rows.groups is None else rows.groups[held_out],
             last=self.method.select == "last", by_loss=self.method.select == "log-loss",
         )  # fmt: skip
+
+
+def usual_costs(costs: CostMatrix, rows: Rows) -> CostMatrix:
+    """Return one price per outcome: of costs of each row the mean over the rows that can pay it and may be used."""
+    if costs.n_instances is None:
+        return costs
+    own, labels = costs.rows(rows.use), rows.y[rows.use]
+    try:
+        return own.averaged(labels)
+    except ValueError:  # all errors about a class are free for its own rows
+        return own.averaged()
 
 
 def mean_logits(parts: Iterable[NDArray[Any]]) -> NDArray[np.float64]:

@@ -12,6 +12,7 @@ from adacsl.core.costs import CostMatrix
 from adacsl.estimators.learners.boosters import Booster
 from adacsl.estimators.learners.models import Model
 from adacsl.estimators.method import Method
+from adacsl.estimators.policy import Policy
 from adacsl.estimators.settings import keeps_settings
 from adacsl.extras import requires
 
@@ -39,7 +40,7 @@ class AdaCSLClassifier(Method):
         damping 0.5 for tables, where it was cheaper; ``{"caution": 2}`` changes parts of that; None keeps lambda at 1,
         which is plain weighted cross-entropy. More than two classes have one lambda each, at half speed. A search says
         ``controller__damping``.
-    target, decide, select, cv, validation, positive, device, resume, random_state, verbose
+    target, decide, select, cv, validation, positive, device, resume, random_state, verbose, policy
         As for every :class:`Method`.
 
     Attributes
@@ -79,6 +80,7 @@ class AdaCSLClassifier(Method):
         resume: Any = None,
         random_state: Any = None,
         verbose: bool = False,
+        policy: Policy | None = None,
     ) -> None:
         """Keep the settings."""
 
@@ -118,7 +120,7 @@ class AdaCSLBoostingClassifier(Method):
     controller : "auto", None, dict or AdaptiveWeight
         Whether and how lambda moves. "auto": the paper's update, unless T' = T, where the plain booster did as well.
     target, decide, select, cv, validation, positive, random_state, verbose
-        As for every :class:`Method`; ``target="bayes"`` by default.
+        As for every :class:`Method`; ``target="bayes"`` by default. A policy is set as ``model.policy = Policy(...)``.
 
     Attributes
     ----------
@@ -139,6 +141,7 @@ class AdaCSLBoostingClassifier(Method):
     resample = None
     device = "cpu"
     resume = None
+    policy: Policy | None = None
 
     @keeps_settings
     def __init__(
@@ -206,7 +209,7 @@ class AdaptiveCostClassifier(MetaEstimatorMixin, Method):
         See :class:`~adacsl.estimators.learners.models.Model`.
     controller : "auto", dict or AdaptiveWeight
         As for the tables of :class:`AdaCSLClassifier` the exact odds update at half speed.
-    target, decide, select, cv, validation, positive, random_state
+    target, decide, select, cv, validation, positive, random_state, policy
         As for every :class:`Method`; with ``cv`` there is one controller for all folds.
 
     Attributes
@@ -254,6 +257,7 @@ class AdaptiveCostClassifier(MetaEstimatorMixin, Method):
         validation: Any = 0.2,
         positive: Any = None,
         random_state: Any = None,
+        policy: Policy | None = None,
     ) -> None:
         """Keep the settings."""
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from adacsl.core.control import AdaptiveWeight
 from adacsl.core.costs import CostMatrix
 from adacsl.core.heldout import bayes_log_odds, tune_cut, tune_multipliers
+from adacsl.core.rowwise import row_offsets
 from adacsl.core.scores import log_odds, sigmoid, to_logits
 from adacsl.core.targets import TARGET_LIMITS
 from adacsl.estimators.calibration import calibrate, fit_calibration, uncalibrate
@@ -40,6 +41,9 @@ class Decision:
     target : float or array of shape (K,), optional
         T', the score that means the Bayes threshold; default: the Bayes threshold, that is, scores are probabilities.
         Of K classes: what each score is divided by.
+    row_weighted : bool, default False
+        Whether the scores are of a loss that weighs each row by its own price: the target then means each row's own
+        Bayes threshold, and probabilities need the costs of the rows.
 
     Attributes
     ----------
@@ -49,6 +53,8 @@ class Decision:
         The score that means the Bayes threshold, or what scores are divided by: the target, or what tuning has found.
     calibration_ : dict or None
         The calibration that was chosen, as numbers.
+    prior : float, list of K numbers or None
+        The share of the positive class (of each class) in training, by weight, which a fitted method knows.
 
     Examples
     --------
@@ -59,14 +65,17 @@ class Decision:
     [0, 0, 1, 1]
     """
 
-    def __init__(self, costs: CostMatrix, decide: str = "bayes", *, target: Any = None) -> None:
-        self.costs, self.decide = costs, check_decide(decide)
+    def __init__(
+        self, costs: CostMatrix, decide: str = "bayes", *, target: Any = None, row_weighted: bool = False
+    ) -> None:
+        self.costs, self.decide, self.row_weighted = costs, check_decide(decide), row_weighted
         if costs.n_classes > 2:
             self.target: Any = np.ones(costs.n_classes) if target is None else np.asarray(target, dtype=np.float64)
         else:
             self.target = float(np.clip(costs.threshold if target is None else target, *TARGET_LIMITS))
         self.calibration_: dict[str, Any] | None = None
         self.mapped = self.target
+        self.prior: Any = None
 
     def fit(
         self,
@@ -82,16 +91,16 @@ class Decision:
         """
         scores = np.asarray(scores, dtype=np.float64)
         if self.decide == "tuned" and self.costs.n_classes > 2:
-            logits = to_logits(scores) - np.log(self.target)
+            logits = to_logits(scores) - np.log(self.target) + self._offsets(costs)
             _, cut = tune_multipliers(logits, labels, self.costs if costs is None else costs, sample_weight)
             self.mapped = self.target * np.exp(cut)
         elif self.decide == "tuned":
-            logits = np.clip(log_odds(scores), -700.0, 700.0) + self._shift
+            logits = np.clip(log_odds(scores), -700.0, 700.0) + self._shift + self._offsets(costs)
             _, offset = tune_cut(logits, labels, self.costs if costs is None else costs, sample_weight)
             moved = float(bayes_log_odds(self.costs)) + offset - self._shift
             self.mapped = float(np.clip(sigmoid(np.asarray(moved)), *TARGET_LIMITS))
         elif self.decide == "calibrated":
-            self.calibration_ = fit_calibration(self._corrected(scores), np.asarray(labels), sample_weight)
+            self.calibration_ = fit_calibration(self._corrected(scores, costs), np.asarray(labels), sample_weight)
         return self
 
     @property
@@ -125,16 +134,20 @@ class Decision:
             return self.probability_threshold
         return float(costs.threshold) if costs.n_instances is None else None
 
-    def probabilities(self, scores: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the probability of the positive class for each score, or of each of K classes."""
+    def probabilities(self, scores: NDArray[Any], *, costs: CostMatrix | None = None) -> NDArray[np.float64]:
+        """Return the probability of the positive class for each score, or of each of K classes.
+
+        ``costs`` are those of the rows, which scores of a ``row_weighted`` loss need: without them, a row is taken as
+        one that costs what is usual.
+        """
         if self.decide in ("negative", "positive"):
             return np.full(len(scores), float(self.decide == "positive"))
-        proba = self._corrected(np.asarray(scores, dtype=np.float64))
+        proba = self._corrected(np.asarray(scores, dtype=np.float64), costs)
         return proba if self.calibration_ is None else calibrate(self.calibration_, proba)
 
     def predict(self, scores: NDArray[Any], *, costs: CostMatrix | None = None) -> NDArray[np.int64]:
         """Return the decision about each score, a class number; rows with ``costs`` of their own by these."""
-        return self.of_probabilities(self.probabilities(scores), costs=costs)
+        return self.of_probabilities(self.probabilities(scores, costs=costs), costs=costs)
 
     def of_probabilities(self, proba: NDArray[Any], *, costs: CostMatrix | None = None) -> NDArray[np.int64]:
         """Return the decision about each probability, a class number."""
@@ -148,14 +161,18 @@ class Decision:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON values."""
         numbers = {name: np.asarray(getattr(self, name)).tolist() for name in ("target", "mapped")}
-        return {"decide": self.decide, **numbers, "calibration": self.calibration_}
+        rows = {"row_weighted": True} if self.row_weighted else {}
+        known = {"calibration": self.calibration_, "prior": self.prior}
+        return {"decide": self.decide, **numbers, **known} | rows
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], costs: CostMatrix) -> Decision:
         """Read what :meth:`to_dict` wrote."""
         of = float if costs.n_classes == 2 else functools.partial(_positive, costs.n_classes)
-        decision = cls(costs, data["decide"], target=of(data["target"]))
+        rows = bool(data.get("row_weighted", False))
+        decision = cls(costs, data["decide"], target=of(data["target"]), row_weighted=rows)
         decision.mapped, decision.calibration_ = of(data["mapped"]), data["calibration"]
+        decision.prior = data.get("prior")
         return decision
 
     @property
@@ -163,11 +180,17 @@ class Decision:
         """What turns the log-odds of a score into those of the probability."""
         return float(np.clip(bayes_log_odds(self.costs), -700.0, 700.0) - log_odds(self.target))
 
-    def _corrected(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _offsets(self, costs: CostMatrix | None) -> Any:
+        """Return what the log-odds of rows with these costs lack, as their own prices have weighed them."""
+        known = self.row_weighted and costs is not None and costs.n_instances is not None
+        return row_offsets(costs, self.costs) if known else 0.0
+
+    def _corrected(self, scores: NDArray[np.float64], costs: CostMatrix | None = None) -> NDArray[np.float64]:
         if self.costs.n_classes > 2:
-            freed = scores / self.mapped
+            freed = scores * np.exp(self._offsets(costs)) / self.mapped
             return np.asarray(freed / freed.sum(axis=1, keepdims=True))
-        return np.asarray(AdaptiveWeight(self.costs, target=self.mapped).correct(scores))
+        controller = AdaptiveWeight(self.costs, target=self.mapped, row_weighted=self.row_weighted)
+        return np.asarray(controller.correct(scores, costs))
 
 
 def _positive(n: int, values: Any) -> NDArray[np.float64]:

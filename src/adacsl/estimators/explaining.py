@@ -136,9 +136,9 @@ def _extra_costs(
 
 def _paid(model: Any, rows: Rows, table: Any) -> NDArray[np.float64]:
     """Return what each row costs as the model decides; the table may hold the rows several times over."""
-    scores = model.decision_scores(table)
-    index = np.tile(np.arange(len(rows.y)), len(scores) // len(rows.y))
+    index = np.tile(np.arange(len(rows.y)), table.shape[0] // len(rows.y))
     own = None if rows.costs is None else rows.costs.rows(index)
+    scores = model.decision_scores(table, costs=own)
     decided = model.decision_.predict(scores, costs=own)
     return np.asarray(as_host((own or model.costs_).incurred(rows.y[index], decided)))
 

@@ -92,6 +92,7 @@ def write_member(folder: Path, name: str, fitted: Sequence[Fitted]) -> None:
                     "seconds": own.seconds,
                     "kind": own.model.kind,
                     "model": model,
+                    "by_rows": own.by_rows,
                 }
             )
         write_artefact(folder, joined(tensors), {"member": name, "fitted": about})
@@ -128,4 +129,5 @@ def _fitted(name: str, tensors: dict[str, Any], about: dict[str, Any], made: Met
     own, module = part_of(tensors, "model."), getattr(net, "module", None)
     model = read_model(about["kind"], own, about["model"], net=net, module=module, device=device)
     shift = number_or_array(about["shift"])
-    return Fitted(name, tensors["honest"].numpy(), shift, model, None, float(about["seconds"]))
+    by_rows = bool(about.get("by_rows", False))
+    return Fitted(name, tensors["honest"].numpy(), shift, model, None, float(about["seconds"]), by_rows)

@@ -31,6 +31,11 @@ MEMBERS: Mapping[str, tuple[float, str, Any]] = {
     "nets": (3.0, "torch", lambda: _net(epochs=15)),
     "nets-bent": (4.0, "torch", lambda: _net({"bins": 32}, epochs=15)),
     "catboost": (9.0, "catboost", lambda: Booster("catboost", **BOOSTED, params={"thread_count": 1})),
+    "lightgbm-rows": (1.5, "lightgbm", lambda: Booster("lightgbm", **BOOSTED)),
+    "xgboost-rows": (2.0, "xgboost", lambda: Booster("xgboost", **BOOSTED)),
+    "catboost-rows": (9.0, "catboost", lambda: Booster("catboost", **BOOSTED, params={"thread_count": 1})),
+    "histogram-rows": (2.5, "sklearn", lambda: Model(HistogramBoosting(**STOPPED), encode=False)),
+    "nets-rows": (3.0, "torch", lambda: _net(epochs=15)),
     "adacsl": (3.0, "torch", lambda: _net(epochs=15)),
     "extra-trees": (8.0, "sklearn", lambda: Model(ExtraTreesClassifier(200, min_samples_leaf=3))),
     "tabm": (45.0, "tabm", lambda: _net("tabm")),
@@ -45,6 +50,12 @@ BY_NAME = ("adacsl", "extra-trees", "tabm")
 """Members that take part only when named: in a stack of the others they saved nothing
 (``benchmarks/portfolio_choice.py``)."""
 
+ROWS = "-rows"
+"""How the names of members end whose loss is weighted by each row's own price: they take part where rows have prices,
+and of the boosters only the first that is installed."""
+
+BOOSTED_ROWS = ("lightgbm-rows", "xgboost-rows", "catboost-rows", "histogram-rows")
+
 STEERED = {"loss": "weighted", "controller": "auto"}
 PICTURES: Mapping[str, dict[str, Any]] = {
     "nets": {},
@@ -55,7 +66,9 @@ PICTURES: Mapping[str, dict[str, Any]] = {
 """Members for images: nets without adaptation, and with each target."""
 
 
-def default_members(*, images: bool, net: Any = None, n_classes: int = 2) -> dict[str, Method | ImportError]:
+def default_members(
+    *, images: bool, net: Any = None, n_classes: int = 2, row_costs: bool = False
+) -> dict[str, Method | ImportError]:
     """Return what takes part unless the user says otherwise: all that is installed, quickest first."""
     if images:
         # of more than two classes "bayes" is what adacsl starts from
@@ -64,6 +77,9 @@ def default_members(*, images: bool, net: Any = None, n_classes: int = 2) -> dic
         return {name: Method(learner=net or "net", select="log-loss", **own) for name, own in chosen.items()}
     # scikit-learn's boosting stands in for the libraries that were better
     out = {*BY_NAME, *(["histogram"] if any(map(_has, ENGINES)) else [])}
+    first = next(name for name in BOOSTED_ROWS if _has(MEMBERS[name][1]))
+    kept = {first, "nets-rows"} if row_costs else set()
+    out |= {name for name in MEMBERS if name.endswith(ROWS) and name not in kept}
     return {name: _made(name, net) for name, (_, package, _) in MEMBERS.items() if _has(package) and name not in out}
 
 
@@ -82,7 +98,8 @@ def named_member(name: str, net: Any = None) -> Method:
     learner = MEMBERS[name][2]()
     if net is not None and hasattr(learner, "module"):
         learner.set_params(**_said_of(net, bare=learner.module is not None))
-    made: Method = Method(learner=learner, select="log-loss", **(STEERED if name == "adacsl" else {}))
+    settings = STEERED if name == "adacsl" else {"loss": "row-weighted"} if name.endswith(ROWS) else {}
+    made: Method = Method(learner=learner, select="log-loss", **settings)
     return made
 
 
@@ -101,14 +118,14 @@ def _net(module: Any = None, **settings: Any) -> Any:
 
 
 def choose_members(
-    members: Any, *, images: bool, net: Any = None, n_classes: int = 2
+    members: Any, *, images: bool, net: Any = None, n_classes: int = 2, row_costs: bool = False
 ) -> dict[str, Method | ImportError]:
     """Return members by name from what the user gave: names, methods, scikit-learn classifiers, or pairs with names.
 
     In place of one that needs a package which is not installed stands the error that says so.
     """
     if isinstance(members, str) and members == "auto":
-        return default_members(images=images, net=net, n_classes=n_classes)
+        return default_members(images=images, net=net, n_classes=n_classes, row_costs=row_costs)
     if isinstance(members, str | bytes) or not isinstance(members, Iterable):
         raise TypeError(f"members must be 'auto' or a list of names, methods and classifiers, got {members!r}")
     chosen: dict[str, Method | ImportError] = {}

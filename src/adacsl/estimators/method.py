@@ -17,26 +17,21 @@ from adacsl.core.intervals import Interval, cost_interval
 from adacsl.core.labels import are_places, same_label
 from adacsl.core.partitions import Quantile
 from adacsl.core.scores import known, to_probabilities
-from adacsl.estimators.candidates import Candidate
-from adacsl.estimators.decision import Decision, check_decide
+from adacsl.estimators.acting import training_prior
+from adacsl.estimators.candidates import Candidate, usual_costs
+from adacsl.estimators.checking import check_method
+from adacsl.estimators.decision import Decision
+from adacsl.estimators.policy import Policy
 from adacsl.estimators.predicting import CostClassifier
 from adacsl.estimators.reading import read_rows
 from adacsl.estimators.rows import Rows
-from adacsl.estimators.settings import (
-    find_targets,
-    keeps_settings,
-    make_controller,
-    natural_threshold,
-)
+from adacsl.estimators.settings import find_targets, keeps_settings, natural_threshold
 from adacsl.extras import requires
 from adacsl.integrations.sklearn import row_costs
 
 with requires("sklearn"):
     from sklearn.utils import check_random_state
 
-RESAMPLE = (None, "oversample", "undersample", "smote")
-LOSSES = ("plain", "weighted", "focal", "logit-adjusted")
-SELECT = ("best", "last", "log-loss")
 HISTORY = ("fold", "target", "adapted", "lambda", "weight", "threshold", "val_cost")
 CLASS_HISTORY = ("fold", "target", "adapted", "lambdas", "weights", "val_cost")
 PLAIN = "plain"
@@ -60,13 +55,14 @@ class Method(CostClassifier):
         no learning; or any scikit-learn classifier, for tables.
     resample : {None, "oversample", "undersample", "smote"}
         Train nets on balanced classes. The probabilities are corrected for it before anything is decided.
-    loss : {"plain", "weighted", "focal", "logit-adjusted"} or callable
-        Cross-entropy; weighted by the costs; the weighted focal loss; shifted by the odds of the Bayes threshold; or,
-        for nets, ``loss(logits, labels, costs=...)``, element by element.
+    loss : {"plain", "weighted", "row-weighted", "focal", "logit-adjusted"} or callable
+        Cross-entropy; weighted by the costs of the classes; also by each row's own price, where rows have prices; the
+        weighted focal loss; shifted by the odds of the Bayes threshold; or, for nets, ``loss(logits, labels,
+        costs=...)``, element by element.
     controller : None, "auto", dict or AdaptiveWeight
         AdaCSL: steer the weight by the held-out rows. None keeps lambda at 1; "auto" steers as was cheapest for that
         kind of learner, and a dict changes parts of that (``{"caution": 2}``); an AdaptiveWeight is copied (its costs
-        and target are the method's). Needs ``loss="weighted"``.
+        and target are the method's). Needs ``loss="weighted"`` or ``"row-weighted"``.
     target : float, "bayes", "middle" or "auto", default 0.5
         T', the score a weighted loss makes right to decide at. "bayes": T' = T; "middle": the geometric middle of the
         odds of T and 0.5; "auto": all three are trained, and with a controller one more that does not adapt (plain
@@ -91,6 +87,9 @@ class Method(CostClassifier):
         Seed of everything; ``resume`` and several processes need a number.
     verbose : bool, default False
         Show a progress bar with the current cost.
+    policy : Policy, optional
+        Actions beyond the classes, a capacity, other class shares, for :meth:`decisions` and :meth:`predict`. Training
+        and ``estimated_cost_`` are about the classes.
 
     Attributes
     ----------
@@ -153,6 +152,7 @@ class Method(CostClassifier):
         resume: Any = None,
         random_state: Any = None,
         verbose: bool = False,
+        policy: Policy | None = None,
     ) -> None:
         """Keep the settings."""
 
@@ -201,65 +201,7 @@ class Method(CostClassifier):
         """Refuse settings that make no sense, alone or together."""
         self.learner_ = self._make_learner()
         self.learner_.check()
-        check_decide(self.decide)
-        if self.select not in SELECT:
-            raise ValueError(f"select must be one of {', '.join(map(repr, SELECT))}, got {self.select!r}")
-        self._check_costs()
-        if self.cv is None and self.validation is None:
-            raise ValueError("validation must be a fraction between 0 and 1 or a pair (X, y), got None; or give cv=5")
-        self._check_parts()
-        like = CostMatrix(fp=1, fn=1) if self.costs is None else self.costs
-        targets = find_targets(self.target, like)
-        if self.controller is not None:
-            make_controller(self.controller, like, targets[0], {})
-        if self.random_state is None and (self.resume is not None or self._several_processes):
-            what = "resume" if self.resume is not None else "training in several processes"
-            raise ValueError(f"{what} needs random_state=a number: splits and weights must come out the same each time")
-
-    def _check_costs(self) -> None:
-        if self.costs is not None and not isinstance(self.costs, CostMatrix):
-            raise TypeError(f"costs must be a CostMatrix such as CostMatrix(fp=1, fn=8), got {self.costs!r}")
-        if self.costs is not None and self.costs.n_instances is not None:
-            raise ValueError(
-                f"costs must hold one price per outcome, got {self.costs!r}; "
-                "give costs of each row to fit and predict: fit(X, y, fn=amounts)"
-            )
-        if self.costs is not None and not self.costs.square:
-            raise ValueError(
-                f"a classifier decides among the classes, the costs among {self.costs.n_actions} actions for "
-                f"{self.costs.n_classes} classes: train with square costs, then costs.decide(model.predict_proba(X))"
-            )
-        if self.costs is not None and self.costs.n_classes > 2 and self.decide in ("negative", "positive"):
-            raise ValueError(f"decide={self.decide!r} is for two classes, the costs have {self.costs.n_classes}")
-
-    def _check_parts(self) -> None:
-        from adacsl.estimators.learners.constant import Constant  # noqa: PLC0415
-
-        if self.resample not in RESAMPLE or not (callable(self.loss) or self.loss in LOSSES):
-            raise ValueError(
-                f"resample is one of {', '.join(map(str, RESAMPLE))}, loss one of {', '.join(LOSSES)} or a function; "
-                f"got resample={self.resample!r}, loss={self.loss!r}"
-            )
-        if self.controller is not None and (self.loss != "weighted" or self.resample is not None):
-            raise ValueError("a controller steers a weight, so it needs loss='weighted' and no resample")
-        if self.resample is not None and self.loss != "plain":
-            raise ValueError(f"resample={self.resample!r} goes with loss='plain'")
-        for_nets = self.resample is not None or self.loss not in ("plain", "weighted")
-        if for_nets and not hasattr(self.learner_, "module"):
-            raise ValueError(
-                "resample, focal, logit-adjusted and losses of your own are for nets; put such steps inside the "
-                "estimator"
-            )
-        if self.resample == "smote" and self.cv is not None:
-            raise ValueError(
-                "SMOTE mixes training rows, some of which a cross-fit holds out; take resample='oversample', or cv=None"
-            )
-        if (self.decide in ("negative", "positive")) != isinstance(self.learner_, Constant):
-            raise ValueError("decide='negative' and decide='positive' go with learner='constant'")
-        if self.decide == "unweighted" and self.loss != "weighted":
-            raise ValueError("decide='unweighted' undoes the weight of loss='weighted'")
-        if self.target not in (None, 0.5) and self.loss not in ("weighted", "focal"):
-            raise ValueError("target is for losses with a weight, loss='weighted' and loss='focal'")
+        check_method(self)
 
     def _make_learner(self) -> Any:
         """Return what learns, from its short form."""
@@ -277,11 +219,6 @@ class Method(CostClassifier):
         """Whether features are the estimator's affair: they are not looked at."""
         return False
 
-    @property
-    def _several_processes(self) -> bool:
-        options = getattr(self.learner_, "trainer", None) or {}
-        return options.get("devices", 1) not in (1, "1", [0]) or options.get("num_nodes", 1) != 1
-
     def candidates(self, rows: Rows, costs: CostMatrix | None, watch: NDArray[np.int64] | None) -> list[Candidate]:
         """Return what is to be fitted on these rows: one candidate per target, and before them the plain one of "auto".
 
@@ -289,10 +226,12 @@ class Method(CostClassifier):
         """
         seed = self._seed()
         costs = self._own_costs(rows) if costs is None else costs
-        self.costs_ = costs.averaged()
+        self.costs_ = usual_costs(costs, rows)
         cv = self.learner_.folds_for(self.cv, rows) if hasattr(self.learner_, "folds_for") else self.cv
         folds = [] if self.decide in ("negative", "positive") else rows.folds(cv, self.validation, seed)
-        candidate = functools.partial(Candidate, self, costs, folds=folds, seed=seed, watch=watch, images=rows.images)
+        candidate = functools.partial(
+            Candidate, self, costs, folds=folds, seed=seed, watch=watch, images=rows.images, usual=self.costs_
+        )
         tried = [candidate(target) for target in find_targets(self.target, self.costs_)]
         if self.target != "auto" or self.controller is None:
             return tried
@@ -329,6 +268,7 @@ class Method(CostClassifier):
         best = min(range(len(candidates)), key=lambda i: judged[i][1])
         chosen = candidates[best]
         self.decision_, self.target_, self.model_ = judged[best][0], chosen.target, chosen.model
+        self.decision_.prior = training_prior(rows.y[rows.use], rows.n_classes, rows.weights(rows.use))
         self.adapted_ = chosen.adapts
         keys: list[float | str] = [candidate.target if candidate.steered else PLAIN for candidate in candidates]
         self.target_costs_ = dict(zip(keys, (cost for _, cost in judged), strict=True))
@@ -341,7 +281,8 @@ class Method(CostClassifier):
     def _judge(self, candidate: Candidate, rows: Rows) -> tuple[Decision, float]:
         """Return the decision of a candidate, and what it costs on held-out rows, honestly."""
         shift = candidate.shifted = candidate.shift(rows.y)
-        decision = Decision(self.costs_, self.decide, target=natural_threshold(self.costs_, shift))
+        target = natural_threshold(self.costs_, shift)
+        decision = Decision(self.costs_, self.decide, target=target, row_weighted=candidate.corrects_rows)
         if not candidate.held:
             return decision, math.nan
         logits = pooled(len(rows.y), candidate.held, honest=False)
@@ -349,6 +290,7 @@ class Method(CostClassifier):
         if not seen.any():
             raise ValueError("its held-out scores are not finite: there is nothing to decide by")
         prices, weight = candidate.costs.rows(seen), rows.weights(seen)
+        shift = shift + candidate.offsets(seen)
         kept, honest = (to_probabilities(z[seen] - shift) for z in (logits, pooled(len(rows.y), candidate.held)))
         decision.fit(kept, rows.y[seen], sample_weight=weight, costs=prices)
         flattering, cost = (
@@ -360,10 +302,11 @@ class Method(CostClassifier):
 
     def _estimate(self, candidate: Candidate, rows: Rows) -> None:
         logits = pooled(len(rows.y), candidate.held)
-        self.oof_scores_ = to_probabilities(logits - candidate.shifted)  # NaN stays NaN
+        shift = candidate.shifted + candidate.offsets(np.arange(len(rows.y)))
+        self.oof_scores_ = to_probabilities(logits - shift)  # NaN stays NaN
         seen = known(logits)
         prices = candidate.costs.rows(seen)
-        proba = self.decision_.probabilities(self.oof_scores_[seen])
+        proba = self.decision_.probabilities(self.oof_scores_[seen], costs=prices)
         decided = self.decision_.of_probabilities(proba, costs=prices)
         groups = None if rows.groups is None else rows.groups[seen]
         weight = rows.weights(seen)

@@ -13,6 +13,7 @@ WEIGHTED = {"loss": "weighted", "target": 0.5}
 # {}: steered as "auto" would, also where "auto" would rather not, on tables of more than two classes
 ADAPTED: dict[str, Any] = {"loss": "weighted", "controller": {}}
 BOOSTED = {**WEIGHTED, "learner": "boosting"}
+ROWS = {"loss": "row-weighted"}
 
 METHODS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "always-negative": ("no model: call everything negative", {"learner": "constant", "decide": "negative"}),
@@ -25,14 +26,17 @@ METHODS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "undersample": ("classes balanced by dropping negatives, corrected, Bayes threshold", {"resample": "undersample"}),
     "smote": ("classes balanced by SMOTE, corrected, Bayes threshold", {"resample": "smote"}),
     "wce": ("cross-entropy weighted by the costs", WEIGHTED),
+    "wce-rows": ("cross-entropy weighted by each row's own price", {**WEIGHTED, **ROWS}),
     "wce-tuned": ("weighted cross-entropy, tuned threshold", {**WEIGHTED, "decide": "tuned"}),
     "focal": ("weighted focal loss, tuned threshold", {**WEIGHTED, "loss": "focal", "decide": "tuned"}),
     "logit-adjusted": ("logits shifted by the odds of the Bayes threshold", {"loss": "logit-adjusted"}),
     "gbm-bayes": ("gradient boosting, Bayes threshold", {**BOOSTED, "target": "bayes"}),
     "gbm-tuned": ("gradient boosting, tuned threshold", {**BOOSTED, "target": "bayes", "decide": "tuned"}),
     "gbm-weighted": ("gradient boosting weighted by the costs", BOOSTED),
+    "gbm-rows": ("gradient boosting weighted by each row's own price", {**BOOSTED, **ROWS}),
     "metacost": ("MetaCost: relabelled by bagged boosting, learned again", {"learner": "metacost", "decide": "half"}),
     "adacsl": ("AdaCSL: the weight steered by validation cost", ADAPTED),
+    "adacsl-rows": ("AdaCSL, rows weighted by their own prices", {**ADAPTED, **ROWS}),
     "adacsl-bins": (
         "AdaCSL, ten subgroups", {"loss": "weighted", "controller": {"partition": EqualWidth(10)}}
     ),
@@ -78,8 +82,9 @@ def method(name: str, costs: CostMatrix | None = None, **settings: Any) -> Metho
 
 
 def choose_methods(
-    methods: Iterable[Any] | Mapping[str, Method] | str | None = None, *, images: bool = False, n_classes: int = 2
-) -> dict[str, Method]:
+    methods: Iterable[Any] | Mapping[str, Method] | str | None = None, *, images: bool = False, n_classes: int = 2,
+    row_costs: bool = False,
+) -> dict[str, Method]:  # fmt: skip
     """Return methods by name; None means all that fit the data.
 
     Parameters
@@ -90,6 +95,8 @@ def choose_methods(
         Whether the data are images.
     n_classes : int
         How many classes there are; some methods are for two.
+    row_costs : bool
+        Whether rows have prices of their own; where not, methods that look at them are others over again.
 
     Examples
     --------
@@ -98,6 +105,7 @@ def choose_methods(
     """
     if methods is None:
         made = {name: method(name) for name in METHODS}
+        made = {name: one for name, one in made.items() if row_costs or one.loss != "row-weighted"}
         return {name: one for name, one in made.items() if not _unfit(one, images=images, n_classes=n_classes)}
     if isinstance(methods, str):
         methods = [methods]

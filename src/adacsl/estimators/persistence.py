@@ -27,6 +27,7 @@ from adacsl.estimators.learners.numbers import part_of
 from adacsl.estimators.learners.portfolio import Portfolio
 from adacsl.estimators.learners.stackmodel import StackModel
 from adacsl.estimators.method import PLAIN, Method
+from adacsl.estimators.policy import Policy
 from adacsl.estimators.portfolio import PortfolioClassifier
 from adacsl.estimators.settings import settings_of
 from adacsl.training.running import choose_device
@@ -35,8 +36,8 @@ CLASSIFIERS = (AdaCSLClassifier, AdaCSLBoostingClassifier, AdaptiveCostClassifie
 KINDS = {kind.__name__: kind for kind in (Method, *CLASSIFIERS)}
 MODELS: dict[str, Any] = {"boosters": BoosterModel, "estimators": EstimatorModel}
 OUT_OF_FOLD = "oof_scores"
-HERE_ONLY = ("costs", "device", "resume", "verbose", "trainer", "weights")
-"""Settings of this machine; the costs are kept as fitted."""
+HERE_ONLY = ("costs", "policy", "device", "resume", "verbose", "trainer", "weights")
+"""Settings of this machine; the costs are kept as fitted, the policy as a part of its own."""
 NESTED: dict[str, Any] = {kind.__name__: kind for kind in (dict, Net, Booster, Portfolio)}
 PARTITIONS = {kind.__name__: kind for kind in (Whole, EqualWidth, Quantile)}
 
@@ -97,6 +98,8 @@ def _describe(method: Method, kind: str) -> dict[str, Any]:
     fitted: dict[str, Any] = {}
     if hasattr(method, "estimated_cost_"):
         fitted = {"estimated_cost": list(method.estimated_cost_), "calibration_error": method.calibration_error_}
+    if method.policy is not None:
+        fitted["policy"] = method.policy.to_dict()
     if hasattr(method, "leaderboard_"):
         fitted["leaderboard"] = method.leaderboard_.to_dict(orient="list")
     return fitted | {
@@ -179,6 +182,8 @@ def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, dev
         method.estimated_cost_ = Interval(*document["estimated_cost"])
         method.calibration_error_ = float(document["calibration_error"])
         method.oof_scores_ = tensors[OUT_OF_FOLD].numpy()
+    if "policy" in document:
+        method.policy = Policy.from_dict(document["policy"])
     if "leaderboard" in document:
         method.leaderboard_ = pd.DataFrame(document["leaderboard"])
     if "student" in document:

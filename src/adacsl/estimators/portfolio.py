@@ -8,6 +8,7 @@ from adacsl.core.costs import CostMatrix
 from adacsl.estimators.classifiers import make_learner
 from adacsl.estimators.learners.portfolio import Portfolio
 from adacsl.estimators.method import Method
+from adacsl.estimators.policy import Policy
 from adacsl.estimators.settings import keeps_settings
 from adacsl.extras import requires
 
@@ -44,7 +45,7 @@ class PortfolioClassifier(Method):
     n_jobs : int or "auto"
         Processes that fit members; each has its share of the cores. "auto": one per core; for few rows, and for images,
         this one alone.
-    decide, validation, positive, device, random_state, verbose
+    decide, validation, positive, device, random_state, verbose, policy
         As for every :class:`Method`.
     resume : path, optional
         Folder in which finished members are kept: a fit that was killed, started again with the same data and
@@ -100,6 +101,7 @@ class PortfolioClassifier(Method):
         resume: Any = None,
         random_state: Any = None,
         verbose: bool = False,
+        policy: Policy | None = None,
     ) -> None:
         """Keep the settings."""
 

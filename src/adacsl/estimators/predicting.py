@@ -9,8 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
+from adacsl.core.prices import check_samples
+from adacsl.core.rowwise import row_offsets
 from adacsl.core.scores import to_probabilities
+from adacsl.estimators.acting import decide_rows
 from adacsl.estimators.decision import Decision
+from adacsl.estimators.policy import Decisions, Policy, choose_policy, take_time
 from adacsl.estimators.reading import number_labels, read_features, read_known_labels
 from adacsl.estimators.settings import inside
 from adacsl.extras import requires
@@ -18,7 +22,7 @@ from adacsl.integrations.sklearn import row_costs
 
 with requires("sklearn"):
     from sklearn.base import BaseEstimator, ClassifierMixin
-    from sklearn.utils.validation import check_is_fitted
+    from sklearn.utils.validation import _num_samples, check_is_fitted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,6 +36,7 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
     costs_: CostMatrix
     decision_: Decision
     model_: Any
+    policy: Policy | None = None
 
     NESTED: tuple[str, ...] = ("controller", "net")
 
@@ -56,10 +61,24 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
                 setattr(self, outer, inside(held) | {key: params[name]})
         return self
 
-    def decision_scores(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Return the scores: what the learner says, to be compared with ``threshold_``; of K classes (n, K)."""
+    def decision_scores(self, X: Any, *, costs: CostMatrix | None = None) -> NDArray[np.float64]:  # noqa: N803
+        """Return the scores: what the learner says, to be compared with ``threshold_``; of K classes (n, K).
+
+        ``costs`` are those of the rows, which a stack with members weighted by them looks at.
+        """
         check_is_fitted(self)
-        return to_probabilities(self.model_.logits(read_features(self, X, reset=False)))
+        features = read_features(self, X, reset=False)
+        if costs is not None and costs.n_instances is not None and getattr(self.model_, "row_weighted", False):
+            check_samples(costs.n_instances, _num_samples(features))
+            return to_probabilities(self.model_.logits(features, row_offsets(costs, self.costs_)))
+        return to_probabilities(self.model_.logits(features))
+
+    def decision_probabilities(self, X: Any, *, costs: CostMatrix | None = None) -> NDArray[np.float64]:  # noqa: N803
+        """Return what is decided upon: the probability of the positive class, or of each of K classes.
+
+        ``costs`` are those of the rows, where they are known.
+        """
+        return self.decision_.probabilities(self.decision_scores(X, costs=costs), costs=costs)
 
     @property
     def threshold_(self) -> float:
@@ -67,10 +86,22 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "decision_")
         return self.decision_.threshold_
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Return probabilities, corrected for the cost weighting; columns in the order of ``classes_``."""
-        scores = self.decision_scores(X)
-        positive = self.decision_.probabilities(scores)
+    def predict_proba(
+        self,
+        X: Any,  # noqa: N803
+        *,
+        fp: Any = None,
+        fn: Any = None,
+        tp: Any = None,
+        tn: Any = None,
+    ) -> NDArray[np.float64]:
+        """Return probabilities, corrected for the cost weighting; columns in the order of ``classes_``.
+
+        Costs of each row matter where the loss was weighted by them; without, a row is taken as one that costs what is
+        usual.
+        """
+        costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs_)
+        positive = self.decision_probabilities(X, costs=costs)
         if self.positive_ is None:
             return positive
         columns = (1.0 - positive, positive)
@@ -80,15 +111,35 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         self,
         X: Any,  # noqa: N803
         *,
+        policy: Policy | None = None,
+        refer: Any = None,
+        capacity: int | None = None,
+        per: str | None = None,
+        time: Any = None,
+        prior: Any = None,
         fp: Any = None,
         fn: Any = None,
         tp: Any = None,
         tn: Any = None,
     ) -> NDArray[Any]:
-        """Return the cheapest label of each row; with costs of each row, by each row's own Bayes threshold."""
-        scores = self.decision_scores(X)
+        """Return the cheapest label of each row; with costs of each row, by each row's own Bayes threshold.
+
+        Parameters
+        ----------
+        X : table or images
+            As in training.
+        policy : Policy, optional
+            Instead of the classifier's own; ``Policy()`` decides among the classes, as many as it takes.
+        refer, capacity, per, time, prior : optional
+            Single settings of the :class:`~adacsl.Policy`; :meth:`decisions` takes all, and says more.
+        fp, fn, tp, tn : float or arrays of shape (n,), optional
+            Costs of each row.
+        """
+        said = {"refer": refer, "capacity": capacity, "per": per, "time": time, "prior": prior}
+        if not choose_policy(self.policy, policy, said).empty:
+            return self.decisions(X, policy=policy, fp=fp, fn=fn, tp=tp, tn=tn, **said).labels
         costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs_)
-        decided = self.decision_.predict(scores, costs=costs)
+        decided = self.decision_.predict(self.decision_scores(X, costs=costs), costs=costs)
         if self.positive_ is None:
             return np.asarray(self.classes_[decided])
         positive = decided == 1
@@ -96,21 +147,71 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         kind = self.classes_.dtype
         return np.where(positive, np.asarray(self.positive_, kind), np.asarray(negative, kind))
 
+    def decisions(
+        self,
+        X: Any,  # noqa: N803
+        *,
+        policy: Policy | None = None,
+        fp: Any = None,
+        fn: Any = None,
+        tp: Any = None,
+        tn: Any = None,
+        **settings: Any,
+    ) -> Decisions:
+        """Return the decision about each row, what it is expected to cost, and plain sentences about all of them.
+
+        Parameters
+        ----------
+        X : table or images
+            As in training; a table may have the column of the ``time`` besides.
+        policy : Policy, optional
+            Instead of the classifier's own.
+        fp, fn, tp, tn : float or arrays of shape (n,), optional
+            Costs of each row.
+        **settings
+            Single settings of the :class:`~adacsl.Policy`: ``refer=3, capacity=200``.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix, Method
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> X = np.random.default_rng(0).normal(size=(400, 2))
+        >>> y = (X[:, 1] + X[:, 0] > 1).astype(int)
+        >>> model = Method(CostMatrix(fp=1, fn=8), learner=LogisticRegression(), random_state=0).fit(X, y)
+        >>> found = model.decisions(X, refer=0.5, capacity=20)
+        >>> found.counts
+        {'0': 269, '1': 111, 'refer': 20}
+        >>> found.notes[0].partition(",")[0]
+        "55 rows wanted 'refer'"
+        """
+        check_is_fitted(self)
+        chosen = choose_policy(self.policy, policy, settings)
+        X, chosen = take_time(self, X, chosen)  # noqa: N806
+        costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs_)
+        return decide_rows(self, self.decision_probabilities(X, costs=costs), costs, chosen)
+
     def score(
         self,
         X: Any,  # noqa: N803
         y: Any,
         sample_weight: Any = None,
         *,
+        policy: Policy | None = None,
         fp: Any = None,
         fn: Any = None,
         tp: Any = None,
         tn: Any = None,
     ) -> float:
-        """Return minus the mean cost, so that a search for the best score finds the cheapest model."""
+        """Return minus the mean cost, so that a search for the best score finds the cheapest model.
+
+        Under a policy, actions beyond the classes cost what it says.
+        """
         labels = read_known_labels(self, y)
+        if not choose_policy(self.policy, policy, {}).empty:
+            decisions = self.decisions(X, policy=policy, fp=fp, fn=fn, tp=tp, tn=tn)
+            return -decisions.costs.mean(labels, decisions.actions, sample_weight=sample_weight)
         costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs_) or self.costs_
-        decided = number_labels(self, self.predict(X, fp=fp, fn=fn, tp=tp, tn=tn))
+        decided = number_labels(self, self.predict(X, fp=fp, fn=fn, tp=tp, tn=tn, policy=policy))
         return -costs.mean(labels, decided, sample_weight=sample_weight)
 
     def permutation_cost(

@@ -51,11 +51,12 @@ def settings_of(controller: AdaptiveWeight) -> dict[str, Any]:
 
 
 def make_controller(
-    given: Any, costs: CostMatrix, target: float, usual: dict[str, Any], *, still: bool = False
-) -> AdaptiveWeight:
+    given: Any, costs: CostMatrix, target: float, usual: dict[str, Any], *, still: bool = False,
+    row_weighted: bool = False,
+) -> AdaptiveWeight:  # fmt: skip
     """Return a fresh controller from what the user gave: ``"auto"``, a dict, or an AdaptiveWeight to be like.
 
-    ``usual`` is what "auto" stands for; ``still`` keeps lambda at 1.
+    ``usual`` is what "auto" stands for; ``still`` keeps lambda at 1; ``row_weighted`` is the method's loss.
     """
     if isinstance(given, AdaptiveWeight):
         chosen = settings_of(given)
@@ -67,7 +68,8 @@ def make_controller(
         chosen = usual | given
     else:
         raise TypeError(f"controller must be None, 'auto', a dict of settings or an AdaptiveWeight, got {given!r}")
-    return AdaptiveWeight(costs, target=target, **(chosen | ({"bounds": (1.0, 1.0)} if still else {})))
+    chosen |= {"bounds": (1.0, 1.0)} if still else {}
+    return AdaptiveWeight(costs, target=target, row_weighted=row_weighted, **chosen)
 
 
 def find_targets(target: Any, costs: CostMatrix) -> list[Any]:

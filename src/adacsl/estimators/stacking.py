@@ -75,16 +75,24 @@ def limited(columns: NDArray[Any], limit: float) -> NDArray[np.float64]:
     return np.asarray(np.maximum(columns - columns.max(axis=2, keepdims=True), -limit))
 
 
-def fit_stack(columns: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] | None, strength: float) -> Stack:
+def fit_stack(
+    columns: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] | None, strength: float,
+    offset: NDArray[Any] | None = None,
+) -> Stack:  # fmt: skip
     """Fit the weights: the members' mean is free to be scaled, and equal weights are left as the strength allows.
 
     Shrinking towards the mean of the members, not towards nothing, is what few rows need: a mean of good members is
-    good, and no member is left out by chance.
+    good, and no member is left out by chance. ``offset``, n x K, is what weights by the rows' own prices add to the
+    logits: it is taken as known, so that what is found speaks of probabilities.
     """
     limit = float(np.log(2.0 * len(labels)))
     clipped = limited(columns, limit)
     if columns.ndim == 3:
-        return Stack(*_fit_classes(clipped, labels, weight, strength), limit, strength)
+        return Stack(*_fit_classes(clipped, labels, weight, strength, offset), limit, strength)
+    if offset is not None:
+        both = np.stack((np.zeros_like(clipped), clipped), axis=2)
+        weights, own = _fit_classes(both, labels, weight, strength, offset)
+        return Stack(weights, float(own[1] - own[0]), limit, strength)
     mean = clipped.mean(axis=1, keepdims=True)
     model = LogisticRegression(C=strength, solver="newton-cholesky", max_iter=100)
     scale = None if weight is None else np.asarray(weight) / np.mean(weight)
@@ -95,8 +103,9 @@ def fit_stack(columns: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] 
 
 
 def _fit_classes(
-    columns: NDArray[np.float64], labels: NDArray[Any], weight: NDArray[Any] | None, strength: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    columns: NDArray[np.float64], labels: NDArray[Any], weight: NDArray[Any] | None, strength: float,
+    offset: NDArray[Any] | None = None,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # fmt: skip
     """Return one weight per member and one intercept per class, by Newton's method: the same loss for K classes.
 
     The intercepts are hardly held back either: that of a class without rows stays a number, and their sum is 0.
@@ -104,11 +113,12 @@ def _fit_classes(
     n, m, k = columns.shape
     z, own = np.ascontiguousarray(columns.transpose(1, 0, 2)), np.eye(k)[labels]
     counted = np.full(n, strength) if weight is None else strength * np.asarray(weight) / np.mean(weight)
+    given = 0.0 if offset is None else offset
     penalty = np.eye(m + k) / FREE**2
     penalty[:m, :m] = np.eye(m) - 1.0 / m + 1.0 / FREE**2
 
     def loss(at: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        logits = np.tensordot(at[:m], z, axes=1) + at[m:]
+        logits = np.tensordot(at[:m], z, axes=1) + at[m:] + given
         return float(counted @ losses_of(logits, labels) + at @ penalty @ at / 2.0), logits
 
     at = np.append(np.full(m, 1.0 / m), np.zeros(k))
@@ -140,7 +150,8 @@ def curvature(z: NDArray[np.float64], proba: NDArray[np.float64], mass: NDArray[
 
 def stack_members(
     columns: NDArray[Any], labels: NDArray[Any], *, weight: NDArray[Any] | None = None,
-    groups: NDArray[Any] | None = None, strength: float | str = "auto", cut: Any = 0.0, seed: int = 0,
+    groups: NDArray[Any] | None = None, strength: float | str = "auto", cut: Any = 0.0,
+    prices: NDArray[Any] | None = None, seed: int = 0,
 ) -> tuple[Stack, NDArray[np.float64]]:  # fmt: skip
     """Return the stack of all rows, and log-odds (or K logits) of each row from stacks that were not fitted on it.
 
@@ -158,6 +169,9 @@ def stack_members(
         Log-odds of the Bayes threshold; of K classes minus the log of what an error about each weighs. The stack is
         halfway between one of plain log loss and one whose errors weigh as much as they cost: it is right about all
         probabilities, and more so about those that decide.
+    prices : array of shape (n, K), optional
+        What an error about each class costs for each row, where rows have prices of their own; takes the place of
+        ``cut``.
     seed : int
         Of the folds.
     """
@@ -167,24 +181,38 @@ def stack_members(
         equal = Stack(np.full(columns.shape[1], 1.0 / columns.shape[1]), none, np.inf, 0.0)
         return equal, equal.logits(columns)
     plain = Fits(columns, labels, weight)
-    # few rows cannot tell apart what differs by more than they are many
-    far = np.log(2.0 * len(labels))
-    if columns.ndim == 2:
-        cut = float(np.clip(cut, -far, far))
-        stakes = np.exp(np.where(np.asarray(labels) == 1, -cut, cut) / 2.0)
-    else:
-        cut = np.clip(np.broadcast_to(cut, columns.shape[2]), -far / 2.0, far / 2.0)
-        stakes = np.exp(-cut)[labels]
-    tilted = Fits(columns, labels, stakes if weight is None else stakes * weight)
+    stakes, cut, offset = _stakes(columns, np.asarray(labels), cut, prices)
+    tilted = Fits(columns, labels, stakes if weight is None else stakes * weight, offset)
 
     def stack(parts: Sequence[NDArray[Any]]) -> Stack:
         first = plain.best(parts, strength)
-        return halfway(first, tilted.best(parts, strength), cut) if np.any(cut) else first
+        same = not np.any(cut) and offset is None
+        return first if same else halfway(first, tilted.best(parts, strength), cut)
 
     nested = np.empty((len(labels), *columns.shape[2:]))
     for number, (_, test) in enumerate(folds):
         nested[test] = stack([other for i, (_, other) in enumerate(folds) if i != number]).logits(columns[test])
     return stack([test for _, test in folds]), nested
+
+
+def _stakes(columns: NDArray[Any], labels: NDArray[Any], cut: Any, prices: NDArray[Any] | None) -> tuple[Any, Any, Any]:
+    """Return what each row weighs where errors weigh as much as they cost, and how that moves what is fitted.
+
+    That is the cut, for all rows, or with prices of their own an offset of each row's logits.
+    """
+    # few rows cannot tell apart what differs by more than they are many
+    far = np.log(2.0 * len(labels))
+    if prices is not None:
+        priced = (prices > 0).all(axis=1)  # rows some error about which is free have no odds to weigh
+        logs = np.log(np.where(priced[:, None], prices, 1.0))
+        logs -= np.median(logs[priced], axis=0).mean() if priced.any() else 0.0
+        offset = np.where(priced[:, None], np.clip(logs, -far / 2.0, far / 2.0), 0.0)
+        return np.where(priced, np.exp(np.take_along_axis(offset, labels[:, None], axis=1)[:, 0]), 0.0), 0.0, offset
+    if columns.ndim == 2:
+        cut = float(np.clip(cut, -far, far))
+        return np.exp(np.where(labels == 1, -cut, cut) / 2.0), cut, None
+    cut = np.clip(np.broadcast_to(cut, columns.shape[2]), -far / 2.0, far / 2.0)
+    return np.exp(-cut)[labels], cut, None
 
 
 def halfway(plain: Stack, tilted: Stack, cut: Any) -> Stack:
@@ -213,8 +241,11 @@ def stack_folds(
 class Fits:
     """Stacks of some parts of the rows, each fitted once."""
 
-    def __init__(self, columns: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] | None) -> None:
-        self.columns, self.labels, self.weight = columns, labels, weight
+    def __init__(
+        self, columns: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] | None,
+        offset: NDArray[Any] | None = None,
+    ) -> None:  # fmt: skip
+        self.columns, self.labels, self.weight, self.offset = columns, labels, weight, offset
         self.known: dict[tuple[bytes, float], Stack] = {}
 
     def fit(self, parts: Sequence[NDArray[Any]], strength: float) -> Stack:
@@ -223,7 +254,8 @@ class Fits:
         key = (rows.tobytes(), strength)
         if key not in self.known:
             weight = None if self.weight is None else self.weight[rows]
-            self.known[key] = fit_stack(self.columns[rows], self.labels[rows], weight, strength)
+            offset = None if self.offset is None else self.offset[rows]
+            self.known[key] = fit_stack(self.columns[rows], self.labels[rows], weight, strength, offset)
         return self.known[key]
 
     def best(self, parts: Sequence[NDArray[Any]], strength: float | str) -> Stack:
@@ -238,8 +270,15 @@ class Fits:
         total = 0.0
         for number, test in enumerate(parts):
             stack = self.fit([part for i, part in enumerate(parts) if i != number], strength)
-            total += float(np.sum(losses_of(stack.logits(self.columns[test]), self.labels[test]) * self._counts(test)))
+            losses = losses_of(self._moved(stack.logits(self.columns[test]), test), self.labels[test])
+            total += float(np.sum(losses * self._counts(test)))
         return total
+
+    def _moved(self, logits: NDArray[np.float64], rows: NDArray[Any]) -> NDArray[np.float64]:
+        if self.offset is None:
+            return logits
+        own = self.offset[rows]
+        return logits + (own[:, 1] - own[:, 0] if logits.ndim == 1 else own)
 
     def _counts(self, rows: NDArray[Any]) -> Any:
         return 1.0 if self.weight is None else self.weight[rows]

@@ -130,7 +130,12 @@ def compare_tasks(
     tasks = [tasks] if isinstance(tasks, Task) else list(tasks)
     _check_names(tasks)
     conditions = Protocol(test, validation, dict(net or {}), device)
-    chosen = {task.name: choose_methods(methods, images=task.images, n_classes=task.costs.n_classes) for task in tasks}
+    chosen = {
+        task.name: choose_methods(
+            methods, images=task.images, n_classes=task.costs.n_classes, row_costs=task.costs.n_instances is not None
+        )
+        for task in tasks
+    }
     at = {task.name: choose_ratios(task.costs, ratios) for task in tasks}
     numbers = list(range(seeds)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
     if not numbers or len(set(numbers)) != len(numbers):

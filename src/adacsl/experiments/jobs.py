@@ -146,7 +146,8 @@ def run_work(
 def _result(cell: Cell, method: Method, costs: CostMatrix, labels: NDArray[np.int64], n_train: int) -> CellResult:
     candidate, decision = method.candidate_, method.decision_
     # stored scores are float32, and decisions must follow from what is stored
-    scores = decision.probabilities(to_probabilities(np.asarray(candidate.watched))).astype(np.float32)
+    raw = to_probabilities(np.asarray(candidate.watched))
+    scores = decision.probabilities(raw, costs=costs).astype(np.float32)
     decided = decision.of_probabilities(scores.astype(np.float64), costs=costs)
     about = {"decide": method.decide}  # the page decides anew at other prices
     if costs.n_classes == 2:

@@ -137,6 +137,7 @@ def _places(names: Any, labels: Any) -> NDArray[np.int64]:
     """Return where labels are among names; actions without names are numbers already."""
     if names is None:
         return np.asarray(labels, dtype=np.int64)
+    labels = labels.astype(str) if labels.dtype.kind == "O" else labels  # numbers beside names of other actions
     kinds, which = np.unique(labels, return_inverse=True)
     found = [[i for i, name in enumerate(names) if same_label(name, kind)][:1] for kind in kinds.tolist()]
     if unknown := [kind for kind, place in zip(kinds.tolist(), found, strict=True) if not place]:

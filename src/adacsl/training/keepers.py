@@ -27,7 +27,7 @@ class Keeper:
         Whose epochs it looks at.
     held : HeldOut
         Judges them.
-    shift : float, default 0, or array of shape (K,)
+    shift : float, default 0, or array of shape (K,), or that of each of its rows
         What turns the net's logits into log-odds (for K > 2 logarithms, up to a constant) of the probability.
     unweighted : bool
         Undo the weights of each epoch as well, lambda included.

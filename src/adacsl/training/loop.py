@@ -26,7 +26,7 @@ from adacsl.training.losses import member_losses
 from adacsl.training.members import Data, Member, Settings, mix
 from adacsl.training.optimizers import clip_each_member, make_optimizer, make_schedule
 from adacsl.training.recording import can_record, uncached_autocast
-from adacsl.training.steering import offsets_of, step_controller, trained_with, weights_now
+from adacsl.training.steering import offsets_of, row_weights_of, step_controller, trained_with, weights_now
 
 with requires("train"):
     from adacsl.torch.graphs import RecordedPass
@@ -45,6 +45,8 @@ class MemberTraining(pl.LightningModule):
     class_weight: Tensor
     _one: Tensor
     _offset: Tensor
+    _row_weight: Tensor | None
+    _places: Tensor
 
     def __init__(
         self,
@@ -68,6 +70,8 @@ class MemberTraining(pl.LightningModule):
         self.register_buffer("class_weight", weights_now(members, data.n_classes), persistent=False)
         self.register_buffer("_one", torch.ones(()), persistent=False)
         self.register_buffer("_offset", offsets_of(members, data.n_classes), persistent=False)
+        self.register_buffer("_row_weight", row_weights_of(members, len(data.y)), persistent=False)
+        self.register_buffer("_places", torch.arange(len(members)), persistent=False)
         self._has_offsets = bool(self._offset.any())
         self._batches_seen = 0
         self._losses: list[Tensor] = []
@@ -200,6 +204,8 @@ class MemberTraining(pl.LightningModule):
         weight = self._weight_of(y)
         if self._data.sample_weight is not None and len(y) == len(rows):
             weight = weight * self._data.sample_weight[rows]
+        if self._row_weight is not None:
+            weight = weight * self._row_weight[rows, self._places]
         weight = weight * (scale if len(y) == len(rows) else share / len(y))
         offset = self._offset if self._has_offsets else None
         return member_losses(self._members, logits, y, weight if there is None else weight * there, offset)

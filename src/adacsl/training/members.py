@@ -69,6 +69,8 @@ class Member:
         The rows of each class to draw from in equal numbers, anew in each epoch, instead of ``train``.
     smote : bool
         Fill up the rarer classes of each batch of images with mixtures.
+    row_weights : array, optional
+        What each row of the data weighs in the loss beside others of its class.
     """
 
     train: NDArray[np.int64]
@@ -84,6 +86,7 @@ class Member:
     loss: Callable[[Tensor, Tensor], Tensor] | None = None
     pools: tuple[NDArray[np.int64], ...] | None = None
     smote: bool = False
+    row_weights: NDArray[np.float64] | None = None
 
     @property
     def negative_weight(self) -> float:

@@ -36,6 +36,20 @@ def offsets_of(members: Sequence[Member], n_classes: int) -> Tensor:
     return torch.from_numpy(np.stack(rows))[:, None]
 
 
+def row_weights_of(members: Sequence[Member], n: int) -> Tensor | None:
+    """Return what each of n rows weighs in each member's loss, n x members; None where rows weigh the same.
+
+    Rows behind those that a member knows were made for others.
+    """
+    if all(member.row_weights is None for member in members):
+        return None
+    weights = torch.ones(n, len(members))
+    for column, member in enumerate(members):
+        if member.row_weights is not None:
+            weights[: len(member.row_weights), column] = torch.from_numpy(member.row_weights).float()
+    return weights
+
+
 def trained_with(member: Member, n_classes: int) -> dict[str, Any]:
     """Return the weights (and lambdas) of a member's loss now, for the history: one number for two classes."""
     controller = member.controller

@@ -9,6 +9,7 @@ import numpy as np
 
 from adacsl.cli.models import labels_of, load_labelled, load_model, probability_columns
 from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text, task_text
+from adacsl.cli.policies import NONE, Limits, decide, decided_labels, timed_by
 from adacsl.cli.screen import PLAIN, Answer, Screen, listing
 from adacsl.cli.writing import check_table_file, label_type, writing_table
 from adacsl.core.costs import as_host, or_nan
@@ -20,6 +21,7 @@ from adacsl.core.thresholds import find_threshold
 
 if TYPE_CHECKING:
     from adacsl.datasets.task import Task
+    from adacsl.estimators.policy import Decisions
     from adacsl.estimators.predicting import CostClassifier
 
 SHOWN = 10
@@ -32,6 +34,8 @@ def evaluate(
     *,
     source: Source = ANY,
     prices: Prices = FREE,
+    limits: Limits = NONE,
+    time_column: str | None = None,
     at_most: float | None = None,
     rows: Path | None = None,
     device: str = "auto",
@@ -48,6 +52,8 @@ def evaluate(
         Folder that `adacsl train` wrote.
     data
         CSV or Parquet file, folder with one subfolder of pictures per class, .npz archive, or a name (`adacsl data`).
+    time_column
+        With --per: the column with the date of each row.
     at_most
         Exit with 1 if the mean cost per row is above this.
     rows
@@ -60,22 +66,33 @@ def evaluate(
     adacsl evaluate model/ test.csv --target default
     adacsl evaluate model/ test.csv --at-most 0.3 --json
     adacsl evaluate model/ test.csv --costs matrix.csv
+    adacsl evaluate model/ test.csv --refer 3 --refer-errors 0.02 --capacity 200 --per day --time-column when
     """
+    from adacsl.datasets.errors import check_column  # noqa: PLC0415  pandas
+
     if rows is not None:
         check_table_file(rows)
     classifier, target, prices = load_model(model, device=device, said=prices)
     task, inputs = load_labelled(classifier, data, source, target, prices)
-    probability = classifier.decision_.probabilities(classifier.decision_scores(inputs))
-    decided = classifier.decision_.of_probabilities(probability, costs=task.costs)
+    policy = limits.policy(classifier.policy, time_column)
+    when = timed_by(policy)
+    if when is not None:
+        check_column(when, task.X.columns, data)
+    probability = classifier.decision_probabilities(inputs, costs=task.costs)
+    found = decide(classifier, probability, task.costs, policy, None if when is None else task.X[when])
     if rows is not None:
-        _write_rows(rows, classifier, task, probability, decided)
-    if len(task.classes) > 2:
-        document = _of_many(task, probability, decided)
+        _write_rows(rows, classifier, task, found)
+    if len(task.classes) > 2 or not found.costs.square:
+        document = _of_many(task, found)
         shown = _shown_many(document, task)
     else:
-        document = _document(task, probability, decided)
-        document["threshold"] = classifier.decision_.threshold_for(task.costs)  # None: each row has its own
+        document = _document(task, found.probabilities, found.actions)
+        # None: each row has its own, or a row's decision depends on the others
+        document["threshold"] = None if policy.needs_all_rows else classifier.decision_.threshold_for(task.costs)
         shown = _shown(document, task)
+    if found.notes:
+        document |= {"notes": list(found.notes), "prior": found.prior}
+        shown += ["", *found.notes]
     passed = None if at_most is None else document["cost"]["mean"] <= at_most
     if at_most is not None:
         verdict = "not above" if passed else "above"
@@ -84,17 +101,16 @@ def evaluate(
     return Answer(document, tuple(shown), code=1 if passed is False else 0)
 
 
-def _write_rows(
-    path: Path, classifier: CostClassifier, task: Task, probability: np.ndarray[Any, Any], decided: np.ndarray[Any, Any]
-) -> None:
+def _write_rows(path: Path, classifier: CostClassifier, task: Task, found: Decisions) -> None:
     import pyarrow as pa  # noqa: PLC0415
 
     kind = label_type(classifier.classes_)
+    chances = probability_columns(classifier, found.probabilities)
     columns = {
         "label": (kind, labels_of(classifier, task.y)),
-        **{name: (pa.float64(), column) for name, column in probability_columns(classifier, probability).items()},
-        "decision": (kind, labels_of(classifier, decided)),
-        "cost": (pa.float64(), as_host(task.costs.incurred(task.y, decided))),
+        **{name: (pa.float64(), column) for name, column in chances.items()},
+        "decision": (kind if found.costs.square else pa.string(), decided_labels(found)),
+        "cost": (pa.float64(), as_host(found.costs.incurred(task.y, found.actions))),
     }
     with writing_table(path, {name: kind for name, (kind, _) in columns.items()}) as write:
         write({name: values for name, (_, values) in columns.items()})
@@ -125,21 +141,24 @@ def _document(task: Task, probability: np.ndarray[Any, Any], decided: np.ndarray
     }
 
 
-def _of_many(task: Task, probability: np.ndarray[Any, Any], decided: np.ndarray[Any, Any]) -> dict[str, Any]:
-    """Return the measurements of more than two classes; matrices are predicted x actual."""
-    costs, y, names = task.costs, task.y, plain_labels(task.classes)
+def _of_many(task: Task, found: Decisions) -> dict[str, Any]:
+    """Return the measurements of more than two classes, or of other actions; matrices are decided x actual."""
+    costs, y, decided = found.costs, task.y, found.actions
+    proba = found.probabilities
     cost = cost_interval(costs, y, decided, groups=task.groups)
-    sure, right = probability.max(axis=1), probability.argmax(axis=1) == y
+    sure, right = (proba, y) if proba.ndim == 1 else (proba.max(axis=1), proba.argmax(axis=1) == y)
+    names = plain_labels(task.classes) if costs.square else list(found.counts)
     constant = [costs.mean(y, np.full(len(y), i)) for i in range(len(names))]
     cheapest = int(np.argmin(constant))
-    k = len(names)
+    shape = (len(names), len(task.classes))
     return {
         "rows": len(y),
-        "classes": names,
+        "classes": plain_labels(task.classes),
+        **({} if costs.square else {"actions": names}),
         "cost": {"mean": cost.estimate, "interval": [cost.low, cost.high], "total": costs.total(y, decided)},
         "normalized_cost": or_nan(costs.normalized, y, decided),
         "savings": or_nan(costs.savings, y, decided),
-        "counts": np.bincount(decided * k + y, minlength=k * k).reshape(k, k).tolist(),
+        "counts": np.bincount(decided * shape[1] + y, minlength=shape[0] * shape[1]).reshape(shape).tolist(),
         "money": costs.confusion(y, decided).tolist(),
         "calibration_error": calibration_error(sure, right, partition=Quantile(15)).error,
         "cheapest_constant": {"decision": names[cheapest], "mean": constant[cheapest]},
@@ -148,12 +167,13 @@ def _of_many(task: Task, probability: np.ndarray[Any, Any], decided: np.ndarray[
 
 def _shown_many(found: dict[str, Any], task: Task) -> list[Any]:
     constant, classes = found["cheapest_constant"], task.classes
+    actions = found.get("actions", classes)
     money, counts = np.asarray(found["money"]), np.asarray(found["counts"])
     table = listing("is", "decided", right=("rows", "cost", "share"))
     paid = [place for place in np.argsort(-money, axis=None, kind="stable")[:SHOWN] if money.flat[place] > 0]
     for i, j in (divmod(int(place), len(classes)) for place in paid):
         share = money[i, j] / money[money > 0].sum()
-        table.add_row(classes[j], classes[i], f"{counts[i, j]:,}", f"{money[i, j]:.6g}", f"{share:.0%}")
+        table.add_row(classes[j], actions[i], f"{counts[i, j]:,}", f"{money[i, j]:.6g}", f"{share:.0%}")
     return [
         *_head(found, task),
         f"always {constant['decision']} would cost {constant['mean']:.4g} per row",
@@ -163,7 +183,7 @@ def _shown_many(found: dict[str, Any], task: Task) -> list[Any]:
 
 def _head(found: dict[str, Any], task: Task) -> list[str]:
     cost, interval = found["cost"], interval_text(*found["cost"]["interval"])
-    best = "better" if len(task.classes) == 2 else "best"
+    best = "better" if len(found.get("actions", task.classes)) == 2 else "best"
     return [
         task_text(task),
         f"cost per row {cost['mean']:.4g}, 95 % interval {interval}; {cost['total']:.6g} in all",

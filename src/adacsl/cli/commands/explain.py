@@ -134,7 +134,7 @@ def _page(classifier: CostClassifier, task: Task, inputs: Any, found: pd.DataFra
     from adacsl.report.data import Outcome, ReportData  # noqa: PLC0415
 
     decision, first, view = classifier.decision_, found.iloc[0], (task.name, choose_ratios(task.costs, None)[0])
-    scores = decision.probabilities(classifier.decision_scores(inputs))
+    scores = classifier.decision_probabilities(inputs, costs=task.costs)
     decided = decision.of_probabilities(scores, costs=task.costs)
     two = len(task.classes) == 2
     prices = _prices(task) if two else {"matrix": named_costs([task.costs], task.classes), "rule": decision.decide}

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from adacsl.cli.models import (
-    class_names,
     costs_of_rows,
-    labels_of,
     load_model,
     matrix_of,
     n_classes,
@@ -20,11 +19,14 @@ from adacsl.cli.models import (
     probability_columns,
 )
 from adacsl.cli.options import FREE, Prices, split_words
+from adacsl.cli.policies import NONE, Limits, decide, decided_labels, timed_by
 from adacsl.cli.screen import PLAIN, Answer, Screen, stoppable
 from adacsl.cli.writing import check_table_file, label_type, writing_table
 from adacsl.core.costs import CostMatrix
+from adacsl.core.labels import label_name
 
 if TYPE_CHECKING:
+    from adacsl.estimators.policy import Decisions, Policy
     from adacsl.estimators.predicting import CostClassifier
 
 
@@ -35,6 +37,8 @@ def predict(
     out: Path = Path("predictions.parquet"),
     keep: tuple[str, ...] = (),
     prices: Prices = FREE,
+    limits: Limits = NONE,
+    time_column: str | None = None,
     batch_rows: int = 65_536,
     device: str = "auto",
     folder: Path | None = None,
@@ -43,8 +47,9 @@ def predict(
     """Predict the rows of a table or the pictures of a folder.
 
     Writes one row for each, in order: the probability of the positive class (of each class, where there are more than
-    two), the cheapest decision and what it is expected to cost. Tables may be larger than memory. Columns that the
-    model does not know are ignored.
+    two), the cheapest decision and what it is expected to cost. Tables may be larger than memory; a capacity and
+    --prior em look at all rows at once, and keep their probabilities (and what --keep names) in memory. Columns that
+    the model does not know are ignored.
 
     Parameters
     ----------
@@ -56,6 +61,8 @@ def predict(
         File to write, .parquet or .csv; it appears when it is complete.
     keep
         Columns to copy into the output.
+    time_column
+        With --per: the column with the date of each row.
     batch_rows
         How many rows to hold in memory.
     device
@@ -68,32 +75,43 @@ def predict(
     adacsl predict model/ new.parquet --out predictions.parquet
     adacsl predict model/ new.csv --fn-column amount --keep id --out predictions.csv
     adacsl predict model/ new.csv --costs matrix.csv
+    adacsl predict model/ new.csv --refer 3 --capacity 200 --per day --time-column when
+    adacsl predict model/ new.csv --prior em
     """
     check_table_file(out)
     if out.exists() and Path(data).exists() and out.samefile(data):
         raise ValueError(f"{out} is the data to predict: give another name with --out")
     classifier, _, prices = load_model(model, device=device, said=prices)
+    policy = limits.policy(classifier.policy, time_column)
+    when = timed_by(policy)
     kept, results = split_words(keep), _results(classifier)
     doubled = [name for name in kept if name in results]
     if doubled:
         raise ValueError(f"--keep {doubled[0]}: the output has a column of that name already")
-    extra = [*kept, *(name for name in (prices.fn_column, prices.fp_column) if name is not None)]
+    extra = [*kept, *(name for name in (prices.fn_column, prices.fp_column, when) if name is not None)]
     fixed = matrix_of(classifier, prices) if prices.costs is not None or n_classes(classifier) > 2 else None
     pieces, n, unit = open_rows(classifier, data, rows=batch_rows, extra=list(dict.fromkeys(extra)), folder=folder)
-    columns = _columns(classifier, Path(data), kept, unit)
-    total, started = np.zeros(2 + n_classes(classifier)), time.perf_counter()
+    columns = _columns(classifier, Path(data), kept, unit, policy)
+    tally, started = _Tally(), time.perf_counter()
     with (
         stoppable("nothing was written; start the command again"),
         screen.progress("predicting", total=n, unit=unit) as advance,
         writing_table(out, columns) as write,
     ):
-        for part in _predicted(classifier, pieces, fixed or prices, data, write):
-            total += part
-            advance(completed=total[0], note=f"{total[0] / (time.perf_counter() - started):,.0f} {unit}/s")
-    return _answer(classifier, total, unit, out, time.perf_counter() - started)
+
+        def seen(rows: int) -> None:
+            advance(completed=rows, note=f"{rows / (time.perf_counter() - started):,.0f} {unit}/s")
+
+        scored = _scored(classifier, pieces, fixed or prices, data, seen)
+        for piece in _joined(list(scored)) if policy.needs_all_rows else scored:
+            found = decide(classifier, piece.probability, piece.costs(classifier), policy, piece.others.get(when or ""))
+            tally.add(found)
+            told = {"decision": decided_labels(found), "expected_cost": found.expected}
+            write(piece.others | probability_columns(classifier, found.probabilities) | told)
+    return _answer(classifier, tally, unit, out, time.perf_counter() - started)
 
 
-def _columns(classifier: CostClassifier, data: Path, kept: list[str], unit: str) -> dict[str, Any]:
+def _columns(classifier: CostClassifier, data: Path, kept: list[str], unit: str, policy: Policy) -> dict[str, Any]:
     """Return the columns of the output and their kinds."""
     import pyarrow as pa  # noqa: PLC0415
 
@@ -101,34 +119,78 @@ def _columns(classifier: CostClassifier, data: Path, kept: list[str], unit: str)
 
     known = {"file": pa.string()} if unit == "pictures" else {name: column_type(data, name) for name in kept}
     kinds = {name: pa.float64() for name in _results(classifier)}
-    return known | kinds | {"decision": label_type(classifier.classes_)}
+    plain = policy.refer is None and policy.actions is None
+    return known | kinds | {"decision": label_type(classifier.classes_) if plain else pa.string()}
 
 
 def _results(classifier: CostClassifier) -> list[str]:
     return [*probability_columns(classifier), "decision", "expected_cost"]
 
 
-def _predicted(
+class _Scored(NamedTuple):
+    """Some rows: their probabilities, their prices (a matrix, or what was said), and the columns asked for besides."""
+
+    probability: np.ndarray[Any, Any]
+    prices: Any
+    others: dict[str, Any]
+
+    def costs(self, classifier: CostClassifier) -> CostMatrix:
+        if isinstance(self.prices, CostMatrix):
+            return self.prices
+        return costs_of_rows(classifier.costs_, self.prices, len(self.probability))
+
+
+def _scored(
     classifier: CostClassifier,
     pieces: Iterator[Any],
     prices: Prices | CostMatrix,
     data: str,
-    write: Callable[..., None],
-) -> Iterator[tuple[float, ...]]:
-    """Predict and write piece by piece; yield how many rows, their expected cost, and how many of each decision."""
+    seen: Callable[[int], None],
+) -> Iterator[_Scored]:
+    """Yield rows with their probabilities, piece by piece; tell how many there were."""
     done = 0
     for inputs, others in pieces:
-        probability = classifier.decision_.probabilities(classifier.decision_scores(inputs))
-        costs = prices
-        if not isinstance(costs, CostMatrix):
-            said = _row_prices(costs, others, data if done == 0 else f"{data}, from row {done + 1} on,")
-            costs = costs_of_rows(classifier.costs_, said, len(probability))
-        decided = classifier.decision_.of_probabilities(probability, costs=costs)
-        expected = costs.expected(probability, decided)
-        told = {"decision": labels_of(classifier, decided), "expected_cost": expected}
-        write(others | probability_columns(classifier, probability) | told)
+        said: Any = prices
+        costs = said
+        if not isinstance(said, CostMatrix):
+            said = _row_prices(said, others, data if done == 0 else f"{data}, from row {done + 1} on,")
+            costs = costs_of_rows(classifier.costs_, said, len(inputs))
+        probability = classifier.decision_probabilities(inputs, costs=costs)
+        yield _Scored(probability, said, others)
         done += len(probability)
-        yield len(probability), float(expected.sum()), *np.bincount(decided, minlength=n_classes(classifier))
+        seen(done)
+
+
+def _joined(parts: list[_Scored]) -> Iterator[_Scored]:
+    """Yield all rows as one piece; nothing where there are none."""
+    import pandas as pd  # noqa: PLC0415
+
+    if not parts:
+        return
+    first = parts[0]
+    others = {name: pd.concat([pd.Series(part.others[name]) for part in parts]) for name in first.others}
+    prices = first.prices
+    if not isinstance(prices, CostMatrix):
+        columns = [name for name, value in prices.items() if np.ndim(value)]
+        prices = prices | {name: np.concatenate([part.prices[name] for part in parts]) for name in columns}
+    yield _Scored(np.concatenate([part.probability for part in parts]), prices, others)
+
+
+class _Tally:
+    """How many rows there were, how many of each decision, what they are expected to cost, and what was said."""
+
+    def __init__(self) -> None:
+        self.rows, self.cost = 0, 0.0
+        self.counts: Counter[str] = Counter()
+        self.notes: dict[str, None] = {}
+        self.prior: Any = None
+
+    def add(self, found: Decisions) -> None:
+        self.rows += len(found.actions)
+        self.cost += float(found.expected.sum())
+        self.counts.update(found.counts)
+        self.notes |= dict.fromkeys(found.notes)
+        self.prior = found.prior
 
 
 def _row_prices(prices: Prices, others: dict[str, Any], what: str) -> dict[str, Any]:
@@ -143,19 +205,22 @@ def _row_prices(prices: Prices, others: dict[str, Any], what: str) -> dict[str, 
     return (dict(known) if isinstance(known, Mapping) else {}) | columns
 
 
-def _answer(classifier: CostClassifier, total: np.ndarray[Any, Any], unit: str, out: Path, seconds: float) -> Answer:
-    rows, cost, counts = int(total[0]), float(total[1]), total[2:].astype(int).tolist()
+def _answer(classifier: CostClassifier, tally: _Tally, unit: str, out: Path, seconds: float) -> Answer:
+    rows, cost, counts = tally.rows, tally.cost, dict(tally.counts)
     speed, mean = rows / max(seconds, 1e-9), cost / rows if rows else float("nan")
     decided: dict[str, Any]
-    if len(counts) == 2:
-        decided = {"positive": classifier.positive_, "decided_positive": counts[1]}
-        told = f"{counts[1]:,} decided {classifier.positive_}"
+    if n_classes(classifier) == 2 and len(counts) <= 2:
+        positives = counts.get(label_name(classifier.positive_), 0)
+        decided = {"positive": classifier.positive_, "decided_positive": positives}
+        told = f"{positives:,} decided {classifier.positive_}"
     else:
-        decided = {"decided": dict(zip(class_names(classifier), counts, strict=True))}
+        decided = {"decided": counts}
         from adacsl.datasets.errors import listed  # noqa: PLC0415  pandas
 
-        often = sorted(decided["decided"].items(), key=lambda pair: -pair[1])
+        often = sorted(counts.items(), key=lambda pair: -pair[1])
         told = "decided " + listed((f"{name} {count:,}" for name, count in often if count), 5)
+    if tally.notes:
+        decided |= {"notes": list(tally.notes), "prior": tally.prior}
     return Answer(
         {
             "out": out, "rows": rows, **decided,
@@ -164,6 +229,7 @@ def _answer(classifier: CostClassifier, total: np.ndarray[Any, Any], unit: str, 
         },
         (
             f"{rows:,} {unit}: {told}, expected cost {mean:.4g} each, {cost:.6g} in all",
+            *tally.notes,
             f"{seconds:.1f} s, {speed:,.0f} {unit}/s",
             f"written: {out}",
         ),

@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,14 +15,18 @@ from cyclopts import Parameter
 
 from adacsl.cli.models import check_model_folder, save_model
 from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text, net_settings, split_words, task_text
+from adacsl.cli.policies import NONE, Limits, decide
 from adacsl.cli.screen import INTERRUPTED, PLAIN, Answer, Screen, listing, one_line, stoppable
+from adacsl.core.intervals import Interval, cost_interval
 from adacsl.core.labels import plain_labels
+from adacsl.core.scores import known
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from adacsl.datasets.task import Task
     from adacsl.estimators.method import Method
+    from adacsl.estimators.policy import Policy
 
 SHOWN = 12
 """So many members are printed."""
@@ -34,6 +38,7 @@ def train(  # noqa: PLR0913  one argument for each option
     out: Path,
     source: Source = ANY,
     prices: Prices = FREE,
+    limits: Limits = NONE,
     method: str = "portfolio",
     members: tuple[str, ...] = (),
     budget: str | None = None,
@@ -93,6 +98,7 @@ def train(  # noqa: PLR0913  one argument for each option
     adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --method gbm-bayes --out model/
     adacsl train photos/ --positive melanoma --fn 8 --fp 1 --weights resnet18.safetensors --out model/
     adacsl train flowers.csv --target kind --costs matrix.csv --out model/
+    adacsl train cards.csv --target fraud --fn-column amount --fp 5 --refer 3 --capacity 200 --per day --out model/
     """
     from adacsl.datasets.builtin import is_builtin  # noqa: PLC0415  pandas
 
@@ -113,7 +119,8 @@ def train(  # noqa: PLR0913  one argument for each option
         _cross_fit(made, method, cv)
     costs = task.costs if task.costs.n_instances is None else None
     positive = plain_labels(task.classes)[1] if len(task.classes) == 2 else None
-    made.set_params(costs=costs, positive=positive, random_state=seed)
+    policy = _checked_policy(limits, task, made)
+    made.set_params(costs=costs, positive=positive, random_state=seed, policy=policy)
     advice = "nothing was saved; --resume FOLDER keeps checkpoints to go on from"
     if resume:
         advice = f"start it again, with --resume {resume} it goes on where it was"
@@ -125,6 +132,19 @@ def train(  # noqa: PLR0913  one argument for each option
         _fit(made, task, screen)
         save_model(made, out, notes, force=force)
     return _answer(made, method, task, out, time.perf_counter() - started)
+
+
+def _checked_policy(limits: Limits, task: Task, made: Method) -> Policy | None:
+    """Return the policy to be saved with the model; refuse at once what could not decide in the end."""
+    from adacsl.estimators.acting import BLIND, price_actions  # noqa: PLC0415  scikit-learn
+
+    policy = limits.policy(None)
+    if policy.empty:
+        return None
+    if made.decide in BLIND:
+        raise ValueError("a policy decides by expected costs, and this method looks at none: take another --method")
+    price_actions(policy, task.costs.averaged(), None, task.classes)
+    return policy
 
 
 def _portfolio_settings(method: str, members: tuple[str, ...], budget: str | None, jobs: int | None) -> dict[str, Any]:
@@ -218,6 +238,9 @@ def _answer(made: Method, name: str, task: Task, out: Path, seconds: float) -> A
             "probability_threshold": decision.probability_threshold,
             "bayes_threshold": float(made.costs_.threshold),
         }
+    under = _policy_cost(made, task)
+    if under is not None:
+        document["policy_cost"] = {"mean": under.estimate, "interval": [under.low, under.high]}
     steps = _steps(made)
     taken = "".join(f"{number} {unit if number != 1 else unit[:-1]}, " for unit, number in steps.items())
     if decision.decide in ("negative", "positive"):
@@ -231,6 +254,7 @@ def _answer(made: Method, name: str, task: Task, out: Path, seconds: float) -> A
         (
             f"{name}: {task_text(task)}; {taken}{seconds:.0f} s",
             f"estimated cost per row ({how}): {cost.estimate:.4g}, 95 % interval {interval_text(cost.low, cost.high)}",
+            *([] if under is None else [_under_policy(under)]),
             rule,
             *(() if board is None else _shown_members(board)),
             *(["stopped by Ctrl-C: the model is made of the members that were done"] if stopped else []),
@@ -238,6 +262,23 @@ def _answer(made: Method, name: str, task: Task, out: Path, seconds: float) -> A
         ),
         code=INTERRUPTED if stopped else 0,
     )
+
+
+def _policy_cost(made: Method, task: Task) -> Interval | None:
+    """Return what held-out rows cost with the policy's actions, as many as it takes; None where it has none."""
+    if made.policy is None or (made.policy.refer is None and made.policy.actions is None):
+        return None
+    boundless = replace(made.policy, capacity=None, action=None, per=None, time=None, prior=None)
+    seen = known(made.oof_scores_)
+    y, costs = task.y[seen], task.costs.rows(seen)
+    found = decide(made, made.decision_.probabilities(made.oof_scores_[seen], costs=costs), costs, boundless)
+    groups = None if task.groups is None else task.groups[seen]
+    return cost_interval(found.costs, y, found.actions, groups=groups)
+
+
+def _under_policy(cost: Interval) -> str:
+    interval = interval_text(cost.low, cost.high)
+    return f"with the other actions, as many as it takes: {cost.estimate:.4g}, 95 % interval {interval}"
 
 
 def _rule(made: Method, task: Task) -> str:

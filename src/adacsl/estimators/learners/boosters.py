@@ -138,13 +138,14 @@ def _boost(candidate: Candidate, rows: Rows, matrix: Matrix, encoder: ColumnEnco
     models = []
     for fold, (train, held_out) in enumerate(candidate.folds):
         controller = make_controller(
-            method.controller, candidate.class_costs, candidate.target, usual, still=not candidate.adapts
-        )
+            method.controller, candidate.class_costs, candidate.target, usual, still=not candidate.adapts,
+            row_weighted=candidate.row_weighted,
+        )  # fmt: skip
         check_varies(matrix.x[train])
         held, trained = candidate.hold_out(rows, held_out), trained_with(controller, rows.n_classes)
-        shift = candidate.shift(rows.y)
+        shift = candidate.shift(rows.y) + candidate.offsets(held_out)
         model, seen = engine.boost(
-            _part(matrix, train),
+            _part(matrix, train, candidate.row_weights(train, rows.y)),
             _part(matrix, held_out),
             controller,
             **_options(candidate),
@@ -217,8 +218,10 @@ def check_varies(x: NDArray[Any]) -> None:
         )
 
 
-def _part(matrix: Matrix, rows: NDArray[Any]) -> Matrix:
+def _part(matrix: Matrix, rows: NDArray[Any], prices: NDArray[np.float64] | None = None) -> Matrix:
     weight = None if matrix.weight is None else matrix.weight[rows]
+    if prices is not None:
+        weight = prices if weight is None else prices * weight
     return Matrix(matrix.x[rows], matrix.y[rows], weight, matrix.categories, matrix.n_classes)
 
 

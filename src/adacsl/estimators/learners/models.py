@@ -168,7 +168,8 @@ def _fit_as_it_is(candidate: Candidate, rows: Rows, fitted: dict[Any, Any]) -> l
         if len(held_out):
             held = candidate.hold_out(rows, held_out)
             model = _fitted(candidate, rows, train, fitted)
-            held.look(raw_logits(model, rows.take(held_out), rows.n_classes) + candidate.shift(rows.y))
+            moved = candidate.shift(rows.y) + candidate.offsets(held_out)
+            held.look(raw_logits(model, rows.take(held_out), rows.n_classes) + moved)
             candidate.held.append(held)
     return models
 
@@ -177,14 +178,15 @@ def _fitted(candidate: Candidate, rows: Rows, train: NDArray[Any], known: dict[A
     settings, weight = candidate.method.learner_, rows.weights(train)
     model = settings.fresh(candidate.seed)
     options: dict[str, Any] = {}
-    weighted = candidate.method.loss == "weighted" and not _is_bayes(candidate)
+    weighted = candidate.loss == "weighted" and (candidate.row_weighted or not _is_bayes(candidate))
     if "costs" in inspect.signature(model.fit).parameters:
         options["costs"] = candidate.costs.rows(train)
-    key = (repr(model), train.tobytes(), (candidate.costs.to_json(), candidate.target) if weighted or options else None)
+    priced = (candidate.costs.to_json(), candidate.target, candidate.row_weighted) if weighted or options else None
+    key = (repr(model), train.tobytes(), priced)
     if key in known:
         return known[key]
     if weighted:
-        stakes = _stakes(candidate, rows)[train]
+        stakes = _stakes(candidate, rows)[train] * _row_weights(candidate, rows, train)
         weight = (stakes if weight is None else stakes * weight) / np.mean(stakes)
     if weight is not None:
         options[settings.weight_name or weight_name_of(model) or "sample_weight"] = weight
@@ -200,12 +202,16 @@ def _is_bayes(candidate: Candidate) -> bool:
 
 
 def _stakes(candidate: Candidate, rows: Rows) -> NDArray[np.float64]:
-    """Return what an error on each row costs: weighted so, T' is the threshold (eq. 5)."""
+    """Return what an error on each row usually costs: weighted so, T' is the threshold (eq. 5)."""
     if rows.n_classes > 2:
         return AdaptiveWeight(candidate.class_costs, target=candidate.target).base_weights[rows.y]
-    reduced, target = candidate.costs.reduced(), candidate.target
-    fp = np.asarray(reduced.fp) * ((1.0 - target) / target)
-    return np.where(rows.y == 1, np.asarray(reduced.fn), fp).astype(np.float64)
+    reduced, target = candidate.class_costs.reduced(), candidate.target
+    return np.where(rows.y == 1, reduced.fn, reduced.fp * ((1.0 - target) / target))
+
+
+def _row_weights(candidate: Candidate, rows: Rows, train: NDArray[Any]) -> Any:
+    own = candidate.row_weights(train, rows.y)
+    return 1.0 if own is None else own
 
 
 # in rounds
@@ -219,12 +225,13 @@ def _fit_in_rounds(candidate: Candidate, rows: Rows) -> tuple[list[Any], Any]:
     method, settings = candidate.method, candidate.method.learner_
     training, usual = settings.kind_of_training, USUAL if rows.n_classes == 2 else USUAL_OF_MANY
     controller = make_controller(
-        method.controller, candidate.class_costs, candidate.target, usual, still=not candidate.adapts
-    )
+        method.controller, candidate.class_costs, candidate.target, usual, still=not candidate.adapts,
+        row_weighted=candidate.row_weighted,
+    )  # fmt: skip
     seed = None if method.random_state is None else candidate.seed
     learners = [settings.fresh(None if seed is None else seed + i) for i in range(len(candidate.folds))]
     held_out = np.concatenate([test for _, test in candidate.folds])
-    held, shift = candidate.hold_out(rows, held_out), candidate.shift(rows.y)
+    held, shift = candidate.hold_out(rows, held_out), candidate.shift(rows.y) + candidate.offsets(held_out)
     models: list[Any] = []
     undone: Any = 0.0
     for number in range(ROUNDS[training] if settings.rounds == "auto" else int(settings.rounds)):
@@ -255,7 +262,7 @@ def _one_round(
     trained, found = [], []
     for learner, (train, held_out) in zip(learners, candidate.folds, strict=True):
         own = np.ones(len(train)) if rows.weight is None else rows.weight[train]
-        weights = own * class_weights[rows.y[train]]
+        weights = own * class_weights[rows.y[train]] * _row_weights(candidate, rows, train)
         # the mean weight stays, so that regularisation keeps its strength
         weights *= own.sum() / weights.sum()
         trained.append(_learn(candidate.method.learner_, learner, rows, train, weights))

@@ -98,7 +98,7 @@ def fit_nets(candidates: Sequence[Candidate], rows: Rows, parts: Parts | None = 
 def training_key(candidate: Candidate) -> str:
     """Return what decides about a training; candidates that differ only in how they decide have the same."""
     method = candidate.method
-    loss = "plain" if candidate.is_plain else method.loss
+    loss = "plain" if candidate.is_plain else candidate.loss
     own = [method.learner_.get_params(), method.resample, loss, candidate.seed, method.device]
     own += [repr(method.cv), repr(method.validation) if isinstance(method.validation, float) else ""]
     if loss != "plain":
@@ -106,6 +106,7 @@ def training_key(candidate: Candidate) -> str:
         steering = {} if isinstance(steering, str) else steering  # "auto", where it adapts, changes nothing
         steering = repr(steering) + str(vars(steering)) if isinstance(steering, AdaptiveWeight) else steering
         own += [steering, candidate.target, candidate.class_costs.to_json(), candidate.costs.n_instances]
+        own += ["row-weighted"] if candidate.row_weighted else []
     return repr(own)
 
 
@@ -190,7 +191,9 @@ def _controller(candidate: Candidate, rows: Rows) -> AdaptiveWeight:
     usual = {"update": "exponential", "damping": 1.0} if rows.images else {"update": "odds", "damping": 0.5}
     if rows.n_classes > 2:  # one lambda per class has no other update
         usual = {"damping": 0.5}
-    return make_controller(candidate.method.controller, candidate.class_costs, candidate.target, usual)
+    return make_controller(
+        candidate.method.controller, candidate.class_costs, candidate.target, usual, row_weighted=candidate.row_weighted
+    )
 
 
 def _member(
@@ -198,7 +201,7 @@ def _member(
     rows: Rows, data: Prepared,
 ) -> Member:  # fmt: skip
     method, seed = candidate.method, candidate.seed
-    weighted = method.loss in ("weighted", "focal")
+    weighted = candidate.loss in ("weighted", "focal")
     base = controller.base_weight if rows.n_classes == 2 else controller.base_weights
     loss = functools.partial(method.loss, costs=candidate.class_costs) if callable(method.loss) else None
     return Member(
@@ -206,6 +209,7 @@ def _member(
         weight=base if weighted else 1.0,
         controller=controller if weighted and candidate.adapts else None,
         costs=candidate.row_costs, every=method.learner_.every,
+        row_weights=candidate.row_weights(np.arange(len(rows.y)), rows.y),
         gamma=FOCUS if method.loss == "focal" else 0.0,
         offset=_offset(candidate) if method.loss == "logit-adjusted" else 0.0,
         loss=loss, pools=_pools(method.resample, train_rows, rows, data, seed),
@@ -243,7 +247,7 @@ def _keepers(candidate: Candidate, training: Training, rows: Rows) -> list[Keepe
     shift = candidate.shift(rows.y)
     keepers = []
     for member in training.members:
-        sample = None
+        sample = np.empty(0, dtype=np.int64)
         if candidate.watch is not None:
             # the cost on training rows is shown beside it: some are enough, and of images, which take long, few
             size = SAMPLE if rows.images else max(len(member.validation), SAMPLE)
@@ -252,7 +256,7 @@ def _keepers(candidate: Candidate, training: Training, rows: Rows) -> list[Keepe
             Keeper(
                 member,
                 candidate.hold_out(rows, member.validation),
-                shift=shift,
+                shift=shift + candidate.offsets(np.concatenate((member.validation, sample))),
                 unweighted=method.decide == "unweighted",
                 patience=patience,
                 watch=candidate.watch,

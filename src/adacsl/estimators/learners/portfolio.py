@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
 from adacsl.core.heldout import HeldOut, bayes_log_odds, pooled
+from adacsl.core.rowwise import relative_prices
 from adacsl.core.scores import known, losses_of, to_probabilities
 from adacsl.estimators.candidates import Candidate
 from adacsl.estimators.learners.boosters import load_engines
@@ -85,7 +86,7 @@ class Portfolio(BaseEstimator):
             raise ValueError(f"n_jobs must be 'auto', -1 or a number of processes, got {self.n_jobs!r}")
         if self.distil not in STUDENTS:
             raise ValueError(f"distil must be one of {', '.join(map(repr, STUDENTS))}, got {self.distil!r}")
-        _choose(self, images=False)
+        _choose(self)
 
     def adapts(self, candidate: Candidate) -> bool:
         """Tell whether the stack is steered: its members may be, it is not."""
@@ -138,6 +139,7 @@ class Fitted:
     model: Any
     watched: NDArray[np.float64] | None
     seconds: float
+    by_rows: bool = False
 
     def check(self, held: Sequence[HeldOut]) -> None:
         """Refuse scores that nothing can be built on."""
@@ -165,7 +167,7 @@ class _Fits:
     def __init__(self, group: Sequence[Candidate], rows: Rows) -> None:
         self.group, self.rows, self.learner = group, rows, group[0].method.learner_
         self.method = group[0].method
-        chosen = _choose(self.learner, images=rows.images, n_classes=rows.n_classes)
+        chosen = _choose(self.learner, rows.images, rows.n_classes, row_costs=rows.costs is not None)
         self.members = {name: made for name, made in chosen.items() if not isinstance(made, ImportError)}
         self.done: dict[str, list[Fitted]] = {}
         self.failed = {name: str(error) for name, error in chosen.items() if isinstance(error, ImportError)}
@@ -289,7 +291,8 @@ class _Fits:
             candidate.watched = stack.logits(np.stack([np.asarray(own.watched) for own in fitted], axis=1))
         else:
             models = [settled(own.model) for own in fitted]
-            candidate.model = StackModel(stack, names, models, [own.shift for own in fitted])
+            shifts, by_rows = ([getattr(own, name) for own in fitted] for name in ("shift", "by_rows"))
+            candidate.model = StackModel(stack, names, models, shifts, by_rows)
         candidate.method.leaderboard_ = self._leaderboard(number, stack, columns, seen)
         if self.learner.distil and candidate.watch is None:
             candidate.method.student_ = distil(candidate, self.rows, seen, nested)
@@ -306,7 +309,8 @@ class _Fits:
         groups = None if self.rows.groups is None else self.rows.groups[seen]
         return stack_members(
             columns, self.rows.y[seen], weight=self.rows.weights(seen), groups=groups, strength=strength,
-            cut=_cut(self.group[number].class_costs), seed=self.group[0].seed,
+            cut=_cut(self.group[number].class_costs), prices=_prices(self.group[number], seen),
+            seed=self.group[0].seed,
         )  # fmt: skip
 
     def _cost(self, number: int, logits: NDArray[Any], seen: NDArray[np.int64]) -> float:
@@ -340,10 +344,20 @@ def _cut(costs: CostMatrix) -> Any:
     return float(bayes_log_odds(costs)) if costs.n_classes == 2 else -np.log(costs.class_weights())
 
 
-def _choose(learner: Portfolio, *, images: bool, n_classes: int = 2) -> dict[str, Method | ImportError]:
+def _prices(candidate: Candidate, rows: NDArray[np.int64]) -> NDArray[np.float64] | None:
+    """Return what errors about each class cost for each row, where rows have prices of their own."""
+    if candidate.row_costs is None:
+        return None
+    usual = candidate.class_costs.reduced().to_array().sum(axis=0)
+    return relative_prices(candidate.costs.rows(rows), candidate.class_costs) * usual
+
+
+def _choose(
+    learner: Portfolio, images: bool = False, n_classes: int = 2, *, row_costs: bool = False
+) -> dict[str, Method | ImportError]:
     from adacsl.estimators.members import choose_members  # noqa: PLC0415  it imports the learners
 
-    return choose_members(learner.members, images=images, net=learner.net, n_classes=n_classes)
+    return choose_members(learner.members, images=images, net=learner.net, n_classes=n_classes, row_costs=row_costs)
 
 
 def fit_members(shared: Any, members: dict[str, Method]) -> dict[str, list[Fitted]]:
@@ -361,8 +375,9 @@ def fit_members(shared: Any, members: dict[str, Method]) -> dict[str, list[Fitte
     found: dict[str, list[Fitted]] = {name: [] for name in members}
     for name, made, _ in asked:
         own = made.candidate_
-        watched = None if own.watched is None else own.watched + own.shifted
-        found[name].append(Fitted(name, pooled(len(rows.y), own.held), own.shifted, own.model, watched, seconds))
+        watched = None if own.watched is None else own.watched + own.shifted + own.offsets(watch)
+        honest, by_rows = pooled(len(rows.y), own.held), own.corrects_rows
+        found[name].append(Fitted(name, honest, own.shifted, own.model, watched, seconds, by_rows))
         found[name][-1].check(own.held)
     return found
 

@@ -27,18 +27,29 @@ class StackModel:
         The weights.
     names, models, shifts
         Of each member: its name, its model, and what turns its log-odds (K logits) into those of the probability.
+    by_rows : list of bool, optional
+        Whose loss weighed each row by its own price: their log-odds need the rows' offsets, too.
     """
 
     kind = "stack"
 
-    def __init__(self, stack: Stack, names: list[str], models: list[Any], shifts: list[Any]) -> None:
+    def __init__(
+        self, stack: Stack, names: list[str], models: list[Any], shifts: list[Any], by_rows: list[bool] | None = None
+    ) -> None:
         self.stack, self.names, self.models, self.shifts = stack, names, models, shifts
+        self.by_rows = [False] * len(models) if by_rows is None else by_rows
 
-    def columns(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+    @property
+    def row_weighted(self) -> bool:
+        """Whether the log-odds of a row depend on its own prices."""
+        return any(self.by_rows)
+
+    def columns(self, X: Any, offsets: Any = 0.0) -> NDArray[np.float64]:  # noqa: N803
         """Return the log-odds of each member, rows x members, or their logits, rows x members x K."""
 
         def logits(number: int) -> NDArray[np.float64]:
-            return np.asarray(self.models[number].logits(X) + self.shifts[number])
+            moved = self.shifts[number] + (offsets if self.by_rows[number] else 0.0)
+            return np.asarray(self.models[number].logits(X) + moved)
 
         n, numbers = X.shape[0] if hasattr(X, "shape") else len(X), range(len(self.models))
         if n < MANY_ROWS or cores() == 1:
@@ -46,16 +57,22 @@ class StackModel:
         with ThreadPoolExecutor(min(cores(), len(self.models))) as pool:  # they compute without Python's lock
             return np.stack(list(pool.map(logits, numbers)), axis=1)
 
-    def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Return the stack's log-odds (or K logits) of each row."""
-        return self.stack.logits(self.columns(X))
+    def logits(self, X: Any, offsets: Any = 0.0) -> NDArray[np.float64]:  # noqa: N803
+        """Return the stack's log-odds (or K logits) of each row.
+
+        ``offsets`` are those of the rows' own prices (:func:`~adacsl.core.rowwise.row_offsets`), 0 where these are not
+        known: members whose loss weighed rows then take each row as one that costs what is usual.
+        """
+        return self.stack.logits(self.columns(X, offsets))
 
     def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return everything as arrays and plain values; an error names the member that is more than numbers."""
         parts = [_numbers(name, model) for name, model in zip(self.names, self.models, strict=True)]
         members = [
-            {"name": name, "kind": model.kind, "shift": np.asarray(shift).tolist(), "model": about}
-            for name, model, shift, (_, about) in zip(self.names, self.models, self.shifts, parts, strict=True)
+            {"name": name, "kind": model.kind, "shift": np.asarray(shift).tolist(), "model": about, "by_rows": by_rows}
+            for name, model, shift, by_rows, (_, about) in zip(
+                self.names, self.models, self.shifts, self.by_rows, parts, strict=True
+            )
         ]
         both = {name: np.asarray(getattr(self.stack, name)).tolist() for name in ("weights", "intercept")}
         stack = vars(self.stack) | both
@@ -74,7 +91,8 @@ class StackModel:
         if len(stack.weights) != len(models):
             raise ValueError(f"{len(models)} members and {len(stack.weights)} weights")
         shifts = [number_or_array(own["shift"]) for own in members]
-        return cls(stack, [str(own["name"]) for own in members], models, shifts)
+        by_rows = [bool(own.get("by_rows", False)) for own in members]
+        return cls(stack, [str(own["name"]) for own in members], models, shifts, by_rows)
 
 
 def number_or_array(value: Any) -> Any:

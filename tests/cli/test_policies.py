@@ -1,0 +1,143 @@
+"""A person, a capacity and other class shares on the command line: the same decisions as in Python."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import adacsl as library
+from adacsl import CostMatrix, Policy
+
+SAID = ("--target", "churn", "--positive", "yes", "--fn", "8", "--fp", "1", "--drop", "id")
+
+
+@pytest.fixture(scope="module")
+def model(place, tmp_path_factory):
+    """A quick model with a policy of its own."""
+    from adacsl.cli.app import run
+
+    folder = tmp_path_factory.mktemp("policy") / "model"
+    words = ("train", place / "rows.csv", *SAID, "--method", "gbm-bayes", "--refer", 0.4, "--quiet", "--out", folder)
+    assert run([str(word) for word in words]) == 0
+    return folder
+
+
+@pytest.fixture
+def predicted(adacsl, model, place, tmp_path):
+    """Run predict with more words; return its answer and its table."""
+
+    def call(*words, data="rows.parquet"):
+        said = adacsl("predict", model, place / data, "--out", tmp_path / "out.parquet", "--json", *words)
+        assert said.code == 0, said.err
+        return said.json, pd.read_parquet(tmp_path / "out.parquet")
+
+    return call
+
+
+def test_training_keeps_the_policy_and_says_what_it_saves(adacsl, place, tmp_path):
+    words = ("train", place / "rows.csv", *SAID, "--method", "gbm-bayes", "--refer", 0.4, "--refer-errors", "fn=0.05")
+    said = adacsl(*words, "--capacity", 9, "--out", tmp_path / "m", "--json")
+    assert said.code == 0, said.err
+    assert library.load(tmp_path / "m").policy == Policy(refer=0.4, errors={"fn": 0.05}, capacity=9)
+    assert said.json["policy_cost"]["mean"] < said.json["estimated_cost"]["mean"]
+    told = adacsl(*words, "--out", tmp_path / "m")
+    assert "with the other actions, as many as it takes: " in told.out
+
+
+def test_rows_are_referred_as_in_python(predicted, model, rows):
+    document, table = predicted()
+    found = library.load(model).decisions(rows.drop(columns=["id", "churn"]))
+    assert table["decision"].tolist() == found.labels.tolist()
+    np.testing.assert_allclose(table["expected_cost"], found.expected)
+    assert document["decided"] == found.counts
+    assert found.counts["refer"] > 0
+    plain, table = predicted("--no-policy")
+    assert set(table["decision"]) == {"yes", "no"}
+    assert plain["decided_positive"] == (table["decision"] == "yes").sum()
+
+
+def test_capacity_of_each_month_over_several_pieces(predicted, model, rows, adacsl, place, tmp_path):
+    words = ("--capacity", 2, "--per", "month", "--time-column", "since", "--prior", "em", "--fn-column", "amount")
+    document, table = predicted(*words, "--keep", "id", "--batch-rows", 37)
+    found = library.load(model).decisions(
+        rows.drop(columns=["id", "churn"]), capacity=2, per="month", time="since", prior="em",
+        fn=rows["amount"].to_numpy(),
+    )  # fmt: skip
+    assert table["decision"].tolist() == found.labels.tolist()
+    assert table["id"].tolist() == rows["id"].tolist()
+    np.testing.assert_allclose(table["probability"], found.probabilities)
+    assert document["notes"] == list(found.notes)
+    assert document["prior"] == pytest.approx(found.prior)
+    told = adacsl("predict", model, place / "rows.parquet", *words, "--out", tmp_path / "x.csv")
+    assert "wanted 'refer', 2 a month were there" in told.out
+    assert (pd.read_csv(tmp_path / "x.csv")["decision"] == "refer").sum() == found.counts["refer"]
+
+
+def test_actions_from_a_file(predicted, model, rows, tmp_path):
+    matrix = tmp_path / "actions.csv"
+    matrix.write_text("action,no,yes\nno,0,8\nyes,1,0\nmail,0.1,3\n")
+    document, table = predicted("--no-policy")
+    with pytest.raises(AssertionError, match="leave it out, or the other options"):
+        predicted("--actions", matrix, "--no-policy")
+    document, table = predicted("--actions", matrix, "--capacity", 10, "--capacity-of", "mail")
+    costs = CostMatrix.from_array(
+        [[0, 8], [1, 0], [0.1, 3]], rows="predicted", classes=["no", "yes"], actions=["no", "yes", "mail"]
+    )
+    found = library.load(model).decisions(rows.drop(columns=["id", "churn"]), actions=costs, capacity=10, action="mail")
+    assert table["decision"].tolist() == found.labels.tolist()
+    assert document["decided"]["mail"] <= 10
+
+
+def test_evaluation_prices_a_person(adacsl, model, place, rows, tmp_path):
+    said = adacsl(
+        "evaluate", model, place / "rows.csv", "--rows", tmp_path / "rows.csv", "--refer-errors", 0.1, "--json"
+    )
+    assert said.code == 0, said.err
+    X, y = rows.drop(columns=["id", "churn"]), rows["churn"].to_numpy()
+    read = library.load(model)
+    assert said.json["cost"]["mean"] == pytest.approx(-read.score(X, y, policy=Policy(refer=0.4, errors=0.1)))
+    assert said.json["actions"] == ["no", "yes", "refer"]
+    table = pd.read_csv(tmp_path / "rows.csv")
+    assert table["cost"].mean() == pytest.approx(said.json["cost"]["mean"])
+    assert np.asarray(said.json["counts"]).sum() == len(y)
+    assert np.asarray(said.json["money"]).sum() == pytest.approx(said.json["cost"]["total"])
+    told = adacsl("evaluate", model, place / "rows.csv")
+    assert "refer" in told.out
+
+
+def test_evaluation_under_a_capacity_and_another_prior(adacsl, model, place, rows):
+    words = ("--no-policy", "--json")
+    plain = adacsl("evaluate", model, place / "rows.csv", *words).json
+    assert "actions" not in plain
+    words = ("--capacity", 1, "--per", "day", "--time-column", "since", "--prior", "yes=0.5,no=0.5")
+    said = adacsl("evaluate", model, place / "rows.parquet", *words, "--json").json
+    X, y = rows.drop(columns=["id", "churn"]), rows["churn"].to_numpy()
+    policy = Policy(refer=0.4, capacity=1, per="day", time="since", prior=0.5)
+    assert said["cost"]["mean"] == pytest.approx(-library.load(model).score(X, y, policy=policy))
+    assert len(said["notes"]) >= 2
+
+
+def test_two_classes_under_a_capacity_keep_their_table(adacsl, place, rows):
+    said = adacsl("evaluate", place / "model", place / "rows.csv", "--capacity", 20, "--json")
+    assert said.code == 0, said.err
+    assert said.json["counts"]["tp"] + said.json["counts"]["fp"] <= 20
+    assert said.json["threshold"] is None
+
+
+def test_what_makes_no_sense_is_refused(refused, model, place, tmp_path):
+    data = place / "rows.csv"
+    assert "--time-column NAME" in refused("predict", model, data, "--capacity", 3, "--per", "day")
+    assert "no column" in refused("predict", model, data, "--capacity", 3, "--per", "day", "--time-column", "when")
+    assert "when" in refused("evaluate", model, data, "--capacity", 3, "--per", "day", "--time-column", "when")
+    assert "--prior must be a share" in refused("predict", model, data, "--prior", "often")
+    assert "between 0 and 1" in refused("predict", model, data, "--prior", "2")
+    assert "must be dates" in refused("predict", model, data, "--capacity", 3, "--per", "day", "--time-column", "shop")
+    words = ("train", data, *SAID, "--out", tmp_path / "m", "--method")
+    assert "looks at none" in refused(*words, "always-negative", "--refer", 1)
+    assert "cheapest whatever is true" in refused(*words, "gbm-bayes", "--refer", 0)
+    assert not (tmp_path / "m").exists()
+
+
+def test_no_rows_are_no_error(predicted, place, rows):
+    rows[:0].to_parquet(place / "none.parquet")
+    document, table = predicted("--capacity", 3, data="none.parquet")
+    assert (document["rows"], len(table)) == (0, 0)
