@@ -59,7 +59,9 @@ def _check_loss(method: Any) -> None:
             f"got resample={method.resample!r}, loss={method.loss!r}"
         )
     if method.controller is not None and (method.loss not in WEIGHTED or method.resample is not None):
-        raise ValueError("a controller steers a weight, so it needs loss='weighted' (or 'row-weighted') and no resample")
+        raise ValueError(
+            "a controller steers a weight, so it needs loss='weighted' (or 'row-weighted') and no resample"
+        )
     if method.resample is not None and method.loss != "plain":
         raise ValueError(f"resample={method.resample!r} goes with loss='plain'")
     if method.decide == "unweighted" and method.loss not in WEIGHTED:

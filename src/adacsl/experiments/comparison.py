@@ -18,7 +18,7 @@ from adacsl.estimators.method import Method
 from adacsl.estimators.methods import METHODS, is_portfolio, method, title_of
 from adacsl.experiments import uncertain
 from adacsl.experiments.cells import Cell, CellResult
-from adacsl.experiments.protocol import set_portfolio
+from adacsl.experiments.protocol import compared_nets, set_portfolio
 from adacsl.experiments.ratios import named_costs, scale_misses
 from adacsl.experiments.statistics import Ranks, Verdict, overall, ranks, summarise, verdicts
 from adacsl.experiments.store import StoredSplit
@@ -104,9 +104,9 @@ class Comparison:
         made: Method = clone(self.methods[name]) if name in self.methods else method(name)
         net = self.facts["protocol"].get("net")
         if net and made.learner == "net":
-            made.set_params(learner=self._nets(net))
+            made.set_params(learner=compared_nets(self.net, net))
         elif net and is_portfolio(made):
-            set_portfolio(made, self._nets(net).get_params(deep=False))
+            set_portfolio(made, compared_nets(self.net, net).get_params(deep=False))
         names = self.facts["data"][view[0]]["classes"]
         costs = scale_misses(self._costs(view[0]).averaged(), view[1] / self._own_ratio(view[0]))
         if len(names) > 2:
@@ -128,18 +128,6 @@ class Comparison:
     def _costs(self, data: str) -> CostMatrix:
         """Return the costs of some test rows."""
         return next(split.costs for (name, _), split in self.splits.items() if name == data)
-
-    def _nets(self, settings: Mapping[str, Any]) -> Any:
-        from adacsl.estimators.learners.net import Net  # noqa: PLC0415  torch
-
-        if self.net is not None:
-            return Net(**self.net)
-        for name in (name for name, value in settings.items() if isinstance(value, dict)):
-            raise ValueError(
-                f"its nets had {name}={settings[name]['code']!r}, which is code, and no folder keeps code: "
-                f"fit a method with  learner=Net({name}=...)  by yourself, or compare again"
-            )
-        return Net(**settings)
 
     @property
     def _simplest_first(self) -> list[str]:
@@ -178,32 +166,19 @@ class Comparison:
 
     # other prices
 
-    def regret(
-        self, data: str | None = None, ratio: float | None = None, *, fp: Any = None, fn: Any = None
-    ) -> pd.DataFrame:
+    def regret(self, data: str | None = None, ratio: float | None = None, *, fp: Any = None, fn: Any = None) -> Any:
         """Return how much dearer than the cheapest each method may turn out over a range of prices, least bad first.
 
-        Parameters
-        ----------
-        data, ratio
-            Which view; default: the first, at its own prices.
-        fp, fn : number or (low, high), optional
-            Other ranges than those the costs were given with; without any, half to double the ratio. With costs of each
-            row they speak of the means.
-
-        Returns
-        -------
-        DataFrame
-            method, percent and regret (worst within the range: in percent of the cheapest method there, and in cost per
-            row), at (the ratio of it), cheapest (share of prices at which it costs least), undecided (share of its
-            decisions that change somewhere in the range). Methods that look at prices decide anew at each one, from the
-            same probabilities; nothing is trained again.
+        ``fp`` and ``fn``, numbers or (low, high), take the place of the ranges the costs were given with; without any,
+        the ratio goes from half to double. With costs of each row they speak of the means. Columns: method, percent and
+        regret (the worst: in percent of the cheapest method there, and in cost per row), at (the ratio of it), cheapest
+        (share of prices at which it costs least), undecided (share of its decisions that change within the range).
+        Methods that look at prices decide anew at each, from the same probabilities; nothing is trained again.
         """
         view = self._view(data, ratio)
         self._two_classes(view[0], "ranges of fp and fn")
         given = {name: price for name, price in (("fp", fp), ("fn", fn)) if price is not None}
-        found = uncertain.regret_in(self, view, given) if given else self.regrets[view]
-        return found.table
+        return (uncertain.regret_in(self, view, given) if given else self.regrets[view]).table
 
     @cached_property
     def regrets(self) -> dict[tuple[str, float], Regret]:
@@ -214,10 +189,7 @@ class Comparison:
     @property
     def price_range(self) -> str:
         """What other prices would mean, in plain words; of more than two classes nothing."""
-        several = len(self.verdicts) > 1
-        return "\n".join(
-            f"{self._place(*view)}: {found.words}" if several else found.words for view, found in self.regrets.items()
-        )
+        return uncertain.words_of(self.regrets, self._place if len(self.verdicts) > 1 else None)
 
     def history(self, method: str, *, data: str | None = None, ratio: float | None = None) -> pd.DataFrame:
         """Return lambda, T_actual and costs by epoch, of all seeds."""

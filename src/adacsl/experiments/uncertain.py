@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from adacsl.core.ranges import factors_of
@@ -29,3 +29,8 @@ def regret_in(found: Comparison, view: tuple[str, float], given: Mapping[str, An
     name = found.verdicts[view].recommended or found.verdicts[view].cheapest
     said = bool(ranges)
     return find_regret(outcomes, factors, ratio=ratio, sizes=sizes, recommended=str(name), said=said)
+
+
+def words_of(regrets: Mapping[tuple[str, float], Regret], place: Callable[[str, float], str] | None) -> str:
+    """Return what all regrets say, a line for each; ``place`` says of what, where there are several."""
+    return "\n".join(f"{place(*view)}: {found.words}" if place else found.words for view, found in regrets.items())
