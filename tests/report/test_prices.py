@@ -170,3 +170,24 @@ def test_where_the_cheapest_costs_nothing_money_is_drawn(priced):
     found = priced[False].regrets[VIEW]
     free = found._replace(curve=found.curve.assign(percent=np.inf))
     assert "per case [EUR]" in regret_figure(free, "ce", unit="EUR").layout.yaxis.title.text
+
+
+# in a browser
+
+
+@pytest.mark.parametrize("look", [{}, {"color_scheme": "dark"}, {"viewport": {"width": 400, "height": 800}}])
+@pytest.mark.parametrize("own", [False, True])
+def test_cards_are_drawn_and_fit(priced, opened, own, look):
+    page = opened(priced[own], f"prices-{own}", **look)
+    theme = look.get("color_scheme", "light")
+    for name in ("regret", "capacity", "referral"):
+        card = page.locator(f"#view-0-{name}")
+        card.scroll_into_view_if_needed()
+        page.wait_for_selector(f"#view-0-{name} .plot[data-drawn='{theme}']")
+        assert card.locator(".found").inner_text()
+        box, plot = card.bounding_box(), card.locator(".plot").bounding_box()
+        assert box["x"] <= plot["x"]
+        assert plot["x"] + plot["width"] <= box["x"] + box["width"]
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    assert [entry for entry in page.log if entry[0] in ("error", "dialog")] == []
+    assert {entry[1] for entry in page.log if entry[0] == "request"} == {page.address}

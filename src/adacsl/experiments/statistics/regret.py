@@ -175,7 +175,9 @@ def in_words(found: Regret, recommended: str, *, own_costs: bool = False, splits
         return ""
     worst, least = row.iloc[0], found.table.iloc[0]
     sentences = [_opening(found, worst, own_costs=own_costs)]
-    if least["method"] != recommended and not worst["percent"] - least["percent"] <= TRIFLE:
+    if least["method"] == recommended and worst["regret"] > 0:
+        sentences.append("With no other method can less go wrong.")
+    elif least["method"] != recommended and not worst["percent"] - least["percent"] <= TRIFLE:
         worst_case = _at_most(least) if least["regret"] else "it costs least at every price"
         sentences.append(f"The least can go wrong with {least['method']}: {worst_case}.")
     others = _when_others(found, recommended, splits)
