@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from adacsl.estimators.persistence import load
     from adacsl.estimators.policy import Policy
     from adacsl.estimators.portfolio import PortfolioClassifier
+    from adacsl.estimators.pricing import CostModel
     from adacsl.experiments.comparing import compare, load_comparison
     from adacsl.experiments.comparison import Comparison
 
@@ -38,6 +39,7 @@ _LAZY = {
     "AdaCSLClassifier": ("adacsl.estimators.classifiers", "train"),
     "AdaptiveCostClassifier": ("adacsl.estimators.classifiers", "sklearn"),
     "Comparison": ("adacsl.experiments.comparison", "compare"),
+    "CostModel": ("adacsl.estimators.pricing", "sklearn"),
     "Decision": ("adacsl.estimators.decision", "sklearn"),
     "Method": ("adacsl.estimators.method", "sklearn"),
     "Policy": ("adacsl.estimators.policy", "sklearn"),
@@ -60,6 +62,7 @@ __all__ = [
     "Comparison",
     "CostCurve",
     "CostMatrix",
+    "CostModel",
     "Decision",
     "EqualWidth",
     "Interval",

@@ -19,7 +19,6 @@ from sklearn.linear_model import LogisticRegression
 
 import adacsl as library
 from adacsl import CostMatrix
-from adacsl.cli.models import costs_of_rows
 from adacsl.cli.screen import Screen
 from adacsl.estimators.learners.nets import Net
 
@@ -410,16 +409,8 @@ def test_own_prices_decide(adacsl, place, rows, tmp_path):
     np.testing.assert_allclose(found["expected_cost"], costs.expected(proba), rtol=1e-6)
 
 
-def test_a_piece_may_hold_free_errors_only():
-    costs = costs_of_rows(CostMatrix(fp=1, fn=8), {"fn": np.zeros(3)}, 3)
-    assert costs.fn.tolist() == [0.0, 0.0, 0.0]
-    assert costs.decide([0.9, 0.5, 0.1]).tolist() == [0, 0, 0]
-    assert costs_of_rows(CostMatrix(fp=1, fn=8), {}, 3) == CostMatrix(fp=1, fn=8)
-    assert costs_of_rows(CostMatrix(fp=1, fn=8), {"fn": 3.0}, 3) == CostMatrix(fp=1, fn=3)
-
-
 def test_bad_price_names_its_row(refused, place, rows, tmp_path):
-    rows.assign(amount=np.where(np.arange(400) == 250, -1.0, 5.0)).to_csv(tmp_path / "rows.csv", index=False)
+    rows.assign(amount=np.where(np.arange(400) == 250, np.inf, 5.0)).to_csv(tmp_path / "rows.csv", index=False)
     words = ("--out", tmp_path / "p.csv", "--fn-column", "amount", "--batch-rows", 100)
     line = refused("predict", place / "model", tmp_path / "rows.csv", *words)
     assert "from row 201 on" in line

@@ -98,7 +98,7 @@ def test_a_miss_that_costs_nothing_is_never_worth_an_alarm():
 def test_prices_known_when_deciding_may_differ_from_those_paid():
     paid, known = CostMatrix(fp=1, fn=np.asarray([2.0, 50.0])), CostMatrix(fp=1, fn=np.asarray([8.0, 8.0]))
     p, y = np.asarray([0.2, 0.05]), np.asarray([1, 1])
-    found = cost_at_factors(p, y, paid, [1.0, 3.0], deciding=known)
+    found = cost_at_factors(p, y, paid.decided_by(known), [1.0, 3.0])
     assert found.tolist() == [25.0, 0.0]
 
 

@@ -39,7 +39,9 @@ def mixed():
     x, y = draw(300)
     frame = pd.DataFrame({"age": x[:, 0], "shop": np.where(x[:, 1] > 0, "web", "mall"), "noise": x[:, 2]})
     labels = np.where(y == 1, "bad", "good")
-    model = Method(COSTS, learner=LogisticRegression(), positive="bad", random_state=0).fit(frame, labels, fn=1 + y)
+    model = Method(COSTS, learner=LogisticRegression(), positive="bad", random_state=0).fit(
+        frame, labels, fn=1 + np.arange(300) % 2
+    )
     return model, frame[:40].set_index(np.arange(40) // 2), labels[:40], np.linspace(1, 9, 40)
 
 

@@ -102,7 +102,7 @@ def test_constants_take_images():
         ({"resample": "twice"}, "resample is one of None, oversample, undersample, smote"),
         ({"learner": "svm"}, "learner must be 'net', 'boosting'"),
         ({"controller": "auto"}, "needs loss='weighted'"),
-        ({"controller": "auto", "loss": "weighted", "resample": "oversample"}, "needs loss='weighted' and no resample"),
+        ({"controller": "auto", "loss": "weighted", "resample": "oversample"}, "and no resample"),
         ({"controller": {"pace": 1}, "loss": "weighted"}, "a controller has no setting 'pace'; it has partition"),
         ({"resample": "smote", "loss": "weighted"}, "goes with loss='plain'"),
         ({"learner": "boosting", "resample": "smote"}, "are for nets"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from adacsl.cli.options import FREE, Prices, Source
-from adacsl.core.costs import CostMatrix
+from adacsl.core.costs import CostMatrix, merge_prices
 from adacsl.core.labels import label_name, plain_labels
 from adacsl.durable import check_folder, replace_file
 
@@ -127,21 +127,17 @@ def load_labelled(
     from adacsl.datasets.builtin import is_builtin  # noqa: PLC0415  pandas
     from adacsl.datasets.errors import DataError, listed  # noqa: PLC0415
 
-    rest: dict[str, Any] = {}
-    known: dict[str, Any] = {}
-    if n_classes(classifier) > 2:
-        known = {"costs": matrix_of(classifier, spoken), "known_classes": class_names(classifier)}
+    many = n_classes(classifier) > 2
+    known: dict[str, Any] = {} if spoken.costs is not None and not many else {"costs": matrix_of(classifier, spoken)}
+    if many:
+        known["known_classes"] = class_names(classifier)
         source = replace(source, target=source.target or (None if is_builtin(data) else target))
-    elif spoken.costs is None:
-        own = {name: float(getattr(classifier.costs_, name)) for name in ("fn", "fp", "tp", "tn")}
-        taken = {name for name in ("fn", "fp") if getattr(spoken, f"{name}_column") is not None}
-        rest = {n: v for n, v in own.items() if getattr(spoken, n) is None and n not in taken}
-    if not known and not is_builtin(data):
+    elif not is_builtin(data):
         positive = source.positive or str(classifier.positive_)
         source = replace(source, target=source.target or target, positive=positive)
     if takes_pictures(classifier) and source.image_size is None:
         source = replace(source, image_size=classifier.image_shape_[0])
-    task = source.load(data, replace(spoken, **rest), **known)
+    task = source.load(data, FREE if known else spoken, **known)
     check_kind(classifier, data, pictures=task.images)
     trained = {str(label) for label in classifier.classes_.tolist()}
     if {str(label) for label in plain_labels(task.classes)} != trained:
@@ -258,14 +254,33 @@ def probability_columns(classifier: CostClassifier, probability: Any = None) -> 
     return {f"probability_{name}": None if probability is None else probability[:, j] for j, name in enumerate(names)}
 
 
-def matrix_of(classifier: CostClassifier, said: Prices) -> CostMatrix:
-    """Return the matrix to decide by, in the order of the model's classes: its own, unless another is said."""
+def _said_anew(prices: Mapping[str, Any], own: CostMatrix) -> dict[str, Any]:
+    """Return prices but those the model has learned to predict."""
     from adacsl.datasets.errors import DataError  # noqa: PLC0415  pandas
 
+    learned = {name: price for name, price in prices.items() if getattr(price, "learns", False)}
+    for name, price in learned.items():
+        if not set(price.hidden) <= set(own.hidden):
+            raise DataError(
+                f"the model has not learned to predict the price {price.price.text!r}: train it with --{name} "
+                f"'model({price.price.text})'"
+            )
+    return {name: price for name, price in prices.items() if name not in learned}
+
+
+def matrix_of(classifier: CostClassifier, said: Prices) -> CostMatrix:
+    """Return the costs to decide by, in the order of the model's classes: its own, unless others are said.
+
+    Some prices may depend on columns: ``of(table)`` makes them those of its rows.
+    """
+    from adacsl.datasets.errors import DataError  # noqa: PLC0415  pandas
+
+    own: CostMatrix = getattr(classifier, "said_costs_", None) or classifier.costs_
     if not said.given:
-        own: CostMatrix = classifier.costs_
         return own
     matrix = said.known
+    if isinstance(matrix, Mapping) and n_classes(classifier) == 2:
+        return merge_prices(_said_anew(matrix, own), own).checked()
     if not isinstance(matrix, CostMatrix):
         raise DataError(
             f"the model decides among {n_classes(classifier)} classes: other prices need a matrix, --costs matrix.csv"
@@ -274,16 +289,3 @@ def matrix_of(classifier: CostClassifier, said: Prices) -> CostMatrix:
     if not aligned.square:
         raise DataError(f"{said.costs} has other actions than the model's classes; it decides among these")
     return aligned
-
-
-def costs_of_rows(own: CostMatrix, prices: dict[str, Any], n: int) -> CostMatrix:
-    """Return the costs of n rows: what ``prices`` (numbers or columns) names, and the model's ``own`` for the rest."""
-    if not prices:
-        return own
-    merged = {name: prices.get(name, getattr(own, name)) for name in ("fp", "fn", "tp", "tn")}
-    # some rows alone may have free errors only: one more row, taken away again, stands for the others
-    columns = {
-        name: np.append(value, 1.0 if name in ("fp", "fn") else 0.0) if np.ndim(value) else value
-        for name, value in merged.items()
-    }
-    return CostMatrix(**columns).rows(slice(0, n))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from cyclopts import Group, Parameter
 
@@ -14,25 +14,30 @@ if TYPE_CHECKING:
     from adacsl.datasets.task import Task
 
 
+Price: TypeAlias = Annotated[float | str | None, Parameter(allow_leading_hyphen=True)]
+
+
 @Parameter(name="*", group=Group("Costs", sort_key=10))
 @dataclass(frozen=True)
 class Prices:
     """What the outcomes cost, as said on the command line."""
 
-    fn: float | None = None
-    """Price of a false negative: a missed positive."""
+    fn: Price = None
+    """Price of a false negative, a missed positive: a number, a range such as 5..20, a column, or an expression over
+    columns such as "0.8 * amount + 12" (names with other characters than letters and digits in backticks). A price that
+    is known only afterwards is predicted from the row: "model(amount)"; its columns are no features."""
 
-    fp: float | None = None
-    """Price of a false positive: a false alarm."""
+    fp: Price = None
+    """Price of a false positive, a false alarm; likewise."""
 
-    tp: float | None = None
-    """Price of a true positive; default 0."""
+    tp: Price = None
+    """Price of a true positive; default 0. Benefits are negative."""
 
-    tn: float | None = None
+    tn: Price = None
     """Price of a true negative; default 0."""
 
     fn_column: str | None = None
-    """Column with the price of a miss of each row, instead of --fn."""
+    """Column with the price of a miss of each row, whatever it is called, instead of --fn."""
 
     fp_column: str | None = None
     """Column with the price of a false alarm of each row, instead of --fp."""
@@ -70,13 +75,21 @@ class Prices:
 
     @property
     def known(self) -> Costs:
-        """The class-wide prices by name or as a matrix, None where nothing was said."""
-        if self.costs is not None:
-            from adacsl.datasets.prices import read_costs  # noqa: PLC0415  pandas
+        """The prices by name (some may depend on columns) or as a matrix, None where nothing was said."""
+        from adacsl.core.expressions import Expression  # noqa: PLC0415
+        from adacsl.datasets.prices import read_costs, read_price  # noqa: PLC0415  pandas
 
+        if self.costs is not None:
             return "balanced" if self.costs == "balanced" else read_costs(self.costs)
-        prices = {name: getattr(self, name) for name in ("fn", "fp", "tp", "tn")}
-        return {name: price for name, price in prices.items() if price is not None} if self.given else None
+        found: dict[str, Any] = {}
+        for name in ("fn", "fp", "tp", "tn"):
+            said, column = getattr(self, name), getattr(self, f"{name}_column", None)
+            try:
+                found |= {name: read_price(said)} if said is not None else {}
+            except ValueError as error:
+                raise ValueError(f"--{name}: {error}") from None
+            found |= {name: Expression.column(column)} if column is not None else {}
+        return found or None
 
 
 FREE = Prices()
@@ -110,7 +123,7 @@ class Source:
         from adacsl.datasets.reading import load_task  # noqa: PLC0415  pandas
 
         said = {"costs": prices.check().known} | vars(self) | {"drop": split_words(self.drop)} | known
-        return load_task(data, fn_column=prices.fn_column, fp_column=prices.fp_column, **said)
+        return load_task(data, **said)
 
 
 ANY = Source()
@@ -157,6 +170,15 @@ def _typed(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:g}" if float(f"{value:g}") == value else repr(value)
     return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+def hidden_text(task: Task) -> str | None:
+    """Return which columns are no features, as they hold a price that is to be predicted."""
+    hidden = () if task.said is None else task.said.hidden
+    if not hidden:
+        return None
+    named = ", ".join(map(repr, hidden))
+    return f"the price of {named} is known only afterwards: it is predicted from the row, and no feature"
 
 
 def task_text(task: Task) -> str:

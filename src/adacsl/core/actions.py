@@ -33,7 +33,8 @@ class ActionMatrix(PriceMatrix):
         cells, known, actions = self._parts()[:3]
         if known is not None:
             return self
-        return self._bare(*naming.named(cells, naming.as_names(classes, "classes"), actions))
+        named: Self = self._bare(*naming.named(cells, naming.as_names(classes, "classes"), actions))
+        return named if self.deciding is self else named.decided_by(self.deciding.named(classes))
 
     def with_action(self, name: str, prices: Any) -> Self:
         """Return the matrix with one more action: ask for a document, offer a discount, let somebody look.
@@ -55,6 +56,8 @@ class ActionMatrix(PriceMatrix):
         >>> costs.actions, costs.decide([0.01, 0.15, 0.9]).tolist()
         (('0', '1', 'remind'), [0, 2, 1])
         """
+        if self.deciding is not self:
+            return self.paid.with_action(name, prices).decided_by(self.deciding.with_action(name, prices))
         row = [as_price(price, f"the price of {name!r}") for price in _by_class(self, prices, name)]
         longer: Self = _appended(self, name, row)
         return longer
@@ -83,11 +86,14 @@ class ActionMatrix(PriceMatrix):
         >>> CostMatrix(fp=1, fn=8).with_referral(0.5, errors={"fn": 0.1}).to_array()[2].round(9).tolist()
         [0.5, 1.3]
         """
+        if self.deciding is not self:
+            longer, known = (m.with_referral(price, errors=errors, name=name) for m in (self.paid, self.deciding))
+            return longer.decided_by(known)
         paid = as_price(price, f"the price of {name!r}")
         if (paid if isinstance(paid, float) else float(array_namespace(paid).min(paid))) < 0:
             raise ValueError(f"the price of {name!r} must not be negative, got {price!r}")
-        longer: Self = _appended(self, name, [paid + cost for cost in _decided_by_person(self, errors)])
-        return longer
+        made: Self = _appended(self, name, [paid + cost for cost in _decided_by_person(self, errors)])
+        return made
 
 
 def _appended(matrix: Any, name: str, prices: list[Any]) -> Any:
@@ -95,7 +101,7 @@ def _appended(matrix: Any, name: str, prices: list[Any]) -> Any:
     actions = matrix.actions or tuple(map(str, range(matrix.n_actions)))
     if any(same_label(name, known) for known in actions):
         raise ValueError(f"there is an action {name!r} already: {naming.shown(actions)}; give the new one another name")
-    cells: Cells = (*matrix._parts()[0], tuple(prices))
+    cells: Cells = (*matrix._cells, tuple(prices))
     longer = matrix._bare(cells, classes, naming.as_names((*actions, name), "actions"))
     if longer.n_instances is None:  # of some samples alone, all errors may be free
         check_prices(cells, classes, longer.actions)
@@ -118,7 +124,7 @@ def _by_class(matrix: Any, prices: Any, name: str) -> list[Any]:
 
 def _decided_by_person(matrix: Any, errors: Any) -> list[Any]:
     """Return what a person's decision costs on average when each class is true, who may err."""
-    cells = matrix._parts()[0]
+    cells = matrix._cells
     if errors is None:  # the right decision: predicting the class, or what is cheapest then
         reduced = [column_of_errors(cells, j, square=matrix.square) for j in range(matrix.n_classes)]
         return [cells[0][j] - extra[0] for j, extra in enumerate(reduced)]

@@ -272,7 +272,7 @@ class AdaptiveWeight:
 
     def at_one_threshold(self, scores: Array, costs: CostMatrix) -> Array:
         """Return raw scores of two classes such that T' is the threshold of each sample with costs of its own."""
-        return scores if self.row_weighted else at_one_threshold(scores, costs, self.costs)
+        return at_one_threshold(scores, costs, self.costs, row_weighted=self.row_weighted)
 
     def _multiply(self, factors: NDArray[np.float64]) -> bool:
         """Move the lambdas, within their bounds; tell whether they have settled."""

@@ -91,6 +91,8 @@ class CostMatrix(ActionMatrix):
     @property
     def threshold(self) -> Any:
         """The Bayes threshold T: positive is the cheaper decision where the probability is above it (eq. 1)."""
+        if self._deciding is not None:
+            return self.deciding.threshold
         fp, fn = self.fp - self.tn, self.fn - self.tp
         if isinstance(fp + fn, float):
             return fp / (fp + fn)
@@ -132,6 +134,8 @@ class CostMatrix(ActionMatrix):
         probabilities : array of shape (n,) or (n, K)
             Probability of the positive class, or of every class. Ties go to the lower class: positive needs p > T.
         """
+        if self._deciding is not None:
+            return self.deciding.decide(probabilities)
         probabilities = self._probabilities(probabilities)
         xp = array_namespace(probabilities)
         if self.n_classes == 2 and self.square:
@@ -147,6 +151,8 @@ class CostMatrix(ActionMatrix):
 
     def expected(self, probabilities: Array, decisions: Array | None = None) -> Array:
         """Return what each sample is expected to cost under ``decisions`` (default: the cheapest ones)."""
+        if self._deciding is not None:
+            return self.deciding.expected(probabilities, decisions)
         probabilities = self._probabilities(probabilities)
         given = self.decide(probabilities) if decisions is None else decisions
         chosen = arrays.as_column(arrays.as_classes(given, self.n_actions, "decisions"), probabilities, "decisions")
@@ -161,7 +167,8 @@ class CostMatrix(ActionMatrix):
         >>> CostMatrix(fp=1, fn=8).expected_of_each([0.25, 0.5]).tolist()
         [[2.0, 0.75], [4.0, 0.5]]
         """
-        return self._expected_of_each(self._probabilities(probabilities))
+        known = self.deciding
+        return known._expected_of_each(known._probabilities(probabilities))
 
     # what decisions have cost
 
@@ -305,6 +312,13 @@ def or_nan(metric: Callable[..., float], y_true: Array, y_pred: Array) -> float:
         return math.nan
 
 
+def scale_misses(costs: CostMatrix, factor: float) -> CostMatrix:
+    """Return the costs of two classes with the price of a miss, above that of a hit, multiplied by ``factor``."""
+    scaled = CostMatrix(fp=costs.fp, fn=costs.tp + (costs.fn - costs.tp) * factor, tp=costs.tp, tn=costs.tn)
+    known = costs.deciding
+    return scaled if known is costs else scaled.decided_by(scale_misses(known, factor))
+
+
 def unchecked_costs(cells: tuple[tuple[Any, ...], ...], *names: Any) -> CostMatrix:
     """Return a matrix of cells[predicted][actual] past all checks: of some samples alone, all errors may be free."""
     return CostMatrix._bare(cells, *names)
@@ -332,4 +346,4 @@ def _counted(y: Array, n_classes: int | None) -> tuple[Array, list[int]]:
     return codes, [arrays.count_true(codes == j) for j in range(k)]
 
 
-__all__ = ["CostMatrix", "as_host", "check_binary", "merge_prices", "or_nan", "unchecked_costs"]
+__all__ = ["CostMatrix", "as_host", "check_binary", "merge_prices", "or_nan", "scale_misses", "unchecked_costs"]

@@ -64,7 +64,10 @@ class Rows(NamedTuple):
         prices = _prices(costs, scores)
         least = xp.min(prices, axis=0)
         factors = move(np.ones(k) if weights is None else as_factors(weights, k, "weights"), scores)
-        stakes = (prices - least) / (factors if prices.ndim == 2 else factors[:, None])
+        known = (
+            prices if costs.deciding is costs else _prices(costs.deciding, scores)
+        )  # what decides, before it is paid
+        stakes = (known - xp.min(known, axis=0)) / (factors if known.ndim == 2 else factors[:, None])
         base, paid = (_of_class(cells, classes, weight) for cells in (least[None, ...], prices - least))
         return cls(scores, paid, stakes, xp, kind), float(xp.sum(base))
 

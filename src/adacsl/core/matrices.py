@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
@@ -15,7 +14,6 @@ from adacsl.core import arrays, naming, recipes
 from adacsl.core.arrays import Array, as_host
 from adacsl.core.naming import Cells, Names
 from adacsl.core.prices import (
-    as_price,
     check_dearer,
     check_prices,
     check_samples,
@@ -25,25 +23,27 @@ from adacsl.core.prices import (
     row_stakes,
 )
 from adacsl.core.recipes import Ranges
+from adacsl.core.said import SaidPrices
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class PriceMatrix:
+class PriceMatrix(SaidPrices):
     """Prices of each action when each class is true, for all samples or for each; a value that does not change."""
 
-    __slots__ = ("_actions", "_classes", "_ranges", "_recipes", "_said")
+    __slots__ = ("_actions", "_classes", "_deciding", "_ranges", "_recipes", "_said")
     _said: Cells
     _classes: Names
     _actions: Names
     _ranges: Ranges
     _recipes: tuple[recipes.Recipe, ...]
+    _deciding: Cells | None
 
     @classmethod
-    def _from_cells(cls, cells: Cells, classes: Names = None, actions: Names = None, ranges: Ranges = ()) -> Self:
+    def _from_cells(cls, cells: Cells, classes: Names = None, actions: Names = None, *others: Any) -> Self:
         cells, classes, actions = naming.named(cells, classes, actions)
-        return cls._bare(cells, classes, actions, ranges).checked()
+        return cls._bare(cells, classes, actions, *others).checked()
 
     @classmethod
     def _bare(cls, *parts: Any) -> Self:
@@ -52,10 +52,13 @@ class PriceMatrix:
         matrix._fill(*parts)
         return matrix
 
-    def _fill(self, cells: Cells, classes: Names = None, actions: Names = None, ranges: Ranges = ()) -> None:
+    def _fill(
+        self, cells: Cells, classes: Names = None, actions: Names = None, ranges: Ranges = (),
+        deciding: Cells | None = None,
+    ) -> None:  # fmt: skip
         made = tuple(cell for row in cells for cell in row if recipes.is_recipe(cell))
         parts = {"_said": cells, "_classes": classes, "_actions": actions, "_ranges": ranges, "_recipes": made}
-        for name, value in parts.items():
+        for name, value in (parts | {"_deciding": deciding}).items():
             object.__setattr__(self, name, value)
 
     @classmethod
@@ -138,40 +141,6 @@ class PriceMatrix:
         return self._actions is None and len(self._said) == len(self._said[0])
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of a table that its prices depend on; none where they are numbers."""
-        return tuple(dict.fromkeys(column for recipe in self._recipes for column in recipe.columns))
-
-    @property
-    def settled(self) -> bool:
-        """Whether its prices are numbers: :meth:`of` a table makes them so."""
-        return not self._recipes
-
-    @property
-    def ranges(self) -> dict[str, tuple[float, float]]:
-        """The prices that were given as a range, by name: from what to what."""
-        return {name: (low, high) for name, low, high in self._ranges}
-
-    def of(self, table: Any, *, clipped: bool = True) -> Self:
-        """Return the prices of the rows of a table (pandas, polars, pyarrow, a mapping of arrays).
-
-        Where an error costs less than being right, it is taken to cost the same (``clipped``).
-
-        Examples
-        --------
-        >>> from adacsl import CostMatrix
-        >>> costs = CostMatrix(fp=5, fn="0.8 * amount + 12")
-        >>> costs.of({"amount": [10.0, 100.0]}).fn.tolist()
-        [20.0, 92.0]
-        """
-        if self.settled:
-            return self
-        settle = functools.cache(lambda recipe: as_price(recipe.of(table), f"the price {recipe!r}"))
-        cells = tuple(tuple(settle(c) if recipes.is_recipe(c) else c for c in row) for row in self._said)
-        settled = self._like(cells)
-        return settled.clipped() if clipped else settled
-
-    @property
     def n_instances(self) -> int | None:
         """How many samples bring their own costs; None where one price holds for all."""
         return next((cell.shape[0] for cell in self._flat() if not isinstance(cell, float)), None)
@@ -183,7 +152,7 @@ class PriceMatrix:
         """
         columns = [column_of_errors(self._cells, j, square=self.square) for j in range(self.n_classes)]
         ranges = recipes.reduced_ranges(self._by_name(), self._ranges) if self._ranges else ()
-        return self._like(tuple(zip(*columns, strict=True)), ranges)
+        return self._like(tuple(zip(*columns, strict=True)), ranges, self._known("reduced"))
 
     def aligned(self, classes: Iterable[object]) -> Self:
         """Return the matrix with its classes in the order of these labels: those of the data, all and no others.
@@ -208,7 +177,8 @@ class PriceMatrix:
         order = naming.positions(self._classes, wanted)
         rows = [self._said[i] for i in order] if self.square else self._said
         names = tuple(self._classes[j] for j in order)
-        return self._bare(tuple(tuple(row[j] for j in order) for row in rows), names, self._actions)
+        cells = tuple(tuple(row[j] for j in order) for row in rows)
+        return self._bare(cells, names, self._actions, (), self._known("aligned", wanted))
 
     def rows(self, index: Array) -> Self:
         """Return the costs of some samples (a slice, a mask or positions); class-wide costs stay as they are."""
@@ -219,7 +189,7 @@ class PriceMatrix:
             return cell[arrays.move(index, cell) if is_array_api_obj(index) else index]
 
         # some samples alone may have free errors only: still their costs
-        return self._like(self._mapped(pick))
+        return self._like(self._mapped(pick), deciding=self._known("rows", index))
 
     def averaged(self, labels: Array | None = None) -> Self:
         """Return one price per outcome: the means over the samples.
@@ -256,7 +226,7 @@ class PriceMatrix:
 
     def clipped(self) -> Self:
         """Return the costs with errors about single samples that cost less than being right made free."""
-        return self._like(clip_errors(self._cells, square=self.square))
+        return self._like(clip_errors(self._cells, square=self.square), deciding=self._known("clipped"))
 
     def checked(self) -> Self:
         """Return itself; raise where errors do not cost more than being right. What depends on columns passes."""
@@ -322,6 +292,10 @@ class PriceMatrix:
         if not isinstance(other, PriceMatrix):
             return NotImplemented
         sizes, others = ((m.n_actions, m.n_classes, m._classes, m._actions, m._ranges) for m in (self, other))
+        if (self._deciding is None) != (other._deciding is None):
+            return False
+        if self._deciding is not None and self.deciding != other.deciding:
+            return False
         return sizes == others and all(
             naming.same_cell(a, b)
             for row, rival in zip(self._said, other._said, strict=True)
@@ -334,7 +308,8 @@ class PriceMatrix:
         return hash(self._parts())
 
     def __repr__(self) -> str:
-        return naming.show(*self._parts())
+        known = "" if self._deciding is None else f".decided_by({self.deciding!r})"
+        return naming.show(*self._parts()[:4]) + known
 
     def __setattr__(self, *change: object) -> NoReturn:
         raise AttributeError("a CostMatrix does not change; make a new one")
@@ -353,11 +328,16 @@ class PriceMatrix:
             raise recipes.unsettled(self.columns)
         return self._said
 
-    def _like(self, cells: Cells, ranges: Ranges | None = None) -> Self:
-        return self._bare(cells, self._classes, self._actions, self._ranges if ranges is None else ranges)
+    def _like(self, cells: Cells, ranges: Ranges | None = None, deciding: Cells | None = None) -> Self:
+        return self._bare(cells, self._classes, self._actions, self._ranges if ranges is None else ranges, deciding)
 
-    def _parts(self) -> tuple[Cells, Names, Names, Ranges]:
-        return self._said, self._classes, self._actions, self._ranges
+    def _known(self, change: str, *given: Any) -> Cells | None:
+        """Return the prices to decide by, changed as the others are."""
+        return None if self._deciding is None else getattr(self.deciding, change)(*given)._cells
+
+    def _parts(self) -> tuple[Any, ...]:
+        every = (self._said, self._classes, self._actions, self._ranges)
+        return every if self._deciding is None else (*every, self._deciding)
 
     def _by_name(self) -> dict[str, Any]:
         (tn, fn), (fp, tp) = self._said

@@ -187,22 +187,26 @@ def _number(value: Any, row: object, column: object) -> float:
 # JSON and display
 
 
-def to_document(cells: Cells, classes: Names, actions: Names, ranges: Ranges = ()) -> dict[str, Any]:
+def to_document(
+    cells: Cells, classes: Names, actions: Names, ranges: Ranges = (), deciding: Cells | None = None
+) -> dict[str, Any]:
     """Return a JSON-ready description."""
     names = {"classes": classes, "actions": actions}
     found: dict[str, Any] = {what: list(given) for what, given in names.items() if given is not None}
     if ranges:
         found["ranges"] = {name: [low, high] for name, low, high in ranges}
+    if deciding is not None:
+        found["deciding"] = [[as_host(cell).tolist() for cell in row] for row in deciding]
     costs = [[cell.to_dict() if is_recipe(cell) else as_host(cell).tolist() for cell in row] for row in cells]
     return {"rows": "predicted", "costs": costs, **found}
 
 
-def read_document(data: Any) -> tuple[Cells, Names, Names, Ranges]:
+def read_document(data: Any) -> tuple[Any, ...]:
     """Read what :func:`to_document` wrote."""
     keys = {"rows", "costs"}
     if (
         not isinstance(data, dict)
-        or not keys <= set(data) <= keys | {"classes", "actions", "ranges"}
+        or not keys <= set(data) <= keys | {"classes", "actions", "ranges", "deciding"}
         or data["rows"] != "predicted"
     ):
         raise ValueError(
@@ -216,10 +220,14 @@ def read_document(data: Any) -> tuple[Cells, Names, Names, Ranges]:
         raise ValueError(
             f"the costs must be a square list of lists (or one with more actions than classes), got {str(rows)[:80]}"
         )
-    cells = tuple(
-        tuple(read_cell(c, _outcome(i, j, classes, actions)) for j, c in enumerate(row)) for i, row in enumerate(rows)
+    cells, deciding = (
+        tuple(tuple(read_cell(c, _outcome(i, j, classes, actions)) for j, c in enumerate(row)) for i, row in part)
+        for part in (enumerate(rows), enumerate(data.get("deciding", ())))
     )
-    return cells, classes, actions, _read_ranges(data.get("ranges", {}), two=k == len(rows) == 2 and not classes)
+    if deciding and [len(row) for row in deciding] != [k] * len(rows):
+        raise ValueError(f"the prices to decide by must be as many as the costs, got {str(data['deciding'])[:80]}")
+    ranges = _read_ranges(data.get("ranges", {}), two=k == len(rows) == 2 and not classes)
+    return cells, classes, actions, ranges, deciding or None
 
 
 def _read_ranges(found: Any, *, two: bool) -> Ranges:

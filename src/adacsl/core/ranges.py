@@ -51,7 +51,7 @@ def flip_factors(probabilities: Array, costs: CostMatrix) -> NDArray[np.float64]
     [3.0, 0.5]
     """
     positive = _positive(probabilities)
-    alarm, miss = _stakes(costs, len(positive))
+    alarm, miss = _stakes(costs.deciding, len(positive))
     with np.errstate(divide="ignore", over="ignore"):
         gain, loss = positive * miss, (1.0 - positive) * alarm
         return np.where(gain > 0, loss / np.where(gain > 0, gain, 1.0), np.inf)
@@ -80,19 +80,17 @@ def share_undecided(probabilities: Array, costs: CostMatrix, low: float, high: f
     return float(np.mean((flips >= low) & (flips < high)))
 
 
-def cost_at_factors(
-    probabilities: Array, labels: Array, costs: CostMatrix, factors: Array, *, deciding: CostMatrix | None = None
-) -> NDArray[np.float64]:
+def cost_at_factors(probabilities: Array, labels: Array, costs: CostMatrix, factors: Array) -> NDArray[np.float64]:
     """Return the mean cost at each factor on the misses, every row decided anew at each price.
 
-    One sort serves all factors. ``deciding`` are the prices known when deciding, where others are paid.
+    One sort serves all factors.
 
     Examples
     --------
     >>> cost_at_factors([0.05, 0.2, 0.9], [0, 1, 1], CostMatrix(fp=1, fn=8), [0.25, 1, 4]).tolist()
     [0.6666666666666666, 0.0, 0.3333333333333333]
     """
-    flips = flip_factors(probabilities, costs if deciding is None else deciding)
+    flips = flip_factors(probabilities, costs)
     at = _factors(factors)
     alarmed, missed, base = _paid(labels, costs, len(flips))
     order = np.argsort(flips, kind="stable")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -12,6 +14,7 @@ import numpy as np
 from adacsl.core.arrays import Array
 from adacsl.core.expressions import Expression
 from adacsl.core.prices import as_price
+from adacsl.extras import requires
 
 Range: TypeAlias = tuple[str, float, float]
 """The name of a price, and what it lies between."""
@@ -35,8 +38,21 @@ class Recipe(Protocol):
         """Return a JSON-ready description that holds its ``kind``."""
 
 
-READERS: dict[str, Callable[[dict[str, Any]], Recipe]] = {"expression": lambda data: Expression(data["text"])}
+def _read_model(data: dict[str, Any]) -> Recipe:
+    # what learns needs scikit-learn, and comes from above: looked for only when asked for
+    with requires("sklearn"):
+        model: Recipe = importlib.import_module("adacsl.estimators.pricing").CostModel.from_dict(data)
+    return model
+
+
+READERS: dict[str, Callable[[dict[str, Any]], Recipe]] = {
+    "expression": lambda data: Expression(data["text"]),
+    "model": _read_model,
+}
 """What reads each kind of recipe from its description; who brings another kind adds its reader."""
+
+LEARNED = re.compile(r"\s*model\((.+)\)\s*", re.DOTALL)
+"""A price that is to be predicted from the row, as text."""
 
 
 def is_recipe(cell: Any) -> bool:
@@ -46,7 +62,9 @@ def is_recipe(cell: Any) -> bool:
 
 def as_cell(value: Any, name: str) -> Any:
     """Check what a cell may hold: a price, those of samples, or a recipe (a text is an expression over columns)."""
-    if isinstance(value, str):
+    if isinstance(value, str) and (learned := LEARNED.fullmatch(value)):
+        value = read_recipe({"kind": "model", "price": learned[1]})
+    elif isinstance(value, str):
         value = Expression(value)
         if not value.columns:
             raise TypeError(

@@ -13,6 +13,9 @@ from adacsl.core.arrays import Array, as_host
 from adacsl.core.costs import CostMatrix
 from adacsl.core.prices import check_samples
 
+LEAST = 0.01
+"""Share of the usual price that each row weighs at least: where an error is free, odds could not be learned at all."""
+
 
 def bayes_log_odds(costs: CostMatrix) -> NDArray[np.float64]:
     """Return the log-odds of the Bayes threshold, of each row where rows have costs of their own.
@@ -22,7 +25,7 @@ def bayes_log_odds(costs: CostMatrix) -> NDArray[np.float64]:
     >>> float(bayes_log_odds(CostMatrix(fp=1, fn=1)))
     0.0
     """
-    reduced = costs.reduced()
+    reduced = costs.deciding.reduced()
     with np.errstate(divide="ignore", invalid="ignore"):
         odds = np.log(np.asarray(as_host(reduced.fp), np.float64)) - np.log(np.asarray(as_host(reduced.fn), np.float64))
     # a row without costs decides nothing
@@ -49,8 +52,9 @@ def relative_prices(costs: CostMatrix, usual: CostMatrix) -> NDArray[np.float64]
 
 
 def row_weights(costs: CostMatrix, usual: CostMatrix, labels: NDArray[Any]) -> NDArray[np.float64]:
-    """Return how dear an error about each row is, beside the usual one about its class."""
-    return relative_prices(costs, usual)[np.arange(len(labels)), np.asarray(labels, dtype=np.int64)]
+    """Return how dear an error about each row is, beside the usual one about its class; at least :data:`LEAST`."""
+    prices = np.maximum(relative_prices(costs, usual), LEAST)
+    return prices[np.arange(len(labels)), np.asarray(labels, dtype=np.int64)]
 
 
 def row_offsets(costs: CostMatrix, usual: CostMatrix) -> NDArray[np.float64]:
@@ -58,25 +62,22 @@ def row_offsets(costs: CostMatrix, usual: CostMatrix) -> NDArray[np.float64]:
 
     Weighted by :func:`row_weights` the odds of a model are those of the probability times fn / fp of the row (over
     the usual fn / fp). So the row's own Bayes threshold is at the same score for all rows; what is added here gives
-    the probability back. Prices of zero say nothing about odds: 0 is added.
+    the probability back.
 
     Examples
     --------
     >>> row_offsets(CostMatrix(fp=1, fn=np.asarray([8.0, 16.0])), CostMatrix(fp=1, fn=8)).round(3).tolist()
     [0.0, -0.693]
     """
-    prices = relative_prices(costs, usual)
-    logs = np.log(np.where(prices > 0, prices, 1.0))
-    if prices.shape[1] > 2:
-        return -logs
-    return np.asarray(np.where((prices > 0).all(axis=1), logs[:, 0] - logs[:, 1], 0.0))
+    logs = np.log(np.maximum(relative_prices(costs.deciding, usual), LEAST))
+    return np.asarray(logs[:, 0] - logs[:, 1] if logs.shape[1] == 2 else -logs)
 
 
-def at_one_threshold(scores: Array, costs: CostMatrix, usual: CostMatrix) -> Array:
+def at_one_threshold(scores: Array, costs: CostMatrix, usual: CostMatrix, *, row_weighted: bool = False) -> Array:
     """Return scores moved such that one threshold, that of the usual costs, is each row's own Bayes threshold.
 
     Rows whose misses are free get 0 (never positive), those whose false alarms are free get 1. Where a row costs what
-    is usual, its score stays to the last bit.
+    is usual, its score stays to the last bit; and where a ``row_weighted`` loss has moved it already.
 
     Examples
     --------
@@ -89,12 +90,21 @@ def at_one_threshold(scores: Array, costs: CostMatrix, usual: CostMatrix) -> Arr
     checked = arrays.as_scores(scores)
     check_samples(costs.n_instances, checked.shape[0])
     away = bayes_log_odds(costs) - bayes_log_odds(usual)
+    if row_weighted:
+        away = np.where(_weighed_in_full(costs, usual), 0.0, away - row_offsets(costs, usual))
+    if not away.any():
+        return scores
     xp, wide = array_namespace(checked), arrays.widest(checked)
     odds = wide * _beside(np.exp(np.clip(-away, -700.0, 700.0)), wide)
     moved = odds / (odds + (1.0 - wide))
     free, sure = (_beside(which, wide, xp.bool) for which in (np.isposinf(away), np.isneginf(away)))
     moved = xp.where(free, xp.zeros_like(moved), xp.where(sure, xp.ones_like(moved), moved))
     return xp.where(_beside(away == 0.0, wide, xp.bool), wide, xp.clip(moved, 0.0, 1.0))
+
+
+def _weighed_in_full(costs: CostMatrix, usual: CostMatrix) -> NDArray[np.bool_]:
+    """Tell which rows' errors are dear enough to be weighed by their prices."""
+    return np.asarray((relative_prices(costs.deciding, usual) >= LEAST).all(axis=1))
 
 
 def corrected(raw: Array, target: float, base_weight: float, bayes: float) -> Array:
@@ -119,14 +129,14 @@ def corrected(raw: Array, target: float, base_weight: float, bayes: float) -> Ar
 def corrected_rows(raw: Array, target: float, base_weight: float, costs: CostMatrix, usual: CostMatrix) -> Array:
     """Return probabilities from raw scores of a loss weighted by the rows' own prices, in wide floats.
 
-    What is above ``target`` comes out above the row's own Bayes threshold, whatever rounding does.
+    What is above ``target`` comes out above the row's own Bayes threshold, whatever rounding does; rows whose errors
+    are as good as free weighed more than they cost, and are decided by their probabilities.
     """
     xp, wide = array_namespace(raw), arrays.widest(raw)
     check_samples(costs.n_instances, wide.shape[0])
     odds = wide * _beside(base_weight * np.exp(np.clip(row_offsets(costs, usual), -700.0, 700.0)), wide)
     proba = odds / (odds + (1.0 - wide))
-    # prices of zero have no threshold inside (0, 1), and no raw score that stands for it
-    priced = (relative_prices(costs, usual) > 0).all(axis=1)
+    priced = _weighed_in_full(costs, usual)  # only for these the target means their own threshold
     bayes = np.broadcast_to(np.asarray(as_host(costs.threshold), np.float64), priced.shape)
     low = _beside(np.where(priced, bayes, 1.0), wide)
     high = _beside(np.where(priced, np.minimum(np.nextafter(bayes, 1.0), 1.0), 0.0), wide)

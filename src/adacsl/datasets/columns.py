@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import narwhals as nw
@@ -210,3 +210,22 @@ def positions_among(levels: list[str], text: NDArray[Any]) -> NDArray[np.int64]:
     table = np.asarray(levels)
     position = np.minimum(np.searchsorted(table, text), len(levels) - 1)
     return np.where(table[position] == text, position, -1).astype(np.int64)
+
+
+def without_columns(X: Any, names: Sequence[str]) -> Any:  # noqa: N803
+    """Return a table without some columns, where it has them; arrays have no names and stay as they are."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True) if names else X
+    if not isinstance(frame, nw.DataFrame):
+        return X
+    gone = [name for name in names if name in frame.columns]
+    return frame.drop(gone).to_native() if gone else X
+
+
+def with_columns(X: Any, names: Sequence[str]) -> Any:  # noqa: N803
+    """Return some columns of a table."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        raise TypeError(f"columns with names ({listed(names)}) need a table, got {type(X).__name__}")
+    if missing := [name for name in names if name not in frame.columns]:
+        raise ValueError(f"the table has no column {missing[0]!r}; it has {listed(map(str, frame.columns))}")
+    return frame.select(list(names)).to_native()

@@ -25,14 +25,16 @@ class PriceWarning(DataWarning):
     """Prices of rows that can be used, but look wrong."""
 
 
-def warn_of_prices(costs: CostMatrix, y: NDArray[np.int64], *, stacklevel: int = 3) -> None:
+def warn_of_prices(costs: CostMatrix, y: NDArray[np.int64], *, telling: bool = True, stacklevel: int = 3) -> None:
     """Warn of each thing that is strange about prices of rows, as they came: before they were clipped."""
-    for note in price_notes(costs, y):
+    for note in price_notes(costs, y, telling=telling):
         warnings.warn(note, PriceWarning, stacklevel=stacklevel + 1)
 
 
-def price_notes(costs: CostMatrix, y: NDArray[np.int64]) -> list[str]:
+def price_notes(costs: CostMatrix, y: NDArray[np.int64], *, telling: bool = True) -> list[str]:
     """Return a sentence about each thing that is strange about prices of rows; class-wide costs have none.
+
+    ``telling``: also where a price tells the label.
 
     Examples
     --------
@@ -42,7 +44,7 @@ def price_notes(costs: CostMatrix, y: NDArray[np.int64]) -> list[str]:
     """
     if not costs.settled or costs.n_instances is None:
         return []
-    return [*_negative(costs), *_outlying(costs.clipped(), y), *_telling(costs, y)]
+    return [*_negative(costs), *_outlying(costs.clipped(), y), *(_telling(costs, y) if telling else ())]
 
 
 def _cells(costs: CostMatrix) -> Iterator[tuple[str, NDArray[Any]]]:

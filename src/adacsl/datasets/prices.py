@@ -10,6 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix, merge_prices
+from adacsl.core.expressions import Expression
+from adacsl.core.labels import is_number
+from adacsl.core.recipes import LEARNED, as_cell
 from adacsl.datasets.errors import DataError, check_column, listed, one_line
 from adacsl.datasets.price_checks import warn_of_prices
 from adacsl.datasets.tables import stream_table
@@ -39,12 +42,34 @@ def read_costs(path: str | os.PathLike[str]) -> CostMatrix:
         raise DataError(f"{path} is no cost matrix, rows predicted and columns actual: {one_line(error)}") from error
 
 
+def read_price(said: float | str) -> Any:
+    """Return a price as it is typed: a number, a range ``5..20``, a column or an expression over columns.
+
+    ``model(amount)`` is to be predicted.
+
+    >>> read_price("5..20"), read_price("3 * 4"), read_price("0.8 * amount")
+    ((5.0, 20.0), 12.0, Expression('0.8 * amount'))
+    """
+    if not isinstance(said, str):
+        return said
+    low, dots, high = said.partition("..")
+    if dots and is_number(low) and is_number(high):
+        return float(low), float(high)
+    if LEARNED.fullmatch(said):
+        return as_cell(said, "the price")
+    found = Expression(said)
+    return found if found.columns else float(found.of({}))
+
+
 def settle_costs(costs: Costs, y: NDArray[np.int64], *, table: Any = None, what: str = "", **known: Any) -> CostMatrix:
     """Return the costs of a task as numbers; ``known`` are the further options of :func:`said_costs`.
 
     ``table`` has the columns that prices depend on, ``what`` is its name.
     """
-    return settle(said_costs(costs, y, **known), y, table, what)
+    said = said_costs(costs, y, **known)
+    if said.learns:
+        raise DataError("prices to be predicted, model(...), are learned in training: give prices of the rows here")
+    return settle(said, y, table, what)
 
 
 def said_costs(
@@ -103,12 +128,14 @@ def settle(said: CostMatrix, y: NDArray[np.int64], table: Any = None, what: str 
     except (TypeError, ValueError) as error:
         place = f"{what}: " if what and said.columns else ""
         raise DataError(f"{place}{one_line(error)}") from error
-    warn_of_prices(raw, y)
+    warn_of_prices(raw, y, telling=not said.learns)  # what is known afterwards may tell the label
     return settled
 
 
-def worth_saying(said: CostMatrix) -> CostMatrix | None:
-    """Return costs as they were said, where that is more than numbers."""
+def worth_saying(said: CostMatrix, table: Any = None) -> CostMatrix | None:
+    """Return costs as they were said, where that is more than numbers; what is to be learned knows the table's rows."""
+    if said.learns:
+        return said.made(lambda recipe, *_: recipe.bound(table) if getattr(recipe, "learns", False) else recipe)
     return said if said.ranges or not said.settled else None
 
 

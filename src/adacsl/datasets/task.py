@@ -119,8 +119,9 @@ class Task:
         weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         groups = None if groups is None else np.asarray(groups)
         features, said = _as_features(X), said_costs(costs, labels, classes=classes)
-        settled = settle(said, labels, features, name)
-        return cls(name, features, labels, settled, groups, classes, sample_weight=weight, said=worth_saying(said))
+        settled, kept = settle(said, labels, features, name), worth_saying(said, features)
+        features = features.drop(columns=list(said.hidden)) if said.hidden else features
+        return cls(name, features, labels, settled, groups, classes, sample_weight=weight, said=kept)
 
     @property
     def images(self) -> bool:
@@ -139,9 +140,15 @@ class Task:
             X=self.take(positions),
             y=self.y[positions],
             costs=self.costs.rows(positions),
+            said=None if self.said is None else _said_of_rows(self.said, positions),
             groups=None if self.groups is None else self.groups[positions],
             sample_weight=None if self.sample_weight is None else self.sample_weight[positions],
         )
+
+    @cached_property
+    def learned(self) -> dict[Any, CostMatrix]:
+        """Costs with prices that were learned from some of its rows, by which ones: learned once."""
+        return {}
 
     @cached_property
     def digest(self) -> str:
@@ -152,6 +159,8 @@ class Task:
             sha.update("\0".join(map(str, self.groups.tolist())).encode())
         if self.sample_weight is not None:
             sha.update(b"sample_weight" + np.ascontiguousarray(self.sample_weight).tobytes())
+        if self.said is not None and self.said.learns:
+            sha.update(self.said.to_json().encode())
         if isinstance(self.X, pd.DataFrame):
             sha.update("\0".join(f"{name}:{kind}" for name, kind in self.X.dtypes.items()).encode())
             sha.update(pd.util.hash_pandas_object(self.X, index=False).to_numpy().tobytes())
@@ -159,6 +168,10 @@ class Task:
             sha.update(str(self.X.shape).encode())
             sha.update(np.ascontiguousarray(self.X).tobytes())
         return sha.hexdigest()
+
+
+def _said_of_rows(said: CostMatrix, rows: NDArray[np.int64]) -> CostMatrix:
+    return said.made(lambda recipe, *_: recipe.rows(rows) if hasattr(recipe, "rows") else recipe)
 
 
 def _check_weight(weight: NDArray[np.float64], n: int) -> None:
@@ -216,10 +229,10 @@ def table_task(
     fn, fp = (Expression.column(column) if column else None for column in (fn_column, fp_column))
     said = said_costs(costs, y, fn=fn, fp=fp, own=own, classes=called)
     settled = settle(said, y, frame, name)
-    features = _features(frame, {target, *apart}, name)
+    features = _features(frame, {target, *apart, *said.hidden}, name)
     groups = _groups(frame, group_column, name) if group_column else None
     try:
-        return Task(name, features, y, settled, groups, called, source, said=worth_saying(said))
+        return Task(name, features, y, settled, groups, called, source, said=worth_saying(said, frame))
     except ValueError as error:
         raise DataError(one_line(error)) from error
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from adacsl.core.costs import CostMatrix
 from adacsl.estimators.decision import check_decide
+from adacsl.estimators.prices import stand_in
 from adacsl.estimators.settings import find_targets, make_controller
 
 RESAMPLE = (None, "oversample", "undersample", "smote")
@@ -26,7 +27,7 @@ def check_method(method: Any) -> None:
         raise ValueError("validation must be a fraction between 0 and 1 or a pair (X, y), got None; or give cv=5")
     _check_loss(method)
     _check_parts(method)
-    like = CostMatrix(fp=1, fn=1) if method.costs is None else method.costs
+    like = stand_in(method.costs)
     targets = find_targets(method.target, like)
     if method.controller is not None:
         make_controller(method.controller, like, targets[0], {})
@@ -38,7 +39,7 @@ def check_method(method: Any) -> None:
 def _check_costs(costs: Any, decide: str) -> None:
     if not isinstance(costs, CostMatrix):
         raise TypeError(f"costs must be a CostMatrix such as CostMatrix(fp=1, fn=8), got {costs!r}")
-    if costs.n_instances is not None:
+    if costs.settled and costs.n_instances is not None:
         raise ValueError(
             f"costs must hold one price per outcome, got {costs!r}; "
             "give costs of each row to fit and predict: fit(X, y, fn=amounts)"
@@ -59,9 +60,7 @@ def _check_loss(method: Any) -> None:
             f"got resample={method.resample!r}, loss={method.loss!r}"
         )
     if method.controller is not None and (method.loss not in WEIGHTED or method.resample is not None):
-        raise ValueError(
-            "a controller steers a weight, so it needs loss='weighted' (or 'row-weighted') and no resample"
-        )
+        raise ValueError("a controller steers a weight, so it needs loss='weighted' or 'row-weighted' and no resample")
     if method.resample is not None and method.loss != "plain":
         raise ValueError(f"resample={method.resample!r} goes with loss='plain'")
     if method.decide == "unweighted" and method.loss not in WEIGHTED:

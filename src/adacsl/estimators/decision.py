@@ -182,8 +182,9 @@ class Decision:
 
     def _offsets(self, costs: CostMatrix | None) -> Any:
         """Return what the log-odds of rows with these costs lack, as their own prices have weighed them."""
-        known = self.row_weighted and costs is not None and costs.n_instances is not None
-        return row_offsets(costs, self.costs) if known else 0.0
+        if not self.row_weighted or costs is None or costs.n_instances is None:
+            return 0.0
+        return row_offsets(costs, self.costs)
 
     def _corrected(self, scores: NDArray[np.float64], costs: CostMatrix | None = None) -> NDArray[np.float64]:
         if self.costs.n_classes > 2:

@@ -331,6 +331,12 @@ def _add_metadata(path: Path, clf: CostClassifier, graph: DecisionGraph) -> None
         "costs": clf.costs_.to_json(),
         "features": json.dumps(graph.encoder.describe() if takes == "encoded" else []),
     }
+    if said := getattr(clf, "said_costs_", None):
+        entries |= {
+            "said_costs": said.to_json(),
+            "note": "decision is by costs, what a row costs on average; prices of each row (said_costs) are decided "
+            "outside, by comparing the probability with fp / (fp + fn) of the row",
+        }
     onnx.helper.set_model_props(model, entries)
     onnx.save(model, path)
 

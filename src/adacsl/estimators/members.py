@@ -32,6 +32,7 @@ MEMBERS: Mapping[str, tuple[float, str, Any]] = {
     "nets-bent": (4.0, "torch", lambda: _net({"bins": 32}, epochs=15)),
     "catboost": (9.0, "catboost", lambda: Booster("catboost", **BOOSTED, params={"thread_count": 1})),
     "lightgbm-rows": (1.5, "lightgbm", lambda: Booster("lightgbm", **BOOSTED)),
+    "lightgbm-shallow-rows": (1.7, "lightgbm", lambda: Booster("lightgbm", **BOOSTED, params=SHALLOW)),
     "xgboost-rows": (2.0, "xgboost", lambda: Booster("xgboost", **BOOSTED)),
     "catboost-rows": (9.0, "catboost", lambda: Booster("catboost", **BOOSTED, params={"thread_count": 1})),
     "histogram-rows": (2.5, "sklearn", lambda: Model(HistogramBoosting(**STOPPED), encode=False)),
@@ -78,7 +79,7 @@ def default_members(
     # scikit-learn's boosting stands in for the libraries that were better
     out = {*BY_NAME, *(["histogram"] if any(map(_has, ENGINES)) else [])}
     first = next(name for name in BOOSTED_ROWS if _has(MEMBERS[name][1]))
-    kept = {first, "nets-rows"} if row_costs else set()
+    kept = {first, "lightgbm-shallow-rows", "nets-rows"} if row_costs else set()
     out |= {name for name in MEMBERS if name.endswith(ROWS) and name not in kept}
     return {name: _made(name, net) for name, (_, package, _) in MEMBERS.items() if _has(package) and name not in out}
 

@@ -23,7 +23,8 @@ from adacsl.estimators.checking import check_method
 from adacsl.estimators.decision import Decision
 from adacsl.estimators.policy import Policy
 from adacsl.estimators.predicting import CostClassifier
-from adacsl.estimators.reading import read_rows
+from adacsl.estimators.prices import settle_rows
+from adacsl.estimators.reading import features_of, read_rows
 from adacsl.estimators.rows import Rows
 from adacsl.estimators.settings import find_targets, keeps_settings, natural_threshold
 from adacsl.extras import requires
@@ -48,8 +49,9 @@ class Method(CostClassifier):
     ----------
     costs : CostMatrix, optional
         What the errors cost: of two classes, or K x K. A matrix without class names is in the order of the sorted
-        labels. Default: the inverse class frequencies of the training labels (``CostMatrix.balanced(y)``). Costs of
-        single samples (two classes) are given to :meth:`fit` and :meth:`predict`.
+        labels. Default: the inverse class frequencies of the training labels (``CostMatrix.balanced(y)``). Prices may
+        depend on columns of X, ``CostMatrix(fp=1, fn="0.8 * amount")``; arrays of them (two classes) are given to
+        :meth:`fit` and :meth:`predict`.
     learner : {"net", "boosting", "metacost", "constant"}, Net, Booster, Model or classifier
         The default net for tables or images; a booster (the installed library, or scikit-learn's); MetaCost around it;
         no learning; or any scikit-learn classifier, for tables.
@@ -96,7 +98,9 @@ class Method(CostClassifier):
     classes_, positive_
         The labels, sorted; the positive one (None with more than two classes).
     costs_ : CostMatrix
-        The class-wide costs trained with.
+        The class-wide costs trained with: means, where rows have costs of their own.
+    said_costs_ : CostMatrix or None
+        The costs as they were said, where they depend on columns: :meth:`predict` takes them of the rows it is given.
     decision_ : Decision
         From scores to probabilities and decisions.
     target_, threshold_ : float
@@ -184,14 +188,16 @@ class Method(CostClassifier):
             How much each row counts in training and in the held-out cost.
         groups : array of shape (n,), optional
             Rows of one group (patient, customer) never stand on both sides of a split.
-        fp, fn, tp, tn : arrays of shape (n,), optional
-            Costs of each row, where they differ (scikit-learn metadata: ``set_fit_request(fn=True)``).
+        fp, fn, tp, tn : arrays of shape (n,), or texts, optional
+            Costs of each row, where they differ (scikit-learn metadata: ``set_fit_request(fn=True)``), or a column of X
+            or an expression over columns (``fn="amount"``), by which :meth:`predict` decides too.
         """
         from adacsl.estimators.fitting import fit_methods  # noqa: PLC0415  torch only for those who train nets
 
         self.check_settings()
         costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs)
-        rows = read_rows(self, X, y, sample_weight, groups, costs)
+        rows = read_rows(self, features_of(X, costs), y, sample_weight, groups, costs)
+        rows = settle_rows(self, rows, X)
         for _ in fit_methods([(self, rows.costs)], rows):
             pass
         del self.candidate_  # what a comparison reads
@@ -225,7 +231,7 @@ class Method(CostClassifier):
         ``costs`` are the task's, class-wide or of each row; None: the method's own.
         """
         seed = self._seed()
-        costs = self._own_costs(rows) if costs is None else costs
+        costs = self.own_costs(rows) if costs is None else costs
         self.costs_ = usual_costs(costs, rows)
         cv = self.learner_.folds_for(self.cv, rows) if hasattr(self.learner_, "folds_for") else self.cv
         folds = [] if self.decide in ("negative", "positive") else rows.folds(cv, self.validation, seed)
@@ -239,7 +245,7 @@ class Method(CostClassifier):
         # first, since of equals the first is kept: the simplest. What would not adapt at T' = T is the same again
         return [plain, *(other for other in tried if other.adapts or other.target != plain.target)]
 
-    def _own_costs(self, rows: Rows) -> CostMatrix:
+    def own_costs(self, rows: Rows) -> CostMatrix:
         """Return the method's costs in the order of the class numbers, or inverse priors."""
         if self.costs is None:
             return CostMatrix.balanced(rows.y[rows.use])

@@ -108,6 +108,7 @@ def _describe(method: Method, kind: str) -> dict[str, Any]:
         "nested": nested,
         "learner": method.model_.kind,
         "costs": method.costs_.to_dict(),
+        "said_costs": said.to_dict() if (said := getattr(method, "said_costs_", None)) else None,
         "decision": method.decision_.to_dict(),
         "classes": {"dtype": method.classes_.dtype.str, "values": method.classes_.tolist()},
         # more than two classes have none
@@ -161,8 +162,9 @@ def _nested(about: dict[str, Any]) -> Any:
 
 def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, device: str) -> Method:
     costs = CostMatrix.from_dict(document["costs"])
-    method = _unfitted(document, costs, device)
-    method.costs_ = costs
+    said = CostMatrix.from_dict(document["said_costs"]) if document.get("said_costs") else None
+    method = _unfitted(document, costs if said is None else _forgotten(said), device)
+    method.costs_, method.said_costs_ = costs, said
     method.decision_ = Decision.from_dict(document["decision"], costs)
     method.classes_ = np.asarray(document["classes"]["values"], dtype=np.dtype(document["classes"]["dtype"]))
     if costs.n_classes != len(method.classes_):
@@ -195,6 +197,11 @@ def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, dev
 def _target(saved: Any, costs: CostMatrix) -> float | str:
     """Return a target as it was: a number, or a word of more than two classes."""
     return check_targets(saved, costs) if costs.n_classes > 2 else float(saved)
+
+
+def _forgotten(said: CostMatrix) -> CostMatrix:
+    """Return costs as a setting: prices that were learned are to be learned anew by another fit."""
+    return said.made(lambda recipe, *_: recipe.forgotten() if hasattr(recipe, "forgotten") else recipe)
 
 
 def _unfitted(document: dict[str, Any], costs: CostMatrix, device: str) -> Method:

@@ -15,10 +15,10 @@ from adacsl.core.scores import to_probabilities
 from adacsl.estimators.acting import decide_rows
 from adacsl.estimators.decision import Decision
 from adacsl.estimators.policy import Decisions, Policy, choose_policy, take_time
+from adacsl.estimators.prices import prices_of
 from adacsl.estimators.reading import number_labels, read_features, read_known_labels
 from adacsl.estimators.settings import inside
 from adacsl.extras import requires
-from adacsl.integrations.sklearn import row_costs
 
 with requires("sklearn"):
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -34,6 +34,7 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
     classes_: NDArray[Any]
     positive_: Any
     costs_: CostMatrix
+    said_costs_: CostMatrix | None
     decision_: Decision
     model_: Any
     policy: Policy | None = None
@@ -97,10 +98,12 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
     ) -> NDArray[np.float64]:
         """Return probabilities, corrected for the cost weighting; columns in the order of ``classes_``.
 
-        Costs of each row matter where the loss was weighted by them; without, a row is taken as one that costs what is
-        usual.
+        Costs of each row matter where the loss was weighted by them (those said over columns are taken from X); without
+        them, a row is taken as one that costs what is usual.
         """
-        costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs_)
+        check_is_fitted(self)
+        weighted = self.decision_.row_weighted or getattr(self.model_, "row_weighted", False)
+        costs = prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn) if weighted else None
         positive = self.decision_probabilities(X, costs=costs)
         if self.positive_ is None:
             return positive
@@ -124,6 +127,8 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
     ) -> NDArray[Any]:
         """Return the cheapest label of each row; with costs of each row, by each row's own Bayes threshold.
 
+        Prices said over columns in training (``fn="amount"``) are those of these rows, unless others are given.
+
         Parameters
         ----------
         X : table or images
@@ -138,7 +143,7 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         said = {"refer": refer, "capacity": capacity, "per": per, "time": time, "prior": prior}
         if not choose_policy(self.policy, policy, said).empty:
             return self.decisions(X, policy=policy, fp=fp, fn=fn, tp=tp, tn=tn, **said).labels
-        costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs_)
+        costs = prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn)
         decided = self.decision_.predict(self.decision_scores(X, costs=costs), costs=costs)
         if self.positive_ is None:
             return np.asarray(self.classes_[decided])
@@ -187,7 +192,7 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         chosen = choose_policy(self.policy, policy, settings)
         X, chosen = take_time(self, X, chosen)  # noqa: N806
-        costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs_)
+        costs = prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn)
         return decide_rows(self, self.decision_probabilities(X, costs=costs), costs, chosen)
 
     def score(
@@ -210,7 +215,7 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         if not choose_policy(self.policy, policy, {}).empty:
             decisions = self.decisions(X, policy=policy, fp=fp, fn=fn, tp=tp, tn=tn)
             return -decisions.costs.mean(labels, decisions.actions, sample_weight=sample_weight)
-        costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs_) or self.costs_
+        costs = prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn) or self.costs_
         decided = number_labels(self, self.predict(X, fp=fp, fn=fn, tp=tp, tn=tn, policy=policy))
         return -costs.mean(labels, decided, sample_weight=sample_weight)
 
@@ -271,7 +276,7 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         from adacsl.estimators.explaining import permutation_costs, read_table_rows  # noqa: PLC0415
 
         check_is_fitted(self)
-        costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs_)
+        costs = prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn)
         rows = read_table_rows(self, X, y, sample_weight, groups, costs)
         return permutation_costs(self, rows, columns, repeats, random_state)
 

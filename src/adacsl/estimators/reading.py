@@ -43,7 +43,7 @@ def read_rows(method: Any, X: Any, y: Any, sample_weight: Any, groups: Any, cost
     weight = None if sample_weight is None else _check_sample_weight(sample_weight, labels, dtype=np.float64)
     groups = None if groups is None else column_or_1d(groups)
     check_consistent_length(X, labels, groups)
-    if costs is not None and costs.n_instances not in (None, len(labels)):
+    if costs is not None and costs.settled and costs.n_instances not in (None, len(labels)):
         raise ValueError(f"costs of each row must be as many as rows: got {costs.n_instances} for {len(labels)} rows")
     use = np.arange(len(labels)) if weight is None else np.flatnonzero(weight > 0)
     present = np.unique(labels[use])
@@ -61,6 +61,7 @@ def read_rows(method: Any, X: Any, y: Any, sample_weight: Any, groups: Any, cost
 
 def read_features(method: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
     """Check the features of training rows (``reset``), or of others like them."""
+    X = X if reset else features_of(X, getattr(method, "said_costs_", None))  # noqa: N806
     if getattr(method, "images_", False):  # those that the nets enlarge are taken as large, too
         side = getattr(getattr(method.model_, "settings", None), "image_size", None)
         return _more_images(method, X, None if side is None else (side, side))
@@ -72,6 +73,15 @@ def read_features(method: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
     if isinstance(X, list) and X and not np.isscalar(X[0]) and isinstance(np.asarray(X, dtype=object).flat[0], str):
         X = np.asarray(X, dtype=object)  # noqa: N806
     return validate_data(method, X, reset=reset, dtype=None, ensure_all_finite="allow-nan", ensure_min_features=1)
+
+
+def features_of(X: Any, costs: CostMatrix | None) -> Any:  # noqa: N803
+    """Return a table without the columns of prices that are known afterwards only."""
+    if costs is None or not costs.hidden:
+        return X
+    from adacsl.datasets.columns import without_columns  # noqa: PLC0415  scikit-learn alone needs none
+
+    return without_columns(X, costs.hidden)
 
 
 def read_known_labels(method: Any, y: Any) -> NDArray[np.int64]:

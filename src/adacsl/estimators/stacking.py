@@ -89,17 +89,45 @@ def fit_stack(
     clipped = limited(columns, limit)
     if columns.ndim == 3:
         return Stack(*_fit_classes(clipped, labels, weight, strength, offset), limit, strength)
-    if offset is not None:
-        both = np.stack((np.zeros_like(clipped), clipped), axis=2)
-        weights, own = _fit_classes(both, labels, weight, strength, offset)
-        return Stack(weights, float(own[1] - own[0]), limit, strength)
     mean = clipped.mean(axis=1, keepdims=True)
-    model = LogisticRegression(C=strength, solver="newton-cholesky", max_iter=100)
+    design = np.hstack((FREE * mean, clipped - mean))
     scale = None if weight is None else np.asarray(weight) / np.mean(weight)
-    model.fit(np.hstack((FREE * mean, clipped - mean)), labels, sample_weight=scale)
-    own = model.coef_[0, 1:]
-    weights = (FREE * model.coef_[0, 0]) / columns.shape[1] + own - own.mean()
-    return Stack(weights, float(model.intercept_[0]), limit, strength)
+    if offset is None:
+        model = LogisticRegression(C=strength, solver="newton-cholesky", max_iter=100)
+        model.fit(design, labels, sample_weight=scale)
+        found, intercept = model.coef_[0], float(model.intercept_[0])
+    else:
+        found, intercept = _fit_beside(design, labels, strength * (1.0 if scale is None else scale), offset)
+    own = found[1:]
+    return Stack((FREE * found[0]) / columns.shape[1] + own - own.mean(), intercept, limit, strength)
+
+
+def _fit_beside(
+    design: NDArray[np.float64], labels: NDArray[Any], counted: Any, offset: NDArray[Any]
+) -> tuple[NDArray[np.float64], float]:
+    """Return coefficients and intercept of a logistic regression on top of known log-odds, which scikit-learn lacks."""
+    x = np.hstack((design, np.ones((len(design), 1))))
+    known, held = offset[:, 1] - offset[:, 0], np.append(np.ones(design.shape[1]), 0.0)
+    at = np.zeros(x.shape[1])
+    at[0] = 1.0 / FREE
+
+    def loss(at: NDArray[np.float64]) -> float:
+        return float(np.sum(counted * losses_of(x @ at + known, labels)) + held @ at**2 / 2.0)
+
+    value = loss(at)
+    for _ in range(MOST_STEPS):
+        proba = to_probabilities(x @ at + known)
+        slope = x.T @ (counted * (proba - labels)) + held * at
+        steepness = (x.T * (counted * proba * (1.0 - proba))) @ x + np.diag(np.maximum(held, ENOUGH))
+        step = np.linalg.solve(steepness, slope)
+        gain, size = float(slope @ step), 1.0
+        if gain <= ENOUGH * max(1.0, value):
+            break
+        while loss(at - size * step) > value - 0.25 * size * gain and size > ENOUGH:
+            size /= 2.0
+        at = at - size * step
+        value = loss(at)
+    return at[:-1], float(at[-1])
 
 
 def _fit_classes(
@@ -203,7 +231,7 @@ def _stakes(columns: NDArray[Any], labels: NDArray[Any], cut: Any, prices: NDArr
     # few rows cannot tell apart what differs by more than they are many
     far = np.log(2.0 * len(labels))
     if prices is not None:
-        priced = (prices > 0).all(axis=1)  # rows some error about which is free have no odds to weigh
+        priced = np.asarray((prices > 0).all(axis=1))  # rows some error about which is free have no odds to weigh
         logs = np.log(np.where(priced[:, None], prices, 1.0))
         logs -= np.median(logs[priced], axis=0).mean() if priced.any() else 0.0
         offset = np.where(priced[:, None], np.clip(logs, -far / 2.0, far / 2.0), 0.0)
@@ -278,7 +306,7 @@ class Fits:
         if self.offset is None:
             return logits
         own = self.offset[rows]
-        return logits + (own[:, 1] - own[:, 0] if logits.ndim == 1 else own)
+        return np.asarray(logits + (own[:, 1] - own[:, 0] if logits.ndim == 1 else own))
 
     def _counts(self, rows: NDArray[Any]) -> Any:
         return 1.0 if self.weight is None else self.weight[rows]

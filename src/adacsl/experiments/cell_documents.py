@@ -118,20 +118,32 @@ def split_body(test_rows: NDArray[Any], labels: NDArray[Any], costs: CostMatrix)
             f"a split needs one label for each test row and costs of these rows, got {len(rows)} rows, "
             f"{len(labels)} labels and {costs!r}"
         )
-    if costs.n_classes > 2:
-        return {"test_rows": pack(rows), "labels": pack(labels.astype("<i8")), "matrix": _encode_matrix(costs)}
-    prices = {name: _encode_cost(getattr(costs, name)) for name in PRICES}
-    return {"test_rows": pack(rows), "labels": pack(labels.astype("i1")), "costs": prices}
+    kind, known = "<i8" if costs.n_classes > 2 else "i1", costs.deciding
+    deciding = {} if known is costs else {"deciding": _encode_prices(known)}
+    return {"test_rows": pack(rows), "labels": pack(labels.astype(kind)), **_encode_prices(costs), **deciding}
 
 
 def stored_split(body: dict[str, Any]) -> StoredSplit:
     """Return what :func:`split_body` was given."""
     rows, labels = (unpack(body[name]).astype(np.int64) for name in ("test_rows", "labels"))
+    costs = _decode_prices(body)
+    return StoredSplit(
+        rows, labels, costs.decided_by(_decode_prices(body["deciding"])) if "deciding" in body else costs
+    )
+
+
+def _encode_prices(costs: CostMatrix) -> dict[str, Any]:
+    if costs.n_classes > 2:
+        return {"matrix": _encode_matrix(costs)}
+    return {"costs": {name: _encode_cost(getattr(costs, name)) for name in PRICES}}
+
+
+def _decode_prices(body: dict[str, Any]) -> CostMatrix:
     if "matrix" in body:
-        return StoredSplit(rows, labels, _decode_matrix(body["matrix"]))
+        return _decode_matrix(body["matrix"])
     fp, fn, tp, tn = (_decode_cost(body["costs"][name]) for name in PRICES)
     # all errors on these rows alone may be free
-    return StoredSplit(rows, labels, unchecked_costs(((tn, fn), (fp, tp))))
+    return unchecked_costs(((tn, fn), (fp, tp)))
 
 
 def _encode_matrix(costs: CostMatrix) -> dict[str, Any]:

@@ -14,10 +14,11 @@ import numpy as np
 from adacsl.core.costs import CostMatrix
 from adacsl.datasets.task import Task
 from adacsl.estimators.methods import choose_methods
+from adacsl.estimators.rows import Rows
 from adacsl.estimators.settings import refuse_old_names
 from adacsl.experiments.cells import Cell
 from adacsl.experiments.comparison import Comparison, NoResultError
-from adacsl.experiments.jobs import plan_jobs, run_jobs
+from adacsl.experiments.jobs import costs_of_split, plan_jobs, run_jobs
 from adacsl.experiments.progress import Progress
 from adacsl.experiments.protocol import Protocol, split_rows
 from adacsl.experiments.ratios import choose_ratios, mean_ratio
@@ -147,8 +148,9 @@ def compare_tasks(
         with Store.open(place, _identity(tasks, conditions)) as store:
             for task in tasks:
                 for seed in numbers:
-                    tested = split_rows(task, conditions.test, seed)[1]
-                    store.write_split(task.name, seed, tested, task.y[tested], task.costs.rows(tested))
+                    rest, tested = split_rows(task, conditions.test, seed)
+                    costs = costs_of_split(task, Rows.of_task(task, rest), seed)
+                    store.write_split(task.name, seed, tested, task.y[tested], costs.rows(tested))
             shared = {task.name: task for task in tasks}
             with Progress(sum(len(job.cells) for job in jobs), quiet=not progress) as bar:
                 run_jobs(jobs, store, shared, engine=engine, workers=workers, address=address, gpus=gpus, on_event=bar)
@@ -179,7 +181,7 @@ def _identity(tasks: Sequence[Task], protocol: Protocol) -> dict[str, Any]:
             "images": task.images,
             "groups": task.groups is not None,
             "ratio": mean_ratio(task.costs),
-            "costs": _costs_in_words(task.costs, _ranges(task)),
+            "costs": _costs_in_words(task),
             **({"ranges": {name: list(ends) for name, ends in _ranges(task).items()}} if _ranges(task) else {}),
             "source": task.source,
         }
@@ -199,14 +201,17 @@ def _ranges(task: Task) -> dict[str, tuple[float, float]]:
     return (task.said or task.costs).ranges
 
 
-def _costs_in_words(costs: CostMatrix, ranges: Mapping[str, tuple[float, float]]) -> str:
+def _costs_in_words(task: Task) -> str:
+    costs = task.costs
     mean = costs.averaged()
     each = "" if costs.n_instances is None else " on average, rows have costs of their own"
+    if task.said is not None and task.said.learns:
+        each += ", predicted from the row when deciding"
     if costs.n_classes > 2:
         prices = mean.reduced().to_array()
         prices = prices[~np.eye(len(prices), dtype=bool)]
         return f"An error costs {prices.min():.6g} to {prices.max():.6g} by its kind{each}"
-    said = {name: f" ({low:g} to {high:g})" for name, (low, high) in ranges.items()}
+    said = {name: f" ({low:g} to {high:g})" for name, (low, high) in _ranges(task).items()}
     named = (("a miss costs", "fn"), ("a false alarm", "fp"), ("a hit", "tp"), ("a pass", "tn"))
     prices = [
         f"{word} {getattr(mean, name):.6g}{said.get(name, '')}"

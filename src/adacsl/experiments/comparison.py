@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from adacsl.core.costs import CostMatrix
+from adacsl.core.costs import CostMatrix, unchecked_costs
 from adacsl.core.labels import plain_labels
 from adacsl.estimators.method import Method
 from adacsl.estimators.methods import METHODS, is_portfolio, method, title_of
 from adacsl.experiments import uncertain
 from adacsl.experiments.cells import Cell, CellResult
 from adacsl.experiments.protocol import compared_nets, set_portfolio
-from adacsl.experiments.ratios import named_costs, scale_misses
+from adacsl.experiments.ratios import joined_cells, named_costs, scale_misses
 from adacsl.experiments.statistics import Ranks, Verdict, overall, ranks, summarise, verdicts
 from adacsl.experiments.store import StoredSplit
 from adacsl.extras import requires
@@ -161,8 +161,10 @@ class Comparison:
         """Return the prices of all splits together."""
         if costs[0].n_classes > 2:
             return {"matrix": named_costs(costs, self.facts["data"][data]["classes"])}
-        prices = {name: [getattr(each, name) for each in costs] for name in ("fp", "fn", "tp", "tn")}
-        return {name: some[0] if isinstance(some[0], float) else np.concatenate(some) for name, some in prices.items()}
+        known = [each.deciding for each in costs]
+        deciding = {} if known[0] is costs[0] else {"deciding": unchecked_costs(joined_cells(known))}
+        (tn, fn), (fp, tp) = joined_cells(costs)
+        return {"fp": fp, "fn": fn, "tp": tp, "tn": tn} | deciding
 
     # other prices
 

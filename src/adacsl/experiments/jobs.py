@@ -20,13 +20,14 @@ from adacsl.datasets.task import Task
 from adacsl.estimators.fitting import fit_methods
 from adacsl.estimators.method import Method
 from adacsl.estimators.methods import is_portfolio, needs_net
+from adacsl.estimators.pricing import learn_prices
 from adacsl.estimators.rows import Rows
 from adacsl.estimators.settings import in_full
 from adacsl.experiments.cells import Cell, CellResult
 from adacsl.experiments.parts import Parts
 from adacsl.experiments.pools import Job
 from adacsl.experiments.protocol import Protocol, split_rows
-from adacsl.experiments.ratios import at_ratio
+from adacsl.experiments.ratios import at_ratio, mean_ratio
 from adacsl.experiments.runner import Tally, run
 from adacsl.experiments.store import Store
 from adacsl.training.running import choose_device
@@ -136,11 +137,23 @@ def run_work(
     task, seed = tasks[cells[0].data], cells[0].seed
     methods, protocol = payload
     rest, test = split_rows(task, protocol.test, seed)
-    chosen = [(protocol.prepare(methods[cell.method], seed), at_ratio(task.costs, cell.ratio)) for cell in cells]
+    rows = Rows.of_task(task, rest)
+    at = functools.partial(at_ratio, costs_of_split(task, rows, seed), own=mean_ratio(task.costs))
+    chosen = [(protocol.prepare(methods[cell.method], seed), at(cell.ratio)) for cell in cells]
     own = None if parts is None else replace(parts, data=task.name, seed=seed)
-    for number in fit_methods(chosen, Rows.of_task(task, rest), watch=test, parts=own):
+    for number in fit_methods(chosen, rows, watch=test, parts=own):
         method, costs = chosen[number]
         yield _result(cells[number], method, costs.rows(test), task.y[test], len(rest))
+
+
+def costs_of_split(task: Task, rows: Rows, seed: int) -> CostMatrix:
+    """Return what the rows of a task cost; prices to be predicted are learned from the rows that are learned from."""
+    if task.said is None or not task.said.learns:
+        return task.costs
+    key = (rows.use.tobytes(), seed)
+    if key not in task.learned:
+        task.learned[key] = learn_prices(task.said, task.costs, rows, task.X, seed).costs
+    return task.learned[key]
 
 
 def _result(cell: Cell, method: Method, costs: CostMatrix, labels: NDArray[np.int64], n_train: int) -> CellResult:

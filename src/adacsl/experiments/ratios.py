@@ -4,35 +4,49 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from adacsl.core import costs as core
 from adacsl.core.costs import CostMatrix
 
 
-def at_ratio(costs: CostMatrix, ratio: float | None) -> CostMatrix:
+def at_ratio(costs: CostMatrix, ratio: float | None, *, own: float | None = None) -> CostMatrix:
     """Return the costs with misses made dearer or cheaper until one is worth ``ratio`` false alarms (in the mean).
+
+    ``own`` is the ratio as it is, where the costs are not all there is to know of it.
 
     Examples
     --------
     >>> at_ratio(CostMatrix(fp=2, fn=8), 5.0)
     CostMatrix(fp=2, fn=10)
     """
-    return costs if ratio is None else scale_misses(costs, ratio / mean_ratio(costs))
+    return costs if ratio is None else scale_misses(costs, ratio / (own or mean_ratio(costs)))
 
 
 def scale_misses(costs: CostMatrix, factor: float) -> CostMatrix:
     """Return the costs with the price of a miss, above that of a hit, multiplied by ``factor``."""
-    if math.isclose(factor, 1.0, rel_tol=1e-5):  # ratios are written with six digits
-        return costs
-    return CostMatrix(fp=costs.fp, fn=costs.tp + (costs.fn - costs.tp) * factor, tp=costs.tp, tn=costs.tn)
+    close = math.isclose(factor, 1.0, rel_tol=1e-5)  # ratios are written with six digits
+    return costs if close else core.scale_misses(costs, factor)
 
 
 def named_costs(costs: Sequence[CostMatrix], names: Sequence[str]) -> CostMatrix:
     """Return the costs of some splits of the data as one matrix with the names of the classes."""
     tables = [each.to_array() for each in costs]
     table = tables[0] if costs[0].n_instances is None else np.concatenate(tables)
-    return CostMatrix.from_array(table, rows="predicted", classes=names)
+    named = CostMatrix.from_array(table, rows="predicted", classes=names)
+    known = [each.deciding for each in costs]
+    return named if known[0] is costs[0] else named.decided_by(named_costs(known, names))
+
+
+def joined_cells(costs: Sequence[CostMatrix]) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+    """Return the prices of two classes of some splits of the data together."""
+    tn, fn, fp, tp = (
+        some[0] if isinstance(some[0], float) else np.concatenate(some)
+        for some in ([getattr(each, name) for each in costs] for name in ("tn", "fn", "fp", "tp"))
+    )
+    return (tn, fn), (fp, tp)
 
 
 def mean_ratio(costs: CostMatrix) -> float:

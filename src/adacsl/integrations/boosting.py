@@ -29,7 +29,7 @@ class Feedback:
     every : int, default 1
         Adapt after every so many rounds; the cost is measured after each.
     costs : CostMatrix, optional
-        Costs of each validation row, where they differ.
+        Costs of each validation row, where they differ: each is decided at its own threshold.
     patience : int, optional
         Stop after so many rounds without a cheaper one; ``best_round`` names the cheapest.
 
@@ -127,10 +127,15 @@ class Feedback:
     def cost_of(
         self, margins: NDArray[Any], labels: NDArray[Any], sample_weight: Any = None, costs: CostMatrix | None = None
     ) -> float:
-        """Return the mean cost of the decisions by raw scores: at T', or by the expected costs of K classes."""
+        """Return the mean cost of the decisions by raw scores: at T', or by the expected costs of K classes.
+
+        Rows with costs of their own are decided at their own thresholds.
+        """
         costs, scores = self.controller.costs if costs is None else costs, to_probabilities(margins)
-        many = scores.ndim == 2
-        decided = costs.decide(self.controller.correct(scores)) if many else scores > self.controller.target
+        if scores.ndim == 2:
+            decided = costs.decide(self.controller.correct(scores, costs))
+        else:
+            decided = self.controller.at_one_threshold(scores, costs) > self.controller.target
         return costs.mean(labels, decided, sample_weight=sample_weight)
 
     def derivatives(

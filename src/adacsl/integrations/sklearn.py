@@ -9,14 +9,17 @@ The classifier for any estimator is :class:`adacsl.AdaptiveCostClassifier`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.arrays import Array
-from adacsl.core.costs import CostMatrix
+from adacsl.core.costs import CostMatrix, merge_prices
 from adacsl.core.labels import choose_positive, same_label
+from adacsl.core.recipes import is_recipe
 from adacsl.extras import requires
 
 with requires("sklearn"):
@@ -35,8 +38,8 @@ def cost_scorer(costs: CostMatrix | None = None, *, positive: Any = None) -> Any
     Parameters
     ----------
     costs : CostMatrix, optional
-        Class-wide costs; may be left out where ``fp`` and ``fn`` of two classes come with the rows. Those of more
-        classes best name them: a fold may lack one.
+        Class-wide costs, or prices over columns of X (``fn="0.8 * amount"``); may be left out where ``fp`` and ``fn``
+        of two classes come with the rows. Those of more classes best name them: a fold may lack one.
     positive : label, optional
         The class ``fn`` speaks of, of two. 0/1, -1/1 and False/True need no naming.
 
@@ -49,6 +52,8 @@ def cost_scorer(costs: CostMatrix | None = None, *, positive: Any = None) -> Any
     """
     if costs is not None and not isinstance(costs, CostMatrix):
         raise TypeError(f"costs must be a CostMatrix such as CostMatrix(fp=1, fn=8), got {costs!r}")
+    if costs is not None and not costs.settled:
+        return _ColumnScorer(costs, positive)
     if costs is not None and costs.n_instances is not None:
         raise ValueError(
             f"costs must hold one price per outcome, got {costs!r}; "
@@ -56,6 +61,17 @@ def cost_scorer(costs: CostMatrix | None = None, *, positive: Any = None) -> Any
         )
     settings = {} if positive is None else {"pos_label": positive}
     return make_scorer(_cost_at_label, greater_is_better=False, costs=costs, **settings)
+
+
+@dataclass(frozen=True)
+class _ColumnScorer:
+    """Minus the mean cost, by prices that depend on columns of the rows that are judged."""
+
+    costs: CostMatrix
+    positive: Any = None
+
+    def __call__(self, estimator: Any, X: Any, y_true: Array) -> float:  # noqa: N803
+        return -mean_cost(y_true, estimator.predict(X), costs=self.costs.of(X), positive=self.positive)
 
 
 def _cost_at_label(y_true: Array, y_pred: Array, *, pos_label: Any = None, **prices: Any) -> float:
@@ -114,7 +130,7 @@ def mean_cost(
     prices = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, costs) or costs
     if prices is None:
         raise ValueError("the cost needs prices: give costs=CostMatrix(fp=1, fn=8), or fp and fn of each row")
-    return prices.mean(true == positive, pred == positive, sample_weight=sample_weight)
+    return prices.clipped().mean(true == positive, pred == positive, sample_weight=sample_weight)
 
 
 def _numbered(costs: CostMatrix, true: Any, pred: Any) -> tuple[Any, Any]:
@@ -145,15 +161,23 @@ def _places(names: Any, labels: Any) -> NDArray[np.int64]:
     return np.asarray(np.ravel(found)[which], dtype=np.int64)
 
 
-def row_costs(given: dict[str, Any], default: CostMatrix | None) -> CostMatrix | None:
-    """Return the costs of single rows, what was not given filled in from the class-wide ones; None if none was."""
-    if all(value is None for value in given.values()):
-        return None
-    merged = {k: getattr(default, k, None) if v is None else np.asarray(v) for k, v in given.items()}
-    missing = [name for name in ("fp", "fn") if merged[name] is None]
+def row_costs(given: Mapping[str, Any], default: CostMatrix | None) -> CostMatrix | None:
+    """Return the costs of single rows, what was not given filled in from the others; None if all cost the same.
+
+    Prices that depend on columns stay so, and nothing is checked: ``of(table)``, ``clipped()`` and ``checked()`` do.
+    """
+    said = {name: _as_given(value) for name, value in given.items() if value is not None}
+    if not said:
+        return default if default is not None and not default.settled else None
+    missing = [name for name in ("fp", "fn") if default is None and name not in said]
     if missing:
         raise ValueError(f"costs of each row need {' and '.join(missing)} too: give them, or costs=CostMatrix(...)")
-    return CostMatrix(**{name: value for name, value in merged.items() if value is not None})
+    return merge_prices(said, default)
+
+
+def _as_given(value: Any) -> Any:
+    """Return prices of rows as numpy; texts, recipes and ranges as they are."""
+    return value if isinstance(value, str | tuple) or is_recipe(value) else np.asarray(value)
 
 
 __all__ = ["cost_scorer", "mean_cost"]

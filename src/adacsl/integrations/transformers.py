@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from adacsl.core.control import AdaptiveWeight, check_settings
+from adacsl.core.costs import CostMatrix
 from adacsl.extras import requires
 
 with requires("transformers"):
@@ -47,11 +48,15 @@ class AdaptiveCost(TrainerCallback):
         Adapt after every so many evaluations; ``eval_cost`` is logged after each.
     adaptive_loss : AdaptiveLoss, optional
         Default: :class:`~adacsl.torch.AdaptiveCrossEntropy` with the controller.
+    costs : CostMatrix, optional
+        Costs of each row of the evaluation set, where they differ. Training rows weigh what a second column of their
+        labels says: ``costs.row_weights(labels)``.
     """
 
     def __init__(
-        self, controller: AdaptiveWeight | None = None, every: int = 1, *, adaptive_loss: AdaptiveLoss | None = None
-    ) -> None:
+        self, controller: AdaptiveWeight | None = None, every: int = 1, *, adaptive_loss: AdaptiveLoss | None = None,
+        costs: CostMatrix | None = None,
+    ) -> None:  # fmt: skip
         check_settings(controller, every)
         if controller is None and adaptive_loss is None:
             raise TypeError("controller is missing: say AdaptiveCost(AdaptiveWeight(CostMatrix(fp=1, fn=8)))")
@@ -59,7 +64,7 @@ class AdaptiveCost(TrainerCallback):
         if controller is not None:
             self.adaptive_loss.controller = controller
             self.adaptive_loss.refresh()
-        self.every, self.evaluations = every, 0
+        self.every, self.evaluations, self.costs = every, 0, costs
         self._state: Any = None  # the Trainer's, while it trains
         self._measured_at = -1
 
@@ -77,10 +82,13 @@ class AdaptiveCost(TrainerCallback):
         logits = outputs["logits"] if isinstance(outputs, dict) else outputs[0]
         if not isinstance(logits, Tensor):
             raise TypeError(f"the model's first output must be its logits, got {type(logits).__name__}")
+        weight = None
+        if labels.ndim == 2 and labels.shape[1] == 2:
+            labels, weight = labels[:, 0].long(), labels[:, 1].float()
         module = self.adaptive_loss.to(logits.device)
         before, module.reduction = module.reduction, "mean" if num_items_in_batch is None else "sum"
         try:
-            result: Tensor = module(logits, labels)
+            result: Tensor = module(logits, labels, weight)
         finally:
             module.reduction = before
         return result if num_items_in_batch is None else result / num_items_in_batch
@@ -92,8 +100,10 @@ class AdaptiveCost(TrainerCallback):
         """
         predictions = prediction.predictions[0] if isinstance(prediction.predictions, tuple) else prediction.predictions
         logits = class_logits(torch.as_tensor(np.asarray(predictions)).float(), self.controller.n_classes)
-        labels = np.asarray(prediction.label_ids).reshape(-1)
-        measured = self.controller.step(class_scores(logits), labels, adapt=self._is_time_to_adapt())
+        labels = np.asarray(prediction.label_ids)
+        labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 2 else labels.reshape(-1)
+        adapt = self._is_time_to_adapt()
+        measured = self.controller.step(class_scores(logits), labels, costs=self.costs, adapt=adapt)
         self.adaptive_loss.refresh()
         self._save()
         return {"cost": measured.cost} | dict(measured.logged)

@@ -41,6 +41,8 @@ class Outcome:
         What errors cost, of more than two classes.
     rule : str
         How a method of more than two classes decides: "half" is the likeliest class, whatever the costs.
+    deciding : CostMatrix, optional
+        The prices that were known when deciding, of two classes, where others are paid.
     """
 
     scores: NDArray[Any]
@@ -54,6 +56,7 @@ class Outcome:
     threshold: float | None = None
     matrix: CostMatrix | None = None
     rule: str = ""
+    deciding: CostMatrix | None = None
 
     def __post_init__(self) -> None:
         n = len(self.scores)
@@ -77,8 +80,10 @@ class Outcome:
     @cached_property
     def costs(self) -> CostMatrix:
         """The prices as a cost matrix."""
-        two = {"fp": self.fp, "fn": self.fn, "tp": self.tp, "tn": self.tn}
-        return CostMatrix(**two) if self.matrix is None else self.matrix
+        if self.matrix is not None:
+            return self.matrix
+        paid = CostMatrix(fp=self.fp, fn=self.fn, tp=self.tp, tn=self.tn)
+        return paid if self.deciding is None else paid.decided_by(self.deciding)
 
     @property
     def own_costs(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.costs import CostMatrix, as_host, or_nan
+from adacsl.core.costs import CostMatrix, as_host, or_nan, scale_misses
 from adacsl.core.curves import brier_curve, calibration_error, decision_curve, optimal_cost_curve
 from adacsl.core.partitions import EqualWidth
 from adacsl.core.scores import likeliest
@@ -29,8 +29,9 @@ def with_ratio(outcome: Outcome, ratio: float) -> CostMatrix:
     With prices of each row ``ratio`` is the factor by which a miss gets dearer (1: as it was).
     """
     costs = outcome.costs
-    scale = costs.fn - costs.tp if outcome.own_costs else costs.fp - costs.tn
-    return CostMatrix(fp=costs.fp, fn=costs.tp + ratio * scale, tp=costs.tp, tn=costs.tn)
+    if outcome.own_costs:
+        return scale_misses(costs, ratio)
+    return CostMatrix(fp=costs.fp, fn=costs.tp + ratio * (costs.fp - costs.tn), tp=costs.tp, tn=costs.tn)
 
 
 def threshold_curve(outcome: Outcome) -> pd.DataFrame:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import adacsl
+from adacsl.core.costs import CostMatrix
 from adacsl.durable import plain, replace_file
 from adacsl.extras import requires
 from adacsl.report import cards, class_cards
@@ -183,18 +184,27 @@ def _sample(
     data: ReportData, name: str, outcome: Outcome, limit: int, places: dict[tuple[str, int, bytes], int]
 ) -> dict[str, Any]:
     rows, weights = drawn_rows(outcome.labels, limit)
-    costs = {
-        key: price if isinstance(price, float) else {"array": _place(places, "f8", np.asarray(price)[rows])}
-        for key, price in ((key, getattr(outcome.costs, key)) for key in ("fp", "fn", "tp", "tn"))
-    }
+    costs = _packed_prices(outcome.costs, rows, places)
+    known = outcome.costs.deciding
+    before = {} if known is outcome.costs else {"known": _packed_prices(known, rows, places)}
     return _named(data, name, outcome, rows, places) | {
         "labels": _place(places, "bits", outcome.labels[rows]),
         "decisions": _place(places, "bits", outcome.decisions[rows]),
         "costs": costs,
+        **before,
         "ownCosts": outcome.own_costs,
         "ratio": 1.0 if outcome.own_costs else float(outcome.costs.ratio),
         "threshold": None if outcome.threshold is None else float(outcome.threshold),
         "weights": weights,
+    }
+
+
+def _packed_prices(
+    costs: CostMatrix, rows: NDArray[np.int64], places: dict[tuple[str, int, bytes], int]
+) -> dict[str, Any]:
+    return {
+        key: price if isinstance(price, float) else {"array": _place(places, "f8", np.asarray(price)[rows])}
+        for key, price in ((key, getattr(costs, key)) for key in ("fp", "fn", "tp", "tn"))
     }
 
 

@@ -130,11 +130,17 @@ class AdaptiveLoss(_WeightedLoss):
         self.controller = controller
 
     @torch.no_grad()
-    def adapt(self, logits: Tensor, targets: Tensor, sample_weight: Tensor | None = None) -> Any:
+    def adapt(
+        self,
+        logits: Tensor,
+        targets: Tensor,
+        sample_weight: Tensor | None = None,
+        costs: CostMatrix | None = None,
+    ) -> Any:
         """Step the controller with the logits and targets of the whole validation set, and take over its weights.
 
-        Returns an :class:`~adacsl.Adjustment`, of more than two classes a
-        :class:`~adacsl.core.steps.ClassAdjustment`.
+        ``costs`` are those of these samples, where each has its own. Returns an :class:`~adacsl.Adjustment`, of more
+        than two classes a :class:`~adacsl.core.steps.ClassAdjustment`.
         """
         labels, k = targets.detach().reshape(-1), self.controller.n_classes
         if k == 2:
@@ -143,7 +149,7 @@ class AdaptiveLoss(_WeightedLoss):
             z, _, _ = align_classes(logits.detach(), targets, k, sample_weight)
             scores = torch.softmax(z, dim=1).movedim(1, -1).reshape(-1, k)
         weight = None if sample_weight is None else sample_weight.detach().reshape(-1)
-        adjustment = self.controller.step(scores, labels, sample_weight=weight)
+        adjustment = self.controller.step(scores, labels, sample_weight=weight, costs=costs)
         self.refresh()
         return adjustment
 

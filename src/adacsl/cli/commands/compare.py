@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from adacsl.cli.options import ANY, FREE, Prices, Source, as_words, interval_text, net_settings, split_words
+from adacsl.cli.options import (
+    ANY,
+    FREE,
+    Prices,
+    Source,
+    as_words,
+    hidden_text,
+    interval_text,
+    net_settings,
+    split_words,
+)
 from adacsl.cli.screen import PLAIN, Answer, Screen, listing, one_line, stoppable
 from adacsl.durable import check_folder
 from adacsl.experiments.cells import Cell
@@ -85,7 +95,7 @@ def compare(
     --------
     adacsl compare
     adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --out runs/loans
-    adacsl compare cards.parquet --target fraud --fn-column amount --fp 5 --methods ce-bayes,gbm-bayes,adacsl-cv
+    adacsl compare cards.parquet --target fraud --fn amount --fp 5 --methods ce-bayes,gbm-bayes,adacsl-cv
     adacsl compare photos/ --positive melanoma --fn 8 --fp 1 --ratios 4,8,16 --engine ray --gpus 0.25
     adacsl compare flowers.csv --target kind --costs matrix.csv
     """
@@ -101,6 +111,8 @@ def compare(
         choose_device(device)  # says so where it is absent
     names = data or (DEFAULT_DATA,)
     tasks = [source.load(name, prices) for name in names]
+    for line in filter(None, map(hidden_text, tasks)):
+        screen.note(line)
     folder = _default_folder(tasks) if out is None else out
     check_folder(folder, "give a folder for the results, --out runs/NAME")
     with requires("compare"):

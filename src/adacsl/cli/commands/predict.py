@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from adacsl.cli.models import (
-    costs_of_rows,
     load_model,
     matrix_of,
     n_classes,
@@ -22,7 +21,7 @@ from adacsl.cli.options import FREE, Prices, split_words
 from adacsl.cli.policies import NONE, Limits, decide, decided_labels, timed_by
 from adacsl.cli.screen import PLAIN, Answer, Screen, stoppable
 from adacsl.cli.writing import check_table_file, label_type, writing_table
-from adacsl.core.costs import CostMatrix
+from adacsl.core.costs import CostMatrix, unchecked_costs
 from adacsl.core.labels import label_name
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def predict(
     Examples
     --------
     adacsl predict model/ new.parquet --out predictions.parquet
-    adacsl predict model/ new.csv --fn-column amount --keep id --out predictions.csv
+    adacsl predict model/ new.csv --fn "0.8 * amount" --fp 5 --keep id --out predictions.csv
     adacsl predict model/ new.csv --costs matrix.csv
     adacsl predict model/ new.csv --refer 3 --capacity 200 --per day --time-column when
     adacsl predict model/ new.csv --prior em
@@ -88,8 +87,8 @@ def predict(
     doubled = [name for name in kept if name in results]
     if doubled:
         raise ValueError(f"--keep {doubled[0]}: the output has a column of that name already")
-    extra = [*kept, *(name for name in (prices.fn_column, prices.fp_column, when) if name is not None)]
-    fixed = matrix_of(classifier, prices) if prices.costs is not None or n_classes(classifier) > 2 else None
+    costs = matrix_of(classifier, prices)
+    extra = [*kept, *costs.columns, *([] if when is None else [when])]
     pieces, n, unit = open_rows(classifier, data, rows=batch_rows, extra=list(dict.fromkeys(extra)), folder=folder)
     columns = _columns(classifier, Path(data), kept, unit, policy)
     tally, started = _Tally(), time.perf_counter()
@@ -102,9 +101,9 @@ def predict(
         def seen(rows: int) -> None:
             advance(completed=rows, note=f"{rows / (time.perf_counter() - started):,.0f} {unit}/s")
 
-        scored = _scored(classifier, pieces, fixed or prices, data, seen)
+        scored = _scored(classifier, pieces, costs, data, seen)
         for piece in _joined(list(scored)) if policy.needs_all_rows else scored:
-            found = decide(classifier, piece.probability, piece.costs(classifier), policy, piece.others.get(when or ""))
+            found = decide(classifier, piece.probability, piece.costs, policy, piece.others.get(when or ""))
             tally.add(found)
             told = {"decision": decided_labels(found), "expected_cost": found.expected}
             write(piece.others | probability_columns(classifier, found.probabilities) | told)
@@ -128,37 +127,36 @@ def _results(classifier: CostClassifier) -> list[str]:
 
 
 class _Scored(NamedTuple):
-    """Some rows: their probabilities, their prices (a matrix, or what was said), and the columns asked for besides."""
+    """Some rows: their probabilities, their costs, and the columns asked for besides."""
 
     probability: np.ndarray[Any, Any]
-    prices: Any
+    costs: CostMatrix
     others: dict[str, Any]
-
-    def costs(self, classifier: CostClassifier) -> CostMatrix:
-        if isinstance(self.prices, CostMatrix):
-            return self.prices
-        return costs_of_rows(classifier.costs_, self.prices, len(self.probability))
 
 
 def _scored(
-    classifier: CostClassifier,
-    pieces: Iterator[Any],
-    prices: Prices | CostMatrix,
-    data: str,
-    seen: Callable[[int], None],
+    classifier: CostClassifier, pieces: Iterator[Any], costs: CostMatrix, data: str, seen: Callable[[int], None]
 ) -> Iterator[_Scored]:
     """Yield rows with their probabilities, piece by piece; tell how many there were."""
     done = 0
     for inputs, others in pieces:
-        said: Any = prices
-        costs = said
-        if not isinstance(said, CostMatrix):
-            said = _row_prices(said, others, data if done == 0 else f"{data}, from row {done + 1} on,")
-            costs = costs_of_rows(classifier.costs_, said, len(inputs))
-        probability = classifier.decision_probabilities(inputs, costs=costs)
-        yield _Scored(probability, said, others)
+        own = _settled(costs, inputs, others, data if done == 0 else f"{data}, from row {done + 1} on")
+        probability = classifier.decision_probabilities(inputs, costs=own)
+        yield _Scored(probability, own, others)
         done += len(probability)
         seen(done)
+
+
+def _settled(costs: CostMatrix, inputs: Any, others: dict[str, Any], what: str) -> CostMatrix:
+    """Return the costs of these rows, whose prices may depend on features and on other columns."""
+    if costs.settled:
+        return costs
+    from adacsl.datasets.errors import DataError  # noqa: PLC0415  pandas
+
+    try:
+        return costs.of(inputs.assign(**others) if hasattr(inputs, "assign") else others).deciding
+    except ValueError as error:
+        raise DataError(f"{what}: {error}") from None
 
 
 def _joined(parts: list[_Scored]) -> Iterator[_Scored]:
@@ -167,13 +165,13 @@ def _joined(parts: list[_Scored]) -> Iterator[_Scored]:
 
     if not parts:
         return
-    first = parts[0]
-    others = {name: pd.concat([pd.Series(part.others[name]) for part in parts]) for name in first.others}
-    prices = first.prices
-    if not isinstance(prices, CostMatrix):
-        columns = [name for name, value in prices.items() if np.ndim(value)]
-        prices = prices | {name: np.concatenate([part.prices[name] for part in parts]) for name in columns}
-    yield _Scored(np.concatenate([part.probability for part in parts]), prices, others)
+    others = {name: pd.concat([pd.Series(part.others[name]) for part in parts]) for name in parts[0].others}
+    costs = parts[0].costs
+    if costs.n_instances is not None:
+        table = np.concatenate([part.costs.to_array() for part in parts])
+        cells = [[table[:, i, j] for j in range(costs.n_classes)] for i in range(costs.n_actions)]
+        costs = unchecked_costs(tuple(map(tuple, cells)), costs.classes)
+    yield _Scored(np.concatenate([part.probability for part in parts]), costs, others)
 
 
 class _Tally:
@@ -191,18 +189,6 @@ class _Tally:
         self.counts.update(found.counts)
         self.notes |= dict.fromkeys(found.notes)
         self.prior = found.prior
-
-
-def _row_prices(prices: Prices, others: dict[str, Any], what: str) -> dict[str, Any]:
-    """Return what was said about prices: numbers, and the columns of these rows."""
-    import pandas as pd  # noqa: PLC0415
-
-    from adacsl.datasets.prices import number_column  # noqa: PLC0415
-
-    named = {name: column for name, column in (("fn", prices.fn_column), ("fp", prices.fp_column)) if column}
-    columns = {name: number_column(pd.DataFrame({c: others[c]}), c, what=what) for name, c in named.items()}
-    known = prices.known
-    return (dict(known) if isinstance(known, Mapping) else {}) | columns
 
 
 def _answer(classifier: CostClassifier, tally: _Tally, unit: str, out: Path, seconds: float) -> Answer:

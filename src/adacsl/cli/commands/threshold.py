@@ -59,7 +59,7 @@ def threshold(
     Examples
     --------
     adacsl threshold scores.csv --fn 8 --fp 1
-    adacsl threshold scores.parquet --score-column p --label-column fraud --fn-column amount --fp 5 --curve curve.csv
+    adacsl threshold scores.parquet --score-column p --label-column fraud --fn amount --fp 5 --curve curve.csv
     """
     prices.check(required=True)
     if curve is not None:
@@ -98,11 +98,8 @@ def _read(
     y, classes = class_labels(frame[label], positive, costs=known, what=f"column {label!r} of {name}")
     if len(classes) > 2:
         raise ValueError(f"a threshold parts two classes, but column {label!r} of {name} has {len(classes)}")
-    fn, fp, weight = (
-        number_column(frame, column, what=name) if column else None
-        for column in (prices.fn_column, prices.fp_column, columns[2])
-    )
-    costs = settle_costs(known, y, fn=fn, fp=fp, classes=classes)
+    weight = None if columns[2] is None else number_column(frame, columns[2], what=name, holds="a weight of 0 or more")
+    costs = settle_costs(known, y, table=frame, what=name, classes=classes)
     distinct = None
     if scores.min() < 0.0 or scores.max() > 1.0:
         distinct, rank = np.unique(scores, return_inverse=True)

@@ -14,7 +14,17 @@ import numpy as np
 from cyclopts import Parameter
 
 from adacsl.cli.models import check_model_folder, save_model
-from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text, net_settings, split_words, task_text
+from adacsl.cli.options import (
+    ANY,
+    FREE,
+    Prices,
+    Source,
+    hidden_text,
+    interval_text,
+    net_settings,
+    split_words,
+    task_text,
+)
 from adacsl.cli.policies import NONE, Limits, decide
 from adacsl.cli.screen import INTERRUPTED, PLAIN, Answer, Screen, listing, one_line, stoppable
 from adacsl.core.intervals import Interval, cost_interval
@@ -24,6 +34,7 @@ from adacsl.core.scores import known
 if TYPE_CHECKING:
     import pandas as pd
 
+    from adacsl.core.costs import CostMatrix
     from adacsl.datasets.task import Task
     from adacsl.estimators.method import Method
     from adacsl.estimators.policy import Policy
@@ -96,6 +107,8 @@ def train(  # noqa: PLR0913  one argument for each option
     adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --out model/
     adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --budget 60s --out model/
     adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --method gbm-bayes --out model/
+    adacsl train cards.parquet --target fraud --fn "0.8 * amount + 12" --fp 5 --out model/
+    adacsl train claims.csv --target fraud --fn "model(loss)" --fp 150 --out model/
     adacsl train photos/ --positive melanoma --fn 8 --fp 1 --weights resnet18.safetensors --out model/
     adacsl train flowers.csv --target kind --costs matrix.csv --out model/
     adacsl train cards.csv --target fraud --fn-column amount --fp 5 --refer 3 --capacity 200 --per day --out model/
@@ -110,6 +123,8 @@ def train(  # noqa: PLR0913  one argument for each option
     task = source.load(data, prices)
     if not prices.given and not is_builtin(data):
         screen.note("no costs were given (--fn 8 --fp 1): both classes count alike")
+    if line := hidden_text(task):
+        screen.note(line)
     if not task.images and (weights is not None or rotate):
         option = "--rotate is" if weights is None else "--weights are"
         raise ValueError(f"{option} for the net of pictures, but the data are a table")
@@ -117,7 +132,7 @@ def train(  # noqa: PLR0913  one argument for each option
     made = _unfitted(method, task, net, stacked, device=device, resume=resume)
     if cv is not None:
         _cross_fit(made, method, cv)
-    costs = task.costs if task.costs.n_instances is None else None
+    costs = _costs(task)
     positive = plain_labels(task.classes)[1] if len(task.classes) == 2 else None
     policy = _checked_policy(limits, task, made)
     made.set_params(costs=costs, positive=positive, random_state=seed, policy=policy)
@@ -145,6 +160,17 @@ def _checked_policy(limits: Limits, task: Task, made: Method) -> Policy | None:
         raise ValueError("a policy decides by expected costs, and this method looks at none: take another --method")
     price_actions(policy, task.costs.averaged(), None, task.classes)
     return policy
+
+
+def _costs(task: Task) -> CostMatrix | None:
+    """Return the costs as a method takes them: over columns it sees, too; None where rows bring theirs."""
+    said = task.said
+    seen = () if said is None else set(said.columns) - set(said.hidden)
+    if said is not None and not said.settled and set(seen) <= set(map(str, task.X.columns)):
+        return said
+    if task.costs.n_instances is not None and task.costs.n_classes > 2:
+        raise ValueError("prices of more than two classes depend on columns that are features: leave them in")
+    return task.costs if task.costs.n_instances is None else None
 
 
 def _portfolio_settings(method: str, members: tuple[str, ...], budget: str | None, jobs: int | None) -> dict[str, Any]:
@@ -193,7 +219,7 @@ def _cross_fit(made: Method, name: str, cv: int) -> None:
 
 def _fit(made: Method, task: Task, screen: Screen) -> None:
     labels = np.asarray(plain_labels(task.classes))[task.y]
-    priced = () if task.costs.n_instances is None else ("fp", "fn", "tp", "tn")
+    priced = () if made.costs is not None else ("fp", "fn", "tp", "tn")
     own = {name: getattr(task.costs, name) for name in priced}
     trains_nets = hasattr(made.learner, "trainer")
     bar: AbstractContextManager[Any] = screen.progress("training", unit="epochs") if trains_nets else nullcontext()
@@ -256,6 +282,7 @@ def _answer(made: Method, name: str, task: Task, out: Path, seconds: float) -> A
             f"estimated cost per row ({how}): {cost.estimate:.4g}, 95 % interval {interval_text(cost.low, cost.high)}",
             *([] if under is None else [_under_policy(under)]),
             rule,
+            *_about_prices(made),
             *(() if board is None else _shown_members(board)),
             *(["stopped by Ctrl-C: the model is made of the members that were done"] if stopped else []),
             f"model saved: {out}",
@@ -279,6 +306,13 @@ def _policy_cost(made: Method, task: Task) -> Interval | None:
 def _under_policy(cost: Interval) -> str:
     interval = interval_text(cost.low, cost.high)
     return f"with the other actions, as many as it takes: {cost.estimate:.4g}, 95 % interval {interval}"
+
+
+def _about_prices(made: Method) -> Iterator[str]:
+    """Yield how well prices can be predicted from the row."""
+    for model in made.said_costs_.models if made.said_costs_ is not None else ():
+        share = f"{100 * max(model.explained_, 0.0):.0f} %"
+        yield f"prices {model.price.text} are predicted: out of fold, the row explains {share} of how they differ"
 
 
 def _rule(made: Method, task: Task) -> str:

@@ -57,34 +57,25 @@ class HistogramBoosting(ClassifierMixin, BaseEstimator):
         self.classes_ = np.unique(y)
         self.encoder_ = ColumnEncoder().fit(X)
         x = self.encoder_.transform(X)
-        self.levels_ = {i: _frequent(x[:, i]) for i in self.encoder_.categories}
+        self.levels_ = frequent_levels(self.encoder_, x)
         model = HistGradientBoostingClassifier(
             **self.get_params(), categorical_features=list(self.levels_) or None
-        ).fit(self._coded(x), y, sample_weight=sample_weight)
+        ).fit(as_positions(x, self.levels_), y, sample_weight=sample_weight)
         self.arrays_ = tree_arrays(model, list(self.levels_))
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return probabilities, columns in the order of ``classes_``."""
-        scores = to_probabilities(margins(self.arrays_, self._coded(self.encoder_.transform(X))))
+        scores = to_probabilities(margins(self.arrays_, as_positions(self.encoder_.transform(X), self.levels_)))
         return scores if scores.ndim == 2 else np.stack((1.0 - scores, scores), axis=1)
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
         """Return the likeliest class."""
         return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
-    def _coded(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the table with categories as positions among the frequent ones; others are missing values."""
-        x = x.copy()
-        for column, levels in self.levels_.items():
-            place = np.searchsorted(levels, x[:, column]).clip(max=max(len(levels) - 1, 0))
-            known = (levels[place] == x[:, column]) if len(levels) else np.zeros(len(x), dtype=bool)
-            x[:, column] = np.where(known, place, np.nan)
-        return x
-
     def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the fitted state as arrays and plain values."""
-        levels = [[column, values.tolist()] for column, values in self.levels_.items()]
+        levels = listed_levels(self.levels_)
         return self.arrays_, {"encoder": self.encoder_.to_dict(), "levels": levels, "classes": self.classes_.tolist()}
 
     @classmethod
@@ -94,7 +85,7 @@ class HistogramBoosting(ClassifierMixin, BaseEstimator):
         model.arrays_ = {name: np.asarray(value) for name, value in arrays.items()}
         predictors(model.arrays_)  # says what is wrong with them
         model.encoder_ = ColumnEncoder.from_dict(document["encoder"])
-        model.levels_ = {int(column): np.asarray(values, dtype=np.float64) for column, values in document["levels"]}
+        model.levels_ = levels_from_list(document["levels"])
         model.classes_ = np.asarray(document["classes"])
         insist(len(model.arrays_["start"]) == per_round(len(model.classes_)), "start")
         return model
@@ -132,6 +123,37 @@ def per_round(n_classes: int) -> int:
     return n_classes if n_classes > 2 else 1
 
 
+# categories
+
+Levels = dict[int, NDArray[np.float64]]
+"""The codes of each categorical column that the trees know, sorted."""
+
+
+def frequent_levels(encoder: ColumnEncoder, x: NDArray[np.float64]) -> Levels:
+    """Return the codes of each category that are frequent enough for histogram boosting."""
+    return {i: _frequent(x[:, i]) for i in encoder.categories}
+
+
+def as_positions(x: NDArray[np.float64], levels: Levels) -> NDArray[np.float64]:
+    """Return the table with categories as positions among the frequent ones; others are missing values."""
+    x = x.copy()
+    for column, known_levels in levels.items():
+        place = np.searchsorted(known_levels, x[:, column]).clip(max=max(len(known_levels) - 1, 0))
+        known = (known_levels[place] == x[:, column]) if len(known_levels) else np.zeros(len(x), dtype=bool)
+        x[:, column] = np.where(known, place, np.nan)
+    return x
+
+
+def listed_levels(levels: Levels) -> list[list[Any]]:
+    """Return levels as plain values."""
+    return [[column, values.tolist()] for column, values in levels.items()]
+
+
+def levels_from_list(listed: list[list[Any]]) -> Levels:
+    """Read what :func:`listed_levels` gave."""
+    return {int(column): np.asarray(values, dtype=np.float64) for column, values in listed}
+
+
 def _frequent(codes: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the most frequent codes of a category, sorted."""
     found, counts = np.unique(codes[~np.isnan(codes)], return_counts=True)
@@ -139,7 +161,7 @@ def _frequent(codes: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def tree_arrays(model: Any, categorical: list[int]) -> dict[str, NDArray[Any]]:
-    """Return the trees of a fitted HistGradientBoostingClassifier as arrays: round by round, one of each class.
+    """Return the trees of a fitted histogram boosting model as arrays: round by round, one of each class.
 
     scikit-learn puts categorical features in front; ``order`` says which column each feature is.
     """

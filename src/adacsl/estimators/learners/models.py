@@ -206,7 +206,7 @@ def _stakes(candidate: Candidate, rows: Rows) -> NDArray[np.float64]:
     if rows.n_classes > 2:
         return AdaptiveWeight(candidate.class_costs, target=candidate.target).base_weights[rows.y]
     reduced, target = candidate.class_costs.reduced(), candidate.target
-    return np.where(rows.y == 1, reduced.fn, reduced.fp * ((1.0 - target) / target))
+    return np.asarray(np.where(rows.y == 1, reduced.fn, reduced.fp * ((1.0 - target) / target)), dtype=np.float64)
 
 
 def _row_weights(candidate: Candidate, rows: Rows, train: NDArray[Any]) -> Any:

@@ -349,7 +349,7 @@ def _prices(candidate: Candidate, rows: NDArray[np.int64]) -> NDArray[np.float64
     if candidate.row_costs is None:
         return None
     usual = candidate.class_costs.reduced().to_array().sum(axis=0)
-    return relative_prices(candidate.costs.rows(rows), candidate.class_costs) * usual
+    return np.asarray(relative_prices(candidate.costs.rows(rows), candidate.class_costs) * usual)
 
 
 def _choose(

@@ -39,8 +39,7 @@ const adacsl = (() => {
       : Float64Array.from(prices.find((p) => typeof p !== "number"), (_, i) => f(...prices.map((p) => priceOf(p, i))));
 
   /** Prices with another ratio: a miss gets dearer, a false alarm stays. */
-  function priced(sample, ratio) {
-    const { fp, fn, tp, tn } = sample.costs;
+  function priced(sample, ratio, { fp, fn, tp, tn } = sample.costs) {
     const scaled = sample.ownCosts
       ? mapPrice((miss, hit) => hit + ratio * (miss - hit), fn, tp)
       : tp + ratio * (fp - tn);
@@ -165,6 +164,7 @@ const adacsl = (() => {
   /** Everything the explorer shows at one ratio and threshold (null: the cheapest). */
   function explore(sample, ratio, threshold = null) {
     const costs = priced(sample, ratio);
+    const known = sample.known ? priced(sample, ratio, sample.known) : costs; // when deciding
     const curve = cuts(sample, costs);
     const best = cheapest(sample, curve);
     const at = threshold === null ? best.value : threshold;
@@ -177,7 +177,7 @@ const adacsl = (() => {
       bayes: sample.ownCosts ? null : bayes(costs, 0),
       chosen: evaluate(sample, costs, above(at)),
       best: evaluate(sample, costs, above(best.value)),
-      trusted: evaluate(sample, costs, (i) => sample.scores[i] > bayes(costs, i)),
+      trusted: evaluate(sample, costs, (i) => sample.scores[i] > bayes(known, i)),
       decided: evaluate(sample, costs, (i) => sample.decisions[i] === 1),
     };
   }

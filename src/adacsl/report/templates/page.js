@@ -172,9 +172,10 @@
     if (!prepared.has(key)) {
       const packed = report.views[view].samples[index];
       const price = (value) => (typeof value === "number" ? value : array(value.array));
-      const costs = Object.fromEntries(Object.entries(packed.costs).map(([name, value]) => [name, price(value)]));
+      const prices = (by) => Object.fromEntries(Object.entries(by).map(([name, value]) => [name, price(value)]));
+      const [costs, known] = [prices(packed.costs), prices(packed.known ?? packed.costs)];
       const columns = { scores: array(packed.scores), labels: array(packed.labels), decisions: array(packed.decisions) };
-      prepared.set(key, adacsl.prepare({ ...packed, ...columns, costs }));
+      prepared.set(key, adacsl.prepare({ ...packed, ...columns, costs, known }));
     }
     return prepared.get(key);
   }

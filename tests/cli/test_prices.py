@@ -1,0 +1,119 @@
+"""Prices on the command line: numbers, ranges, columns and expressions over columns; from training to new rows."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import adacsl as library
+from adacsl import CostMatrix
+from adacsl.cli.options import Prices, as_words
+
+ROWS = ("--target", "churn", "--positive", "yes", "--method", "gbm-bayes", "--quiet")
+SAID = ("--fn", "0.5 * amount + 2", "--fp", "1.5")
+
+
+def own(rows):
+    return CostMatrix(fp=1.5, fn=0.5 * rows["amount"].to_numpy() + 2)
+
+
+@pytest.fixture(scope="module")
+def model(place):
+    from adacsl.cli.app import run
+
+    words = ["train", str(place / "rows.parquet"), *ROWS, "--drop", "id", *SAID, "--out", str(place / "priced")]
+    assert run(words) == 0
+    return place / "priced"
+
+
+def test_expressions_are_trained_with_and_remembered(adacsl, place, rows, model, tmp_path):
+    fitted = library.load(model)
+    assert fitted.said_costs_ == CostMatrix(fp=1.5, fn="0.5 * amount + 2")
+    assert fitted.costs_.fn == pytest.approx(own(rows).averaged().fn, rel=0.2)
+    assert json.loads((model / "training.json").read_text())["prices"]["fn"] == "0.5 * amount + 2"
+    proba = fitted.predict_proba(rows[fitted.feature_names_in_])[:, 1]
+    decided = own(rows).decide(proba)
+    for data in ("rows.csv", "rows.parquet"):
+        assert adacsl("predict", model, place / data, "--out", tmp_path / "p.parquet", "--batch-rows", 150).code == 0
+        found = pd.read_parquet(tmp_path / "p.parquet")
+        assert (found["decision"] == "yes").astype(int).tolist() == decided.tolist()
+        np.testing.assert_allclose(found["expected_cost"], own(rows).expected(proba), rtol=1e-6)
+    assert (fitted.predict(rows[fitted.feature_names_in_]) == found["decision"]).all()
+    cost = own(rows).mean(rows["churn"] == "yes", decided)
+    evaluated = adacsl("evaluate", model, place / "rows.csv", "--json").json
+    assert evaluated["cost"]["mean"] == pytest.approx(cost)
+    explained = adacsl("explain", model, place / "rows.csv", "--repeats", 1, "--json").json
+    assert explained["base_cost"] == pytest.approx(cost)
+
+
+def test_other_prices_win(adacsl, place, rows, model):
+    fitted = library.load(model)
+    proba = fitted.predict_proba(rows[fitted.feature_names_in_])[:, 1]
+    for words, costs in (
+        (("--fn", "amount", "--fp", "3 + 1"), CostMatrix(fp=4, fn=rows["amount"].to_numpy())),
+        (("--fn", "8", "--fp", "1", "--tp", "-2"), CostMatrix(fp=1, fn=8, tp=-2)),
+        (("--fp", "5", "--fn", "2..8"), CostMatrix(fp=5, fn=4)),
+        (("--fn-column", "amount", "--fp", "1"), CostMatrix(fp=1, fn=rows["amount"].to_numpy())),
+    ):
+        found = adacsl("evaluate", model, place / "rows.parquet", *words, "--json").json
+        assert found["cost"]["mean"] == pytest.approx(costs.mean(rows["churn"] == "yes", costs.decide(proba)))
+
+
+def test_columns_of_prices_may_be_dropped_features(adacsl, place, rows, tmp_path):
+    words = (*ROWS, "--drop", "id,amount", *SAID)
+    assert adacsl("train", place / "rows.csv", *words, "--out", tmp_path / "m").code == 0
+    fitted = library.load(tmp_path / "m")
+    assert fitted.said_costs_ is None  # what it cannot see in its features is in the notes
+    assert "amount" not in fitted.feature_names_in_
+    assert adacsl("predict", tmp_path / "m", place / "rows.csv", "--out", tmp_path / "p.csv").code == 0
+    decided = own(rows).decide(fitted.predict_proba(rows[fitted.feature_names_in_])[:, 1])
+    assert (pd.read_csv(tmp_path / "p.csv")["decision"] == "yes").astype(int).tolist() == decided.tolist()
+
+
+def test_a_piece_may_hold_free_errors_only(adacsl, place, rows, model, tmp_path):
+    rows.assign(amount=np.where(np.arange(400) < 100, 0.0, 5.0)).to_parquet(tmp_path / "rows.parquet")
+    words = ("--fn", "amount", "--fp", "1", "--batch-rows", 100, "--out", tmp_path / "p.csv")
+    assert adacsl("predict", model, tmp_path / "rows.parquet", *words).code == 0
+    assert (pd.read_csv(tmp_path / "p.csv")["decision"][:100] == "no").all()
+
+
+def test_threshold_takes_expressions(adacsl, tmp_path):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 300)
+    frame = pd.DataFrame({"score": np.clip(0.3 * y + 0.7 * rng.random(300), 0, 1), "label": y, "sum": rng.random(300)})
+    frame.to_csv(tmp_path / "s.csv", index=False)
+    found = adacsl("threshold", tmp_path / "s.csv", "--fn", "max(3 * sum, 1)", "--fp", "1", "--json").json
+    costs = CostMatrix(fp=1, fn=np.maximum(3 * frame["sum"], 1))
+    by_hand = min(costs.total(y, frame["score"] > cut) for cut in [-1, *frame["score"]])
+    assert found["cost"]["total"] == pytest.approx(by_hand)
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("--fn", "amuont", "--fp", 1), "rows.csv has no column 'amuont'; did you mean 'amount'?"),
+        (("--fn", "8 + ", "--fp", 1), "--fn: the expression '8 +' cannot be read"),
+        (("--fn", "__import__('os')", "--fp", 1), "--fn: \"__import__('os')\" has no place in"),
+        (("--fn", "20..5", "--fp", 1), "a range of fn goes from a low price to a high one"),
+        (("--fn", "shop", "--fp", 1), "column 'shop' must hold numbers to be a price"),
+        (("--fn", "log(amount - amount)", "--fp", 1), "got -inf in row 1 (amount = "),
+        (("--fn", "-3", "--fp", 1), "fn must cost more than tp"),
+        (("--fn", "0 * amount", "--fp", 1), "fn costs no more than tp for any sample"),
+    ],
+)
+def test_bad_prices_are_refused_in_one_line(refused, place, tmp_path, words, line):
+    assert line in refused("train", place / "rows.csv", *ROWS[:-1], *words, "--out", tmp_path / "m")
+
+
+def test_strange_prices_are_noted_once(adacsl, place, rows, tmp_path):
+    rows.assign(amount=np.where(np.arange(400) == 7, -1.0, rows["amount"])).to_parquet(tmp_path / "rows.parquet")
+    words = (*ROWS[:-1], "--drop", "id", "--fn", "amount", "--fp", 1, "--out", tmp_path / "m")
+    said = adacsl("train", tmp_path / "rows.parquet", *words)
+    assert said.err.count("fn is below the price of being right in 1 row, first in row 8 (-1 against 0)") == 1
+
+
+def test_prices_are_typed_as_they_were_said():
+    said = Prices(fn="0.8 * amount + 12", fp=5.0, tp="-3..-1")
+    assert as_words(said) == ["--fn", "0.8 * amount + 12", "--fp", "5", "--tp", "-3..-1"]
+    assert CostMatrix(**said.known).ranges == {"tp": (-3.0, -1.0)}
