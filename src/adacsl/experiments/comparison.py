@@ -168,7 +168,9 @@ class Comparison:
 
     # other prices
 
-    def regret(self, data: str | None = None, ratio: float | None = None, *, fp: Any = None, fn: Any = None) -> Any:
+    def regret(
+        self, data: str | None = None, ratio: float | None = None, *, fp: Any = None, fn: Any = None
+    ) -> pd.DataFrame:
         """Return how much dearer than the cheapest each method may turn out over a range of prices, least bad first.
 
         ``fp`` and ``fn``, numbers or (low, high), take the place of the ranges the costs were given with; without any,
