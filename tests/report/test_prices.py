@@ -78,6 +78,16 @@ def test_break_even_is_where_a_referral_stops_saving(own, k):
         assert table[table["price"] > even]["cost"].iloc[0] >= alone * 0.9899
 
 
+def test_few_dear_cases_are_worth_more_than_all_prices_looked_at():
+    one = rows(3, n=500)
+    fn = np.where(np.arange(500) < 4, 1e6, 4.0)
+    labels = np.where(np.arange(500) < 4, 1, one.labels)
+    blind = Outcome(np.where(np.arange(500) < 4, 0.3, one.scores), labels, one.scores > 2, np.zeros(500), fn=fn)
+    table = referral_table(blind)
+    assert break_even(blind, table) == np.inf
+    assert len(referral_figure(table, even=np.inf).layout.shapes) == 0
+
+
 def test_nothing_to_gain_is_worth_no_price():
     flawless = Outcome([0.0, 1.0, 0.0], [0, 1, 0], [0, 1, 0], np.zeros(3), fp=1.0, fn=8.0)
     table = referral_table(flawless)

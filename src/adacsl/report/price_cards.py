@@ -106,11 +106,15 @@ def _referral_words(data: ReportData, name: str, outcome: Outcome, table: pd.Dat
     alone = outcome.costs.mean(outcome.labels, outcome.decisions)
     if even <= 0:
         return f"Beside {name}, a person to ask would not be worth it at any price: its own decisions cost too little."
-    at = table.iloc[(table["price"] - even / 2).abs().argmin()]
+    highest = float(table["price"].iloc[-1])
+    at = table.iloc[(table["price"] - min(even, highest) / 2).abs().argmin()]
+    limit = f"up to about {with_unit(even, data.unit, 2)} a case"
+    if even > highest:
+        limit = f"even above {with_unit(highest, data.unit, 2)} a case, for a few dear ones"
     less = f" ({show_percent((alone - at['cost']) / alone)} less)" if alone > 0 else ""
     return (
-        f"Beside {name}, a person who decides rightly is worth asking up to about {with_unit(even, data.unit, 2)} a "
-        f"case. At {show(at['price'], 2)}, {show_percent(at['referred'])} of the cases would go to them, and a case "
+        f"Beside {name}, a person who decides rightly is worth asking {limit}. "
+        f"At {show(at['price'], 2)}, {show_percent(at['referred'])} of the cases would go to them, and a case "
         f"would cost {show(at['cost'], 3)} instead of {show(alone, 3)}{less}."
     )
 

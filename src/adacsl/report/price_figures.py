@@ -105,11 +105,13 @@ def referral_figure(table: pd.DataFrame, *, even: float, unit: str = "", theme: 
             line={"color": color, "width": 2.4}, row=row, col=1,
             hovertemplate=f"price %{{x:.4g}}<br>{words} {form}<extra></extra>",
         )  # fmt: skip
-        figure.add_vline(x=even, row=row, col=1, line=style.dotted(theme))
-    figure.add_annotation(
-        text="break-even", x=even, y=1, yref="paper", xanchor="center", yanchor="bottom", showarrow=False,
-        font={"size": 12, "color": colors.muted},
-    )  # fmt: skip
+        if np.isfinite(even):
+            figure.add_vline(x=even, row=row, col=1, line=style.dotted(theme))
+    if np.isfinite(even):
+        figure.add_annotation(
+            text="break-even", x=even, y=1, yref="paper", xanchor="center", yanchor="bottom", showarrow=False,
+            font={"size": 12, "color": colors.muted},
+        )  # fmt: skip
     figure.update_yaxes(title_text=style.axis_title("cost per case", unit), rangemode="tozero", row=1, col=1)
     figure.update_yaxes(title_text="cases referred", ticksuffix=" %", rangemode="tozero", row=2, col=1)
     figure.update_xaxes(title_text=style.axis_title("what a referral costs", unit), row=2, col=1)

@@ -37,17 +37,18 @@ def referral_table(outcome: Outcome, *, points: int = POINTS) -> pd.DataFrame:
 
 
 def break_even(outcome: Outcome, table: pd.DataFrame) -> float:
-    """Return up to which price a referral is worth it: where it stops saving a hundredth of the (avoidable) cost."""
+    """Return up to which price a referral is worth it: where it stops saving a hundredth of the (avoidable) cost.
+
+    Infinity where the dearest per cent of the cases alone is worth more than the prices of the table.
+    """
     _, paid, base = _risks(outcome)
     avoidable = float(paid.mean())
     saved = base + avoidable - table["cost"].to_numpy()
     enough = saved > WORTH * avoidable
-    if not enough[0]:
-        return 0.0
-    last = int(np.argmin(enough)) - 1 if not enough.all() else len(table) - 1
+    if enough.all() or not enough[0]:
+        return float("inf") if enough.all() else 0.0
+    last = int(np.argmin(enough)) - 1
     prices = table["price"].to_numpy()
-    if last + 1 >= len(prices):
-        return float(prices[last])
     fall = (saved[last] - WORTH * avoidable) / (saved[last] - saved[last + 1])
     return float(prices[last] + fall * (prices[last + 1] - prices[last]))
 
