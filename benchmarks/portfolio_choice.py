@@ -24,8 +24,8 @@ from peer_data import TABLES, Costs, load_cell
 from sklearn.linear_model import LogisticRegression
 
 from adacsl import CostMatrix, Method
+from adacsl.estimators.learners.memberfits import fit_members
 from adacsl.estimators.learners.net import Net
-from adacsl.estimators.learners.portfolio import fit_members
 from adacsl.estimators.members import default_members
 from adacsl.estimators.rows import Rows
 from adacsl.estimators.stacking import Fits, Stack, halfway, log_losses, stack_folds

@@ -52,6 +52,7 @@ def main(root: Path = ROOT) -> None:
     page = results_page(studies, bars, runs)
     page += suite_section(folder) + predict_section(every.get("cpu_predict_memory"))
     page += bank_section(every.get("cpu_instance_costs")) + fraud_section(every.get("cpu_fraud_fit"))
+    page += policy_section(every.get("cpu_policies"))
     (root / "docs/results.md").write_text(page)
 
 
@@ -410,6 +411,29 @@ def fraud_section(run: dict[str, Any] | None) -> str:
         for fit in run["fits"]
     ]
     return "".join([*lines, f"\nThe data and libraries alone take {run['gigabytes_before']} GB.\n"])
+
+
+def policy_section(run: dict[str, Any] | None) -> str:
+    """Return how far decisions under a policy are from the best possible, if it was measured."""
+    head = "\n## A person, a capacity, other class shares: drawn data whose law is known\n\n"
+    if run is None:
+        return head + "Not measured yet with this version.\n"
+    lines = [
+        head,
+        f"`{run['command']}`; {run['date']}; {run['device']}; {run['draws']} draws of {run['rows']:,} rows to learn "
+        f"from and {run['fresh']:,} to decide. Expected cost per row by the true probabilities. Capacity and referral "
+        "against the best possible (the same policy, decided by the true probabilities); other shares against the same "
+        "method fitted to them. The logistic regression has the form of the law; LightGBM has to find it in these "
+        "rows, and misses the bar of most limits and referrals.\n\n",
+        "| policy | classes | learner | cost | against | more | at worst | bar |\n|---|--:|---|--:|--:|--:|--:|--:|\n",
+    ]
+    for case in run["cases"]:
+        limit = "-" if case["bar"] is None else f"{case['bar']:.0%}{'' if case['met'] else ' (missed)'}"
+        lines.append(
+            f"| {case['case']} | {case['classes']} | {case['learner']} | {case['ours']:.4g} | {case['against']:.4g} "
+            f"| {case['excess']:+.1%} | {case['worst']:+.1%} | {limit} |\n"
+        )
+    return "".join(lines)
 
 
 def provenance(study: dict[str, Any], name: str) -> str:

@@ -70,7 +70,7 @@ def test_missing_extra_is_one_line(package):
     [
         (["evaluat"], 'Did you mean "evaluate"'),
         (["threshold"], "--scores requires an argument"),
-        (["threshold", "x.csv", "--fn", "much"], 'unable to convert "much" into float'),
+        (["evaluate", "m", "x.csv", "--at-most", "much"], 'unable to convert "much" into float'),
         (["threshold", "x.csv", "--fnn", "8"], "Did you mean --fn"),
         (["compare", "--engine", "dask"], "engine"),
     ],

@@ -30,7 +30,7 @@ def model(place):
 def test_expressions_are_trained_with_and_remembered(adacsl, place, rows, model, tmp_path):
     fitted = library.load(model)
     assert fitted.said_costs_ == CostMatrix(fp=1.5, fn="0.5 * amount + 2")
-    assert fitted.costs_.fn == pytest.approx(own(rows).averaged().fn, rel=0.2)
+    assert fitted.costs_ == own(rows).averaged((rows["churn"] == "yes").to_numpy())
     assert json.loads((model / "training.json").read_text())["prices"]["fn"] == "0.5 * amount + 2"
     proba = fitted.predict_proba(rows[fitted.feature_names_in_])[:, 1]
     decided = own(rows).decide(proba)
@@ -78,6 +78,26 @@ def test_a_piece_may_hold_free_errors_only(adacsl, place, rows, model, tmp_path)
     assert (pd.read_csv(tmp_path / "p.csv")["decision"][:100] == "no").all()
 
 
+def test_matrices_of_three_classes_hold_expressions(adacsl, place, rows, tmp_path):
+    kinds = np.where(rows["age"] > 50, "old", np.where(rows["age"] > 38, "mid", "young"))
+    data = rows[["age", "gap", "amount"]].assign(
+        kind=kinds, age=rows["age"] + np.random.default_rng(0).normal(0, 5, 400)
+    )
+    data.to_parquet(tmp_path / "three.parquet")
+    lines = ",mid,old,young\nmid,0,0.1 * amount,1\nold,2,0,3\nyoung,1,amount / 4,0\n"
+    (tmp_path / "matrix.csv").write_text(lines)
+    words = ("--target", "kind", "--costs", tmp_path / "matrix.csv", "--method", "gbm-bayes", "--quiet")
+    assert adacsl("train", tmp_path / "three.parquet", *words, "--out", tmp_path / "m").code == 0
+    fitted = library.load(tmp_path / "m")
+    assert fitted.said_costs_.columns == ("amount",)
+    own = fitted.said_costs_.of(data)
+    decided = own.decide(fitted.predict_proba(data[fitted.feature_names_in_]))
+    assert adacsl("predict", tmp_path / "m", tmp_path / "three.parquet", "--out", tmp_path / "p.csv").code == 0
+    assert pd.read_csv(tmp_path / "p.csv")["decision"].tolist() == fitted.classes_[decided].tolist()
+    found = adacsl("evaluate", tmp_path / "m", tmp_path / "three.parquet", "--json").json
+    assert found["cost"]["mean"] == pytest.approx(own.mean(np.searchsorted(fitted.classes_, kinds), decided))
+
+
 def test_threshold_takes_expressions(adacsl, tmp_path):
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 300)
@@ -92,7 +112,7 @@ def test_threshold_takes_expressions(adacsl, tmp_path):
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (("--fn", "amuont", "--fp", 1), "rows.csv has no column 'amuont'; did you mean 'amount'?"),
+        (("--fn", "amounts", "--fp", 1), "rows.csv has no column 'amounts'; did you mean 'amount'?"),
         (("--fn", "8 + ", "--fp", 1), "--fn: the expression '8 +' cannot be read"),
         (("--fn", "__import__('os')", "--fp", 1), "--fn: \"__import__('os')\" has no place in"),
         (("--fn", "20..5", "--fp", 1), "a range of fn goes from a low price to a high one"),

@@ -261,7 +261,10 @@ def given_frame(values, index, columns):
         (given_frame(K3, ["ant", "ant", "cat"], NAMES), "rows of a cost matrix must differ"),
         (given_frame(K3, NAMES, ["a", "b", "b"]), "columns of a cost matrix must differ"),
         (given_frame(K3, None, NAMES), "rows of the cost matrix have no names"),
-        (given_frame([[0, "x"], [1, 0]], ["a", "b"], ["a", "b"]), "row 'a', column 'b' .* is 'x', expected a number"),
+        (
+            given_frame([[0, "1 x"], [1, 0]], ["a", "b"], ["a", "b"]),
+            "row 'a', column 'b' .* is '1 x', expected a number",
+        ),
         (lambda: CostMatrix.from_frame(K3, rows="predicted"), "a frame with a column for each class"),
         (lambda: THREE.aligned(["ant", "bee", "dog"]), "no column for 'dog' and names 'cat': its classes are 'ant'"),
         (lambda: THREE.aligned(["ant", "bee"]), "the cost matrix names 'cat'"),

@@ -44,6 +44,14 @@ def test_more_classes_have_expressions_too():
         CostMatrix.from_array([[0, "a"], [1]], rows="predicted")
 
 
+def test_frames_hold_expressions_too():
+    frame = pd.DataFrame({"a": ["0", "2"], "b": ["0.5 * amount", "3 - 3"]}, index=["a", "b"])
+    costs = CostMatrix.from_frame(frame, rows="predicted")
+    prices = [[0, "0.5 * amount"], [2, 0]]
+    assert costs == CostMatrix.from_array(prices, rows="predicted", classes=["a", "b"])
+    assert CostMatrix.from_frame(frame.T, rows="actual") == costs
+
+
 @pytest.mark.parametrize(
     "use",
     [

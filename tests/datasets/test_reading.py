@@ -81,8 +81,8 @@ def test_prices_may_be_expressions_over_all_columns(shop):
     assert long.digest == short.digest
     plain = load_task(shop, target="fraud", positive="yes", costs={"fp": 1, "fn": 2})
     assert plain.said is None
-    with pytest.raises(DataError, match="no column 'amonut'; did you mean 'amount'"):
-        load_task(shop, target="fraud", positive="yes", costs={"fp": 1, "fn": "2 * amonut"})
+    with pytest.raises(DataError, match="no column 'amounts'; did you mean 'amount'"):
+        load_task(shop, target="fraud", positive="yes", costs={"fp": 1, "fn": "2 * amounts"})
 
 
 def test_data_in_memory_settle_their_prices_too():

@@ -184,3 +184,21 @@ def test_a_missing_folder_is_named(tmp_path):
     X, y = numbers()
     with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere"):
         fit(X, y).export_onnx(tmp_path / "nowhere" / "model.onnx", X)
+
+
+def test_prices_of_rows_are_decided_outside(tmp_path):
+    X, y = numbers()
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(amount=np.linspace(1, 30, len(y)))
+    costs = CostMatrix(fp=2, fn="amount")
+    clf = AdaCSLClassifier(costs, net={"epochs": 1}, random_state=0).fit(frame, y)
+    path = clf.export_onnx(tmp_path / "model.onnx", frame[:20])
+    _, probability, decision = run(path, frame.to_numpy())
+    far = np.abs(probability - clf.costs_.threshold) > 1e-5
+    assert np.array_equal(decision[far], clf.costs_.decide(probability)[far])  # what rows cost on average
+    known = metadata(path)
+    said = CostMatrix.from_json(known["said_costs"])
+    assert said == costs
+    assert "decided outside" in known["note"]
+    own = said.of(frame)
+    far = np.abs(probability - own.threshold) > 1e-5
+    assert np.array_equal(own.decide(probability)[far], clf.predict(frame)[far])

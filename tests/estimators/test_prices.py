@@ -66,17 +66,23 @@ def test_prices_given_to_predict_win(data, model):
     assert not model.predict(some, fn="amount").any()
 
 
+def test_arrays_beside_columns_have_their_mean_at_other_rows(data):
+    frame, y = data
+    checks = np.linspace(1, 9, len(frame))
+    model = fitted(frame, y, CostMatrix(fp=1, fn="amount"), fp=checks)
+    assert model.said_costs_ == CostMatrix(fp=5, fn="amount")
+    other = CostMatrix(fp=5, fn=frame["amount"].to_numpy()[:7])
+    np.testing.assert_array_equal(model.predict(frame[:7]), other.decide(model.predict_proba(frame[:7])))
+
+
 def test_columns_that_are_not_there_are_named(data, model):
     frame, y = data
     with pytest.raises(ValueError, match=r"column names of X|feature names should match|columns"):
         model.predict(frame[["x"]])
-    with (
-        pytest.warns(UserWarning, match="valid feature names"),
-        pytest.raises(
-            ValueError, match=r"columns have names.*trained with CostMatrix\(fp=5, fn='0.5 \* amount \+ 1'\)"
-        ),
-    ):
+    with pytest.raises(ValueError, match=r"have names.*trained with CostMatrix\(fp=5, fn='0.5 \* amount \+ 1'\)"):
         model.predict(frame.to_numpy())
+    with pytest.warns(UserWarning, match="valid feature names"):
+        model.predict_proba(frame.to_numpy())  # whatever rows cost
     with pytest.raises(ValueError, match="need the column 'sum', which is not there: there are 'amount', 'x'"):
         fitted(frame, y, CostMatrix(fp=1, fn="sum"))
     with pytest.raises(ValueError, match=r"validation data of their own cannot be combined with .* costs of each row"):

@@ -204,12 +204,22 @@ def test_a_portfolio_gives_its_members_the_rows_prices(tmp_path):
     )
 
 
+@pytest.mark.parametrize(("told", "share"), [(True, 1.0), (False, 0.0)])
+def test_a_member_gives_back_as_much_of_a_price_as_its_features_tell(told, share):
+    X, y, _, proba = drawn(4000)
+    amount = np.random.default_rng(5).lognormal(0, 1, len(y)) if not told else np.exp(X[:, 0])
+    rows = Method(learner=LEARNERS["logistic"](), loss="row-weighted", select="log-loss")
+    made = PortfolioClassifier(COSTS, members={"rows": rows}, cv=3, n_jobs=1, random_state=0).fit(X, y, fn=amount)
+    assert made.model_.by_rows == [share]
+    assert np.abs(made.predict_proba(X, fn=amount)[:, 1] - proba).max() < 0.08
+
+
 def test_default_members_look_at_prices_only_where_rows_have_them():
     from adacsl.estimators.members import default_members
 
     usual, rows = (set(default_members(images=False, row_costs=given)) for given in (False, True))
     assert not [name for name in usual if name.endswith("-rows")]
-    assert rows - usual == {"lightgbm-rows", "lightgbm-shallow-rows", "nets-rows"}
+    assert rows - usual == {"lightgbm-soft", "lightgbm-rows", "lightgbm-shallow-rows", "nets-rows"}
     assert method("wce-rows").loss == method("adacsl-rows").loss == method("gbm-rows").loss == "row-weighted"
 
 

@@ -13,8 +13,19 @@ from adacsl.estimators.methods import choose_methods, title_of
 COSTS = CostMatrix(fp=1, fn=8)
 NAMED = [
     *("always-negative", "always-positive", "ce-bayes", "ce", "ce-tuned", "ce-calibrated"),
-    *("oversample", "undersample", "smote", "wce", "wce-tuned", "focal", "logit-adjusted"),
-    *("gbm-bayes", "gbm-tuned", "gbm-weighted", "metacost", "adacsl", "adacsl-bins", "adacsl-cv", "portfolio"),
+    *("oversample", "undersample", "smote", "wce", "wce-rows", "wce-tuned", "focal", "logit-adjusted"),
+    *(
+        "gbm-bayes",
+        "gbm-tuned",
+        "gbm-weighted",
+        "gbm-rows",
+        "metacost",
+        "adacsl",
+        "adacsl-rows",
+        "adacsl-bins",
+        "adacsl-cv",
+        "portfolio",
+    ),
 ]
 
 
@@ -83,7 +94,7 @@ def test_methods_that_need_columns_are_left_out_for_images():
     chosen = choose_methods(images=True)
     assert "adacsl-cv" in chosen
     assert "always-positive" in chosen
-    assert not {"gbm-bayes", "gbm-tuned", "gbm-weighted", "metacost"} & set(chosen)
+    assert not {"gbm-bayes", "gbm-tuned", "gbm-weighted", "gbm-rows", "metacost"} & set(chosen)
 
 
 def test_constants_take_images():
@@ -96,7 +107,7 @@ def test_constants_take_images():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"loss": "hinge"}, "loss one of plain, weighted, focal, logit-adjusted or a function"),
+        ({"loss": "hinge"}, "loss one of plain, weighted, row-weighted, focal, logit-adjusted or a function"),
         ({"decide": "maybe"}, "decide must be one of 'bayes', 'tuned'"),
         ({"decide": "target"}, "decide='target' is called decide='bayes' now"),
         ({"resample": "twice"}, "resample is one of None, oversample, undersample, smote"),

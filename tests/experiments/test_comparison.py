@@ -231,6 +231,20 @@ def test_rows_with_costs_of_their_own_are_fitted_with_them():
     assert dear.sum() > cheap.sum()
 
 
+def test_prices_over_columns_are_remembered(tmp_path):
+    x, y = table()
+    x = pd.DataFrame(x).rename(columns=str).assign(amount=np.random.default_rng(0).uniform(1, 30, len(x)))
+    options = QUICK | {"methods": ["gbm-bayes", "always-negative"], "seeds": 1, "folder": tmp_path / "run"}
+    found = compare(x, y, CostMatrix(fp=2, fn="amount / 2"), positive="sick", **options)
+    same = compare(x, y, CostMatrix(fp=2, fn=x["amount"].to_numpy() / 2), positive="sick", **options | {"folder": None})
+    assert found.table["mean"].tolist() == same.table["mean"].tolist()
+    for again in (found, load_comparison(tmp_path / "run")):
+        fitted = again.fit(x, y, name="gbm-bayes")
+        assert fitted.said_costs_ == CostMatrix(fp=2, fn="amount / 2")
+    direct = same.fit(x, y, name="gbm-bayes", fn=x["amount"] / 2)
+    assert np.array_equal(fitted.predict(x), direct.predict(x, fn=x["amount"] / 2))
+
+
 @pytest.mark.parametrize("kind", ["pairs", "mapping"])
 def test_methods_of_ones_own_are_given_by_name(kind):
     x, y = table()

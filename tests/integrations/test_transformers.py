@@ -251,3 +251,18 @@ def test_two_processes_have_the_lambda_of_the_core(tmp_path, load_module):
     assert one == other
     assert [value for value, _ in one] == pytest.approx([s.lambda_ for s in controller.history], rel=1e-6)
     assert {rows for _, rows in one} == {53.0}  # each row once: what pads the last batch is left out
+
+
+def test_a_second_column_of_the_labels_is_what_a_row_weighs():
+    generator = torch.Generator().manual_seed(0)
+    logits, y = torch.randn(40, 2, generator=generator), torch.arange(40) % 2
+    prices = CostMatrix(fp=1.0, fn=torch.linspace(1.0, 20.0, 40, dtype=torch.float64))
+    weights = prices.row_weights(y).float()
+    cost = AdaptiveCost(AdaptiveWeight(prices.averaged(y), row_weighted=True), costs=prices)
+    labels = torch.stack((y.float(), weights), dim=1)
+    by_hand = cost.adaptive_loss(logits, y, weights)
+    assert cost.loss({"logits": logits}, labels) == pytest.approx(float(by_hand))
+    assert float(by_hand) != pytest.approx(float(cost.loss({"logits": logits}, y)))
+    found = cost.metrics(EvalPrediction(predictions=logits.numpy(), label_ids=labels.numpy()))
+    raw = torch.sigmoid(logits[:, 1] - logits[:, 0])
+    assert found["cost"] == pytest.approx(prices.mean(y, raw > 0.5))

@@ -117,6 +117,24 @@ def test_adapt_takes_sample_weights_dense_maps_and_wide_logits():
     assert dense == found
 
 
+def test_adapt_with_a_price_for_each_row():
+    logits, targets = batch()
+    prices = CostMatrix(fp=1.0, fn=torch.linspace(1.0, 20.0, len(targets), dtype=torch.float64))
+    usual = prices.averaged(targets)
+    for row_weighted in (False, True):
+        loss = AdaptiveCrossEntropy(usual, row_weighted=row_weighted)
+        by_hand = AdaptiveWeight(usual, row_weighted=row_weighted).step(torch.sigmoid(logits), targets, costs=prices)
+        assert loss.adapt(logits, targets, costs=prices) == by_hand
+        assert by_hand.cost != AdaptiveWeight(usual).step(torch.sigmoid(logits), targets).cost
+    # a row of twice the price is two rows
+    weight = prices.row_weights(targets).float()
+    twice = torch.cat((logits, logits[5:6])), torch.cat((targets, targets[5:6]))
+    loss = WeightedCrossEntropy(usual, reduction="sum")
+    dearer = weight.clone()
+    dearer[5] *= 2
+    assert_close(loss(logits, targets, dearer), loss(*twice, torch.cat((weight, weight[5:6]))))
+
+
 def test_adapt_in_half_precision_computes_in_float32():
     logits, targets = batch()
     for dtype in (torch.float16, torch.bfloat16):

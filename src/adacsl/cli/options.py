@@ -129,6 +129,29 @@ class Source:
 ANY = Source()
 
 
+@Parameter(name="*", group=Group("Time", sort_key=30))
+@dataclass(frozen=True)
+class Times:
+    """When rows were, as said on the command line."""
+
+    time_column: str | None = None
+    """Column that says when each row was: dates such as 2024-03-31, or numbers; no feature. The past trains, later rows
+    adapt and select, the latest are tested on; nothing is shuffled."""
+
+    gap: str | None = None
+    """Rows so close before a cut are left out: 12h, 7d, 2w, 3mo, or a number where the column holds numbers."""
+
+    maturity: str | None = None
+    """A label is known only so long after its row, such as 30d: until then a row neither trains nor adapts."""
+
+    def __post_init__(self) -> None:
+        if self.time_column is None and (self.gap or self.maturity):
+            raise ValueError("--gap and --maturity speak of times: say which column holds them, --time-column NAME")
+
+
+NEVER = Times()
+
+
 def split_words(words: Iterable[str] | None) -> list[str]:
     """Return words that came one by one or with commas between them.
 
@@ -152,7 +175,7 @@ def net_settings(epochs: int | None, weights: Path | None, *, rotate: bool) -> d
     return {name: value for name, value in said.items() if value is not None}
 
 
-def as_words(said: Prices | Source) -> list[str]:
+def as_words(said: Prices | Source | Times) -> list[str]:
     """Return options as they would be typed.
 
     >>> as_words(Prices(fn=8.0, fp_column="price"))

@@ -30,10 +30,10 @@ class ActionMatrix(PriceMatrix):
         >>> CostMatrix(fp=1, fn=8).named(["well", "ill"])
         CostMatrix.from_array([[0, 8], [1, 0]], rows='predicted', classes=['well', 'ill'])
         """
-        cells, known, actions = self._parts()[:3]
+        cells, known, actions, ranges = self._parts()[:4]
         if known is not None:
             return self
-        named: Self = self._bare(*naming.named(cells, naming.as_names(classes, "classes"), actions))
+        named: Self = self._bare(*naming.named(cells, naming.as_names(classes, "classes"), actions), ranges)
         return named if self.deciding is self else named.decided_by(self.deciding.named(classes))
 
     def with_action(self, name: str, prices: Any) -> Self:
@@ -102,7 +102,7 @@ def _appended(matrix: Any, name: str, prices: list[Any]) -> Any:
     if any(same_label(name, known) for known in actions):
         raise ValueError(f"there is an action {name!r} already: {naming.shown(actions)}; give the new one another name")
     cells: Cells = (*matrix._cells, tuple(prices))
-    longer = matrix._bare(cells, classes, naming.as_names((*actions, name), "actions"))
+    longer = matrix._bare(cells, classes, naming.as_names((*actions, name), "actions"), matrix._parts()[3])
     if longer.n_instances is None:  # of some samples alone, all errors may be free
         check_prices(cells, classes, longer.actions)
     return longer

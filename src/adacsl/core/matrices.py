@@ -224,6 +224,11 @@ class PriceMatrix(SaidPrices):
         """
         return row_stakes(self.reduced()._cells, self._labels(labels))
 
+    def without_samples(self) -> Self:
+        """Return the costs with prices of single samples replaced by their means; those over columns stay."""
+        cells = ((c if recipes.is_recipe(c) else mean_over(c, None, 0) for c in row) for row in self._said)
+        return self._like(tuple(map(tuple, cells)))
+
     def clipped(self) -> Self:
         """Return the costs with errors about single samples that cost less than being right made free."""
         return self._like(clip_errors(self._cells, square=self.square), deciding=self._known("clipped"))

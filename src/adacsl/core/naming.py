@@ -170,17 +170,25 @@ def read_frame(frame: Any) -> tuple[Array, Names, Names]:
                 "the rows of the cost matrix have no names: set the index of the frame, or let the first column name "
                 f"them (it is {first!r}, and holds {shown(labels, 3)})"
             )
-    values = [[_number(v, r, c) for v, r in zip(np.asarray(frame[c]), labels, strict=True)] for c in columns]
-    return np.asarray(values).T, as_names(labels, "rows"), as_names(columns, "columns")
+    values = [[_entry(v, r, c) for v, r in zip(np.asarray(frame[c]), labels, strict=True)] for c in columns]
+    texts = any(isinstance(value, str) for column in values for value in column)
+    table = [list(row) for row in zip(*values, strict=True)] if texts else np.asarray(values).T
+    return table, as_names(labels, "rows"), as_names(columns, "columns")
 
 
-def _number(value: Any, row: object, column: object) -> float:
+def _entry(value: Any, row: object, column: object) -> float | str:
+    """Return a number, or a text that is an expression over columns."""
+    place = f"row {row!r}, column {column!r} of the cost matrix"
     try:
         number = float(value)
     except (TypeError, ValueError):
-        raise ValueError(f"row {row!r}, column {column!r} of the cost matrix is {value!r}, expected a number") from None
+        try:
+            found = Expression(value)
+        except (TypeError, ValueError):
+            raise ValueError(f"{place} is {value!r}, expected a number, or an expression over columns") from None
+        return found.text if found.columns else float(found.of({}))
     if math.isnan(number):
-        raise ValueError(f"row {row!r}, column {column!r} of the cost matrix is empty, expected a number")
+        raise ValueError(f"{place} is empty, expected a number")
     return number
 
 

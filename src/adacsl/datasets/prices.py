@@ -136,7 +136,7 @@ def worth_saying(said: CostMatrix, table: Any = None) -> CostMatrix | None:
     """Return costs as they were said, where that is more than numbers; what is to be learned knows the table's rows."""
     if said.learns:
         return said.made(lambda recipe, *_: recipe.bound(table) if getattr(recipe, "learns", False) else recipe)
-    return said if said.ranges or not said.settled else None
+    return said.without_samples() if said.ranges or not said.settled else None
 
 
 def _of_many(costs: Costs, y: NDArray[np.int64], classes: Sequence[str], *, priced: bool) -> CostMatrix:

@@ -17,6 +17,7 @@ from adacsl.core.expressions import Expression
 from adacsl.datasets.errors import DataError, check_column, listed, one_line
 from adacsl.datasets.labels import class_labels
 from adacsl.datasets.prices import Costs, said_costs, settle, worth_saying
+from adacsl.datasets.times import read_times, take_times
 from adacsl.extras import requires
 
 with requires("train"):
@@ -49,6 +50,8 @@ class Task:
         How much each row counts.
     said : CostMatrix, optional
         The costs as they were said, where ``costs`` are not all of it: prices over columns, or known as a range.
+    time : array of shape (n,), optional
+        When each row was, datetime64 or numbers: the past trains, the latest rows are tested on.
     """
 
     name: str
@@ -60,9 +63,12 @@ class Task:
     source: str = ""
     sample_weight: NDArray[np.float64] | None = None
     said: CostMatrix | None = None
+    time: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
         n = len(self.y)
+        if self.time is not None and self.time.shape != (n,):
+            raise ValueError(f"time must hold one time for each of {n} rows, got shape {self.time.shape}")
         if len(self.X) != n or (self.groups is not None and len(self.groups) != n):
             raise ValueError(f"X, y and groups must be equally long, got {len(self.X)} rows for {n} labels")
         k, many = len(self.classes), "two" if len(self.classes) == 2 else len(self.classes)
@@ -91,6 +97,7 @@ class Task:
         positive: object = None,
         groups: Any = None,
         sample_weight: Any = None,
+        time: Any = None,
         name: str = "data",
     ) -> Task:
         """Return data held in memory as a task.
@@ -107,6 +114,8 @@ class Task:
         positive : label, optional
             The class ``fn`` speaks of; 0/1, -1/1 and False/True need no naming.
         groups, sample_weight : arrays of shape (n,), optional
+        time : array of shape (n,) or str, optional
+            When each row was (dates, ISO text or numbers), or the column of X that says so, which then is no feature.
         name : str
 
         Examples
@@ -115,13 +124,14 @@ class Task:
         >>> task.y.tolist(), task.classes, list(task.X.columns)
         ([1, 0, 0], ('well', 'ill'), ['x0'])
         """
+        X, times, _ = take_times(X, time)  # noqa: N806
         labels, classes = class_labels(y, positive, costs=costs)
         weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         groups = None if groups is None else np.asarray(groups)
         features, said = _as_features(X), said_costs(costs, labels, classes=classes)
         settled, kept = settle(said, labels, features, name), worth_saying(said, features)
         features = features.drop(columns=list(said.hidden)) if said.hidden else features
-        return cls(name, features, labels, settled, groups, classes, sample_weight=weight, said=kept)
+        return cls(name, features, labels, settled, groups, classes, sample_weight=weight, said=kept, time=times)
 
     @property
     def images(self) -> bool:
@@ -143,6 +153,7 @@ class Task:
             said=None if self.said is None else _said_of_rows(self.said, positions),
             groups=None if self.groups is None else self.groups[positions],
             sample_weight=None if self.sample_weight is None else self.sample_weight[positions],
+            time=None if self.time is None else self.time[positions],
         )
 
     @cached_property
@@ -152,13 +163,15 @@ class Task:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of everything: features, labels, groups, weights and costs."""
+        """SHA-256 of everything: features, labels, groups, weights, times and costs."""
         sha = hashlib.sha256(self.costs.to_json().encode())
         sha.update(np.ascontiguousarray(self.y).tobytes())
         if self.groups is not None:
             sha.update("\0".join(map(str, self.groups.tolist())).encode())
         if self.sample_weight is not None:
             sha.update(b"sample_weight" + np.ascontiguousarray(self.sample_weight).tobytes())
+        if self.time is not None:
+            sha.update(f"time:{self.time.dtype}".encode() + np.ascontiguousarray(self.time).tobytes())
         if self.said is not None and self.said.learns:
             sha.update(self.said.to_json().encode())
         if isinstance(self.X, pd.DataFrame):
@@ -206,6 +219,7 @@ def table_task(
     fn_column: str | None = None,
     fp_column: str | None = None,
     group_column: str | None = None,
+    time_column: str | None = None,
     drop: Sequence[str] = (),
     own: CostMatrix | None = None,
     classes: tuple[str, ...] | None = None,
@@ -215,11 +229,11 @@ def table_task(
     """Return a table as a task.
 
     Columns that prices depend on may be in ``drop``; otherwise they stay features, as an amount often is one: drop them
-    where they are not known when a decision is made. No features are: the target, the groups, what is in ``drop``,
-    columns called ``C_FP``, ``C_FN``, ``C_TP`` or ``C_TN``, and an unnamed column that counts the rows.
+    where they are not known when a decision is made. No features are: the target, the groups, the times, what is in
+    ``drop``, columns called ``C_FP``, ``C_FN``, ``C_TP`` or ``C_TN``, and an unnamed column that counts the rows.
     """
     target = target_column(frame.columns, target, name)
-    apart = (*drop, *((group_column,) if group_column else ()))
+    apart = (*drop, *(column for column in (group_column, time_column) if column))
     for column in (*apart, *filter(None, (fn_column, fp_column))):
         check_column(column, frame.columns, name)
     y, called = class_labels(
@@ -231,8 +245,9 @@ def table_task(
     settled = settle(said, y, frame, name)
     features = _features(frame, {target, *apart, *said.hidden}, name)
     groups = _groups(frame, group_column, name) if group_column else None
+    time = read_times(frame[time_column], f"the time column {time_column!r} of {name}") if time_column else None
     try:
-        return Task(name, features, y, settled, groups, called, source, said=worth_saying(said, frame))
+        return Task(name, features, y, settled, groups, called, source, said=worth_saying(said, frame), time=time)
     except ValueError as error:
         raise DataError(one_line(error)) from error
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from adacsl.datasets.codes import ColumnEncoder
 from adacsl.estimators.artefacts import ArtefactError, is_artefact, read_artefact, write_artefact
 from adacsl.estimators.candidates import Candidate
+from adacsl.estimators.learners.memberfits import Fitted
 from adacsl.estimators.learners.numbers import joined, part_of
-from adacsl.estimators.learners.portfolio import Fitted
 from adacsl.estimators.learners.stackmodel import number_or_array
 from adacsl.estimators.method import Method
 from adacsl.estimators.persistence import read_model
@@ -129,5 +129,5 @@ def _fitted(name: str, tensors: dict[str, Any], about: dict[str, Any], made: Met
     own, module = part_of(tensors, "model."), getattr(net, "module", None)
     model = read_model(about["kind"], own, about["model"], net=net, module=module, device=device)
     shift = number_or_array(about["shift"])
-    by_rows = bool(about.get("by_rows", False))
+    by_rows = float(about.get("by_rows", 0.0))
     return Fitted(name, tensors["honest"].numpy(), shift, model, None, float(about["seconds"]), by_rows)

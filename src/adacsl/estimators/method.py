@@ -17,6 +17,7 @@ from adacsl.core.intervals import Interval, cost_interval
 from adacsl.core.labels import are_places, same_label
 from adacsl.core.partitions import Quantile
 from adacsl.core.scores import known, to_probabilities
+from adacsl.datasets.times import take_times
 from adacsl.estimators.acting import training_prior
 from adacsl.estimators.candidates import Candidate, usual_costs
 from adacsl.estimators.checking import check_method
@@ -24,7 +25,7 @@ from adacsl.estimators.decision import Decision
 from adacsl.estimators.policy import Policy
 from adacsl.estimators.predicting import CostClassifier
 from adacsl.estimators.prices import settle_rows
-from adacsl.estimators.reading import features_of, read_rows
+from adacsl.estimators.reading import features_of, read_rows, with_times
 from adacsl.estimators.rows import Rows
 from adacsl.estimators.settings import find_targets, keeps_settings, natural_threshold
 from adacsl.extras import requires
@@ -124,6 +125,10 @@ class Method(CostClassifier):
         likeliest class's.
     model_ : object
         What was fitted; gives ``logits(X)``.
+    times_ : str
+        Where rows had a time: until when they trained, and from when to when they adapted; else "".
+    left_out_ : tuple of str
+        Columns of the training table that are no features (the time); ``predict`` takes tables with and without them.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 
@@ -169,6 +174,9 @@ class Method(CostClassifier):
         *,
         sample_weight: Any = None,
         groups: Any = None,
+        time: Any = None,
+        gap: Any = None,
+        maturity: Any = None,
         fp: Any = None,
         fn: Any = None,
         tp: Any = None,
@@ -188,6 +196,13 @@ class Method(CostClassifier):
             How much each row counts in training and in the held-out cost.
         groups : array of shape (n,), optional
             Rows of one group (patient, customer) never stand on both sides of a split.
+        time : array of shape (n,) or str, optional
+            When each row was (dates, ISO text or numbers), or the column of X that says so, which then is no feature.
+            Nothing is shuffled: later rows adapt, select and tune what earlier rows have trained. ``cv`` folds are
+            windows of the later half, one after another.
+        gap, maturity : durations, optional
+            Rows so close before a cut are left out; a label is known only so long after its row. Numbers in the unit
+            of the times, or "12h", "7d", "2w", "3mo".
         fp, fn, tp, tn : arrays of shape (n,), or texts, optional
             Costs of each row, where they differ (scikit-learn metadata: ``set_fit_request(fn=True)``), or a column of X
             or an expression over columns (``fn="amount"``), by which :meth:`predict` decides too.
@@ -196,10 +211,13 @@ class Method(CostClassifier):
 
         self.check_settings()
         costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs)
+        X, times, column = take_times(X, time)  # noqa: N806
+        self.left_out_: tuple[str, ...] = () if column is None else (column,)
         rows = read_rows(self, features_of(X, costs), y, sample_weight, groups, costs)
-        rows = settle_rows(self, rows, X)
+        rows = with_times(settle_rows(self, rows, X), times, gap, maturity)
         for _ in fit_methods([(self, rows.costs)], rows):
             pass
+        self.times_ = rows.told(self.candidate_.held_folds)
         del self.candidate_  # what a comparison reads
         return self
 
@@ -236,8 +254,9 @@ class Method(CostClassifier):
         cv = self.learner_.folds_for(self.cv, rows) if hasattr(self.learner_, "folds_for") else self.cv
         folds = [] if self.decide in ("negative", "positive") else rows.folds(cv, self.validation, seed)
         candidate = functools.partial(
-            Candidate, self, costs, folds=folds, seed=seed, watch=watch, images=rows.images, usual=self.costs_
-        )
+            Candidate, self, costs, folds=folds, seed=seed, watch=watch, images=rows.images, usual=self.costs_,
+            ordered=rows.line is not None,
+        )  # fmt: skip
         tried = [candidate(target) for target in find_targets(self.target, self.costs_)]
         if self.target != "auto" or self.controller is None:
             return tried

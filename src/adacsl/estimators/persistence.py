@@ -120,6 +120,8 @@ def _describe(method: Method, kind: str) -> dict[str, Any]:
         "image_shape": list(method.image_shape_) if method.images_ else None,
         "n_features_in": method.n_features_in_,
         "feature_names_in": getattr(method, "feature_names_in_", np.asarray([])).tolist(),
+        "left_out": list(getattr(method, "left_out_", ())),
+        "times": getattr(method, "times_", ""),
     }
 
 
@@ -177,6 +179,8 @@ def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, dev
     method.n_features_in_ = int(document["n_features_in"])
     if document["feature_names_in"]:
         method.feature_names_in_ = np.asarray(document["feature_names_in"], dtype=object)
+    method.left_out_ = tuple(str(name) for name in document.get("left_out", ()))
+    method.times_ = str(document.get("times", ""))
     method.images_ = document["image_shape"] is not None
     if method.images_:
         method.image_shape_ = tuple(document["image_shape"])

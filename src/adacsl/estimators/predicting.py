@@ -143,6 +143,7 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         said = {"refer": refer, "capacity": capacity, "per": per, "time": time, "prior": prior}
         if not choose_policy(self.policy, policy, said).empty:
             return self.decisions(X, policy=policy, fp=fp, fn=fn, tp=tp, tn=tn, **said).labels
+        check_is_fitted(self)
         costs = prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn)
         decided = self.decision_.predict(self.decision_scores(X, costs=costs), costs=costs)
         if self.positive_ is None:

@@ -11,7 +11,11 @@ import numpy as np
 from adacsl.core.costs import CostMatrix
 from adacsl.datasets.price_checks import warn_of_prices
 from adacsl.estimators.rows import Rows
+from adacsl.extras import requires
 from adacsl.integrations.sklearn import row_costs
+
+with requires("sklearn"):
+    from sklearn.utils.validation import check_is_fitted
 
 
 def settle_rows(method: Any, rows: Rows, table: Any) -> Rows:
@@ -23,7 +27,8 @@ def settle_rows(method: Any, rows: Rows, table: Any) -> Rows:
     said = rows.costs
     if said is not None and said is method.costs:
         said = method.own_costs(rows)  # it may name its classes
-    method.said_costs_ = said if said is not None and not said.settled else None
+    # at other rows, what was given for each of these has its mean
+    method.said_costs_ = said.without_samples() if said is not None and not said.settled else None
     if said is None:
         return rows
     raw = said.of(table, clipped=False)
@@ -42,6 +47,7 @@ def prices_of(method: Any, X: Any, **given: Any) -> CostMatrix | None:  # noqa: 
 
     None where all rows cost the same, ``method.costs_``.
     """
+    check_is_fitted(method)
     said = getattr(method, "said_costs_", None)
     costs = row_costs(given, method.costs_ if said is None else said)
     if costs is None or costs.settled:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 from adacsl.core.costs import CostMatrix
 from adacsl.core.labels import encode_labels
 from adacsl.estimators.rows import Rows
+from adacsl.estimators.timesplits import Timeline
 from adacsl.extras import requires
 
 with requires("sklearn"):
@@ -59,9 +62,22 @@ def read_rows(method: Any, X: Any, y: Any, sample_weight: Any, groups: Any, cost
     return _with_validation(method, rows) if apart else rows
 
 
+def with_times(rows: Rows, time: NDArray[Any] | None, gap: Any, maturity: Any) -> Rows:
+    """Return rows that know when they were: one time for each."""
+    if time is None:
+        if gap is not None or maturity is not None:
+            raise ValueError("gap and maturity are for rows with a time: say when they were, fit(X, y, time=...)")
+        return rows
+    if rows.validation is not None:
+        raise ValueError("validation rows given apart have no time: leave out time, or give validation=0.2")
+    if len(time) != len(rows.y):
+        raise ValueError(f"time must hold one time for each of {len(rows.y)} rows, got {len(time)}")
+    return dataclasses.replace(rows, line=Timeline.of(time, gap, maturity))
+
+
 def read_features(method: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
-    """Check the features of training rows (``reset``), or of others like them."""
-    X = X if reset else features_of(X, getattr(method, "said_costs_", None))  # noqa: N806
+    """Check the features of training rows (``reset``), or of others like them; no features are left out."""
+    X = X if reset else features_of(X, getattr(method, "said_costs_", None), getattr(method, "left_out_", ()))  # noqa: N806
     if getattr(method, "images_", False):  # those that the nets enlarge are taken as large, too
         side = getattr(getattr(method.model_, "settings", None), "image_size", None)
         return _more_images(method, X, None if side is None else (side, side))
@@ -75,13 +91,14 @@ def read_features(method: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
     return validate_data(method, X, reset=reset, dtype=None, ensure_all_finite="allow-nan", ensure_min_features=1)
 
 
-def features_of(X: Any, costs: CostMatrix | None) -> Any:  # noqa: N803
-    """Return a table without the columns of prices that are known afterwards only."""
-    if costs is None or not costs.hidden:
+def features_of(X: Any, costs: CostMatrix | None, others: Sequence[str] = ()) -> Any:  # noqa: N803
+    """Return a table without the columns of prices that are known afterwards only, and others that are no features."""
+    apart = (*(() if costs is None else costs.hidden), *others)
+    if not apart:
         return X
     from adacsl.datasets.columns import without_columns  # noqa: PLC0415  scikit-learn alone needs none
 
-    return without_columns(X, costs.hidden)
+    return without_columns(X, apart)
 
 
 def read_known_labels(method: Any, y: Any) -> NDArray[np.int64]:

@@ -50,6 +50,7 @@ def _fingerprint(data: Data, members: Sequence[Member], training: Any, others: l
     """Return a digest of everything that decides what a fit ends with."""
     arrays = [t.numpy() for t in (data.x, data.y, data.sample_weight) if t is not None]
     arrays += [part for m in members for part in (m.train, m.validation, *(m.pools or ()))]
+    arrays += [m.row_weights for m in members if m.row_weights is not None]
     # where it trains, and what it shows, may change
     settings = vars(training.settings)
     plain = {k: v for k, v in settings.items() if k not in ("verbose", "device", "trainer", "optimizer")}

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from adacsl.core.costs import CostMatrix
 from adacsl.datasets.task import Task
 from adacsl.estimators.splits import cross_splits, one_split
+from adacsl.estimators.timesplits import Timeline, check_order, expanding_folds, latest_split, told
 from adacsl.extras import requires
 
 with requires("sklearn"):
@@ -43,6 +44,8 @@ class Rows:
         What the rows are part of: work done for it once (resizing pictures) serves other fits too.
     n_classes : int
         How many classes there are, also where some rows have none of one.
+    line : Timeline, optional
+        When each row was: what is held out is then later than what trains.
     """
 
     x: Any
@@ -56,34 +59,52 @@ class Rows:
     images: bool = False
     source: Hashable = None
     n_classes: int = 2
+    line: Timeline | None = None
 
     @staticmethod
-    def of_task(task: Task, use: NDArray[np.int64]) -> Rows:
-        """Return some rows of a task to learn from."""
+    def of_task(task: Task, use: NDArray[np.int64], *, gap: Any = None, maturity: Any = None) -> Rows:
+        """Return some rows of a task to learn from; gap and maturity are for those with a time."""
         weight = task.sample_weight
         use = use if weight is None else use[weight[use] > 0]
         costs = None if task.costs.n_instances is None else task.costs
         return Rows(
             task.X, task.y, use, weight, task.groups, costs, images=task.images, source=task,
             n_classes=task.costs.n_classes,
+            line=None if task.time is None else Timeline.of(task.time, gap, maturity),
         )  # fmt: skip
 
     def folds(self, cv: Any, validation: Any, seed: int) -> list[tuple[NDArray[Any], NDArray[Any]]]:
-        """Return (training rows, held-out rows): one pair, or one per fold."""
+        """Return (training rows, held-out rows): one pair, or one per fold; with a time, later rows are held out."""
         use = self.use
         if self.validation is not None:
             return [(np.arange(len(self.y) - len(self.validation)), self.validation)]
         if cv is not None and not isinstance(cv, Integral):
             # a splitter of the user's speaks of all rows
             pairs = cross_splits(self.y, self.groups, cv, seed)
+            if self.line is not None:
+                check_order(self.line, pairs, cv)
             return [(np.intersect1d(train, use), np.intersect1d(test, use)) for train, test in pairs]
         groups = None if self.groups is None else self.groups[use]
-        if cv is None:
+        if self.line is not None:
+            line, y = self.line.rows(use), self.y[use]
+            pairs = (
+                latest_split(line, y, groups, float(validation))
+                if cv is None
+                else expanding_folds(line, y, groups, int(cv))
+            )
+        elif cv is None:
             # as a comparison has it, where the seed itself has cut off the test rows
             pairs = one_split(self.y[use], groups, float(validation), seed + 1)
         else:
             pairs = cross_splits(self.y[use], groups, cv, seed)
         return [(np.sort(use[train]), np.sort(use[test])) for train, test in pairs]
+
+    def told(self, folds: list[tuple[NDArray[Any], NDArray[Any]]], tested: NDArray[Any] | None = None) -> str:
+        """Return which times trained, adapted and were tested on; "" for rows without a time."""
+        if self.line is None or not folds:
+            return ""
+        use = np.arange(len(self.y)) if self.weight is None else np.flatnonzero(self.weight > 0)
+        return told(self.line, folds, tested, use=use, groups=self.groups is not None)
 
     def take(self, rows: NDArray[Any]) -> Any:
         """Return some rows' features; those of validation data given apart are numbered behind the others."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from adacsl.core.scores import losses_of, to_probabilities
 from adacsl.estimators.splits import cross_splits
+from adacsl.estimators.timesplits import Timeline, possible_folds
 from adacsl.extras import requires
 
 with requires("sklearn"):
@@ -24,6 +25,8 @@ FREE = 100.0
 """Factor of the members' mean: its weight, a temperature, is hardly held back (by the square of this less)."""
 
 FOLDS = 5
+FIRST = 1 / 3
+"""Of rows with a time so many, the oldest, are scored by no nested stack."""
 MOST_STEPS, ENOUGH = 100, 1e-12
 """Newton's method ends when another step would gain less than this share of the loss."""
 PLENTY = 50_000
@@ -179,7 +182,7 @@ def curvature(z: NDArray[np.float64], proba: NDArray[np.float64], mass: NDArray[
 def stack_members(
     columns: NDArray[Any], labels: NDArray[Any], *, weight: NDArray[Any] | None = None,
     groups: NDArray[Any] | None = None, strength: float | str = "auto", cut: Any = 0.0,
-    prices: NDArray[Any] | None = None, seed: int = 0,
+    prices: NDArray[Any] | None = None, seed: int = 0, line: Timeline | None = None,
 ) -> tuple[Stack, NDArray[np.float64]]:  # fmt: skip
     """Return the stack of all rows, and log-odds (or K logits) of each row from stacks that were not fitted on it.
 
@@ -202,8 +205,10 @@ def stack_members(
         ``cut``.
     seed : int
         Of the folds.
+    line : Timeline, optional
+        When each row was: stacks are then fitted on what lies before the rows they score, and the oldest rows have NaN.
     """
-    folds = stack_folds(labels, groups, seed)
+    folds = stack_folds(labels, groups, seed, line)
     if not folds:  # too few rows of a class to weigh anything
         none = 0.0 if columns.ndim == 2 else np.zeros(columns.shape[2])
         equal = Stack(np.full(columns.shape[1], 1.0 / columns.shape[1]), none, np.inf, 0.0)
@@ -212,15 +217,40 @@ def stack_members(
     stakes, cut, offset = _stakes(columns, np.asarray(labels), cut, prices)
     tilted = Fits(columns, labels, stakes if weight is None else stakes * weight, offset)
 
-    def stack(parts: Sequence[NDArray[Any]]) -> Stack:
-        first = plain.best(parts, strength)
+    def stack(parts: Sequence[NDArray[Any]], inner: Sequence[Inner]) -> Stack:
+        first = plain.best(parts, inner, strength)
         same = not np.any(cut) and offset is None
-        return first if same else halfway(first, tilted.best(parts, strength), cut)
+        return first if same else halfway(first, tilted.best(parts, inner, strength), cut)
 
-    nested = np.empty((len(labels), *columns.shape[2:]))
-    for number, (_, test) in enumerate(folds):
-        nested[test] = stack([other for i, (_, other) in enumerate(folds) if i != number]).logits(columns[test])
-    return stack([test for _, test in folds]), nested
+    nested = np.full((len(labels), *columns.shape[2:]), np.nan)
+    for test, parts, inner in plan_stacks(folds, len(labels), ordered=line is not None):
+        if test is None:
+            return stack(parts, inner), nested
+        nested[test] = stack(parts, inner).logits(columns[test])
+    raise AssertionError("the last stack is of all rows")
+
+
+Inner = tuple[Sequence[NDArray[Any]], NDArray[Any]]
+"""Parts that a stack is fitted on to choose a strength, and the part that judges it."""
+
+
+def plan_stacks(
+    folds: Sequence[tuple[NDArray[Any], NDArray[Any]]], n: int, *, ordered: bool
+) -> Iterator[tuple[NDArray[Any] | None, Sequence[NDArray[Any]], list[Inner]]]:
+    """Yield the rows that a nested stack scores, what it is fitted on, and what chooses its strength; last of all rows.
+
+    ``ordered``: folds are windows of time, and nothing later has a say.
+    """
+
+    def among(parts: Sequence[NDArray[Any]]) -> list[Inner]:
+        return [([other for j, other in enumerate(parts) if j != i], part) for i, part in enumerate(parts)]
+
+    tests = [test for _, test in folds]
+    windows: list[Inner] = [([train], test) for train, test in folds]
+    for number, (train, test) in enumerate(folds):
+        others = [other for i, other in enumerate(tests) if i != number]
+        yield (test, [train], windows[:number]) if ordered else (test, others, among(others))
+    yield (None, [np.arange(n)], windows) if ordered else (None, tests, among(tests))
 
 
 def _stakes(columns: NDArray[Any], labels: NDArray[Any], cut: Any, prices: NDArray[Any] | None) -> tuple[Any, Any, Any]:
@@ -250,9 +280,11 @@ def halfway(plain: Stack, tilted: Stack, cut: Any) -> Stack:
 
 
 def stack_folds(
-    labels: NDArray[Any], groups: NDArray[Any] | None, seed: int
+    labels: NDArray[Any], groups: NDArray[Any] | None, seed: int, line: Timeline | None = None
 ) -> list[tuple[NDArray[Any], NDArray[Any]]]:
     """Return folds for the stack, at most five; none where all classes but one are too rare for three."""
+    if line is not None:
+        return possible_folds(line, labels, groups, FOLDS, first=FIRST)
     kinds = range(max(2, int(np.max(labels)) + 1))
     units = np.arange(len(labels)) if groups is None else groups
     most = sorted(len(np.unique(units[labels == kind])) for kind in kinds)[-2]
@@ -286,18 +318,18 @@ class Fits:
             self.known[key] = fit_stack(self.columns[rows], self.labels[rows], weight, strength, offset)
         return self.known[key]
 
-    def best(self, parts: Sequence[NDArray[Any]], strength: float | str) -> Stack:
-        """Return the stack of some parts, of the strength that predicts each part best from the others."""
+    def best(self, parts: Sequence[NDArray[Any]], inner: Sequence[Inner], strength: float | str) -> Stack:
+        """Return the stack of some parts, of the strength that predicts best from some parts another."""
         if strength == "auto" and self.columns.size / self.columns.shape[1] >= PLENTY * (self.columns.ndim - 1):
             strength = STRENGTHS[-1]
         if not isinstance(strength, str):
             return self.fit(parts, float(strength))
-        return self.fit(parts, min(STRENGTHS, key=lambda tried: self._loss(parts, tried)))
+        return self.fit(parts, min(STRENGTHS, key=lambda tried: self._loss(inner, tried)))
 
-    def _loss(self, parts: Sequence[NDArray[Any]], strength: float) -> float:
+    def _loss(self, inner: Sequence[Inner], strength: float) -> float:
         total = 0.0
-        for number, test in enumerate(parts):
-            stack = self.fit([part for i, part in enumerate(parts) if i != number], strength)
+        for parts, test in inner:
+            stack = self.fit(parts, strength)
             losses = losses_of(self._moved(stack.logits(self.columns[test]), test), self.labels[test])
             total += float(np.sum(losses * self._counts(test)))
         return total

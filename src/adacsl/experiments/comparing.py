@@ -13,14 +13,14 @@ import numpy as np
 
 from adacsl.core.costs import CostMatrix
 from adacsl.datasets.task import Task
+from adacsl.datasets.times import date_columns
 from adacsl.estimators.methods import choose_methods
-from adacsl.estimators.rows import Rows
 from adacsl.estimators.settings import refuse_old_names
 from adacsl.experiments.cells import Cell
 from adacsl.experiments.comparison import Comparison, NoResultError
 from adacsl.experiments.jobs import costs_of_split, plan_jobs, run_jobs
 from adacsl.experiments.progress import Progress
-from adacsl.experiments.protocol import Protocol, split_rows
+from adacsl.experiments.protocol import Protocol
 from adacsl.experiments.ratios import choose_ratios, mean_ratio
 from adacsl.experiments.store import Store
 
@@ -33,6 +33,7 @@ def compare(
     positive: Any = None,
     groups: Any = None,
     sample_weight: Any = None,
+    time: Any = None,
     methods: Any = None,
     ratios: Sequence[float | str] | None = None,
     seeds: int | Sequence[int] = 5,
@@ -47,15 +48,19 @@ def compare(
         pandas, polars, pyarrow or numpy, with text, dates and missing values.
     y : array of shape (n,)
         Labels.
-    costs : CostMatrix, optional
-        Class-wide, or of each row. Default: inverse class frequencies. More than two classes need a matrix of as many,
-        or "balanced".
+    costs : CostMatrix or mapping of fp, fn, tp and tn, optional
+        Class-wide, of each row, over columns of X (``fn="0.8 * amount"``) or ranges (``fn=(5, 20)``). Default: inverse
+        class frequencies. More than two classes need a matrix of as many, or "balanced".
     positive : label, optional
         The class ``fn`` speaks of; 0/1, -1/1 and False/True need no naming. For two classes.
     groups : array of shape (n,), optional
         Rows of one group never stand on both sides of a split.
     sample_weight : array of shape (n,), optional
         How much each row counts in training.
+    time : array of shape (n,) or str, optional
+        When each row was (dates, ISO text or numbers), or the column of X that says so, which then is no feature. Then
+        nothing is shuffled: the past trains, later rows adapt and select, the latest are tested on, and ``seeds`` are
+        test windows, one after another. ``gap`` and ``maturity``: see :func:`compare_tasks`.
     methods : names, (name, Method) pairs or a mapping, optional
         Default: all of :data:`adacsl.METHODS` that fit the data.
     ratios : numbers or strings like "3x", optional
@@ -76,7 +81,9 @@ def compare(
     >>> sorted(found.table["method"])
     ['ce', 'gbm-bayes']
     """
-    task = Task.from_data(X, y, costs, positive=positive, groups=groups, sample_weight=sample_weight, name=name)
+    task = Task.from_data(
+        X, y, costs, positive=positive, groups=groups, sample_weight=sample_weight, time=time, name=name
+    )  # fmt: skip
     return compare_tasks(task, methods=methods, ratios=ratios, seeds=seeds, **options)
 
 
@@ -90,6 +97,8 @@ def compare_tasks(
     device: str = "auto",
     test: float = 0.20,
     validation: float = 0.15,
+    gap: Any = None,
+    maturity: Any = None,
     folder: str | Path | None = None,
     engine: str = "joblib",
     workers: int | None = None,
@@ -113,6 +122,12 @@ def compare_tasks(
         Where nets train.
     test, validation : float
         Shares of the rows; the rest trains. 65 / 15 / 20 as in the paper.
+    gap : duration, optional
+        For tasks with a time: rows so close before a cut are left out. A number in the unit of the times, or "12h",
+        "7d", "2w", "3mo".
+    maturity : duration, optional
+        For tasks with a time: a label is known only so long after its row, so rows whose label was not known at a cut
+        neither train nor adapt.
     folder : path, optional
         Keep every result here as soon as it is there; a run that was interrupted, started again, goes on. Default: in
         memory only.
@@ -130,7 +145,6 @@ def compare_tasks(
     refuse_old_names(old, "compare")
     tasks = [tasks] if isinstance(tasks, Task) else list(tasks)
     _check_names(tasks)
-    conditions = Protocol(test, validation, dict(net or {}), device)
     chosen = {
         task.name: choose_methods(
             methods, images=task.images, n_classes=task.costs.n_classes, row_costs=task.costs.n_instances is not None
@@ -141,6 +155,8 @@ def compare_tasks(
     numbers = list(range(seeds)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
     if not numbers or len(set(numbers)) != len(numbers):
         raise ValueError(f"seeds must be a number of splits from 1, or different numbers, got {seeds!r}")
+    windows = max(numbers) + 1 if any(task.time is not None for task in tasks) else 0
+    conditions = Protocol(test, validation, dict(net or {}), device, windows, gap, maturity)
     every = {name: method for some in chosen.values() for name, method in some.items()}
     jobs = plan_jobs(tasks, chosen, at, numbers, conditions)
     with tempfile.TemporaryDirectory(prefix="adacsl-") as scratch:
@@ -148,8 +164,8 @@ def compare_tasks(
         with Store.open(place, _identity(tasks, conditions)) as store:
             for task in tasks:
                 for seed in numbers:
-                    rest, tested = split_rows(task, conditions.test, seed)
-                    costs = costs_of_split(task, Rows.of_task(task, rest), seed)
+                    rest, tested = conditions.split(task, seed)
+                    costs = costs_of_split(task, conditions.rows(task, rest), seed)
                     store.write_split(task.name, seed, tested, task.y[tested], costs.rows(tested))
             shared = {task.name: task for task in tasks}
             with Progress(sum(len(job.cells) for job in jobs), quiet=not progress) as bar:
@@ -184,10 +200,25 @@ def _identity(tasks: Sequence[Task], protocol: Protocol) -> dict[str, Any]:
             "costs": _costs_in_words(task),
             **({"ranges": {name: list(ends) for name, ends in _ranges(task).items()}} if _ranges(task) else {}),
             "source": task.source,
+            **({} if task.said is None or task.said.settled else {"said": task.said.to_dict()}),
+            **_times(task, protocol),
         }
         for task in tasks
     }
     return {"data": about, "protocol": protocol.identity()}
+
+
+def _times(task: Task, protocol: Protocol) -> dict[str, Any]:
+    """Return which times every window trains, adapts and tests on; warn where dates are split by chance."""
+    if task.time is not None:
+        return {"windows": protocol.told(task)}
+    if dated := date_columns(task.X):
+        warnings.warn(
+            f"rows of {task.name} have dates (column {dated[0]!r}) and are split by chance: --time-column {dated[0]} "
+            f"(time={dated[0]!r} in Python) trains on the past and tests on the latest",
+            stacklevel=4,
+        )
+    return {}
 
 
 def _counted(task: Task) -> dict[str, Any]:

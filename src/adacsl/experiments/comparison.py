@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import html
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,7 +19,7 @@ from adacsl.estimators.method import Method
 from adacsl.estimators.methods import METHODS, is_portfolio, method, title_of
 from adacsl.experiments import uncertain
 from adacsl.experiments.cells import Cell, CellResult
-from adacsl.experiments.protocol import compared_nets, set_portfolio
+from adacsl.experiments.protocol import compared_nets, in_words, set_portfolio
 from adacsl.experiments.ratios import joined_cells, named_costs, scale_misses
 from adacsl.experiments.statistics import Ranks, Verdict, overall, ranks, summarise, verdicts
 from adacsl.experiments.store import StoredSplit
@@ -86,6 +87,13 @@ class Comparison:
             lines.append(f"Over all data: {self.overall}")
         return "\n".join(lines)
 
+    @property
+    def windows(self) -> dict[str, dict[int, str]]:
+        """Of data with a time: until when rows trained, from when they adapted and were tested on, by seed."""
+        done = set(zip(self.results["data"], self.results["seed"], strict=True))
+        told = {name: about["windows"] for name, about in self.facts["data"].items() if "windows" in about}
+        return {name: {i: text for i, text in enumerate(own) if (name, i) in done} for name, own in told.items()}
+
     def _place(self, data: str, ratio: float) -> str:
         """Return a data set and a ratio in words; more than two classes have no ratio."""
         return data if self._n_classes(data) > 2 else f"{data}, ratio {ratio:g}"
@@ -119,11 +127,16 @@ class Comparison:
         """Fit the recommended method (or the one named) on all rows, and return it: it predicts, and can be saved.
 
         ``given`` are arguments of :meth:`Method.fit`: ``groups``, ``sample_weight``, and ``fp``, ``fn`` where rows have
-        costs of their own (those that were the same for all rows need no naming).
+        costs of their own (those that were the same for all rows, or were said over columns, need no naming).
         """
-        if self._costs(self._view(None, None)[0]).n_instances is not None and not {"fp", "fn", "tp", "tn"} & set(given):
-            raise ValueError("the rows had costs of their own in the comparison: give them, fit(X, y, fn=amounts)")
-        return self.method(name).set_params(random_state=random_state).fit(X, y, **given)
+        made = self.method(name).set_params(random_state=random_state)
+        data, ratio = self._view(None, None)
+        if self._costs(data).n_instances is not None and not {"fp", "fn", "tp", "tn"} & set(given):
+            said = self.facts["data"][data].get("said")
+            if said is None or not math.isclose(ratio, self._own_ratio(data), rel_tol=1e-5):
+                raise ValueError("the rows had costs of their own in the comparison: give them, fit(X, y, fn=amounts)")
+            made.set_params(costs=CostMatrix.from_dict(said))
+        return made.fit(X, y, **given)
 
     def _costs(self, data: str) -> CostMatrix:
         """Return the costs of some test rows."""
@@ -348,18 +361,15 @@ class Comparison:
 
     def _facts_in_words(self) -> dict[str, str]:
         facts = {}
+        seeds = sorted(self.results["seed"].unique().tolist())
         for name, about in self.facts["data"].items():
             kind = "images" if about["images"] else "rows"
             grouped = ", split by group" if about["groups"] else ""
             counted = f"{about['rows']:,} {kind}{_classes_in_words(about)}{grouped}"
             facts[f"data: {name}"] = f"{counted}. {about['costs']}. {about['source']}".strip()
+            facts |= {f"window {seed} of {name}": words for seed, words in self.windows.get(name, {}).items()}
         protocol = self.facts["protocol"]
-        train = 1.0 - protocol["test"] - protocol["validation"]
-        seeds = sorted(self.results["seed"].unique().tolist())
-        facts["protocol"] = (
-            f"{train:.0%} training, {protocol['validation']:.0%} validation, {protocol['test']:.0%} test; "
-            f"{len(seeds)} random splits (seeds {', '.join(map(str, seeds))}), stratified"
-        )
+        facts["protocol"] = in_words(protocol, seeds)
         if any(name.startswith(("gbm-", "portfolio")) for name in self.results["method"]):
             facts["boosting"] = str(protocol.get("boosting"))
         about = next(iter(self.cells.values())).provenance

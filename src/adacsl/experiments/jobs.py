@@ -26,7 +26,7 @@ from adacsl.estimators.settings import in_full
 from adacsl.experiments.cells import Cell, CellResult
 from adacsl.experiments.parts import Parts
 from adacsl.experiments.pools import Job
-from adacsl.experiments.protocol import Protocol, split_rows
+from adacsl.experiments.protocol import Protocol
 from adacsl.experiments.ratios import at_ratio, mean_ratio
 from adacsl.experiments.runner import Tally, run
 from adacsl.experiments.store import Store
@@ -136,8 +136,8 @@ def run_work(
         return
     task, seed = tasks[cells[0].data], cells[0].seed
     methods, protocol = payload
-    rest, test = split_rows(task, protocol.test, seed)
-    rows = Rows.of_task(task, rest)
+    rest, test = protocol.split(task, seed)
+    rows = protocol.rows(task, rest)
     at = functools.partial(at_ratio, costs_of_split(task, rows, seed), own=mean_ratio(task.costs))
     chosen = [(protocol.prepare(methods[cell.method], seed), at(cell.ratio)) for cell in cells]
     own = None if parts is None else replace(parts, data=task.name, seed=seed)

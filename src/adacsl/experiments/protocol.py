@@ -11,13 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.datasets.task import Task
+from adacsl.datasets.times import Duration
 from adacsl.estimators.classifiers import make_learner
 from adacsl.estimators.learners.boosters import installed_engine
 from adacsl.estimators.learners.net import Net
 from adacsl.estimators.learners.portfolio import Portfolio
 from adacsl.estimators.method import Method
 from adacsl.estimators.methods import is_portfolio, needs_net
+from adacsl.estimators.rows import Rows
 from adacsl.estimators.splits import one_split
+from adacsl.estimators.timesplits import Timeline, rolling_window
 from adacsl.extras import requires
 
 with requires("compare"):
@@ -37,26 +40,68 @@ class Protocol:
         :class:`~adacsl.estimators.learners.net.Net`.
     device : str
         Where nets train.
+    windows : int
+        How many test windows rows with a time are cut into, one after another, the latest first: each is tested on by
+        models of what lies before it. All together are the ``test`` share.
+    gap, maturity : duration
+        Rows so close before a cut are left out; a label is known only so long after its row.
     """
 
     test: float = 0.20
     validation: float = 0.15
     net: Mapping[str, Any] = field(default_factory=dict)
     device: str = "auto"
+    windows: int = 0
+    gap: Any = None
+    maturity: Any = None
 
     def __post_init__(self) -> None:
         make_learner(Net, dict(self.net), "net").check()
+        for name in ("gap", "maturity"):
+            object.__setattr__(self, name, Duration.read(getattr(self, name), name))
+        if (self.gap.amount or self.maturity.amount) and not self.windows:
+            raise ValueError("gap and maturity are for rows with a time: say when they were, time=... (--time-column)")
 
     def identity(self) -> dict[str, Any]:
         """Return what decides about results: everything but the device, and which booster is installed."""
         net = {name: _plain(value) for name, value in sorted(self.net.items())}
         boosting = installed_engine() or "scikit-learn"
-        return {"test": self.test, "validation": self.validation, "net": net, "boosting": boosting}
+        about = {"test": self.test, "validation": self.validation, "net": net, "boosting": boosting}
+        time = {"windows": self.windows, "gap": str(self.gap), "maturity": str(self.maturity)}
+        return about | ({"time": time} if self.windows else {})
+
+    def split(self, task: Task, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Cut rows into those to learn from and those to test on: by chance, or, with a time, one of the windows."""
+        if task.time is None:
+            return split_rows(task, self.test, seed)
+        line = Timeline.of(task.time, self.gap, self.maturity)
+        return rolling_window(line, task.y, task.groups, self.test, seed, self.windows)
+
+    def rows(self, task: Task, use: NDArray[np.int64]) -> Rows:
+        """Return rows of a task to learn from, as every method gets them."""
+        return Rows.of_task(task, use, gap=self.gap, maturity=self.maturity)
+
+    def told(self, task: Task) -> list[str]:
+        """Return of each test window which times trained, adapted and were tested on; [] without a time."""
+        found = []
+        for seed in range(self.windows) if task.time is not None else ():
+            try:
+                rest, test = self.split(task, seed)
+                rows = self.rows(task, rest)
+                found.append(rows.told(rows.folds(None, self.inner_validation, seed), test))
+            except ValueError as error:
+                raise ValueError(f"test window {seed} of {task.name}: {error}") from None
+        return found
+
+    @property
+    def inner_validation(self) -> float:
+        """Share of what is not tested on."""
+        return self.validation / (1.0 - self.test)
 
     def prepare(self, method: Method, seed: int) -> Method:
         """Return a fresh copy of a method under these conditions."""
         fresh: Method = clone(method)
-        fresh.set_params(random_state=seed, validation=self.validation / (1.0 - self.test), device=self.device)
+        fresh.set_params(random_state=seed, validation=self.inner_validation, device=self.device)
         if needs_net(fresh) and fresh.learner == "net":
             fresh.set_params(learner=Net(**self.net))
         if is_portfolio(fresh):
@@ -95,6 +140,23 @@ def _plain(value: Any) -> Any:
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     return {"code": getattr(value, "__qualname__", None) or repr(value)}
+
+
+def in_words(protocol: Mapping[str, Any], seeds: list[int]) -> str:
+    """Return the identity of a protocol for people."""
+    shares = {"validation": protocol["validation"], "test": protocol["test"]}
+    shares = {"training": 1.0 - sum(shares.values())} | shares
+    words = ", ".join(f"{share:.0%} {name}" for name, share in shares.items())
+    listed = ", ".join(map(str, seeds))
+    if "time" not in protocol:
+        return f"{words}; {len(seeds)} random splits (seeds {listed}), stratified"
+    about = protocol["time"]
+    limits = ", ".join(f"{name} {about[name]}" for name in ("gap", "maturity") if about[name] != "0")
+    return (
+        f"{words}; rows with a time are not shuffled: {about['windows']} test windows, one after another, the latest "
+        f"is number 0 (here: {listed}); each is tested on by models of what lies before it"
+        + (f" ({limits})" if limits else "")
+    )
 
 
 def split_rows(task: Task, test: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

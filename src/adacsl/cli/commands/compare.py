@@ -14,8 +14,10 @@ from cyclopts import Parameter
 from adacsl.cli.options import (
     ANY,
     FREE,
+    NEVER,
     Prices,
     Source,
+    Times,
     as_words,
     hidden_text,
     interval_text,
@@ -41,6 +43,7 @@ def compare(
     *data: Annotated[str, Parameter(help="CSV or Parquet file, folder of pictures, or names (adacsl data)")],
     source: Source = ANY,
     prices: Prices = FREE,
+    times: Times = NEVER,
     methods: tuple[str, ...] = (),
     ratios: tuple[str, ...] = (),
     seeds: int = 5,
@@ -71,7 +74,7 @@ def compare(
         Prices of a miss in false alarms to compare at, such as 4,8,16, or multiples of the data's own, such as 1x,3x.
         For two classes: a matrix of more is compared as it is.
     seeds
-        How many random splits.
+        How many random splits; of rows with a time: how many test windows, one after another, the latest first.
     out
         Folder for results and report; default: runs/NAME, one for each data and costs.
     engine
@@ -98,6 +101,7 @@ def compare(
     adacsl compare cards.parquet --target fraud --fn amount --fp 5 --methods ce-bayes,gbm-bayes,adacsl-cv
     adacsl compare photos/ --positive melanoma --fn 8 --fp 1 --ratios 4,8,16 --engine ray --gpus 0.25
     adacsl compare flowers.csv --target kind --costs matrix.csv
+    adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --time-column applied --gap 7d --maturity 90d
     """
     if address is not None and engine != "ray":
         raise ValueError("--address is for --engine ray")
@@ -110,7 +114,7 @@ def compare(
 
         choose_device(device)  # says so where it is absent
     names = data or (DEFAULT_DATA,)
-    tasks = [source.load(name, prices) for name in names]
+    tasks = [source.load(name, prices, time_column=times.time_column) for name in names]
     for line in filter(None, map(hidden_text, tasks)):
         screen.note(line)
     folder = _default_folder(tasks) if out is None else out
@@ -121,13 +125,13 @@ def compare(
         found = compare_tasks(
             tasks, methods=split_words(methods) or None, ratios=split_words(ratios) or None, seeds=seeds,
             folder=folder, engine=engine, workers=workers, address=address, gpus=gpus, progress=not screen.quiet,
-            device=device, net=net,
+            device=device, net=net, gap=times.gap, maturity=times.maturity,
         )  # fmt: skip
         page = found.report(folder / "report.html", command=shlex.join(["adacsl", *sys.argv[1:]]))
     chosen = {"--epochs": epochs, "--weights": weights, "--device": None if device == "auto" else device}
     nets = [str(word) for pair in chosen.items() if pair[1] is not None for word in pair]
     nets += ["--rotate"] if rotate else []
-    about = [[word, *as_words(source)] for word in names]
+    about = [[word, *as_words(source), *as_words(times)] for word in names]
     commands = [_train(found, task, words, prices, nets) for task, words in zip(tasks, about, strict=True)]
     return _answer(found, folder, page, [command for command in commands if command])
 
@@ -183,13 +187,15 @@ def _answer(found: Comparison, folder: Path, page: Path, train: list[str]) -> An
         "report": page,
         "train": train,
         "failed": failed,
+        **({"windows": found.windows} if found.windows else {}),
     }
     shown: list[Any] = []
     for (name, ratio), block in found.table.groupby(["data", "ratio"], sort=False):
         classes = found.facts["data"].get(name, {}).get("classes", ())
         price = f"{len(classes)} classes" if len(classes) > 2 else f"a miss costs {ratio:g} false alarms"
         shown += [f"{name}, {price}; cost per row", "", _table(block), ""]
-    shown.append(found.verdict)
+    shown += [f"window {seed}: {words}" for told in found.windows.values() for seed, words in told.items()]
+    shown += ["", found.verdict] if found.windows else [found.verdict]
     if found.price_range:
         shown += ["", found.price_range]
     if failed:

@@ -17,8 +17,10 @@ from adacsl.cli.models import check_model_folder, save_model
 from adacsl.cli.options import (
     ANY,
     FREE,
+    NEVER,
     Prices,
     Source,
+    Times,
     hidden_text,
     interval_text,
     net_settings,
@@ -50,6 +52,7 @@ def train(  # noqa: PLR0913  one argument for each option
     source: Source = ANY,
     prices: Prices = FREE,
     limits: Limits = NONE,
+    times: Times = NEVER,
     method: str = "portfolio",
     members: tuple[str, ...] = (),
     budget: str | None = None,
@@ -112,6 +115,7 @@ def train(  # noqa: PLR0913  one argument for each option
     adacsl train photos/ --positive melanoma --fn 8 --fp 1 --weights resnet18.safetensors --out model/
     adacsl train flowers.csv --target kind --costs matrix.csv --out model/
     adacsl train cards.csv --target fraud --fn-column amount --fp 5 --refer 3 --capacity 200 --per day --out model/
+    adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --time-column applied --gap 7d --out model/
     """
     from adacsl.datasets.builtin import is_builtin  # noqa: PLC0415  pandas
 
@@ -120,9 +124,10 @@ def train(  # noqa: PLR0913  one argument for each option
         raise ValueError(f"--cv must be 0 or at least 2 folds, got {cv}")
     stacked = _portfolio_settings(method, members, budget, jobs)
     started = time.perf_counter()
-    task = source.load(data, prices)
+    task = source.load(data, prices, time_column=times.time_column)
     if not prices.given and not is_builtin(data):
         screen.note("no costs were given (--fn 8 --fp 1): both classes count alike")
+    _note_dates(task, screen)
     if line := hidden_text(task):
         screen.note(line)
     if not task.images and (weights is not None or rotate):
@@ -140,11 +145,11 @@ def train(  # noqa: PLR0913  one argument for each option
     if resume:
         advice = f"start it again, with --resume {resume} it goes on where it was"
     notes: dict[str, Any] = {"target": source.target, "prices": asdict(prices), "data": task.source}
-    notes |= {"rows": len(task.y), "method": method}
+    notes |= {"rows": len(task.y), "method": method, "times": asdict(times)}
     if method == "portfolio":
         made.set_params(verbose=not screen.quiet)  # it tells by itself how far it is
     with stoppable(advice):
-        _fit(made, task, screen)
+        _fit(made, task, times, screen)
         save_model(made, out, notes, force=force)
     return _answer(made, method, task, out, time.perf_counter() - started)
 
@@ -217,7 +222,17 @@ def _cross_fit(made: Method, name: str, cv: int) -> None:
     made.set_params(cv=cv or None)
 
 
-def _fit(made: Method, task: Task, screen: Screen) -> None:
+def _note_dates(task: Task, screen: Screen) -> None:
+    from adacsl.datasets.times import date_columns  # noqa: PLC0415  pandas
+
+    if task.time is None and (dated := date_columns(task.X)):
+        screen.note(
+            f"rows have dates (column {dated[0]!r}) and are split by chance: --time-column {dated[0]} trains on the "
+            "past and adapts on the latest"
+        )
+
+
+def _fit(made: Method, task: Task, times: Times, screen: Screen) -> None:
     labels = np.asarray(plain_labels(task.classes))[task.y]
     priced = () if made.costs is not None else ("fp", "fn", "tp", "tn")
     own = {name: getattr(task.costs, name) for name in priced}
@@ -227,7 +242,9 @@ def _fit(made: Method, task: Task, screen: Screen) -> None:
         warnings.filterwarnings("ignore", "member .* is left out")  # the answer says it
         if trains_nets:
             made.learner.trainer = {"callbacks": [_epoch_bar(advance)]}
-        made.fit(task.X, labels, groups=task.groups, **own)
+        made.fit(
+            task.X, labels, groups=task.groups, time=task.time, gap=times.gap, maturity=times.maturity, **own
+        )  # fmt: skip
         if trains_nets:
             made.learner.trainer = None
 
@@ -255,6 +272,7 @@ def _answer(made: Method, name: str, task: Task, out: Path, seconds: float) -> A
         "estimated_cost": {"mean": cost.estimate, "interval": [cost.low, cost.high]},
         "calibration_error": made.calibration_error_,
         "seconds": round(seconds, 1),
+        **({"times": made.times_} if made.times_ else {}),
     }
     if len(classes) == 2:
         document |= {
@@ -273,6 +291,7 @@ def _answer(made: Method, name: str, task: Task, out: Path, seconds: float) -> A
         how, rule = "on these rows", f"decides {task.classes[decision.decide == 'positive']} about every row"
     else:
         how = "on validation rows" if np.isnan(made.oof_scores_).any() else "out of fold"
+        how = "on later rows" if made.times_ else how
         rule = _rule(made, task)
     stopped = board is not None and bool((board["left_out"] == "interrupted").any())
     return Answer(
@@ -282,6 +301,7 @@ def _answer(made: Method, name: str, task: Task, out: Path, seconds: float) -> A
             f"estimated cost per row ({how}): {cost.estimate:.4g}, 95 % interval {interval_text(cost.low, cost.high)}",
             *([] if under is None else [_under_policy(under)]),
             rule,
+            *([made.times_] if made.times_ else []),
             *_about_prices(made),
             *(() if board is None else _shown_members(board)),
             *(["stopped by Ctrl-C: the model is made of the members that were done"] if stopped else []),
@@ -318,6 +338,11 @@ def _about_prices(made: Method) -> Iterator[str]:
 def _rule(made: Method, task: Task) -> str:
     if len(task.classes) > 2:
         return f"decides the one of {len(task.classes)} classes whose expected cost is least"
+    if task.costs.n_instances is not None and made.decision_.threshold_for(task.costs) is None:
+        usual = f"{made.decision_.probability_threshold:.4g}"
+        return (
+            f"decides {task.classes[1]} by each row's own prices: at their mean, where the probability is above {usual}"
+        )
     cut = f"{made.threshold_:.4g} (probability above {made.decision_.probability_threshold:.4g})"
     return f"decides {task.classes[1]} where the raw score is above {cut}"
 

@@ -203,7 +203,12 @@ def _kept(engine: Any, model: Any, held: HeldOut) -> Any:
 
 def _finish(candidate: Candidate, models: list[Any], rows: Rows, encoder: ColumnEncoder) -> None:
     kept = [held.best + 1 for held in candidate.held]
-    candidate.model = BoosterModel(candidate.method.learner_.chosen_engine, models, kept, encoder)
+    engine, models, rounds = (
+        candidate.method.learner_.chosen_engine,
+        candidate.deciding(models),
+        candidate.deciding(kept),
+    )
+    candidate.model = BoosterModel(engine, models, rounds, encoder)
     candidate.extra = {"epoch": float(np.mean(kept)) - 1.0}
     if candidate.watch is not None:
         candidate.watched = candidate.model.logits(rows.take(candidate.watch))

@@ -142,6 +142,7 @@ def fit_models(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidat
             models, undone = _fit_in_rounds(candidate, features)
         else:
             models, undone = _fit_as_it_is(candidate, features, fitted), 0.0
+        models = candidate.deciding(models)
         candidate.model = EstimatorModel(models, encoder if encode else None, undone, rows.n_classes)
         if candidate.watch is not None:
             candidate.watched = candidate.model.logits(rows.take(candidate.watch))
@@ -163,7 +164,7 @@ def _fit_as_it_is(candidate: Candidate, rows: Rows, fitted: dict[Any, Any]) -> l
     models = [_fitted(candidate, rows, train, fitted) for train, _ in folds]
     needs_scores = method.decide in ("tuned", "calibrated") or method.target == "auto"
     if method.cv is None and (candidate.watch is None or needs_scores):
-        folds = rows.folds(FOLDS, None, candidate.seed)
+        folds = candidate.judged = rows.folds(FOLDS, None, candidate.seed)
     for train, held_out in folds:
         if len(held_out):
             held = candidate.hold_out(rows, held_out)

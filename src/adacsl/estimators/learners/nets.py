@@ -348,9 +348,9 @@ def _finish(candidate: Candidate, training: Training, keepers: Sequence[Keeper],
         chosen = [keeper.history[keeper.held.best]["lambda"] for keeper in keepers]
         candidate.extra["lambda"] = math.exp(float(np.mean(np.log(chosen))))
     if candidate.watch is not None:
-        candidate.watched = mean_logits([np.asarray(keeper.watched) for keeper in keepers])
+        candidate.watched = mean_logits([np.asarray(keeper.watched) for keeper in candidate.deciding(keepers)])
         return candidate
-    candidate.model = NetModel.of_keepers(training.net, keepers, data, candidate.method.device)
+    candidate.model = NetModel.of_keepers(training.net, candidate.deciding(keepers), data, candidate.method.device)
     return candidate
 
 

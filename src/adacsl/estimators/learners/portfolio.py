@@ -9,7 +9,6 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,16 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
-from adacsl.core.heldout import HeldOut, bayes_log_odds, pooled
-from adacsl.core.rowwise import relative_prices
+from adacsl.core.heldout import bayes_log_odds
 from adacsl.core.scores import known, losses_of, to_probabilities
 from adacsl.estimators.candidates import Candidate
 from adacsl.estimators.learners.boosters import load_engines
 from adacsl.estimators.learners.distilling import STUDENTS, distil
+from adacsl.estimators.learners.memberfits import Fitted, cut_of, fit_members, prices_of
 from adacsl.estimators.learners.stackmodel import StackModel, settled
 from adacsl.estimators.rows import Rows, leaks
 from adacsl.estimators.settings import in_full, keeps_settings
 from adacsl.estimators.stacking import Stack, stack_members
+from adacsl.estimators.timesplits import Timeline, possible_folds
 from adacsl.extras import requires
 from adacsl.workers import cores, run_tasks, threads_for
 
@@ -94,6 +94,8 @@ class Portfolio(BaseEstimator):
 
     def folds_for(self, cv: Any, rows: Rows) -> Any:
         """Return as many folds as the rarer class has rows for, of more than two the second most frequent."""
+        if rows.line is not None and isinstance(cv, Integral) and rows.validation is None:
+            return _windows_for(int(cv), rows, rows.line)
         rare = int(np.sort(np.bincount(rows.y[rows.use], minlength=2))[-2])
         if not isinstance(cv, Integral) or rows.groups is not None or rare >= cv or rare < 2:
             return cv
@@ -113,6 +115,15 @@ class Portfolio(BaseEstimator):
         return count if count > 1 or self.budget is not None else 0
 
 
+def _windows_for(cv: int, rows: Rows, line: Timeline) -> int:
+    """Return as many windows of time as have rows of two classes each; as many as asked for where no number will do."""
+    groups = None if rows.groups is None else rows.groups[rows.use]
+    found = len(possible_folds(line.rows(rows.use), rows.y[rows.use], groups, cv)) or cv
+    if found < cv:
+        warnings.warn(f"{cv} windows of time lack rows of a class: {found} folds instead of {cv}", stacklevel=6)
+    return found
+
+
 def seconds_of(budget: float | str | None) -> float:
     """Return a budget in seconds.
 
@@ -127,24 +138,6 @@ def seconds_of(budget: float | str | None) -> float:
     if isinstance(budget, bool) or found is None or float(found[1]) <= 0:
         raise ValueError(f"budget must be seconds above 0, or a text such as '60s', '5min' or '1h', got {budget!r}")
     return float(found[1]) * UNITS[found[2]]
-
-
-@dataclass
-class Fitted:
-    """What a member brings to one candidate: log-odds (or K logits) of rows it did not train on, and its model."""
-
-    name: str
-    honest: NDArray[np.float64]
-    shift: Any
-    model: Any
-    watched: NDArray[np.float64] | None
-    seconds: float
-    by_rows: bool = False
-
-    def check(self, held: Sequence[HeldOut]) -> None:
-        """Refuse scores that nothing can be built on."""
-        if not held or not all(np.all(np.isfinite(self.honest[part.rows])) for part in held):
-            raise ValueError("its held-out scores are not finite")
 
 
 def fit_portfolios(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidate]:
@@ -260,8 +253,7 @@ class _Fits:
     def _measure(self) -> None:
         """Note what the stack would cost by now, on rows it was not fitted on."""
         if self.method.verbose:
-            _, seen = self._columns(0)
-            _, nested = self._stack(0, list(self.done), QUICK)
+            _, nested, seen = self._stack(0, list(self.done), QUICK)
             cost = self._cost(0, nested, seen)
             unweighted = {"lambda": 1.0, "weight": 1.0} if self.rows.n_classes == 2 else {}
             self.history.append({"round": len(self.done) - 1, "fold": 0} | unweighted | {"val_cost": cost})
@@ -279,8 +271,7 @@ class _Fits:
     def stack(self, number: int, candidate: Candidate) -> None:
         """Stack the members for one candidate."""
         names = list(self.done)
-        columns, seen = self._columns(number)
-        stack, nested = self._stack(number, names, self.learner.strength)
+        stack, nested, seen = self._stack(number, names, self.learner.strength)
         held = candidate.hold_out(self.rows, seen)
         held.look(nested)
         candidate.held, candidate.history = [held], self.history
@@ -293,7 +284,7 @@ class _Fits:
             models = [settled(own.model) for own in fitted]
             shifts, by_rows = ([getattr(own, name) for own in fitted] for name in ("shift", "by_rows"))
             candidate.model = StackModel(stack, names, models, shifts, by_rows)
-        candidate.method.leaderboard_ = self._leaderboard(number, stack, columns, seen)
+        candidate.method.leaderboard_ = self._leaderboard(number, stack, seen)
         if self.learner.distil and candidate.watch is None:
             candidate.method.student_ = distil(candidate, self.rows, seen, nested)
 
@@ -304,30 +295,36 @@ class _Fits:
         seen = np.flatnonzero(known(columns))
         return columns[seen], seen
 
-    def _stack(self, number: int, names: Sequence[str], strength: float | str) -> tuple[Stack, NDArray[np.float64]]:
+    def _stack(
+        self, number: int, names: Sequence[str], strength: float | str
+    ) -> tuple[Stack, NDArray[np.float64], NDArray[np.int64]]:
+        """Return the stack, and the log-odds (or K logits) of rows it was not fitted on: with a time, later ones."""
         columns, seen = self._columns(number, names)
         groups = None if self.rows.groups is None else self.rows.groups[seen]
-        return stack_members(
+        stack, nested = stack_members(
             columns, self.rows.y[seen], weight=self.rows.weights(seen), groups=groups, strength=strength,
-            cut=_cut(self.group[number].class_costs), prices=_prices(self.group[number], seen),
-            seed=self.group[0].seed,
+            cut=cut_of(self.group[number].class_costs), prices=prices_of(self.group[number], seen),
+            seed=self.group[0].seed, line=None if self.rows.line is None else self.rows.line.rows(seen),
         )  # fmt: skip
+        judged = known(nested)
+        return stack, nested[judged], seen[judged]
 
     def _cost(self, number: int, logits: NDArray[Any], seen: NDArray[np.int64]) -> float:
         costs: CostMatrix = self.group[number].costs.rows(seen)
         decided = logits > bayes_log_odds(costs) if logits.ndim == 1 else costs.decide(to_probabilities(logits))
         return float(costs.mean(self.rows.y[seen], decided, sample_weight=self.rows.weights(seen)))
 
-    def _leaderboard(self, number: int, stack: Stack, columns: NDArray[Any], seen: NDArray[np.int64]) -> pd.DataFrame:
+    def _leaderboard(self, number: int, stack: Stack, seen: NDArray[np.int64]) -> pd.DataFrame:
         """Return what each member costs alone, weighs in the stack, and took; then those that are left out, and why."""
         labels, weight = self.rows.y[seen], self.rows.weights(seen)
         names = list(self.done)
+        columns = np.stack([self.done[name][number].honest[seen] for name in names], axis=1)
         table: list[dict[str, Any]] = []
         for place, name in enumerate(names):
             others = [other for other in names if other != name]
             without = math.nan
             if others:
-                without = self._cost(number, self._stack(number, others, stack.strength or QUICK)[1], seen)
+                without = self._cost(number, *self._stack(number, others, stack.strength or QUICK)[1:])
             table.append({
                 "member": name, "cost": self._cost(number, columns[:, place], seen),
                 "log_loss": float(np.average(losses_of(columns[:, place], labels), weights=weight)),
@@ -339,47 +336,12 @@ class _Fits:
         return pd.DataFrame(table)
 
 
-def _cut(costs: CostMatrix) -> Any:
-    """Return the log-odds of the Bayes threshold; of K classes minus the log of what an error about each weighs."""
-    return float(bayes_log_odds(costs)) if costs.n_classes == 2 else -np.log(costs.class_weights())
-
-
-def _prices(candidate: Candidate, rows: NDArray[np.int64]) -> NDArray[np.float64] | None:
-    """Return what errors about each class cost for each row, where rows have prices of their own."""
-    if candidate.row_costs is None:
-        return None
-    usual = candidate.class_costs.reduced().to_array().sum(axis=0)
-    return np.asarray(relative_prices(candidate.costs.rows(rows), candidate.class_costs) * usual)
-
-
 def _choose(
     learner: Portfolio, images: bool = False, n_classes: int = 2, *, row_costs: bool = False
 ) -> dict[str, Method | ImportError]:
     from adacsl.estimators.members import choose_members  # noqa: PLC0415  it imports the learners
 
     return choose_members(learner.members, images=images, net=learner.net, n_classes=n_classes, row_costs=row_costs)
-
-
-def fit_members(shared: Any, members: dict[str, Method]) -> dict[str, list[Fitted]]:
-    """Fit some members, for each of the costs; what several need is trained once."""
-    from adacsl.estimators.fitting import fit_methods  # noqa: PLC0415  it imports this module
-
-    rows, prices, watch = shared
-    asked = [(name, clone(made), costs) for name, made in members.items() for costs in prices]
-    for _, made, _ in asked:
-        made.check_settings()
-    start = time.perf_counter()
-    for _ in fit_methods([(made, costs) for _, made, costs in asked], rows, watch=watch):
-        pass
-    seconds = (time.perf_counter() - start) / len(members)
-    found: dict[str, list[Fitted]] = {name: [] for name in members}
-    for name, made, _ in asked:
-        own = made.candidate_
-        watched = None if own.watched is None else own.watched + own.shifted + own.offsets(watch)
-        honest, by_rows = pooled(len(rows.y), own.held), own.corrects_rows
-        found[name].append(Fitted(name, honest, own.shifted, own.model, watched, seconds, by_rows))
-        found[name][-1].check(own.held)
-    return found
 
 
 class _Progress:

@@ -27,17 +27,17 @@ class StackModel:
         The weights.
     names, models, shifts
         Of each member: its name, its model, and what turns its log-odds (K logits) into those of the probability.
-    by_rows : list of bool, optional
-        Whose loss weighed each row by its own price: their log-odds need the rows' offsets, too.
+    by_rows : list of float, optional
+        Of each member: the share of the rows' offsets that its log-odds need, as its loss weighed rows by their prices.
     """
 
     kind = "stack"
 
     def __init__(
-        self, stack: Stack, names: list[str], models: list[Any], shifts: list[Any], by_rows: list[bool] | None = None
+        self, stack: Stack, names: list[str], models: list[Any], shifts: list[Any], by_rows: list[float] | None = None
     ) -> None:
         self.stack, self.names, self.models, self.shifts = stack, names, models, shifts
-        self.by_rows = [False] * len(models) if by_rows is None else by_rows
+        self.by_rows = [0.0] * len(models) if by_rows is None else by_rows
 
     @property
     def row_weighted(self) -> bool:
@@ -48,7 +48,7 @@ class StackModel:
         """Return the log-odds of each member, rows x members, or their logits, rows x members x K."""
 
         def logits(number: int) -> NDArray[np.float64]:
-            moved = self.shifts[number] + (offsets if self.by_rows[number] else 0.0)
+            moved = self.shifts[number] + self.by_rows[number] * offsets
             return np.asarray(self.models[number].logits(X) + moved)
 
         n, numbers = X.shape[0] if hasattr(X, "shape") else len(X), range(len(self.models))
@@ -91,7 +91,7 @@ class StackModel:
         if len(stack.weights) != len(models):
             raise ValueError(f"{len(models)} members and {len(stack.weights)} weights")
         shifts = [number_or_array(own["shift"]) for own in members]
-        by_rows = [bool(own.get("by_rows", False)) for own in members]
+        by_rows = [float(own.get("by_rows", 0.0)) for own in members]
         return cls(stack, [str(own["name"]) for own in members], models, shifts, by_rows)
 
 

@@ -1,0 +1,72 @@
+"""adacsl train and compare with --time-column."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+COSTS = ("--target", "default", "--positive", "yes", "--fn", 8, "--fp", 1)
+TIMES = ("--time-column", "applied", "--gap", "2d", "--maturity", "5d")
+
+
+@pytest.fixture(scope="module")
+def loans(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    n = 400
+    income, applied = rng.normal(size=n), np.datetime64("2024-01-01") + rng.permutation(n) // 2
+    label = np.where(income + rng.normal(size=n) > 0.8, "yes", "no")
+    path = tmp_path_factory.mktemp("time") / "loans.csv"
+    frame = pd.DataFrame({"applied": applied.astype(str), "income": income, "age": rng.integers(20, 70, n)})
+    frame.assign(default=label).to_csv(path, index=False)
+    return path
+
+
+def test_compare_says_what_was_tested_on(adacsl, loans, tmp_path):
+    words = ("compare", loans, *COSTS, *TIMES, "--methods", "always-negative,always-positive", "--workers", 1)
+    said = adacsl(*words, "--seeds", 2, "--out", tmp_path / "run", "--quiet")
+    assert said.code == 0, said.err
+    lines = said.out.splitlines()
+    (first,) = [line for line in lines if line.startswith("window 0: ")]
+    assert "tested on 2024-06-29 to 2024-07-18" in first
+    assert "rows left out for gap and maturity" in first
+    assert "--time-column applied --gap 2d --maturity 5d" in lines[-1]
+    again = adacsl(*words, "--seeds", 2, "--out", tmp_path / "run", "--quiet", "--json").json
+    assert again["windows"]["loans"]["0"] == first.removeprefix("window 0: ")
+
+
+def test_dates_without_a_time_column_are_named(adacsl, loans, tmp_path):
+    words = (loans, *COSTS, "--seeds", 1, "--workers", 1, "--methods", "always-positive", "--out", tmp_path / "run")
+    assert "have dates (column 'applied')" in adacsl("compare", *words).err
+    said = adacsl("train", loans, *COSTS, "--method", "gbm-bayes", "--out", tmp_path / "model")
+    assert "note: rows have dates (column 'applied')" in said.err
+
+
+def test_train_keeps_the_order_and_predict_needs_no_times(adacsl, loans, tmp_path):
+    words = ("train", loans, *COSTS, *TIMES, "--method", "gbm-bayes", "--out", tmp_path / "model")
+    said = adacsl(*words)
+    assert said.code == 0, said.err
+    assert "have dates" not in said.err
+    assert "(on later rows)" in said.out
+    assert "trained on rows until 2024-0" in said.out
+    assert json.loads((tmp_path / "model/training.json").read_text())["times"]["gap"] == "2d"
+    pd.read_csv(loans).drop(columns=["applied", "default"]).to_csv(tmp_path / "new.csv", index=False)
+    for rows in (tmp_path / "new.csv", loans):
+        assert adacsl("predict", tmp_path / "model", rows, "--out", tmp_path / "out.csv").code == 0
+    assert adacsl("evaluate", tmp_path / "model", loans).code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--gap", "7d"), "say which column holds them, --time-column NAME"),
+        (("--time-column", "when"), "no column 'when'"),
+        (("--time-column", "applied", "--gap", "7"), "gap=7 has no unit"),
+        (("--time-column", "applied", "--gap", "soon"), "gap must be a number in the unit of the times"),
+        (("--time-column", "age", "--gap", "7d"), "gap='7d' is of dates, and the times are numbers"),
+        (("--time-column", "applied", "--maturity", "9mo"), "none may train"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_line(refused, loans, tmp_path, words, said):
+    out = ("--out", tmp_path / "model", "--method", "gbm-bayes")
+    assert said in refused("train", loans, *COSTS, *words, *out)
