@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import html
 import math
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,8 @@ from adacsl.estimators.method import Method
 from adacsl.estimators.methods import METHODS, is_portfolio, method, title_of
 from adacsl.experiments import uncertain
 from adacsl.experiments.cells import Cell, CellResult
-from adacsl.experiments.protocol import compared_nets, in_words, set_portfolio
+from adacsl.experiments.facts import facts_in_words
+from adacsl.experiments.protocol import compared_nets, set_portfolio
 from adacsl.experiments.ratios import joined_cells, named_costs, scale_misses
 from adacsl.experiments.statistics import Ranks, Verdict, overall, ranks, summarise, verdicts
 from adacsl.experiments.store import StoredSplit
@@ -345,7 +345,7 @@ class Comparison:
         return ReportData(
             title=f"Which method is cheapest on {', '.join(dict.fromkeys(names))}?",
             verdicts={view: str(verdict) for view, verdict in self.verdicts.items()},
-            facts=self._facts_in_words() | ({"command": command} if command else {}),
+            facts=facts_in_words(self) | ({"command": command} if command else {}),
             results=self.results,
             summary=self._summary,
             ranks=self._rank_table(),
@@ -359,26 +359,6 @@ class Comparison:
             regrets=self.regrets,
         )
 
-    def _facts_in_words(self) -> dict[str, str]:
-        facts = {}
-        seeds = sorted(self.results["seed"].unique().tolist())
-        for name, about in self.facts["data"].items():
-            kind = "images" if about["images"] else "rows"
-            grouped = ", split by group" if about["groups"] else ""
-            counted = f"{about['rows']:,} {kind}{_classes_in_words(about)}{grouped}"
-            facts[f"data: {name}"] = f"{counted}. {about['costs']}. {about['source']}".strip()
-            facts |= {f"window {seed} of {name}": words for seed, words in self.windows.get(name, {}).items()}
-        protocol = self.facts["protocol"]
-        facts["protocol"] = in_words(protocol, seeds)
-        if any(name.startswith(("gbm-", "portfolio")) for name in self.results["method"]):
-            facts["boosting"] = str(protocol.get("boosting"))
-        about = next(iter(self.cells.values())).provenance
-        facts |= {key: str(about[key]) for key in ("device", "commit") if about.get(key)}
-        if about.get("versions"):
-            facts["versions"] = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
-        facts["made"] = datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
-        return facts
-
     def _repr_html_(self) -> str:
         """Show the verdict and the table in a notebook."""
         columns = ["data", "ratio", "method", "n", "mean", "low", "high", "normalized_cost", "savings", "standing"]
@@ -388,13 +368,6 @@ class Comparison:
 
     def __str__(self) -> str:
         return self.verdict
-
-
-def _classes_in_words(about: Mapping[str, Any]) -> str:
-    if "counts" not in about:
-        return f", {about['positives']:,} of them {about['classes'][1]!r}"
-    counts = sorted(zip(about["counts"], about["classes"], strict=True), reverse=True)
-    return f" of {len(counts)} classes, from {counts[0][0]:,} {counts[0][1]!r} to {counts[-1][0]:,} {counts[-1][1]!r}"
 
 
 def _figures() -> Any:
