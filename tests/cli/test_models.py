@@ -549,11 +549,11 @@ def test_devices_are_no_files(refused, place):
 def test_ctrl_c_removes_the_draft(adacsl, place, tmp_path, monkeypatch):
     real, calls = library.Method.decision_scores, []
 
-    def interrupted(self, X):
+    def interrupted(self, X, **given):
         calls.append(names(tmp_path))
         if len(calls) > 2:
             raise KeyboardInterrupt
-        return real(self, X)
+        return real(self, X, **given)
 
     monkeypatch.setattr(library.Method, "decision_scores", interrupted)
     said = adacsl("predict", place / "model", place / "rows.csv", "--out", tmp_path / "p.csv", "--batch-rows", 50)
