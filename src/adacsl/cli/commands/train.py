@@ -127,7 +127,6 @@ def train(  # noqa: PLR0913  one argument for each option
     task = source.load(data, prices, time_column=times.time_column)
     if not prices.given and not is_builtin(data):
         screen.note("no costs were given (--fn 8 --fp 1): both classes count alike")
-    _note_dates(task, screen)
     if line := hidden_text(task):
         screen.note(line)
     if not task.images and (weights is not None or rotate):
@@ -222,14 +221,17 @@ def _cross_fit(made: Method, name: str, cv: int) -> None:
     made.set_params(cv=cv or None)
 
 
-def _note_dates(task: Task, screen: Screen) -> None:
+def _about_times(made: Method, task: Task) -> list[str]:
+    """Return which times trained and adapted, or that dates were split by chance."""
     from adacsl.datasets.times import date_columns  # noqa: PLC0415  pandas
 
-    if task.time is None and (dated := date_columns(task.X)):
-        screen.note(
-            f"rows have dates (column {dated[0]!r}) and are split by chance: --time-column {dated[0]} trains on the "
-            "past and adapts on the latest"
-        )
+    if made.times_:
+        return [made.times_]
+    return [
+        f"rows have dates (column {name!r}) and were split by chance: --time-column {name} trains on the past and "
+        "adapts on the latest"
+        for name in date_columns(task.X)[:1]
+    ]
 
 
 def _fit(made: Method, task: Task, times: Times, screen: Screen) -> None:
@@ -301,7 +303,7 @@ def _answer(made: Method, name: str, task: Task, out: Path, seconds: float) -> A
             f"estimated cost per row ({how}): {cost.estimate:.4g}, 95 % interval {interval_text(cost.low, cost.high)}",
             *([] if under is None else [_under_policy(under)]),
             rule,
-            *([made.times_] if made.times_ else []),
+            *_about_times(made, task),
             *_about_prices(made),
             *(() if board is None else _shown_members(board)),
             *(["stopped by Ctrl-C: the model is made of the members that were done"] if stopped else []),
