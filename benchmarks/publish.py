@@ -418,13 +418,15 @@ def policy_section(run: dict[str, Any] | None) -> str:
     head = "\n## A person, a capacity, other class shares: drawn data whose law is known\n\n"
     if run is None:
         return head + "Not measured yet with this version.\n"
+    barred = [case for case in run["cases"] if case["bar"] is not None]
+    missed = sum(not case["met"] for case in barred)
     lines = [
         head,
         f"`{run['command']}`; {run['date']}; {run['device']}; {run['draws']} draws of {run['rows']:,} rows to learn "
         f"from and {run['fresh']:,} to decide. Expected cost per row by the true probabilities. Capacity and referral "
         "against the best possible (the same policy, decided by the true probabilities); other shares against the same "
         "method fitted to them. The logistic regression has the form of the law; LightGBM has to find it in these "
-        "rows, and misses the bar of most limits and referrals.\n\n",
+        f"rows. {missed} of {len(barred)} bars are missed.\n\n",
         "| policy | classes | learner | cost | against | more | at worst | bar |\n|---|--:|---|--:|--:|--:|--:|--:|\n",
     ]
     for case in run["cases"]:

@@ -59,7 +59,7 @@ def run(checkout):
 
 def test_nothing_measured_is_said(checkout):
     page, speed = run(checkout)
-    assert page.count("Not measured yet with this version.") == 9
+    assert page.count("Not measured yet with this version.") == 10
     assert "Not measured yet with this version." in speed
 
 
@@ -129,3 +129,18 @@ def test_time_bars_name_the_machine(checkout):
     assert "| ours | theirs | a GPU | 1.000 (missed) | 0.5 |" in speed
     assert "| A fit: ours against theirs, a CPU | 1.000 | 2.5 | met |" in page
     assert "| A fit: ours against theirs, a GPU | 1.000 | 0.5 | **missed** |" in page
+
+
+def test_missed_bars_of_policies_stay_in_the_table(checkout):
+    case = {"case": "capacity", "classes": 2, "ours": 1.1, "against": 1.0, "worst": 0.2}
+    cases = [
+        case | {"learner": "this", "excess": 0.1, "bar": 0.01, "met": False},
+        case | {"learner": "that", "excess": 0.001, "bar": 0.01, "met": True},
+        case | {"learner": "none", "excess": 0.5, "bar": None, "met": None},
+    ]
+    about = {"command": "python x.py", "date": "today", "device": "here", "draws": 5, "rows": 10, "fresh": 20}
+    (checkout / "benchmarks/results/cpu_policies.json").write_text(json.dumps(about | {"cases": cases}))
+    page, _ = run(checkout)
+    assert "1 of 2 bars are missed" in page
+    assert "| capacity | 2 | this | 1.1 | 1 | +10.0% | +20.0% | 1% (missed) |" in page
+    assert "| capacity | 2 | none | 1.1 | 1 | +50.0% | +20.0% | - |" in page

@@ -212,6 +212,13 @@ def positions_among(levels: list[str], text: NDArray[Any]) -> NDArray[np.int64]:
     return np.where(table[position] == text, position, -1).astype(np.int64)
 
 
+def names_of(X: Any) -> tuple[str, ...] | None:  # noqa: N803
+    """Return the names of a table's columns; None where it has none, or odd ones."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    named = isinstance(frame, nw.DataFrame) and all(isinstance(name, str) for name in frame.columns)
+    return tuple(frame.columns) if named else None
+
+
 def without_columns(X: Any, names: Sequence[str]) -> Any:  # noqa: N803
     """Return a table without some columns, where it has them; arrays have no names and stay as they are."""
     frame = nw.from_native(X, eager_only=True, pass_through=True) if names else X

@@ -38,7 +38,8 @@ def settle_rows(method: Any, rows: Rows, table: Any) -> Rows:
     from adacsl.estimators.pricing import learn_prices  # noqa: PLC0415  regression, for those who predict prices
 
     seed = method.random_state if isinstance(method.random_state, Integral) else 0
-    costs, method.said_costs_ = learn_prices(said, raw, rows, table, int(seed))
+    costs, learned = learn_prices(said, raw, rows, table, int(seed))
+    method.said_costs_ = learned.without_samples()
     return replace(rows, costs=costs)
 
 

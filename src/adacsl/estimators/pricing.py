@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
 from adacsl.core.expressions import Expression
-from adacsl.datasets.columns import with_columns, without_columns
+from adacsl.datasets.columns import names_of, with_columns, without_columns
 from adacsl.estimators.learners.regression import LOGARITHMIC, Folds, Regression, cross_fit
 from adacsl.estimators.rows import Rows
 from adacsl.extras import requires
@@ -93,6 +93,7 @@ class CostModel:
             raise TypeError(f"estimator must be a regressor with fit and predict, got {estimator!r}")
         self.estimator, self.cv = estimator, cv
         self.features = None if features is None else tuple(map(str, features))
+        self._names = self.features  # of the columns it has learned from, where they have some
         self.regression_: Regression | None = None
         self._observed: NDArray[np.float64] | None = None
 
@@ -142,6 +143,9 @@ class CostModel:
         )
         made = copy.copy(self)
         made.regression_, made.explained_, made._observed = found.regression, found.explained, None
+        made._names = self.features or names_of(X)
+        if not isinstance(self.price, Expression):
+            made.price = self.price[:0]  # learned: no row's price is kept
         return made, found.predicted
 
     def observed(self, table: Any) -> NDArray[np.float64]:
@@ -186,7 +190,8 @@ class CostModel:
         """Return the price each row is expected to have."""
         if self.regression_ is None:
             raise ValueError(f"{self!r} has not learned its price yet: fit it, or the classifier it belongs to")
-        return self.regression_.predict(self._selected(without_columns(X, self.hidden)))
+        named = self._names is not None and names_of(X) is not None
+        return self.regression_.predict(with_columns(X, self._names or ()) if named else X)
 
     def of(self, table: Any) -> NDArray[np.float64]:
         """Return the prices of a table's rows: predicted, or observed (gaps: their mean) before anything is learned."""
@@ -220,13 +225,14 @@ class CostModel:
         """Return everything as plain JSON values; of another estimator only what it has learned."""
         price = self.price.text if isinstance(self.price, Expression) else _packed(self.price)
         settings = {"cv": self.cv if isinstance(self.cv, int) else None, "features": self.features}
-        document = {"kind": self.kind, "price": price} | {k: v for k, v in settings.items() if v not in (None, 5)}
+        document: dict[str, Any] = {"kind": self.kind, "price": price}
+        document |= {name: value for name, value in settings.items() if value not in (None, 5)}
         if self.estimator is not None and self.regression_ is None:
             document["estimator"] = type(self.estimator).__name__
         if self.regression_ is not None:
             arrays, about = self.regression_.numbers()
             packed = {name: _packed(np.asarray(value)) for name, value in arrays.items()}
-            document["fitted"] = {"arrays": packed, "about": about, "explained": self.explained_}
+            document["fitted"] = {"arrays": packed, "about": about, "explained": self.explained_, "names": self._names}
         return document
 
     @classmethod
@@ -239,7 +245,8 @@ class CostModel:
         if "fitted" in data:
             arrays = {name: _unpacked(value) for name, value in data["fitted"]["arrays"].items()}
             model.regression_ = Regression.from_numbers(arrays, data["fitted"]["about"])
-            model.explained_ = float(data["fitted"]["explained"])
+            model.explained_, names = float(data["fitted"]["explained"]), data["fitted"]["names"]
+            model._names = None if names is None else tuple(names)
         return model
 
     def __eq__(self, other: object) -> bool:

@@ -127,9 +127,6 @@ def train(  # noqa: PLR0913  one argument for each option
     task = source.load(data, prices, time_column=times.time_column)
     if not prices.given and not is_builtin(data):
         screen.note("no costs were given (--fn 8 --fp 1): both classes count alike")
-    _note_dates(task, screen)
-    if line := hidden_text(task):
-        screen.note(line)
     if not task.images and (weights is not None or rotate):
         option = "--rotate is" if weights is None else "--weights are"
         raise ValueError(f"{option} for the net of pictures, but the data are a table")
@@ -139,7 +136,7 @@ def train(  # noqa: PLR0913  one argument for each option
         _cross_fit(made, method, cv)
     costs = _costs(task)
     positive = plain_labels(task.classes)[1] if len(task.classes) == 2 else None
-    policy = _checked_policy(limits, task, made)
+    policy = _checked_policy(limits, times.time_column, task, made)
     made.set_params(costs=costs, positive=positive, random_state=seed, policy=policy)
     advice = "nothing was saved; --resume FOLDER keeps checkpoints to go on from"
     if resume:
@@ -148,17 +145,20 @@ def train(  # noqa: PLR0913  one argument for each option
     notes |= {"rows": len(task.y), "method": method, "times": asdict(times)}
     if method == "portfolio":
         made.set_params(verbose=not screen.quiet)  # it tells by itself how far it is
+    _note_dates(task, screen)
+    if line := hidden_text(task):
+        screen.note(line)
     with stoppable(advice):
         _fit(made, task, times, screen)
         save_model(made, out, notes, force=force)
     return _answer(made, method, task, out, time.perf_counter() - started)
 
 
-def _checked_policy(limits: Limits, task: Task, made: Method) -> Policy | None:
+def _checked_policy(limits: Limits, time_column: str | None, task: Task, made: Method) -> Policy | None:
     """Return the policy to be saved with the model; refuse at once what could not decide in the end."""
     from adacsl.estimators.acting import BLIND, price_actions  # noqa: PLC0415  scikit-learn
 
-    policy = limits.policy(None)
+    policy = limits.policy(None, None if limits.per is None else time_column)
     if policy.empty:
         return None
     if made.decide in BLIND:
