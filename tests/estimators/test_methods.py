@@ -131,7 +131,7 @@ def test_unknown_methods_are_named():
 
 
 def agree(clf, X, column=1, **prices):
-    proba = clf.predict_proba(X)
+    proba = clf.predict_proba(X, **prices)
     assert proba.shape == (len(X), 2)
     assert np.isfinite(proba).all()
     np.testing.assert_allclose(proba.sum(1), 1.0)

@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 from adacsl import AdaptiveWeight, CostMatrix, Method, Task, compare, load, load_comparison, method
 from adacsl.estimators.learners.nets import Net
-from adacsl.estimators.methods import METHODS, choose_methods, needs_net
+from adacsl.estimators.methods import choose_methods, needs_net
 from adacsl.estimators.rows import Rows
 from adacsl.experiments import jobs as jobs_of_comparisons
 from adacsl.experiments.comparing import compare_tasks
@@ -458,7 +458,7 @@ def test_small_nets_of_all_methods_are_one_job_and_large_ones_several(n):
     task = Task.from_data(*table(n), positive="sick")
     jobs = plan_jobs([task], {task.name: choose_methods()}, {task.name: [5.0, 9.0]}, [0], Protocol(device="cpu"))
     cells = [cell for job in jobs for cell in job.cells]
-    assert len(cells) == len(set(cells)) == 2 * len(METHODS)
+    assert len(cells) == len(set(cells)) == 2 * len(choose_methods())
     trainings = [{training_of(cell) for cell in job.cells if needs_net(method(cell.method))} for job in jobs]
     nets = [sum(5 if name == "adacsl-cv" else 1 for name, _ in group) for group in trainings if group]
     assert len(nets) == 1 if n == 300 else max(nets) == 6
