@@ -61,10 +61,12 @@ def table(files: list[Path]) -> str:
     digests = rows.groupby(["table", "split"])["digest"].nunique()
     if (digests > 1).any():
         raise SystemExit(f"measured on different rows: {list(digests[digests > 1].index)}")
-    groups = rows.groupby(["method", "table"])["savings"]
-    # a mean over other splits does not compare
-    means = groups.agg(lambda column: column.mean(skipna=False)).unstack()[list(TABLES)]
-    spread = groups.std(ddof=0).unstack()[list(TABLES)]
+    # one who lacks a split is out of that table: a mean over other splits does not compare
+    savings = rows.pivot(index="method", columns=["table", "split"], values="savings")
+    means, spread = (
+        pd.DataFrame({name: how(savings[name]) for name in TABLES})
+        for how in (lambda own: own.mean(axis=1, skipna=False), lambda own: own.std(axis=1, ddof=0, skipna=False))
+    )
     order = [name for name in METHODS if name in means.index]
     order += sorted(set(means.index) - set(order), key=lambda name: -means.loc[name].sum())
     lines = [f"| | {' | '.join(TABLES)} |", f"|---|{'--:|' * len(TABLES)}"]

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from adacsl.datasets.task import Task
     from adacsl.estimators.classifiers import AdaCSLBoostingClassifier, AdaCSLClassifier, AdaptiveCostClassifier
     from adacsl.estimators.decision import Decision
+    from adacsl.estimators.findings import Monitoring
     from adacsl.estimators.method import Method
     from adacsl.estimators.methods import METHODS, method
+    from adacsl.estimators.monitoring import monitor
     from adacsl.estimators.persistence import load
     from adacsl.estimators.policy import Policy
     from adacsl.estimators.portfolio import PortfolioClassifier
@@ -42,12 +44,14 @@ _LAZY = {
     "CostModel": ("adacsl.estimators.pricing", "sklearn"),
     "Decision": ("adacsl.estimators.decision", "sklearn"),
     "Method": ("adacsl.estimators.method", "sklearn"),
+    "Monitoring": ("adacsl.estimators.findings", "train"),
     "Policy": ("adacsl.estimators.policy", "sklearn"),
     "PortfolioClassifier": ("adacsl.estimators.portfolio", "sklearn"),
     "Task": ("adacsl.datasets.task", "train"),
     "compare": ("adacsl.experiments.comparing", "compare"),
     "load": ("adacsl.estimators.persistence", "train"),
     "load_comparison": ("adacsl.experiments.comparing", "compare"),
+    "monitor": ("adacsl.estimators.monitoring", "train"),
     "method": ("adacsl.estimators.methods", "sklearn"),
 }
 
@@ -67,6 +71,7 @@ __all__ = [
     "EqualWidth",
     "Interval",
     "Method",
+    "Monitoring",
     "Multipliers",
     "Partition",
     "Policy",
@@ -90,6 +95,7 @@ __all__ = [
     "load",
     "load_comparison",
     "method",
+    "monitor",
     "optimal_cost_curve",
     "paper_grid",
     "shift_prior",

@@ -46,6 +46,7 @@ def test_compare_ends_with_table_verdict_and_report(adacsl, refused, tmp_path):
     assert "breast-cancer, a miss costs 8 false alarms" in said.out
     assert "cheapest" in said.out
     assert "always-positive" in said.out
+    assert "If a miss costs 4 to 16 false alarms (half to double, as no range was given), always-positive" in said.out
     page, train = said.out.rstrip().splitlines()[-2:]
     assert page == f"report: {tmp_path / 'run/report.html'}"
     assert train == "fit and save it: adacsl train breast-cancer --method always-positive --out model/"
@@ -58,6 +59,7 @@ def test_compare_ends_with_table_verdict_and_report(adacsl, refused, tmp_path):
     assert table["always-negative"]["mean"] == pytest.approx(8 * 212 / 569, rel=0.03)
     assert table["always-positive"]["mean"] == pytest.approx(357 / 569, rel=0.03)
     assert found["best"] == "always-positive"
+    assert found["price_range"].startswith("If a miss costs 4 to 16")
     assert found["failed"] == []
 
     said = adacsl("report", tmp_path / "run", "--out", tmp_path / "page.html", "--json")

@@ -43,6 +43,17 @@ def test_training_keeps_the_policy_and_says_what_it_saves(adacsl, place, tmp_pat
     assert "with the other actions, as many as it takes: " in told.out
 
 
+def test_the_time_column_of_the_training_counts_the_days(adacsl, place, tmp_path):
+    words = (*SAID, "--method", "gbm-bayes", "--capacity", 1, "--per", "month", "--time-column", "since")
+    said = adacsl("train", place / "rows.parquet", *words, "--out", tmp_path / "m", "--json")
+    assert said.code == 0, said.err
+    assert library.load(tmp_path / "m").policy == Policy(capacity=1, per="month", time="since")
+    said = adacsl("predict", tmp_path / "m", place / "rows.parquet", "--out", tmp_path / "out.csv", "--json")
+    assert said.code == 0, said.err
+    assert 0 < said.json["decided_positive"] <= 30
+    assert "1 a month were there" in said.json["notes"][0]
+
+
 def test_rows_are_referred_as_in_python(predicted, model, rows):
     document, table = predicted()
     found = library.load(model).decisions(rows.drop(columns=["id", "churn"]))
@@ -131,7 +142,7 @@ def test_what_makes_no_sense_is_refused(refused, model, place, tmp_path):
     assert "--prior must be a share" in refused("predict", model, data, "--prior", "often")
     assert "between 0 and 1" in refused("predict", model, data, "--prior", "2")
     assert "must be dates" in refused("predict", model, data, "--capacity", 3, "--per", "day", "--time-column", "shop")
-    words = ("train", data, *SAID, "--out", tmp_path / "m", "--method")
+    words = ("train", data, *SAID, "--quiet", "--out", tmp_path / "m", "--method")
     assert "looks at none" in refused(*words, "always-negative", "--refer", 1)
     assert "cheapest whatever is true" in refused(*words, "gbm-bayes", "--refer", 0)
     assert not (tmp_path / "m").exists()

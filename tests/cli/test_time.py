@@ -56,6 +56,15 @@ def test_train_keeps_the_order_and_predict_needs_no_times(adacsl, loans, tmp_pat
     assert adacsl("evaluate", tmp_path / "model", loans).code == 0
 
 
+def test_the_column_of_times_is_that_of_a_capacity_too(adacsl, loans, tmp_path):
+    words = ("--capacity", 1, "--per", "day", "--method", "gbm-bayes", "--out", tmp_path / "model")
+    assert adacsl("train", loans, *COSTS, *TIMES, *words).code == 0
+    said = adacsl("predict", tmp_path / "model", loans, "--out", tmp_path / "out.csv")
+    assert said.code == 0, said.err
+    decided = pd.read_csv(tmp_path / "out.csv")["decision"] == "yes"
+    assert decided.groupby(pd.read_csv(loans)["applied"]).sum().max() == 1
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

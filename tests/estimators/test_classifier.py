@@ -322,7 +322,7 @@ def test_old_names_of_decisions(data):
 def test_scores_at_the_threshold_itself_agree_too(fitted, data, monkeypatch):
     X, _ = data
     near = np.array([0.5, np.nextafter(0.5, 0), np.nextafter(0.5, 1), 0.0, 1.0])
-    monkeypatch.setattr(fitted, "decision_scores", lambda _: near)
+    monkeypatch.setattr(fitted, "decision_scores", lambda *_, **__: near)
     for threshold in (0.5, float(np.nextafter(0.5, 1)), 0.1, 1e-7, 1 - 1e-7):
         monkeypatch.setattr(fitted, "decision_", Decision(COSTS, target=threshold))
         assert fitted.threshold_ == threshold

@@ -195,7 +195,9 @@ def test_predictions_are_few_and_what_does_not_fit_is_predicted_in_parts(linear,
     x, y = draw(90, seed=2)
     calls = []
     score = type(linear).decision_scores
-    monkeypatch.setattr(type(linear), "decision_scores", lambda self, X: calls.append(len(X)) or score(self, X))
+    monkeypatch.setattr(
+        type(linear), "decision_scores", lambda self, X, **given: calls.append(len(X)) or score(self, X, **given)
+    )
     found = linear.permutation_cost(x, y, random_state=0)
     assert calls == [90, 450, 450, 450]
     monkeypatch.setattr(explaining, "CELLS", 2 * 90 * 3)

@@ -283,6 +283,20 @@ def test_a_booster_takes_a_policy_too(tmp_path):
     assert (load(booster.save(tmp_path / "model")).predict(X) == booster.predict(X)).all()
 
 
+def test_prices_over_columns_are_those_of_the_rows(tmp_path):
+    amount = RNG.lognormal(2, 1, 600)
+    table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(amount=amount)
+    policy = Policy(refer=0.5, capacity=4, per="day", time="when")
+    said = Method(CostMatrix(fp=1, fn="amount"), learner=LogisticRegression(), random_state=0, policy=policy)
+    said.fit(table, Y)
+    found = said.decisions(table.assign(when=DAYS))
+    each = CostMatrix(fp=1, fn=amount).with_referral(0.5).expected_of_each(said.predict_proba(table)[:, 1])
+    assert (found.actions == limit_action(each, 2, 4, DAYS).actions).all()
+    paid = CostMatrix(fp=1, fn=amount).with_referral(0.5).mean(Y, found.actions)
+    assert said.score(table.assign(when=DAYS), Y) == pytest.approx(-paid)
+    assert (load(said.save(tmp_path / "model")).predict(table.assign(when=DAYS)) == found.labels).all()
+
+
 # what is refused
 
 

@@ -214,14 +214,6 @@ def test_a_member_gives_back_as_much_of_a_price_as_its_features_tell(told, share
     assert np.abs(made.predict_proba(X, fn=amount)[:, 1] - proba).max() < 0.08
 
 
-def test_prices_that_the_features_do_not_tell_are_named():
-    X, y, _, _ = drawn(2000)
-    amount = np.random.default_rng(5).lognormal(0, 1, len(y))
-    made = Method(COSTS, learner=LEARNERS["logistic"](), loss="row-weighted", random_state=0)
-    with pytest.warns(UserWarning, match="scores hold 0% of the rows' prices"):
-        made.fit(X, y, fn=amount)
-
-
 def test_default_members_look_at_prices_only_where_rows_have_them():
     from adacsl.estimators.members import default_members
 

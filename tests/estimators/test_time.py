@@ -12,7 +12,7 @@ from sklearn.model_selection import StratifiedKFold
 
 import adacsl
 from adacsl import CostMatrix, PortfolioClassifier
-from adacsl.core.scores import to_logits
+from adacsl.core.scores import known, to_logits
 from adacsl.estimators.learners.boosters import Booster
 from adacsl.estimators.learners.histogram import HistogramBoosting
 from adacsl.estimators.learners.models import Model
@@ -171,6 +171,20 @@ def test_a_column_of_times_is_left_out_and_may_be_there_or_not_when_deciding(lib
     loaded = adacsl.load(clf.save(tmp_path / "model"))
     assert np.array_equal(loaded.predict_proba(table), loaded.predict_proba(table[["a", "b"]]))
     assert loaded.times_ == clf.times_ != ""
+
+
+def test_prices_of_each_row_from_a_column_beside_the_times():
+    X, y, when = drifting()
+    table = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "amount": np.exp(X[:, 2]), "when": when})
+    costs = CostMatrix(fp=1, fn="2 + amount")
+    for made in (
+        Method(costs, learner=LogisticRegression(), loss="row-weighted", cv=3, random_state=0),
+        PortfolioClassifier(costs, members=["logistic", "histogram"], cv=3, n_jobs=1, random_state=0),
+    ):
+        clf = made.fit(table, y, time="when", gap="1d")
+        held = known(clf.oof_scores_)
+        assert when[held].min() > when[~held].max()
+        assert np.array_equal(clf.predict(table), clf.predict(table.drop(columns="when")))
 
 
 def test_shuffling_is_refused():

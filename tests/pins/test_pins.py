@@ -23,6 +23,8 @@ from adacsl.core.heldout import log_odds
 from adacsl.estimators.learners.histogram import HistogramBoosting
 from adacsl.estimators.learners.models import Model
 
+pytestmark = pytest.mark.filterwarnings("ignore:rows of data have dates")  # one table has a column of days
+
 HERE = Path(__file__).parent
 PINNED = json.loads((HERE / "e01cdb5.json").read_text())
 BOOSTED = ("gbm-bayes", "gbm-tuned", "gbm-weighted")

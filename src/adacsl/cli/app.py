@@ -1,6 +1,7 @@
 """The frame of the command line: commands, errors as one line, exit codes.
 
 0: done. 1: done, but the result is bad news (cells failed, the cost is above a limit). 2: the input is wrong.
+3, 4: `monitor` says that something has changed, or to retune.
 70: a fault of adacsl. 130: stopped by Ctrl-C. 141: nobody reads the output any more.
 """
 
@@ -32,6 +33,7 @@ from adacsl.cli.commands.data import data
 from adacsl.cli.commands.evaluate import evaluate
 from adacsl.cli.commands.explain import explain
 from adacsl.cli.commands.export import export
+from adacsl.cli.commands.monitor import monitor
 from adacsl.cli.commands.predict import predict
 from adacsl.cli.commands.report import report
 from adacsl.cli.commands.threshold import threshold
@@ -51,7 +53,7 @@ OPTIONS = re.compile(
 )
 
 COMMANDS: tuple[Callable[..., Answer], ...] = (
-    compare, train, predict, evaluate, explain, threshold, report, export, data,
+    compare, train, predict, evaluate, monitor, explain, threshold, report, export, data,
 )  # fmt: skip
 
 

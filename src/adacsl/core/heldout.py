@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from adacsl.core.costs import CostMatrix
 from adacsl.core.multipliers import find_multipliers
 from adacsl.core.rowwise import bayes_log_odds
-from adacsl.core.scores import log_odds, losses_of, sigmoid, to_probabilities
+from adacsl.core.scores import known, log_odds, losses_of, sigmoid, to_probabilities
 from adacsl.core.thresholds import find_threshold
 
 BLIND = ("half", "raw")
@@ -225,6 +225,16 @@ def pooled(n: int, parts: Sequence[HeldOut], *, honest: bool = True) -> NDArray[
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
+def kept_sample(n: int, parts: Sequence[HeldOut], most: int = 20_000) -> NDArray[np.float64]:
+    """Return the log-odds (or K logits) that the kept models give held-out rows; of many rows a random part."""
+    logits = pooled(n, parts, honest=False)
+    seen = np.flatnonzero(known(logits))
+    if len(seen) > most:
+        seen = np.sort(np.random.default_rng(0).choice(seen, most, replace=False))
+    return np.asarray(logits[seen])
+
+
 __all__ = [
-    "BLIND", "HeldOut", "bayes_log_odds", "halves", "log_odds", "pooled", "sigmoid", "tune_cut", "tune_multipliers",
+    "BLIND", "HeldOut", "bayes_log_odds", "halves", "kept_sample", "log_odds", "pooled", "sigmoid", "tune_cut",
+    "tune_multipliers",
 ]  # fmt: skip

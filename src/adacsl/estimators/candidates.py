@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -194,7 +193,7 @@ def usual_costs(costs: CostMatrix, rows: Rows) -> CostMatrix:
 def told_share(candidate: Candidate, rows: Rows) -> float:
     """Return how much of the rows' prices is in the scores of a candidate whose loss weighed rows by them; else 0.
 
-    Weighing moves the odds by as much of a price as the features tell: by all of it where they tell the price, by
+    Weighing moves the odds by as much of a price as the features tell, and the model has learned: by all of it, or by
     nothing where they say nothing of it. The held-out log loss knows.
     """
     if not candidate.corrects_rows or not candidate.held:
@@ -208,17 +207,6 @@ def told_share(candidate: Candidate, rows: Rows) -> float:
         return float(np.average(losses_of(moved, rows.y[seen]), weights=weight))
 
     return min(reversed(SHARES), key=loss)
-
-
-def warn_of_untold_prices(candidate: Candidate, rows: Rows) -> None:
-    """Say so where a loss weighed rows by prices that the features do not tell."""
-    share = told_share(candidate, rows)
-    if candidate.corrects_rows and candidate.held and share < 0.5:
-        warnings.warn(
-            f"the scores hold {share:.0%} of the rows' prices, and loss='row-weighted' takes it for all: give the "
-            "price as a column of X too, or take loss='weighted' and give prices to predict",
-            stacklevel=3,
-        )
 
 
 def mean_logits(parts: Iterable[NDArray[Any]]) -> NDArray[np.float64]:

@@ -47,7 +47,7 @@ def _check_costs(costs: Any, decide: str) -> None:
     if not costs.square:
         raise ValueError(
             f"a classifier decides among the classes, the costs among {costs.n_actions} actions for "
-            f"{costs.n_classes} classes: train with square costs, then costs.decide(model.predict_proba(X))"
+            f"{costs.n_classes} classes: train with square costs, and give policy=Policy(actions=...) the others"
         )
     if costs.n_classes > 2 and decide in ("negative", "positive"):
         raise ValueError(f"decide={decide!r} is for two classes, the costs have {costs.n_classes}")

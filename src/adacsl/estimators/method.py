@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
 from adacsl.core.curves import calibration_error
-from adacsl.core.heldout import pooled
+from adacsl.core.heldout import kept_sample, pooled
 from adacsl.core.intervals import Interval, cost_interval
 from adacsl.core.labels import are_places, same_label
 from adacsl.core.partitions import Quantile
 from adacsl.core.scores import known, to_probabilities
 from adacsl.datasets.times import take_times
 from adacsl.estimators.acting import training_prior
-from adacsl.estimators.candidates import Candidate, usual_costs, warn_of_untold_prices
+from adacsl.estimators.candidates import Candidate, usual_costs
 from adacsl.estimators.checking import check_method
 from adacsl.estimators.decision import Decision
 from adacsl.estimators.policy import Policy
@@ -116,6 +116,9 @@ class Method(CostClassifier):
     oof_scores_ : array of shape (n,)
         Scores of the rows by models that did not train on them, in the epoch or round that *other* held-out rows chose
         (``select="best"``); NaN for rows that only trained. Validation rows given apart follow behind the n rows.
+    reference_scores_ : array of shape (m,)
+        Scores of held-out rows (of at most 20,000) in the epoch or round that was kept: what later rows are compared
+        with.
     estimated_cost_ : Interval
         Mean cost of these held-out decisions with its 95 % bootstrap interval (sample weights count). Two biases
         remain: the same rows steered lambda (and tuned the threshold, or chose the target), which flatters a little;
@@ -218,7 +221,6 @@ class Method(CostClassifier):
         for _ in fit_methods([(self, rows.costs)], rows):
             pass
         self.times_ = rows.told(self.candidate_.held_folds)
-        warn_of_untold_prices(self.candidate_, rows)
         del self.candidate_  # what a comparison reads
         return self
 
@@ -330,6 +332,8 @@ class Method(CostClassifier):
         logits = pooled(len(rows.y), candidate.held)
         shift = candidate.shifted + candidate.offsets(np.arange(len(rows.y)))
         self.oof_scores_ = to_probabilities(logits - shift)  # NaN stays NaN
+        # as if rows cost what is usual: their prices are not kept
+        self.reference_scores_ = to_probabilities(kept_sample(len(rows.y), candidate.held) - candidate.shifted)
         seen = known(logits)
         prices = candidate.costs.rows(seen)
         proba = self.decision_.probabilities(self.oof_scores_[seen], costs=prices)

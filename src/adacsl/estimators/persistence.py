@@ -35,7 +35,7 @@ from adacsl.training.running import choose_device
 CLASSIFIERS = (AdaCSLClassifier, AdaCSLBoostingClassifier, AdaptiveCostClassifier, PortfolioClassifier)
 KINDS = {kind.__name__: kind for kind in (Method, *CLASSIFIERS)}
 MODELS: dict[str, Any] = {"boosters": BoosterModel, "estimators": EstimatorModel}
-OUT_OF_FOLD = "oof_scores"
+OUT_OF_FOLD, REFERENCE = "oof_scores", "reference_scores"
 HERE_ONLY = ("costs", "policy", "device", "resume", "verbose", "trainer", "weights")
 """Settings of this machine; the costs are kept as fitted, the policy as a part of its own."""
 NESTED: dict[str, Any] = {kind.__name__: kind for kind in (dict, Net, Booster, Portfolio)}
@@ -58,6 +58,8 @@ def _numbers(method: Method) -> tuple[dict[str, Any], dict[str, Any]]:
     tensors = {f"model.{name}": value for name, value in arrays.items()}
     if hasattr(method, "oof_scores_"):
         tensors[OUT_OF_FOLD] = np.ascontiguousarray(method.oof_scores_)
+    if hasattr(method, "reference_scores_"):
+        tensors[REFERENCE] = np.ascontiguousarray(method.reference_scores_)
     document = _describe(method, kind) | {"model": about}
     if hasattr(method, "student_"):
         own, document["student"] = _numbers(method.student_)
@@ -188,6 +190,8 @@ def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, dev
         method.estimated_cost_ = Interval(*document["estimated_cost"])
         method.calibration_error_ = float(document["calibration_error"])
         method.oof_scores_ = tensors[OUT_OF_FOLD].numpy()
+    if REFERENCE in tensors:
+        method.reference_scores_ = tensors[REFERENCE].numpy()
     if "policy" in document:
         method.policy = Policy.from_dict(document["policy"])
     if "leaderboard" in document:

@@ -281,6 +281,57 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         rows = read_table_rows(self, X, y, sample_weight, groups, costs)
         return permutation_costs(self, rows, columns, repeats, random_state)
 
+    def retune(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        *,
+        decide: str | None = None,
+        groups: Any = None,
+        fp: Any = None,
+        fn: Any = None,
+        tp: Any = None,
+        tn: Any = None,
+    ) -> Self:
+        """Return a copy that decides as later rows say; what learns is not trained again.
+
+        Parameters
+        ----------
+        X : table or images
+            Rows that did not train the model.
+        y : array of shape (n,)
+            Their labels; rows without one (None, NaN) are left out. At least ten of each class.
+        decide : {"tuned", "calibrated"}, optional
+            What is fitted to them, see :class:`~adacsl.Decision`. Default: as before, and "tuned" where nothing was
+            fitted.
+        groups : array of shape (n,), optional
+            Rows of one group (patient, customer) are no independent evidence.
+        fp, fn, tp, tn : float or arrays of shape (n,), optional
+            Costs of each row.
+
+        Returns
+        -------
+        a fitted classifier of the same kind
+            Its ``estimated_cost_``, ``oof_scores_`` and ``calibration_error_`` are those of these rows: the cost is
+            that of decisions fitted on one half and paid on the other.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix, Method
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> X = np.random.default_rng(0).normal(size=(800, 2))
+        >>> y = (X[:, 1] > 1).astype(int)
+        >>> model = Method(CostMatrix(fp=1, fn=8), learner=LogisticRegression()).fit(X[:400], y[:400])
+        >>> model.retune(X[400:], y[400:]).decision_.decide
+        'tuned'
+        """
+        from adacsl.estimators.monitoring import retune  # noqa: PLC0415  pandas
+
+        check_is_fitted(self)
+        costs = prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn)
+        fresh: Self = retune(self, X, y, costs, decide=decide, groups=groups)
+        return fresh
+
     # keeping
 
     def save(self, folder: str | Path) -> Path:

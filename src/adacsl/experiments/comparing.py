@@ -198,6 +198,7 @@ def _identity(tasks: Sequence[Task], protocol: Protocol) -> dict[str, Any]:
             "groups": task.groups is not None,
             "ratio": mean_ratio(task.costs),
             "costs": _costs_in_words(task),
+            **({"ranges": {name: list(ends) for name, ends in _ranges(task).items()}} if _ranges(task) else {}),
             "source": task.source,
             **({} if task.said is None or task.said.settled else {"said": task.said.to_dict()}),
             **_times(task, protocol),
@@ -226,6 +227,11 @@ def _counted(task: Task) -> dict[str, Any]:
     return {"counts": np.bincount(task.y, minlength=task.costs.n_classes).tolist()}
 
 
+def _ranges(task: Task) -> dict[str, tuple[float, float]]:
+    """Return the prices that were given as ranges."""
+    return (task.said or task.costs).ranges
+
+
 def _costs_in_words(task: Task) -> str:
     costs = task.costs
     mean = costs.averaged()
@@ -236,8 +242,15 @@ def _costs_in_words(task: Task) -> str:
         prices = mean.reduced().to_array()
         prices = prices[~np.eye(len(prices), dtype=bool)]
         return f"An error costs {prices.min():.6g} to {prices.max():.6g} by its kind{each}"
-    right = "".join(f", {word} {price:g}" for word, price in (("a hit", mean.tp), ("a pass", mean.tn)) if price)
-    return f"A miss costs {mean.fn:.6g}, a false alarm {mean.fp:.6g}{right}{each}"
+    said = {name: f" ({low:g} to {high:g})" for name, (low, high) in _ranges(task).items()}
+    named = (("a miss costs", "fn"), ("a false alarm", "fp"), ("a hit", "tp"), ("a pass", "tn"))
+    prices = [
+        f"{word} {getattr(mean, name):.6g}{said.get(name, '')}"
+        for word, name in named
+        if name in ("fn", "fp", *said) or getattr(mean, name)
+    ]
+    text = ", ".join(prices)
+    return f"{text[0].upper()}{text[1:]}{each}"
 
 
 def _read(folder: Path, *, kept: bool, only: set[Cell] | None = None) -> Comparison:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import html
 import math
 from collections.abc import Mapping, Sequence
@@ -17,14 +16,16 @@ from adacsl.core.costs import CostMatrix, unchecked_costs
 from adacsl.core.labels import plain_labels
 from adacsl.estimators.method import Method
 from adacsl.estimators.methods import METHODS, is_portfolio, method, title_of
+from adacsl.experiments import uncertain
 from adacsl.experiments.cells import Cell, CellResult
-from adacsl.experiments.protocol import in_words, set_portfolio
+from adacsl.experiments.facts import facts_in_words
+from adacsl.experiments.protocol import compared_nets, set_portfolio
 from adacsl.experiments.ratios import joined_cells, named_costs, scale_misses
 from adacsl.experiments.statistics import Ranks, Verdict, overall, ranks, summarise, verdicts
 from adacsl.experiments.store import StoredSplit
 from adacsl.extras import requires
 from adacsl.report import class_frames, frames
-from adacsl.report.data import Outcome, ReportData
+from adacsl.report.data import Outcome, Regret, ReportData
 
 with requires("compare"):
     import pandas as pd
@@ -111,9 +112,9 @@ class Comparison:
         made: Method = clone(self.methods[name]) if name in self.methods else method(name)
         net = self.facts["protocol"].get("net")
         if net and made.learner == "net":
-            made.set_params(learner=self._nets(net))
+            made.set_params(learner=compared_nets(self.net, net))
         elif net and is_portfolio(made):
-            set_portfolio(made, self._nets(net).get_params(deep=False))
+            set_portfolio(made, compared_nets(self.net, net).get_params(deep=False))
         names = self.facts["data"][view[0]]["classes"]
         costs = scale_misses(self._costs(view[0]).averaged(), view[1] / self._own_ratio(view[0]))
         if len(names) > 2:
@@ -141,18 +142,6 @@ class Comparison:
         """Return the costs of some test rows."""
         return next(split.costs for (name, _), split in self.splits.items() if name == data)
 
-    def _nets(self, settings: Mapping[str, Any]) -> Any:
-        from adacsl.estimators.learners.net import Net  # noqa: PLC0415  torch
-
-        if self.net is not None:
-            return Net(**self.net)
-        for name in (name for name, value in settings.items() if isinstance(value, dict)):
-            raise ValueError(
-                f"its nets had {name}={settings[name]['code']!r}, which is code, and no folder keeps code: "
-                f"fit a method with  learner=Net({name}=...)  by yourself, or compare again"
-            )
-        return Net(**settings)
-
     @property
     def _simplest_first(self) -> list[str]:
         return list(dict.fromkeys([*METHODS, *self.results["method"]]))
@@ -167,9 +156,10 @@ class Comparison:
             raise ValueError(f"there is no result of {method!r} on {data!r} at ratio {ratio:g}")
         parts = [(result, self.splits[data, cell.seed]) for cell, result in mine.items()]
         costs = [scale_misses(split.costs, ratio / self._own_ratio(data)) for _, split in parts]
-        prices = self._prices(data, costs, [result for result, _ in parts])
+        prices = self._prices(data, costs)
         sizes = [len(split.labels) for _, split in parts]
         thresholds = {result.threshold for result, _ in parts}
+        rule = parts[0][0].provenance.get("decide", "")
         return Outcome(
             scores=np.concatenate([result.scores for result, _ in parts]),
             labels=np.concatenate([split.labels for _, split in parts]),
@@ -177,17 +167,46 @@ class Comparison:
             seeds=np.repeat([cell.seed for cell in mine], sizes),
             **prices,
             threshold=thresholds.pop() if len(thresholds) == 1 else None,
+            rule=rule,
         )
 
-    def _prices(self, data: str, costs: Sequence[CostMatrix], results: Sequence[CellResult]) -> dict[str, Any]:
-        """Return the prices of all splits together, and how a method of more than two classes decides."""
+    def _prices(self, data: str, costs: Sequence[CostMatrix]) -> dict[str, Any]:
+        """Return the prices of all splits together."""
         if costs[0].n_classes > 2:
-            rule = results[0].provenance.get("decide", "")
-            return {"matrix": named_costs(costs, self.facts["data"][data]["classes"]), "rule": rule}
+            return {"matrix": named_costs(costs, self.facts["data"][data]["classes"])}
         known = [each.deciding for each in costs]
         deciding = {} if known[0] is costs[0] else {"deciding": unchecked_costs(joined_cells(known))}
         (tn, fn), (fp, tp) = joined_cells(costs)
         return {"fp": fp, "fn": fn, "tp": tp, "tn": tn} | deciding
+
+    # other prices
+
+    def regret(
+        self, data: str | None = None, ratio: float | None = None, *, fp: Any = None, fn: Any = None
+    ) -> pd.DataFrame:
+        """Return how much dearer than the cheapest each method may turn out over a range of prices, least bad first.
+
+        ``fp`` and ``fn``, numbers or (low, high), take the place of the ranges the costs were given with; without any,
+        the ratio goes from half to double. With costs of each row they speak of the means. Columns: method, percent and
+        regret (the worst: in percent of the cheapest method there, and in cost per row), at (the ratio of it), cheapest
+        (share of prices at which it costs least), undecided (share of its decisions that change within the range).
+        Methods that look at prices decide anew at each, from the same probabilities; nothing is trained again.
+        """
+        view = self._view(data, ratio)
+        self._two_classes(view[0], "ranges of fp and fn")
+        given = {name: price for name, price in (("fp", fp), ("fn", fn)) if price is not None}
+        return (uncertain.regret_in(self, view, given) if given else self.regrets[view]).table
+
+    @cached_property
+    def regrets(self) -> dict[tuple[str, float], Regret]:
+        """What the prices may be, and what that means: for each data set of two classes, and ratio."""
+        views = [view for view in self.verdicts if self._n_classes(view[0]) == 2 and self._cells(*view)]
+        return {view: uncertain.regret_in(self, view) for view in views}
+
+    @property
+    def price_range(self) -> str:
+        """What other prices would mean, in plain words; of more than two classes nothing."""
+        return uncertain.words_of(self.regrets, self._place if len(self.verdicts) > 1 else None)
 
     def history(self, method: str, *, data: str | None = None, ratio: float | None = None) -> pd.DataFrame:
         """Return lambda, T_actual and costs by epoch, of all seeds."""
@@ -230,6 +249,14 @@ class Comparison:
         self._two_classes(self._view(data, None)[0], "cost ratios")
         own = self.results[self.results["data"] == self._view(data, None)[0]]
         return _figures().ratio_figure(frames.ratio_table(own))
+
+    def plot_regret(self, *, data: str | None = None, ratio: float | None = None) -> Any:
+        """Draw how much dearer than the cheapest each method is, should the prices be others."""
+        from adacsl.report.price_figures import regret_figure  # noqa: PLC0415  plotly only for those who look
+
+        view = self._view(data, ratio)
+        self._two_classes(view[0], "ranges of fp and fn")
+        return regret_figure(self.regrets[view], self._recommended(view))
 
     def plot_threshold(self, method: str | None = None, *, data: str | None = None, ratio: float | None = None) -> Any:
         """Draw the cost of every threshold, the chosen and the cheapest one."""
@@ -318,7 +345,7 @@ class Comparison:
         return ReportData(
             title=f"Which method is cheapest on {', '.join(dict.fromkeys(names))}?",
             verdicts={view: str(verdict) for view, verdict in self.verdicts.items()},
-            facts=self._facts_in_words() | ({"command": command} if command else {}),
+            facts=facts_in_words(self) | ({"command": command} if command else {}),
             results=self.results,
             summary=self._summary,
             ranks=self._rank_table(),
@@ -329,27 +356,8 @@ class Comparison:
             overall=str(self.overall) if len(set(names)) > 1 else "",
             titles={name: title_of(name, min(map(self._n_classes, names))) for name in (*METHODS, *self.methods)},
             explained={} if explain is None else {self._view(None, None): explain},
+            regrets=self.regrets,
         )
-
-    def _facts_in_words(self) -> dict[str, str]:
-        facts = {}
-        seeds = sorted(self.results["seed"].unique().tolist())
-        for name, about in self.facts["data"].items():
-            kind = "images" if about["images"] else "rows"
-            grouped = ", split by group" if about["groups"] else ""
-            counted = f"{about['rows']:,} {kind}{_classes_in_words(about)}{grouped}"
-            facts[f"data: {name}"] = f"{counted}. {about['costs']}. {about['source']}".strip()
-            facts |= {f"window {seed} of {name}": words for seed, words in self.windows.get(name, {}).items()}
-        protocol = self.facts["protocol"]
-        facts["protocol"] = in_words(protocol, seeds)
-        if any(name.startswith(("gbm-", "portfolio")) for name in self.results["method"]):
-            facts["boosting"] = str(protocol.get("boosting"))
-        about = next(iter(self.cells.values())).provenance
-        facts |= {key: str(about[key]) for key in ("device", "commit") if about.get(key)}
-        if about.get("versions"):
-            facts["versions"] = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
-        facts["made"] = datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
-        return facts
 
     def _repr_html_(self) -> str:
         """Show the verdict and the table in a notebook."""
@@ -360,13 +368,6 @@ class Comparison:
 
     def __str__(self) -> str:
         return self.verdict
-
-
-def _classes_in_words(about: Mapping[str, Any]) -> str:
-    if "counts" not in about:
-        return f", {about['positives']:,} of them {about['classes'][1]!r}"
-    counts = sorted(zip(about["counts"], about["classes"], strict=True), reverse=True)
-    return f" of {len(counts)} classes, from {counts[0][0]:,} {counts[0][1]!r} to {counts[-1][0]:,} {counts[-1][1]!r}"
 
 
 def _figures() -> Any:

@@ -162,11 +162,9 @@ def _result(cell: Cell, method: Method, costs: CostMatrix, labels: NDArray[np.in
     raw = to_probabilities(np.asarray(candidate.watched))
     scores = decision.probabilities(raw, costs=costs).astype(np.float32)
     decided = decision.of_probabilities(scores.astype(np.float64), costs=costs)
-    about = {}
+    about = {"decide": method.decide}  # the page decides anew at other prices
     if costs.n_classes == 2:
         decided = decided == 1
-    else:
-        about["decide"] = method.decide  # the page decides anew at other prices
     metrics = measure(decided, labels, costs) | {"validation_cost": math.nan} | candidate.extra
     metrics["n_train"] = n_train
     metrics["calibration_error"] = calibration_error(*likeliest(scores, labels), partition=Quantile(15)).error

@@ -121,6 +121,18 @@ def set_portfolio(method: Method, net: Mapping[str, Any], **settings: Any) -> Me
     return method.set_params(**{f"{inside}{name}": value for name, value in settings.items()})
 
 
+def compared_nets(given: Mapping[str, Any] | None, settings: Mapping[str, Any]) -> Any:
+    """Return the nets of a comparison, as they were given, or by the settings that its folder kept."""
+    if given is not None:
+        return Net(**given)
+    for name in (name for name, value in settings.items() if isinstance(value, dict)):
+        raise ValueError(
+            f"its nets had {name}={settings[name]['code']!r}, which is code, and no folder keeps code: "
+            f"fit a method with  learner=Net({name}=...)  by yourself, or compare again"
+        )
+    return Net(**settings)
+
+
 def _plain(value: Any) -> Any:
     """Return a setting as it is, or, of code, what can be told from one run of a program to the next."""
     if isinstance(value, bool | int | float | str | None):

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from adacsl.extras import requires
 from adacsl.report import figures as draw
-from adacsl.report import frames, tables
+from adacsl.report import frames, price_cards, tables
+from adacsl.report.card import GUIDES, Card, arranged, card
 from adacsl.report.data import Outcome, ReportData
 from adacsl.report.numbers import show, show_percent, with_unit
 from adacsl.report.style import COLORED
@@ -20,24 +18,6 @@ from adacsl.report.tables import Table
 
 with requires("compare"):
     import pandas as pd
-
-GUIDES = tomllib.loads((Path(__file__).parent / "templates" / "guides.toml").read_text(encoding="utf-8"))
-"""Titles of sections and pictures, and how to read them."""
-
-
-@dataclass(frozen=True)
-class Card:
-    """A picture with its guide, text alternative and tables."""
-
-    id: str
-    title: str = ""
-    guide: str = ""
-    alt: str = ""
-    figure: Any = None
-    matrix: Table | None = None
-    heat: Any = None
-    tables: Sequence[Table] = field(default_factory=tuple)
-    folded: Sequence[Table] = field(default_factory=tuple)
 
 
 def tiles(data: ReportData, view: tuple[str, float]) -> list[tuple[str, str, str]]:
@@ -67,22 +47,13 @@ def parts(data: ReportData, view: Any, key: str) -> list[dict[str, Any]]:
     sections: dict[str, list[list[Card | None]]] = {
         "costs": [[cost_card(data, view, key)]],
         "columns": [[worth_card(data, view, key)]],
-        "ratios": [[_ratio_card(data, view, key)]],
+        "ratios": [[price_cards.regret_card(data, view, key)], [_ratio_card(data, view, key)]],
+        "ways": [price_cards.way_cards(data, view, key)],
         "errors": _error_rows(data, view, key),
         "training": _training_rows(data, view, key),
         "probabilities": [_probability_cards(data, view, key)],
     }
     return arranged(sections, key)
-
-
-def arranged(sections: Mapping[str, Sequence[Sequence[Card | None]]], key: str) -> list[dict[str, Any]]:
-    """Return sections with what stands above them, without cards and rows that are empty."""
-    found = []
-    for name, cards in sections.items():
-        rows = [row for row in ([card for card in row if card] for row in cards) if row]
-        if rows:
-            found.append({"id": f"{key}-{name}", "guide": "", "rows": rows, **GUIDES[name]})
-    return found
 
 
 def highlighted(data: ReportData, view: tuple[str, float], *, scores: bool = False) -> list[str]:
@@ -124,11 +95,6 @@ def worth_card(data: ReportData, view: Any, key: str) -> Card | None:
         f"{show(first['cost'])}. The table below has all numbers."
     )
     return card(key, "worth", alt=alt, figure=figure, folded=[tables.worth_table(data, rows)])
-
-
-def card(key: str, name: str, **more: Any) -> Card:
-    """Return the card of that name with its guide."""
-    return Card(f"{key}-{name}", **GUIDES[name], **more)
 
 
 def _ratio_card(data: ReportData, view: Any, key: str) -> Card | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from adacsl.extras import requires
-from adacsl.report import class_frames, frames, tables
+from adacsl.report import class_frames, frames, price_cards, tables
 from adacsl.report import figures as draw
-from adacsl.report.cards import Card, arranged, card, cost_card, highlighted, history_card, optimism_card, worth_card
+from adacsl.report.card import Card, arranged, card
+from adacsl.report.cards import cost_card, highlighted, history_card, optimism_card, worth_card
 from adacsl.report.class_figures import class_lambda_figure
 from adacsl.report.data import Outcome, ReportData
 from adacsl.report.numbers import DASH, show, show_column, show_percent, with_unit
@@ -43,6 +44,7 @@ def parts(data: ReportData, view: Any, key: str) -> list[dict[str, Any]]:
     sections: dict[str, list[list[Card | None]]] = {
         "costs": [[cost_card(data, view, key)]],
         "columns": [[worth_card(data, view, key)]],
+        "class-ways": [price_cards.way_cards(data, view, key)],
         "errors": _error_rows(data, view, key),
         "training": [
             [_lambda_card(data, view, key), history_card(data, view, key, epochs)],

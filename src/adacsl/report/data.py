@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,6 +101,27 @@ class Outcome:
         return [str(name) for name in self.costs.classes or range(self.n_classes)]
 
 
+class Regret(NamedTuple):
+    """How much dearer than the cheapest each method is, should the prices be others within a range."""
+
+    curve: pd.DataFrame
+    """method, ratio, cost, regret, percent, standing, within: at prices within the range, and a little beyond."""
+    table: pd.DataFrame
+    """method, percent, regret, at, cheapest, undecided: the worst of each method, the least bad first."""
+    cheapest: pd.DataFrame
+    """low, high, method: which costs least from which ratio to which."""
+    low: float
+    """From how many false alarms that a miss is worth,"""
+    high: float
+    """to how many."""
+    ratio: float
+    """What was run."""
+    said: bool
+    """Whether somebody gave the range."""
+    words: str
+    """All that in a few sentences, about the recommended method."""
+
+
 @dataclass(frozen=True, eq=False)
 class ReportData:
     """Everything a report shows.
@@ -135,6 +156,8 @@ class ReportData:
         What each column is worth to a fitted model, as ``permutation_cost`` returns it.
     overall : str
         The verdict over all data sets, shown above the ranks.
+    regrets : mapping from (data, ratio) to Regret
+        What other prices would mean, of two classes.
     """
 
     title: str
@@ -151,6 +174,7 @@ class ReportData:
     titles: Mapping[str, str] = field(default_factory=dict)
     overall: str = ""
     explained: Mapping[tuple[str, float], pd.DataFrame] = field(default_factory=dict)
+    regrets: Mapping[tuple[str, float], Regret] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         missing = [name for name in SUMMARY_COLUMNS if name not in self.summary.columns]

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import base64
-import gzip
-import hashlib
 import json
 import os
 import re
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +15,20 @@ from numpy.typing import NDArray
 
 import adacsl
 from adacsl.core.costs import CostMatrix
-from adacsl.durable import plain, replace_file
 from adacsl.extras import requires
 from adacsl.report import cards, class_cards
 from adacsl.report.class_frames import rule_of
 from adacsl.report.data import Outcome, ReportData
+from adacsl.report.embedding import (
+    embedded,
+    environment,
+    packed_figures,
+    packed_plotly,
+    script_policy,
+    sha256,
+    template_text,
+    write_page,
+)
 from adacsl.report.figures import threshold_figure
 from adacsl.report.frames import thinned, threshold_curve, threshold_points
 from adacsl.report.numbers import show
@@ -30,8 +36,6 @@ from adacsl.report.style import PALETTES, house_template
 from adacsl.report.tables import empty_matrix
 
 with requires("compare"):
-    import jinja2
-    import plotly.offline
     from markupsafe import Markup
 
 EMBEDDED_ROWS = 20_000
@@ -47,16 +51,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)")
 
 def write_report(data: ReportData, path: str | os.PathLike[str]) -> Path:
     """Write the page and return its path; an old page is replaced whole or not at all."""
-    target = Path(path)
-    if target.is_dir():
-        raise IsADirectoryError(f"cannot write the report: {target} is a folder; name a file such as report.html")
-    text = render_report(data)
-    try:
-        replace_file(target, text.encode())
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise type(error)(f"cannot write the report {target}: {reason}; free space or choose another place") from None
-    return target
+    return write_page(render_report(data), path)
 
 
 def render_report(data: ReportData) -> str:
@@ -77,25 +72,25 @@ def render_report(data: ReportData) -> str:
             for view in views
         ],
     }
-    script = "\n".join(_template_text(name) for name in ("costs.js", "classes.js", "page.js"))
-    plotly_js, source_hash = _packed_plotly()
+    script = "\n".join(template_text(name) for name in ("costs.js", "classes.js", "page.js"))
+    plotly_js, source_hash = packed_plotly()
     page = {
         "data": data,
         "views": views,
         "ranks": ranks,
         "live_matrix": empty_matrix(data.classes),
         "version": adacsl.__version__,
-        "policy": _policy(_sha256(script), source_hash),
-        "style": Markup(_template_text("page.css")),  # noqa: S704 - our own file
+        "policy": script_policy(sha256(script), source_hash),
+        "style": Markup(template_text("page.css")),  # noqa: S704 - our own file
         "script": Markup(script),  # noqa: S704 - our own files
-        "figures": _packed(json.dumps({name: _figure_spec(figure) for name, figure in figures.items()})),
+        "figures": packed_figures(figures),
         "plotly": plotly_js,
     }
-    template = _environment().get_template("report.html.j2")
-    samples, arrays = _samples(data, PAGE_BYTES - len(template.render(payload=_embedded(payload), **page).encode()))
+    template = environment().get_template("report.html.j2")
+    samples, arrays = _samples(data, PAGE_BYTES - len(template.render(payload=embedded(payload), **page).encode()))
     for view, found in zip(payload["views"], samples, strict=True):
         view["samples"] = found
-    return template.render(payload=_embedded({**payload, "arrays": arrays}), **page)
+    return template.render(payload=embedded({**payload, "arrays": arrays}), **page)
 
 
 def _view(data: ReportData, view: tuple[str, float], number: int) -> dict[str, Any]:
@@ -263,57 +258,3 @@ def class_rows(labels: NDArray[Any], n_classes: int, limit: int) -> tuple[NDArra
     rng = np.random.default_rng(len(labels))
     picked = [rng.choice(np.flatnonzero(labels == j), size, replace=False) for j, size in enumerate(sizes)]
     return np.sort(np.concatenate(picked)), (counts / np.maximum(sizes, 1)).tolist()
-
-
-# text that may stand in a page
-
-
-def _embedded(payload: Mapping[str, Any]) -> Markup:
-    """Return JSON that no HTML parser can leave: only letters and digits a script element may hold."""
-    text = json.dumps(plain(payload), allow_nan=False, separators=(",", ":"))  # ASCII: U+2028 and U+2029 are escaped
-    for sign in "<>&":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return Markup(text)  # noqa: S704 - escaped above
-
-
-def _figure_spec(figure: Any) -> Any:
-    """Return a figure without title and template, its numbers rounded to what a screen can show."""
-    spec = figure.to_plotly_json()
-    layout = {key: value for key, value in spec["layout"].items() if key not in ("template", "title")}
-    return plain({"data": spec["data"], "layout": layout}, digits=6)
-
-
-def _policy(*hashes: str) -> str:
-    """Nothing may be loaded or sent; only our own two scripts run."""
-    scripts = " ".join(f"'sha256-{value}'" for value in hashes)
-    return (
-        f"default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; img-src data: blob:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
-def _sha256(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-@cache
-def _packed_plotly() -> tuple[str, str]:
-    """Return plotly.js, packed to two fifths of its size, and the hash that lets it run."""
-    source = plotly.offline.get_plotlyjs()
-    return _packed(source), _sha256(source)
-
-
-def _packed(text: str) -> str:
-    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
-
-
-@cache
-def _environment() -> jinja2.Environment:
-    loader = jinja2.PackageLoader("adacsl.report", "templates")
-    return jinja2.Environment(
-        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
-    )
-
-
-def _template_text(name: str) -> str:
-    return (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8")

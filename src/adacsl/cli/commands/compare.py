@@ -177,6 +177,7 @@ def _answer(found: Comparison, folder: Path, page: Path, train: list[str]) -> An
     document = {
         "best": found.best,
         "verdict": found.verdict,
+        "price_range": found.price_range,
         "verdicts": [
             {"data": data, "ratio": ratio, "recommended": verdict.recommended, "text": str(verdict)}
             for (data, ratio), verdict in found.verdicts.items()
@@ -195,6 +196,8 @@ def _answer(found: Comparison, folder: Path, page: Path, train: list[str]) -> An
         shown += [f"{name}, {price}; cost per row", "", _table(block), ""]
     shown += [f"window {seed}: {words}" for told in found.windows.values() for seed, words in told.items()]
     shown += ["", found.verdict] if found.windows else [found.verdict]
+    if found.price_range:
+        shown += ["", found.price_range]
     if failed:
         shown += ["", *_failures(failed)]
     shown += ["", f"report: {page}", *(f"fit and save it: {command}" for command in train)]

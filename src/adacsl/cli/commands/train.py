@@ -136,7 +136,7 @@ def train(  # noqa: PLR0913  one argument for each option
         _cross_fit(made, method, cv)
     costs = _costs(task)
     positive = plain_labels(task.classes)[1] if len(task.classes) == 2 else None
-    policy = _checked_policy(limits, task, made)
+    policy = _checked_policy(limits, times.time_column, task, made)
     made.set_params(costs=costs, positive=positive, random_state=seed, policy=policy)
     advice = "nothing was saved; --resume FOLDER keeps checkpoints to go on from"
     if resume:
@@ -154,11 +154,11 @@ def train(  # noqa: PLR0913  one argument for each option
     return _answer(made, method, task, out, time.perf_counter() - started)
 
 
-def _checked_policy(limits: Limits, task: Task, made: Method) -> Policy | None:
+def _checked_policy(limits: Limits, time_column: str | None, task: Task, made: Method) -> Policy | None:
     """Return the policy to be saved with the model; refuse at once what could not decide in the end."""
     from adacsl.estimators.acting import BLIND, price_actions  # noqa: PLC0415  scikit-learn
 
-    policy = limits.policy(None)
+    policy = limits.policy(None, None if limits.per is None else time_column)
     if policy.empty:
         return None
     if made.decide in BLIND:

@@ -1,0 +1,41 @@
+"""Where the numbers of a comparison come from, in words."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from adacsl.experiments.protocol import in_words
+
+if TYPE_CHECKING:
+    from adacsl.experiments.comparison import Comparison
+
+
+def facts_in_words(found: Comparison) -> dict[str, str]:
+    """Return data, protocol, versions and date, as the report shows them."""
+    facts = {}
+    seeds = sorted(found.results["seed"].unique().tolist())
+    for name, about in found.facts["data"].items():
+        kind = "images" if about["images"] else "rows"
+        grouped = ", split by group" if about["groups"] else ""
+        counted = f"{about['rows']:,} {kind}{_classes_in_words(about)}{grouped}"
+        facts[f"data: {name}"] = f"{counted}. {about['costs']}. {about['source']}".strip()
+        facts |= {f"window {seed} of {name}": words for seed, words in found.windows.get(name, {}).items()}
+    protocol = found.facts["protocol"]
+    facts["protocol"] = in_words(protocol, seeds)
+    if any(name.startswith(("gbm-", "portfolio")) for name in found.results["method"]):
+        facts["boosting"] = str(protocol.get("boosting"))
+    about = next(iter(found.cells.values())).provenance
+    facts |= {key: str(about[key]) for key in ("device", "commit") if about.get(key)}
+    if about.get("versions"):
+        facts["versions"] = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+    facts["made"] = datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return facts
+
+
+def _classes_in_words(about: Mapping[str, Any]) -> str:
+    if "counts" not in about:
+        return f", {about['positives']:,} of them {about['classes'][1]!r}"
+    counts = sorted(zip(about["counts"], about["classes"], strict=True), reverse=True)
+    return f" of {len(counts)} classes, from {counts[0][0]:,} {counts[0][1]!r} to {counts[-1][0]:,} {counts[-1][1]!r}"

@@ -1,0 +1,136 @@
+"""What the page says about other prices, a third way out and a limited number of checks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from adacsl.extras import requires
+from adacsl.report import price_frames
+from adacsl.report.card import Card, card
+from adacsl.report.data import Outcome, Regret, ReportData
+from adacsl.report.numbers import DASH, show, show_column, show_percent, with_unit
+from adacsl.report.price_figures import capacity_figure, referral_figure, regret_figure, rivals
+from adacsl.report.tables import Table, records
+
+with requires("compare"):
+    import pandas as pd
+
+LISTED = 11
+"""About so many points of a curve stand in a table."""
+
+
+def regret_card(data: ReportData, view: Any, key: str) -> Card | None:
+    """Return how much dearer than the cheapest each method is at other prices, where that was looked at."""
+    found = data.regrets.get(view)
+    if found is None:
+        return None
+    name = data.recommended_of(view)
+    listed = ", ".join(rivals(found, name))
+    alt = (
+        f"How much dearer than the cheapest method {listed} are, from {show(found.low, 3)} to {show(found.high, 3)} "
+        "false alarms that a miss is worth. The tables below have the worst of each, and the cheapest at each price."
+    )
+    figure = regret_figure(found, name, unit=data.unit)
+    folded = [_worst_table(data, found, name), _cheapest_table(found)]
+    return card(key, "regret", say=unbroken(found.words), alt=alt, figure=figure, folded=folded)
+
+
+def _worst_table(data: ReportData, found: Regret, marked: str) -> Table:
+    rows = [
+        [r.method, _percent(r.percent), cost, show(r.at, 3), show_percent(r.cheapest), show_percent(r.undecided)]
+        for r, cost in zip(records(found.table), show_column(found.table["regret"]), strict=True)
+    ]
+    unit = f", {data.unit}" if data.unit else ""
+    heads = ["method", "at most dearer", f"per case{unit}", "at ratio", "cheapest in", "decisions that change"]
+    return Table("The worst of each method within the range, least bad first", heads, rows, marked)
+
+
+def _cheapest_table(found: Regret) -> Table:
+    rows = [[f"{show(r.low, 3)} to {show(r.high, 3)}", r.method] for r in records(found.cheapest)]
+    return Table("Which method costs least at which price", ["ratio", "method"], rows, text=(1,))
+
+
+def way_cards(data: ReportData, view: Any, key: str) -> list[Card | None]:
+    """Return what a limited number of checks and a person to refer to would mean, for the recommended method."""
+    outcomes = data.outcomes_of(view)
+    first = data.recommended_of(view)
+    names = [name for name in dict.fromkeys((first, *outcomes)) if name in outcomes]
+    name = next((name for name in names if np.ptp(outcomes[name].scores, axis=0).max() > 0), None)
+    if name is None:
+        return []
+    outcome = outcomes[name]
+    checks = _capacity_card(data, key, name, outcome) if outcome.n_classes == 2 else None
+    return [checks, _referral_card(data, key, name, outcome)]
+
+
+def _capacity_card(data: ReportData, key: str, name: str, outcome: Outcome) -> Card | None:
+    table = price_frames.capacity_table(outcome)
+    if len(table) < 3:
+        return None
+    figure = capacity_figure(table, unit=data.unit)
+    alt = f"Cost per case of {name} against the share of cases that can be checked."
+    columns = {"checked": [show_percent(share) for share in table["checked"]], "cost": show_column(table["cost"])}
+    say = unbroken(_capacity_words(data, name, table))
+    return card(key, "capacity", say=say, alt=alt, figure=figure, folded=[_listed(data, "Checks", columns)])
+
+
+def _capacity_words(data: ReportData, name: str, table: pd.DataFrame) -> str:
+    none, full = table.iloc[0], table.iloc[-1]
+    half = table.iloc[(table["checked"] - full["checked"] / 2).abs().argmin()]
+    start = f"By the probabilities of {name}, a check is worth it for {show_percent(full['checked'])} of the cases"
+    if full["cost"] >= none["cost"]:
+        return f"{start}; but they are off, and all these checks together save nothing."
+    share = (none["cost"] - half["cost"]) / (none["cost"] - full["cost"])
+    costs = f"a case costs {with_unit(full['cost'], data.unit, 3)}, and {show(none['cost'], 3)} without any check"
+    few = f" Half as many, well chosen, save {show_percent(min(share, 1.0))} of that." if share > 0 else ""
+    return f"{start}: with all of them {costs}.{few}"
+
+
+def _referral_card(data: ReportData, key: str, name: str, outcome: Outcome) -> Card | None:
+    table = price_frames.referral_table(outcome)
+    even = price_frames.break_even(outcome, table)
+    if not table["price"].iloc[-1] > 0:
+        return None
+    figure = referral_figure(table, even=even, unit=data.unit)
+    alt = f"Cost per case of {name}, and the share of cases referred, against the price of a referral."
+    columns = {"price of a referral": [show(price, 3) for price in table["price"]]}
+    columns |= {"referred": [show_percent(share) for share in table["referred"]], "cost": show_column(table["cost"])}
+    say = unbroken(_referral_words(data, name, outcome, table, even))
+    return card(key, "referral", say=say, alt=alt, figure=figure, folded=[_listed(data, "Referrals", columns)])
+
+
+def _referral_words(data: ReportData, name: str, outcome: Outcome, table: pd.DataFrame, even: float) -> str:
+    alone = outcome.costs.mean(outcome.labels, outcome.decisions)
+    if even <= 0:
+        return f"Beside {name}, a person to ask would not be worth it at any price: its own decisions cost too little."
+    highest = float(table["price"].iloc[-1])
+    at = table.iloc[(table["price"] - min(even, highest) / 2).abs().argmin()]
+    limit = f"up to about {with_unit(even, data.unit, 2)} a case"
+    if even > highest:
+        limit = f"even above {with_unit(highest, data.unit, 2)} a case, for a few dear ones"
+    less = f" ({show_percent((alone - at['cost']) / alone)} less)" if alone > 0 else ""
+    return (
+        f"Beside {name}, a person who decides rightly is worth asking {limit}. "
+        f"At {show(at['price'], 2)}, {show_percent(at['referred'])} of the cases would go to them, and a case "
+        f"would cost {show(at['cost'], 3)} instead of {show(alone, 3)}{less}."
+    )
+
+
+def unbroken(text: str) -> str:
+    """Return a text in which no line ends within a ratio or a percentage."""
+    return text.replace(" : ", "\u00a0:\u00a0").replace(" %", "\u00a0%")
+
+
+def _listed(data: ReportData, caption: str, columns: Mapping[str, Sequence[str]]) -> Table:
+    rows = [list(row) for row in zip(*columns.values(), strict=True)]
+    every = max(1, round(len(rows) / (LISTED - 1)))
+    some = [*rows[:-1:every], rows[-1]]
+    heads = [f"{head} per case, {data.unit}" if head == "cost" and data.unit else head for head in columns]
+    return Table(f"{caption} and cost per case", heads, some)
+
+
+def _percent(percent: float) -> str:
+    return f"{show(round(percent, 1 if percent < 10 else 0))} %" if np.isfinite(percent) else DASH

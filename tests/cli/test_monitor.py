@@ -1,0 +1,154 @@
+"""adacsl monitor: labels from columns and files, exit codes, what is written."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import adacsl as library
+from adacsl import CostMatrix, Method
+
+
+def made(n, share, seed, first=0):
+    rng = np.random.default_rng(seed)
+    bad = rng.random(n) < share
+    return pd.DataFrame(
+        {
+            "id": [f"c{first + i}" for i in range(n)],
+            "when": pd.Timestamp("2026-04-01") + pd.to_timedelta(np.arange(n) // 20, unit="D"),
+            "a": rng.normal(size=n) + bad,
+            "b": rng.normal(size=n) + bad,
+            "amount": rng.gamma(2.0, 4.0, n),
+            "paid": np.where(bad, "no", "yes"),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def used(tmp_path_factory):
+    """A model, rows like those it was trained on, and others."""
+    folder = tmp_path_factory.mktemp("used")
+    train = made(2000, 0.1, 0)
+    model = Method(CostMatrix(fp=1, fn=8), learner=LogisticRegression(), positive="no", random_state=0)
+    model.fit(train[["a", "b"]], train["paid"]).save(folder / "model")
+    notes = {"target": "paid", "prices": {"fn": 8.0, "fp": 1.0}}
+    (folder / "model" / "training.json").write_text(json.dumps(notes))
+    made(1500, 0.1, 1).to_csv(folder / "same.csv", index=False)
+    made(1500, 0.4, 2).to_csv(folder / "other.csv", index=False)
+    made(1500, 0.4, 2).drop(columns="paid").to_parquet(folder / "unknown.parquet")
+    return folder
+
+
+def test_exit_codes_and_sentences(adacsl, used):
+    well = adacsl("monitor", used / "model", used / "same.csv")
+    assert well.code == 0, well.err
+    assert well.out.startswith("All is well")
+    assert "labels: column 'paid'" in well.err
+    retune = adacsl("monitor", used / "model", used / "other.csv")
+    assert retune.code == 4
+    assert retune.out.startswith("Retune: not doing so costs")
+    assert "--retuned model2/" in retune.out
+
+
+def test_without_labels_the_shares_tell(adacsl, used):
+    said = adacsl("monitor", used / "model", used / "unknown.parquet", "--json")
+    assert said.code == 4
+    assert said.json["labels"] is None
+    assert said.json["verdict"] == "retune"
+    assert said.json["prior"]["now"][1] == pytest.approx(0.4, abs=0.06)
+    assert said.json["classes"] == ["yes", "no"]
+
+
+def test_something_to_look_at(adacsl, used, tmp_path):
+    made(1500, 0.17, 3).to_csv(tmp_path / "more.csv", index=False)
+    said = adacsl("monitor", used / "model", tmp_path / "more.csv", "--tolerance", "0.3")
+    assert said.code == 3
+    assert said.out.startswith("Look at it")
+
+
+def test_the_same_numbers_as_in_python(adacsl, used):
+    said = adacsl("monitor", used / "model", used / "other.csv", "--labels", "paid", "--json", "--level", "0.9")
+    rows, model = pd.read_csv(used / "other.csv"), library.load(used / "model")
+    found = library.monitor(model, rows[["a", "b"]], rows["paid"], level=0.9)
+    assert said.json["labels"] == found.to_dict()["labels"]
+    assert said.json["sentences"] == found.sentences
+
+
+def test_labels_of_a_file_are_joined(adacsl, used, tmp_path):
+    rows = pd.read_csv(used / "other.csv")
+    some = rows.sample(600, random_state=0)[["id", "paid"]]
+    some.to_csv(tmp_path / "some.csv", index=False)
+    pd.concat((some, pd.DataFrame({"id": ["c99999"], "paid": ["no"]}))).to_csv(tmp_path / "more.csv", index=False)
+    rows[["paid"]].to_csv(tmp_path / "all.csv", index=False)
+    unknown = used / "unknown.parquet"
+    joined = adacsl("monitor", used / "model", unknown, "--labels", tmp_path / "some.csv", "--id", "id", "--json")
+    more = adacsl("monitor", used / "model", unknown, "--labels", tmp_path / "more.csv", "--id", "id", "--json")
+    by_row = adacsl("monitor", used / "model", unknown, "--labels", tmp_path / "all.csv", "--json")
+    rows["known"] = rows["paid"].where(rows["id"].isin(some["id"]))
+    rows.to_csv(tmp_path / "gaps.csv", index=False)
+    gaps = adacsl("monitor", used / "model", tmp_path / "gaps.csv", "--labels", "known", "--json")
+    assert joined.json["labelled"] == 600
+    assert joined.json["labels"] == gaps.json["labels"] == more.json["labels"]
+    assert "1 labels of" in more.err
+    assert by_row.json["labelled"] == 1500
+
+
+def test_windows_page_and_groups(adacsl, used, tmp_path):
+    page = tmp_path / "page.html"
+    said = adacsl("monitor", used / "model", used / "other.csv", "--time-column", "when", "--html", page)
+    assert said.code == 4
+    assert "2026-04-06" in said.out  # a Monday
+    assert f"written: {page}" in said.out
+    assert "Retune" in page.read_text(encoding="utf-8")
+    grouped = adacsl("monitor", used / "model", used / "other.csv", "--group-column", "when", "--json")
+    assert grouped.json["labels"]["cost"]["estimate"] > 0
+
+
+def test_prices_of_each_row(adacsl, used):
+    said = adacsl("monitor", used / "model", used / "other.csv", "--fn-column", "amount", "--fp", "1", "--json")
+    rows, model = pd.read_csv(used / "other.csv"), library.load(used / "model")
+    cost = -model.score(rows[["a", "b"]], rows["paid"], fn=rows["amount"], fp=1.0)
+    assert said.json["labels"]["cost"]["estimate"] == pytest.approx(cost)
+
+
+def test_a_retuned_model_is_written(adacsl, used, tmp_path):
+    said = adacsl("monitor", used / "model", used / "other.csv", "--retuned", tmp_path / "m2")
+    assert said.code == 4  # what was found, not what was done
+    assert adacsl("monitor", tmp_path / "m2", used / "other.csv").code == 0
+    rows = pd.read_csv(used / "other.csv")
+    cheaper, before = (library.load(folder) for folder in (tmp_path / "m2", used / "model"))
+    assert cheaper.score(rows[["a", "b"]], rows["paid"]) > before.score(rows[["a", "b"]], rows["paid"])
+    assert adacsl("evaluate", tmp_path / "m2", used / "other.csv").code == 0  # it knows its target and prices
+
+
+def test_without_labels_the_retuned_model_goes_by_the_shares(adacsl, used, tmp_path):
+    assert adacsl("monitor", used / "model", used / "unknown.parquet", "--retuned", tmp_path / "m3").code == 4
+    assert library.load(tmp_path / "m3").policy.prior == pytest.approx(0.4, abs=0.06)
+    assert adacsl("monitor", tmp_path / "m3", used / "unknown.parquet").code in (0, 3)
+
+
+def test_nothing_is_written_unless_asked_for(adacsl, used, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    adacsl("monitor", used / "model", used / "same.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_refusals(refused, used, tmp_path):
+    unknown, model = used / "unknown.parquet", used / "model"
+    rows = pd.read_csv(used / "other.csv")
+    rows[["id", "paid"]][:10].to_csv(tmp_path / "few.csv", index=False)
+    pd.concat([rows[["id", "paid"]][:2]] * 2).to_csv(tmp_path / "twice.csv", index=False)
+    rows[["id", "paid"]].assign(id="x" + rows["id"]).to_csv(tmp_path / "strange.csv", index=False)
+    rows.assign(paid="perhaps").to_csv(tmp_path / "perhaps.csv", index=False)
+    for words, message in (
+        ((unknown, "--labels", "nothing"), "neither a column"),
+        ((unknown, "--labels", tmp_path / "few.csv"), "give --id"),
+        ((unknown, "--labels", tmp_path / "twice.csv", "--id", "id"), "several labels"),
+        ((unknown, "--labels", tmp_path / "strange.csv", "--id", "id"), "same column"),
+        ((tmp_path / "perhaps.csv", "--labels", "paid"), "'perhaps' is none of the classes"),
+        ((unknown, "--time-column", "then"), "then"),
+        ((unknown, "--tolerance", "-1"), "tolerance"),
+    ):
+        assert message in refused("monitor", model, *words)
