@@ -10,6 +10,9 @@ from sklearn.linear_model import LogisticRegression
 
 import adacsl
 from adacsl import CostMatrix, CostModel, Method, Task, compare
+from adacsl.estimators.pricing import learn_prices
+from adacsl.estimators.reading import with_times
+from adacsl.estimators.rows import Rows
 
 FP = 3.0
 QUICK = HistGradientBoostingRegressor(loss="poisson", max_iter=25)
@@ -119,6 +122,23 @@ def test_what_is_loaded_decides_to_the_last_bit(train, test, tmp_path, settings)
     assert again.costs.learns  # fitted again, it learns anew
     assert again.costs.hidden == ("amount",)
     assert b"pickle" not in b"".join(path.read_bytes() for path in (tmp_path / "model").iterdir())
+
+
+def test_rows_in_time_foresee_prices_from_the_past_alone(train):
+    days = np.arange(len(train.y))
+    said = CostMatrix(fp=FP, fn=CostModel("amount", estimator=QUICK))
+    rows = with_times(Rows(train.X, train.y, days), days, None, None)
+    *earlier, last = [test for _, test in rows.folds(5, None, 0)]
+    changed = train.table.assign(amount=np.where(days < last.min(), train.amount, 3.0 * train.amount))
+    one, other = (
+        np.asarray(learn_prices(said, said.of(table), rows, table, 0).costs.deciding.fn)
+        for table in (train.table, changed)
+    )
+    # up to the one factor that makes all predictions right in the mean
+    ratio = (other / one)[np.concatenate(earlier)]
+    assert len(ratio) > 500
+    assert np.ptp(ratio) < 1e-9
+    assert np.ptp((other / one)[days < 500]) > 1e-3  # these only train
 
 
 def test_fitting_leaves_the_settings_alone(fitted):

@@ -217,7 +217,7 @@ class Method(CostClassifier):
         X, times, column = take_times(X, time)  # noqa: N806
         self.left_out_: tuple[str, ...] = () if column is None else (column,)
         rows = read_rows(self, features_of(X, costs), y, sample_weight, groups, costs)
-        rows = with_times(settle_rows(self, rows, X), times, gap, maturity)
+        rows = settle_rows(self, with_times(rows, times, gap, maturity), X)
         for _ in fit_methods([(self, rows.costs)], rows):
             pass
         self.times_ = rows.told(self.candidate_.held_folds)
