@@ -108,7 +108,9 @@ def scores_figure(found: Monitoring, *, theme: str = "light") -> go.Figure:
     colors, scores = PALETTES[theme], found.scores
     assert scores is not None  # noqa: S101
     ends = [0.0, *scores.edges.tolist(), 1.0]
-    names = [f"{show(low, 2)} to {show(high, 2)}" for low, high in pairwise(ends)]
+    # bins of one name would be drawn as one
+    digits = next((d for d in range(2, 17) if len({show(end, d) for end in ends}) == len(ends)), 17)
+    names = [f"{show(low, digits)} to {show(high, digits)}" for low, high in pairwise(ends)]
     figure = style.new_figure(theme, "The scores", height=360)
     for label, shares, color in (("in training", scores.then, colors.quiet), ("now", scores.now, colors.first)):
         figure.add_bar(
