@@ -215,7 +215,9 @@ def test_missing_files_folders_and_pictures_are_one_line(refused, tmp_path):
 
 # methods
 
-WITHOUT_NETS = ("always-negative", "always-positive", "gbm-bayes", "gbm-tuned", "gbm-weighted", "metacost")
+WITHOUT_NETS = (
+    "always-negative", "always-positive", "gbm-bayes", "gbm-tuned", "gbm-weighted", "gbm-rows", "metacost",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [name for name in library.METHODS if name != "portfolio"])

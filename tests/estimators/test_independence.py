@@ -12,6 +12,7 @@ from adacsl import METHODS, AdaCSLBoostingClassifier, AdaCSLClassifier, CostMatr
 from adacsl.estimators.learners.nets import Net
 from adacsl.estimators.learners.portfolio import Portfolio
 
+pytestmark = pytest.mark.filterwarnings("ignore:rows of mixed have dates")  # split by chance on purpose
 COSTS = CostMatrix(fp=1, fn=6)
 EPOCHS, SEED = 4, 3
 SHARE = 0.15 / (1.0 - 0.20)
@@ -36,7 +37,7 @@ def quick_portfolio():
 
 def run(table, name, methods=None, **options):
     return compare(
-        *table, COSTS, methods=methods, seeds=[SEED], name=name, net={"epochs": EPOCHS}, workers=1, device="cpu",
+        *table, COSTS, methods=methods or list(METHODS), seeds=[SEED], name=name, net={"epochs": EPOCHS}, workers=1, device="cpu",
         progress=False, **options,
     )  # fmt: skip
 

@@ -136,7 +136,7 @@ def train(  # noqa: PLR0913  one argument for each option
         _cross_fit(made, method, cv)
     costs = _costs(task)
     positive = plain_labels(task.classes)[1] if len(task.classes) == 2 else None
-    policy = _checked_policy(limits, times.time_column, task, made)
+    policy = _checked_policy(limits, times, task, made)
     made.set_params(costs=costs, positive=positive, random_state=seed, policy=policy)
     advice = "nothing was saved; --resume FOLDER keeps checkpoints to go on from"
     if resume:
@@ -145,7 +145,6 @@ def train(  # noqa: PLR0913  one argument for each option
     notes |= {"rows": len(task.y), "method": method, "times": asdict(times)}
     if method == "portfolio":
         made.set_params(verbose=not screen.quiet)  # it tells by itself how far it is
-    _note_dates(task, screen)
     if line := hidden_text(task):
         screen.note(line)
     with stoppable(advice):
@@ -154,11 +153,11 @@ def train(  # noqa: PLR0913  one argument for each option
     return _answer(made, method, task, out, time.perf_counter() - started)
 
 
-def _checked_policy(limits: Limits, time_column: str | None, task: Task, made: Method) -> Policy | None:
+def _checked_policy(limits: Limits, times: Times, task: Task, made: Method) -> Policy | None:
     """Return the policy to be saved with the model; refuse at once what could not decide in the end."""
     from adacsl.estimators.acting import BLIND, price_actions  # noqa: PLC0415  scikit-learn
 
-    policy = limits.policy(None, None if limits.per is None else time_column)
+    policy = limits.policy(None, None if limits.per is None else times.time_column)
     if policy.empty:
         return None
     if made.decide in BLIND:
@@ -222,14 +221,17 @@ def _cross_fit(made: Method, name: str, cv: int) -> None:
     made.set_params(cv=cv or None)
 
 
-def _note_dates(task: Task, screen: Screen) -> None:
+def _about_times(made: Method, task: Task) -> list[str]:
+    """Return which times trained and adapted, or that dates were split by chance."""
     from adacsl.datasets.times import date_columns  # noqa: PLC0415  pandas
 
-    if task.time is None and (dated := date_columns(task.X)):
-        screen.note(
-            f"rows have dates (column {dated[0]!r}) and are split by chance: --time-column {dated[0]} trains on the "
-            "past and adapts on the latest"
-        )
+    if made.times_:
+        return [made.times_]
+    return [
+        f"rows have dates (column {name!r}) and were split by chance: --time-column {name} trains on the past and "
+        "adapts on the latest"
+        for name in date_columns(task.X)[:1]
+    ]
 
 
 def _fit(made: Method, task: Task, times: Times, screen: Screen) -> None:
@@ -301,7 +303,7 @@ def _answer(made: Method, name: str, task: Task, out: Path, seconds: float) -> A
             f"estimated cost per row ({how}): {cost.estimate:.4g}, 95 % interval {interval_text(cost.low, cost.high)}",
             *([] if under is None else [_under_policy(under)]),
             rule,
-            *([made.times_] if made.times_ else []),
+            *_about_times(made, task),
             *_about_prices(made),
             *(() if board is None else _shown_members(board)),
             *(["stopped by Ctrl-C: the model is made of the members that were done"] if stopped else []),
