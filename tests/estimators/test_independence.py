@@ -37,8 +37,8 @@ def quick_portfolio():
 
 def run(table, name, methods=None, **options):
     return compare(
-        *table, COSTS, methods=methods or list(METHODS), seeds=[SEED], name=name, net={"epochs": EPOCHS}, workers=1, device="cpu",
-        progress=False, **options,
+        *table, COSTS, methods=methods or list(METHODS), seeds=[SEED], name=name, net={"epochs": EPOCHS}, workers=1,
+        device="cpu", progress=False, **options,
     )  # fmt: skip
 
 
