@@ -33,31 +33,15 @@ def read_dates(values: Any, what: str) -> NDArray[Any]:
     """Return dates of any kind (arrays, columns, ISO text) as datetime64 by their own clock; none may be missing."""
     import narwhals as nw  # noqa: PLC0415  scikit-learn alone needs none
 
-    from adacsl.datasets.columns import Column, parse_dates  # noqa: PLC0415
+    from adacsl.datasets.times import read_times  # noqa: PLC0415
 
     series = nw.from_native(values, series_only=True, allow_series=True, pass_through=True)
-    if isinstance(series, nw.Series):
-        if getattr(series.dtype, "time_zone", None):
-            series = series.dt.replace_time_zone(None)
-        values = series.to_numpy()
-    array = np.asarray(values)
-    if array.ndim != 1:
-        raise ValueError(f"{what} must be one date for each row, got shape {array.shape}")
-    if array.dtype.kind in "OUST":
-        text = np.strings.strip(array.astype(str))
-        missing = np.isin(text, ("", "None", "nan", "NaN", "NaT", "<NA>"))
-        seconds = parse_dates(Column(what, "text", np.where(missing, "", text)))
-        if seconds is None:
-            raise ValueError(f"{what} must be dates, or text such as 2026-03-01 or 2026-03-01 14:30, got {text[0]!r}")
-        array = np.where(missing, np.nan, seconds * 1e6).astype("datetime64[us]")
-    if array.dtype.kind != "M":
-        raise ValueError(f"{what} must be dates, got {array.dtype} such as {array[:1].tolist()}")
-    if (missing := np.isnat(array)).any():
-        raise ValueError(
-            f"{what} is missing in {int(missing.sum())} rows, first in row {int(missing.argmax())}: a row without a "
-            "time belongs to no period"
-        )
-    return array
+    if isinstance(series, nw.Series) and getattr(series.dtype, "time_zone", None):
+        values = series.dt.replace_time_zone(None).to_native()
+    found = read_times(values, what)
+    if found.dtype.kind != "M":
+        raise ValueError(f"{what} must be dates, got numbers such as {found[:1].tolist()}")
+    return found
 
 
 def split_time(X: Any, name: str, features: Any) -> tuple[Any, Any]:  # noqa: N803
