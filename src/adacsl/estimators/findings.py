@@ -264,7 +264,10 @@ def _about_labels(found: Monitoring) -> Iterator[str]:
     if labels.saving is None:
         yield "Whether to retune the labels cannot say: that needs at least ten rows of each class."
     else:
-        yield f"Retuning on these rows would save {_thousand(labels.saving, found.level)} per 1,000 rows."
+        saving = labels.saving
+        worse = saving.estimate < 0
+        word, gain = ("lose", Interval(-saving.estimate, -saving.high, -saving.low)) if worse else ("save", saving)
+        yield f"Retuning on these rows would {word} {_thousand(gain, found.level)} per 1,000 rows."
 
 
 def _about_prior(found: Monitoring) -> Iterator[str]:
