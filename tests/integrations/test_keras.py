@@ -276,3 +276,13 @@ def test_the_example_runs(capsys):
 def test_caution_is_saved_with_the_loss():
     config = AdaptiveCrossEntropy(COSTS, caution=2.0).get_config()
     assert AdaptiveCrossEntropy.from_config(config).controller.caution == 2.0
+
+
+def test_costs_of_rows_are_those_of_the_validation_rows():
+    x, y = VALIDATION
+    prices = CostMatrix(fp=1, fn=np.random.default_rng(1).uniform(1, 20, len(y)))
+    model = build()
+    history = fit(model, adapting=AdaptiveCost(validation_data=VALIDATION, costs=prices), epochs=1).history
+    raw = 1 / (1 + np.exp(-model.predict(x, verbose=0)[:, 0].astype(np.float64)))
+    decided = prices.decide(AdaptiveWeight(COSTS).correct(raw))
+    assert history["val_cost"] == pytest.approx([prices.mean(y, decided)])

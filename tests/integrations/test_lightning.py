@@ -115,6 +115,16 @@ def test_the_measured_cost_is_that_of_the_validation_set():
     assert model.loss.controller.history[0].cost == pytest.approx((false_alarms + 6 * misses) / len(y))
 
 
+def test_costs_of_rows_are_those_of_the_validation_rows():
+    x, y = made_up(seed=1).tensors
+    prices = CostMatrix(fp=1, fn=np.random.default_rng(1).uniform(1, 20, len(y)))
+    model = Model()
+    fit(model, [AdaptiveCost(costs=prices)], epochs=1)
+    raw = torch.sigmoid(model.net(x)[:, 0].detach()).double().numpy()
+    decided = prices.decide(AdaptiveWeight(COSTS).correct(raw))
+    assert model.loss.controller.history[0].cost == pytest.approx(prices.mean(y.numpy(), decided))
+
+
 class Bare(Model):
     def __init__(self, **losses):
         super().__init__(nn.Identity())

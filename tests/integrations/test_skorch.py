@@ -198,3 +198,14 @@ def test_wrong_settings(data, settings, error, match):
 def test_the_example_runs(capsys):
     runpy.run_path(str(Path(__file__).parents[2] / "examples" / "skorch_net.py"))
     assert "valid_cost" in capsys.readouterr().out
+
+
+def test_costs_of_rows_are_those_of_the_validation_rows(data):
+    X, y = data
+    amounts = np.random.default_rng(1).uniform(1, 20, len(X))
+    _, valid = make().initialize().get_split_datasets(X, y)
+    rows = np.asarray(valid.indices)
+    prices = CostMatrix(fp=1, fn=amounts[rows])
+    net = make(callbacks=[AdaptiveCost(costs=prices)], max_epochs=1).fit(X, y)
+    proba = AdaptiveWeight(COSTS).correct(net.predict_proba(X[rows])[:, 1])
+    assert net.history[-1, "valid_cost"] == pytest.approx(prices.mean(y[rows], prices.decide(proba)))

@@ -186,6 +186,9 @@ class AdaptiveCost(keras.callbacks.Callback):  # type: ignore[misc]
         ``validation_data`` of its own only for ``val_loss`` and other metrics.
     batch_size : int, optional
         For the predictions.
+    costs : CostMatrix, optional
+        Costs of each validation row, in their order, where they differ. Training rows weigh what ``fit`` is given as
+        ``sample_weight``: ``costs.row_weights(labels)``.
     resume : path, optional
         A JSON file that keeps the state after each epoch, for ``BackupAndRestore`` and ``fit(initial_epoch=...)``: it
         is read where a training starts at a later epoch. Saved models need none: their loss has the state.
@@ -198,11 +201,12 @@ class AdaptiveCost(keras.callbacks.Callback):  # type: ignore[misc]
         *,
         validation_data: Any,
         batch_size: int | None = None,
+        costs: CostMatrix | None = None,
         resume: str | Path | None = None,
     ) -> None:
         super().__init__()
         check_settings(controller, every)
-        self.controller, self.every = controller, every
+        self.controller, self.every, self.costs = controller, every, costs
         self.validation_data, self.batch_size = validation_data, batch_size
         self.resume = None if resume is None else Path(resume)
         self._loss: AdaptiveCrossEntropy
@@ -238,7 +242,8 @@ class AdaptiveCost(keras.callbacks.Callback):  # type: ignore[misc]
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Measure, adapt and log."""
         scores, labels, weight = self._predictions()
-        measured = self._loss.controller.step(scores, labels, adapt=(epoch + 1) % self.every == 0, sample_weight=weight)
+        adapt = (epoch + 1) % self.every == 0
+        measured = self._loss.controller.step(scores, labels, costs=self.costs, adapt=adapt, sample_weight=weight)
         self._loss.refresh()
         if logs is not None:
             logs.update({"val_cost": measured.cost} | measured.logged)

@@ -16,6 +16,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from adacsl.core.control import AdaptiveWeight, check_settings
+from adacsl.core.costs import CostMatrix
 from adacsl.extras import requires
 
 with requires("lightning"):
@@ -54,11 +55,16 @@ class AdaptiveCost(pl.Callback):
         Default: the loss's own.
     every : int, default 1
         Adapt after every so many validations; ``val_cost`` is logged after each.
+    costs : CostMatrix, optional
+        Costs of each validation row, in their order, where they differ. Training rows weigh what the loss is given as
+        ``sample_weight``: ``costs.row_weights(labels)``.
     """
 
-    def __init__(self, controller: AdaptiveWeight | None = None, every: int = 1) -> None:
+    def __init__(
+        self, controller: AdaptiveWeight | None = None, every: int = 1, *, costs: CostMatrix | None = None
+    ) -> None:
         check_settings(controller, every)
-        self.controller, self.every, self.validations = controller, every, 0
+        self.controller, self.every, self.costs, self.validations = controller, every, costs, 0
         self._seen: list[tuple[Tensor, ...]] = []
         self._collecting = False
         self._hook: Any = None
@@ -118,7 +124,9 @@ class AdaptiveCost(pl.Callback):
         self._seen.clear()
         self.validations += 1
         adapt, weight = self.validations % self.every == 0, weights[0] if weights else None
-        step = self._loss.controller.step(class_scores(logits), labels, sample_weight=weight, adapt=adapt)
+        step = self._loss.controller.step(
+            class_scores(logits), labels, costs=self.costs, sample_weight=weight, adapt=adapt
+        )
         self._loss.refresh()
         values = {"val_cost": step.cost} | step.logged
         pl_module.log_dict(values, prog_bar=True, sync_dist=trainer.world_size > 1)

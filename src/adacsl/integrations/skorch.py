@@ -15,6 +15,7 @@ import copy
 from typing import Any
 
 from adacsl.core.control import AdaptiveWeight, check_settings
+from adacsl.core.costs import CostMatrix
 from adacsl.extras import requires
 
 with requires("skorch"):
@@ -66,10 +67,15 @@ class AdaptiveCost(Callback):  # type: ignore[misc]  # skorch ships no types
         Default: the criterion's own, which is new in every ``fit``. One given here is copied, and starts anew too.
     every : int, default 1
         Adapt after every so many epochs; ``valid_cost`` is recorded after each.
+    costs : CostMatrix, optional
+        Costs of each validation row, in their order, where they differ: for a ``train_split`` that is known, such as
+        ``predefined_split(dataset)``.
     """
 
-    def __init__(self, controller: AdaptiveWeight | None = None, every: int = 1) -> None:
-        self.controller, self.every = controller, every
+    def __init__(
+        self, controller: AdaptiveWeight | None = None, every: int = 1, *, costs: CostMatrix | None = None
+    ) -> None:
+        self.controller, self.every, self.costs = controller, every, costs
 
     def initialize(self) -> AdaptiveCost:
         """Start anew, as the net does."""
@@ -114,7 +120,8 @@ class AdaptiveCost(Callback):  # type: ignore[misc]  # skorch ships no types
         logits, labels = (torch.cat(column) for column in zip(*self.seen_, strict=True))
         self.seen_ = []
         loss = _adaptive_loss(net)
-        measured = loss.controller.step(class_scores(logits), labels, adapt=len(net.history) % self.every == 0)
+        adapt = len(net.history) % self.every == 0
+        measured = loss.controller.step(class_scores(logits), labels, costs=self.costs, adapt=adapt)
         loss.refresh()
         earlier = [row["valid_cost"] for row in net.history if "valid_cost" in row]
         net.history.record("valid_cost", measured.cost)
