@@ -141,7 +141,7 @@ def test_what_makes_no_sense_is_refused(refused, model, place, tmp_path):
     assert "when" in refused("evaluate", model, data, "--capacity", 3, "--per", "day", "--time-column", "when")
     assert "--prior must be a share" in refused("predict", model, data, "--prior", "often")
     assert "between 0 and 1" in refused("predict", model, data, "--prior", "2")
-    assert "must be dates" in refused("predict", model, data, "--capacity", 3, "--per", "day", "--time-column", "shop")
+    assert "hold dates" in refused("predict", model, data, "--capacity", 3, "--per", "day", "--time-column", "shop")
     words = ("train", data, *SAID, "--quiet", "--out", tmp_path / "m", "--method")
     assert "looks at none" in refused(*words, "always-negative", "--refer", 1)
     assert "cheapest whatever is true" in refused(*words, "gbm-bayes", "--refer", 0)

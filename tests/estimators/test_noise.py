@@ -46,7 +46,7 @@ class Noise(ClassifierMixin, BaseEstimator):
         return np.stack((1.0 - p, p), axis=1)
 
 
-@pytest.mark.parametrize("decide", ["bayes", "tuned"])
+@pytest.mark.parametrize("decide", ["bayes", pytest.param("tuned", marks=pytest.mark.weekly)])
 def test_any_classifier(decide):
     def draw(seed):
         _, y, groups = pairs(seed, 500)

@@ -53,7 +53,7 @@ def wait_for(process, line):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["together", "one by one"])
+@pytest.mark.parametrize("kind", [pytest.param("together", marks=pytest.mark.weekly), "one by one"])
 def test_a_killed_fit_goes_on(script, tmp_path, kind):
     with start(tmp_path / "run", tmp_path / "weights.pt", 0.3, kind) as process:
         try:

@@ -147,6 +147,7 @@ def test_the_time_of_kept_nets_counts(tmp_path, trained, results, monkeypatch):
     assert 1000.0 < one.seconds < 1300.0
 
 
+@pytest.mark.weekly
 def test_a_use_that_was_not_watched_then_is_trained_again(tmp_path, trained, results):
     parts = Parts(tmp_path / "parts")
     trained.stop_at = 1

@@ -494,10 +494,10 @@ def name_in_log(path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").exists(), reason="needs /proc to see processes")
-def test_killing_it_20_times_loses_no_cell_and_runs_none_twice(toys, tmp_path, start):
+def test_killing_it_10_times_loses_no_cell_and_runs_none_twice(toys, tmp_path, start):
     folder, log, n = tmp_path / "run", tmp_path / "log", 160
     rng, known, finished, sessions, kills = random.Random(4), {}, set(), [], 0
-    while kills < 20:
+    while kills < 10:
         begun = len(lines(log))
         process = start(folder, log, n, 0.03)
         sessions.append(process.pid)

@@ -122,6 +122,7 @@ def test_workers_and_a_node_may_die_in_the_middle(toys, store, cluster, tmp_path
     assert not ray.is_initialized()  # what we joined we left
 
 
+@pytest.mark.weekly
 def test_errors_are_recorded_and_the_worker_that_always_dies_too(toys, store, cluster):
     result_of = toys.result_of
 
@@ -155,6 +156,7 @@ def test_errors_are_recorded_and_the_worker_that_always_dies_too(toys, store, cl
     assert store.scan().failed == {}
 
 
+@pytest.mark.weekly
 def test_a_cluster_of_the_callers_stays_theirs_and_gpus_are_given_to_who_asks(toys, store, cluster):
     result_of = toys.result_of
 
@@ -204,6 +206,7 @@ def test_nobody_at_an_address_is_said_at_once(toys, store):
         run(toys.grid(2), toys.work_slowly, store, engine="ray", address="127.0.0.1:1")
 
 
+@pytest.mark.weekly
 def test_print_is_put_back_where_ray_has_replaced_it(toys, store, cluster, tmp_path, monkeypatch):
     before, end = builtins.print, ray.shutdown
 

@@ -254,6 +254,7 @@ def test_wrong_settings(call, error, match):
         call()
 
 
+@pytest.mark.weekly
 @pytest.mark.slow
 @pytest.mark.skipif(BACKEND == "jax", reason="this is that run")
 def test_jax_passes_too():

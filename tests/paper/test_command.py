@@ -127,6 +127,7 @@ def test_help_shows_every_wish(paper):
         assert f"--{field.name.replace('_', '-')}" in shown.out
 
 
+@pytest.mark.weekly
 def test_as_a_user_starts_it():
     command = [sys.executable, "-m", "paper", "table2", "--seedz", "3"]
     wrong = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=ROOT)

@@ -552,6 +552,7 @@ def test_files_that_are_not_ours_are_refused(tmp_path):
 # without the command line
 
 
+@pytest.mark.weekly
 def test_python_needs_none_of_the_screens_packages(tmp_path):
     """On a machine with torch, Lightning, scikit-learn, pandas and SciPy alone."""
     code = (

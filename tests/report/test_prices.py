@@ -185,8 +185,10 @@ def test_where_the_cheapest_costs_nothing_money_is_drawn(priced):
 # in a browser
 
 
-@pytest.mark.parametrize("look", [{}, {"color_scheme": "dark"}, {"viewport": {"width": 400, "height": 800}}])
-@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize(
+    ("own", "look"),
+    [(False, {}), (True, {"color_scheme": "dark"}), (False, {"viewport": {"width": 400, "height": 800}})],
+)
 def test_cards_are_drawn_and_fit(priced, opened, own, look):
     page = opened(priced[own], f"prices-{own}", **look)
     theme = look.get("color_scheme", "light")
