@@ -127,6 +127,7 @@ def test_images(tmp_path, views, channels):
     assert metadata(path)["inputs"] == "images"
 
 
+@pytest.mark.weekly
 @pytest.mark.slow
 def test_the_default_image_net(tmp_path):
     rng = np.random.default_rng(0)

@@ -277,6 +277,7 @@ def test_other_estimators_are_fitted_but_not_saved(tmp_path):
             made.save(tmp_path / "model")
 
 
+@pytest.mark.weekly
 def test_metacost_learns_the_cheapest_labels(tmp_path):
     X, y = made_up(120)
     quick = {"learner": Model(MetaCost(2), encode=False), "random_state": 0}

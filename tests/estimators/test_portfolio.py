@@ -412,6 +412,7 @@ def test_ctrl_c_ends_a_fit_in_several_processes(tmp_path):
 # the same each time, and nothing of the caller's changed
 
 
+@pytest.mark.weekly
 def test_neither_repetition_nor_processes_nor_their_death_change_a_bit():
     members = [("slow", Dozer()), GaussianNB(), ("booster", Method(learner=Booster("lightgbm", rounds=10)))]
     one, again = (fitted(members) for _ in range(2))

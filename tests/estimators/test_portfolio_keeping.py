@@ -413,6 +413,7 @@ def test_nets_and_sums_are_one_graph(tmp_path):
     check_exported(clf, back.export_onnx(tmp_path / "clf.onnx", X), numbers(500, seed=1)[0])
 
 
+@pytest.mark.weekly
 @pytest.mark.slow
 def test_graphs_of_encoded_tables_and_of_images(tmp_path):
     X, y = table()

@@ -80,6 +80,7 @@ def test_a_killed_fit_goes_on(script, tmp_path, kind):
     assert resumed.estimated_cost_ == whole.estimated_cost_
 
 
+@pytest.mark.weekly
 @pytest.mark.slow
 def test_control_c_ends_cleanly_and_can_go_on(script, tmp_path):
     with start(tmp_path / "run", tmp_path / "weights.pt", 0.3, "together") as process:

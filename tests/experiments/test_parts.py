@@ -80,6 +80,7 @@ def kept(folder):
     return sorted(path.stem for path in folder.rglob("*.json"))
 
 
+@pytest.mark.weekly
 def test_an_interrupted_cross_fit_goes_on_with_the_nets_it_has_and_ends_the_same(tmp_path, trained, results):
     whole = results(None, BOTH)
     trained.folds.clear()
@@ -225,6 +226,7 @@ def test_a_run_that_is_interrupted_keeps_its_nets_in_its_folder(tmp_path, traine
     assert not (tmp_path / "run/parts").exists()
 
 
+@pytest.mark.weekly
 def test_a_comparison_killed_in_the_middle_of_a_cross_fit_ends_the_same(tmp_path, trained, pictures):
     """The power goes when two of three nets are there; the same call goes on, and every number is the same."""
     done = subprocess.run(

@@ -220,6 +220,7 @@ def test_print_is_put_back_where_ray_has_replaced_it(toys, store, cluster, tmp_p
     assert builtins.print is before
 
 
+@pytest.mark.weekly
 def test_a_local_cluster_is_started_and_ended_and_stdout_is_left_alone(tmp_path):
     script = tmp_path / "local.py"
     text = f"""

@@ -312,6 +312,7 @@ def test_frozen_scores_give_the_history_of_the_core_alone(script):
     assert len(set(result["lambda"])) == script.EPOCHS
 
 
+@pytest.mark.weekly
 @pytest.mark.slow
 def test_lambda_is_the_same_on_any_number_of_processes(script, tmp_path):
     command = [sys.executable, str(SCRIPT), str(tmp_path), "2", "4"]

@@ -105,6 +105,7 @@ def offline(monkeypatch, folder):
     return pytest.importorskip("wandb")
 
 
+@pytest.mark.weekly
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.filterwarnings("ignore::ResourceWarning")

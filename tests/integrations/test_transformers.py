@@ -237,6 +237,7 @@ def test_the_example_runs(capsys):
     assert "eval_cost" in capsys.readouterr().out
 
 
+@pytest.mark.weekly
 @pytest.mark.slow
 def test_two_processes_have_the_lambda_of_the_core(tmp_path, load_module):
     path = Path(__file__).parent / "scripts" / "trainer_processes.py"

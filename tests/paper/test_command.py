@@ -17,6 +17,7 @@ from paper.wishes import Wishes
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.weekly
 def test_table_two_quick_from_the_command_to_the_page(paper, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ("table2", "--quick", "--device", "cpu", "--workers", 1, "--seeds", 1, "--quiet")

@@ -77,6 +77,7 @@ def test_what_no_defect_touched_has_not_changed(table):
             assert mine.scores == pytest.approx(then, abs=1e-6), name
 
 
+@pytest.mark.weekly
 def test_nets_are_as_good_as_they_were():
     now, then = [], []
     for table, data in TABLES.tables().items():

@@ -318,6 +318,7 @@ def test_another_ratio_is_another_view(page, report):
     until(page, DRAWN.format("light"))
 
 
+@pytest.mark.weekly
 def test_many_data_sets_have_a_chooser_and_ranks(opened, made):
     report = made(data=("alpha", "beta", "gamma"), ratios=(2.0, 8.0), rows=60, methods=FEW)
     page = opened(report, "many")
