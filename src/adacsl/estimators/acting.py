@@ -141,6 +141,8 @@ def read_prior(prior: Any, labels: NDArray[Any]) -> Any:
         return found[1][0] if len(names) == 2 else [shares[0] for shares in found]
     if len(names) == 2 and np.ndim(prior):
         raise ValueError(f"of two classes, prior is the share of {names[1]!r}, or a share by name; got {prior!r}")
+    if not np.ndim(prior) and not 0.0 <= float(prior) <= 1.0:
+        raise ValueError(f"prior must be a share between 0 and 1, got {prior!r}")
     return prior if np.ndim(prior) else float(prior)
 
 
