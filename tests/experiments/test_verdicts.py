@@ -1,16 +1,22 @@
 """Verdicts: which method is taken, and the words that say so."""
 
 import math
+import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from adacsl import METHODS
 from adacsl.experiments.statistics import Saving, Verdict, verdict, verdicts
+from adacsl.experiments.statistics.differences import summary_of
+from adacsl.experiments.statistics.enough import enough, luck
+from adacsl.experiments.statistics.folds import fold_interval
 from adacsl.experiments.statistics.paired import RowCosts
+from adacsl.experiments.statistics.savings import saving_of
 from adacsl.experiments.statistics.wording import CONSTANTS, TODAY
 
 ORDER = ["always-negative", "always-positive", "logistic", "ce-bayes", "gbm-bayes", "adacsl", "portfolio"]
@@ -80,9 +86,7 @@ def test_constants_are_taken_only_where_all_that_predicts_is_clearly_dearer(cost
     elif found.cheapest in predicting:
         high = frame(costs).set_index("method")["percent_high"]
         assert high[found.recommended] <= 100 * tolerance + 1e-9
-        assert all(
-            high[name] > 100 * tolerance or place(name) >= place(found.recommended) for name in predicting
-        )
+        assert all(high[name] > 100 * tolerance or place(name) >= place(found.recommended) for name in predicting)
 
 
 @given(contests, st.floats(0.0, 0.5), st.floats(0.0, 0.4))
@@ -230,10 +234,105 @@ def test_constants_are_the_methods_of_that_name():
 # with the costs of rows: savings, and what would tell
 
 
-def rows_of(rng, effects, *, n=400, repeats=2, folds=5, spread=0.3):
-    """Return row costs with known mean effects, and luck of rows and of fits."""
-    fits = np.concatenate([rng.permutation(n) % folds + folds * r for r in range(repeats)])
+def rows_of(means, *, n=400, repeats=2, folds=5, spread=0.5, fits=0.0, seed=0):
+    """Return row costs with given means exactly, and luck of rows and of fits."""
+    rng = np.random.default_rng(seed)
+    numbers = np.concatenate([rng.permutation(n) % folds + folds * repeat for repeat in range(repeats)])
     rows = np.tile(np.arange(n), repeats)
-    shared = np.tile(rng.normal(1.0, 0.2, n), repeats)
-    costs = [shared + mean + spread * np.tile(rng.normal(size=n), repeats) for mean in effects.values()]
-    return RowCosts(tuple(effects), np.stack(costs), rows, fits, rows)
+    costs = []
+    for mean in means.values():
+        drawn = np.tile(spread * rng.normal(size=n), repeats) + fits * rng.normal(size=numbers.max() + 1)[numbers]
+        costs.append(mean + drawn - drawn.mean())
+    return RowCosts(tuple(means), np.stack(costs), rows, numbers, rows)
+
+
+def judged(costs, **options):
+    return verdict(summary_of(costs).assign(data="d", ratio=8.0), simplest_first=ORDER, costs=costs, **options)
+
+
+def test_a_saving_is_the_paired_difference_in_percent_of_today():
+    costs = rows_of({"ce-bayes": 0.6, TODAY: 0.8})
+    found = saving_of("ce-bayes", ("deciding at 0.5", costs))
+    dearer = fold_interval(costs.costs[0] - costs.costs[1], costs.fits, costs.units)
+    assert found.difference == pytest.approx(0.2)
+    assert (found.low, found.high) == pytest.approx((-dearer.high, -dearer.low))
+    assert (found.percent, found.percent_low) == pytest.approx((25.0, -100 * dearer.high / 0.8))
+    assert found.words == f"25 % ({found.percent_low:.0f}-{found.percent_high:.0f} %) less than deciding at 0.5"
+
+
+@pytest.mark.parametrize(
+    ("saving", "words"),
+    [
+        (Saving("now", 0.2, 0.1, 0.3, 20, 10, 30), "20 % (10-30 %) less than now"),
+        (Saving("now", 0.2, -0.1, 0.5, 20, -10, 50), "20 % (-10 to 50 %) less than now, which may be chance"),
+        (Saving("now", -0.2, -0.3, -0.1, -20, -30, -10), "20 % (10-30 %) more than now"),
+        (Saving("now", -0.2, -0.5, 0.1, -20, -50, 10), "20 % (-10 to 50 %) more than now, which may be chance"),
+        (Saving("now", 0.2, 0.1, 0.3, *[math.nan] * 3), "0.2 (0.1-0.3) less than now"),
+        (Saving("now", 0.0, 0.0, 0.0, 0.0, 0.0, 0.0), "as much as now"),
+    ],
+)
+def test_savings_in_words(saving, words):
+    assert saving.words == words
+
+
+def test_the_words_say_what_is_saved():
+    costs = rows_of({"ce-bayes": 0.5, "portfolio": 0.9, TODAY: 0.8})
+    plain = RowCosts(costs.methods[:2], costs.costs[:2], costs.rows, costs.fits, costs.units)
+    found = judged(plain, practice=lambda taken, base: ("deciding at 0.5", costs))
+    assert found.saving.against == "deciding at 0.5"
+    assert found.text.startswith("Use ce-bayes: it is clearly the cheapest of 2 methods. It costs 0.5 (")
+    assert f"per row, {found.saving.words}. portfolio is clearly worse." in found.text
+
+
+def test_without_a_common_row_nothing_is_saved():
+    costs = rows_of({"ce-bayes": 0.6, TODAY: 0.8})
+    values = costs.costs.copy()
+    values[0, costs.fits < 5], values[1, costs.fits >= 5] = np.nan, np.nan
+    assert saving_of("ce-bayes", ("now", replace(costs, costs=values))) is None
+    assert saving_of("ce-bayes", None) is None
+
+
+def test_how_many_repeats_would_tell_whether_the_simpler_one_will_do():
+    costs = rows_of({"portfolio": 1.0, "logistic": 1.02}, fits=0.12, spread=0.2)
+    found = judged(costs)
+    assert found.recommended == "portfolio"
+    needed, _ = enough(luck(costs.costs[1] - costs.costs[0], costs.fits, costs.units), 0.1)
+    assert 2 < needed <= 20
+    assert found.text.endswith(f"About {needed} repeats (now 2) would tell whether logistic is at most 10 % dearer.")
+    assert judged(costs, tolerance=0.4).text.count("would tell") == 0  # simple enough: it does not matter
+
+
+def test_where_rows_are_missing_their_number_is_said():
+    costs = rows_of({"portfolio": 1.0, "logistic": 1.05}, spread=1.0)
+    needed = enough(luck(costs.costs[1] - costs.costs[0], costs.fits, costs.units), 0.1)[1]
+    question = "whether logistic is at most 10 % dearer"
+    assert judged(costs).text.endswith(f"More repeats would not tell {question}: that takes about {needed:,} rows "
+                                       "(now 400).")  # fmt: skip
+    once = judged(rows_of({"portfolio": 1.0, "logistic": 1.05}, spread=1.0, repeats=1)).text
+    assert re.search(rf"About [\d,]+ rows \(now 400\) would tell {question}\.$", once)
+
+
+def test_what_would_tell_about_today_and_about_predicting():
+    costs = rows_of({"ce-bayes": 1.0, TODAY: 1.1}, spread=1.0)
+    found = judged(costs, practice=lambda taken, base: ("what you do today", costs))
+    assert found.text.startswith("Use ce-bayes: it costs less than what you do today. It costs 1 (0.9-1.1) per row, ")
+    assert "% less than what you do today, which may be chance. No method is shown to be cheaper than" in found.text
+    assert "would not tell whether ce-bayes is cheaper than what you do today: that takes about " in found.text
+    costs = rows_of({"ce-bayes": 1.1, "always-positive": 1.0}, spread=1.0)
+    found = judged(costs)
+    assert found.recommended == "ce-bayes"
+    assert "would not tell whether predicting is worth it: that takes about " in found.text
+
+
+def test_where_a_constant_or_today_leads_the_excess_is_over_the_cheapest_that_predicts():
+    means = {"always-positive": 1.0, "portfolio": 1.01, "logistic": 1.03, "adacsl": 1.5}
+    costs = rows_of(means, spread=0.2, n=2000)
+    assert judged(costs).recommended == "logistic"
+    assert judged(costs).text.startswith(
+        "Use logistic: the simplest method that is at most 10 % dearer than the cheapest that predicts, portfolio."
+    )
+    table = summary_of(costs).assign(data="d", ratio=8.0)
+    assert verdict(table, simplest_first=ORDER).recommended == "portfolio"  # nothing is known about the others
+    with_today = {TODAY: 0.9, "always-positive": 1.0, "portfolio": 1.4, "logistic": 1.5}
+    assert judged(rows_of(with_today, spread=0.2)).recommended == "always-positive"
+    assert judged(rows_of(with_today | {"logistic": 1.0}, spread=0.2)).recommended == "logistic"

@@ -72,8 +72,10 @@ def _reason(found: Verdict, rows: Mapping[str, Mapping[Any, Any]], base: str | N
         return " if you predict: of the methods that do it has the lowest cost"
     if not {*found.tied, *found.doubtful, *found.worse}:
         return ": it is the only one with enough finished splits"
-    alone = not (found.tied or found.doubtful)
-    return f": it {'is clearly the cheapest' if alone else 'has the lowest cost'} of {len(rows)} methods"
+    alone, count = not (found.tied or found.doubtful), len(rows) - (TODAY in rows)
+    if count == 1:
+        return f": it {'clearly ' if alone else ''}costs less than what you do today"
+    return f": it {'is clearly the cheapest' if alone else 'has the lowest cost'} of {count} methods"
 
 
 def _cost(found: Verdict, rows: Mapping[str, Mapping[Any, Any]]) -> str:
@@ -97,6 +99,7 @@ def _sure(found: Verdict, rows: Mapping[str, Mapping[Any, Any]]) -> str:
     tied, doubtful, worse = (
         [name for name in some if name not in (taken, TODAY)] for some in (found.tied, found.doubtful, found.worse)
     )
+    parts += ["no method is shown to be cheaper than what you do today"] if TODAY in found.tied else []
     parts += [f"{names_of(tied)} cannot be told from {it}"] if tied else []
     parts += [f"{names_are(doubtful)} probably worse"] if doubtful else []
     if worse:
@@ -125,7 +128,7 @@ def _gaps(found: Verdict, rows: Mapping[str, Mapping[Any, Any]]) -> str:
 
 def _capital(words: str) -> str:
     """Begin a sentence; names of methods stay as they are typed."""
-    return words[0].upper() + words[1:] if words.startswith(("calling ", "what ")) else words
+    return words[0].upper() + words[1:] if words.startswith(("calling ", "what ", "no ")) else words
 
 
 def what_would_tell(found: Luck, border: float, question: str) -> str:
