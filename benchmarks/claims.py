@@ -199,6 +199,8 @@ PAIRS = (
 def differences(held: Decisions, ks: list[float], prevalence: float = 1.0) -> pd.DataFrame:
     """Return how much dearer one method is than another, in percent; positives count ``prevalence`` times."""
     weight = np.where(held.labels == 1, prevalence, 1.0)
+    fits = held.folds + FOLDS * np.arange(len(held.folds))[:, None]
+    units = np.tile(held.groups, len(fits))
     rows = []
     kinds = sorted({tuple(key.split("|")[:3]) for key in held.bits})
     for part, setting, form in kinds:
@@ -208,9 +210,8 @@ def differences(held: Decisions, ks: list[float], prevalence: float = 1.0) -> pd
                 if a is None or b is None:
                     continue
                 base = float((b * weight).sum() / (weight.sum() * len(b)))
-                mean, low, high = (
-                    100 * value / base for value in fold_interval(a - b, held.folds, groups=held.groups, weight=weight)
-                )
+                found = fold_interval((a - b).ravel(), fits.ravel(), units, weight=np.tile(weight, len(fits)))
+                mean, low, high = (100 * value / base for value in found)
                 rows.append({"part": part, "setting": setting, "form": form, "k": k, "ours": ours, "against": theirs,
                              "prevalence": prevalence, "percent": mean, "low": low, "high": high})  # fmt: skip
     return pd.DataFrame(rows)
