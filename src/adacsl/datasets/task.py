@@ -259,7 +259,7 @@ def table_task(
     for column in (*apart, *filter(None, (fn_column, fp_column))):
         check_column(column, frame.columns, name)
     if baseline_column == target:
-        raise DataError(f"column {target!r} of {name} holds the labels: the baseline column is what is done without them")
+        raise DataError(f"column {target!r} of {name} holds the labels: the baseline is what is done without them")
     y, called = class_labels(
         frame[target], positive, costs=costs, classes=classes, known=known_classes,
         what=f"column {target!r} of {name}",

@@ -18,7 +18,7 @@ from adacsl.estimators.method import Method
 from adacsl.estimators.methods import METHODS, is_portfolio, method, title_of
 from adacsl.experiments import today, uncertain
 from adacsl.experiments.cells import Cell, CellResult
-from adacsl.experiments.facts import facts_in_words
+from adacsl.experiments.facts import facts_in_words, intervals_in_words
 from adacsl.experiments.protocol import compared_nets, set_portfolio
 from adacsl.experiments.ratios import joined_cells, named_costs, scale_misses
 from adacsl.experiments.statistics import Ranks, Verdict, overall, ranks, summarise, verdicts
@@ -104,6 +104,11 @@ class Comparison:
         if len({data for data, _ in self.verdicts}) > 1:
             lines.append(f"Over all data: {self.overall}")
         return "\n".join(lines)
+
+    @property
+    def intervals(self) -> str:
+        """How the intervals of the table were made, in plain words."""
+        return intervals_in_words(self)
 
     @property
     def windows(self) -> dict[str, dict[int, str]]:
@@ -318,7 +323,8 @@ class Comparison:
 
     def _recommended(self, view: tuple[str, float]) -> str:
         verdict = self.verdicts[view]
-        return str(verdict.recommended or verdict.cheapest)
+        rows = self.table[(self.table["data"] == view[0]) & (self.table["ratio"] == view[1])]
+        return str(verdict.recommended or next(name for name in rows["method"] if name != TODAY))
 
     @property
     def _summary(self) -> pd.DataFrame:
@@ -381,7 +387,7 @@ class Comparison:
         columns = ["data", "ratio", "method", "n", "mean", "low", "high", "normalized_cost", "savings", "standing"]
         table = self.table[columns].to_html(index=False, float_format="{:.3f}".format)
         lines = "<br>".join(html.escape(line) for line in self.verdict.splitlines())
-        return f"<p><strong>{lines}</strong></p>{table}"
+        return f"<p><strong>{lines}</strong></p>{table}<p>{html.escape(self.intervals)}</p>"
 
     def __str__(self) -> str:
         return self.verdict

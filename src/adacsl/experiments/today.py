@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -30,27 +30,31 @@ def decided_at_half(scores: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(scores > HALF if scores.ndim == 1 else scores.argmax(axis=1))
 
 
-def cells_of_today(
+def results_of_today(
     task: Task, ratios: Iterable[float], seed: int, tested: NDArray[np.int64], costs: CostMatrix
-) -> dict[Cell, CellResult]:
-    """Return what the user's own decisions cost on the test rows of a split, at each ratio; nothing without them.
+) -> Iterator[CellResult]:
+    """Yield what the user's own decisions cost on the test rows of a split, at each ratio; nothing without them.
 
     ``costs`` are those of all rows of the task, as they were settled for this split.
     """
     if task.baseline is None:
-        return {}
-    values, found = task.baseline.values[tested], {}
-    n_classes = costs.n_classes
+        return
+    values, n_classes = task.baseline.values[tested], costs.n_classes
     scores = values.astype(np.float32) if n_classes == 2 else np.eye(n_classes, dtype=np.float32)[values]
     decided = decided_at_half(scores)
+    threshold = HALF if n_classes == 2 else None
     for ratio in ratios:
         paid = at_ratio(costs, ratio, own=mean_ratio(task.costs)).rows(tested)
         metrics = measure(decided, task.y[tested], paid) | {"validation_cost": math.nan}
         metrics["n_train"] = len(task.y) - len(tested)
         cell = Cell(task.name, ratio, TODAY, seed)
-        about = {"decide": "half"}
-        found[cell] = CellResult(cell, metrics, scores, decided, HALF if n_classes == 2 else None, provenance=about)
-    return found
+        yield CellResult(cell, metrics, scores, decided, threshold, provenance={"decide": "half"})
+
+
+def refuse_today(tasks: Iterable[Task], methods: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse a method that is called as the user's own decisions are."""
+    if any(task.baseline is not None and TODAY in methods[task.name] for task in tasks):
+        raise ValueError(f"the name {TODAY!r} stands for the decisions of the baseline: call the method otherwise")
 
 
 def about_today(task: Task) -> dict[str, Any]:

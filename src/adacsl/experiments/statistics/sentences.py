@@ -57,6 +57,8 @@ def _what(found: Verdict, rows: Mapping[str, Mapping[Any, Any]], base: str | Non
     if found.cheapest == TODAY:
         unsure = found.tied or found.doubtful
         return f"Keep what you do today: {'no method is shown to be cheaper' if unsure else 'every method is dearer'}."
+    if TODAY in found.tied:
+        return f"Use {deed(taken)} or keep what you do today: no method is shown to be cheaper than that."
     if taken in CONSTANTS:
         call = deed(taken).removeprefix("calling ")
         beaten = f"Do not predict, call {call}: every method that predicts is clearly dearer."
@@ -74,7 +76,7 @@ def _reason(found: Verdict, rows: Mapping[str, Mapping[Any, Any]], base: str | N
         return ": it is the only one with enough finished splits"
     alone, count = not (found.tied or found.doubtful), len(rows) - (TODAY in rows)
     if count == 1:
-        return f": it {'clearly ' if alone else ''}costs less than what you do today"
+        return ": it clearly costs less than what you do today"
     return f": it {'is clearly the cheapest' if alone else 'has the lowest cost'} of {count} methods"
 
 
@@ -82,7 +84,8 @@ def _cost(found: Verdict, rows: Mapping[str, Mapping[Any, Any]]) -> str:
     """Say what it costs per row, and what it saves."""
     taken = str(found.recommended)
     mean, low, high = (rows[taken][name] for name in ("mean", "low", "high"))
-    who = f"Of the methods {taken} is the one to take: it" if found.cheapest == TODAY else "It"
+    who = _capital(deed(taken)) if TODAY in found.tied else "It"
+    who = f"Of the methods {taken} is the one to take: it" if found.cheapest == TODAY else who
     amount = f"costs {span(mean, low, high, '')}" if mean >= 0 else f"earns {span(-mean, -high, -low, '')}"
     saved = f", {found.saving.words}" if found.saving else ""
     return f"{who} {amount} per row{saved}."
@@ -99,7 +102,6 @@ def _sure(found: Verdict, rows: Mapping[str, Mapping[Any, Any]]) -> str:
     tied, doubtful, worse = (
         [name for name in some if name not in (taken, TODAY)] for some in (found.tied, found.doubtful, found.worse)
     )
-    parts += ["no method is shown to be cheaper than what you do today"] if TODAY in found.tied else []
     parts += [f"{names_of(tied)} cannot be told from {it}"] if tied else []
     parts += [f"{names_are(doubtful)} probably worse"] if doubtful else []
     if worse:
@@ -128,7 +130,7 @@ def _gaps(found: Verdict, rows: Mapping[str, Mapping[Any, Any]]) -> str:
 
 def _capital(words: str) -> str:
     """Begin a sentence; names of methods stay as they are typed."""
-    return words[0].upper() + words[1:] if words.startswith(("calling ", "what ", "no ")) else words
+    return words[0].upper() + words[1:] if words.startswith(("calling ", "what ")) else words
 
 
 def what_would_tell(found: Luck, border: float, question: str) -> str:
