@@ -35,6 +35,16 @@ def facts_in_words(found: Comparison) -> dict[str, str]:
     return facts
 
 
+def intervals_in_words(found: Comparison) -> str:
+    """Return how the intervals were made."""
+    protocol, splits = found.facts.get("protocol", {}), found.results["seed"].nunique()
+    folds = protocol.get("folds")
+    where = f"{splits / folds:.3g} x {folds} folds" if folds else f"{splits} random splits"
+    where = f"{splits} test windows" if "time" in protocol else where
+    units = "groups" if any(about["groups"] for about in found.facts["data"].values()) else "rows"
+    return f"95 % intervals: paired row costs of {where}, {units} and fits counted"
+
+
 def _classes_in_words(about: Mapping[str, Any]) -> str:
     if "counts" not in about:
         return f", {about['positives']:,} of them {about['classes'][1]!r}"
