@@ -76,8 +76,10 @@ class Booster(BaseEstimator):
         """Refuse settings that make no sense."""
         if self.engine not in (*ENGINES, "auto"):
             raise ValueError(f"engine must be one of {', '.join(map(repr, ENGINES))}, got {self.engine!r}")
-        if not isinstance(self.rounds, Integral) or self.rounds < 1:
-            raise ValueError(f"rounds must be a whole number of at least 1, got {self.rounds!r}")
+        for name in ("rounds", "every", *([] if self.patience is None else ["patience"])):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or value < 1:
+                raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
         if not isinstance(self.lr, Real) or not 0.0 < float(self.lr) <= 1.0:
             raise ValueError(f"lr must be a number above 0 and at most 1, got {self.lr!r}")
 
@@ -184,7 +186,7 @@ def _boost_unsteered(group: Sequence[Candidate], rows: Rows, matrix: Matrix, enc
             chosen = [_kept(engine, model, rounds) for model, rounds in zip(models, kept, strict=True)]
         else:
             candidate.judged = folds
-            rounds = _rounds_of_all(kept, folds, rows)
+            rounds = min(_rounds_of_all(kept, folds, rows), int(first.method.learner_.rounds))
             known[rounds] = known.get(rounds) or _boost_all(first, rows, matrix, rounds)
             chosen, kept = [_kept(engine, known[rounds], rounds)], [rounds]
         _finish(candidate, chosen, kept, rows, encoder)
