@@ -313,7 +313,10 @@ class Method(CostClassifier):
         """Return the decision of a candidate, and what it costs on held-out rows, honestly."""
         shift = candidate.shifted = candidate.shift(rows.y)
         target = natural_threshold(self.costs_, shift)
-        decision = Decision(self.costs_, self.decide, target=target, row_weighted=candidate.corrects_rows)
+        weighted = candidate.loss in ("weighted", "focal") and not candidate.is_plain
+        decision = Decision(
+            self.costs_, self.decide, target=target, row_weighted=candidate.corrects_rows, weighted=weighted
+        )
         if not candidate.held:
             return decision, math.nan
         logits = pooled(len(rows.y), candidate.held, honest=False)
