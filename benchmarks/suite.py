@@ -17,7 +17,6 @@ import datetime
 import json
 import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -61,7 +60,7 @@ def cut(task: Task, most: int) -> Task:
     if len(task.y) <= most:
         return task
     kept, _ = train_test_split(range(len(task.y)), train_size=most, stratify=task.y, random_state=0)
-    return replace(task.rows(sorted(kept)), name=task.name)
+    return task.rows(sorted(kept))
 
 
 def compared(tasks: list[Task], repeats: int, folder: Path, options: argparse.Namespace) -> list[Comparison]:
