@@ -194,7 +194,9 @@ def main() -> None:
     for n in options.sizes:
         for grouped in (False, True):
             true, about = true_costs(n, grouped=grouped), {"n": n, "groups of": PER_GROUP if grouped else 1}
-            truths.append(about | {name: round(100 * (cost / min(true.values()) - 1), 1) for name, cost in true.items()})
+            truths.append(
+                about | {name: round(100 * (cost / min(true.values()) - 1), 1) for name, cost in true.items()}
+            )
             work = joblib.delayed(trial)
             found = joblib.Parallel(options.jobs)(work(seed, n, grouped=grouped) for seed in range(options.draws))
             for name in found[0]:
