@@ -96,10 +96,8 @@ def old_protocol(x: Any, y: Any, groups: Any, rng: Any) -> Found:
         test = cut(groups, rng) == 0
         means.append(costs_of(x[~test], y[~test], x[test], y[test], rng).mean(axis=1))
     costs, overlap = np.asarray(means), 1 / (FOLDS - 1)
-    at = METHODS.index
-    pairs = np.column_stack((
-        costs[:, at(TWIN)] - costs[:, at(FULL)], costs[:, at(DEARER)] - costs[:, at(FULL)], costs[:, at("always-positive")],
-    ))  # fmt: skip
+    of = dict(zip(METHODS, costs.T, strict=True))
+    pairs = np.column_stack((of[TWIN] - of[FULL], of[DEARER] - of[FULL], of["always-positive"]))
     _, low, high, _ = corrected(pairs, overlap)
     pick = old_pick(costs, METHODS, overlap)
     return Found(*zip(low.tolist(), high.tolist(), strict=True), pick, METHODS[int(costs.mean(axis=0).argmin())])

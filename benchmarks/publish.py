@@ -222,8 +222,8 @@ SHOWN = (
 """Whose costs stand there themselves."""
 
 BEFORE = (
-    " Measured before the engine was rebuilt, with scikit-learn's boosting behind `gbm-*`, and with the protocol of random "
-    "splits, which has been replaced by repeated folds."
+    " Measured before the engine was rebuilt, with scikit-learn's boosting behind `gbm-*`, and with the protocol of "
+    "random splits, which has been replaced by repeated folds."
 )
 
 CROSS_FITTED = {1: 0.31, 3: 0.48, 5: 0.56}
@@ -352,7 +352,8 @@ def words_read(studies: dict[str, dict[str, Any]], folder: Path) -> str:
             for mode in ("single", "cv=5")
         )
         lines.append(
-            f"With all pictures of a lesion on one side of the split, one net costs {one}, five cross-fitted ones {five}."
+            f"With all pictures of a lesion on one side of the split, one net costs {one}, five cross-fitted ones "
+            f"{five}."
         )
     if tables := studies.get("tables", {}).get("rows"):
         ours, weighted = (table_cells(tables, mode) for mode in ("adacsl-cv", "wce-cv"))
@@ -371,9 +372,9 @@ def plain_threshold(folder: Path) -> str:
     over = f" {found[2]} ([Table](#all-methods-on-nine-tables).)" if found is not None else ""
     return (
         "\n## When a plain threshold does as well\n\n"
-        f"Often; that is what `adacsl compare` is for.{over} Much of the lead of cross-fitted nets is cross-fitting's. On "
-        "images: [what adaptation is worth](claims.md). For boosters with early stopping adaptation saved nothing on "
-        "average, so the default there is the Bayes threshold ([figures](integrations/xgboost.md)).\n"
+        f"Often; that is what `adacsl compare` is for.{over} Much of the lead of cross-fitted nets is cross-fitting's. "
+        "On images: [what adaptation is worth](claims.md). For boosters with early stopping adaptation saved nothing "
+        "on average, so the default there is the Bayes threshold ([figures](integrations/xgboost.md)).\n"
     )
 
 
@@ -629,8 +630,8 @@ def table_section(study: dict[str, Any] | None) -> str:
         return f"{head}{provenance(study, 'tables')}\nNo split has both {YARDSTICK} and another method.\n"
     lines = [
         "Costs are inverse priors, misses k times dearer (rho = k IR). Ratio of the mean test costs over the splits "
-        "both methods have, geometric mean over k and tables; below 1 is cheaper. 95 %: jackknife over the splits, its variance corrected "
-        "as Nadeau and Bengio's, because training sets overlap.",
+        "both methods have, geometric mean over k and tables; below 1 is cheaper. 95 %: jackknife over the splits, its "
+        "variance corrected as Nadeau and Bengio's, because training sets overlap.",
         "",
         provenance(study, "tables"),
         "| table | " + " | ".join(MODES[mode] for mode in compared) + " |",

@@ -10,10 +10,10 @@ HEAD = """\
 # What the statistics see
 
 `adacsl compare` tests every row in repeated cross-validation and compares methods by what each row cost them. Intervals
-are those of paired row costs over rows and fits ([how](compare/statistics.md)); the verdict is the simplest method whose
-upper bound of excess over the cheapest is at most 10 %, else the lowest mean. Here both stand beside what was done
-before: five random splits, the corrected variance of Nadeau and Bengio over the means of the splits, and the simplest
-method not told apart from the lowest mean.
+are those of paired row costs over rows and fits ([how](compare/statistics.md)); the verdict is the simplest method
+whose upper bound of excess over the cheapest is at most 10 %, else the lowest mean. Here both stand beside what was
+done before: five random splits, the corrected variance of Nadeau and Bengio over the means of the splits, and the
+simplest method not told apart from the lowest mean.
 """
 
 NOT_YET = "Not measured yet with this version.\n"
@@ -33,14 +33,14 @@ def simulation(run: dict[str, Any] | None) -> str:
         head,
         f"`{run['command']}`; {run['date']}; {run['device']}; {run['draws']} draws of each kind; "
         "`benchmarks/results/cpu_power.json`.\n\n",
-        "Eight methods of known true cost: two constants and logistic regressions that see more or fewer columns. Type I: "
-        "how often two twins are told apart (5 % is promised). Power: how often a method that is dearer is told "
+        "Eight methods of known true cost: two constants and logistic regressions that see more or fewer columns. Type "
+        "I: how often two twins are told apart (5 % is promised). Power: how often a method that is dearer is told "
         "from the best. Coverage: how often the 95 % interval of that difference holds the truth; of a constant: the "
-        "interval of what calling everything positive costs. Regret: the true cost of the method taken over that of the "
-        "best, less 1; in brackets the worst of all draws. Groups: rows of four share features and luck, and stay "
+        "interval of what calling everything positive costs. Regret: the true cost of the method taken over that of "
+        "the best, less 1; in brackets the worst of all draws. Groups: rows of four share features and luck, and stay "
         "together.\n\n",
-        "| rows | groups of | protocol | dearer by | type I | power | coverage | of a constant | half-width | regret of the "
-        "verdict | regret of the lowest mean |\n|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+        "| rows | groups of | protocol | dearer by | type I | power | coverage | of a constant | half-width | regret "
+        "of the verdict | regret of the lowest mean |\n|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|\n",
     ]
     truths = {(one["n"], one["groups of"]): one for one in run["dearer, %"]}
     for row in run["rows"]:
@@ -53,8 +53,10 @@ def simulation(run: dict[str, Any] | None) -> str:
     lines.append("\nIn truth the methods are dearer than the best by (percent):\n\n")
     names = [name for name in run["dearer, %"][0] if name not in ("n", "groups of")]
     lines.append(f"| rows | groups of | {' | '.join(names)} |\n|--:|--:|{'--:|' * len(names)}\n")
-    for one in run["dearer, %"]:
-        lines.append(f"| {one['n']:,} | {one['groups of']} | {' | '.join(str(one[name]) for name in names)} |\n")
+    lines += [
+        f"| {one['n']:,} | {one['groups of']} | {' | '.join(str(one[name]) for name in names)} |\n"
+        for one in run["dearer, %"]
+    ]
     return "".join(lines)
 
 
@@ -72,11 +74,11 @@ def blocks(run: dict[str, Any] | None) -> str:
         head,
         f"`{run['command']}`; {run['date']}; {run['device']}; `benchmarks/results/verdict_regret.json`, from "
         "`suite.npz` (row costs) and `suite_random_splits.csv` (the old protocol, its own run).\n\n",
-        f"The verdict is made on four fifths of the rows, its pick judged on the fifth, over {run['partitions']} random "
-        "partitions, and divided by what the method with the lowest mean over all rows costs; the old protocol has splits "
-        "in place of parts: verdict from four, pick on the fifth. Geometric means over the blocks (tables x cost ratios). "
-        "No intervals: blocks of one table share rows. The methods of the two runs differ (there are more now), and "
-        "so does the best of them.\n\n",
+        f"The verdict is made on four fifths of the rows, its pick judged on the fifth, over {run['partitions']} "
+        "random partitions, and divided by what the method with the lowest mean over all rows costs; the old protocol "
+        "has splits in place of parts: verdict from four, pick on the fifth. Geometric means over the blocks (tables x "
+        "cost ratios). No intervals: blocks of one table share rows. The methods of the two runs differ (there are "
+        "more now), and so does the best of them.\n\n",
         "| protocol | blocks | regret of the verdict | worst block | regret of the lowest mean | worst block |\n"
         "|---|--:|--:|--:|--:|--:|\n",
     ]
@@ -93,7 +95,7 @@ def blocks(run: dict[str, Any] | None) -> str:
         picks = ", ".join(f"{name} ({count})" for name, count in one["picks"].items())
         then = before.get((one["data"], one["ratio"]))
         lines.append(
-            f"| {one['data']} | {one['ratio']:g} | {one['best']} | {one['verdict']:.3f} | {one['lowest']:.3f} | {picks} "
-            f"| {'-' if then is None else format(then['verdict'], '.3f')} |\n"
+            f"| {one['data']} | {one['ratio']:g} | {one['best']} | {one['verdict']:.3f} | {one['lowest']:.3f} | "
+            f"{picks} | {'-' if then is None else format(then['verdict'], '.3f')} |\n"
         )
     return "".join(lines)
