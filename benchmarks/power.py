@@ -21,11 +21,12 @@ import joblib
 import numpy as np
 from harness import metadata
 from old_protocol import CONSTANTS, corrected, old_pick
-from row_costs import part_of, summary_of
 from scipy import stats
+from suite_rows import part_of, pick_of
 
 from adacsl import CostMatrix
-from adacsl.experiments.statistics import RowCosts, fold_interval, verdict
+from adacsl.experiments.statistics import RowCosts
+from adacsl.experiments.statistics.folds import fold_interval
 
 COSTS, COLUMNS, FOLDS, TOLERANCE = CostMatrix(fp=1, fn=5), 10, 5, 0.10
 SLOPES = np.asarray([1.0, -0.8, 0.7, -0.6, 0.5, 0.45, -0.4, 0.35, 0.3, 0.25])
@@ -124,12 +125,10 @@ def new_protocol(paired: RowCosts) -> Found:
         return low, high
 
     of = dict(zip(paired.methods, paired.costs, strict=True))
-    table = summary_of(paired)
-    told = verdict(table, simplest_first=METHODS, tolerance=TOLERANCE)
     lowest = METHODS[int(paired.costs.mean(axis=1).argmin())]
     return Found(
         interval(of[TWIN] - of[FULL]), interval(of[DEARER] - of[FULL]), interval(of["always-positive"]),
-        str(told.recommended or told.cheapest), lowest,
+        pick_of(paired, METHODS, TOLERANCE), lowest,
     )  # fmt: skip
 
 
@@ -144,7 +143,7 @@ def trial(seed: int, n: int, *, grouped: bool) -> dict[str, Found]:
     }
 
 
-def true_costs(n: int, *, grouped: bool, fits: int = 200) -> dict[str, float]:
+def true_costs(n: int, *, grouped: bool, fits: int = 100) -> dict[str, float]:
     """Return what each method costs on fresh rows, in the mean over training sets of 80 % of n rows."""
     rng = np.random.default_rng(99)
     x, y, _ = draw(50_000, rng, grouped=False)

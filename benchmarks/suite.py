@@ -22,8 +22,8 @@ from pathlib import Path
 import pandas as pd
 from _data import data_folder
 from harness import metadata
-from row_costs import save_rows
 from sklearn.model_selection import train_test_split
+from suite_rows import save_rows
 
 from adacsl.datasets import DATASETS, Task, load_dataset
 from adacsl.estimators.methods import choose_methods

@@ -21,10 +21,10 @@ import numpy as np
 import pandas as pd
 from harness import metadata
 from old_protocol import old_pick
-from row_costs import load_rows, part_of, summary_of
+from suite_rows import load_rows, part_of, pick_of
 
 from adacsl.estimators.methods import METHODS
-from adacsl.experiments.statistics import RowCosts, verdict
+from adacsl.experiments.statistics import RowCosts
 
 RESULTS = Path(__file__).resolve().parent / "results"
 PARTS, TOLERANCE = 5, 0.10
@@ -52,9 +52,8 @@ def new_blocks(path: Path, partitions: int) -> Iterator[dict[str, Any]]:
 
 
 def picked(paired: RowCosts, order: list[str]) -> dict[str, str]:
-    told = verdict(summary_of(paired), simplest_first=order, tolerance=TOLERANCE)
     lowest = paired.methods[int(paired.costs.mean(axis=1).argmin())]
-    return {"verdict": str(told.recommended or told.cheapest), "lowest": lowest}
+    return {"verdict": pick_of(paired, order, TOLERANCE), "lowest": lowest}
 
 
 def old_blocks(path: Path) -> Iterator[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import pandas as pd
 from adacsl import CostMatrix
 from adacsl.experiments.comparison import Comparison
 from adacsl.experiments.ratios import scale_misses
-from adacsl.experiments.statistics import RowCosts, summarise
+from adacsl.experiments.statistics import RowCosts, summarise, verdict
 
 PRICES = ("fp", "fn", "tp", "tn")
 
@@ -91,12 +91,8 @@ def part_of(paired: RowCosts, entries: Any) -> RowCosts:
     )  # fmt: skip
 
 
-def summary_of(paired: RowCosts, data: str = "data", ratio: float = 1.0) -> pd.DataFrame:
-    """Return how the methods stand on one data set at one ratio, from what its rows cost."""
-    splits = [(int(split), paired.fits == split) for split in np.unique(paired.fits)]
-    results = pd.DataFrame([
-        {"data": data, "ratio": ratio, "method": name, "seed": split, "cost": float(costs[own].mean()),
-         "n_test": int(own.sum()), "n_train": int((~own).sum())}
-        for split, own in splits for name, costs in zip(paired.methods, paired.costs, strict=True)
-    ])  # fmt: skip
-    return summarise(results, {(data, ratio): paired})
+def pick_of(paired: RowCosts, simplest_first: Sequence[str], tolerance: float) -> str:
+    """Return the method that the verdict takes, from what the rows of one data set cost at one ratio."""
+    summary = summarise(pd.DataFrame(columns=["data", "ratio", "method"]), {("data", 1.0): paired})
+    told = verdict(summary, simplest_first=simplest_first, tolerance=tolerance, costs=paired)
+    return str(told.recommended or told.cheapest)
