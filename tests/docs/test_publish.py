@@ -1,26 +1,13 @@
 """benchmarks/publish.py: figures are computed rightly, and what is missing is said to be missing."""
 
 import csv
-import importlib
 import json
 import math
 import shutil
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def load(name):
-    """Import a script of benchmarks/ as it is when run: with its neighbours beside it."""
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path.remove(str(ROOT / "benchmarks"))
-
+from tests.docs.scripts import ROOT, load
 
 publish = load("publish")
 
@@ -124,7 +111,9 @@ def test_the_table_with_the_largest_ratios_is_left_out_too(checkout):
     page, _ = run(checkout)
     assert f"| **all** | {math.sqrt(0.25 * 0.9):.3f} |" in page
     assert "| **all but ann_thyroid** | 0.900 |" in page
-    assert "tables, without ann_thyroid, cost relative to weighted cross-entropy, one split: AdaCSL, cv=5 | 0.900" in page
+    assert (
+        "tables, without ann_thyroid, cost relative to weighted cross-entropy, one split: AdaCSL, cv=5 | 0.900" in page
+    )
     # leaving out a split in turn: variance of the two logarithms, corrected for overlapping training rows
     logs = [math.log(0.98 / 1.2), 0.0]
     variance = 1 / 2 * sum((x - sum(logs) / 2) ** 2 for x in logs) * (1 + 2 * 0.25)
