@@ -1,4 +1,4 @@
-"""benchmarks/suite.py, suite_rows.py, verdict_regret.py and old_protocol.py: what is kept can be published and judged."""
+"""The suite, what it keeps of every row, and what following the verdict costs: scripts of benchmarks/."""
 
 import json
 import sys
@@ -99,5 +99,5 @@ def test_the_old_interval_and_verdict():
     assert p == pytest.approx(2 * stats.t.sf(plain.statistic / stretch, 4))
     assert old.holm(np.asarray([0.04, 0.01, 0.03])).tolist() == pytest.approx([0.06, 0.03, 0.06])
     assert old.old_pick(costs, ["a", "b", "c"], 0.25) == "a"  # not told from c, and simpler
-    assert old.old_pick(costs + [9.0, 0.0, 0.0], ["a", "b", "c"], 0.0) == "c"
+    assert old.old_pick(costs + np.asarray([9.0, 0.0, 0.0]), ["a", "b", "c"], 0.0) == "c"
     assert old.old_pick(costs, ["a", "b", "always-positive"], 0.25) == "always-positive"
