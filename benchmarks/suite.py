@@ -26,6 +26,7 @@ from sklearn.model_selection import train_test_split
 from suite_rows import save_rows
 
 from adacsl.datasets import DATASETS, Task, load_dataset
+from adacsl.estimators.learners.boosters import installed_engine
 from adacsl.estimators.methods import choose_methods
 from adacsl.experiments.comparing import compare_tasks
 from adacsl.experiments.comparison import Comparison
@@ -65,7 +66,7 @@ def cut(task: Task, most: int) -> Task:
 
 def compared(tasks: list[Task], repeats: int, folder: Path, options: argparse.Namespace) -> list[Comparison]:
     """Run what the folder lacks: small tables with all methods, large ones with those that do not take long."""
-    every = options.methods or [name for name, made in choose_methods("all").items() if made.loss != "row-weighted"]
+    every = options.methods or [name for name in choose_methods("all") if name != installed_engine()]
     every = [name for name in every if name not in options.without]
     quick = [name for name in every if name not in options.small_only]
     # the long ones first, so that no worker waits for the last
@@ -115,16 +116,19 @@ def note(found: list[Comparison], options: argparse.Namespace) -> str:
     large = {name for one in found for name, about in one.facts["data"].items() if about["rows"] > SMALL}
     if large and options.small_only:
         parts.append(f"{' and '.join(options.small_only)} only on tables up to {SMALL:,} rows")
+    parts += [f"gbm-* are {installed_engine()}"] if installed_engine() else []
     return "; ".join([*parts, *([f"without {', '.join(options.without)}"] if options.without else [])])
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=TABLES)
-    parser.add_argument("--methods", nargs="+", help="default: all but those that look at prices of each row")
+    parser.add_argument("--methods", nargs="+", help="default: all, but the booster that gbm-bayes is anyway")
     parser.add_argument("--without", nargs="+", default=[], help="methods to leave out")
-    parser.add_argument("--small-only", nargs="*", default=["portfolio", "metacost"], help="left to the small tables")
-    parser.add_argument("--max-rows", type=int, default=20_000)
+    parser.add_argument(
+        "--small-only", nargs="*", default=["portfolio", "metacost", "gbm-bayes-cv"], help="left to the small tables"
+    )
+    parser.add_argument("--max-rows", type=int, default=12_000)
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--workers", type=int, default=2)
