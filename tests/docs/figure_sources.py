@@ -1,0 +1,222 @@
+"""What the committed results say: the functions that a figure of the documentation may be computed with.
+
+Statistics are written down here once more, so that pages are checked against the files and not against the code that
+made them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "benchmarks/results"
+
+__all__ = [
+    "ablation", "all_k", "among", "caution", "claim", "claim_cost", "count", "dearer", "each_run", "field", "geometric",
+    "largest", "mean", "paper_cost", "paper_high", "policy", "saved", "smallest", "table_costs",
+]  # fmt: skip
+
+
+@cache
+def sheet(file: str) -> Any:
+    """Return a CSV file of benchmarks/results or, where the name has a slash, of the repository."""
+    path = ROOT / file if "/" in file else RESULTS / file
+    return pd.read_csv(path, keep_default_na=False, na_values=["", "nan"])
+
+
+def among(file: str, where: str, column: str) -> list[float]:
+    """Return the values of a column in the rows that a pandas query names."""
+    found = sheet(file).query(where)[column].tolist()
+    if not found:
+        raise ValueError(f"{file} has no row with {where}")
+    return found
+
+
+def mean(file: str, where: str, column: str) -> float:
+    """Return the mean of a column in some rows of a CSV file."""
+    return math.fsum(among(file, where, column)) / len(among(file, where, column))
+
+
+def count(file: str, where: str) -> int:
+    """Return the number of rows."""
+    return len(sheet(file).query(where))
+
+
+def smallest(values: Sequence[float]) -> float:
+    """Return the smallest of some values."""
+    return min(values)
+
+
+def largest(values: Sequence[float]) -> float:
+    """Return the largest of some values."""
+    return max(values)
+
+
+def geometric(values: Sequence[float]) -> float:
+    """Return the geometric mean."""
+    return math.exp(math.fsum(math.log(value) for value in values) / len(values))
+
+
+def field(file: str, path: str) -> Any:
+    """Return what a JSON file of benchmarks/results holds at a path such as ``tables/1/seconds``."""
+    value = json.loads((RESULTS / file).read_text(encoding="utf-8"))
+    for step in path.split("/"):
+        value = value[int(step)] if isinstance(value, list) else value[step]
+    return value
+
+
+# the paper, run again: five random splits, or five by group
+
+
+@cache
+def runs(dataset: str, profile: str, split: str, method: str, sheet_name: str = "table2") -> Any:
+    """Return the costs of a method, seeds x k."""
+    rows = sheet(f"docs/paper/results/{sheet_name}.csv")
+    own = rows.query("dataset == @dataset and profile == @profile and split == @split and method == @method")
+    if own.empty:
+        raise ValueError(f"nobody ran {method} on {dataset}, {profile}, {split}")
+    return own.pivot(index="seed", columns="k", values="normalized_cost")
+
+
+def paper_cost(
+    dataset: str, profile: str, split: str, method: str, k: int | None = None, seeds: int | None = None
+) -> Any:
+    """Return the mean costs for each k, or for one; of the first ``seeds`` splits only."""
+    means = runs(dataset, profile, split, method).iloc[:seeds].mean()
+    return means.tolist() if k is None else float(means[k])
+
+
+def all_k(dataset: str, profile: str, split: str, method: str, seeds: int | None = None) -> float:
+    """Return the mean cost over all k, of the first ``seeds`` splits only."""
+    return float(np.mean(paper_cost(dataset, profile, split, method, seeds=seeds)))
+
+
+def paper_high(dataset: str, profile: str, split: str, method: str) -> list[float]:
+    """Return for each k where the interval of a mean ends (Nadeau and Bengio, 2003)."""
+    costs = runs(dataset, profile, split, method)
+    reach = costs.std(ddof=1) * math.sqrt(1 / len(costs) + 0.25) * stats.t.ppf(0.975, len(costs) - 1)
+    return (costs.mean() + reach).tolist()
+
+
+def each_run(dataset: str, profile: str, split: str, method: str, k: int) -> list[float]:
+    """Return the cost of every split at one k."""
+    return runs(dataset, profile, split, method)[k].tolist()
+
+
+def ablation(method: str) -> float:
+    """Return by how many percent a variant is dearer than AdaCSL: HAM10K, four views, two splits, over all k."""
+    place, name = ("HAM10K", "four-views", "random"), "table2"
+    if count("docs/paper/results/ablations.csv", f"method == {method!r}"):
+        name = "ablations"
+    return dearer(*place, method, "adacsl", sheet_name=name)[0]
+
+
+def caution(table: str, size: int) -> float:
+    """Return the cost of five cross-fitted nets with so much caution, relative to one net with none."""
+    own = sheet("caution.csv").query("data == @table").groupby("method")["cost"].mean()
+    return float(own[f"adacsl-cv-caution-{size}"] / own["adacsl-caution-0"])
+
+
+def dearer(
+    dataset: str, profile: str, split: str, method: str, against: str, k: int | None = None, sheet_name: str = "table2"
+) -> list[float]:
+    """Return by how many percent a method is dearer than another, with the interval of Nadeau and Bengio (2003).
+
+    Paired within the splits that both have; without k, of the mean cost over all k. Tested on 20 % of the rows.
+    """
+    ours, theirs = runs(dataset, profile, split, method, sheet_name), runs(dataset, profile, split, against)
+    both = ours.index.intersection(theirs.index)
+    columns = list(theirs.columns) if k is None else [k]
+    base = theirs.loc[both, columns].mean(axis=1)
+    difference = ours.loc[both, columns].mean(axis=1) - base
+    middle, n = float(difference.mean()), len(both)
+    spread = math.sqrt((1 / n + 0.20 / 0.80) * float(difference.var(ddof=1))) if n > 1 else math.nan
+    reach = spread * float(stats.t.ppf(0.975, n - 1))
+    return [100 * value / float(base.mean()) for value in (middle, middle - reach, middle + reach)]
+
+
+def saved(*args: Any, **kwargs: Any) -> list[float]:
+    """Return by how many percent a method is cheaper than another: :func:`dearer`, turned round."""
+    middle, low, high = dearer(*args, **kwargs)
+    return [-middle, -high, -low]
+
+
+# HAM10K by lesion, two repeats of five folds
+
+
+@cache
+def _decisions() -> dict[str, Any]:
+    with np.load(RESULTS / "claims.npz") as file:
+        return {name: file[name] for name in file.files if name.count("|") == 0} | {"open": set(file.files)}
+
+
+@cache
+def _row_costs(part: str, setting: str, form: str, method: str, k: float) -> Any:
+    labels = _decisions()["labels"].astype(bool)
+    miss, alarm = k * len(labels) / labels.sum(), len(labels) / (~labels).sum()  # inverse priors
+    with np.load(RESULTS / "claims.npz") as file:
+        decided = np.stack([file[f"{part}|{setting}|{form}|{method}|{float(k)}|{r}"] for r in range(2)]).astype(bool)
+    return miss * (labels & ~decided) + alarm * (~labels & decided)
+
+
+def claim_cost(part: str, form: str, method: str, k: float, setting: str = "") -> float:
+    """Return the mean cost per picture."""
+    return float(_row_costs(part, setting, form, method, k).mean())
+
+
+def claim(part: str, form: str, method: str, against: str, k: float, setting: str = "") -> list[float]:
+    """Return by how many percent a method is dearer than another, with an interval over lesions and fits."""
+    ours, theirs = (_row_costs(part, setting, form, name, k) for name in (method, against))
+    difference, groups, folds = ours - theirs, _decisions()["groups"], _decisions()["folds"]
+    low, high = _interval(difference, groups, folds)
+    return [100 * value / theirs.mean() for value in (float(difference.mean()), low, high)]
+
+
+def _interval(difference: Any, groups: Any, folds: Any) -> tuple[float, float]:
+    """Return the interval of a mean over repeats x rows: 1.25 times the units' variance, and what fits add to it."""
+    rest = difference - difference.mean()
+    fits = folds + np.arange(len(folds))[:, None] * (folds.max() + 1)
+    units = np.broadcast_to(np.unique(groups, return_inverse=True)[1], rest.shape)
+    both = fits * (units.max() + 1) + units
+
+    def squares(labels: Any) -> Any:
+        return np.bincount(np.unique(labels.ravel(), return_inverse=True)[1], weights=rest.ravel()) ** 2
+
+    by_unit, by_fit = squares(units), squares(fits)
+    n, n_units, n_fits = rest.size, len(by_unit), len(by_fit)
+    rows = 1.25 * by_unit.sum() / n**2
+    more = max(0.0, n_fits / (n_fits - 1) * by_fit.sum() - squares(both).sum()) / n**2
+    freedom = (rows + more) ** 2 / (rows**2 / (n_units - 1) + more**2 / (n_fits - 1))
+    reach = float(stats.t.ppf(0.975, freedom)) * math.sqrt(rows + more)
+    return float(difference.mean()) - reach, float(difference.mean()) + reach
+
+
+# other files of results
+
+
+def policy(what: str, how: str, number: str = "excess", learner: str = "logistic", cases: str = "") -> float:
+    """Return the smallest or largest excess, in percent, over the cases whose name begins so."""
+    found = [
+        100 * case[number]
+        for case in field("cpu_policies.json", "cases")
+        if case["case"].startswith(what) and case["learner"].startswith(learner) and case["case"].endswith(cases)
+    ]
+    return {"least": min, "most": max}[how](found)
+
+
+@cache
+def table_costs(mode: str, without: str = "") -> float:
+    """Return cost relative to weighted cross-entropy of one net: geometric mean over tables and k of ratios of means."""
+    means = sheet("tables.csv").pivot_table(index=["table", "k"], columns="mode", values="cost")
+    means = means[means.index.get_level_values("table") != without]
+    return geometric((means[mode] / means["wce-single"]).dropna().tolist())
+
