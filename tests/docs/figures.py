@@ -105,7 +105,12 @@ def evaluate(expression: str, names: dict[str, Any]) -> Any:
 
 
 def shown(value: Any, how: str) -> str:
-    """Return figures as they are printed: ``bare3`` is .123, ``interval1`` 1.2 % (0.3 to 4.5); lists have slashes."""
+    """Return figures as they are printed.
+
+    ``bare3`` is .123, ``interval1`` is 1.2 % (0.3 to 4.5), ``cells2`` is 1.23 | 4.56; other lists have slashes.
+    """
+    if how.startswith("cells"):
+        return " | ".join(f"{number:.{how[5:]}f}" for number in value)
     if how.startswith("interval"):
         middle, low, high = (_plain(f"{number:.{how[8:]}f}") for number in value)
         return f"{middle} % ({low} to {high})"
