@@ -134,6 +134,7 @@ def caution(table: str, size: int) -> float:
     return float(own[f"adacsl-cv-caution-{size}"] / own["adacsl-caution-0"])
 
 
+@cache
 def dearer(
     dataset: str, profile: str, split: str, method: str, against: str, k: int | None = None, sheet_name: str = "table2"
 ) -> list[float]:
@@ -164,7 +165,7 @@ def saved(*args: Any, **kwargs: Any) -> list[float]:
 @cache
 def _decisions() -> dict[str, Any]:
     with np.load(RESULTS / "claims.npz") as file:
-        return {name: file[name] for name in file.files if name.count("|") == 0} | {"open": set(file.files)}
+        return {name: file[name] for name in ("labels", "groups", "folds")}
 
 
 @cache
@@ -181,6 +182,7 @@ def claim_cost(part: str, form: str, method: str, k: float, setting: str = "") -
     return float(_row_costs(part, setting, form, method, k).mean())
 
 
+@cache
 def claim(part: str, form: str, method: str, against: str, k: float, setting: str = "") -> list[float]:
     """Return by how many percent a method is dearer than another, with an interval over lesions and fits."""
     ours, theirs = (_row_costs(part, setting, form, name, k) for name in (method, against))
@@ -211,6 +213,7 @@ def _interval(difference: Any, groups: Any, folds: Any) -> tuple[float, float]:
 # more than two classes
 
 
+@cache
 def ham7(method: str, form: str) -> list[float]:
     """Return the mean cost relative to the best constant decision, under each of the three matrices."""
     own = sheet("ham7.csv").query("method == @method and form == @form").groupby("matrix")["relative_cost"].mean()
@@ -244,10 +247,15 @@ CLASS_METHODS = (
 )  # fmt: skip
 
 
+@cache
+def _class_ratios() -> Any:
+    means = sheet("class_tables.csv").pivot_table(index=["table", "matrix"], columns="method", values="relative_cost")
+    return means.clip(lower=0.01).div(means["ce-calibrated"].clip(lower=0.01), axis=0)[list(CLASS_METHODS)]
+
+
 def class_row(table: str = "", matrix: str = "") -> list[float]:
     """Return the cost of each method relative to calibrated cross-entropy, on one table or as a geometric mean."""
-    means = sheet("class_tables.csv").pivot_table(index=["table", "matrix"], columns="method", values="relative_cost")
-    ratios = means.clip(lower=0.01).div(means["ce-calibrated"].clip(lower=0.01), axis=0)[list(CLASS_METHODS)]
+    ratios = _class_ratios()
     return (ratios.loc[(table, matrix)] if table else np.exp(np.log(ratios).mean())).tolist()
 
 
@@ -278,14 +286,14 @@ def held_out_picks(dataset: str) -> int:
     return int((wide["ce-bayes-cv"] <= wide[adapted].min(axis=1)).sum())
 
 
-def policy(what: str, how: str, number: str = "excess", learner: str = "logistic", cases: Sequence[str] = ("",)) -> float:
+def policy(
+    what: str, how: str, number: str = "excess", learner: str = "logistic", cases: Sequence[str] = ("",)
+) -> float:
     """Return the least or the most that policies cost too much, in percent, of cases that begin and end so."""
     found = [
         100 * case[number]
         for case in field("cpu_policies.json", "cases")
-        if case["case"].startswith(what)
-        and case["case"].endswith(tuple(cases))
-        and case["learner"].startswith(learner)
+        if case["case"].startswith(what) and case["case"].endswith(tuple(cases)) and case["learner"].startswith(learner)
     ]
     return {"least": min, "most": max}[how](found)
 
@@ -297,8 +305,7 @@ def word(number: int) -> str:
 
 @cache
 def table_costs(mode: str, without: str = "") -> float:
-    """Return cost relative to weighted cross-entropy of one net: geometric mean over tables and k of ratios of means."""
+    """Return cost relative to one net with weighted cross-entropy: geometric mean over tables and k, less one table."""
     means = sheet("tables.csv").pivot_table(index=["table", "k"], columns="mode", values="cost")
     means = means[means.index.get_level_values("table") != without]
     return geometric((means[mode] / means["wce-single"]).dropna().tolist())
-

@@ -17,7 +17,9 @@ import tempfile
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import chdir
+from datetime import date
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -110,7 +112,7 @@ def shown(value: Any, how: str) -> str:
     ``bare3`` is .123, ``interval1`` is 1.2 % (0.3 to 4.5), ``cells2`` is 1.23 | 4.56; other lists have slashes.
     """
     if how.startswith("cells"):
-        return " | ".join(f"{number:.{how[5:]}f}" for number in value)
+        return " | ".join(f"{number:,.{how[5:]}f}" for number in value)
     if how.startswith("interval"):
         middle, low, high = (_plain(f"{number:.{how[8:]}f}") for number in value)
         return f"{middle} % ({low} to {high})"
@@ -162,8 +164,8 @@ def sources(page: str) -> dict[str, Callable[..., Any]]:
     return named | {"ran": lambda expression: ran[page][expression]}
 
 
-def run_examples() -> None:
-    """Run the code of all pages whose claims say ``ran(...)``, and keep what these expressions give."""
+def run_examples() -> dict[str, dict[str, Any]]:
+    """Run the code of all pages whose claims say ``ran(...)``, and return what these expressions give."""
     wanted: dict[str, list[str]] = {}
     for claim in TABLE["claim"]:
         for field in FIELD.finditer(" ".join(claim["says"].split())):
@@ -178,8 +180,20 @@ def run_examples() -> None:
             for code in block.findall((ROOT / page).read_text(encoding="utf-8")):
                 exec(code, names)  # noqa: S102
             found[page] = {said: eval(said, names) for said in expressions}  # noqa: S307
-    EXAMPLES.write_text(json.dumps({"command": "python tests/docs/figures.py", "pages": found}, indent=1, default=float))
+    return found
+
+
+def keep_examples() -> None:
+    """Write what the pages' code gives, and what it was run with."""
+    versions = {name: metadata.version(name) for name in ("numpy", "scikit-learn", "torch")}
+    about = {
+        "command": "python tests/docs/figures.py",
+        "date": f"{date.today()}",
+        "device": "cpu",
+        "versions": versions,
+    }
+    EXAMPLES.write_text(json.dumps(about | {"pages": run_examples()}, indent=1, default=float) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    run_examples()
+    keep_examples()

@@ -1,6 +1,7 @@
 """Every figure in the words of README.md and docs is what the committed results say, or is named as a setting."""
 
 import importlib.util
+import json
 import re
 from pathlib import Path
 
@@ -72,3 +73,54 @@ def test_figures_are_shown_as_they_are_printed():
     assert figures.shown([0.1234, 0.05], "bare2") == ".12 / .05"
     assert figures.shown([-0.2, -3.04, 2.66], "interval1") == "-0.2 % (-3.0 to 2.7)"
     assert figures.shown(-0.04, ".1f") == "0.0"
+
+
+# pages that are not checked by their words are checked as a whole: they are what their generators write
+
+
+@pytest.fixture
+def benchmark(monkeypatch):
+    """Import a script of benchmarks/."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    return lambda name: load(ROOT / f"benchmarks/{name}.py")
+
+
+def committed(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def test_pages_of_results_are_those_of_the_committed_files(benchmark, tmp_path):
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "benchmarks/results").symlink_to(ROOT / "benchmarks/results")
+    benchmark("publish").main(tmp_path)
+    written = sorted((tmp_path / "docs").rglob("*.md"))
+    assert {"results.md", "benchmarks.md"} <= {path.name for path in written}
+    for path in written:
+        name = f"docs/{path.relative_to(tmp_path / 'docs').as_posix()}"
+        assert path.read_text(encoding="utf-8") == committed(name), "run python benchmarks/publish.py"
+
+
+def test_the_page_of_portfolios_is_that_of_the_committed_files(benchmark):
+    page = benchmark("portfolio").page(ROOT / "benchmarks/results")
+    assert page == committed("docs/portfolio_results.md"), "run python benchmarks/portfolio.py --page"
+
+
+def test_the_table_of_savings_is_that_of_the_committed_files(benchmark):
+    files = [ROOT / f"benchmarks/results/{name}.csv" for name in ("savings", "savings_peers")]
+    assert benchmark("savings").table(files) in committed("docs/training/instance-costs.md")
+
+
+@pytest.mark.weekly
+def test_the_page_of_claims_is_that_of_the_committed_decisions(benchmark):
+    page = benchmark("claims").page(ROOT / "benchmarks/results/claims", [1.0, 3.0, 5.0])
+    assert page == committed("docs/claims.md"), "run python benchmarks/claims.py --page docs/claims.md"
+
+
+@pytest.mark.weekly
+def test_examples_still_give_what_was_kept():
+    kept = json.loads(figures.EXAMPLES.read_text(encoding="utf-8"))["pages"]
+    for page, found in json.loads(json.dumps(figures.run_examples(), default=float)).items():
+        for expression, value in found.items():
+            wanted = kept[page][expression]
+            assert value == (wanted if isinstance(wanted, str) else pytest.approx(wanted, rel=0.02)), expression
