@@ -21,9 +21,9 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks/results"
 
 __all__ = [
-    "ablation", "all_k", "among", "averaging", "best_peer", "blindness", "caution", "claim", "claim_cost", "class_row", "count",
+    "ablation", "all_k", "among", "averaging", "best_peer", "blindness", "boosted", "boosted_each", "caution", "claim", "claim_cost", "class_row", "count",
     "dearer", "each_run", "field", "geometric", "ham7", "ham7_saved", "held_out_picks", "largest", "mean", "paper_cost",
-    "paper_high", "picture", "policy", "printed", "saved", "savings", "smallest", "table_costs", "word",
+    "paper_high", "picture", "policy", "printed", "saved", "savings", "smallest", "table_costs", "with_and_without", "word",
 ]  # fmt: skip
 
 
@@ -305,6 +305,32 @@ def policy(
         if case["case"].startswith(what) and case["case"].endswith(tuple(cases)) and case["learner"].startswith(learner)
     ]
     return {"least": min, "most": max}[how](found)
+
+
+@cache
+def _boosted(engine: str) -> Any:
+    rows = sheet("boosting.csv").query("engine == @engine")
+    costs = rows.pivot(index=["table", "k", "split"], columns="mode", values="normalized_cost")
+    return costs.clip(lower=0.0)
+
+
+def boosted(engine: str, mode: str, against: str = "bayes", table: str = "", without: str = "") -> float:
+    """Return the cost of a booster relative to another's: geometric mean over splits and k, tables counting alike."""
+    costs = _boosted(engine)
+    by_table = (
+        np.log((costs[mode] / costs[against]).clip(1e-3, 1e3)).groupby("table").mean().drop(without, errors="ignore")
+    )
+    return float(np.exp(by_table[table] if table else by_table.mean()))
+
+
+def boosted_each(engine: str, mode: str, against: str) -> list[float]:
+    """Return the same of each table, sorted."""
+    return sorted(boosted(engine, mode, against, table) for table in _boosted(engine).index.levels[0])
+
+
+def with_and_without(engine: str, mode: str) -> str:
+    """Return the relative cost over all tables, and in brackets without thyroid."""
+    return f"{boosted(engine, mode):.3f} ({boosted(engine, mode, without='ann_thyroid'):.3f})"
 
 
 def word(number: int) -> str:
