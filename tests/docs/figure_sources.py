@@ -20,12 +20,6 @@ from scipy import stats
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks/results"
 
-__all__ = [
-    "ablation", "all_k", "among", "averaging", "best_peer", "blindness", "boosted", "boosted_each", "caution", "claim", "claim_cost", "class_row", "count",
-    "dearer", "each_run", "field", "geometric", "ham7", "ham7_saved", "held_out_picks", "largest", "mean", "paper_cost",
-    "paper_high", "picture", "policy", "printed", "saved", "savings", "smallest", "table_costs", "with_and_without", "word",
-]  # fmt: skip
-
 
 @cache
 def sheet(file: str) -> Any:
@@ -193,7 +187,7 @@ def claim(part: str, form: str, method: str, against: str, k: float, setting: st
 
 @cache
 def averaging(method: str, k: float, form: str = "best") -> list[float]:
-    """Return by how many percent five cross-fitted nets change the cost of one, on the same folds; with its interval."""
+    """Return by how many percent five cross-fitted nets change the cost of one, on the same folds; its interval."""
     five = _row_costs("crossed", "", f"five, {form}", method, k)
     one = _row_costs("main", "", f"one, {form}", method, k)
     low, high = _interval(five - one, _decisions()["groups"], _decisions()["folds"])

@@ -160,7 +160,11 @@ def load_sources() -> Any:
 def sources(page: str) -> dict[str, Callable[..., Any]]:
     """Return the functions that claims of a page may name."""
     ran = json.loads(EXAMPLES.read_text(encoding="utf-8"))["pages"] if EXAMPLES.exists() else {}
-    named = {name: getattr(load_sources(), name) for name in load_sources().__all__}
+    named = {
+        name: thing
+        for name, thing in vars(load_sources()).items()
+        if getattr(thing, "__module__", "") == "figure_sources"
+    }
     return named | {"ran": lambda expression: ran[page][expression]}
 
 
