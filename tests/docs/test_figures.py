@@ -89,18 +89,6 @@ def committed(name):
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-def test_pages_of_results_are_those_of_the_committed_files(benchmark, tmp_path):
-    (tmp_path / "benchmarks").mkdir()
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "benchmarks/results").symlink_to(ROOT / "benchmarks/results")
-    benchmark("publish").main(tmp_path)
-    written = sorted((tmp_path / "docs").rglob("*.md"))
-    assert {"results.md", "benchmarks.md"} <= {path.name for path in written}
-    for path in written:
-        name = f"docs/{path.relative_to(tmp_path / 'docs').as_posix()}"
-        assert path.read_text(encoding="utf-8") == committed(name), "run python benchmarks/publish.py"
-
-
 def test_the_page_of_portfolios_is_that_of_the_committed_files(benchmark):
     page = benchmark("portfolio").page(ROOT / "benchmarks/results")
     assert page == committed("docs/portfolio_results.md"), "run python benchmarks/portfolio.py --page"
