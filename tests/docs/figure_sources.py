@@ -153,45 +153,42 @@ def saved(*args: Any, **kwargs: Any) -> list[float]:
     return [-middle, -high, -low]
 
 
-# HAM10K by lesion, two repeats of five folds
+# two repeats of five folds: HAM10K by lesion (claims.npz), PV-D by leaf (claims_pv.npz)
 
 
 @cache
-def _decisions() -> dict[str, Any]:
-    with np.load(RESULTS / "claims.npz") as file:
-        return {name: file[name] for name in ("labels", "groups", "folds")}
+def _held(file: str, name: str) -> Any:
+    with np.load(RESULTS / f"{file}.npz") as archive:
+        return archive[name]
 
 
 @cache
-def _row_costs(part: str, setting: str, form: str, method: str, k: float) -> Any:
-    labels = _decisions()["labels"].astype(bool)
+def _row_costs(file: str, part: str, setting: str, form: str, method: str, k: float) -> Any:
+    labels = _held(file, "labels").astype(bool)
     miss, alarm = k * len(labels) / labels.sum(), len(labels) / (~labels).sum()  # inverse priors
-    with np.load(RESULTS / "claims.npz") as file:
-        decided = np.stack([file[f"{part}|{setting}|{form}|{method}|{float(k)}|{r}"] for r in range(2)]).astype(bool)
+    names = [f"{part}|{setting}|{form}|{method}|{float(k)}|{repeat}" for repeat in range(2)]
+    decided = np.stack([_held(file, name) for name in names]).astype(bool)
     return miss * (labels & ~decided) + alarm * (~labels & decided)
 
 
-def claim_cost(part: str, form: str, method: str, k: float, setting: str = "") -> float:
-    """Return the mean cost per picture."""
-    return float(_row_costs(part, setting, form, method, k).mean())
-
-
 @cache
-def claim(part: str, form: str, method: str, against: str, k: float, setting: str = "") -> list[float]:
-    """Return by how many percent a method is dearer than another, with an interval over lesions and fits."""
-    ours, theirs = (_row_costs(part, setting, form, name, k) for name in (method, against))
-    difference, groups, folds = ours - theirs, _decisions()["groups"], _decisions()["folds"]
-    low, high = _interval(difference, groups, folds)
-    return [100 * value / theirs.mean() for value in (float(difference.mean()), low, high)]
+def claim(
+    part: str, form: str, method: str, against: str, k: float, setting: str = "", file: str = "claims"
+) -> list[float]:
+    """Return by how many percent a method is dearer than another, with an interval over groups and fits."""
+    return _percent(file, *(_row_costs(file, part, setting, form, name, k) for name in (method, against)))
 
 
 @cache
 def averaging(method: str, k: float, form: str = "best") -> list[float]:
     """Return by how many percent five cross-fitted nets change the cost of one, on the same folds; its interval."""
-    five = _row_costs("crossed", "", f"five, {form}", method, k)
-    one = _row_costs("main", "", f"one, {form}", method, k)
-    low, high = _interval(five - one, _decisions()["groups"], _decisions()["folds"])
-    return [100 * value / one.mean() for value in (float((five - one).mean()), low, high)]
+    five = _row_costs("claims", "crossed", "", f"five, {form}", method, k)
+    return _percent("claims", five, _row_costs("claims", "main", "", f"one, {form}", method, k))
+
+
+def _percent(file: str, ours: Any, theirs: Any) -> list[float]:
+    low, high = _interval(ours - theirs, _held(file, "groups"), _held(file, "folds"))
+    return [100 * value / float(theirs.mean()) for value in (float((ours - theirs).mean()), low, high)]
 
 
 def _interval(difference: Any, groups: Any, folds: Any) -> tuple[float, float]:
