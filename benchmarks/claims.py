@@ -207,7 +207,9 @@ def percent_dearer(held: Decisions, ours: Any, theirs: Any, prevalence: float = 
     """Return by how many percent costs (repeats x rows) are above others, with the interval over groups and fits."""
     weight = np.where(held.labels == 1, prevalence, 1.0)
     base = float((theirs * weight).sum() / (weight.sum() * len(theirs)))
-    mean, low, high = fold_interval(ours - theirs, held.folds, groups=held.groups, weight=weight)
+    fits = held.folds + FOLDS * np.arange(len(held.folds))[:, None]
+    units, weights = np.tile(held.groups, len(fits)), np.tile(weight, len(fits))
+    mean, low, high = fold_interval((ours - theirs).ravel(), fits.ravel(), units, weight=weights)
     return 100 * mean / base, 100 * low / base, 100 * high / base
 
 
