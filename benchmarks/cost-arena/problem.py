@@ -35,7 +35,7 @@ class Problem:
     train_prices: Prices | None  # where each row has its own
     test_prices: Prices | None
     seed: int
-    seconds: float  # what a fit may take: for those who can be told
+    seconds: float  # what a fit may take, of the processor: for those who can be told
     threads: int = 1
 
 

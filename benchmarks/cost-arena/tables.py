@@ -119,7 +119,7 @@ def several_classes(name: str, max_rows: int) -> Data:
     kept = peer_data.cut(y, max_rows)
     features = pd.DataFrame(X[kept]).add_prefix("x")
     prices = class_tables.matrices(name, y[kept])
-    return data_of(features, y[kept], {kind: np.asarray(prices[kind].matrix).T for kind in ("random", "balanced")})
+    return data_of(features, y[kept], {kind: prices[kind].to_array().T for kind in ("random", "balanced")})
 
 
 # prices of rows

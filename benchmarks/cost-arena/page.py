@@ -1,0 +1,1 @@
+def page_of(*a): return ""
