@@ -39,8 +39,8 @@ from store import NOTHING, Block, Work, read_results, write_results
 from tables import TABLES, Data, splits
 
 RESULTS = HERE.parent / "results" / "arena.csv"
-PATIENCE = 10
-"""A worker that is silent for this many times the seconds of a fit, and two minutes more, is stopped."""
+PATIENCE = 1800.0
+"""Seconds on the wall after which a peer that is silent is taken to hang, and stopped."""
 
 
 class Worker:
@@ -112,9 +112,8 @@ class Arena:
             name: f"there is no virtual environment {options.venvs / one.venv}"
             for name, one in CONTESTANTS.items() if one.venv and not self._python(one.venv).exists()
         }  # fmt: skip
-        patience = PATIENCE * options.seconds + 120
         self.workers = {
-            venv: Worker(self._python(venv), options.add, patience)
+            venv: Worker(self._python(venv), options.add, PATIENCE)
             for venv in sorted({one.venv for one in CONTESTANTS.values() if one.venv})
         }
 
