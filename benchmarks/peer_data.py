@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import csv
 import datetime
+import functools
 import hashlib
 import importlib
 import importlib.metadata
@@ -18,7 +19,7 @@ import json
 import platform
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -312,9 +313,13 @@ def _write_meta(path: Path, options: argparse.Namespace, modules: list[str], not
 def versions_of(modules: Iterable[str]) -> dict[str, str]:
     """Return the versions of Python, of what all need, and of the packages these modules come from."""
     versions = {"python": platform.python_version()}
-    distributions = importlib.metadata.packages_distributions()
     for module in ("numpy", "pandas", "sklearn", *modules):
         # xgboost may come as xgboost-cpu, and parts of AutoGluon are distributions of their own
-        for package in distributions.get(module.split(".")[0], []):
+        for package in _distributions().get(module.split(".")[0], []):
             versions[package] = importlib.metadata.version(package)
     return versions
+
+
+@functools.cache
+def _distributions() -> Mapping[str, list[str]]:
+    return importlib.metadata.packages_distributions()
