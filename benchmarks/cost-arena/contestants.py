@@ -24,7 +24,7 @@ import portfolio_peers
 import savings_data
 import savings_peers
 from numpy.typing import NDArray
-from problem import Problem, check_found, cheapest_constant
+from problem import Problem, cheapest_constant, check_found
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import TunedThresholdClassifierCV
@@ -89,12 +89,16 @@ def attempt(contestant: Contestant, problem: Problem) -> tuple[NDArray[Any] | No
 def processor_clock() -> Iterator[None]:
     """Make the clocks of the module time count processor seconds: a busy machine then takes none from anybody.
 
-    Time limits are kept by these clocks, so that what a limited contestant finds does not depend on who else is at work.
+    Time limits are kept by these clocks, so that what a contestant finds does not depend on who else is at work.
     """
     kept = {name: getattr(time, name) for name in ("time", "monotonic", "perf_counter")}
     begun = time.process_time()
+
+    def since(start: float) -> Callable[[], float]:
+        return lambda: start + time.process_time() - begun
+
     for name, clock in kept.items():
-        setattr(time, name, lambda start=clock(): start + time.process_time() - begun)
+        setattr(time, name, since(clock()))
     try:
         yield
     finally:

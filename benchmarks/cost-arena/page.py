@@ -120,7 +120,7 @@ def ranking(found: dict[Any, dict[str, Score]], kinds: dict[str, str], kind: str
     if order.critical_difference is None:
         told = order.reason[0].upper() + order.reason[1:] + "."
     elif order.friedman_p is not None and order.friedman_p < 0.05:
-        told = f"Friedman p = {order.friedman_p:.2g}; ranks differ when {order.critical_difference:.2f} apart (Nemenyi)."
+        told = f"Friedman p = {order.friedman_p:.2g}; ranks {order.critical_difference:.2f} apart differ (Nemenyi)."
     else:
         told = f"Friedman p = {order.friedman_p:.2g}: nobody is told apart by ranks; the critical difference would be "
         told += f"{order.critical_difference:.2f} (Nemenyi)."
@@ -208,10 +208,10 @@ test labels, nobody was tuned on test rows. Rules, and how to add a method or a 
 `benchmarks/cost-arena/README.md`. What adacsl loses comes first. "The cheapest of the others" is chosen on the test
 rows, in their favour; no interval is corrected for that choice, nor for the number of tables."""
 RANKS = """By normalised cost, one table one block (its mean over costs); Friedman's test, then Nemenyi's."""
-NORMALISED = """Mean cost relative to the cheapest constant decision on the same rows; 1 saves nothing. "-": not for such
-tables."""
-INTERVALS = """95 % intervals of paired or single row costs over the folds: Student's t with the variance of rows and of fits,
-Satterthwaite's degrees of freedom (`adacsl.experiments.statistics.folds.fold_interval`); equal rows are one piece of
-evidence."""
-SECONDS = """Fit and prediction. Processor seconds are what limits are kept by; the wall clock shows how busy the machine was.
+NORMALISED = """Mean cost relative to the cheapest constant decision on the same rows; 1 saves nothing. "-": takes no
+part in such tables."""
+INTERVALS = """95 % intervals of row costs over the folds: Student's t with the variance of rows and of fits, and
+Satterthwaite's degrees of freedom (`adacsl.experiments.statistics.folds.fold_interval`); those of losses above are of
+paired differences. Equal rows are one piece of evidence."""
+SECONDS = """Fit and prediction. Limits are kept by processor seconds; those on the wall show how busy the machine was.
 Contestants without a time limit of their own take what they need."""

@@ -31,7 +31,7 @@ class Problem:
     y_train: NDArray[np.int64]  # 0 to K - 1
     X_test: pd.DataFrame
     n_classes: int
-    costs: NDArray[np.float64] | None  # K x K, rows true, columns decided; None for a blind contestant or prices of rows
+    costs: NDArray[np.float64] | None  # K x K, rows true, columns decided; none for the blind and with prices
     train_prices: Prices | None  # where each row has its own
     test_prices: Prices | None
     seed: int

@@ -23,6 +23,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+# ruff: noqa: E402  the modules beside this one, and those of the other benchmarks, have to be found first
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]  # in this order: both have a tables.py
 
@@ -39,6 +40,7 @@ from store import NOTHING, Block, Work, read_results, write_results
 from tables import TABLES, Data, splits
 
 RESULTS = HERE.parent / "results" / "arena.csv"
+SECONDS = 10.0
 PATIENCE = 1800.0
 """Seconds on the wall after which a peer that is silent is taken to hang, and stopped."""
 
@@ -128,9 +130,11 @@ class Arena:
         }  # fmt: skip
 
     def data(self, table: str) -> Data:
+        """Return a table, cut to as many rows as it is run with."""
         return TABLES[table].load(min(self.options.max_rows or TABLES[table].most_rows, TABLES[table].most_rows))
 
     def costs_of(self, data: Data) -> dict[str, Any]:
+        """Return the costs that are run."""
         return data.costs if self.options.all_costs else dict(list(data.costs.items())[:1])
 
     def run_table(self, table: str) -> None:
@@ -231,7 +235,7 @@ class Arena:
         about = harness.metadata("cpu")
         return {
             "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
-            "command": "python benchmarks/cost-arena/run.py",
+            "command": f"python benchmarks/cost-arena/run.py --seconds {options.seconds:g}",
             "device": about["device"],
             "load_average_1min": about["load_average_1min"],
             "load_at_start": about["load_at_start"],
@@ -298,7 +302,7 @@ def parse(words: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--all-costs", action="store_true", help="all costs of each table, not the first only")
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--folds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=10.0, help="processor seconds of a fit, for those who can be told")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="of the processor, for a fit with a time limit")
     parser.add_argument("--max-rows", type=int, help="default: each table's own")
     parser.add_argument("--venvs", type=Path, default=Path(os.environ.get("ARENA_VENVS", HERE.parents[2] / "venvs")))
     parser.add_argument("--work", type=Path, default=Path("runs/arena"), help="folder of finished fits")

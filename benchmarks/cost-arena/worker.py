@@ -12,11 +12,12 @@ import os
 import sys
 from pathlib import Path
 
+# ruff: noqa: E402  the modules beside this one, and those of the other benchmarks, have to be found first
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
 
 import numpy as np
-from contestants import CONTESTANTS, attempt, versions_of
 from additions import add_file
+from contestants import CONTESTANTS, attempt, versions_of
 from problem import read_problem
 
 

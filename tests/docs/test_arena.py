@@ -227,7 +227,7 @@ def test_the_clock_counts_processor_seconds_and_is_put_back(arena):
 def test_additions_that_add_nothing_or_take_a_name_are_refused(arena, tmp_path):
     Path("empty.py").write_text("X = 1\n")
     Path("taken.py").write_text("from contestants import CONTESTANTS\n")
-    for file, match in (("empty.py", "neither CONTESTANTS nor TABLES"), ("taken.py", "is taken"), ("no.py", "expected")):
+    for file, match in (("empty.py", "neither CONTESTANTS nor"), ("taken.py", "is taken"), ("no.py", "expected")):
         with pytest.raises(SystemExit, match=match):
             arena.main(["--add", file])
     with pytest.raises(SystemExit):
