@@ -200,6 +200,23 @@ def test_another_python_is_told_by_files(arena, tmp_path):
         assert file["found"].shape == (len(rows[1]), 2)
 
 
+@pytest.mark.weekly
+def test_a_contestant_in_another_python(arena):
+    """One that ends its process fails, and the next fit finds a new one."""
+    Path("venvs/other/bin").mkdir(parents=True)
+    python = Path("venvs/other/bin/python")
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    own = OWN.replace("def broken", "def dying(problem):\n    import os\n    os._exit(1)\n\n\ndef broken")
+    own = own.replace("CONTESTANTS = {", 'CONTESTANTS = {"dying": Contestant(dying, "dies", venv="other"),')
+    Path("own.py").write_text(own)
+    chosen = ["--add", str(Path("own.py").resolve()), "--tables", "toy", "--methods", "dying", "elsewhere", "negative"]
+    assert arena.main([*chosen, *WORDS]) == 0
+    found = {(row["method"], row["split"]): row for row in lines()}
+    assert "ended without an answer" in found["dying", "0"]["error"]
+    assert found["elsewhere", "1"]["cost"] == found["negative", "1"]["cost"]
+
+
 def test_decisions_are_those_of_least_expected_cost(arena):
     problem = importlib.import_module("problem")
     rng = np.random.default_rng(0)
