@@ -87,7 +87,8 @@ def new_interval(x: Any, y: Any, groups: Any, rng: Any, *, dearer: bool, repeats
     for r, own in enumerate(folds):
         for fold in range(5):
             d[r, own == fold] = difference(x, y, own != fold, own == fold, rng, dearer=dearer)
-    return fold_interval(d, folds, groups=groups)
+    fits = folds + 5 * np.arange(repeats)[:, None]
+    return fold_interval(d.ravel(), fits.ravel(), np.tile(groups, repeats))
 
 
 PROTOCOLS: dict[str, Any] = {

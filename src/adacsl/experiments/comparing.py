@@ -22,7 +22,7 @@ from adacsl.experiments.jobs import costs_of_split, plan_jobs, run_jobs
 from adacsl.experiments.progress import Progress
 from adacsl.experiments.protocol import Protocol
 from adacsl.experiments.ratios import choose_ratios, mean_ratio
-from adacsl.experiments.store import Store
+from adacsl.experiments.store import Store, StoredSplit
 
 
 def compare(
@@ -166,7 +166,8 @@ def compare_tasks(
                 for seed in numbers:
                     rest, tested = conditions.split(task, seed)
                     costs = costs_of_split(task, conditions.rows(task, rest), seed)
-                    store.write_split(task.name, seed, tested, task.y[tested], costs.rows(tested))
+                    split = StoredSplit(tested, task.y[tested], costs.rows(tested), tested)
+                    store.write_split(task.name, seed, split)
             shared = {task.name: task for task in tasks}
             with Progress(sum(len(job.cells) for job in jobs), quiet=not progress) as bar:
                 run_jobs(jobs, store, shared, engine=engine, workers=workers, address=address, gpus=gpus, on_event=bar)

@@ -22,6 +22,7 @@ from adacsl.experiments.facts import facts_in_words
 from adacsl.experiments.protocol import compared_nets, set_portfolio
 from adacsl.experiments.ratios import joined_cells, named_costs, scale_misses
 from adacsl.experiments.statistics import Ranks, Verdict, overall, ranks, summarise, verdicts
+from adacsl.experiments.statistics.paired import RowCosts, row_costs
 from adacsl.experiments.store import StoredSplit
 from adacsl.extras import requires
 from adacsl.report import class_frames, frames
@@ -60,7 +61,14 @@ class Comparison:
     @cached_property
     def table(self) -> pd.DataFrame:
         """Mean cost of each method with its interval and its difference to the cheapest, by data set and ratio."""
-        return summarise(self.results)
+        return summarise(self.results, self.paired)
+
+    @cached_property
+    def paired(self) -> dict[tuple[str, float], RowCosts]:
+        """What every tested row cost under each method, by data set and ratio."""
+        return row_costs(
+            self.cells, self.splits, lambda data, ratio, costs: scale_misses(costs, ratio / self._own_ratio(data))
+        )
 
     @cached_property
     def verdicts(self) -> dict[tuple[str, float], Verdict]:
