@@ -22,7 +22,9 @@ from adacsl.experiments.jobs import costs_of_split, plan_jobs, run_jobs
 from adacsl.experiments.progress import Progress
 from adacsl.experiments.protocol import Protocol
 from adacsl.experiments.ratios import choose_ratios, mean_ratio
+from adacsl.experiments.statistics.verdicts import TOLERANCE, check_tolerance
 from adacsl.experiments.store import Store, StoredSplit
+from adacsl.experiments.today import about_today, refuse_today, results_of_today
 
 RUNNING = ("engine", "workers", "address", "gpus")
 """How jobs are run."""
@@ -37,6 +39,7 @@ def compare(
     groups: Any = None,
     sample_weight: Any = None,
     time: Any = None,
+    baseline: Any = None,
     methods: Any = None,
     ratios: Sequence[float | str] | None = None,
     repeats: int = 2,
@@ -65,6 +68,10 @@ def compare(
         When each row was (dates, ISO text or numbers), or the column of X that says so, which then is no feature. Then
         nothing is shuffled: the past trains, later rows adapt and select, the latest are tested on, and ``folds`` are
         test windows, one after another. ``gap`` and ``maturity``: see :func:`compare_tasks`.
+    baseline : array of shape (n,) or str, optional
+        What is done today about each row: labels as in y, 0 and 1, or scores from 0 to 1 (decided at 0.5); or the
+        column of X that holds them, which then is no feature. Shown as the method ``today``; what is recommended is
+        held against it. Default: the probabilities of what is recommended, decided at 0.5.
     methods : names, (name, Method) pairs or a mapping, optional
         Default: all of :data:`adacsl.METHODS` that fit the data.
     ratios : numbers or strings like "3x", optional
@@ -87,7 +94,8 @@ def compare(
     ['ce', 'gbm-bayes']
     """
     task = Task.from_data(
-        X, y, costs, positive=positive, groups=groups, sample_weight=sample_weight, time=time, name=name
+        X, y, costs, positive=positive, groups=groups, sample_weight=sample_weight, time=time, baseline=baseline,
+        name=name,
     )  # fmt: skip
     return compare_tasks(task, methods=methods, ratios=ratios, repeats=repeats, folds=folds, **options)
 
@@ -105,6 +113,7 @@ def compare_tasks(
     validation: float = 0.15,
     gap: Any = None,
     maturity: Any = None,
+    tolerance: float = TOLERANCE,
     folder: str | Path | None = None,
     progress: bool = True,
     **running: Any,
@@ -132,6 +141,9 @@ def compare_tasks(
     maturity : duration, optional
         For tasks with a time: a label is known only so long after its row, so rows whose label was not known at a cut
         neither train nor adapt.
+    tolerance : float, default 0.1
+        How much dearer than the cheapest, at most, a method may be that is recommended because it is simpler: a share
+        of the cost.
     folder : path, optional
         Keep every result here as soon as it is there; a run that was interrupted, started again, goes on. Default: in
         memory only.
@@ -143,6 +155,7 @@ def compare_tasks(
         asks Ray for.
     """
     refuse_old_names([name for name in running if name not in RUNNING], "compare")
+    check_tolerance(tolerance)
     tasks = [tasks] if isinstance(tasks, Task) else list(tasks)
     _check_names(tasks)
     chosen = {
@@ -151,20 +164,22 @@ def compare_tasks(
         )
         for task in tasks
     }
+    refuse_today(tasks, chosen)
     at = {task.name: choose_ratios(task.costs, ratios) for task in tasks}
     conditions = _conditions(tasks, repeats, folds, test, validation, net, device, gap, maturity)
     every = {name: method for some in chosen.values() for name, method in some.items()}
     jobs = plan_jobs(tasks, chosen, at, range(repeats * folds), conditions)
+    own = {cell for job in jobs for cell in job.cells}
     with tempfile.TemporaryDirectory(prefix="adacsl-") as scratch:
         place = Path(folder) if folder is not None else Path(scratch) / "run"
         with Store.open(place, _identity(tasks, conditions)) as store:
             for task in tasks:
-                _write_splits(store, task, conditions, repeats)
+                own |= _write_splits(store, task, conditions, repeats, at[task.name])
             shared = {task.name: task for task in tasks}
             with Progress(sum(len(job.cells) for job in jobs), quiet=not progress) as bar:
                 run_jobs(jobs, store, shared, on_event=bar, **running)
-        found = _read(place, kept=folder is not None, only={cell for job in jobs for cell in job.cells})
-        return replace(found, methods=every, net=conditions.net)
+        found = _read(place, kept=folder is not None, only=own)
+        return replace(found, methods=every, net=conditions.net, tolerance=tolerance)
 
 
 def _conditions(
@@ -182,18 +197,23 @@ def _conditions(
     return Protocol(share, validation, dict(net or {}), device, folds if timed else 0, gap, maturity, folds)
 
 
-def _write_splits(store: Store, task: Task, conditions: Protocol, repeats: int) -> None:
-    """Keep which rows every split tests on, with labels, prices and what is one piece of evidence."""
-    units = conditions.together(task).units
+def _write_splits(store: Store, task: Task, conditions: Protocol, repeats: int, ratios: Sequence[float]) -> set[Cell]:
+    """Keep which rows every split tests on, and what today's decisions about them cost; return the cells of these."""
+    units, written = conditions.together(task).units, set()
     for seed in conditions.numbers(task, repeats):
         rest, tested = conditions.split(task, seed)
         costs = costs_of_split(task, conditions.rows(task, rest), seed)
         store.write_split(task.name, seed, StoredSplit(tested, task.y[tested], costs.rows(tested), units[tested]))
+        for result in results_of_today(task, ratios, seed, tested, costs):
+            store.write(result)
+            written.add(result.cell)
+    return written
 
 
-def load_comparison(folder: str | Path) -> Comparison:
-    """Read a comparison from its folder, finished or not."""
-    return _read(Path(folder), kept=True)
+def load_comparison(folder: str | Path, *, tolerance: float = TOLERANCE) -> Comparison:
+    """Read a comparison from its folder, finished or not; ``tolerance`` as in :func:`compare_tasks`."""
+    check_tolerance(tolerance)
+    return replace(_read(Path(folder), kept=True), tolerance=tolerance)
 
 
 def _check_names(tasks: Sequence[Task]) -> None:
@@ -219,6 +239,7 @@ def _identity(tasks: Sequence[Task], protocol: Protocol) -> dict[str, Any]:
             **({"ranges": {name: list(ends) for name, ends in _ranges(task).items()}} if _ranges(task) else {}),
             "source": task.source,
             **({} if task.said is None or task.said.settled else {"said": task.said.to_dict()}),
+            **about_today(task),
             **_times(task, protocol),
         }
         for task in tasks
