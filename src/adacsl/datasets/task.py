@@ -180,6 +180,11 @@ class Task:
         return {}
 
     @cached_property
+    def worked_out(self) -> dict[Any, Any]:
+        """What is the same for all fits, by what it is: rows that stay together, folds."""
+        return {}
+
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of everything: features, labels, groups, weights, times, costs and what is done today."""
         sha = hashlib.sha256(self.costs.to_json().encode())
