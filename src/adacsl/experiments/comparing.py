@@ -198,19 +198,16 @@ def _conditions(
 
 
 def _write_splits(store: Store, task: Task, conditions: Protocol, repeats: int, ratios: Sequence[float]) -> set[Cell]:
-    """Keep which rows every split tests on, with labels, prices and what is one piece of evidence.
-
-    Today's decisions about them are kept, too; their cells are returned.
-    """
-    units, today = conditions.together(task).units, set()
+    """Keep which rows every split tests on, and what today's decisions about them cost; return the cells of these."""
+    units, written = conditions.together(task).units, set()
     for seed in conditions.numbers(task, repeats):
         rest, tested = conditions.split(task, seed)
         costs = costs_of_split(task, conditions.rows(task, rest), seed)
         store.write_split(task.name, seed, StoredSplit(tested, task.y[tested], costs.rows(tested), units[tested]))
         for result in results_of_today(task, ratios, seed, tested, costs):
             store.write(result)
-            today.add(result.cell)
-    return today
+            written.add(result.cell)
+    return written
 
 
 def load_comparison(folder: str | Path, *, tolerance: float = TOLERANCE) -> Comparison:
