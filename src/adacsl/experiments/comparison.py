@@ -18,7 +18,7 @@ from adacsl.estimators.method import Method
 from adacsl.estimators.methods import METHODS, is_portfolio, method, title_of
 from adacsl.experiments import today, uncertain
 from adacsl.experiments.cells import Cell, CellResult
-from adacsl.experiments.facts import evidence_in_words, facts_in_words
+from adacsl.experiments.facts import facts_in_words, intervals_in_words
 from adacsl.experiments.protocol import compared_nets, set_portfolio
 from adacsl.experiments.ratios import joined_cells, named_costs, scale_misses
 from adacsl.experiments.statistics import Ranks, Verdict, overall, ranks, summarise, verdicts
@@ -108,7 +108,7 @@ class Comparison:
     @property
     def intervals(self) -> str:
         """How the intervals of the table were made, in plain words."""
-        return evidence_in_words(self)
+        return intervals_in_words(self)
 
     @property
     def windows(self) -> dict[str, dict[int, str]]:

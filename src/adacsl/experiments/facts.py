@@ -36,7 +36,7 @@ def facts_in_words(found: Comparison) -> dict[str, str]:
     return facts
 
 
-def evidence_in_words(found: Comparison) -> str:
+def intervals_in_words(found: Comparison) -> str:
     """Return how the intervals were made."""
     protocol, splits = found.facts.get("protocol", {}), found.results["seed"].nunique()
     folds = protocol.get("folds")
