@@ -305,6 +305,15 @@ def test_the_words_say_what_is_saved():
     assert f"per row, {found.saving.words}. portfolio is clearly worse." in found.text
 
 
+def test_nothing_is_cheaper_than_free():
+    costs = rows_of({"ce-bayes": 0.0, TODAY: 0.8})
+    free = replace(costs, costs=np.stack([np.zeros(800), np.arange(800) % 5 * (costs.fits > 7)]))
+    found = saving_of("ce-bayes", ("now", free))
+    assert found.percent == found.percent_high == 100.0
+    assert found.high == found.difference
+    assert saving_of("ce-bayes", ("now", replace(costs, costs=costs.costs - 0.1))).percent_high > 100  # benefits
+
+
 def test_without_a_common_row_nothing_is_saved():
     costs = rows_of({"ce-bayes": 0.6, TODAY: 0.8})
     values = costs.costs.copy()
