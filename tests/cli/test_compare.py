@@ -174,7 +174,8 @@ def test_options_reach_the_library(adacsl, spied, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "w.pth").touch()
     words = ("--methods", "ce,wce", "--methods", "focal", "--ratios", "4,2x", "--repeats", 3, "--folds", 4,
-             "--tolerance", 0.2, "--engine", "ray", "--address", "auto", "--gpus", 0.25, "--workers", 4, "--device", "cpu", "--epochs", 7,
+             "--tolerance", 0.2, "--engine", "ray", "--address", "auto",
+             "--gpus", 0.25, "--workers", 4, "--device", "cpu", "--epochs", 7,
              "--weights", "w.pth", "--rotate", "--quiet", "--out", "runs/x")  # fmt: skip
     said = adacsl("compare", *words)
     assert said.code == 130
@@ -186,8 +187,8 @@ def test_options_reach_the_library(adacsl, spied, tmp_path, monkeypatch):
     assert net.pop("augment").rotate is True
     assert net == {"epochs": 7, "weights": "w.pth"}
     assert spied == {
-        "methods": ["ce", "wce", "focal"], "ratios": ["4", "2x"], "repeats": 3, "folds": 4, "tolerance": 0.2, "engine": "ray",
-        "address": "auto",
+        "methods": ["ce", "wce", "focal"], "ratios": ["4", "2x"], "repeats": 3, "folds": 4, "tolerance": 0.2,
+        "engine": "ray", "address": "auto",
         "gpus": 0.25, "workers": 4, "device": "cpu", "progress": False, "gap": None, "maturity": None,
     }  # fmt: skip
 
