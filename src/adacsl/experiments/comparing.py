@@ -61,8 +61,9 @@ def compare(
         When each row was (dates, ISO text or numbers), or the column of X that says so, which then is no feature. Then
         nothing is shuffled: the past trains, later rows adapt and select, the latest are tested on, and ``seeds`` are
         test windows, one after another. ``gap`` and ``maturity``: see :func:`compare_tasks`.
-    methods : names, (name, Method) pairs or a mapping, optional
-        Default: all of :data:`adacsl.METHODS` that fit the data.
+    methods : names, (name, Method or scikit-learn classifier) pairs or a mapping, optional
+        Default: few of :data:`adacsl.METHODS` that differ and fit the data; "all" takes all that do. Both words may
+        stand beside others: ``["default", ("mine", RandomForestClassifier())]``.
     ratios : numbers or strings like "3x", optional
         Further prices of a miss to compare at, for two classes. Default: the costs as they are.
     seeds : int or sequence of int, default 5
