@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from adacsl.cli.screen import one_line
@@ -37,7 +37,7 @@ def own_method(word: str) -> tuple[str, Method]:
 
 
 def _factory(word: str, module: str, name: str) -> Callable[[], Any]:
-    here = os.getcwd()
+    here = str(Path.cwd())
     if here not in sys.path:  # stays there: worker processes import the module too
         sys.path.insert(0, here)
     try:
@@ -54,7 +54,7 @@ def _factory(word: str, module: str, name: str) -> Callable[[], Any]:
     if factory is None:
         raise ValueError(f"--method {word}: {module} ({found.__file__}) has no {name}")
     if not callable(factory):
-        raise ValueError(f"--method {word}: {name} is no function, but {one_line(repr(factory))}")
+        raise TypeError(f"--method {word}: {name} is no function, but {one_line(repr(factory))}")
     made: Callable[[], Any] = factory
     return made
 

@@ -43,7 +43,7 @@ NAMED = 5
 """So many failed cells are named, the others counted."""
 
 
-def compare(
+def compare(  # noqa: PLR0913  one argument for each option
     *data: Annotated[str, Parameter(help="CSV or Parquet file, folder of pictures, or names (adacsl data)")],
     source: Source = ANY,
     prices: Prices = FREE,
@@ -160,8 +160,8 @@ def _train(
 ) -> str:  # fmt: skip
     """Return the command that fits the method to take on all rows and saves it; "" where it cannot be said.
 
-    ``about`` are the words about the data, ``nets`` those about nets, ``origins`` say where methods of one's own are from:
-    the next command needs them too.
+    ``about`` are the words about the data, ``nets`` those about nets, ``origins`` say where methods of one's own come
+    from: the next command needs them too.
     """
     from adacsl.estimators.methods import METHODS, is_portfolio, method, needs_net  # noqa: PLC0415  scikit-learn
 
