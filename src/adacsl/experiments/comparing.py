@@ -101,7 +101,7 @@ def compare(
     return compare_tasks(task, methods=methods, ratios=ratios, repeats=repeats, folds=folds, **options)
 
 
-def compare_tasks(  # noqa: PLR0913  one argument for each option
+def compare_tasks(
     tasks: Task | Sequence[Task],
     *,
     methods: Any = None,

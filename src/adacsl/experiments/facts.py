@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from adacsl.experiments.protocol import in_words, intervals_in_words
+from adacsl.experiments.protocol import in_words
 
 if TYPE_CHECKING:
     from adacsl.experiments.comparison import Comparison
@@ -24,7 +24,7 @@ def facts_in_words(found: Comparison) -> dict[str, str]:
         facts |= {f"window {seed} of {name}": words for seed, words in found.windows.get(name, {}).items()}
     protocol = found.facts["protocol"]
     facts["protocol"] = in_words(protocol, seeds)
-    facts["intervals"] = intervals_in_words(protocol)
+    facts["intervals"] = intervals_in_words(found)
     if any(name.startswith(("gbm-", "portfolio")) for name in found.results["method"]):
         facts["boosting"] = str(protocol.get("boosting"))
     about = next(iter(found.cells.values())).provenance
@@ -42,7 +42,7 @@ def intervals_in_words(found: Comparison) -> str:
     where = f"{splits / folds:.3g} x {folds} folds" if folds else f"{splits} random splits"
     where = f"{splits} test windows" if "time" in protocol else where
     units = "groups" if any(about["groups"] for about in found.facts["data"].values()) else "rows"
-    return f"95 % intervals: paired row costs of {where}, {units} and fits counted"
+    return f"95 % intervals: Student's t on paired row costs of {where}, {units} and fits counted"
 
 
 def _classes_in_words(about: Mapping[str, Any]) -> str:

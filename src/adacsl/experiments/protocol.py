@@ -208,12 +208,6 @@ def in_words(protocol: Mapping[str, Any], seeds: list[int]) -> str:
     )
 
 
-def intervals_in_words(protocol: Mapping[str, Any]) -> str:
-    """Return how the intervals of a comparison are made."""
-    over = "test windows" if "time" in protocol else "repeated cross-validation"
-    return f"Student's t on paired costs of rows over {over}, rows and fits counted"
-
-
 def split_rows(task: Task, test: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Cut rows into those to learn from and those to test on: stratified, groups never torn apart."""
     rest, tested = one_split(task.y, task.groups, test, seed)[0]
