@@ -56,7 +56,7 @@ def run(table, methods):
 
 def untouched():
     """Return the methods no defect touched, with the booster they had."""
-    trees = Model(HistogramBoosting(), encode=False)
+    trees = Model(HistogramBoosting(learning_rate=0.1, max_iter=100, early_stopping=False), encode=False)
     return {name: method(name, learner=trees) if name in BOOSTED else method(name) for name in UNTOUCHED}
 
 
