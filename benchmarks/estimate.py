@@ -129,9 +129,7 @@ def draw(law: str, rng: np.random.Generator, n: int) -> tuple[Any, Any]:
 
 LAWS = {
     # a quarter is positive; interactions
-    "bent": lambda X: (
-        -1.6 + X[:, 0] + 0.8 * X[:, 1] * X[:, 2] + 0.6 * np.abs(X[:, 3]) - 0.5 * X[:, 4] * (X[:, 0] > 0)
-    ),
+    "bent": lambda X: -1.6 + X[:, 0] + 0.8 * X[:, 1] * X[:, 2] + 0.6 * np.abs(X[:, 3]) - 0.5 * X[:, 4] * (X[:, 0] > 0),
     # one in eight is positive; nothing but a weighted sum
     "linear": lambda X: -2.6 + X @ np.asarray([1.2, -0.8, 0.6, 0.4, 0.0, 0.0, 0.0, 0.0]),
     # two clear regions, and a fifth of the labels are chance

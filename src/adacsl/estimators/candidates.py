@@ -91,6 +91,18 @@ class Candidate:
     second: Candidate | None = None
 
     @property
+    def decide(self) -> str:
+        """How scores become decisions.
+
+        "auto": calibrated where one split of a table held rows out, else at the Bayes threshold
+        (``benchmarks/adacsl_defaults.py``).
+        """
+        if self.method.decide != "auto":
+            return str(self.method.decide)
+        measured = len(self.folds) == 1 and not self.images and self.costs.n_classes == 2
+        return "calibrated" if measured and self.costs.n_instances is None else "bayes"
+
+    @property
     def held_folds(self) -> list[tuple[NDArray[Any], NDArray[Any]]]:
         """The folds that were held out: one split, or those of a cross-fit, also where the model learned from all."""
         return self.folds if len(self.judged) == 0 else self.judged
