@@ -55,6 +55,9 @@ KINDS: dict[str, dict[str, Any]] = {
 METHODS: dict[str, dict[str, Any]] = {
     f"{kind}{way}": {**own, "decide": WAYS[way]} for kind, own in KINDS.items() for way in WAYS
 }
+DEFAULT = [
+    name for name in METHODS if name not in ("ce-last", "ce-tuned", "ce-last-tuned", "ce-cv-tuned", "adacsl-last-tuned")
+]
 AGAINST = "ce"
 FLOOR = 0.01
 """Costs near 0 count as so much of the best constant decision's."""
@@ -63,7 +66,7 @@ FLOOR = 0.01
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", nargs="+", choices=list(DROPPED), default=list(DROPPED))
-    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
+    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=DEFAULT)
     parser.add_argument("--splits", type=int, nargs="+", default=[100, 101, 102, 103])
     parser.add_argument("--rows", type=int, default=3_000)
     parser.add_argument("--jobs", type=int, default=1, help="processes, of one thread each")
@@ -139,7 +142,8 @@ def show(found: pd.DataFrame) -> str:
     ]
     lines += ["|---" * 5 + "|"]
     for method in [name for name in METHODS if name in logs]:
-        own = logs[method] - logs[next(kind for kind in reversed(KINDS) if method.startswith(kind))]
+        kind = next(kind for kind in reversed(KINDS) if method.startswith(kind))
+        own = logs[method] - logs[kind] if kind in logs else 0.0 * logs[method]
         low, high = np.exp(drawn_interval(own.to_numpy()))
         beside = f"{np.exp(own.mean()):.3f} ({low:.3f} to {high:.3f}) | {(own < 0).sum()} of {len(own)}"
         beside = beside if own.any() else " | "

@@ -1,4 +1,4 @@
-"""Is `estimated_cost_` of a cross-fit right? Drawn data of three known laws: its bias, and how often its interval holds.
+"""Is `estimated_cost_` of a cross-fit right? Drawn data of three laws: its bias, and how often its interval holds.
 
 Each draw has 1,000 rows, and a miss costs five false alarms. The truth is the expected cost of the fitted classifier on
 20,000 fresh rows, by the law's own probabilities. ``single_bias`` is what the held-out cost of single models is off by:
