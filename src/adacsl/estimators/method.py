@@ -73,7 +73,7 @@ class Method(CostClassifier):
         cross-entropy, T' = T); the held-out cost decides.
     decide : str
         How scores become decisions, see :class:`~adacsl.Decision`; "auto": "calibrated" where one split of a table of
-        two classes holds rows out, and prices are the same for all rows; else "bayes".
+        two classes holds out at least 150 rows, and prices are the same for all of them; else "bayes".
     select : {"best", "last", "log-loss"}
         Keep each model's cheapest epoch (or round) on its held-out rows, its last, or the one whose log loss is least.
     cv : None, int or splitter, default None
