@@ -8,7 +8,7 @@ every test row are kept, so that intervals count lesions and fits, and other pre
     python benchmarks/claims.py --data plantvillage_64 --parts main --out claims_pv    # PV-D
     python benchmarks/claims.py --limit 400 --epochs 1 --parts main --repeats 1 --processes 1 --device cpu --k 3
     python benchmarks/claims.py --show benchmarks/results/claims
-    python benchmarks/claims.py --page docs/claims.md
+    python benchmarks/claims_page.py docs/claims.md                                    # the page
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ TRAININGS = (("ce", "ce-bayes", "ce-tuned", "ce-calibrated"), ("wce", "wce-calib
 ONE = {"one, best": {}, "one, last": {"select": "last"}}
 FIVE = {"five, best": {"cv": 5}, "five, last": {"cv": 5, "select": "last"}}
 PARTS = ("main", "crossed", "validation", "noise", "enlarged")
+EVERY_PRICE = ("main", "crossed")
 FOLDS = 5
 
 
@@ -77,17 +78,21 @@ SHARED: dict[str, Any] = {}
 def works(options: argparse.Namespace) -> Iterator[Work]:
     """Yield what is trained, what matters most first; plain nets serve every price."""
     splits = [(repeat, fold) for repeat in range(options.repeats) for fold in range(FOLDS)]
-    middle = options.k[len(options.k) // 2]
     plain, weighted, adapted, _ = TRAININGS
     for part in options.parts:
-        prices = options.k if part == "main" else [middle]
+        prices = prices_of(part, options.k)
         settings = {"validation": ["0.02", "0.05", "0.15"], "noise": ["0.1", "0.2"], "enlarged": ["128"]}
-        trained = TRAININGS if part in ("main", "crossed") else (plain, weighted, adapted)
+        trained = TRAININGS if part in EVERY_PRICE else (plain, weighted, adapted)
         for setting in settings.get(part, [""]):
             for repeat, fold in splits:
-                for methods in trained:
+                for methods in (some for some in trained if some[0] not in options.leave_out):
                     for k in [0.0] if methods is plain else prices:
                         yield Work(part, setting, repeat, fold, k, methods)
+
+
+def prices_of(part: str, ks: list[float]) -> list[float]:
+    """Return all prices, or the middle one."""
+    return ks if part in EVERY_PRICE else [ks[len(ks) // 2]]
 
 
 def start_worker(options: argparse.Namespace) -> None:
@@ -123,7 +128,9 @@ def run(work: Work) -> list[dict[str, Any]]:
     asked = []
     for form, settings in (FIVE if work.part == "crossed" else ONE).items():
         for name in work.methods:
-            for k in [work.k] if work.k else (options.k if work.part == "main" else [options.k[len(options.k) // 2]]):
+            for k in (
+                [work.k] if work.k else (options.k if work.part in EVERY_PRICE else [options.k[len(options.k) // 2]])
+            ):
                 made = Method(
                     learner=net, device=options.device, random_state=seed, **(share | settings | METHODS[name])
                 )
@@ -196,9 +203,18 @@ PAIRS = (
 )  # fmt: skip
 
 
+def percent_dearer(held: Decisions, ours: Any, theirs: Any, prevalence: float = 1.0) -> tuple[float, float, float]:
+    """Return by how many percent costs (repeats x rows) are above others, with the interval over groups and fits."""
+    weight = np.where(held.labels == 1, prevalence, 1.0)
+    base = float((theirs * weight).sum() / (weight.sum() * len(theirs)))
+    fits = held.folds + FOLDS * np.arange(len(held.folds))[:, None]
+    units, weights = np.tile(held.groups, len(fits)), np.tile(weight, len(fits))
+    mean, low, high = fold_interval((ours - theirs).ravel(), fits.ravel(), units, weight=weights)
+    return 100 * mean / base, 100 * low / base, 100 * high / base
+
+
 def differences(held: Decisions, ks: list[float], prevalence: float = 1.0) -> pd.DataFrame:
     """Return how much dearer one method is than another, in percent; positives count ``prevalence`` times."""
-    weight = np.where(held.labels == 1, prevalence, 1.0)
     rows = []
     kinds = sorted({tuple(key.split("|")[:3]) for key in held.bits})
     for part, setting, form in kinds:
@@ -207,10 +223,7 @@ def differences(held: Decisions, ks: list[float], prevalence: float = 1.0) -> pd
                 a, b = (held.costs(part, setting, form, name, k) for name in (ours, theirs))
                 if a is None or b is None:
                     continue
-                base = float((b * weight).sum() / (weight.sum() * len(b)))
-                mean, low, high = (
-                    100 * value / base for value in fold_interval(a - b, held.folds, groups=held.groups, weight=weight)
-                )
+                mean, low, high = percent_dearer(held, a, b, prevalence)
                 rows.append({"part": part, "setting": setting, "form": form, "k": k, "ours": ours, "against": theirs,
                              "prevalence": prevalence, "percent": mean, "low": low, "high": high})  # fmt: skip
     return pd.DataFrame(rows)
@@ -235,131 +248,10 @@ def show(path: Path, ks: list[float]) -> None:
     print(found[found.prevalence == 1.0].round(1).to_string(index=False))
 
 
-PAGE = """\
-<!-- made by benchmarks/claims.py --page: do not edit -->
-# What adaptation is worth on images
-
-HAM10K (10,015 pictures of 7,470 skin lesions, melanoma against the rest), 64 x 64, pretrained ResNet-18, 12 epochs,
-two repeats of five folds **by lesion**; inverse priors, a miss k times dearer. 20 % of the training lesions adapt,
-select, calibrate and tune. All methods of a fold see the same rows; plain nets are trained once for all ways to decide.
-Every difference has a 95 % interval of the paired costs, which counts lesions and fits (`python benchmarks/power.py`
-shows what it sees). Many comparisons stand here: of twenty intervals one leaves out 0 by chance.
-
-## In short
-"""
-
-SHORT: tuple[tuple[str, tuple[tuple[str, str, str, float, str, str], ...]], ...] = (
-    (
-        "In the last epoch, without choosing one, AdaCSL costs less",
-        (
-            ("main", "", "one, last", 3.0, "adacsl", "ce-bayes"),
-            ("main", "", "one, last", 3.0, "adacsl", "wce"),
-            ("main", "", "one, last", 5.0, "adacsl", "ce-calibrated"),
-        ),
-    ),
-    (
-        "There calibration does as much for a weighted net",
-        (
-            ("main", "", "one, last", 3.0, "adacsl", "wce-calibrated"),
-            ("main", "", "one, last", 5.0, "adacsl", "wce-calibrated"),
-        ),
-    ),
-    (
-        "In the epoch that costs least on validation rows, one net is not told apart from its rivals",
-        (("main", "", "one, best", 3.0, "adacsl", "ce-bayes"), ("main", "", "one, best", 3.0, "adacsl", "wce")),
-    ),
-    (
-        "Five cross-fitted nets gain by it, a little",
-        (
-            ("crossed", "", "five, best", 3.0, "adacsl-bayes", "ce-bayes"),
-            ("crossed", "", "five, best", 3.0, "adacsl", "wce"),
-            ("crossed", "", "five, last", 3.0, "adacsl-calibrated", "ce-calibrated"),
-        ),
-    ),
-    (
-        "With 2 % of the lesions to adapt on, it costs more than a fixed weight; with 15 % it does not",
-        (
-            ("validation", "0.02", "one, best", 3.0, "adacsl", "wce"),
-            ("validation", "0.15", "one, best", 3.0, "adacsl", "wce"),
-        ),
-    ),
-    (
-        "With a tenth of all labels wrong hardly any method beats a constant one, and adapting hurts the last epoch",
-        (("noise", "0.1", "one, last", 3.0, "adacsl", "wce"),),
-    ),
-)
-"""What the table says, and the comparisons that say it: read before these sentences are changed."""
-
-
-LABELS = {
-    "main": "one net",
-    "crossed": "five cross-fitted nets",
-    "validation": "less to adapt on",
-    "noise": "wrong labels",
-}
-
-
-def page(path: Path, ks: list[float]) -> str:
-    """Return everything as a page of the documentation."""
-    held, about = Decisions.load(path.with_suffix(".npz")), json.loads(path.with_suffix(".meta.json").read_text())
-    versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
-    costs, found = means(held, ks), differences(held, ks)
-    source = f"{about['device']}; {versions}; `{about['command']}`; `benchmarks/results/{path.name}.csv`"
-    parts = [PAGE, *_short(found), f"\n{about['date']}; {source}.\n"]
-    for part, title in LABELS.items():
-        own = costs[costs["part"] == part]
-        if own.empty:
-            continue
-        parts.append(f"\n## {title[0].upper()}{title[1:]}\n\nCost per picture (1: calling everything melanoma):\n")
-        parts.append(_table(own.drop(columns="part").dropna(axis=1, how="all"), 3))
-        parts.append("\nPercent dearer than the other method (below 0: cheaper):\n")
-        parts.append(_table(_judged(found[found["part"] == part]), 1))
-    shifted = [differences(held, ks, times) for times in (3.0, 1 / 3)]
-    chosen = pd.concat([frame[(frame["part"] == "main") & (frame["k"] == ks[len(ks) // 2])] for frame in shifted])
-    parts.append(
-        "\n## Another prevalence where it is used\n\nThe same decisions, positives 3 times as frequent, or 1/3:\n"
-    )
-    parts.append(_table(_judged(chosen, ("prevalence",)), 1))
-    return "\n".join(parts) + "\n"
-
-
-def _short(found: pd.DataFrame) -> Iterator[str]:
-    for sentence, said in SHORT:
-        words = []
-        for part, setting, form, k, ours, against in said:
-            chosen = (
-                (found["part"] == part) & (found["setting"] == setting) & (found["form"] == form) & (found["k"] == k)
-            )
-            row = found[chosen & (found["ours"] == ours) & (found["against"] == against)].iloc[0]
-            place = f"{form}, {setting}, " if setting else f"{form}, "
-            words.append(
-                f"{ours} against {against}, {place}k = {k:g}: {row.percent:+.1f} % ({row.low:.1f} to {row.high:.1f})"
-            )
-        yield f"- **{sentence}**: {'; '.join(words)}."
-
-
-def _judged(found: pd.DataFrame, more: tuple[str, ...] = ()) -> pd.DataFrame:
-    sure = np.where(found["high"] < 0, "cheaper", np.where(found["low"] > 0, "**dearer**", "not told apart"))
-    named = {"ours": "method", "low": "from", "high": "to"}
-    columns = ["setting", "form", "k", *more, "method", "against", "percent", "from", "to", "found"]
-    return found.rename(columns=named).assign(found=sure)[columns]
-
-
-def _table(frame: pd.DataFrame, digits: int) -> str:
-    frame = frame.loc[:, [name for name in frame if not (frame[name] == "").all()]]
-    rows = [[f"{v:.{digits}f}" if isinstance(v, float) and name != "k" else f"{v:g}" if name == "k" else str(v)
-             for name, v in zip(frame.columns, row, strict=True)] for row in frame.itertuples(index=False)]  # fmt: skip
-    lines = [list(map(str, frame.columns)), ["---"] * frame.shape[1], *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
 def main() -> None:
     options = parse()
     if options.show is not None:
         show(options.show, options.k)
-        return
-    if options.page is not None:
-        options.page.write_text(page(Path(__file__).parent / "results" / "claims", options.k))
         return
     start, lines = time.perf_counter(), []
     data = load_images(data_folder() / f"{options.data}.npz", options.limit)
@@ -389,6 +281,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--data", default="ham10000_64", choices=("ham10000_64", "plantvillage_64"))
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--k", type=float, nargs="+", default=[1.0, 3.0, 5.0])
+    parser.add_argument("--leave-out", nargs="*", default=[], help="trainings, by their first method")
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--limit", type=int)
@@ -396,7 +289,6 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--out", type=Path, default=Path("claims"))
     parser.add_argument("--show", type=Path)
-    parser.add_argument("--page", type=Path, help="write benchmarks/results/claims.* as a page of the documentation")
     return parser.parse_args()
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import csv
 import datetime
+import functools
 import hashlib
 import importlib
 import importlib.metadata
@@ -18,7 +19,7 @@ import json
 import platform
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,9 +70,16 @@ def load_table(name: str, folder: Path, max_rows: int) -> Table:
         frame = frame.drop(columns=LEFT_OUT.get(name, []))
     frame.columns = [str(column) for column in frame.columns]
     if len(frame) > max_rows:
-        kept, _ = train_test_split(np.arange(len(frame)), train_size=max_rows, stratify=labels, random_state=0)
+        kept = cut(labels, max_rows)
         frame, labels = frame.iloc[kept].reset_index(drop=True), labels[kept]
     return Table(frame, labels)
+
+
+def cut(labels: NDArray[Any], max_rows: int) -> NDArray[np.int64]:
+    """Return which rows to take of a table: all, or so many, stratified, the same each time."""
+    if len(labels) <= max_rows:
+        return np.arange(len(labels))
+    return np.asarray(train_test_split(np.arange(len(labels)), train_size=max_rows, stratify=labels, random_state=0)[0])
 
 
 class Costs(NamedTuple):
@@ -134,14 +142,14 @@ class Method(NamedTuple):
 def load_cell(name: str, split: int, max_rows: int | None = None) -> Cell:
     """Cut a table and split it; 25 % test, stratified."""
     table = load_table(name, data_folder(), max_rows or ROWS.get(name, 10_000))
-    X, y = _tidy(table.features.drop(columns=IDENTIFIERS.get(name, []), errors="ignore")), table.labels
+    X, y = tidy(table.features.drop(columns=IDENTIFIERS.get(name, []), errors="ignore")), table.labels
     # states of their own: with the plain seeds 100 to 102 (70/30 splits of these tables) the default net was chosen
     train, test = train_test_split(np.arange(len(y)), test_size=0.25, stratify=y, random_state=FIRST_STATE + split)
     parts = [part.reset_index(drop=True) for part in (X.iloc[train], X.iloc[test])]
-    return Cell(name, split, parts[0], y[train], parts[1], y[test], _digest(X, y, train, test))
+    return Cell(name, split, parts[0], y[train], parts[1], y[test], digest_of(X, y, train, test))
 
 
-def _tidy(X: pd.DataFrame) -> pd.DataFrame:
+def tidy(X: pd.DataFrame) -> pd.DataFrame:
     """Turn text that is all numbers into numbers and ISO dates into days, which nobody would leave as levels."""
     X = X.copy()
     for column in X.columns:
@@ -161,7 +169,7 @@ def _tidy(X: pd.DataFrame) -> pd.DataFrame:
     return X
 
 
-def _digest(X: pd.DataFrame, y: NDArray[Any], train: NDArray[Any], test: NDArray[Any]) -> str:
+def digest_of(X: pd.DataFrame, y: NDArray[Any], train: NDArray[Any], test: NDArray[Any]) -> str:
     """Return a digest of contents and split that no version of pandas changes."""
     found = hashlib.sha256()
     for rows in (y, train, test):
@@ -289,12 +297,6 @@ def _write(path: Path | None, rows: Iterable[dict[str, Any]]) -> None:
 
 def _write_meta(path: Path, options: argparse.Namespace, modules: list[str], note: str) -> None:
     """Note who was run, with which versions, how; runs of other environments into the same file stay noted."""
-    versions = {"python": platform.python_version()}
-    distributions = importlib.metadata.packages_distributions()
-    for module in ("numpy", "pandas", "sklearn", *modules):
-        # xgboost may come as xgboost-cpu, and parts of AutoGluon are distributions of their own
-        for package in distributions.get(module.split(".")[0], []):
-            versions[package] = importlib.metadata.version(package)
     meta = path.with_suffix(".meta.json")
     about = json.loads(meta.read_text()) if meta.exists() else {"runs": {}}
     about["runs"][", ".join(options.methods)] = {
@@ -302,7 +304,22 @@ def _write_meta(path: Path, options: argparse.Namespace, modules: list[str], not
         "device": harness.metadata()["device"],
         "threads": options.threads,
         "load_at_start": harness.LOAD_AT_START,
-        "versions": versions,
+        "versions": versions_of(modules),
         **({"note": note} if note else {}),
     }
     meta.write_text(json.dumps(about, indent=2) + "\n")
+
+
+def versions_of(modules: Iterable[str]) -> dict[str, str]:
+    """Return the versions of Python, of what all need, and of the packages these modules come from."""
+    versions = {"python": platform.python_version()}
+    for module in ("numpy", "pandas", "sklearn", *modules):
+        # xgboost may come as xgboost-cpu, and parts of AutoGluon are distributions of their own
+        for package in _distributions().get(module.split(".")[0], []):
+            versions[package] = importlib.metadata.version(package)
+    return versions
+
+
+@functools.cache
+def _distributions() -> Mapping[str, list[str]]:
+    return importlib.metadata.packages_distributions()

@@ -246,15 +246,20 @@ def autogluon_best(cell: Cell, _: Costs | None, options: Options) -> Decide:
 
 
 def gluon(cell: Cell, options: Options, **more: Any) -> Decide:
+    return bayes(gluon_probabilities(cell, options, **more)[:, 1])
+
+
+def gluon_probabilities(cell: Cell, options: Options, **more: Any) -> NDArray[Any]:
+    """Return AutoGluon's probabilities of the test rows, a column for each class."""
     from autogluon.tabular import TabularPredictor  # noqa: PLC0415
 
     train = cell.X_train.assign(**{"the label": cell.y_train})
+    kind = "binary" if cell.y_train.max() == 1 else "multiclass"
     with tempfile.TemporaryDirectory() as folder:
-        predictor = TabularPredictor(
-            "the label", problem_type="binary", eval_metric="log_loss", path=folder, verbosity=0
-        )
+        predictor = TabularPredictor("the label", problem_type=kind, eval_metric="log_loss", path=folder, verbosity=0)
         predictor.fit(train, time_limit=options.seconds, num_cpus=options.threads, num_gpus=0, **more)
-        return bayes(predictor.predict_proba(cell.X_test)[1].to_numpy())
+        found = predictor.predict_proba(cell.X_test)
+        return np.asarray(found[sorted(found.columns)])
 
 
 GLUON = ("autogluon.tabular", "lightgbm", "xgboost", "catboost", "torch", "fastai")

@@ -66,10 +66,13 @@ class Prices(NamedTuple):
         p = np.asarray(probabilities, np.float64)
         return (p * self.tp + (1 - p) * self.fp <= p * self.fn + (1 - p) * self.tn).astype(np.int64)
 
+    def paid(self, y: NDArray[Any], decisions: NDArray[Any]) -> Floats:
+        """Return what the decision about each row costs."""
+        return np.where(y == 1, np.where(decisions == 1, self.tp, self.fn), np.where(decisions == 1, self.fp, self.tn))
+
     def mean(self, y: NDArray[Any], decisions: NDArray[Any]) -> float:
         """Return what decisions cost, per row."""
-        paid = np.where(y == 1, np.where(decisions == 1, self.tp, self.fn), np.where(decisions == 1, self.fp, self.tn))
-        return float(paid.mean())
+        return float(self.paid(y, decisions).mean())
 
     def constant(self, y: NDArray[Any]) -> float:
         """Return what the cheaper of "all negative" and "all positive" costs, per row."""
@@ -119,19 +122,30 @@ def load_churn(folder: Path) -> tuple[pd.DataFrame, NDArray[Any], Prices]:
 
 def load_bank(folder: Path) -> tuple[pd.DataFrame, NDArray[Any], Prices]:
     raw = pd.read_csv(folder / "bankmarketing.csv.gz", sep=";")
+    return priced_bank(raw.assign(target=raw["y"] == "yes"))
+
+
+def priced_bank(raw: pd.DataFrame) -> tuple[pd.DataFrame, NDArray[Any], Prices]:
+    """Return features, labels and prices of the bank's clients, with a column ``target``."""
     raw = raw[raw["balance"] > 0]
     call, nothing = np.full(len(raw), CALL), np.zeros(len(raw))
     missed = np.maximum(raw["balance"].to_numpy() * INTEREST * DEPOSITED, CALL)
     X = one_hot(raw, ("age", "balance", "previous"), BANK_LEVELS)  # what is known before the call
-    return X, (raw["y"] == "yes").to_numpy(), Prices(call, missed, call, nothing)
+    return X, raw["target"].to_numpy(), Prices(call, missed, call, nothing)
 
 
 def load_kaggle_credit(folder: Path) -> tuple[pd.DataFrame, NDArray[Any], Prices]:
-    raw = pd.read_csv(folder / "creditscoring1.csv.gz").dropna()
+    raw = pd.read_csv(folder / "creditscoring1.csv.gz")
+    return priced_credit(raw.rename(columns={"SeriousDlqin2yrs": "target"}))
+
+
+def priced_credit(raw: pd.DataFrame) -> tuple[pd.DataFrame, NDArray[Any], Prices]:
+    """Return features, labels and prices of the applicants of "Give me some credit", with a column ``target``."""
+    raw = raw.dropna()
     raw = raw[(raw["MonthlyIncome"] > 0) & (raw["DebtRatio"] < 1)]
-    y, income, debt = (raw[c].to_numpy(np.float64) for c in ("SeriousDlqin2yrs", "MonthlyIncome", "DebtRatio"))
+    y, income, debt = (raw[c].to_numpy(np.float64) for c in ("target", "MonthlyIncome", "DebtRatio"))
     prices = credit_prices(income, debt, float(y.mean()), lent=0.0479, paid=0.0294, most=25_000.0)
-    return raw.drop(columns=["SeriousDlqin2yrs", "id"]), y, prices
+    return raw.drop(columns=["target", "id"]), y, prices
 
 
 def load_pakdd_credit(folder: Path) -> tuple[pd.DataFrame, NDArray[Any], Prices]:

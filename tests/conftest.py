@@ -116,3 +116,21 @@ def refusal():
         return call
 
     return of
+
+
+@pytest.fixture(scope="session")
+def paired_of():
+    """Turn results (data, ratio, method, seed, cost) into row costs: 20 rows for each split, around its mean."""
+
+    def of(results):
+        from adacsl.experiments.statistics import RowCosts
+
+        found, noise = {}, np.tile([-0.01, 0.01], 10)
+        for view, block in results.groupby(["data", "ratio"]):
+            means = block.pivot_table(index="method", columns="seed", values="cost")
+            costs = (means.to_numpy()[:, :, None] + noise).reshape(len(means), -1)
+            rows = np.arange(costs.shape[1])
+            found[view] = RowCosts(tuple(means.index), costs, rows, np.repeat(means.columns, 20), rows)
+        return found
+
+    return of

@@ -30,14 +30,17 @@ def spied(monkeypatch):
     return asked
 
 
-def make_comparison(failures):
+def make_comparison(failures, paired_of):
     rows = [
         {"data": "d", "ratio": 8.0, "method": method, "seed": seed, "cost": cost + 0.01 * seed, "normalized_cost": cost,
          "savings": 1 - cost, "n_train": 80, "n_test": 20}
         for method, cost in (("ce-bayes", 0.5), ("[red]adacsl", 0.4)) for seed in range(3)
     ]  # fmt: skip
     columns = ["data", "ratio", "method", "seed", "type", "message"]
-    return Comparison(pd.DataFrame(rows), pd.DataFrame(failures, columns=columns), {"data": {}}, {}, {})
+    results = pd.DataFrame(rows)
+    found = Comparison(results, pd.DataFrame(failures, columns=columns), {"data": {}}, {}, {})
+    vars(found)["paired"] = paired_of(results)  # computed from cells, which there are none of
+    return found
 
 
 def test_compare_ends_with_table_verdict_and_report(adacsl, refused, tmp_path):
@@ -173,9 +176,9 @@ def test_each_data_and_costs_have_a_folder_of_their_own(adacsl, spied, tmp_path,
     assert list(tmp_path.iterdir()) == []
 
 
-def test_failed_cells_are_named_and_exit_with_1(adacsl, monkeypatch, tmp_path):
+def test_failed_cells_are_named_and_exit_with_1(adacsl, monkeypatch, tmp_path, paired_of):
     failures = [("d", 8.0, "smote", seed, "ValueError", "too few\nneighbours") for seed in range(7)]
-    found = make_comparison(failures)
+    found = make_comparison(failures, paired_of)
     monkeypatch.setattr(comparing, "compare_tasks", lambda tasks, **options: found)
     monkeypatch.setattr(Comparison, "report", lambda self, path, command: path)
     said = adacsl("compare", "--out", tmp_path / "run")

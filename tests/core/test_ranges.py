@@ -13,6 +13,7 @@ from adacsl.core.ranges import (
     factors_of,
     flip_factors,
     flip_ratios,
+    rows_at_factors,
     share_undecided,
 )
 from adacsl.experiments.ratios import scale_misses
@@ -59,6 +60,17 @@ def test_kept_decisions_cost_what_they_cost_at_each_price(case, factor):
     assert cost_of_kept(decisions, y, costs, [factor])[0] == pytest.approx(
         there.mean(y, decisions), rel=1e-9, abs=1e-9 * scale
     )
+
+
+@given(cases(), st.booleans())
+def test_rows_over_a_range_cost_what_deciding_anew_or_keeping_costs_them(case, kept):
+    p, y, costs = case
+    at = [factor for factor in FACTORS if away_from_ties(p, costs, factor)] or [1.7]
+    flips = np.where(p > 0.3, -np.inf, np.inf) if kept else flip_factors(p, costs)
+    for factor, rows in zip(at, rows_at_factors(flips, y, costs, at), strict=True):
+        there = scale_misses(costs, factor)
+        decided = (p > 0.3).astype(int) if kept else there.decide(p)
+        np.testing.assert_allclose(rows, there.incurred(y, decided), rtol=1e-9, atol=1e-12)
 
 
 @given(cases())

@@ -198,7 +198,9 @@ def test_results_and_splits_survive_being_written(k, n, own, seed):
     matrix[..., np.arange(k), np.arange(k)] = 0.0
     costs = CostMatrix.from_array(matrix, rows="predicted", classes=[f"c{j}" for j in range(k)])
     labels = rng.integers(0, k, n)
-    split = cell_documents.stored_split(cell_documents.split_body(np.arange(n), labels, costs))
+    given = cell_documents.StoredSplit(np.arange(n), labels, costs, np.arange(n) // 2)
+    split = cell_documents.stored_split(cell_documents.split_body(given))
+    assert np.array_equal(split.units, given.units)
     assert split.costs == costs
     assert np.array_equal(split.labels, labels)
 

@@ -118,12 +118,19 @@ def made(costs, *, ratio=8.0, data="d"):
     )  # fmt: skip
 
 
-def compared(*results):
-    failures = pd.DataFrame(columns=["data", "ratio", "method", "seed", "type", "message"])
-    return Comparison(pd.concat(results, ignore_index=True), failures, {"data": {}}, {}, {})
+@pytest.fixture
+def compared(paired_of):
+    def of(*parts):
+        results = pd.concat(parts, ignore_index=True)
+        failures = pd.DataFrame(columns=["data", "ratio", "method", "seed", "type", "message"])
+        found = Comparison(results, failures, {"data": {}}, {}, {})
+        vars(found)["paired"] = paired_of(results)  # computed from cells, which there are none of
+        return found
+
+    return of
 
 
-def test_the_best_is_clearly_cheaper_or_the_simplest_of_those_that_cannot_be_told_apart():
+def test_the_best_is_clearly_cheaper_or_the_simplest_of_those_that_cannot_be_told_apart(compared):
     clear = compared(made({"ce-bayes": 0.5, "adacsl": 0.3, "always-negative": 0.9}))
     assert clear.best == "adacsl"
     assert clear.verdict.startswith("adacsl is cheapest: ")
@@ -132,13 +139,13 @@ def test_the_best_is_clearly_cheaper_or_the_simplest_of_those_that_cannot_be_tol
     assert "No method is clearly cheaper than ce-bayes" in tied.verdict
 
 
-def test_there_is_no_best_of_one_split():
+def test_there_is_no_best_of_one_split(compared):
     alone = compared(made({"ce-bayes": 0.5, "adacsl": 0.3}).query("seed == 0"))
     assert alone.best is None
     assert alone.verdict.startswith("One split only")
 
 
-def test_ratios_that_agree_have_one_best_and_those_that_do_not_have_the_overall_one():
+def test_ratios_that_agree_have_one_best_and_those_that_do_not_have_the_overall_one(compared):
     first, second = ({"ce-bayes": a, "adacsl": b} for a, b in ((0.5, 0.3), (0.3, 0.5)))
     assert compared(made(first), made(first, ratio=2.0)).best == "adacsl"
     found = compared(made(first), made(second, ratio=2.0))

@@ -1,13 +1,13 @@
 """Regret over a range of prices, against deciding and paying anew at every single price."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adacsl import CostMatrix
 from adacsl.experiments.ratios import scale_misses
+from adacsl.experiments.statistics import RowCosts
 from adacsl.experiments.statistics.regret import (
     better_elsewhere,
     cheapest_of,
@@ -37,12 +37,18 @@ def made(seed=0, n=90, *, own=False, sharp=2.0, rule="bayes", right=0.0):
     return Outcome(scores, labels, decided, np.arange(n) % SEEDS, fp=1.0, fn=fn, tp=right, rule=rule)
 
 
+def entries(outcomes):
+    """Rows and splits of outcomes that have all of them."""
+    seeds = next(iter(outcomes.values())).seeds
+    rows = np.arange(len(seeds))
+    return RowCosts(tuple(outcomes), np.zeros((len(outcomes), len(rows))), rows, seeds, rows)
+
+
 def by_hand(outcome, factor):
-    """The mean over splits of what decisions at this price cost, from the definition."""
+    """The mean of what decisions at this price cost, from the definition."""
     costs = scale_misses(outcome.costs, factor)
     decided = costs.decide(outcome.scores.astype(float)) if outcome.rule == "bayes" else outcome.decisions
-    paid = costs.incurred(outcome.labels, decided)
-    return np.mean([paid[outcome.seeds == seed].mean() for seed in range(SEEDS)])
+    return costs.incurred(outcome.labels, decided).mean()
 
 
 @settings(max_examples=8, deadline=None)
@@ -53,7 +59,7 @@ def test_costs_and_regret_are_those_of_every_price_by_hand(seed, own, right):
         "poor": made(seed, own=own, sharp=1.0, right=right),
         "blind": made(seed, own=own, sharp=3.0, rule="half", right=right),
     }
-    found = find_regret(outcomes, (0.4, 3.0), ratio=6.0, sizes=dict.fromkeys(range(SEEDS), 400), recommended="good")
+    found = find_regret(outcomes, (0.4, 3.0), ratio=6.0, entries=entries(outcomes), recommended="good")
     worst = dict.fromkeys(outcomes, 0.0)
     assert (found.low, found.high) == (pytest.approx(2.4), pytest.approx(18.0))
     for ratio, there in found.curve.groupby("ratio"):
@@ -75,10 +81,20 @@ def test_costs_and_regret_are_those_of_every_price_by_hand(seed, own, right):
 @pytest.mark.parametrize("own", [False, True])
 def test_at_the_prices_that_were_run_it_is_what_was_paid(own):
     outcome = made(3, own=own)
-    cells = costs_at({"one": outcome}, np.asarray([1.0]))
-    paid = outcome.costs.incurred(outcome.labels, outcome.decisions)
-    assert cells["cost"].tolist() == pytest.approx([paid[outcome.seeds == seed].mean() for seed in range(SEEDS)])
-    assert cells["n_test"].sum() == outcome.n
+    (found,) = costs_at({"one": outcome}, np.asarray([1.0]), entries({"one": outcome}))
+    np.testing.assert_allclose(found.costs, [outcome.costs.incurred(outcome.labels, outcome.decisions)])
+    assert np.array_equal(found.fits, outcome.seeds)
+
+
+def test_a_method_without_some_splits_has_no_costs_there():
+    whole = made(3)
+    kept = whole.seeds != 1
+    part = Outcome(*(getattr(whole, name)[kept] for name in ("scores", "labels", "decisions", "seeds")), fn=6.0)
+    outcomes = {"whole": whole, "part": part}
+    for found in costs_at(outcomes, np.asarray([0.5, 1.0, 2.0]), entries(outcomes)):
+        assert found.methods == ("part", "whole")
+        assert np.array_equal(np.isnan(found.costs), [~kept, np.zeros(len(kept), bool)])
+        np.testing.assert_allclose(found.costs[0, kept], found.costs[1, kept])
 
 
 def test_who_decides_anew_is_told_by_the_rule_or_else_by_the_decisions():
@@ -99,21 +115,20 @@ def test_prices_looked_at_hold_the_range_and_what_was_run():
     assert len(price_grid(2.0, 2.0)) > 10
 
 
-def table_of(costs, spread=0.001):
-    """Cells of two splits, from costs by method at each of several ratios."""
+def blocks_of(costs, spread=0.001):
+    """Row costs of two splits at each of several ratios, from means by method."""
     ratios = np.geomspace(1.0, 16.0, len(next(iter(costs.values()))))
-    rows = [
-        {"ratio": ratio, "method": name, "seed": seed, "cost": cost + spread * seed, "n_train": 80, "n_test": 20}
-        for name, own in costs.items()
-        for ratio, cost in zip(ratios, own, strict=True)
-        for seed in range(2)
-    ]
-    return pd.DataFrame(rows), ratios
+    rows, fits = np.arange(40), np.repeat([0, 1], 20)
+    noise = spread * np.where(rows % 2, 1.0, -1.0)
+    tables = (np.asarray(own, dtype=float)[:, None] + noise for own in zip(*costs.values(), strict=True))
+    return [
+        (ratio, RowCosts(tuple(costs), t, rows, fits, rows)) for ratio, t in zip(ratios, tables, strict=True)
+    ], ratios
 
 
 def test_stretches_meet_between_two_prices():
-    cells, ratios = table_of({"a": [1, 1, 1, 1, 2, 2, 2, 2.0], "b": [2, 2, 2, 2, 1, 1, 1, 1.0]})
-    curve = regret_of(cells, 1.0, 16.0)
+    blocks, ratios = blocks_of({"a": [1, 1, 1, 1, 2, 2, 2, 2.0], "b": [2, 2, 2, 2, 1, 1, 1, 1.0]})
+    curve = regret_of(blocks, 1.0, 16.0)
     border = np.sqrt(ratios[3] * ratios[4])
     found = cheapest_of(curve)
     assert found["method"].tolist() == ["a", "b"]
@@ -127,10 +142,10 @@ def test_stretches_meet_between_two_prices():
 
 def test_single_prices_that_flicker_make_no_stretch():
     rng = np.random.default_rng(0)
-    noise = rng.normal(0, 0.2, (24, 2))
-    cells, _ = table_of({"a": [1.0] * 24, "b": [1.0] * 24})
-    cells.loc[cells["method"] == "b", "cost"] += noise.ravel()
-    assert list(better_elsewhere(regret_of(cells, 1.0, 16.0), "a", own=4.0)) == []
+    blocks, _ = blocks_of({"a": [1.0] * 24, "b": [1.0] * 24})
+    for _, rows in blocks:
+        rows.costs[1] += rng.normal(0, 0.2, rows.costs.shape[1])
+    assert list(better_elsewhere(regret_of(blocks, 1.0, 16.0), "a", own=4.0)) == []
 
 
 @pytest.mark.parametrize(
@@ -147,10 +162,10 @@ def test_single_prices_that_flicker_make_no_stretch():
     ],
 )
 def test_words_say_when_to_take_another(costs, expected):
-    cells, _ = table_of({name: list(map(float, own)) for name, own in costs.items()}, spread=0.0)
-    curve = regret_of(cells, 1.0, 16.0)
+    blocks, _ = blocks_of({name: list(map(float, own)) for name, own in costs.items()}, spread=0.0)
+    curve = regret_of(blocks, 1.0, 16.0)
     outcomes = {"a": made(), "b": made(rule="half")}
-    found = find_regret(outcomes, (0.5, 2.0), ratio=4.0, sizes=dict.fromkeys(range(SEEDS), 9), recommended="a")
+    found = find_regret(outcomes, (0.5, 2.0), ratio=4.0, entries=entries(outcomes), recommended="a")
     table = worst_of(curve).assign(undecided=0.25)
     found = found._replace(curve=curve, table=table, cheapest=cheapest_of(curve), low=1.0, high=16.0)
     text = in_words(found, "a")
@@ -166,7 +181,7 @@ def test_one_split_alone_says_that_it_may_be_chance():
         name: Outcome(one.scores, one.labels, one.decisions, np.zeros(one.n), fp=1.0, fn=6.0)
         for name, one in outcomes.items()
     }
-    found = find_regret(outcomes, (0.5, 2.0), ratio=6.0, sizes={0.0: 400}, recommended="a", said=False)
+    found = find_regret(outcomes, (0.5, 2.0), ratio=6.0, entries=entries(outcomes), recommended="a", said=False)
     assert "it may be chance" in found.words
     assert "half to double, as no range was given" in found.words
 

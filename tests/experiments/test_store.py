@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from adacsl import CostMatrix, durable
 from adacsl.experiments import documents, provenance
 from adacsl.experiments.cells import Cell, CellResult
-from adacsl.experiments.store import Failure, Store, StoreError, file_name, ratio_name
+from adacsl.experiments.store import Failure, Store, StoredSplit, StoreError, file_name, ratio_name
 
 IDENTITY = {
     "data": {"toy": {"digest": "aa", "rows": 9, "source": "toy.csv"}},
@@ -588,29 +588,42 @@ def test_an_empty_run_has_the_columns_of_a_full_one(store):
 # splits
 
 
+def split(rows, labels, costs, units=None):
+    return StoredSplit(rows, labels, costs, rows if units is None else units)
+
+
 @pytest.mark.parametrize("price", [1.0, 1e-9, 1e9])
 def test_splits_come_back_with_class_wide_costs(store, price):
     costs = CostMatrix(fp=price, fn=8 * price, tn=-0.1 * price)
-    store.write_split("toy", 3, np.array([5, 2, 9]), np.array([1, 0, 1]), costs)
+    store.write_split("toy", 3, split(np.array([5, 2, 9]), np.array([1, 0, 1]), costs))
     back = store.read_split("toy", 3)
     assert back.test_rows.tolist() == [5, 2, 9]
     assert back.labels.tolist() == [1, 0, 1]
     assert back.labels.dtype == back.test_rows.dtype == np.int64
     assert back.costs == costs
-    store.write_split("toy", 3, np.array([5, 2, 9]), np.array([1, 0, 1]), costs)  # the same again: fine
+    assert back.units.tolist() == [5, 2, 9]
+    store.write_split("toy", 3, split(np.array([5, 2, 9]), np.array([1, 0, 1]), costs))  # the same again: fine
     with pytest.raises(StoreError, match=r"seed 3 of 'toy' was split in another way, see .*toy_seed-3.json: choose"):
-        store.write_split("toy", 3, np.array([5, 2, 8]), np.array([1, 0, 1]), costs)
+        store.write_split("toy", 3, split(np.array([5, 2, 8]), np.array([1, 0, 1]), costs))
     assert store.read_split("toy", 3).test_rows.tolist() == [5, 2, 9]
+
+
+def test_splits_come_back_with_their_units(store):
+    rows, labels, costs = np.array([5, 2, 9]), np.array([1, 0, 1]), CostMatrix(fp=1, fn=8)
+    store.write_split("toy", 0, split(rows, labels, costs, np.array([2, 2, 9])))
+    assert store.read_split("toy", 0).units.tolist() == [2, 2, 9]
+    with pytest.raises(ValueError, match="3 labels, 1 units"):
+        store.write_split("toy", 1, split(rows, labels, costs, np.array([2])))
 
 
 def test_splits_come_back_with_costs_of_rows_even_free_ones(store):
     costs = CostMatrix(fp=2.0, fn=np.array([1.0, 2.5, 0.0, 0.0]))
-    store.write_split("Größe/2", 0, np.array([0, 1]), np.array([1, 0]), costs.rows(np.array([0, 1])))
+    store.write_split("Größe/2", 0, split(np.array([0, 1]), np.array([1, 0]), costs.rows(np.array([0, 1]))))
     back = Store.read_only(store.folder).read_split("Größe/2", 0).costs
     assert back.n_instances == 2
     assert back.fn.tolist() == [1.0, 2.5]
     assert back.fp == 2.0
-    store.write_split("toy", 1, np.array([2, 3]), np.array([1, 0]), costs.rows(np.array([2, 3])))
+    store.write_split("toy", 1, split(np.array([2, 3]), np.array([1, 0]), costs.rows(np.array([2, 3]))))
     assert store.read_split("toy", 1).costs.fn.tolist() == [0.0, 0.0]
 
 
@@ -618,19 +631,19 @@ def test_a_damaged_or_missing_split_is_named_and_written_anew(store):
     with pytest.raises(StoreError, match=r"has no split of 'toy' with seed 0: run the comparison again"):
         store.read_split("toy", 0)
     rows, labels, costs = np.array([1, 2]), np.array([0, 1]), CostMatrix(fp=1, fn=2)
-    store.write_split("toy", 0, rows, labels, costs)
+    store.write_split("toy", 0, split(rows, labels, costs))
     path = store.folder / "splits" / "toy_seed-0.json"
     for damage in (truncate, lambda path: forge(path, costs={})):
         damage(path)
         with pytest.raises(StoreError, match=r"toy_seed-0.json is damaged \(.*\): run the comparison again"):
             store.read_split("toy", 0)
         if damage is truncate:
-            store.write_split("toy", 0, rows, labels, costs)
+            store.write_split("toy", 0, split(rows, labels, costs))
             assert store.read_split("toy", 0).labels.tolist() == [0, 1]
-    with pytest.raises(ValueError, match="a split needs one label for each test row and costs of these rows, got 2 ro"):
-        store.write_split("toy", 0, rows, labels[:1], costs)
-    with pytest.raises(ValueError, match="a split needs one label"):
-        store.write_split("toy", 0, rows, labels, CostMatrix(fp=1, fn=np.array([1.0, 2.0, 3.0])))
+    with pytest.raises(ValueError, match="a split needs one label and unit for each test row and costs of these rows"):
+        store.write_split("toy", 0, split(rows, labels[:1], costs))
+    with pytest.raises(ValueError, match="a split needs one label and unit"):
+        store.write_split("toy", 0, split(rows, labels, CostMatrix(fp=1, fn=np.array([1.0, 2.0, 3.0]))))
 
 
 # disks
@@ -643,7 +656,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing_half_written(store, tmp_path
     acts = [
         lambda: store.write(made(other)),
         lambda: store.fail(other, ValueError("x" * 300)),
-        lambda: store.write_split("toy", 0, np.arange(99), np.ones(99), CostMatrix(fp=1, fn=2)),
+        lambda: store.write_split("toy", 0, split(np.arange(99), np.ones(99), CostMatrix(fp=1, fn=2))),
         lambda: Store.open(tmp_path / "new", IDENTITY),
     ]
     for act in acts:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from adacsl import CostMatrix
 from adacsl.core.capacity import limit_action
+from adacsl.experiments.statistics import RowCosts
 from adacsl.experiments.statistics.regret import find_regret
 from adacsl.report.cards import parts
 from adacsl.report.class_cards import parts as class_parts
@@ -102,11 +103,16 @@ def test_nothing_to_gain_is_worth_no_price():
 def priced(made):
     """Reports with ranges, of prices for all and of each row."""
 
+    def entries(outcomes):
+        seeds = next(iter(outcomes.values())).seeds
+        rows = np.arange(len(seeds))
+        return RowCosts(tuple(outcomes), np.zeros((len(outcomes), len(rows))), rows, seeds, rows)
+
     def make(**options):
         report = made(ratios=(8.0,), seeds=3, **options)
         regrets = {
             view: find_regret(
-                report.outcomes_of(view), (0.5, 2.5), ratio=view[1], sizes=dict.fromkeys(range(3), 960),
+                report.outcomes_of(view), (0.5, 2.5), ratio=view[1], entries=entries(report.outcomes_of(view)),
                 recommended=report.recommended_of(view),
             )
             for view in report.views

@@ -6,7 +6,7 @@ the price of a miss above that of a hit. So costs of each row keep their proport
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -92,12 +92,13 @@ def cost_at_factors(probabilities: Array, labels: Array, costs: CostMatrix, fact
     """
     flips = flip_factors(probabilities, costs)
     at = _factors(factors)
-    alarmed, missed, base = _paid(labels, costs, len(flips))
+    alarmed, missed, right = _paid(labels, costs, len(flips))
     order = np.argsort(flips, kind="stable")
     # so many rows, those that flip first, are positive at each factor
     positive = np.searchsorted(flips[order], at, side="left")
     alarms, misses = (np.concatenate(([0.0], np.cumsum(part[order]))) for part in (alarmed, missed))
-    return np.asarray((base + alarms[positive] + at * (misses[-1] - misses[positive])) / len(flips))
+    paid = right.sum() + alarms[positive] + at * (misses[-1] - misses[positive])
+    return np.asarray(paid / len(flips))
 
 
 def cost_of_kept(decisions: Array, labels: Array, costs: CostMatrix, factors: Array) -> NDArray[np.float64]:
@@ -110,8 +111,35 @@ def cost_of_kept(decisions: Array, labels: Array, costs: CostMatrix, factors: Ar
     """
     positive = as_host(arrays.as_classes(decisions, 2, "decisions")) == 1
     at = _factors(factors)
-    alarmed, missed, base = _paid(labels, costs, len(positive))
-    return np.asarray((base + alarmed[positive].sum() + at * missed[~positive].sum()) / len(positive))
+    alarmed, missed, right = _paid(labels, costs, len(positive))
+    return np.asarray((right.sum() + alarmed[positive].sum() + at * missed[~positive].sum()) / len(positive))
+
+
+def rows_at_factors(flips: Array, labels: Array, costs: CostMatrix, factors: Array) -> Iterator[NDArray[np.float64]]:
+    """Yield what each row costs at each factor on the misses; rows are called positive above their flip factor.
+
+    Parameters
+    ----------
+    flips : array of shape (n,)
+        From :func:`flip_factors`; of decisions that stay, -infinity where they are positive and infinity elsewhere.
+    labels : array of shape (n,)
+        0 or 1.
+    costs : CostMatrix
+        Of two classes; class-wide or of each row.
+    factors : array of shape (f,)
+        On the price of a miss (above that of a hit).
+
+    Examples
+    --------
+    >>> costs = CostMatrix(fp=1, fn=8)
+    >>> flips = flip_factors([0.05, 0.2, 0.9], costs)
+    >>> [rows.tolist() for rows in rows_at_factors(flips, [0, 1, 1], costs, [0.25, 4])]
+    [[0.0, 2.0, 0.0], [1.0, 0.0, 0.0]]
+    """
+    flips = np.asarray(as_host(flips), dtype=np.float64)
+    alarmed, missed, right = _paid(labels, costs, len(flips))
+    for factor in _factors(factors).tolist():
+        yield right + np.where(flips < factor, alarmed, factor * missed)
 
 
 def factors_of(costs: CostMatrix, ranges: Mapping[str, Any] | None = None) -> tuple[float, float]:
@@ -191,14 +219,14 @@ def _stakes(costs: CostMatrix, n: int) -> tuple[NDArray[np.float64], NDArray[np.
     return alarm, miss
 
 
-def _paid(labels: Array, costs: CostMatrix, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """Return what each row costs if it is called positive, and if negative, and what all of them cost anyway."""
+def _paid(labels: Array, costs: CostMatrix, n: int) -> tuple[NDArray[np.float64], ...]:
+    """Return what each row costs if it is called positive, and if negative, and what it costs anyway."""
     true = as_host(arrays.as_classes(labels, 2, "labels")) == 1
     if len(true) != n:
         raise ValueError(f"there must be one label for each of {n} rows, got {len(true)}")
     alarm, miss = _stakes(costs, n)
     right = np.where(true, as_host(costs.tp), as_host(costs.tn))
-    return np.where(true, 0.0, alarm), np.where(true, miss, 0.0), float(right.sum())
+    return np.where(true, 0.0, alarm), np.where(true, miss, 0.0), right
 
 
 __all__ = [
@@ -208,5 +236,6 @@ __all__ = [
     "factors_of",
     "flip_factors",
     "flip_ratios",
+    "rows_at_factors",
     "share_undecided",
 ]

@@ -36,11 +36,12 @@ class Failure(NamedTuple):
 
 
 class StoredSplit(NamedTuple):
-    """The test rows of one seed, in the order of the stored scores."""
+    """The test rows of one split, in the order of the stored scores."""
 
     test_rows: NDArray[np.int64]
     labels: NDArray[np.int64]
     costs: CostMatrix
+    units: NDArray[np.int64]  # the row itself, or one number for all rows of its group or copies of it
 
 
 def cell_key(cell: Cell) -> dict[str, Any]:
@@ -110,26 +111,28 @@ def failed_cell(body: dict[str, Any]) -> tuple[Cell, Failure]:
         raise DamagedError(f"its form is wrong: {str(error)[:60]}") from error
 
 
-def split_body(test_rows: NDArray[Any], labels: NDArray[Any], costs: CostMatrix) -> dict[str, Any]:
-    """Return test rows with their labels and costs as JSON values."""
-    rows, labels = np.asarray(test_rows, dtype="<i8"), np.asarray(labels)
-    if rows.ndim != 1 or labels.shape != rows.shape or costs.n_instances not in (None, len(rows)):
+def split_body(split: StoredSplit) -> dict[str, Any]:
+    """Return test rows with their labels, costs and units as JSON values."""
+    rows, labels = np.asarray(split.test_rows, dtype="<i8"), np.asarray(split.labels)
+    units, costs = np.asarray(split.units, dtype="<i8"), split.costs
+    if rows.ndim != 1 or {labels.shape, units.shape} != {rows.shape} or costs.n_instances not in (None, len(rows)):
         raise ValueError(
-            f"a split needs one label for each test row and costs of these rows, got {len(rows)} rows, "
-            f"{len(labels)} labels and {costs!r}"
+            f"a split needs one label and unit for each test row and costs of these rows, got {len(rows)} rows, "
+            f"{len(labels)} labels, {len(units)} units and {costs!r}"
         )
     kind, known = "<i8" if costs.n_classes > 2 else "i1", costs.deciding
-    deciding = {} if known is costs else {"deciding": _encode_prices(known)}
-    return {"test_rows": pack(rows), "labels": pack(labels.astype(kind)), **_encode_prices(costs), **deciding}
+    more = {} if known is costs else {"deciding": _encode_prices(known)}
+    more |= {} if np.array_equal(units, rows) else {"units": pack(units)}
+    return {"test_rows": pack(rows), "labels": pack(labels.astype(kind)), **_encode_prices(costs), **more}
 
 
 def stored_split(body: dict[str, Any]) -> StoredSplit:
     """Return what :func:`split_body` was given."""
     rows, labels = (unpack(body[name]).astype(np.int64) for name in ("test_rows", "labels"))
+    units = unpack(body["units"]).astype(np.int64) if "units" in body else rows
     costs = _decode_prices(body)
-    return StoredSplit(
-        rows, labels, costs.decided_by(_decode_prices(body["deciding"])) if "deciding" in body else costs
-    )
+    costs = costs.decided_by(_decode_prices(body["deciding"])) if "deciding" in body else costs
+    return StoredSplit(rows, labels, costs, units)
 
 
 def _encode_prices(costs: CostMatrix) -> dict[str, Any]:

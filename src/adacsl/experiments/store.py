@@ -10,9 +10,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from numpy.typing import NDArray
-
-from adacsl.core.costs import CostMatrix
 from adacsl.durable import DamagedError, encode, is_whole
 from adacsl.experiments import cell_documents, run_folder
 from adacsl.experiments.cell_documents import Failure, StoredSplit
@@ -156,11 +153,9 @@ class Store:
             put(path, document("failure", {"cell": cell_documents.cell_key(cell), **failure._asdict()}), replace=True)
         return failure
 
-    def write_split(
-        self, data: str, seed: int, test_rows: NDArray[Any], labels: NDArray[Any], costs: CostMatrix
-    ) -> None:
-        """Write which rows a seed tests on, with their labels and costs (class-wide, or of these rows)."""
-        body = cell_documents.split_body(test_rows, labels, costs)
+    def write_split(self, data: str, seed: int, split: StoredSplit) -> None:
+        """Write which rows a split tests on, with their labels, units and costs (class-wide, or of these rows)."""
+        body = cell_documents.split_body(split)
         content = document("split", {"data": data, "seed": int(seed), **body})
         path = self._split_path(data, seed)
         if put(path, content, replace=False):

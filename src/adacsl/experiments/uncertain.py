@@ -21,14 +21,12 @@ def regret_in(found: Comparison, view: tuple[str, float], given: Mapping[str, An
     ranges = {name: tuple(ends) for name, ends in about.get("ranges", {}).items()} | dict(given or {})
     names = found.table.query("data == @data and ratio == @ratio")["method"]
     outcomes = {name: found.outcome(name, data=data, ratio=ratio) for name in names}
-    rows = found.results.query("data == @data and ratio == @ratio")
-    sizes = dict(zip(rows["seed"], rows["n_train"], strict=True))
     # ranges are about the costs as they were given; this view may have been run at another ratio
     costs = next(iter(outcomes.values())).costs.averaged()
     factors = factors_of(at_ratio(costs, ratio), ranges or None)
     name = found.verdicts[view].recommended or found.verdicts[view].cheapest
     said = bool(ranges)
-    return find_regret(outcomes, factors, ratio=ratio, sizes=sizes, recommended=str(name), said=said)
+    return find_regret(outcomes, factors, ratio=ratio, entries=found.paired[view], recommended=str(name), said=said)
 
 
 def words_of(regrets: Mapping[tuple[str, float], Regret], place: Callable[[str, float], str] | None) -> str:

@@ -1,25 +1,20 @@
-"""What each method costs, and how much dearer than another it is: intervals and paired differences."""
+"""What each method costs, and how much dearer than another it is: intervals and paired differences of rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple, cast
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from adacsl.experiments.statistics.blocks import CELL, enough_splits
+from adacsl.experiments.statistics.folds import NOISE, Estimate, estimate
+from adacsl.experiments.statistics.paired import RowCosts, View
 from adacsl.extras import requires
 
 with requires("compare"):
     import pandas as pd
-    from scipy import stats
-
-CELL = ["data", "ratio", "method", "seed"]
-
-MORE_IS_BETTER = ("savings", "accuracy", "tp", "tn")
-
-NOISE = 1e-12
-"""Costs that differ by less than this share of themselves are equal: the rest is rounding."""
 
 _DIFFERENCE = ["difference", "difference_low", "difference_high", "percent", "percent_low", "percent_high", "p"]
 
@@ -31,32 +26,30 @@ PAIRWISE_COLUMNS = ["data", "ratio", "method", "reference", "pairs", *_DIFFERENC
 
 
 def summarise(
-    results: pd.DataFrame, *, confidence: float = 0.95, measure: str = "cost", floor: float | None = 0.0
+    results: pd.DataFrame, paired: Mapping[View, RowCosts], *, confidence: float = 0.95, floor: float | None = 0.0
 ) -> pd.DataFrame:
-    r"""Return one row for each data set, ratio and method: its cost, and how it stands against the cheapest.
+    """Return one row for each data set, ratio and method: its cost, and how it stands against the cheapest.
 
-    Test sets of repeated splits share rows, so their costs vary too little. Every interval and p-value uses the
-    corrected variance of Nadeau and Bengio (2003) over J splits, with t of J - 1 degrees of freedom:
-
-    .. math:: \left(\frac{1}{J} + \frac{n_\mathrm{test}}{n_\mathrm{train}}\right) s^2
+    Every interval and p-value is that of :func:`~adacsl.experiments.statistics.folds.fold_interval`: Student's t on
+    costs of rows, paired where two methods are compared; rows (or groups) and fits both count.
 
     Parameters
     ----------
     results : DataFrame
-        Columns data, ratio, method, seed, n_train, n_test and ``measure``; one row for each finished cell.
+        One row for each finished cell: data, ratio, method, seed, normalized_cost and savings.
+    paired : mapping from (data, ratio) to RowCosts
+        What each row cost: ``comparison.paired``.
     confidence : float, default 0.95
         Coverage of the intervals; ``1 - confidence`` is the level of the tests.
-    measure : str, default "cost"
-        The column to compare; less must be better.
     floor : float or None, default 0.0
-        Intervals of a mean end here, unless a smaller one was seen in that data set and ratio (benefits). None: never.
+        Intervals of a mean end here, unless a row of that data set and ratio cost less (benefits). None: never.
 
     Returns
     -------
     DataFrame
         Sorted by data, ratio and rank, with the columns
 
-        - n: splits of this method; mean, low, high: its cost; normalized_cost, savings: means;
+        - n: splits of this method; mean, low, high: its cost per row; normalized_cost, savings: means over splits;
         - rank: 1 for the cheapest, the same for equal costs;
         - pairs: splits shared with the cheapest; difference, difference_low, difference_high: how much dearer than the
           cheapest on those; percent...: the same in percent of the cheapest's mean; below...: by how many percent of
@@ -70,96 +63,48 @@ def summarise(
     The cheapest is chosen on the data that measure it, so its mean and its lead are optimistic. Where splits are
     missing, it is the method that no other undercuts on the splits they share, among those with at least half of them.
     """
-    cells = checked(results, measure, confidence)
-    frames = [_summary_of(block, confidence, floor) for block in blocks_of(cells, measure)]
+    _check_level(confidence)
+    frames = [
+        summary_of(rows, confidence=confidence, floor=floor).assign(data=data, ratio=ratio)
+        for (data, ratio), rows in sorted(paired.items())
+    ]
     if not frames:
         return pd.DataFrame(columns=SUMMARY_COLUMNS)
-    means = cells.reindex(columns=[*CELL, "normalized_cost", "savings"]).groupby(CELL[:3])
-    table = pd.concat(frames, ignore_index=True).join(means[["normalized_cost", "savings"]].mean(), on=CELL[:3])
-    return table.reindex(columns=SUMMARY_COLUMNS)
+    cells = results.reindex(columns=[*CELL[:3], "normalized_cost", "savings"])
+    means = cells.astype({"data": str, "ratio": float, "method": str}).groupby(CELL[:3]).mean()
+    return pd.concat(frames, ignore_index=True).join(means, on=CELL[:3]).reindex(columns=SUMMARY_COLUMNS)
 
 
-def pairwise(results: pd.DataFrame, reference: str, *, confidence: float = 0.95, measure: str = "cost") -> pd.DataFrame:
+def pairwise(paired: Mapping[View, RowCosts], reference: str, *, confidence: float = 0.95) -> pd.DataFrame:
     """Return how much dearer each method is than ``reference``, on the splits both have.
 
     Columns as in :func:`summarise`: pairs, difference and percent (of the reference's mean) with their intervals, p
     (Holm), and a standing of "clearly cheaper", "not told apart" or "clearly worse". A data set and ratio without the
     reference has no rows.
     """
-    cells = checked(results, measure, confidence)
-    known = sorted(cells["method"].unique())
+    _check_level(confidence)
+    known = sorted({name for rows in paired.values() for name in rows.methods})
     if reference not in known:
         raise ValueError(f"reference must be a method with results, got {reference!r}; there are: {', '.join(known)}")
     frames = []
-    for block in blocks_of(cells, measure):
-        if reference in block.methods:
-            rows = pd.DataFrame(_against(block, block.methods.index(reference), confidence))
-            standing = np.where(rows["difference"] < 0, "clearly cheaper", "clearly worse")
-            rows["standing"] = np.where(rows["p"] < 1 - confidence, standing, "not told apart")
-            rows = rows[rows["method"] != reference].sort_values("difference", kind="stable")
-            frames.append(rows.assign(reference=reference))
+    for (data, ratio), rows in sorted(paired.items()):
+        if reference in rows.methods:
+            table = pd.DataFrame(_against(rows, rows.methods.index(reference), confidence))
+            standing = np.where(table["difference"] < 0, "clearly cheaper", "clearly worse")
+            table["standing"] = np.where(table["p"] < 1 - confidence, standing, "not told apart")
+            table = table[table["method"] != reference].sort_values("difference", kind="stable")
+            frames.append(table.assign(data=data, ratio=ratio, reference=reference))
     return pd.concat(frames, ignore_index=True).reindex(columns=PAIRWISE_COLUMNS)
 
 
-class Block(NamedTuple):
-    """The costs of one data set and ratio."""
-
-    data: str
-    ratio: float
-    methods: list[str]
-    costs: NDArray[np.float64]  # seeds x methods, NaN where there is no such cell
-    overlap: NDArray[np.float64]  # n_test / n_train of each seed
-
-
-def blocks_of(results: pd.DataFrame, measure: str) -> Iterator[Block]:
-    """Go through the data sets and ratios of checked results."""
-    for (data, ratio), frame in cast("Any", results.groupby(["data", "ratio"])):
-        methods, column = np.unique(frame["method"].to_numpy(dtype=str), return_inverse=True)
-        seeds, row = np.unique(frame["seed"].to_numpy(), return_inverse=True)
-        costs, tested, overlap = (np.full((len(seeds), len(methods)), np.nan) for _ in range(3))
-        costs[row, column] = frame[measure]
-        tested[row, column] = frame["n_test"]
-        overlap[row, column] = frame["n_test"] / frame["n_train"]
-        low, high = np.nanmin(tested, axis=1), np.nanmax(tested, axis=1)
-        if (low != high).any():
-            at = int(np.argmax(low != high))
-            raise ValueError(
-                f"methods of {data}, seed {seeds[at]} were tested on {low[at]:g} and on {high[at]:g} rows: "
-                "only methods on the same splits can be compared; repeat the older ones"
-            )
-        yield Block(data, ratio, methods.tolist(), costs, np.nanmean(overlap, axis=1))
-
-
-def checked(results: pd.DataFrame, measure: str, confidence: float) -> pd.DataFrame:
-    """Return results in which every cell stands once, with a finite measure and its sizes; or raise."""
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
-    if measure in MORE_IS_BETTER:
-        raise ValueError(f"measure must be a column where less is better, such as 'cost'; got {measure!r}")
-    missing = [name for name in dict.fromkeys([*CELL, "n_train", "n_test", measure]) if name not in results.columns]
-    if missing:
-        raise ValueError(f"results lack the columns {missing}; got {list(results.columns)}")
-    if results[CELL].isna().any(axis=None):
-        raise ValueError(f"every row of results must name its {', '.join(CELL)}; some are missing")
-    _check_rows(results, results.duplicated(CELL), "twice: keep one row for each cell")
-    finite = np.isfinite(results[measure].to_numpy(dtype=float))
-    _check_rows(results, ~finite, f"with a {measure} that is no finite number: drop or repeat that cell")
-    _check_rows(results, ~((results["n_train"] > 0) & (results["n_test"] > 0)), "without n_train and n_test above 0")
-    return results.astype({"data": str, "ratio": float, "method": str})
-
-
-def _check_rows(results: pd.DataFrame, wrong: Any, what: str) -> None:
-    if np.any(wrong):
-        data, ratio, method, seed = results.loc[np.asarray(wrong), CELL].iloc[0]
-        raise ValueError(f"results hold {data}, ratio {ratio:g}, {method}, seed {seed} {what}")
-
-
-def _summary_of(block: Block, confidence: float, floor: float | None) -> pd.DataFrame:
-    own = _estimate(block.costs, np.nanmax(np.abs(block.costs), axis=0), block.overlap, confidence)
-    best = _cheapest(block.costs)
-    table = _against(block, best, confidence)
+def summary_of(rows: RowCosts, *, confidence: float = 0.95, floor: float | None = 0.0) -> pd.DataFrame:
+    """Return the summary of one data set and ratio, the cheapest first, without normalised costs and savings."""
+    sizes = _sizes(rows)
+    own = _columns([_estimate(rows, sizes, confidence, place) for place in range(len(rows.methods))])
+    best = _cheapest(rows, sizes)
+    table = _against(rows, best, confidence)
     low = own["low"]
-    if floor is not None and np.nanmin(block.costs) >= floor:
+    if floor is not None and np.nanmin(rows.costs) >= floor:
         low = np.maximum(low, floor)
         if floor == 0:
             table["below_high"] = np.minimum(table["below_high"], 100.0)  # nothing is cheaper than free
@@ -168,33 +113,60 @@ def _summary_of(block: Block, confidence: float, floor: float | None) -> pd.Data
     standing[worse] = "clearly worse"
     standing[best] = "cheapest"
     rank = _rank(table, own["mean"], best)
-    table |= {"n": own["n"], "mean": own["mean"], "low": low, "high": own["high"], "rank": rank, "standing": standing}
+    n = (~np.isnan(rows.sums)).sum(axis=1)
+    table |= {"n": n, "mean": own["mean"], "low": low, "high": own["high"], "rank": rank, "standing": standing}
     # of equal costs the one called cheapest comes first, the others by name
     return pd.DataFrame(table).iloc[np.lexsort((np.arange(len(rank)) != best, rank))]
 
 
-def enough_splits(splits: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether a method has enough splits to be called the cheapest: half of them, and two where there are two."""
-    most = int(splits.max())
-    return np.asarray(splits >= max(min(2, most), most / 2))
+def _check_level(confidence: float) -> None:
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
 
 
-def _cheapest(costs: NDArray[np.float64]) -> int:
-    """Return the method that no other undercuts on the seeds they share; of equals, the first."""
-    candidates = np.flatnonzero(enough_splits((~np.isnan(costs)).sum(axis=0)))
-    costs = costs[:, candidates]
-    noise = NOISE * np.nanmax(np.abs(costs), axis=0)
-    means = np.nanmean(costs, axis=0)
+def _sizes(rows: RowCosts) -> NDArray[np.float64]:
+    """Return how large the costs of each method are in the mean, whatever their sign: what rounding is measured by."""
+    return np.asarray([np.abs(own[~np.isnan(own)]).mean() for own in rows.costs])
+
+
+def _estimate(
+    rows: RowCosts, sizes: NDArray[np.float64], confidence: float, method: int, other: int | None = None
+) -> Estimate:
+    """Return the mean cost of a method, or how much dearer than another it is on the splits both have."""
+    chosen = [method] if other is None else [method, other]
+    kept = rows.entries(*chosen)
+    values = rows.costs[method] if other is None else rows.costs[method] - rows.costs[other]
+    whole = bool(kept.all())
+    evidence = rows.evidence if whole else rows.evidence.only(kept)
+    return estimate(values if whole else values[kept], evidence, level=confidence, size=float(sizes[chosen].max()))
+
+
+def _columns(found: list[Estimate]) -> dict[str, NDArray[np.float64]]:
+    return dict(zip(Estimate._fields, np.asarray(found, dtype=np.float64).T, strict=True))
+
+
+def _cheapest(rows: RowCosts, sizes: NDArray[np.float64]) -> int:
+    """Return the method that no other undercuts on the splits they share; of equals, the first."""
+    there = ~np.isnan(rows.sums)
+    candidates = np.flatnonzero(enough_splits(there.sum(axis=1)))
+    sums, there, noise = rows.sums[candidates], there[candidates], NOISE * sizes[candidates]
+    means = _mean_over(sums, there, rows.sizes)
     best = int(np.argmax(means <= means.min() + noise))
     seen = {best}
     while True:
         # with all cells present nothing can be below the smallest mean and the loop ends at once
-        extra = mean_of(costs - costs[:, [best]])
+        extra = _mean_over(sums - sums[best], there & there[best], rows.sizes)
         below = [i for i in np.flatnonzero(extra < -noise).tolist() if i not in seen]
         if not below:
             return int(candidates[best])
         best = min(below, key=lambda i: (extra[i], i))
         seen.add(best)
+
+
+def _mean_over(sums: NDArray[np.float64], there: NDArray[np.bool_], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the means over the rows of some splits, from sums by split; NaN where there is none."""
+    counted = (there * sizes).sum(axis=1)
+    return np.asarray(np.where(there, sums, 0.0).sum(axis=1) / np.where(counted > 0, counted, np.nan))
 
 
 def _rank(table: dict[str, Any], mean: NDArray[np.float64], best: int) -> NDArray[np.int64]:
@@ -204,43 +176,17 @@ def _rank(table: dict[str, Any], mean: NDArray[np.float64], best: int) -> NDArra
     return np.asarray(1 + below.sum(axis=1), dtype=np.int64)
 
 
-def mean_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Means of the columns over what is there; NaN where nothing is."""
-    n = (~np.isnan(values)).sum(axis=0)
-    return np.asarray(np.nansum(values, axis=0) / np.where(n > 0, n, np.nan))
-
-
-def _estimate(
-    values: NDArray[np.float64], size: NDArray[np.float64], overlap: NDArray[np.float64], confidence: float
-) -> dict[str, NDArray[Any]]:
-    """Corrected resampled t for each column of seeds x methods (NaN: no such cell); ``size`` says what rounding is.
-
-    Returns n, mean, low, high and p of each column.
-    """
-    n = (~np.isnan(values)).sum(axis=0)
-    some, several = np.where(n > 0, n, np.nan), np.where(n > 1, n - 1.0, np.nan)
-    mean = mean_of(values)
-    spread = np.sqrt(np.nansum(np.square(values - mean), axis=0) / several)
-    mean, spread = (np.where(np.abs(part) <= NOISE * size, 0.0, part) for part in (mean, spread))
-    error = spread * np.sqrt(1 / some + mean_of(np.where(np.isnan(values), np.nan, overlap[:, None])))
-    half = stats.t.ppf((1 + confidence) / 2, several) * error
-    with np.errstate(divide="ignore", invalid="ignore"):  # no spread: sure (p = 0), or no difference at all (p = 1)
-        statistic = np.where((error == 0) & (mean == 0), 0.0, np.abs(mean) / error)
-    p = np.asarray(2 * stats.t.sf(statistic, several))
-    return {"n": n, "mean": mean, "low": mean - half, "high": mean + half, "p": p}
-
-
-def _against(block: Block, reference: int, confidence: float) -> dict[str, Any]:
+def _against(rows: RowCosts, reference: int, confidence: float) -> dict[str, Any]:
     """Return the paired differences to one method, as columns with a row for each method."""
-    base = block.costs[:, [reference]]
-    difference = block.costs - base
-    ours, theirs = (np.where(np.isnan(difference), np.nan, part) for part in (block.costs, base))
-    size = np.fmax(np.abs(ours), np.abs(theirs)).max(axis=0, initial=0.0, where=~np.isnan(difference))
-    extra = _estimate(difference, size, block.overlap, confidence)
-    ours, theirs = mean_of(ours), mean_of(theirs)
-    others = np.arange(len(block.methods)) != reference
-    table: dict[str, Any] = {"data": block.data, "ratio": block.ratio, "method": block.methods, "pairs": extra["n"]}
-    table["p"] = _holm(np.where(others, extra["p"], np.nan))
+    sizes, count = _sizes(rows), len(rows.methods)
+    extra = _columns([_estimate(rows, sizes, confidence, place, reference) for place in range(count)])
+    shared = ~np.isnan(rows.sums) & ~np.isnan(rows.sums[reference])
+    ours, theirs = (
+        _mean_over(np.broadcast_to(part, shared.shape), shared, rows.sizes)
+        for part in (rows.sums, rows.sums[reference])
+    )
+    table: dict[str, Any] = {"method": list(rows.methods), "pairs": shared.sum(axis=1)}
+    table["p"] = holm(np.where(np.arange(count) != reference, extra["p"], np.nan))
     for suffix, end in {"": extra["mean"], "_low": extra["low"], "_high": extra["high"]}.items():
         table[f"difference{suffix}"] = end
         table[f"percent{suffix}"] = 100 * end / np.where(theirs > 0, theirs, np.nan)
@@ -248,7 +194,7 @@ def _against(block: Block, reference: int, confidence: float) -> dict[str, Any]:
     return table
 
 
-def _holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
+def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return p-values adjusted after Holm (1979); NaN stay NaN and are not counted."""
     adjusted = np.full(p.shape, np.nan)
     tested = np.flatnonzero(~np.isnan(p))
@@ -256,3 +202,6 @@ def _holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
     steps = p[order] * np.arange(len(order), 0, -1)
     adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
     return adjusted
+
+
+__all__ = ["PAIRWISE_COLUMNS", "SUMMARY_COLUMNS", "enough_splits", "holm", "pairwise", "summarise", "summary_of"]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adacsl.experiments.statistics.differences import blocks_of, checked, enough_splits, mean_of
+from adacsl.experiments.statistics.blocks import blocks_of, checked, enough_splits, mean_of
 from adacsl.experiments.statistics.wording import names_of
 from adacsl.extras import requires
 
@@ -54,7 +54,7 @@ def ranks(
     Parameters
     ----------
     results : DataFrame
-        As in :func:`summarise`.
+        Columns data, ratio, method, seed, n_train, n_test and ``measure``; one row for each finished cell.
     blocks : ("data",) or ("data", "ratio"), default ("data",)
         What counts as one trial. The ratios of a data set share its rows and often its nets: they are not independent,
         hence by default a data set is one block with its mean over ratios. Blocks by ratio overstate the certainty.

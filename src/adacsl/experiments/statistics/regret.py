@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.costs import as_host
-from adacsl.core.ranges import cost_at_factors, cost_of_kept, share_undecided
-from adacsl.experiments.statistics.differences import summarise
+from adacsl.core.ranges import flip_factors, rows_at_factors, share_undecided
+from adacsl.experiments.statistics.differences import summary_of
+from adacsl.experiments.statistics.paired import RowCosts
 from adacsl.extras import requires
 from adacsl.report.data import Outcome, Regret
 from adacsl.report.numbers import show
@@ -46,33 +47,37 @@ def price_grid(low: float, high: float, *, with_: float = 1.0) -> NDArray[np.flo
     return np.unique(np.concatenate((below, inside, above, [with_])))
 
 
-def costs_at(outcomes: Mapping[str, Outcome], factors: NDArray[np.float64]) -> pd.DataFrame:
-    """Return what each method costs in each split at each factor on the misses: factor, method, seed, cost, n_test.
+def costs_at(outcomes: Mapping[str, Outcome], factors: NDArray[np.float64], entries: RowCosts) -> Iterator[RowCosts]:
+    """Yield what each row costs under each method at each factor on the misses.
 
     Methods that look at prices decide anew at each, from the same probabilities; the decisions of others stay.
+    ``entries`` says which rows and splits there are; outcomes have theirs in the same order.
     """
-    parts = []
-    for name, outcome in outcomes.items():
-        anew, scores = decides_anew(outcome), outcome.scores.astype(np.float64)
-        for seed in np.unique(outcome.seeds):
-            mine = np.flatnonzero(outcome.seeds == seed)
-            labels, costs = outcome.labels[mine], outcome.costs.rows(mine)
-            if anew:
-                paid = cost_at_factors(scores[mine], labels, costs, factors)
-            else:
-                paid = cost_of_kept(outcome.decisions[mine], labels, costs, factors)
-            columns = {"factor": factors, "method": name, "seed": seed, "cost": paid, "n_test": len(mine)}
-            parts.append(pd.DataFrame(columns))
-    return pd.concat(parts, ignore_index=True)
+    names = sorted(outcomes)
+    chosen = [outcomes[name] for name in names]
+    places = [np.isin(entries.fits, one.seeds) for one in chosen]
+    paid = [rows_at_factors(_flips(one), one.labels, one.costs, factors) for one in chosen]
+    for _ in factors:
+        costs = np.full((len(names), len(entries.fits)), np.nan)
+        for own, place, rows in zip(costs, places, paid, strict=True):
+            own[place] = next(rows)
+        yield entries.paying(names, costs)
 
 
-def regret_of(cells: pd.DataFrame, low: float, high: float) -> pd.DataFrame:
+def _flips(outcome: Outcome) -> NDArray[np.float64]:
+    """Return above which factor on the misses each row is called positive."""
+    if decides_anew(outcome):
+        return flip_factors(outcome.scores.astype(np.float64), outcome.costs)
+    return np.where(outcome.decisions == 1, -np.inf, np.inf)
+
+
+def regret_of(blocks: Iterable[tuple[float, RowCosts]], low: float, high: float) -> pd.DataFrame:
     """Return how much dearer than the cheapest each method is at each ratio.
 
     Parameters
     ----------
-    cells : DataFrame
-        ratio, method, seed, cost, n_train, n_test: a row for each price, method and split.
+    blocks : pairs of ratio and RowCosts
+        What rows cost at each price.
     low, high : float
         Ends of the range.
 
@@ -82,7 +87,7 @@ def regret_of(cells: pd.DataFrame, low: float, high: float) -> pd.DataFrame:
         method, ratio, cost, regret, percent (of the cheapest's cost; infinity where that is nothing or less), standing
         (against the cheapest, as in :func:`summarise`), within (whether the ratio lies in the range).
     """
-    table = summarise(cells.assign(data=""), floor=None)
+    table = pd.concat([summary_of(rows, floor=None).assign(ratio=ratio) for ratio, rows in blocks], ignore_index=True)
     regret = table["difference"].clip(lower=0.0)
     percent = np.where(regret > 0, table["percent"].fillna(np.inf), 0.0)
     within = (table["ratio"] >= low) & (table["ratio"] <= high)
@@ -126,7 +131,7 @@ def find_regret(
     factors: tuple[float, float],
     *,
     ratio: float,
-    sizes: Mapping[Any, int],
+    entries: RowCosts,
     recommended: str,
     said: bool = True,
 ) -> Regret:
@@ -140,24 +145,22 @@ def find_regret(
         The range, as factors on the price of a miss: :func:`adacsl.core.ranges.factors_of`.
     ratio : float
         How many false alarms a miss is worth at the prices that were run.
-    sizes : mapping from seed to int
-        How many rows trained in each split.
+    entries : RowCosts
+        Rows and splits of all outcomes, in the same order.
     recommended : str
         The method to speak of.
     said : bool
         Whether somebody gave the range; else it is said to be a guess.
     """
     at = price_grid(*factors)
-    cells = costs_at(outcomes, at)
-    cells = cells.assign(ratio=cells["factor"] * ratio, n_train=cells["seed"].map(dict(sizes)))
     low, high = (at[np.argmin(np.abs(at - end))] * ratio for end in factors)
-    curve = regret_of(cells, low, high)
+    curve = regret_of(zip((at * ratio).tolist(), costs_at(outcomes, at, entries), strict=True), low, high)
     table = worst_of(curve)
     changed = {name: _undecided(outcomes[name], factors) for name in table["method"]}
     table = table.assign(undecided=table["method"].map(changed))
     found = Regret(curve, table, cheapest_of(curve), low, high, ratio, said, "")
     own = any(outcome.own_costs for outcome in outcomes.values())
-    splits = cells["seed"].nunique()
+    splits = len(np.unique(entries.fits))
     return found._replace(words=in_words(found, recommended, own_costs=own, splits=splits))
 
 

@@ -1,0 +1,251 @@
+"""The cost arena: toy tables and quick contestants through run and page, in two folds."""
+
+import csv
+import importlib
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ARENA = ROOT / "benchmarks/cost-arena"
+OWN = """
+import numpy as np
+import pandas as pd
+from contestants import ROWS, TWO, Contestant
+from savings_data import Prices
+from tables import Table, data_of
+
+RNG = np.random.default_rng(0)
+FITS = []
+
+
+def drawn(max_rows):
+    n = min(120, max_rows)
+    X = pd.DataFrame({"x": RNG.normal(size=n), "level": np.where(np.arange(n) % 3, "a", None)})
+    return X, (np.arange(n) % 4 == 0).astype(int)
+
+
+def load(max_rows):
+    global RNG
+    RNG = np.random.default_rng(0)
+    X, y = drawn(max_rows)
+    return data_of(X, y, {"own": np.asarray([[0.0, 1.0], [3.0, 0.0]]), "other": np.asarray([[0.0, 1.0], [9.0, 0.0]])})
+
+
+def load_priced(max_rows):
+    global RNG
+    RNG = np.random.default_rng(1)
+    X, y = drawn(max_rows)
+    price, nothing = RNG.uniform(1, 5, len(y)), np.zeros(len(y))
+    return data_of(X, y, {"rows": Prices(np.ones(len(y)), price, nothing, nothing)}, groups=np.arange(len(y)) // 2)
+
+
+def shares(problem):
+    FITS.append(problem.costs is None and problem.test_prices is None)
+    positive = np.full(len(problem.X_test), problem.y_train.mean())
+    return np.column_stack([1 - positive, positive])
+
+
+def negative(problem):
+    return np.zeros(len(problem.X_test), int)
+
+
+def broken(problem):
+    raise RuntimeError("no\\nluck")
+
+
+def odd(problem):
+    return np.full(len(problem.X_test), 7)
+
+
+TABLES = {"toy": Table(TWO, load, "drawn"), "priced": Table(ROWS, load_priced, "drawn prices")}
+CONTESTANTS = {
+    "shares": Contestant(shares, "the share of positives", blind=True),
+    "negative": Contestant(negative, "always negative", ours=True),
+    "broken": Contestant(broken, "fails"),
+    "odd": Contestant(odd, "decides for a class there is not", kinds=(TWO,)),
+    "elsewhere": Contestant(negative, "in another Python", venv="other"),
+}
+"""
+
+
+@pytest.fixture
+def arena(monkeypatch, tmp_path):
+    names = [path.stem for folder in (ARENA, ARENA.parent) for path in folder.glob("*.py")]
+    for name in names:  # both folders have modules of general names
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.syspath_prepend(str(ARENA.parent))
+    monkeypatch.syspath_prepend(str(ARENA))
+    run = pytest.importorskip("run")
+    (tmp_path / "own.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    yield run
+    for name in names:
+        sys.modules.pop(name, None)
+
+
+WORDS = ["--folds", "2", "--venvs", "venvs", "--out", "results/arena.csv"]
+TOY = ["--add", "own.py", "--tables", "toy", "priced", "--methods", "shares", "negative", "broken", "odd", "elsewhere"]
+
+
+def again(*more):
+    """The same command in a fresh program: additions are read anew."""
+    run = importlib.import_module("run")
+    for known in (run.TABLES, run.CONTESTANTS):
+        for name in ("toy", "priced", "shares", "negative", "broken", "odd", "elsewhere"):
+            known.pop(name, None)
+    return run.main([*TOY, *WORDS, *more])
+
+
+def lines():
+    with Path("results/arena.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_table_and_a_method_of_ones_own_through_run_and_page(arena, capsys):
+    assert again() == 0
+    said = capsys.readouterr()
+    assert "elsewhere is left out: there is no virtual environment" in said.err
+    found = {(row["table"], row["method"], row["split"]): row for row in lines()}
+    assert len(found) == 2 * 4 + 2 * 3
+    assert found["toy", "broken", "0"]["error"] == "RuntimeError: no luck"
+    assert "expected decisions 0 to 1, got [7]" in found["toy", "odd", "1"]["error"]
+    assert found["toy", "odd", "1"]["cost"] == ""
+    # a quarter is positive: a miss of 3 costs as much as three false alarms
+    assert float(found["toy", "negative", "0"]["cost"]) == pytest.approx(0.75, abs=0.06)
+
+    stored = importlib.import_module("store").read_results(Path("results/arena.csv"))
+    toy, priced = stored[1]
+    store = importlib.import_module("store")
+    assert store.row_costs(toy, "broken") is None
+    assert store.row_costs(toy, "nobody") is None
+    costs = store.row_costs(priced, "negative")
+    by_split = [costs[priced.fits == split].mean() for split in range(2)]
+    assert by_split == pytest.approx([float(found["priced", "negative", str(split)]["cost"]) for split in range(2)])
+    assert costs[priced.labels == 0].max() == 0
+    for unit in np.unique(priced.units):  # never torn apart
+        assert len(set(priced.fits[priced.units == unit])) == 1
+
+    assert again("--page", "arena.md") == 0
+    page = Path("arena.md").read_text()
+    assert page.index("## Where negative loses") < page.index("## Ranks") < page.index("## Every table")
+    assert "| toy (own) | 120 |" in page
+    assert "failed" in page
+    assert "Failed: broken on priced: RuntimeError: no luck." in page
+    assert "Left out: elsewhere" in page
+
+
+def test_a_run_goes_on_where_it_was_stopped(arena, monkeypatch):
+    run = arena
+    seen = []
+
+    def stopping(contestant, problem):
+        seen.append(contestant.about)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+        return attempt(contestant, problem)
+
+    attempt = run.attempt
+    monkeypatch.setattr(run, "attempt", stopping)
+    again()
+    assert not Path("results/arena.csv").exists()  # no table is finished
+    again()
+    assert len(seen) == 3 + 6 + 6  # two of fourteen were kept
+    before = Path("results/arena.csv").read_text()
+    again()
+    assert len(seen) == 15
+    assert Path("results/arena.csv").read_text() == before
+    again("--retry")
+    assert seen[15:] == ["fails", "decides for a class there is not"] * 2 + ["fails"] * 2
+    again("--again", "negative")
+    assert seen[21:] == ["always negative"] * 4
+    with pytest.raises(SystemExit, match="other settings"):
+        again("--seconds", "3")
+
+
+def test_a_blind_contestant_is_fitted_once_for_all_costs(arena):
+    again("--all-costs")
+    module = sys.modules["run"].CONTESTANTS["shares"].fit_predict.__globals__
+    assert module["FITS"] == [True] * 4
+    rows = [row for row in lines() if row["table"] == "toy" and row["method"] == "shares"]
+    assert {row["costs"] for row in rows} == {"own", "other"}
+    # Bayes decisions: at 3 to 1 and a quarter positive either is as cheap, at 9 to 1 all are called positive
+    assert [float(row["cost"]) for row in rows if row["costs"] == "other"] == pytest.approx([0.75] * 2, abs=0.03)
+    assert "2 tables" not in Path("results/arena.csv").read_text()
+
+
+def test_another_python_is_told_by_files(arena, tmp_path):
+    """The worker's side: the problem it reads is the one that was written."""
+    again("--publish")
+    run = sys.modules["run"]
+    problem_module = importlib.import_module("problem")
+    data = run.TABLES["priced"].load(1000)
+    rows = run.splits(data, 1, 2)[0]
+    problem = run.problem_of(data, "rows", rows, 0, 1.0)
+    problem_module.write_problem(problem, tmp_path)
+    read = problem_module.read_problem(tmp_path)
+    assert read.X_train.equals(problem.X_train)
+    assert read.X_test["level"].isna().sum() == problem.X_test["level"].isna().sum() > 0
+    np.testing.assert_array_equal(np.asarray(read.test_prices), np.asarray(problem.test_prices))
+    assert (read.n_classes, read.seconds, read.costs) == (2, 1.0, None)
+    worker = importlib.import_module("worker")
+    for name, error in (("shares", ""), ("broken", "RuntimeError: no luck")):
+        worker.answer(name, tmp_path)
+        about = json.loads((tmp_path / "answer.json").read_text())
+        assert about["error"] == error
+    with np.load(tmp_path / "answer.npz") as file:
+        assert file["found"].shape == (len(rows[1]), 2)
+
+
+@pytest.mark.weekly
+def test_a_contestant_in_another_python(arena):
+    """One that ends its process fails, and the next fit finds a new one."""
+    Path("venvs/other/bin").mkdir(parents=True)
+    python = Path("venvs/other/bin/python")
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    own = OWN.replace("def broken", "def dying(problem):\n    import os\n    os._exit(1)\n\n\ndef broken")
+    own = own.replace("CONTESTANTS = {", 'CONTESTANTS = {"dying": Contestant(dying, "dies", venv="other"),')
+    Path("own.py").write_text(own)
+    chosen = ["--add", str(Path("own.py").resolve()), "--tables", "toy", "--methods", "dying", "elsewhere", "negative"]
+    assert arena.main([*chosen, *WORDS]) == 0
+    found = {(row["method"], row["split"]): row for row in lines()}
+    assert "ended without an answer" in found["dying", "0"]["error"]
+    assert found["elsewhere", "1"]["cost"] == found["negative", "1"]["cost"]
+
+
+def test_decisions_are_those_of_least_expected_cost(arena):
+    problem = importlib.import_module("problem")
+    rng = np.random.default_rng(0)
+    costs, p = rng.uniform(0, 5, (3, 3)), rng.dirichlet(np.ones(3), 40)
+    by_hand = [min(range(3), key=lambda said: sum(row[k] * costs[k, said] for k in range(3))) for row in p]
+    assert problem.decide(p, costs).tolist() == by_hand
+    y = rng.integers(0, 3, 40)
+    assert problem.paid(y, np.asarray(by_hand), costs).tolist() == [
+        costs[k, said] for k, said in zip(y, by_hand, strict=True)
+    ]
+
+
+def test_the_clock_counts_processor_seconds_and_is_put_back(arena):
+    import time
+
+    contestants = importlib.import_module("contestants")
+    clock = time.monotonic
+    with contestants.processor_clock():
+        start = time.monotonic()
+        time.sleep(0.2)
+        assert time.monotonic() - start < 0.1
+    assert time.monotonic is clock
+
+
+def test_additions_that_add_nothing_or_take_a_name_are_refused(arena, tmp_path):
+    Path("empty.py").write_text("X = 1\n")
+    Path("taken.py").write_text("from contestants import CONTESTANTS\n")
+    for file, match in (("empty.py", "neither CONTESTANTS nor"), ("taken.py", "is taken"), ("no.py", "expected")):
+        with pytest.raises(SystemExit, match=match):
+            arena.main(["--add", file])
+    with pytest.raises(SystemExit):
+        arena.main(["--tables", "nowhere"])
