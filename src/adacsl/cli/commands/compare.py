@@ -179,6 +179,8 @@ def _default_folder(tasks: list[Task]) -> Path:
 
 
 def _answer(found: Comparison, folder: Path, page: Path, train: list[str]) -> Answer:
+    from adacsl.experiments.facts import copies_in_words  # noqa: PLC0415  torch
+
     failed = failed_cells(found)
     document = {
         "best": found.best,
@@ -210,7 +212,9 @@ def _answer(found: Comparison, folder: Path, page: Path, train: list[str]) -> An
         classes = found.facts["data"].get(name, {}).get("classes", ())
         price = f"{len(classes)} classes" if len(classes) > 2 else f"a miss costs {ratio:g} false alarms"
         shown += [f"{name}, {price}; cost per row", "", _table(block), ""]
-    shown += [found.intervals, ""]
+    copies = {name: copies_in_words(about) for name, about in found.facts["data"].items()}
+    several = len(copies) > 1
+    shown += [found.intervals, *(f"{name}: {said}" if several else said for name, said in copies.items() if said), ""]
     shown += [f"window {seed}: {words}" for told in found.windows.values() for seed, words in told.items()]
     shown += ["", found.verdict] if found.windows else [found.verdict]
     if found.price_range:
