@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from problem import cheapest_constant, paid
 from store import Block, row_costs
 
-from adacsl.experiments.statistics.folds import fold_interval
+from adacsl.experiments.statistics.folds import METHOD, fold_interval
 from adacsl.experiments.statistics.ranking import ranks
 
 LEAST = 1e-3
@@ -44,10 +44,12 @@ def scores(block: Block) -> dict[str, Score]:
     said = np.full(len(block.labels), cheapest_constant(block.labels, block.costs, block.n_classes))
     unit = paid(block.labels, said, block.costs).mean()
     known = {name: row_costs(block, name) for name in block.methods}
-    return {
-        name: Score(*(end / unit for end in fold_interval(costs, block.fits, block.units)))
-        for name, costs in known.items() if costs is not None
-    }  # fmt: skip
+    found = {}
+    for name, costs in known.items():
+        if costs is not None:
+            mean, low, high = fold_interval(costs, block.fits, block.units)
+            found[name] = Score(mean / unit, max(low, min(0.0, costs.min())) / unit, high / unit)
+    return found
 
 
 def excess(block: Block, ours: str, theirs: str) -> Excess:
@@ -210,8 +212,8 @@ rows, in their favour; no interval is corrected for that choice, nor for the num
 RANKS = """By normalised cost, one table one block (its mean over costs); Friedman's test, then Nemenyi's."""
 NORMALISED = """Mean cost relative to the cheapest constant decision on the same rows; 1 saves nothing. "-": takes no
 part in such tables."""
-INTERVALS = """95 % intervals of row costs over the folds: Student's t with the variance of rows and of fits, and
-Satterthwaite's degrees of freedom (`adacsl.experiments.statistics.folds.fold_interval`); those of losses above are of
-paired differences. Equal rows are one piece of evidence."""
+INTERVALS = f"""95 %: {METHOD}
+(`adacsl.experiments.statistics.folds.fold_interval`). Those of the losses above are of paired differences, these of the
+costs themselves. Equal rows are one piece of evidence."""
 SECONDS = """Fit and prediction. Limits are kept by processor seconds; those on the wall show how busy the machine was.
 Contestants without a time limit of their own take what they need."""
