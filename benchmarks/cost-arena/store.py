@@ -57,12 +57,15 @@ class Work:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         kept = folder / "settings.json"
-        if kept.exists() and json.loads(kept.read_text()) != settings:
+        if not kept.exists():
+            draft = folder / f".settings.{os.getpid()}"
+            draft.write_text(json.dumps(settings))
+            draft.replace(kept)  # several runs may share the folder
+        if json.loads(kept.read_text()) != settings:
             raise SystemExit(
                 f"{folder} holds a run with other settings ({kept.read_text()}), asked are {json.dumps(settings)}: "
                 "give the same ones, or another --work folder"
             )
-        kept.write_text(json.dumps(settings))
 
     def _path(self, table: str, costs: str, method: str, split: int) -> Path:
         return self.folder / f"{table}+{costs}+{method}+{split}.npz"
