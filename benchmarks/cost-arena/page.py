@@ -69,8 +69,8 @@ def page_of(lines: list[dict[str, Any]], blocks: list[Block], meta: dict[str, An
     ours = [name for name, about in meta["contestants"].items() if about["ours"]]
     kinds = {block.table: meta["tables"][block.table]["kind"] for block in blocks}
     parts = [
-        HEAD.format(**meta | {"tables": len(kinds), "methods": len(meta["contestants"])}),
-        *[losses(blocks, found, name, ours) for name in ours if any(name in row for row in found.values())],
+        HEAD.format(**meta | {"tables": counted(len(kinds), "table"), "methods": len(meta["contestants"])}),
+        *[losses(blocks, found, name, ours) for name in reversed(ours) if any(name in row for row in found.values())],
         "## Ranks\n\n" + RANKS, *[ranking(found, kinds, kind, meta) for kind in (*ALL, "")],
         "## Every table\n\n" + NORMALISED, grid(found, blocks, meta),
         "## Intervals\n\n" + INTERVALS, details(found),
@@ -95,9 +95,9 @@ def losses(blocks: list[Block], found: dict[Any, dict[str, Score]], name: str, o
                                       interval(more, "{:+.0f} %"), more.words]))  # fmt: skip
     rows.sort(key=lambda row: -row[0])
     mean = float(np.exp(np.mean(np.log(ratios))))
-    text = f"## Where {name} loses\n\nDearer than the cheapest of the others on {len(rows)} of {len(ratios)} tables; "
+    text = f"## Where {name} loses\n\nDearer than the cheapest of the others in {len(rows)} of {len(ratios)}; "
     text += f"its cost relative to theirs, geometric mean: {mean:.3f}."
-    head = ["table", "costs", "cheapest of the others", "costs", f"{name} costs", "dearer by (95 %)", ""]
+    head = ["table", "costs", "cheapest of the others", "its cost", f"cost of {name}", "dearer by (95 %)", ""]
     return text + ("\n\n" + markdown(head, [row for _, row in rows]) if rows else "")
 
 
@@ -113,8 +113,8 @@ def ranking(found: dict[Any, dict[str, Score]], kinds: dict[str, str], kind: str
     ])  # fmt: skip
     entitled = [name for name, about in meta["contestants"].items() if not kind or kind in about["kinds"]]
     some = [name for name in entitled if all(name in row for row in chosen.values())]
-    tables = len({table for table, _ in chosen})
-    title = f"### {kind.capitalize() if kind else 'All kinds, those who take part in all'}: {tables} tables\n\n"
+    tables = counted(len({table for table, _ in chosen}), "table")
+    title = f"### {kind.capitalize() if kind else 'All kinds, those in all of them'}: {tables}\n\n"
     if len(some) < 2:
         return title + "Fewer than two contestants finished all of them."
     order = ranks(results[results["method"].isin(some)])
@@ -185,6 +185,10 @@ def how(lines: list[dict[str, Any]], meta: dict[str, Any]) -> str:
     return "\n".join(text) + "\n\n" + markdown(["table", "what the costs are"], [[k, v] for k, v in abouts.items()])
 
 
+def counted(n: int, word: str) -> str:
+    return f"{n} {word}" if n == 1 else f"{n} {word}s"
+
+
 def number(value: float) -> str:
     return f"{value:.3f}"
 
@@ -204,8 +208,8 @@ HEAD = """<!-- made by benchmarks/cost-arena/run.py --page: do not edit -->
 
 # The cost arena
 
-Which method costs least? {methods} contestants, {tables} tables, {repeats} x {folds} stratified folds that keep equal
-rows together; the same rows, one core and {seconds:g} processor seconds for each that can be told a limit. Nobody sees
+Which method costs least? {methods} contestants, {tables}, {repeats} x {folds} stratified folds that keep equal rows
+together; the same rows, one core and {seconds:g} processor seconds for each that can be told a limit. Nobody sees
 test labels, nobody was tuned on test rows. Rules, and how to add a method or a table:
 `benchmarks/cost-arena/README.md`. What adacsl loses comes first. "The cheapest of the others" is chosen on the test
 rows, in their favour; no interval is corrected for that choice, nor for the number of tables."""

@@ -241,7 +241,10 @@ class Arena:
             "load_at_start": about["load_at_start"],
             **{name: getattr(options, name) for name in ("repeats", "folds", "seconds", "max_rows")},
             "contestants": {
-                name: {"about": one.about, "ours": one.ours, "kinds": one.kinds, "versions": versions[name]}
+                name: {
+                    "about": one.about, "ours": one.ours, "kinds": one.kinds,
+                    "versions": versions[name] | ({"adacsl": about["versions"]["adacsl"]} if one.ours else {}),
+                }
                 for name, one in CONTESTANTS.items() if name in versions
             },
             "tables": {name: {"about": TABLES[name].about, "kind": TABLES[name].kind} for name in options.tables},
@@ -290,7 +293,7 @@ def main(words: list[str] | None = None) -> int:
     finally:
         arena.stop()
     done, missing = arena.publish()
-    print(f"{done} tables in {options.out}" + (f"; not finished: {', '.join(missing)}" if missing else ""))
+    print(f"finished tables in {options.out}: {done}" + (f"; not finished: {', '.join(missing)}" if missing else ""))
     return 0
 
 
