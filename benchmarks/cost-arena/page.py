@@ -74,7 +74,7 @@ def page_of(lines: list[dict[str, Any]], blocks: list[Block], meta: dict[str, An
         "## Ranks\n\n" + RANKS, *[ranking(found, kinds, kind, meta) for kind in (*ALL, "")],
         "## Every table\n\n" + NORMALISED, grid(found, blocks, meta),
         "## Intervals\n\n" + INTERVALS, details(found),
-        "## Seconds of a fit\n\n" + SECONDS, seconds(lines, meta), "## How it was run\n", how(lines, meta),
+        "## Seconds of a fit\n\n" + SECONDS, seconds(lines, meta), "## How it was run", how(lines, meta),
     ]  # fmt: skip
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -180,7 +180,7 @@ def how(lines: list[dict[str, Any]], meta: dict[str, Any]) -> str:
         *[f"- Failed: {method} on {table}: {error}." for table, method, error in failed],
     ]
     if meta["missing"]:
-        text.append(f"- Not finished, the same command goes on with them: {', '.join(meta['missing'])}.")
+        text.append(f"- Not run yet, the same command does: {', '.join(meta['missing'])}.")
     abouts = {name: about["about"] for name, about in meta["tables"].items() if any(x["table"] == name for x in lines)}
     return "\n".join(text) + "\n\n" + markdown(["table", "what the costs are"], [[k, v] for k, v in abouts.items()])
 

@@ -85,6 +85,10 @@ class Work:
         np.savez_compressed(draft, **found)
         draft.replace(path)
 
+    def knows(self, table: str) -> bool:
+        """Tell whether any fit of a table is finished."""
+        return any(self.folder.glob(f"{table}+*.npz"))
+
     def forget(self, table: str, costs: str, method: str, split: int) -> None:
         """Let a fit be run again."""
         self._path(table, costs, method, split).unlink(missing_ok=True)
@@ -125,6 +129,27 @@ def read_results(path: Path) -> tuple[list[dict[str, Any]], list[Block], dict[st
     keys = dict.fromkeys(tuple(name.split("/")[:2]) for name in arrays)
     meta = json.loads(path.with_suffix(".meta.json").read_text())
     return lines, [_block(table, costs, arrays) for table, costs in keys], meta
+
+
+def take_up(path: Path, work: Work, settings: dict[str, Any]) -> None:
+    """Go on from published results: put the fits that the work folder lacks into it, if they were made alike."""
+    if not path.exists():
+        return
+    lines, blocks, meta = read_results(path)
+    if any(meta[name] != value for name, value in settings.items()):
+        return
+    about = {(line["table"], line["costs"], line["method"], int(line["split"])): line for line in lines}
+    for block in blocks:
+        for method, decisions in zip(block.methods, block.decisions, strict=True):
+            for split in np.unique(block.fits).tolist():
+                key = (block.table, block.costs_name, method, split)
+                if work.read(*key) is None:
+                    line, versions = about[key], meta["contestants"][method]["versions"]
+                    work.write(
+                        *key, decisions=decisions[block.fits == split], digest=line["digest"], error=line["error"],
+                        versions=json.dumps(versions), seconds=float(line["seconds"]),
+                        cpu_seconds=float(line["cpu_seconds"]),
+                    )  # fmt: skip
 
 
 def _block(table: str, costs_name: str, arrays: dict[str, NDArray[Any]]) -> Block:

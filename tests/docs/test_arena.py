@@ -165,6 +165,10 @@ def test_a_run_goes_on_where_it_was_stopped(arena, monkeypatch):
     assert seen[21:] == ["always negative"] * 4
     with pytest.raises(SystemExit, match="other settings"):
         again("--seconds", "3")
+    published = Path("results/arena.csv").read_text()
+    again("--work", "new")  # all is published: nothing is run
+    assert len(seen) == 25
+    assert Path("results/arena.csv").read_text() == published
 
 
 def test_a_blind_contestant_is_fitted_once_for_all_costs(arena):
