@@ -3,6 +3,7 @@
 import csv
 import importlib
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -72,19 +73,28 @@ CONTESTANTS = {
 """
 
 
-@pytest.fixture
-def arena(monkeypatch, tmp_path):
+@pytest.fixture(scope="module")
+def program():
     names = [path.stem for folder in (ARENA, ARENA.parent) for path in folder.glob("*.py")]
-    for name in names:  # both folders have modules of general names
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    monkeypatch.syspath_prepend(str(ARENA.parent))
-    monkeypatch.syspath_prepend(str(ARENA))
-    run = pytest.importorskip("run")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in names:  # both folders have modules of general names
+            patch.delitem(sys.modules, name, raising=False)
+        patch.syspath_prepend(str(ARENA.parent))
+        patch.syspath_prepend(str(ARENA))
+        yield pytest.importorskip("run")
+        for name in names:
+            sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def arena(program, monkeypatch, tmp_path):
     (tmp_path / "own.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
-    yield run
-    for name in names:
-        sys.modules.pop(name, None)
+    known = [(names, dict(names)) for names in (program.TABLES, program.CONTESTANTS)]
+    yield program
+    for names, before in known:
+        names.clear()
+        names.update(before)
 
 
 WORDS = ["--folds", "2", "--venvs", "venvs", "--out", "results/arena.csv"]
@@ -137,6 +147,20 @@ def test_a_table_and_a_method_of_ones_own_through_run_and_page(arena, capsys):
     assert "failed" in page
     assert "Failed: broken on priced: RuntimeError: no luck." in page
     assert "Left out: elsewhere" in page
+
+
+def test_the_readme_shows_how_to_add_both(arena):
+    shown = re.findall(r"```python\n(.*?)```", (ARENA / "README.md").read_text(), flags=re.S)
+    Path("mine.py").write_text("\n".join(shown))
+    numbers = np.arange(60)
+    late = (numbers % 3 == 0).astype(int)
+    orders = np.column_stack([late, numbers // 2, late + 0.1 * np.sin(numbers)])
+    np.savetxt("orders.csv", orders, delimiter=",", header="late,customer,distance", comments="")
+    asked = ["--add", "mine.py", "--tables", "orders", "--methods", "forest", "constant"]
+    assert arena.main([*asked, *WORDS]) == 0
+    costs = {(row["method"], row["split"]): float(row["cost"]) for row in lines()}
+    assert costs["forest", "0"] == costs["forest", "1"] == 0
+    assert costs["constant", "0"] == pytest.approx(2 * 2 / 3, abs=0.2)  # all are called late
 
 
 def test_a_run_goes_on_where_it_was_stopped(arena, monkeypatch):
