@@ -149,6 +149,13 @@ def test_a_table_and_a_method_of_ones_own_through_run_and_page(arena, capsys):
     assert "Left out: elsewhere" in page
 
 
+def test_the_page_of_the_docs_is_that_of_the_published_results(program):
+    store, page = importlib.import_module("store"), importlib.import_module("page")
+    made = page.page_of(*store.read_results(program.RESULTS))
+    assert made == (ROOT / "docs/arena.md").read_text(), "python benchmarks/cost-arena/run.py --page docs/arena.md"
+    assert program.RESULTS.with_suffix(".npz").stat().st_size < 1e6
+
+
 def test_the_readme_shows_how_to_add_both(arena):
     shown = re.findall(r"```python\n(.*?)```", (ARENA / "README.md").read_text(), flags=re.S)
     Path("mine.py").write_text("\n".join(shown))
