@@ -128,6 +128,34 @@ def test_damping_is_an_exponent(damping):
     assert AdaptiveWeight(COSTS, damping=damping).step(*data).factor == pytest.approx(plain**damping)
 
 
+@given(
+    seed=st.integers(0, 10**6), fn=st.floats(1e-4, 1e4), target=st.floats(0.01, 0.99),
+    update=st.sampled_from(["exponential", "odds"]),
+)  # fmt: skip
+def test_lambda_stays_within_a_thousand_unless_bounds_are_wider(seed, fn, target, update):
+    scores, labels = case(seed, n=20)
+    usual, wide = (
+        AdaptiveWeight(CostMatrix(fp=1, fn=fn), target=target, update=update, bounds=b) for b in (None, (1e-30, 1e30))
+    )
+    for _ in range(20):  # a net that does not react: the same scores again and again
+        usual.step(scores, labels)
+        wide.step(scores, labels)
+    assert usual.bounds == (1e-3, 1e3)
+    # one direction only, so that the bound is all that differs
+    assert usual.lambda_ == pytest.approx(min(max(wide.lambda_, 1e-3), 1e3), rel=1e-9)
+
+
+def test_a_lambda_that_runs_away_stops_at_a_thousand():
+    runaway = [0.1, 0.2, 0.9, 0.95], [0, 0, 0, 1]
+    usual, wide = AdaptiveWeight(COSTS), AdaptiveWeight(COSTS, bounds=(1e-9, 1e9))
+    for _ in range(50):
+        usual.step(*runaway)
+        wide.step(*runaway)
+    assert usual.lambda_ == 1e3
+    assert wide.lambda_ == 1e9
+    assert AdaptiveWeight.as_published(COSTS).bounds == (1e-30, 1e30)  # as the authors have it
+
+
 def test_bounds_hold_lambda():
     controller = AdaptiveWeight(COSTS, bounds=(0.5, 2.0))
     for _ in range(5):

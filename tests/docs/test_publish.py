@@ -1,24 +1,15 @@
 """benchmarks/publish.py: figures are computed rightly, and what is missing is said to be missing."""
 
 import csv
-import importlib.util
 import json
 import math
-from pathlib import Path
+import shutil
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.docs.scripts import ROOT, load
 
-
-def load_publish():
-    spec = importlib.util.spec_from_file_location("publish", ROOT / "benchmarks/publish.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-publish = load_publish()
+publish = load("publish")
 
 
 @pytest.fixture
@@ -61,6 +52,16 @@ def test_nothing_measured_is_said(checkout):
     page, speed = run(checkout)
     assert page.count("Not measured yet with this version.") == 10
     assert "Not measured yet with this version." in speed
+    assert (checkout / "docs/evidence.md").read_text().count("Not measured yet with this version.") == 2
+
+
+def test_the_committed_pages_are_what_the_files_say(checkout):
+    shutil.copytree(ROOT / "benchmarks/results", checkout / "benchmarks/results", dirs_exist_ok=True)
+    shutil.copytree(ROOT / "docs/paper/results", checkout / "docs/paper/results")
+    publish.main(checkout)
+    for page in ("benchmarks.md", "results.md", "evidence.md"):
+        made, committed = (root / "docs" / page for root in (checkout, ROOT))
+        assert made.read_text() == committed.read_text(), f"run python benchmarks/publish.py: {page} is older"
 
 
 def test_image_costs_with_interval_and_bars(checkout):
@@ -68,7 +69,7 @@ def test_image_costs_with_interval_and_bars(checkout):
     meta = {"date": "2031-01-02", "device": "a device", "command": "python made_up.py"}
     (checkout / "benchmarks/results/ham10k_image.meta.json").write_text(json.dumps(meta))
     page, _ = run(checkout)
-    reach = 4.303 * 0.04 / math.sqrt(3)
+    reach = 4.303 * 0.04 * math.sqrt(1 / 3 + 0.25)  # Nadeau and Bengio: 20 % test, 80 % training rows
     assert f"| one split | 1 | 3 | **0.340** | 0.040 | {0.34 - reach:.3f} to {0.34 + reach:.3f} | 0.36, met |" in page
     assert "| 0.31, **missed** |" in page
     assert "`python made_up.py`\n\n2031-01-02; a device; splits (seeds) 0, 1, 2;" in page
@@ -101,6 +102,53 @@ def test_table_ratios_are_geometric_means_and_losses_are_named(checkout):
     assert "- AdaCSL, cv=5 is dearer than weighted cross-entropy, one split on: b." in page
     assert "- gradient boosting + Bayes threshold is cheaper than AdaCSL, cv=5 on: b." in page
     assert "1.000 | 0.95 | **missed**, but only 2 of 5 splits |" in page
+
+
+def test_the_table_with_the_largest_ratios_is_left_out_too(checkout):
+    thyroid = {("ann_thyroid", "wce-single"): [1.0, 1.0], ("ann_thyroid", "adacsl-cv"): [0.25, 0.25]}
+    costs = {("b", "wce-single"): [1.0, 1.2], ("b", "adacsl-cv"): [1.0, 0.98]}
+    write(checkout, "tables.csv", table_rows(thyroid | costs))
+    page, _ = run(checkout)
+    assert f"| **all** | {math.sqrt(0.25 * 0.9):.3f} |" in page
+    assert "| **all but ann_thyroid** | 0.900 |" in page
+    assert (
+        "tables, without ann_thyroid, cost relative to weighted cross-entropy, one split: AdaCSL, cv=5 | 0.900" in page
+    )
+    # leaving out a split in turn: variance of the two logarithms, corrected for overlapping training rows
+    logs = [math.log(0.98 / 1.2), 0.0]
+    variance = 1 / 2 * sum((x - sum(logs) / 2) ** 2 for x in logs) * (1 + 2 * 0.25)
+    low, high = (math.exp(math.log(0.9) + sign * 12.706 * math.sqrt(variance)) for sign in (-1, 1))
+    assert page.count(f"| 95 %, jackknife | {low:.3f} to {high:.3f} |") == 1
+
+
+def test_a_rival_of_the_paper_is_compared_split_by_split(checkout):
+    (checkout / "docs/paper/results").mkdir(parents=True)
+    costs = {"adacsl": [0.2, 0.3, 0.4], "wce": [0.2, 0.36, 0.49]}
+    rows = [
+        {"dataset": "HAM10K", "profile": "modern", "split": "random", "k": k, "method": name, "seed": seed,
+         "normalized_cost": cost * k}
+        for name, series in costs.items() for seed, cost in enumerate(series) for k in (1, 3, 5)
+    ]  # fmt: skip
+    write(checkout, "../../docs/paper/results/table2.csv", rows)
+    page, _ = run(checkout)
+    extra = [0.0, 20.0, 30.0]  # percent of .3, whatever k
+    reach = 4.303 * math.sqrt((1 / 3 + 0.25) * sum((x - 50 / 3) ** 2 for x in extra) / 2)
+    assert f"| one net | wce | 17 % | {50 / 3 - reach:.0f} to {50 / 3 + reach:.0f} % |" in page
+
+
+def test_regret_stands_beside_the_old_protocols(checkout):
+    over = {"blocks": 1, "verdict, %": 5.0, "verdict, worst": 1.3, "lowest, %": 4.0, "lowest, worst": 1.2}
+    block = {"data": "german-credit", "ratio": 5.0, "best": "wce", "verdict": 1.05, "lowest": 1.04,
+             "picks": {"logistic": 20}}  # fmt: skip
+    part = {"overall": over, "blocks": [block]}
+    made = {"command": "python x.py", "date": "today", "device": "here", "partitions": 4, "new": part,
+            "old": {"overall": over | {"verdict, %": 27.2}, "blocks": [block | {"verdict": 1.5}]}}  # fmt: skip
+    (checkout / "benchmarks/results/verdict_regret.json").write_text(json.dumps(made))
+    publish.main(checkout)
+    page = (checkout / "docs/evidence.md").read_text()
+    assert "| 5 random splits, simplest not told apart | 1 | 27.2 % | 1.30 x | 4.0 % | 1.20 x |" in page
+    assert "| row costs, excess at most 10 % | 1 | 5.0 % | 1.30 x | 4.0 % | 1.20 x |" in page
+    assert "| german-credit | 5 | wce | 1.050 | 1.040 | logistic (20) | 1.500 |" in page
 
 
 def test_a_cost_of_zero_in_one_split_is_no_problem(checkout):

@@ -138,7 +138,7 @@ def test_without_adaptation_it_is_the_plain_booster(data):
     X, y = data
     apart = made_up(200, seed=3)
     clf = quick(target="bayes", validation=apart, select="last", patience=None).fit(X, y)
-    params = {"objective": "binary:logistic", "eta": 0.1, "seed": 0, "nthread": 1}
+    params = {"objective": "binary:logistic", "eta": 0.05, "seed": 0, "nthread": 1}
     plain = xgb.train(params, xgb.DMatrix(X, y), 15)
     assert clf.decision_scores(X) == pytest.approx(plain.predict(xgb.DMatrix(X)), abs=1e-6)
     assert np.array_equal(clf.predict(X), plain.predict(xgb.DMatrix(X)) > COSTS.threshold)

@@ -3,8 +3,10 @@
 import itertools
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from adacsl.core.costs import CostMatrix
@@ -72,13 +74,14 @@ def above(outcome, threshold):
 
 
 def check(page, outcome, ratio, threshold):
-    """Compare everything the explorer shows with what Python computes."""
+    """Compare everything the explorer shows with what Python computes; None is what the method did."""
     costs = with_ratio(outcome, ratio)
     best = find_threshold(outcome.scores, outcome.labels, costs)
+    ran = outcome.decisions, math.nan if outcome.threshold is None else outcome.threshold
     decided = {
-        "yours": (above(outcome, threshold), threshold),
+        "yours": ran if threshold is None else (above(outcome, threshold), threshold),
         "cheapest": (above(outcome, best.value), best.value),
-        "decided": (outcome.decisions, math.nan if outcome.threshold is None else outcome.threshold),
+        "decided": ran,
         "trusted": (costs.decide(outcome.scores), math.nan if outcome.own_costs else costs.threshold),
     }
     for rule, (decisions, at) in decided.items():
@@ -110,12 +113,42 @@ def test_typed_ratio_and_threshold_give_pythons_numbers(page, report, ratio, thr
     check(page, outcome, float(ratio), float(threshold))
 
 
+def choose(page, method):
+    labels = page.locator("#method option").all_text_contents()
+    page.select_option("#method", label=next(text for text in labels if text.startswith(f"{method}:")))
+
+
 def test_every_method_can_be_chosen(page, report):
     for name, outcome in report.outcomes_of(VIEW).items():
-        label = next(text for text in page.locator("#method option").all_text_contents() if text.startswith(f"{name}:"))
-        page.select_option("#method", label=label)
-        best = find_threshold(outcome.scores, outcome.labels, outcome.costs)
-        check(page, outcome, 8.0, best.value if outcome.threshold is None else outcome.threshold)
+        choose(page, name)
+        check(page, outcome, 8.0, outcome.threshold)
+
+
+def test_another_method_leaves_the_prices_where_they_are(page, report):
+    page.fill("#ratio-text", "3")
+    choose(page, "ce")
+    check(page, report.outcomes[(*VIEW, "ce")], 3.0, 0.5)
+    assert float(page.input_value("#ratio-text")) == 3
+
+
+def test_back_to_what_was_run_is_no_threshold_of_hindsight(page, report):
+    """Each split tuned a threshold of its own: no single one stands for what was run."""
+    outcome = report.outcomes[(*VIEW, "ce-tuned")]
+    assert outcome.threshold is None
+    choose(page, "ce-tuned")
+    page.fill("#ratio-text", "3")
+    page.fill("#threshold-text", "0.9")
+    page.click("#reset")
+    check(page, outcome, 8.0, None)
+    assert page.input_value("#threshold-text") == ""
+    assert page.get_attribute("#threshold", "aria-valuetext") == "as the method decided"
+    until(page, "document.querySelector('#explorer-summary').textContent.startsWith('Deciding as ce-tuned did costs')")
+    until(page, "document.querySelector('#explorer-plot').data[1].name === 'as decided'")
+    mean = outcome.costs.mean(outcome.labels, outcome.decisions)
+    assert page.evaluate("[...document.querySelector('#explorer-plot').data[1].y]") == [pytest.approx(mean)] * 2
+    page.focus("#threshold")
+    page.keyboard.press("ArrowRight")  # from the cheapest one, where the slider waits
+    check(page, outcome, 8.0, float(page.input_value("#threshold")))
 
 
 def test_sliders_move_the_numbers(page, report):
@@ -160,7 +193,7 @@ def test_recommended_threshold_is_one_click_away(page, report):
     page.click("#use-cheapest")
     best = find_threshold(outcome.scores, outcome.labels, with_ratio(outcome, 20.0))
     check(page, outcome, 20.0, best.value)
-    until(page, "document.querySelector('#explorer-summary').textContent.includes('No threshold is cheaper')")
+    until(page, "document.querySelector('#explorer-summary').textContent.includes('No single threshold is cheaper')")
 
 
 def test_nonsense_is_not_computed_with(page):
@@ -194,8 +227,7 @@ def test_rows_with_prices_of_their_own(opened, made):
     page = opened(report, "own")
     outcome = report.outcomes[(*VIEW, report.recommended_of(VIEW))]
     assert page.text_content("#ratio-label") == "Cost of a miss, times"
-    best = find_threshold(outcome.scores, outcome.labels, outcome.costs)
-    check(page, outcome, 1.0, best.value)
+    check(page, outcome, 1.0, None)  # as it was run, not with hindsight
     page.fill("#ratio-text", "2.5")
     page.fill("#threshold-text", "0.3")
     check(page, outcome, 2.5, 0.3)
@@ -447,7 +479,20 @@ def test_print_is_light_and_has_no_sliders(dark_page):
         assert not page.is_visible(hidden), hidden
     pdf = page.pdf(format="A4", print_background=True)
     assert pdf.startswith(b"%PDF")
-    assert 3 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 12
+    assert 3 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 10
+
+
+def test_first_printed_page_has_the_verdict_and_the_costs_of_many_methods(opened, report):
+    rows = report.summary[report.summary["method"] == "wce"]
+    more = pd.concat([report.summary, *(rows.assign(method=f"method-{i}") for i in range(14))], ignore_index=True)
+    page = opened(replace(report, summary=more), "print", viewport={"width": 688, "height": 1017})  # A4 less margins
+    page.emulate_media(media="print")
+    until(page, "document.querySelector('.view:not([hidden]) .plot .main-svg').clientHeight <= 460")
+    ends = page.evaluate("document.querySelector('.view:not([hidden]) figure').getBoundingClientRect().bottom")
+    assert 400 < ends < 940  # of US letter too
+    names = page.locator(".view:visible .plot >> nth=0 >> .ytick text").all_text_contents()
+    assert len(names) == 22  # none is left out for want of room
+    assert page.evaluate("getComputedStyle(document.querySelector('.whole')).breakInside") == "avoid"
 
 
 def test_page_can_be_read_without_scripts(opened, report):
@@ -506,8 +551,7 @@ def test_outcome_in_double_precision_is_embedded_as_such(opened, made):
     report = made(ratios=(8.0,), rows=40, seeds=2, methods=FEW, outcomes=outcomes)
     page = opened(report, "double")
     outcome = outcomes[(*VIEW, report.recommended_of(VIEW))]
-    best = find_threshold(outcome.scores, outcome.labels, outcome.costs)
-    check(page, outcome, outcome.costs.ratio, best.value)
+    check(page, outcome, outcome.costs.ratio, None)
     page.fill("#threshold-text", "0.25")
     page.fill("#ratio-text", "4")
     check(page, outcome, 4.0, 0.25)

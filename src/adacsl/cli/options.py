@@ -152,6 +152,46 @@ class Times:
 NEVER = Times()
 
 
+@Parameter(name="*", group=Group("Evidence", sort_key=40))
+@dataclass(frozen=True)
+class Judging:
+    """How much evidence a comparison gathers, and how it is judged, as said on the command line."""
+
+    repeats: int = 2
+    """How often the rows are cut into folds anew; more repeats later go on from what is there."""
+
+    folds: int = 5
+    """Into how many parts: each is tested on once in every repeat, by models of the others. Of rows with a time: how
+    many test windows, one after another, the latest first; these have no repeats."""
+
+    tolerance: float = 0.1
+    """How much dearer than the cheapest, at most, a method may be that is recommended as it is simpler; 0.1: 10 %."""
+
+    baseline_column: str | None = None
+    """Column with what is done today: decisions (labels, or 0 and 1), or scores from 0 to 1, which are decided at 0.5.
+    No feature; shown as the method `today`. Without it: the recommended method's probabilities decided at 0.5."""
+
+    seeds: Annotated[str | None, Parameter(show=False)] = None
+    """Gone."""
+
+    def __post_init__(self) -> None:
+        if self.seeds is not None:
+            raise ValueError(
+                "--seeds is gone: rows are cut into folds, and each is tested on; give --repeats and --folds (default "
+                "2 and 5; more repeats make it more certain)"
+            )
+        for name in ("repeats", "folds"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"--{name} must be at least 1, got {getattr(self, name)}")
+        if not 0 <= self.tolerance < 1:
+            raise ValueError(
+                f"--tolerance is a share of the cost from 0 to below 1, such as 0.1; got {self.tolerance:g}"
+            )
+
+
+USUAL = Judging()
+
+
 def split_words(words: Iterable[str] | None) -> list[str]:
     """Return words that came one by one or with commas between them.
 

@@ -73,8 +73,8 @@ class AdaptiveWeight:
         The paper's first-order form, or the exact odds ratio it approximates, which more than two classes always have.
     damping : float, default 1
         Exponent of the factor; 1 is the paper, less is slower.
-    bounds : (float, float), optional
-        Limits of lambda.
+    bounds : (float, float), default (0.001, 1000)
+        Limits of lambda, of each one of K classes.
     caution : float, default 0
         Let lambda leave 1 only as far as the validation data prove: of all thresholds that cost at most this many
         standard errors more than the cheapest, T_m is the one that brings lambda nearest 1. 0 is the paper; 2 keeps
@@ -149,6 +149,7 @@ class AdaptiveWeight:
         """Return the controller of the authors' later code: 10 bins, each searched on its own interval and grid."""
         published: dict[str, Any] = {
             "partition": EqualWidth(10), "candidates": np.arange(201) / 200.0, "search": "subgroup", "ties": "lowest",
+            "bounds": LAMBDA_LIMITS,
         }  # fmt: skip
         return cls(costs, **(published | settings))
 

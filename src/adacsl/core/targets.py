@@ -11,8 +11,11 @@ from adacsl.core.arrays import Array, count_true
 from adacsl.core.costs import CostMatrix
 from adacsl.core.thresholds import check_target
 
+LAMBDA_BOUNDS = (1e-3, 1e3)
+"""lambda stays within these unless told otherwise: a net that has stopped to react would let it run away."""
+
 LAMBDA_LIMITS = (1e-30, 1e30)
-"""lambda multiplies from epoch to epoch: it stays within these limits whatever happens."""
+"""lambda multiplies from epoch to epoch: no bounds may be wider than these."""
 
 TARGET_LIMITS = (1e-7, 1.0 - 1e-7)
 """Costs as unequal as 1e9 to 1e-9 have a threshold that rounds to 0 or 1."""
@@ -89,7 +92,7 @@ def check_both_classes(labels: Array, weight: Array | None) -> None:
 
 def check_bounds(bounds: tuple[float, float] | None) -> tuple[float, float]:
     """Return the limits of lambda, which enclose 1, or raise."""
-    low, high = (float(b) for b in (LAMBDA_LIMITS if bounds is None else bounds))
+    low, high = (float(b) for b in (LAMBDA_BOUNDS if bounds is None else bounds))
     if not (LAMBDA_LIMITS[0] <= low <= 1.0 <= high <= LAMBDA_LIMITS[1]):
         raise ValueError(f"bounds must enclose lambda's start, low <= 1 <= high within {LAMBDA_LIMITS}, got {bounds!r}")
     return low, high

@@ -47,7 +47,7 @@ def class_labels(
         All classes there may be, in their order, more than two; not all of them need be there.
     """
     series = pd.Series(values).reset_index(drop=True)
-    _check_present(series, what)
+    check_present(series, what)
     codes, found = pd.factorize(series)
     if known is not None and classes is None:
         return _places(found, known, what)[codes], tuple(known)
@@ -69,7 +69,7 @@ def class_labels(
 def label_names(values: Any, *, what: str = "the labels") -> tuple[str, ...]:
     """Return the names of the classes in sorted order; at least two."""
     series = pd.Series(values).reset_index(drop=True)
-    _check_present(series, what)
+    check_present(series, what)
     codes, found = pd.factorize(series)
     names, order = _sorted(found)
     if len(names) == 1:
@@ -131,7 +131,7 @@ def binary_labels(
         How messages call the labels.
     """
     series = pd.Series(values).reset_index(drop=True)
-    _check_present(series, what)
+    check_present(series, what)
     codes, found = pd.factorize(series)
     names = [label_name(label) for label in found]
     counts = _counts(codes, names)
@@ -148,7 +148,10 @@ def _counts(codes: NDArray[Any], names: list[str]) -> str:
     return listed(f"{names[i]}: {sizes[i]}" for i in np.argsort(-sizes, kind="stable"))
 
 
-def _check_present(series: pd.Series[Any], what: str) -> None:
+def check_present(
+    series: pd.Series[Any], what: str, advice: str = "fill in these labels or leave such rows out"
+) -> None:
+    """Refuse labels that are missing, or none at all."""
     missing = series.isna()
     if series.dtype == object or pd.api.types.is_string_dtype(series.dtype):
         missing |= series.map(lambda label: isinstance(label, str) and not label.strip()).astype(bool)
@@ -157,8 +160,7 @@ def _check_present(series: pd.Series[Any], what: str) -> None:
     if missing.any():
         first = int(missing.to_numpy().argmax()) + 1
         raise DataError(
-            f"{what} is missing in {int(missing.sum())} of {len(series)} rows, first in row {first}: "
-            "fill in these labels or leave such rows out"
+            f"{what} is missing in {int(missing.sum())} of {len(series)} rows, first in row {first}: {advice}"
         )
 
 

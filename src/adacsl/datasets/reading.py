@@ -23,6 +23,8 @@ with requires("train"):
 FOLDER_SIZE = 64
 """The side of pictures from folders, unless another is named: photographs come in many sizes."""
 
+COLUMNS = "fn_column, fp_column, group_column, time_column, baseline_column and drop"
+
 
 def load_task(
     data: str | os.PathLike[str],
@@ -34,6 +36,7 @@ def load_task(
     fp_column: str | None = None,
     group_column: str | None = None,
     time_column: str | None = None,
+    baseline_column: str | None = None,
     drop: Sequence[str] = (),
     image_size: int | tuple[int, int] | None = None,
     folder: str | os.PathLike[str] | None = None,
@@ -68,6 +71,8 @@ def load_task(
     time_column : str, optional
         When each row was (dates, ISO text such as 2024-03-31, or numbers): the past trains, the latest rows are tested
         on; no feature.
+    baseline_column : str, optional
+        What is done today about each row: labels, 0 and 1, or scores from 0 to 1 (decided at 0.5); no feature.
     drop : sequence of str
         Columns that are no features: they give the answer away, or only name the row.
     image_size : int or (height, width), optional
@@ -90,7 +95,7 @@ def load_task(
     >>> task.X.shape, int(task.y.sum()), task.classes, task.costs
     ((569, 30), 212, ('benign', 'malignant'), CostMatrix(fp=1, fn=8))
     """
-    table_only = bool(target or fn_column or fp_column or group_column or time_column or drop)
+    table_only = bool(target or fn_column or fp_column or group_column or time_column or baseline_column or drop)
     known = dataset(str(data)) if is_builtin(data) else None
     if known is None:
         path = _existing(data)
@@ -100,9 +105,7 @@ def load_task(
         if target is not None or positive is not None:
             raise DataError(f"{data} brings its own labels: leave out target and positive")
         if table_only and known.kind == "images":
-            raise DataError(
-                f"{known.name} holds pictures: fn_column, fp_column, group_column, time_column and drop are for tables"
-            )
+            raise DataError(f"{known.name} holds pictures: {COLUMNS} are for tables")
         called, name, target, drop = known.name, known.name, "target", (*known.left_out, *drop)
         positive, costs = (1, costs) if len(known.classes) == 2 else (None, costs or own_matrix(known))
         content, labels, groups = read_builtin(known, folder, image_size=image_size, check=check)
@@ -110,8 +113,9 @@ def load_task(
     if isinstance(content, pd.DataFrame):
         task = table_task(  # errors name the file
             content, name=called, target=target, positive=positive, costs=costs, fn_column=fn_column,
-            fp_column=fp_column, group_column=group_column, time_column=time_column, drop=drop, classes=own_classes,
-            source=source, own=None if known is None else own_costs(known, content), known_classes=known_classes,
+            fp_column=fp_column, group_column=group_column, time_column=time_column, baseline_column=baseline_column,
+            drop=drop, classes=own_classes, source=source, known_classes=known_classes,
+            own=None if known is None else own_costs(known, content),
         )  # fmt: skip
         return replace(task, name=name)
     y, classes = class_labels(labels, positive, costs=costs, classes=own_classes, known=known_classes, what=called)
@@ -155,9 +159,7 @@ def _read(
 
     archive = None if path.is_dir() else read_archive(path, image_size=image_size)
     if table_only and (archive is None or not isinstance(archive[0], pd.DataFrame)):
-        raise DataError(
-            f"{path} holds pictures: target, fn_column, fp_column, group_column, time_column and drop are for tables"
-        )
+        raise DataError(f"{path} holds pictures: target, {COLUMNS} are for tables")
     if archive is not None:
         return archive
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
 from adacsl.core.expressions import Expression
+from adacsl.datasets.baseline import Baseline
 from adacsl.datasets.errors import DataError, check_column, listed, one_line
 from adacsl.datasets.labels import class_labels
 from adacsl.datasets.prices import Costs, said_costs, settle, worth_saying
@@ -52,6 +53,8 @@ class Task:
         The costs as they were said, where ``costs`` are not all of it: prices over columns, or known as a range.
     time : array of shape (n,), optional
         When each row was, datetime64 or numbers: the past trains, the latest rows are tested on.
+    baseline : Baseline, optional
+        What is done today about each row; no feature.
     """
 
     name: str
@@ -64,11 +67,16 @@ class Task:
     sample_weight: NDArray[np.float64] | None = None
     said: CostMatrix | None = None
     time: NDArray[Any] | None = None
+    baseline: Baseline | None = None
 
     def __post_init__(self) -> None:
         n = len(self.y)
         if self.time is not None and self.time.shape != (n,):
             raise ValueError(f"time must hold one time for each of {n} rows, got shape {self.time.shape}")
+        if self.baseline is not None and self.baseline.values.shape != (n,):
+            raise ValueError(
+                f"baseline must hold one decision for each of {n} rows, got shape {self.baseline.values.shape}"
+            )
         if len(self.X) != n or (self.groups is not None and len(self.groups) != n):
             raise ValueError(f"X, y and groups must be equally long, got {len(self.X)} rows for {n} labels")
         k, many = len(self.classes), "two" if len(self.classes) == 2 else len(self.classes)
@@ -98,6 +106,7 @@ class Task:
         groups: Any = None,
         sample_weight: Any = None,
         time: Any = None,
+        baseline: Any = None,
         name: str = "data",
     ) -> Task:
         """Return data held in memory as a task.
@@ -116,6 +125,9 @@ class Task:
         groups, sample_weight : arrays of shape (n,), optional
         time : array of shape (n,) or str, optional
             When each row was (dates, ISO text or numbers), or the column of X that says so, which then is no feature.
+        baseline : array of shape (n,) or str, optional
+            What is done today: labels as in y, 0 and 1, or scores from 0 to 1 (decided at 0.5); or the column of X that
+            holds them, which then is no feature.
         name : str
 
         Examples
@@ -130,8 +142,13 @@ class Task:
         groups = None if groups is None else np.asarray(groups)
         features, said = _as_features(X), said_costs(costs, labels, classes=classes)
         settled, kept = settle(said, labels, features, name), worth_saying(said, features)
-        features = features.drop(columns=list(said.hidden)) if said.hidden else features
-        return cls(name, features, labels, settled, groups, classes, sample_weight=weight, said=kept, time=times)
+        today = Baseline.read(baseline, features, classes)
+        apart = [*said.hidden, *([today.column] if today and today.column else [])]
+        features = features.drop(columns=apart) if apart else features
+        return cls(
+            name, features, labels, settled, groups, classes, sample_weight=weight, said=kept, time=times,
+            baseline=today,
+        )  # fmt: skip
 
     @property
     def images(self) -> bool:
@@ -154,6 +171,7 @@ class Task:
             groups=None if self.groups is None else self.groups[positions],
             sample_weight=None if self.sample_weight is None else self.sample_weight[positions],
             time=None if self.time is None else self.time[positions],
+            baseline=None if self.baseline is None else self.baseline.rows(positions),
         )
 
     @cached_property
@@ -162,8 +180,13 @@ class Task:
         return {}
 
     @cached_property
+    def worked_out(self) -> dict[Any, Any]:
+        """What is the same for all fits, by what it is: rows that stay together, folds."""
+        return {}
+
+    @cached_property
     def digest(self) -> str:
-        """SHA-256 of everything: features, labels, groups, weights, times and costs."""
+        """SHA-256 of everything: features, labels, groups, weights, times, costs and what is done today."""
         sha = hashlib.sha256(self.costs.to_json().encode())
         sha.update(np.ascontiguousarray(self.y).tobytes())
         if self.groups is not None:
@@ -172,6 +195,8 @@ class Task:
             sha.update(b"sample_weight" + np.ascontiguousarray(self.sample_weight).tobytes())
         if self.time is not None:
             sha.update(f"time:{self.time.dtype}".encode() + np.ascontiguousarray(self.time).tobytes())
+        if self.baseline is not None:
+            sha.update(b"baseline" + np.ascontiguousarray(self.baseline.values).tobytes())
         if self.said is not None and self.said.learns:
             sha.update(self.said.to_json().encode())
         if isinstance(self.X, pd.DataFrame):
@@ -220,6 +245,7 @@ def table_task(
     fp_column: str | None = None,
     group_column: str | None = None,
     time_column: str | None = None,
+    baseline_column: str | None = None,
     drop: Sequence[str] = (),
     own: CostMatrix | None = None,
     classes: tuple[str, ...] | None = None,
@@ -229,13 +255,16 @@ def table_task(
     """Return a table as a task.
 
     Columns that prices depend on may be in ``drop``; otherwise they stay features, as an amount often is one: drop them
-    where they are not known when a decision is made. No features are: the target, the groups, the times, what is in
-    ``drop``, columns called ``C_FP``, ``C_FN``, ``C_TP`` or ``C_TN``, and an unnamed column that counts the rows.
+    where they are not known when a decision is made. No features are: the target, the groups, the times, what is
+    done today, what is in ``drop``, columns called ``C_FP``, ``C_FN``, ``C_TP`` or ``C_TN``, and an unnamed column that
+    counts the rows.
     """
     target = target_column(frame.columns, target, name)
-    apart = (*drop, *(column for column in (group_column, time_column) if column))
+    apart = (*drop, *(column for column in (group_column, time_column, baseline_column) if column))
     for column in (*apart, *filter(None, (fn_column, fp_column))):
         check_column(column, frame.columns, name)
+    if baseline_column == target:
+        raise DataError(f"column {target!r} of {name} holds the labels: the baseline is what is done without them")
     y, called = class_labels(
         frame[target], positive, costs=costs, classes=classes, known=known_classes,
         what=f"column {target!r} of {name}",
@@ -246,8 +275,12 @@ def table_task(
     features = _features(frame, {target, *apart, *said.hidden}, name)
     groups = _groups(frame, group_column, name) if group_column else None
     time = read_times(frame[time_column], f"the time column {time_column!r} of {name}") if time_column else None
+    today = Baseline.read(baseline_column, frame, called)
     try:
-        return Task(name, features, y, settled, groups, called, source, said=worth_saying(said, frame), time=time)
+        return Task(
+            name, features, y, settled, groups, called, source, said=worth_saying(said, frame), time=time,
+            baseline=today,
+        )  # fmt: skip
     except ValueError as error:
         raise DataError(one_line(error)) from error
 

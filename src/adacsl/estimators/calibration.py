@@ -21,6 +21,9 @@ with requires("sklearn"):
 FEWEST = 10
 """With fewer rows of a class there is nothing to choose a calibration by."""
 
+STRETCHES = (-4.0, 2.0)
+"""Logarithms of the slopes that log-odds may be stretched by: never to nothing, since their order is worth something."""
+
 
 def fit_calibration(
     scores: NDArray[np.float64], labels: NDArray[Any], weight: NDArray[Any] | None = None
@@ -50,6 +53,29 @@ def calibrate(calibration: dict[str, Any] | None, scores: NDArray[np.float64]) -
         moved = to_logits(scores) @ np.asarray(calibration["matrix"]).T + np.asarray(calibration["intercept"])
         return to_probabilities(moved)
     return sigmoid(calibration["slope"] * _inside(scores) + calibration["intercept"])
+
+
+def fit_stretch(
+    scores: NDArray[np.float64], labels: NDArray[Any], centre: float, weight: NDArray[Any] | None = None
+) -> dict[str, Any] | None:
+    """Return a logistic calibration that leaves the log-odds ``centre`` in place, with the least log loss.
+
+    Log-odds are stretched about the centre: what is decided there stays decided. None with fewer than ten rows of a
+    class.
+    """
+    from scipy.optimize import minimize_scalar  # noqa: PLC0415  only here
+
+    labels = np.asarray(labels, dtype=np.int64)
+    if np.bincount(labels, minlength=2).min() < FEWEST:
+        return None
+    distances = _inside(scores) - centre
+    counted = np.ones(len(labels)) if weight is None else weight
+
+    def loss(log_slope: float) -> float:
+        return float(counted @ losses_of(centre + np.exp(log_slope) * distances, labels))
+
+    slope = float(np.exp(minimize_scalar(loss, bounds=STRETCHES, method="bounded").x))
+    return {"kind": "logistic", "slope": slope, "intercept": (1.0 - slope) * centre}
 
 
 def uncalibrate(calibration: dict[str, Any], probability: float) -> float:
@@ -143,4 +169,4 @@ CLASS_FITS: tuple[Callable[..., dict[str, Any] | None], ...] = (
     functools.partial(_matrix, strength=1.0),
 )
 
-__all__ = ["calibrate", "fit_calibration", "uncalibrate"]
+__all__ = ["calibrate", "fit_calibration", "fit_stretch", "uncalibrate"]

@@ -66,6 +66,8 @@ class Candidate:
         Folds that gave held-out scores of a model which itself was fitted on all rows.
     ordered : bool, default False
         Whether folds are windows of time: then the latest models decide about new rows.
+    second : Candidate, optional
+        The same on other folds, whose models decide nothing: pairs of held-out scores tell what averaging saves.
     """
 
     method: Any
@@ -86,6 +88,7 @@ class Candidate:
     usual: CostMatrix | None = None
     judged: list[tuple[NDArray[Any], NDArray[Any]]] = field(default_factory=list)
     ordered: bool = False
+    second: Candidate | None = None
 
     @property
     def held_folds(self) -> list[tuple[NDArray[Any], NDArray[Any]]]:

@@ -104,8 +104,8 @@ class AdaCSLClassifier(Method):
 class AdaCSLBoostingClassifier(Method):
     """Gradient boosting that minimises cost; validation data can steer its class weight between rounds (AdaCSL).
 
-    By default it is a plain booster, stopped early on cost and decided at the Bayes threshold: on the tables measured
-    adaptation saved nothing on top of that. ``target=0.5`` adapts, ``target="auto"`` tries the plain one and two more.
+    By default it is a plain booster, stopped early, fitted on all rows and decided at the Bayes threshold: on the tables
+    measured adaptation saved nothing on top of that. ``target=0.5`` adapts, ``target="auto"`` tries the plain one and two more.
     Categories and missing values go to the booster as they are; nothing is one-hot encoded or filled in.
 
     Parameters
@@ -149,8 +149,8 @@ class AdaCSLBoostingClassifier(Method):
         costs: CostMatrix | None = None,
         *,
         engine: str = "xgboost",
-        rounds: int = 300,
-        lr: float = 0.1,
+        rounds: int = 1000,
+        lr: float = 0.05,
         patience: int | None = 50,
         every: int = 1,
         params: dict[str, Any] | None = None,

@@ -14,10 +14,13 @@ from adacsl.core.heldout import bayes_log_odds, tune_cut, tune_multipliers
 from adacsl.core.rowwise import row_offsets
 from adacsl.core.scores import log_odds, sigmoid, to_logits
 from adacsl.core.targets import TARGET_LIMITS
-from adacsl.estimators.calibration import calibrate, fit_calibration, uncalibrate
+from adacsl.estimators.calibration import calibrate, fit_calibration, fit_stretch, uncalibrate
 
 DECIDE = ("bayes", "tuned", "calibrated", "unweighted", "half", "raw", "negative", "positive")
 RENAMED = {"target": "bayes"}
+
+CENTRES = (-25.0, 25.0)
+"""Log-odds about which scores may be stretched: beyond them no probability differs from 0 or 1."""
 
 
 class Decision:
@@ -44,6 +47,10 @@ class Decision:
     row_weighted : bool, default False
         Whether the scores are of a loss that weighs each row by its own price: the target then means each row's own
         Bayes threshold, and probabilities need the costs of the rows.
+    weighted : bool, default False
+        Whether the scores are of a weighted loss. Such scores, and tuned ones, are right at the threshold, and often too
+        sure elsewhere: their log-odds are stretched about the Bayes threshold so that held-out rows have the least log
+        loss. Decisions stay; of more than two classes, and where rows have prices of their own, nothing is stretched.
 
     Attributes
     ----------
@@ -52,7 +59,7 @@ class Decision:
     mapped : float or array of shape (K,)
         The score that means the Bayes threshold, or what scores are divided by: the target, or what tuning has found.
     calibration_ : dict or None
-        The calibration that was chosen, as numbers.
+        The calibration (or stretching) that was chosen, as numbers.
     prior : float, list of K numbers or None
         The share of the positive class (of each class) in training, by weight, which a fitted method knows.
 
@@ -66,9 +73,11 @@ class Decision:
     """
 
     def __init__(
-        self, costs: CostMatrix, decide: str = "bayes", *, target: Any = None, row_weighted: bool = False
-    ) -> None:
-        self.costs, self.decide, self.row_weighted = costs, check_decide(decide), row_weighted
+        self, costs: CostMatrix, decide: str = "bayes", *, target: Any = None, row_weighted: bool = False,
+        weighted: bool = False,
+    ) -> None:  # fmt: skip
+        self.costs, self.decide = costs, check_decide(decide)
+        self.row_weighted, self.weighted = row_weighted, weighted
         if costs.n_classes > 2:
             self.target: Any = np.ones(costs.n_classes) if target is None else np.asarray(target, dtype=np.float64)
         else:
@@ -101,6 +110,11 @@ class Decision:
             self.mapped = float(np.clip(sigmoid(np.asarray(moved)), *TARGET_LIMITS))
         elif self.decide == "calibrated":
             self.calibration_ = fit_calibration(self._corrected(scores, costs), np.asarray(labels), sample_weight)
+        priced = costs is not None and costs.n_instances is not None
+        if self.decide == "tuned" or (self.decide == "bayes" and self.weighted):
+            if self.costs.n_classes == 2 and not priced:
+                centre = float(np.clip(bayes_log_odds(self.costs), *CENTRES))
+                self.calibration_ = fit_stretch(self._corrected(scores), np.asarray(labels), centre, sample_weight)
         return self
 
     @property
@@ -110,7 +124,7 @@ class Decision:
             raise ValueError(
                 f"{self.costs.n_classes} classes have no threshold: predict() takes the class of least expected cost"
             )
-        if self.calibration_ is not None:
+        if self.decide == "calibrated" and self.calibration_ is not None:
             probability = uncalibrate(self.calibration_, float(self.costs.threshold))
             moved = log_odds(probability) - bayes_log_odds(self.costs) + log_odds(self.mapped)
             return float(sigmoid(moved))
@@ -143,7 +157,12 @@ class Decision:
         if self.decide in ("negative", "positive"):
             return np.full(len(scores), float(self.decide == "positive"))
         proba = self._corrected(np.asarray(scores, dtype=np.float64), costs)
-        return proba if self.calibration_ is None else calibrate(self.calibration_, proba)
+        moved = calibrate(self.calibration_, proba)
+        if self.calibration_ is None or self.decide == "calibrated":
+            return moved
+        # what is stretched stays on its side of the threshold, whatever rounding does
+        bayes = float(self.costs.threshold)
+        return np.where(proba > bayes, np.maximum(moved, np.nextafter(bayes, 1.0)), np.minimum(moved, bayes))
 
     def predict(self, scores: NDArray[Any], *, costs: CostMatrix | None = None) -> NDArray[np.int64]:
         """Return the decision about each score, a class number; rows with ``costs`` of their own by these."""

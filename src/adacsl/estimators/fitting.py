@@ -20,6 +20,10 @@ from adacsl.estimators.learners.portfolio import Portfolio, fit_portfolios
 from adacsl.estimators.rows import Rows
 from adacsl.extras import requires
 
+with requires("sklearn"):
+    from sklearn.compose import ColumnTransformer
+    from sklearn.linear_model import LogisticRegression
+
 if TYPE_CHECKING:
     from adacsl.estimators.method import Method
 
@@ -31,8 +35,9 @@ def as_learner(learner: Any) -> Any:
     if hasattr(learner, "tables_only"):  # Net, Booster, Model, Portfolio, Constant
         return learner
     if not hasattr(learner, "fit") or not (hasattr(learner, "predict_proba") or hasattr(learner, "decision_function")):
-        raise TypeError(f"{learner!r} has no predict_proba, which costs need")
-    return Model(learner)
+        raise TypeError(f"{learner!r} has no predict_proba, which costs need, nor a decision_function")
+    picks = any(isinstance(part, ColumnTransformer) for part in learner.get_params().values())
+    return Model(learner, encode=not picks)  # what picks columns wants the table as it came
 
 
 def _named(name: str) -> Any:
@@ -45,6 +50,7 @@ def _named(name: str) -> Any:
         return Booster() if installed_engine() else Model(HistogramBoosting(), encode=False)
     known = {engine: Booster(engine) for engine in ENGINES}
     known |= {"constant": Constant(), "portfolio": Portfolio(), "metacost": Model(MetaCost(), encode=False)}
+    known["logistic"] = Model(LogisticRegression(max_iter=1000))
     if name not in known:
         raise ValueError(f"learner must be 'net', 'boosting', {', '.join(map(repr, known))}, got {name!r}")
     return known[name]

@@ -19,7 +19,6 @@ with requires("sklearn"):
     from sklearn.linear_model import LogisticRegression
 
 BOOSTED = {"rounds": 1000, "lr": 0.05}
-STOPPED: dict[str, Any] = {"learning_rate": 0.05, "max_iter": 500, "early_stopping": True}
 SLOW = {"rounds": 1500, "lr": 0.03}
 SOFT = {"num_leaves": 15, "feature_fraction": 0.5, "bagging_fraction": 0.8, "bagging_freq": 1, "lambda_l2": 5.0}
 SHALLOW = {"num_leaves": 7, "feature_fraction": 0.7, "bagging_fraction": 0.8, "bagging_freq": 1, "lambda_l2": 1.0}
@@ -29,7 +28,7 @@ MEMBERS: Mapping[str, tuple[float, str, Any]] = {
     "lightgbm": (1.2, "lightgbm", lambda: Booster("lightgbm", **BOOSTED)),
     "lightgbm-shallow": (1.5, "lightgbm", lambda: Booster("lightgbm", **BOOSTED, params=SHALLOW)),
     "xgboost": (1.7, "xgboost", lambda: Booster("xgboost", **BOOSTED)),
-    "histogram": (2.5, "sklearn", lambda: Model(HistogramBoosting(**STOPPED), encode=False)),
+    "histogram": (2.5, "sklearn", lambda: Model(HistogramBoosting(), encode=False)),
     "nets": (3.0, "torch", lambda: _net(epochs=15)),
     "nets-bent": (4.0, "torch", lambda: _net({"bins": 32}, epochs=15)),
     "catboost": (9.0, "catboost", lambda: Booster("catboost", **BOOSTED, params={"thread_count": 1})),
@@ -38,7 +37,7 @@ MEMBERS: Mapping[str, tuple[float, str, Any]] = {
     "lightgbm-shallow-rows": (1.7, "lightgbm", lambda: Booster("lightgbm", **BOOSTED, params=SHALLOW)),
     "xgboost-rows": (2.0, "xgboost", lambda: Booster("xgboost", **BOOSTED)),
     "catboost-rows": (9.0, "catboost", lambda: Booster("catboost", **BOOSTED, params={"thread_count": 1})),
-    "histogram-rows": (2.5, "sklearn", lambda: Model(HistogramBoosting(**STOPPED), encode=False)),
+    "histogram-rows": (2.5, "sklearn", lambda: Model(HistogramBoosting(), encode=False)),
     "nets-rows": (3.0, "torch", lambda: _net(epochs=15)),
     "adacsl": (3.0, "torch", lambda: _net(epochs=15)),
     "extra-trees": (8.0, "sklearn", lambda: Model(ExtraTreesClassifier(200, min_samples_leaf=3))),

@@ -10,15 +10,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.costs import CostMatrix
+from adacsl.core.costs import CostMatrix, as_host
 from adacsl.core.curves import calibration_error
 from adacsl.core.heldout import kept_sample, pooled
-from adacsl.core.intervals import Interval, cost_interval
+from adacsl.core.intervals import Interval, mean_interval
 from adacsl.core.labels import are_places, same_label
 from adacsl.core.partitions import Quantile
 from adacsl.core.scores import known, to_probabilities
 from adacsl.datasets.times import take_times
 from adacsl.estimators.acting import training_prior
+from adacsl.estimators.averaging import add_seconds, averaged_costs
 from adacsl.estimators.candidates import Candidate, usual_costs
 from adacsl.estimators.checking import check_method
 from adacsl.estimators.decision import Decision
@@ -261,11 +262,11 @@ class Method(CostClassifier):
             ordered=rows.line is not None,
         )  # fmt: skip
         tried = [candidate(target) for target in find_targets(self.target, self.costs_)]
-        if self.target != "auto" or self.controller is None:
-            return tried
-        plain = candidate(*find_targets("bayes", self.costs_), steered=False)
-        # first, since of equals the first is kept: the simplest. What would not adapt at T' = T is the same again
-        return [plain, *(other for other in tried if other.adapts or other.target != plain.target)]
+        if self.target == "auto" and self.controller is not None:
+            plain = candidate(*find_targets("bayes", self.costs_), steered=False)
+            # first, since of equals the first is kept: the simplest. What would not adapt at T' = T is the same again
+            tried = [plain, *(other for other in tried if other.adapts or other.target != plain.target)]
+        return tried if hasattr(self.learner_, "bootstrap_level") else add_seconds(tried, rows, cv)
 
     def own_costs(self, rows: Rows) -> CostMatrix:
         """Return the method's costs in the order of the class numbers, or inverse priors."""
@@ -292,6 +293,8 @@ class Method(CostClassifier):
 
     def finish(self, candidates: list[Candidate], rows: Rows) -> None:
         """Take the cheapest candidate, fit the decision, and estimate what it will cost."""
+        seconds = [candidate.second for candidate in candidates]
+        candidates = [candidate for candidate in candidates if candidate not in seconds]
         judged = [self._judge(candidate, rows) for candidate in candidates]
         best = min(range(len(candidates)), key=lambda i: judged[i][1])
         chosen = candidates[best]
@@ -310,7 +313,10 @@ class Method(CostClassifier):
         """Return the decision of a candidate, and what it costs on held-out rows, honestly."""
         shift = candidate.shifted = candidate.shift(rows.y)
         target = natural_threshold(self.costs_, shift)
-        decision = Decision(self.costs_, self.decide, target=target, row_weighted=candidate.corrects_rows)
+        weighted = candidate.loss in ("weighted", "focal") and not candidate.is_plain
+        decision = Decision(
+            self.costs_, self.decide, target=target, row_weighted=candidate.corrects_rows, weighted=weighted
+        )
         if not candidate.held:
             return decision, math.nan
         logits = pooled(len(rows.y), candidate.held, honest=False)
@@ -334,16 +340,20 @@ class Method(CostClassifier):
         self.oof_scores_ = to_probabilities(logits - shift)  # NaN stays NaN
         # as if rows cost what is usual: their prices are not kept
         self.reference_scores_ = to_probabilities(kept_sample(len(rows.y), candidate.held) - candidate.shifted)
-        seen = known(logits)
-        prices = candidate.costs.rows(seen)
-        proba = self.decision_.probabilities(self.oof_scores_[seen], costs=prices)
-        decided = self.decision_.of_probabilities(proba, costs=prices)
-        groups = None if rows.groups is None else rows.groups[seen]
-        weight = rows.weights(seen)
+
+        def pay(own: NDArray[Any], which: NDArray[np.bool_]) -> Any:
+            prices, moved = candidate.costs.rows(which), candidate.shifted + candidate.offsets(which)
+            decided = self.decision_.predict(to_probabilities(own - moved), costs=prices)
+            return as_host(prices.incurred(rows.y[which], decided))
+
+        paid, seen = averaged_costs(candidate, rows, pay)
+        prices, groups = candidate.costs.rows(seen), None if rows.groups is None else rows.groups[seen]
         level = getattr(self.learner_, "bootstrap_level", 0.95)
-        self.estimated_cost_: Interval = cost_interval(
-            prices, rows.y[seen], decided, groups=groups, sample_weight=weight, level=level
-        )
+        found = mean_interval(paid, rows.weights(seen), groups=groups, level=level, resamples=2000)
+        # nothing is cheaper than being right everywhere, which the extrapolation does not know
+        least = prices.mean(rows.y[seen], rows.y[seen], sample_weight=rows.weights(seen))
+        self.estimated_cost_ = Interval(*(max(value, least) for value in found))
+        proba = self.decision_.probabilities(self.oof_scores_[seen], costs=prices)
         sure, right = (proba, rows.y[seen]) if proba.ndim == 1 else (proba.max(1), proba.argmax(1) == rows.y[seen])
         self.calibration_error_ = calibration_error(sure, right, partition=Quantile(15)).error
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import importlib.util
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from adacsl.core.costs import CostMatrix
@@ -12,39 +13,69 @@ from adacsl.estimators.method import Method
 WEIGHTED = {"loss": "weighted", "target": 0.5}
 # {}: steered as "auto" would, also where "auto" would rather not, on tables of more than two classes
 ADAPTED: dict[str, Any] = {"loss": "weighted", "controller": {}}
-BOOSTED = {**WEIGHTED, "learner": "boosting"}
+STOPPED = {"select": "log-loss"}
+BOOSTED = {**STOPPED, "learner": "boosting"}
 ROWS = {"loss": "row-weighted"}
+LAST = {"select": "last"}
+FOLDS = {"cv": 5}
 
 METHODS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "always-negative": ("no model: call everything negative", {"learner": "constant", "decide": "negative"}),
     "always-positive": ("no model: call everything positive", {"learner": "constant", "decide": "positive"}),
+    "logistic": ("logistic regression, Bayes threshold", {"learner": "logistic"}),
+    "logistic-weighted": ("logistic regression weighted by the costs", {**WEIGHTED, "learner": "logistic"}),
     "ce-bayes": ("cross-entropy, Bayes threshold", {}),
     "ce": ("cross-entropy, decided at 0.5: blind to costs", {"decide": "half"}),
     "ce-tuned": ("cross-entropy, threshold tuned on validation data", {"decide": "tuned"}),
+    "ce-tuned-last": ("cross-entropy, last epoch, tuned threshold", {**LAST, "decide": "tuned"}),
     "ce-calibrated": ("cross-entropy, calibrated on validation data, Bayes threshold", {"decide": "calibrated"}),
+    "ce-calibrated-last": ("cross-entropy, last epoch, calibrated, Bayes threshold", {**LAST, "decide": "calibrated"}),
     "oversample": ("classes balanced by repeating positives, corrected, Bayes threshold", {"resample": "oversample"}),
     "undersample": ("classes balanced by dropping negatives, corrected, Bayes threshold", {"resample": "undersample"}),
     "smote": ("classes balanced by SMOTE, corrected, Bayes threshold", {"resample": "smote"}),
     "wce": ("cross-entropy weighted by the costs", WEIGHTED),
     "wce-rows": ("cross-entropy weighted by each row's own price", {**WEIGHTED, **ROWS}),
     "wce-tuned": ("weighted cross-entropy, tuned threshold", {**WEIGHTED, "decide": "tuned"}),
+    "wce-calibrated-last": (
+        "weighted cross-entropy, last epoch, calibrated, Bayes threshold", {**WEIGHTED, **LAST, "decide": "calibrated"}
+    ),
     "focal": ("weighted focal loss, tuned threshold", {**WEIGHTED, "loss": "focal", "decide": "tuned"}),
     "logit-adjusted": ("logits shifted by the odds of the Bayes threshold", {"loss": "logit-adjusted"}),
-    "gbm-bayes": ("gradient boosting, Bayes threshold", {**BOOSTED, "target": "bayes"}),
-    "gbm-tuned": ("gradient boosting, tuned threshold", {**BOOSTED, "target": "bayes", "decide": "tuned"}),
-    "gbm-weighted": ("gradient boosting weighted by the costs", BOOSTED),
-    "gbm-rows": ("gradient boosting weighted by each row's own price", {**BOOSTED, **ROWS}),
+    "gbm-bayes": ("gradient boosting, Bayes threshold", BOOSTED),
+    "gbm-tuned": ("gradient boosting, tuned threshold", {**BOOSTED, "decide": "tuned"}),
+    "gbm-weighted": ("gradient boosting weighted by the costs", {**BOOSTED, **WEIGHTED}),
+    "gbm-rows": ("gradient boosting weighted by each row's own price", {**BOOSTED, **WEIGHTED, **ROWS}),
+    "xgboost": ("XGBoost, Bayes threshold", {**STOPPED, "learner": "xgboost"}),
+    "lightgbm": ("LightGBM, Bayes threshold", {**STOPPED, "learner": "lightgbm"}),
+    "catboost": ("CatBoost, Bayes threshold", {**STOPPED, "learner": "catboost"}),
     "metacost": ("MetaCost: relabelled by bagged boosting, learned again", {"learner": "metacost", "decide": "half"}),
     "adacsl": ("AdaCSL: the weight steered by validation cost", ADAPTED),
     "adacsl-rows": ("AdaCSL, rows weighted by their own prices", {**ADAPTED, **ROWS}),
     "adacsl-bins": (
         "AdaCSL, ten subgroups", {"loss": "weighted", "controller": {"partition": EqualWidth(10)}}
     ),
-    "adacsl-cv": ("AdaCSL, five cross-fitted nets", {**ADAPTED, "cv": 5}),
-    "portfolio": ("boosters, nets and a linear model, cross-fitted and stacked", {"learner": "portfolio", "cv": 5}),
+    "ce-bayes-cv": ("cross-entropy, five cross-fitted nets, Bayes threshold", FOLDS),
+    "ce-calibrated-cv": (
+        "cross-entropy, five cross-fitted nets, calibrated, Bayes threshold", {**FOLDS, "decide": "calibrated"}
+    ),
+    "wce-cv": ("cross-entropy weighted by the costs, five cross-fitted nets", {**WEIGHTED, **FOLDS}),
+    "gbm-bayes-cv": ("gradient boosting, five cross-fitted boosters, Bayes threshold", {**BOOSTED, **FOLDS}),
+    "adacsl-cv": ("AdaCSL, five cross-fitted nets", {**ADAPTED, **FOLDS}),
+    "portfolio": ("boosters, nets and a linear model, cross-fitted and stacked", {**FOLDS, "learner": "portfolio"}),
 }  # fmt: skip
 """Title and settings of the built-in methods, simplest first: of methods that cannot be told apart, a verdict takes the
-first. ``ce`` needs no less than ``ce-bayes``, the same net and a threshold; being blind to costs is no simplicity."""
+first. ``ce`` needs no less than ``ce-bayes``, the same net and a threshold; being blind to costs is no simplicity. Five
+models are less simple than one."""
+
+DEFAULT = (
+    "always-negative", "always-positive", "logistic", "ce-bayes", "wce", "gbm-bayes", "gbm-rows", "adacsl",
+    "adacsl-rows", "adacsl-cv", "portfolio",
+)  # fmt: skip
+"""What a comparison runs unless it is told otherwise: few that differ, since each more costs power. Those that look at
+the prices of rows take part where rows have some."""
+
+OF_IMAGES = ("ce-calibrated",)
+"""By default for images too, where nets are overconfident, and nothing but nets takes part."""
 
 WORDS = (
     ("decided at 0.5", "the likeliest class"),
@@ -82,15 +113,16 @@ def method(name: str, costs: CostMatrix | None = None, **settings: Any) -> Metho
 
 
 def choose_methods(
-    methods: Iterable[Any] | Mapping[str, Method] | str | None = None, *, images: bool = False, n_classes: int = 2,
+    methods: Iterable[Any] | Mapping[str, Any] | str | None = None, *, images: bool = False, n_classes: int = 2,
     row_costs: bool = False,
 ) -> dict[str, Method]:  # fmt: skip
-    """Return methods by name; None means all that fit the data.
+    """Return methods by name; None means "default": few that differ and fit the data.
 
     Parameters
     ----------
-    methods : names, (name, method) pairs, or a mapping
-        What to take.
+    methods : names, (name, method or scikit-learn classifier) pairs, or a mapping
+        What to take; among the names "default" and "all" stand for many. A classifier decides at the Bayes threshold of
+        its probabilities.
     images : bool
         Whether the data are images.
     n_classes : int
@@ -103,23 +135,43 @@ def choose_methods(
     >>> list(choose_methods(["wce", ("mine", Method(decide="tuned"))]))
     ['wce', 'mine']
     """
-    if methods is None:
-        made = {name: method(name) for name in METHODS}
-        made = {name: one for name, one in made.items() if row_costs or one.loss != "row-weighted"}
-        return {name: one for name, one in made.items() if not _unfit(one, images=images, n_classes=n_classes)}
-    if isinstance(methods, str):
-        methods = [methods]
+    methods = "default" if methods is None else methods
+    fit: dict[str, Any] = {"images": images, "n_classes": n_classes}
     chosen: dict[str, Method] = {}
-    for item in methods.items() if isinstance(methods, Mapping) else methods:
+    named: set[str] = set()
+    for item in methods.items() if isinstance(methods, Mapping) else [methods] if isinstance(methods, str) else methods:
+        if isinstance(item, str) and item in ("default", "all"):
+            chosen |= {name: method(name) for name in offered(item, row_costs=row_costs, **fit) if name not in chosen}
+            continue
         name, made = (item, method(item)) if isinstance(item, str) else _pair(item)
-        if name in chosen:
+        if name in named:
             raise ValueError(f"method {name!r} is named twice")
-        if why := _unfit(made, images=images, n_classes=n_classes):
+        if why := _unfit(made, **fit):
             raise ValueError(f"method {name!r} is for {why}")
+        if missing := _missing(made):
+            raise ImportError(f"method {name!r} needs {missing!r}: run  pip install 'adacsl[{missing}]'", name=missing)
+        named.add(name)
         chosen[name] = made
     if not chosen:
-        raise ValueError("no methods to compare; leave methods out to take all")
+        raise ValueError("no methods to compare; leave methods out to take the usual ones")
     return chosen
+
+
+def offered(word: str, *, images: bool = False, n_classes: int = 2, row_costs: bool = False) -> Iterator[str]:
+    """Yield the names that "default" or "all" stand for on such data, simplest first.
+
+    >>> list(offered("default", images=True, n_classes=3))
+    ['ce-bayes', 'ce-calibrated', 'wce', 'adacsl', 'adacsl-cv', 'portfolio']
+    """
+    from adacsl.estimators.learners.boosters import installed_engine  # noqa: PLC0415  narwhals
+
+    usual = {*DEFAULT, *(OF_IMAGES if images else ())}
+    for name in METHODS if word == "all" else [name for name in METHODS if name in usual]:
+        made = method(name)
+        # the library that gbm-bayes takes would be the same over again
+        again = (made.loss == "row-weighted" and not row_costs) or name == installed_engine()
+        if not again and not _missing(made) and not _unfit(made, images=images, n_classes=n_classes):
+            yield name
 
 
 def title_of(name: str, n_classes: int = 2) -> str:
@@ -162,11 +214,34 @@ def _unfit(made: Method, *, images: bool, n_classes: int) -> str:
     return "tables, but the data are images" if images and needs_table(made) else ""
 
 
+def _missing(made: Method) -> str:
+    """Return the boosting library that a method names and that is not installed."""
+    from adacsl.estimators.learners.boosters import ENGINES  # noqa: PLC0415  narwhals
+
+    name = made.learner if isinstance(made.learner, str) else getattr(made.learner, "engine", "")
+    return name if name in ENGINES and importlib.util.find_spec(name) is None else ""
+
+
 def _pair(item: Any) -> tuple[str, Method]:
     try:
-        name, made = item
+        name, given = item
     except (TypeError, ValueError):
-        name, made = None, None
-    if not isinstance(name, str) or not isinstance(made, Method):
-        raise TypeError(f"a method is a name, or a pair of a name and a Method; got {item!r}")
-    return name, made
+        name, given = None, None
+    if not isinstance(name, str) or given is None:
+        raise TypeError(f"a method is a name, or a pair of a name and a Method or classifier; got {item!r}")
+    return name, as_method(given, name)
+
+
+def as_method(given: Any, name: str) -> Method:
+    """Return a method as it is; of a scikit-learn classifier one that decides at the Bayes threshold."""
+    from adacsl.estimators.fitting import as_learner  # noqa: PLC0415  it imports the learners
+
+    if isinstance(given, Method):
+        return given
+    if isinstance(given, type):
+        raise TypeError(f"method {name!r} is a class: give an instance, {given.__name__}(...)")
+    try:
+        made: Method = Method(learner=as_learner(given))
+    except TypeError as error:
+        raise TypeError(f"method {name!r}: {error}") from None
+    return made

@@ -62,14 +62,19 @@ class Rows:
     line: Timeline | None = None
 
     @staticmethod
-    def of_task(task: Task, use: NDArray[np.int64], *, gap: Any = None, maturity: Any = None) -> Rows:
-        """Return some rows of a task to learn from; gap and maturity are for those with a time."""
+    def of_task(
+        task: Task, use: NDArray[np.int64], *, groups: NDArray[Any] | None = None, gap: Any = None, maturity: Any = None
+    ) -> Rows:
+        """Return some rows of a task to learn from; gap and maturity are for those with a time.
+
+        ``groups`` take the place of the task's own, where more than these stays together.
+        """
         weight = task.sample_weight
         use = use if weight is None else use[weight[use] > 0]
         costs = None if task.costs.n_instances is None else task.costs
+        groups = task.groups if groups is None else groups
         return Rows(
-            task.X, task.y, use, weight, task.groups, costs, images=task.images, source=task,
-            n_classes=task.costs.n_classes,
+            task.X, task.y, use, weight, groups, costs, images=task.images, source=task, n_classes=task.costs.n_classes,
             line=None if task.time is None else Timeline.of(task.time, gap, maturity),
         )  # fmt: skip
 

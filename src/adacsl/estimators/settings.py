@@ -34,6 +34,7 @@ MOVED = {
     "crossfit": "cv",
     "pos_label": "positive",
     "rotate": "net={'augment': Augment(rotate=True)}",
+    "seeds": "repeats=2, folds=5",
 } | {name: f"controller={{{name!r}: ...}}" for name in STEERING}
 """Old spellings, and what they are called now."""
 

@@ -13,6 +13,9 @@ from adacsl.extras import requires
 with requires("train"):
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, StratifiedShuffleSplit, check_cv
 
+MOSTLY = 0.9
+"""Where this share of rows or more stand for a group each, folds are made of them, and their groups follow."""
+
 
 def one_split(
     y: NDArray[Any], groups: NDArray[Any] | None, fraction: float, seed: int
@@ -21,6 +24,9 @@ def one_split(
     if not 0.0 < fraction < 1.0:
         raise ValueError(f"validation must be a fraction between 0 and 1 or a pair (X, y), got {fraction!r}")
     if groups is not None:
+        one, place = _one_of_each(y, groups)
+        if _mostly_alone(one, place):
+            return [_follow(place, *pair) for pair in one_split(y[one], None, fraction, seed)]
         return [_one_group_split(y, groups, max(2, round(1.0 / fraction)), seed)]
     _check_class_sizes(y, 2, "one sample of each class to train on and one to adapt to")
     # at least one sample of each class on both sides, however small the data
@@ -51,7 +57,9 @@ def cross_splits(
             raise ValueError(f"cv must be at least 2 folds, got {cv}")
         if groups is None:
             _check_class_sizes(y, cv, f"one sample of each class in each of the {cv} folds")
-        kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+        elif _mostly_alone(*(each := _one_of_each(y, groups))):
+            return [_follow(each[1], *pair) for pair in cross_splits(y[each[0]], None, cv, seed)]
+        kind = StratifiedKFold if groups is None else _GroupFolds
         cv = kind(cv, shuffle=True, random_state=seed)
         if y.max(initial=0) > 1:
             return _class_folds(y, groups, cv)
@@ -65,6 +73,78 @@ def cross_splits(
                     f"fold {number} has only one class in its {name} part; use fewer folds, or stratified ones"
                 )
     return folds
+
+
+def folds_of(y: NDArray[Any], groups: NDArray[Any] | None, count: int, seed: int) -> NDArray[np.int64]:
+    """Return the number of the fold that each row is tested in: stratified; groups stay together.
+
+    A fold may have rows of one class only; what is left to learn from may not.
+    """
+    if count < 2:
+        raise ValueError(f"folds must be at least 2, got {count}")
+    one, place = _one_of_each(y, np.arange(len(y)) if groups is None else groups)
+    alone = _mostly_alone(one, place)
+    labels = y[one] if alone else y
+    folds = (StratifiedKFold if alone else _GroupFolds)(count, shuffle=True, random_state=seed)
+    found = np.zeros(len(labels), dtype=np.int64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about classes with fewer rows than folds: looked at below
+        try:
+            for number, (_, test) in enumerate(folds.split(labels, labels, None if alone else place)):
+                found[test] = number
+        except ValueError:  # fewer rows of each class than folds
+            found[:] = 0
+    found = found[place] if alone else found
+    if min(len(np.unique(y[found != number])) for number in range(count)) < 2 or len(np.unique(found)) < count:
+        by_class = ", ".join(map(str, np.bincount(y).tolist()))
+        grouped = "" if groups is None else f" in {len(one)} groups"
+        raise ValueError(
+            f"{count} folds leave too little to learn from or to test on: {len(y)} rows{grouped}, {by_class} by class; "
+            "take fewer folds"
+        )
+    return found
+
+
+MANY_GROUPS = 20_000
+"""scikit-learn looks at group after group: from so many on they are dealt out instead."""
+
+
+class _GroupFolds(StratifiedGroupKFold):
+    """Folds of groups, near-stratified; very many groups are dealt out in turns, those that are alike one by one."""
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Any:  # noqa: N803  scikit-learn's name
+        """Yield (training rows, held-out rows)."""
+        one, place = _one_of_each(y, groups)
+        if len(one) < MANY_GROUPS:
+            yield from super().split(X, y, groups)
+            return
+        counts = [np.bincount(place, np.asarray(y) == label) for label in np.unique(y)]
+        luck = np.random.default_rng(self.random_state).permutation(len(one))
+        order = np.lexsort((luck, *counts))
+        fold = np.empty(len(one), dtype=np.int64)
+        fold[order] = np.arange(len(one)) % self.n_splits
+        for number in range(self.n_splits):
+            held = fold[place] == number
+            yield np.flatnonzero(~held), np.flatnonzero(held)
+
+
+def _one_of_each(y: NDArray[Any], groups: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return a row for each group, of its rarest class, and the number of each row's group."""
+    place = np.unique(groups, return_inverse=True)[1]
+    rarity = np.bincount(y)[y]
+    order = np.lexsort((rarity, place))
+    return order[np.flatnonzero(np.diff(place[order], prepend=-1))], place
+
+
+def _mostly_alone(one: NDArray[np.int64], place: NDArray[np.int64]) -> bool:
+    """Whether hardly any row has another in its group: then one row can stand for each group."""
+    return len(one) >= MOSTLY * len(place)
+
+
+def _follow(place: NDArray[np.int64], *parts: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the rows of all groups of a split's parts."""
+    train, test = (np.flatnonzero(np.isin(place, part)) for part in parts)
+    return train, test
 
 
 def _class_folds(y: NDArray[Any], groups: NDArray[Any] | None, cv: Any) -> list[tuple[NDArray[Any], NDArray[Any]]]:
@@ -87,7 +167,7 @@ def _one_group_split(y: NDArray[Any], groups: NDArray[Any], parts: int, seed: in
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about classes with fewer rows than parts: looked at below
             try:
-                folds = list(StratifiedGroupKFold(count, shuffle=True, random_state=seed).split(y, y, groups))
+                folds = list(_GroupFolds(count, shuffle=True, random_state=seed).split(y, y, groups))
             except ValueError:  # fewer groups or samples than parts
                 continue
         for train, test in folds:

@@ -1,4 +1,4 @@
-"""Comparing: every method on every task, at every ratio, with every seed."""
+"""Comparing: every method on every task, at every ratio, on every split."""
 
 from __future__ import annotations
 
@@ -22,7 +22,12 @@ from adacsl.experiments.jobs import costs_of_split, plan_jobs, run_jobs
 from adacsl.experiments.progress import Progress
 from adacsl.experiments.protocol import Protocol
 from adacsl.experiments.ratios import choose_ratios, mean_ratio
+from adacsl.experiments.statistics.verdicts import TOLERANCE, check_tolerance
 from adacsl.experiments.store import Store, StoredSplit
+from adacsl.experiments.today import about_today, refuse_today, results_of_today
+
+RUNNING = ("engine", "workers", "address", "gpus")
+"""How jobs are run."""
 
 
 def compare(
@@ -34,9 +39,11 @@ def compare(
     groups: Any = None,
     sample_weight: Any = None,
     time: Any = None,
+    baseline: Any = None,
     methods: Any = None,
     ratios: Sequence[float | str] | None = None,
-    seeds: int | Sequence[int] = 5,
+    repeats: int = 2,
+    folds: int = 5,
     name: str = "data",
     **options: Any,
 ) -> Comparison:
@@ -59,14 +66,19 @@ def compare(
         How much each row counts in training.
     time : array of shape (n,) or str, optional
         When each row was (dates, ISO text or numbers), or the column of X that says so, which then is no feature. Then
-        nothing is shuffled: the past trains, later rows adapt and select, the latest are tested on, and ``seeds`` are
+        nothing is shuffled: the past trains, later rows adapt and select, the latest are tested on, and ``folds`` are
         test windows, one after another. ``gap`` and ``maturity``: see :func:`compare_tasks`.
+    baseline : array of shape (n,) or str, optional
+        What is done today about each row: labels as in y, 0 and 1, or scores from 0 to 1 (decided at 0.5); or the
+        column of X that holds them, which then is no feature. Shown as the method ``today``; what is recommended is
+        held against it. Default: the probabilities of what is recommended, decided at 0.5.
     methods : names, (name, Method) pairs or a mapping, optional
         Default: all of :data:`adacsl.METHODS` that fit the data.
     ratios : numbers or strings like "3x", optional
         Further prices of a miss to compare at, for two classes. Default: the costs as they are.
-    seeds : int or sequence of int, default 5
-        How many (or which) random splits.
+    repeats, folds : int, default 2 and 5
+        Cross-validation: every row is tested once in each repeat, in one of so many folds. More repeats make intervals
+        narrower. Groups, and rows that are copies of each other, stay together. With a time there is one repeat.
     name : str
         What to call the data.
     **options
@@ -76,15 +88,16 @@ def compare(
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> found = compare(X, 1 - y, CostMatrix(fp=1, fn=8), methods=["ce", "gbm-bayes"], seeds=2, workers=1,
-    ...                 net={"epochs": 2}, progress=False)
+    >>> found = compare(X, 1 - y, CostMatrix(fp=1, fn=8), methods=["ce", "gbm-bayes"], repeats=1, folds=2,
+    ...                 workers=1, net={"epochs": 2}, progress=False)
     >>> sorted(found.table["method"])
     ['ce', 'gbm-bayes']
     """
     task = Task.from_data(
-        X, y, costs, positive=positive, groups=groups, sample_weight=sample_weight, time=time, name=name
+        X, y, costs, positive=positive, groups=groups, sample_weight=sample_weight, time=time, baseline=baseline,
+        name=name,
     )  # fmt: skip
-    return compare_tasks(task, methods=methods, ratios=ratios, seeds=seeds, **options)
+    return compare_tasks(task, methods=methods, ratios=ratios, repeats=repeats, folds=folds, **options)
 
 
 def compare_tasks(
@@ -92,57 +105,57 @@ def compare_tasks(
     *,
     methods: Any = None,
     ratios: Sequence[float | str] | None = None,
-    seeds: int | Sequence[int] = 5,
+    repeats: int = 2,
+    folds: int = 5,
     net: Mapping[str, Any] | None = None,
     device: str = "auto",
-    test: float = 0.20,
+    test: float | None = None,
     validation: float = 0.15,
     gap: Any = None,
     maturity: Any = None,
+    tolerance: float = TOLERANCE,
     folder: str | Path | None = None,
-    engine: str = "joblib",
-    workers: int | None = None,
-    address: str | None = None,
-    gpus: float = 0.0,
     progress: bool = True,
-    **old: Any,
+    **running: Any,
 ) -> Comparison:
-    """Run every method on every task, at every ratio, with every seed.
+    """Run every method on every task, at every ratio, on every split.
 
     Parameters
     ----------
     tasks : Task or sequence of Task
         Data with labels, groups and costs.
-    methods, ratios, seeds
+    methods, ratios, repeats, folds
         As in :func:`compare`.
     net : mapping, optional
         Settings of all nets: ``{"epochs": 30, "weights": ..., "views": 4}``, see
         :class:`~adacsl.estimators.learners.net.Net`.
     device : str
         Where nets train.
-    test, validation : float
-        Shares of the rows; the rest trains. 65 / 15 / 20 as in the paper.
+    test : float, optional
+        For tasks with a time: the share of the rows in all test windows together; default 0.20.
+    validation : float, default 0.15
+        The share of all rows that adapt and select.
     gap : duration, optional
         For tasks with a time: rows so close before a cut are left out. A number in the unit of the times, or "12h",
         "7d", "2w", "3mo".
     maturity : duration, optional
         For tasks with a time: a label is known only so long after its row, so rows whose label was not known at a cut
         neither train nor adapt.
+    tolerance : float, default 0.1
+        How much dearer than the cheapest, at most, a method may be that is recommended because it is simpler: a share
+        of the cost.
     folder : path, optional
         Keep every result here as soon as it is there; a run that was interrupted, started again, goes on. Default: in
         memory only.
-    engine : {"joblib", "ray"}
-        Processes on this machine, or a Ray cluster.
-    workers : int, optional
-        How many jobs at once; default: one per core. Jobs that train on a GPU share it.
-    address : str, optional
-        Of the Ray cluster.
-    gpus : float
-        GPUs a job asks Ray for.
     progress : bool
         Show a bar with the cheapest method so far.
+    **running
+        ``engine``: "joblib", processes on this machine (default), or "ray", a cluster; ``workers``: how many jobs at
+        once, default one per core (those that train on a GPU share it); ``address`` of the Ray cluster; ``gpus`` a job
+        asks Ray for.
     """
-    refuse_old_names(old, "compare")
+    refuse_old_names([name for name in running if name not in RUNNING], "compare")
+    check_tolerance(tolerance)
     tasks = [tasks] if isinstance(tasks, Task) else list(tasks)
     _check_names(tasks)
     chosen = {
@@ -151,33 +164,56 @@ def compare_tasks(
         )
         for task in tasks
     }
+    refuse_today(tasks, chosen)
     at = {task.name: choose_ratios(task.costs, ratios) for task in tasks}
-    numbers = list(range(seeds)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
-    if not numbers or len(set(numbers)) != len(numbers):
-        raise ValueError(f"seeds must be a number of splits from 1, or different numbers, got {seeds!r}")
-    windows = max(numbers) + 1 if any(task.time is not None for task in tasks) else 0
-    conditions = Protocol(test, validation, dict(net or {}), device, windows, gap, maturity)
+    conditions = _conditions(tasks, repeats, folds, test, validation, net, device, gap, maturity)
     every = {name: method for some in chosen.values() for name, method in some.items()}
-    jobs = plan_jobs(tasks, chosen, at, numbers, conditions)
+    jobs = plan_jobs(tasks, chosen, at, range(repeats * folds), conditions)
+    own = {cell for job in jobs for cell in job.cells}
     with tempfile.TemporaryDirectory(prefix="adacsl-") as scratch:
         place = Path(folder) if folder is not None else Path(scratch) / "run"
         with Store.open(place, _identity(tasks, conditions)) as store:
             for task in tasks:
-                for seed in numbers:
-                    rest, tested = conditions.split(task, seed)
-                    costs = costs_of_split(task, conditions.rows(task, rest), seed)
-                    split = StoredSplit(tested, task.y[tested], costs.rows(tested), tested)
-                    store.write_split(task.name, seed, split)
+                own |= _write_splits(store, task, conditions, repeats, at[task.name])
             shared = {task.name: task for task in tasks}
             with Progress(sum(len(job.cells) for job in jobs), quiet=not progress) as bar:
-                run_jobs(jobs, store, shared, engine=engine, workers=workers, address=address, gpus=gpus, on_event=bar)
-        found = _read(place, kept=folder is not None, only={cell for job in jobs for cell in job.cells})
-        return replace(found, methods=every, net=conditions.net)
+                run_jobs(jobs, store, shared, on_event=bar, **running)
+        found = _read(place, kept=folder is not None, only=own)
+        return replace(found, methods=every, net=conditions.net, tolerance=tolerance)
 
 
-def load_comparison(folder: str | Path) -> Comparison:
-    """Read a comparison from its folder, finished or not."""
-    return _read(Path(folder), kept=True)
+def _conditions(
+    tasks: Sequence[Task], repeats: int, folds: int, test: float | None, validation: float, net: Any, device: str,
+    gap: Any, maturity: Any,
+) -> Protocol:  # fmt: skip
+    """Return the protocol of a comparison."""
+    for name, number, least in (("repeats", repeats, 1), ("folds", folds, 2)):
+        if not isinstance(number, int) or isinstance(number, bool) or number < least:
+            raise ValueError(f"{name} must be a whole number from {least}, got {number!r}")
+    timed = any(task.time is not None for task in tasks)
+    if test is not None and not timed:
+        raise ValueError("test is the share of the test windows of rows with a time; others are tested by folds=...")
+    share = 0.20 if test is None else test
+    return Protocol(share, validation, dict(net or {}), device, folds if timed else 0, gap, maturity, folds)
+
+
+def _write_splits(store: Store, task: Task, conditions: Protocol, repeats: int, ratios: Sequence[float]) -> set[Cell]:
+    """Keep which rows every split tests on, and what today's decisions about them cost; return the cells of these."""
+    units, written = conditions.together(task).units, set()
+    for seed in conditions.numbers(task, repeats):
+        rest, tested = conditions.split(task, seed)
+        costs = costs_of_split(task, conditions.rows(task, rest), seed)
+        store.write_split(task.name, seed, StoredSplit(tested, task.y[tested], costs.rows(tested), units[tested]))
+        for result in results_of_today(task, ratios, seed, tested, costs):
+            store.write(result)
+            written.add(result.cell)
+    return written
+
+
+def load_comparison(folder: str | Path, *, tolerance: float = TOLERANCE) -> Comparison:
+    """Read a comparison from its folder, finished or not; ``tolerance`` as in :func:`compare_tasks`."""
+    check_tolerance(tolerance)
+    return replace(_read(Path(folder), kept=True), tolerance=tolerance)
 
 
 def _check_names(tasks: Sequence[Task]) -> None:
@@ -197,11 +233,13 @@ def _identity(tasks: Sequence[Task], protocol: Protocol) -> dict[str, Any]:
             "classes": list(task.classes),
             "images": task.images,
             "groups": task.groups is not None,
+            **_copies(task, protocol),
             "ratio": mean_ratio(task.costs),
             "costs": _costs_in_words(task),
             **({"ranges": {name: list(ends) for name, ends in _ranges(task).items()}} if _ranges(task) else {}),
             "source": task.source,
             **({} if task.said is None or task.said.settled else {"said": task.said.to_dict()}),
+            **about_today(task),
             **_times(task, protocol),
         }
         for task in tasks
@@ -220,6 +258,12 @@ def _times(task: Task, protocol: Protocol) -> dict[str, Any]:
             stacklevel=4,
         )
     return {}
+
+
+def _copies(task: Task, protocol: Protocol) -> dict[str, int]:
+    """Return how many rows are copies of others, and how many of those do not stay together."""
+    found = protocol.together(task)
+    return {name: n for name, n in (("copies", found.copies), ("copies_apart", found.apart)) if n}
 
 
 def _counted(task: Task) -> dict[str, Any]:
@@ -258,7 +302,7 @@ def _read(folder: Path, *, kept: bool, only: set[Cell] | None = None) -> Compari
     store = Store.read_only(folder)
     results, failures = store.results(), store.failures()
     if only is not None:
-        # the folder may hold methods and seeds of earlier runs; this comparison is about these
+        # the folder may hold methods and repeats of earlier runs; this comparison is about these
         results, failures = (
             frame[np.asarray([cell in only for cell in _cells(frame)], dtype=bool)].reset_index(drop=True)
             for frame in (results, failures)

@@ -6,7 +6,7 @@ import html
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,15 @@ from adacsl.core.costs import CostMatrix, unchecked_costs
 from adacsl.core.labels import plain_labels
 from adacsl.estimators.method import Method
 from adacsl.estimators.methods import METHODS, is_portfolio, method, title_of
-from adacsl.experiments import uncertain
+from adacsl.experiments import today, uncertain
 from adacsl.experiments.cells import Cell, CellResult
-from adacsl.experiments.facts import facts_in_words
+from adacsl.experiments.facts import facts_in_words, intervals_in_words
 from adacsl.experiments.protocol import compared_nets, set_portfolio
 from adacsl.experiments.ratios import joined_cells, named_costs, scale_misses
 from adacsl.experiments.statistics import Ranks, Verdict, overall, ranks, summarise, verdicts
 from adacsl.experiments.statistics.paired import RowCosts, row_costs
+from adacsl.experiments.statistics.verdicts import TOLERANCE
+from adacsl.experiments.statistics.wording import TODAY
 from adacsl.experiments.store import StoredSplit
 from adacsl.extras import requires
 from adacsl.report import class_frames, frames
@@ -55,6 +57,8 @@ class Comparison:
     """The methods that were compared; those of the table of methods where it was read from a folder."""
     net: Mapping[str, Any] | None = field(default=None, repr=False)
     """Settings that all nets had."""
+    tolerance: float = TOLERANCE
+    """What the simplicity of the recommended method may cost, as a share of the cost of the cheapest."""
 
     # the answer
 
@@ -73,7 +77,13 @@ class Comparison:
     @cached_property
     def verdicts(self) -> dict[tuple[str, float], Verdict]:
         """The verdict for each data set and ratio."""
-        return verdicts(self.table, simplest_first=self._simplest_first)
+        return verdicts(
+            self.table,
+            simplest_first=list(METHODS),
+            tolerance=self.tolerance,
+            paired=self.paired,
+            practice=partial(today.practice, self),
+        )
 
     @cached_property
     def ranks(self) -> Ranks:
@@ -83,7 +93,7 @@ class Comparison:
     @cached_property
     def overall(self) -> Verdict:
         """The verdict over all data sets."""
-        return overall(self.ranks, simplest_first=self._simplest_first)
+        return overall(self.ranks, simplest_first=list(METHODS), tolerance=self.tolerance)
 
     @property
     def verdict(self) -> str:
@@ -94,6 +104,11 @@ class Comparison:
         if len({data for data, _ in self.verdicts}) > 1:
             lines.append(f"Over all data: {self.overall}")
         return "\n".join(lines)
+
+    @property
+    def intervals(self) -> str:
+        """How the intervals of the table were made, in plain words."""
+        return intervals_in_words(self)
 
     @property
     def windows(self) -> dict[str, dict[int, str]]:
@@ -117,6 +132,8 @@ class Comparison:
         view = self._view(data, ratio)
         several = data is None and len({name for name, _ in self.verdicts}) > 1
         name = name or (self.best if several else None) or self._recommended(view)
+        if name == TODAY:
+            raise ValueError("'today' are decisions that were given, there is nothing to fit: name a method")
         made: Method = clone(self.methods[name]) if name in self.methods else method(name)
         net = self.facts["protocol"].get("net")
         if net and made.learner == "net":
@@ -144,15 +161,11 @@ class Comparison:
             if said is None or not math.isclose(ratio, self._own_ratio(data), rel_tol=1e-5):
                 raise ValueError("the rows had costs of their own in the comparison: give them, fit(X, y, fn=amounts)")
             made.set_params(costs=CostMatrix.from_dict(said))
-        return made.fit(X, y, **given)
+        return made.fit(today.without_today(self, data, X), y, **given)
 
     def _costs(self, data: str) -> CostMatrix:
         """Return the costs of some test rows."""
         return next(split.costs for (name, _), split in self.splits.items() if name == data)
-
-    @property
-    def _simplest_first(self) -> list[str]:
-        return list(dict.fromkeys([*METHODS, *self.results["method"]]))
 
     # what is behind it
 
@@ -310,7 +323,8 @@ class Comparison:
 
     def _recommended(self, view: tuple[str, float]) -> str:
         verdict = self.verdicts[view]
-        return str(verdict.recommended or verdict.cheapest)
+        rows = self.table[(self.table["data"] == view[0]) & (self.table["ratio"] == view[1])]
+        return str(verdict.recommended or next(name for name in rows["method"] if name != TODAY))
 
     @property
     def _summary(self) -> pd.DataFrame:
@@ -353,7 +367,7 @@ class Comparison:
         return ReportData(
             title=f"Which method is cheapest on {', '.join(dict.fromkeys(names))}?",
             verdicts={view: str(verdict) for view, verdict in self.verdicts.items()},
-            facts=facts_in_words(self) | ({"command": command} if command else {}),
+            facts=facts_in_words(self) | today.facts_of_today(self) | ({"command": command} if command else {}),
             results=self.results,
             summary=self._summary,
             ranks=self._rank_table(),
@@ -362,7 +376,8 @@ class Comparison:
             classes=pairs.pop() if len(pairs) == 1 else ("negative", "positive"),
             recommended={view: self._recommended(view) for view in views},
             overall=str(self.overall) if len(set(names)) > 1 else "",
-            titles={name: title_of(name, min(map(self._n_classes, names))) for name in (*METHODS, *self.methods)},
+            titles={name: title_of(name, min(map(self._n_classes, names))) for name in (*METHODS, *self.methods)}
+            | {TODAY: "what you do today"},
             explained={} if explain is None else {self._view(None, None): explain},
             regrets=self.regrets,
         )
@@ -372,7 +387,7 @@ class Comparison:
         columns = ["data", "ratio", "method", "n", "mean", "low", "high", "normalized_cost", "savings", "standing"]
         table = self.table[columns].to_html(index=False, float_format="{:.3f}".format)
         lines = "<br>".join(html.escape(line) for line in self.verdict.splitlines())
-        return f"<p><strong>{lines}</strong></p>{table}"
+        return f"<p><strong>{lines}</strong></p>{table}<p>{html.escape(self.intervals)}</p>"
 
     def __str__(self) -> str:
         return self.verdict

@@ -19,11 +19,12 @@ def facts_in_words(found: Comparison) -> dict[str, str]:
     for name, about in found.facts["data"].items():
         kind = "images" if about["images"] else "rows"
         grouped = ", split by group" if about["groups"] else ""
-        counted = f"{about['rows']:,} {kind}{_classes_in_words(about)}{grouped}"
+        counted = f"{about['rows']:,} {kind}{_classes_in_words(about)}{grouped}{_copies_in_words(about, kind)}"
         facts[f"data: {name}"] = f"{counted}. {about['costs']}. {about['source']}".strip()
         facts |= {f"window {seed} of {name}": words for seed, words in found.windows.get(name, {}).items()}
     protocol = found.facts["protocol"]
     facts["protocol"] = in_words(protocol, seeds)
+    facts["intervals"] = intervals_in_words(found)
     if any(name.startswith(("gbm-", "portfolio")) for name in found.results["method"]):
         facts["boosting"] = str(protocol.get("boosting"))
     about = next(iter(found.cells.values())).provenance
@@ -34,8 +35,26 @@ def facts_in_words(found: Comparison) -> dict[str, str]:
     return facts
 
 
+def intervals_in_words(found: Comparison) -> str:
+    """Return how the intervals were made."""
+    protocol, splits = found.facts.get("protocol", {}), found.results["seed"].nunique()
+    folds = protocol.get("folds")
+    where = f"{splits / folds:.3g} x {folds} folds" if folds else f"{splits} random splits"
+    where = f"{splits} test windows" if "time" in protocol else where
+    units = "groups" if any(about["groups"] for about in found.facts["data"].values()) else "rows"
+    return f"95 % intervals: Student's t on paired row costs of {where}, {units} and fits counted"
+
+
 def _classes_in_words(about: Mapping[str, Any]) -> str:
     if "counts" not in about:
         return f", {about['positives']:,} of them {about['classes'][1]!r}"
     counts = sorted(zip(about["counts"], about["classes"], strict=True), reverse=True)
     return f" of {len(counts)} classes, from {counts[0][0]:,} {counts[0][1]!r} to {counts[-1][0]:,} {counts[-1][1]!r}"
+
+
+def _copies_in_words(about: Mapping[str, Any], kind: str) -> str:
+    copies, apart = about.get("copies", 0), about.get("copies_apart", 0)
+    if not copies:
+        return ""
+    said = f". {copies:,} {kind} are copies of others; copies stay together"
+    return f"{said}, but for {apart:,} {kind} of sets larger than a fold" if apart else said

@@ -52,13 +52,13 @@ def plan_jobs(
     methods, ratios : mappings
         By the name of the data: methods by name, and cost ratios.
     seeds : sequence of int
-        Of the random splits.
+        Numbers of the splits; those with a time have no more than the protocol has windows.
     protocol : Protocol
         The conditions. Jobs of several plans, each under its own, may be put together: :func:`run_jobs` takes any.
     """
     jobs = []
     for seed in seeds:
-        for task in tasks:
+        for task in (task for task in tasks if task.time is None or seed < protocol.windows):
             own = methods[task.name]
             cells = [Cell(task.name, ratio, name, seed) for name in own for ratio in ratios[task.name]]
             groups = _groups(task, cells, own, protocol)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from adacsl.datasets.copies import Together, keep_together
 from adacsl.datasets.task import Task
 from adacsl.datasets.times import Duration
 from adacsl.estimators.classifiers import make_learner
@@ -19,7 +20,7 @@ from adacsl.estimators.learners.portfolio import Portfolio
 from adacsl.estimators.method import Method
 from adacsl.estimators.methods import is_portfolio, needs_net
 from adacsl.estimators.rows import Rows
-from adacsl.estimators.splits import one_split
+from adacsl.estimators.splits import folds_of, one_split
 from adacsl.estimators.timesplits import Timeline, rolling_window
 from adacsl.extras import requires
 
@@ -34,12 +35,14 @@ class Protocol:
     Parameters
     ----------
     test, validation : float
-        Shares of the rows; the rest trains. 65 / 15 / 20 as in the paper.
+        Shares of the rows; the rest trains. 65 / 15 / 20 as in the paper. With folds, ``test`` is for rows with a time.
     net : mapping
         Settings of the nets: ``{"epochs": 30, "weights": ..., "views": 4}``, see
         :class:`~adacsl.estimators.learners.net.Net`.
     device : str
         Where nets train.
+    folds : int
+        Every row is tested once in each repeat of so many folds. 0: by chance, as in the paper.
     windows : int
         How many test windows rows with a time are cut into, one after another, the latest first: each is tested on by
         models of what lies before it. All together are the ``test`` share.
@@ -54,11 +57,17 @@ class Protocol:
     windows: int = 0
     gap: Any = None
     maturity: Any = None
+    folds: int = 0
 
     def __post_init__(self) -> None:
         make_learner(Net, dict(self.net), "net").check()
         for name in ("gap", "maturity"):
             object.__setattr__(self, name, Duration.read(getattr(self, name), name))
+        if not self.windows and self.folds and not 0.0 < self.validation < 1.0 - 1.0 / self.folds:
+            raise ValueError(
+                f"validation is a share of all rows, above 0 and below the {1.0 - 1.0 / self.folds:.0%} that are not "
+                f"tested on, got {self.validation!r}"
+            )
         if (self.gap.amount or self.maturity.amount) and not self.windows:
             raise ValueError("gap and maturity are for rows with a time: say when they were, time=... (--time-column)")
 
@@ -67,19 +76,50 @@ class Protocol:
         net = {name: _plain(value) for name, value in sorted(self.net.items())}
         boosting = installed_engine() or "scikit-learn"
         about = {"test": self.test, "validation": self.validation, "net": net, "boosting": boosting}
+        about |= {"folds": self.folds} if self.folds else {}
         time = {"windows": self.windows, "gap": str(self.gap), "maturity": str(self.maturity)}
         return about | ({"time": time} if self.windows else {})
 
+    def numbers(self, task: Task, repeats: int) -> range:
+        """Return the numbers of all splits: repeat after repeat of the folds, or the test windows."""
+        return range(self.windows if task.time is not None else repeats * self.folds)
+
     def split(self, task: Task, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Cut rows into those to learn from and those to test on: by chance, or, with a time, one of the windows."""
-        if task.time is None:
+        """Cut rows into those to learn from and those to test on: a fold, a test window, or (0 folds) by chance."""
+        if task.time is not None:
+            line = Timeline.of(task.time, self.gap, self.maturity)
+            return rolling_window(line, task.y, task.groups, self.test, seed, self.windows)
+        if not self.folds:
             return split_rows(task, self.test, seed)
-        line = Timeline.of(task.time, self.gap, self.maturity)
-        return rolling_window(line, task.y, task.groups, self.test, seed, self.windows)
+        repeat, fold = divmod(seed, self.folds)
+        key = ("folds", self.folds, repeat)
+        if key not in task.worked_out:
+            task.worked_out[key] = folds_of(task.y, self._groups(task), self.folds, repeat).astype(np.int16)
+        tested = task.worked_out[key] == fold
+        return np.flatnonzero(~tested), np.flatnonzero(tested)
+
+    def together(self, task: Task) -> Together:
+        """Return which rows stay together in all folds: groups and copies."""
+        key = ("together", self.folds)
+        if key not in task.worked_out:
+            largest = len(task.y) / self.folds
+            task.worked_out[key] = keep_together(task.X, task.y, task.groups, task.time, largest)
+        found: Together = task.worked_out[key]
+        return found
+
+    def _groups(self, task: Task) -> NDArray[Any] | None:
+        """Return what stays together in splits; None where every row is alone. Copies have one time, if they have any.
+
+        The paper's splits know of no copies.
+        """
+        if not self.folds or task.time is not None:
+            return task.groups
+        units = self.together(task).units
+        return None if np.array_equal(units, np.arange(len(units))) else units
 
     def rows(self, task: Task, use: NDArray[np.int64]) -> Rows:
         """Return rows of a task to learn from, as every method gets them."""
-        return Rows.of_task(task, use, gap=self.gap, maturity=self.maturity)
+        return Rows.of_task(task, use, groups=self._groups(task), gap=self.gap, maturity=self.maturity)
 
     def told(self, task: Task) -> list[str]:
         """Return of each test window which times trained, adapted and were tested on; [] without a time."""
@@ -96,7 +136,8 @@ class Protocol:
     @property
     def inner_validation(self) -> float:
         """Share of what is not tested on."""
-        return self.validation / (1.0 - self.test)
+        tested = 1.0 / self.folds if self.folds and not self.windows else self.test
+        return self.validation / (1.0 - tested)
 
     def prepare(self, method: Method, seed: int) -> Method:
         """Return a fresh copy of a method under these conditions."""
@@ -144,16 +185,24 @@ def _plain(value: Any) -> Any:
 
 def in_words(protocol: Mapping[str, Any], seeds: list[int]) -> str:
     """Return the identity of a protocol for people."""
-    shares = {"validation": protocol["validation"], "test": protocol["test"]}
+    folds, time = protocol.get("folds", 0), protocol.get("time")
+    tested = 1.0 / folds if folds and not time else protocol["test"]
+    shares = {"validation": protocol["validation"], "test": tested}
     shares = {"training": 1.0 - sum(shares.values())} | shares
     words = ", ".join(f"{share:.0%} {name}" for name, share in shares.items())
     listed = ", ".join(map(str, seeds))
-    if "time" not in protocol:
+    if not time and folds:
+        repeats = max(seeds) // folds + 1
+        times = "once" if repeats == 1 else "once in each repeat"
+        return (
+            f"{words}; {repeats} {'repeat' if repeats == 1 else 'repeats'} of {folds} folds, stratified: "
+            f"every row is tested {times}"
+        )
+    if not time:
         return f"{words}; {len(seeds)} random splits (seeds {listed}), stratified"
-    about = protocol["time"]
-    limits = ", ".join(f"{name} {about[name]}" for name in ("gap", "maturity") if about[name] != "0")
+    limits = ", ".join(f"{name} {time[name]}" for name in ("gap", "maturity") if time[name] != "0")
     return (
-        f"{words}; rows with a time are not shuffled: {about['windows']} test windows, one after another, the latest "
+        f"{words}; rows with a time are not shuffled: {time['windows']} test windows, one after another, the latest "
         f"is number 0 (here: {listed}); each is tested on by models of what lies before it"
         + (f" ({limits})" if limits else "")
     )

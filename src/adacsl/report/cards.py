@@ -32,7 +32,11 @@ def tiles(data: ReportData, view: tuple[str, float]) -> list[tuple[str, str, str
         ("Recommended" if len(rows) > 1 else "Method", name, data.titles.get(name, "")),
         ("Cost per case", with_unit(row["cost"], data.unit, 3), interval),
     ]
-    if "savings" in rows.columns:
+    if view in data.savings:
+        against, (saved, low, high) = data.savings[view]
+        ends = f"{show(low, 2)} to {show(high, 2)} %"
+        found.append(("Saved", f"{show(saved, 2)} %", f"against {against}; 95 % interval {ends}"))
+    elif "savings" in rows.columns:
         found.append(("Saved", show_percent(row["savings"]), "of what the best constant decision costs"))
     if "standing" in rows.columns:
         counts = rows["standing"].value_counts()

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from adacsl.core.arrays import Array
 from adacsl.core.costs import CostMatrix
+from adacsl.core.intervals import Interval
 from adacsl.extras import requires
 
 with requires("compare"):
@@ -23,7 +24,7 @@ SUMMARY_COLUMNS = ("data", "ratio", "method", "n", "cost", "low", "high")
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The test rows of one method on one data set at one ratio, of all seeds together.
+    """The test rows of one method on one data set at one ratio, of all splits together.
 
     Parameters
     ----------
@@ -32,17 +33,19 @@ class Outcome:
     labels, decisions : arrays of shape (n,)
         0 or 1, or numbers of classes: what was true, and what the method decided.
     seeds : array of shape (n,)
-        Which repetition each row comes from.
+        Which split each row was tested in.
     fp, fn, tp, tn : float or array of shape (n,)
         What the errors (and being right) cost, of two classes.
     threshold : float, optional
-        Decided positive where ``scores > threshold``; None where rows or seeds had thresholds of their own.
+        Decided positive where ``scores > threshold``; None where rows or splits had thresholds of their own.
     matrix : CostMatrix, optional
         What errors cost, of more than two classes.
     rule : str
         How a method of more than two classes decides: "half" is the likeliest class, whatever the costs.
     deciding : CostMatrix, optional
         The prices that were known when deciding, of two classes, where others are paid.
+    repeats : int
+        How often every row was tested: numbers of cases and sums of money are shown per repeat.
     """
 
     scores: NDArray[Any]
@@ -57,6 +60,7 @@ class Outcome:
     matrix: CostMatrix | None = None
     rule: str = ""
     deciding: CostMatrix | None = None
+    repeats: int = 1
 
     def __post_init__(self) -> None:
         n = len(self.scores)
@@ -133,7 +137,8 @@ class ReportData:
     verdicts : mapping from (data, ratio) to str
         The answer in plain words, and with it the views of the page in their order.
     facts : mapping from str to str
-        Where all this comes from: rows, seeds, costs, versions, device, date, command.
+        Where all this comes from: rows, splits, costs, versions, device, date, command; "intervals" is how they
+        were computed, said beside the first of them too.
     results : DataFrame
         One row per finished cell.
     summary : DataFrame
@@ -142,7 +147,7 @@ class ReportData:
         Average ranks over many data sets: method, rank; the critical difference in a column of that name.
     outcomes : mapping from (data, ratio, method) to Outcome
         Test rows; where they are missing, the page leaves out what needs them.
-    histories : mapping from (data, ratio, method, seed) to list of dict
+    histories : mapping from (data, ratio, method, split) to list of dict
         By epoch: epoch, fold, lambda, threshold, val_cost, train_cost.
     classes : (str, str)
         What the negative and the positive class are called; more than two have their names in the outcomes' costs.
@@ -158,6 +163,8 @@ class ReportData:
         The verdict over all data sets, shown above the ranks.
     regrets : mapping from (data, ratio) to Regret
         What other prices would mean, of two classes.
+    savings : mapping from (data, ratio) to (str, Interval)
+        What the recommended method saves: against what ("today's practice"), and how many percent of its cost.
     """
 
     title: str
@@ -175,6 +182,7 @@ class ReportData:
     overall: str = ""
     explained: Mapping[tuple[str, float], pd.DataFrame] = field(default_factory=dict)
     regrets: Mapping[tuple[str, float], Regret] = field(default_factory=dict)
+    savings: Mapping[tuple[str, float], tuple[str, Interval]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         missing = [name for name in SUMMARY_COLUMNS if name not in self.summary.columns]
@@ -211,7 +219,7 @@ class ReportData:
         return {name: self.outcomes[(*view, name)] for name in names if (*view, name) in self.outcomes}
 
     def histories_of(self, view: tuple[str, float]) -> dict[tuple[str, int], Sequence[Mapping[str, Any]]]:
-        """Return the histories of a view by method and seed."""
+        """Return the histories of a view by method and split."""
         return {(key[2], key[3]): steps for key, steps in self.histories.items() if key[:2] == view and steps}
 
     def recommended_of(self, view: tuple[str, float]) -> str:

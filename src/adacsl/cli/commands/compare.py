@@ -6,6 +6,7 @@ import hashlib
 import math
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -15,6 +16,8 @@ from adacsl.cli.options import (
     ANY,
     FREE,
     NEVER,
+    USUAL,
+    Judging,
     Prices,
     Source,
     Times,
@@ -46,7 +49,7 @@ def compare(
     times: Times = NEVER,
     methods: tuple[str, ...] = (),
     ratios: tuple[str, ...] = (),
-    seeds: int = 5,
+    judging: Judging = USUAL,
     out: Path | None = None,
     engine: Literal["joblib", "ray"] = "joblib",
     address: str | None = None,
@@ -60,8 +63,9 @@ def compare(
 ) -> Answer:
     """Find out which method is cheapest on your data, and how sure that is.
 
-    Runs cost-sensitive methods on the same repeated splits and ends with a table, a verdict and an HTML report. Every
-    result is kept as soon as it is there: the same command, started again, runs only what is missing.
+    Runs cost-sensitive methods on the same folds and ends with a table, a verdict and an HTML report: what to use,
+    what it costs, what it saves against today's practice, and how sure that is. Every result is kept as soon as it is
+    there: the same command, started again, runs only what is missing.
 
     Parameters
     ----------
@@ -73,8 +77,6 @@ def compare(
     ratios
         Prices of a miss in false alarms to compare at, such as 4,8,16, or multiples of the data's own, such as 1x,3x.
         For two classes: a matrix of more is compared as it is.
-    seeds
-        How many random splits; of rows with a time: how many test windows, one after another, the latest first.
     out
         Folder for results and report; default: runs/NAME, one for each data and costs.
     engine
@@ -98,6 +100,7 @@ def compare(
     --------
     adacsl compare
     adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --out runs/loans
+    adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --baseline-column refused --repeats 5
     adacsl compare cards.parquet --target fraud --fn amount --fp 5 --methods ce-bayes,gbm-bayes,adacsl-cv
     adacsl compare photos/ --positive melanoma --fn 8 --fp 1 --ratios 4,8,16 --engine ray --gpus 0.25
     adacsl compare flowers.csv --target kind --costs matrix.csv
@@ -105,16 +108,17 @@ def compare(
     """
     if address is not None and engine != "ray":
         raise ValueError("--address is for --engine ray")
-    for option, number in (("--seeds", seeds), ("--workers", workers)):
-        if number is not None and number < 1:
-            raise ValueError(f"{option} must be at least 1, got {number}")
+    if workers is not None and workers < 1:
+        raise ValueError(f"--workers must be at least 1, got {workers}")
     net = net_settings(epochs, weights, rotate=rotate)
     if engine == "joblib":
         from adacsl.training.running import choose_device  # noqa: PLC0415  torch
 
         choose_device(device)  # says so where it is absent
     names = data or (DEFAULT_DATA,)
-    tasks = [source.load(name, prices, time_column=times.time_column) for name in names]
+    today = judging.baseline_column
+    apart = {"time_column": times.time_column, "baseline_column": today}
+    tasks = [source.load(name, prices, **apart) for name in names]
     for line in filter(None, map(hidden_text, tasks)):
         screen.note(line)
     folder = _default_folder(tasks) if out is None else out
@@ -123,15 +127,17 @@ def compare(
         from adacsl.experiments.comparing import compare_tasks  # noqa: PLC0415  torch
     with stoppable(f"what is finished is kept in {folder}; the same command goes on from there"):
         found = compare_tasks(
-            tasks, methods=split_words(methods) or None, ratios=split_words(ratios) or None, seeds=seeds,
-            folder=folder, engine=engine, workers=workers, address=address, gpus=gpus, progress=not screen.quiet,
-            device=device, net=net, gap=times.gap, maturity=times.maturity,
+            tasks, methods=split_words(methods) or None, ratios=split_words(ratios) or None, repeats=judging.repeats,
+            folds=judging.folds, tolerance=judging.tolerance, folder=folder, engine=engine, workers=workers,
+            address=address, gpus=gpus, progress=not screen.quiet, device=device, net=net, gap=times.gap,
+            maturity=times.maturity,
         )  # fmt: skip
         page = found.report(folder / "report.html", command=shlex.join(["adacsl", *sys.argv[1:]]))
     chosen = {"--epochs": epochs, "--weights": weights, "--device": None if device == "auto" else device}
     nets = [str(word) for pair in chosen.items() if pair[1] is not None for word in pair]
     nets += ["--rotate"] if rotate else []
-    about = [[word, *as_words(source), *as_words(times)] for word in names]
+    told = replace(source, drop=(*source.drop, today)) if today else source  # it is no feature
+    about = [[word, *as_words(told), *as_words(times)] for word in names]
     commands = [_train(found, task, words, prices, nets) for task, words in zip(tasks, about, strict=True)]
     return _answer(found, folder, page, [command for command in commands if command])
 
@@ -179,9 +185,19 @@ def _answer(found: Comparison, folder: Path, page: Path, train: list[str]) -> An
         "verdict": found.verdict,
         "price_range": found.price_range,
         "verdicts": [
-            {"data": data, "ratio": ratio, "recommended": verdict.recommended, "text": str(verdict)}
+            {
+                "data": data,
+                "ratio": ratio,
+                "recommended": verdict.recommended,
+                "cheapest": verdict.cheapest,
+                "today": verdict.saving.against if verdict.saving else None,
+                "saving": verdict.saving._asdict() if verdict.saving else None,
+                "text": str(verdict),
+            }
             for (data, ratio), verdict in found.verdicts.items()
         ],
+        "tolerance": found.tolerance,
+        "intervals": found.intervals,
         "table": found.table.to_dict("records"),
         "folder": folder,
         "report": page,
@@ -194,6 +210,7 @@ def _answer(found: Comparison, folder: Path, page: Path, train: list[str]) -> An
         classes = found.facts["data"].get(name, {}).get("classes", ())
         price = f"{len(classes)} classes" if len(classes) > 2 else f"a miss costs {ratio:g} false alarms"
         shown += [f"{name}, {price}; cost per row", "", _table(block), ""]
+    shown += [found.intervals, ""]
     shown += [f"window {seed}: {words}" for told in found.windows.values() for seed, words in told.items()]
     shown += ["", found.verdict] if found.windows else [found.verdict]
     if found.price_range:
@@ -205,13 +222,14 @@ def _answer(found: Comparison, folder: Path, page: Path, train: list[str]) -> An
 
 
 def _table(block: Any) -> Any:
-    table = listing("method", right=("cost", "95 % interval", "normal.", "dearer"), then=("",))
-    for row in block.to_dict("records"):
+    from adacsl.experiments.statistics.wording import CONSTANTS  # noqa: PLC0415  pandas
+
+    table = listing("method", right=("cost", "95 % interval", "dearer"), then=("",))
+    rows = block.to_dict("records")
+    for row in sorted(rows, key=lambda row: row["method"] in CONSTANTS):  # no methods: last
         dearer = "" if row["standing"] == "cheapest" or row["percent"] != row["percent"] else f"{row['percent']:+.1f} %"
-        table.add_row(
-            str(row["method"]), f"{row['mean']:.4g}", interval_text(row["low"], row["high"]),
-            f"{row['normalized_cost']:.3f}", dearer, str(row["standing"]),
-        )  # fmt: skip
+        interval = interval_text(row["low"], row["high"])
+        table.add_row(str(row["method"]), f"{row['mean']:.4g}", interval, dearer, str(row["standing"]))
     return table
 
 

@@ -5,12 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 from adacsl.cli.commands.compare import failed_cells
+from adacsl.cli.options import USUAL
 from adacsl.cli.screen import PLAIN, Answer, Screen
 from adacsl.durable import check_file
 from adacsl.extras import requires
 
 
-def report(run: Path, *, out: Path | None = None, explain: Path | None = None, screen: Screen = PLAIN) -> Answer:
+def report(
+    run: Path,
+    *,
+    out: Path | None = None,
+    explain: Path | None = None,
+    tolerance: float = USUAL.tolerance,
+    screen: Screen = PLAIN,
+) -> Answer:
     """Write the HTML page of a comparison, finished or not.
 
     Parameters
@@ -21,6 +29,9 @@ def report(run: Path, *, out: Path | None = None, explain: Path | None = None, s
         The page; default: report.html in that folder.
     explain
         Table that `adacsl explain --out` wrote: the page shows what each column is worth.
+
+    tolerance
+        How much dearer than the cheapest, at most, a method may be that is recommended as it is simpler; 0.1: 10 %.
 
     Examples
     --------
@@ -35,8 +46,8 @@ def report(run: Path, *, out: Path | None = None, explain: Path | None = None, s
         from adacsl.datasets.tables import read_table  # noqa: PLC0415  pandas
         from adacsl.experiments.comparing import load_comparison  # noqa: PLC0415  torch
     worth = None if explain is None else read_table(explain)
-    found = load_comparison(run)
+    found = load_comparison(run, tolerance=tolerance)
     page = found.report(path, explain=worth)
     failed = failed_cells(found)
-    document = {"report": page, "verdict": found.verdict, "best": found.best, "failed": failed}
+    document = {"report": page, "verdict": found.verdict, "best": found.best, "tolerance": tolerance, "failed": failed}
     return Answer(document, (found.verdict, f"report: {page}"), code=1 if failed else 0)

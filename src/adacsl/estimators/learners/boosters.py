@@ -7,14 +7,15 @@ import importlib
 import importlib.util
 from collections.abc import Iterable, Iterator, Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.heldout import HeldOut
+from adacsl.core.control import AdaptiveWeight
 from adacsl.datasets.codes import ColumnEncoder
 from adacsl.estimators.candidates import Candidate, mean_logits
+from adacsl.estimators.learners.models import stakes_of
 from adacsl.estimators.rows import Rows
 from adacsl.estimators.settings import keeps_settings, make_controller, measured, trained_with
 from adacsl.extras import requires
@@ -24,6 +25,10 @@ with requires("sklearn"):
     from sklearn.base import BaseEstimator
 
 ENGINES = ("xgboost", "lightgbm", "catboost")
+MANY = ("lambdas", "weights")
+FOLDS, FEW = 5, 10_000
+"""Where nothing steers, so many folds tell the rounds of at most so many rows, and one split those of more."""
+Folds: TypeAlias = list[tuple[NDArray[Any], NDArray[Any]]]
 USUAL = {"update": "exponential", "damping": 1.0}
 USUAL_OF_MANY = {"damping": 0.02, "caution": 1.0}
 """With more than two classes: a round learns little, and so each may move the weights but little."""
@@ -32,16 +37,20 @@ USUAL_OF_MANY = {"damping": 0.02, "caution": 1.0}
 class Booster(BaseEstimator):
     """Settings of a booster.
 
+    Where nothing steers and there is no cross-fit, held-out rows (of at most 10,000 rows five folds, of more one split)
+    tell how many rounds are best, and all rows are learned again with them.
+
     Parameters
     ----------
     engine : {"xgboost", "lightgbm", "catboost", "auto"}
         Which library boosts; each is an extra, ``pip install 'adacsl[xgboost]'``. "auto": the first that is installed.
-    rounds : int, default 300
+    rounds : int, default 1000
         Trees at most.
-    lr : float, default 0.1
+    lr : float, default 0.05
         Learning rate.
     patience : int or None, default 50
-        Stop after so many rounds without a cheaper one.
+        Stop after so many rounds without a better one: a cheaper one where a controller steers, else one of less log
+        loss.
     every : int, default 1
         Adapt after every so many rounds.
     params : dict, optional
@@ -55,8 +64,8 @@ class Booster(BaseEstimator):
         self,
         engine: str = "auto",
         *,
-        rounds: int = 300,
-        lr: float = 0.1,
+        rounds: int = 1000,
+        lr: float = 0.05,
         patience: int | None = 50,
         every: int = 1,
         params: dict[str, Any] | None = None,
@@ -67,8 +76,10 @@ class Booster(BaseEstimator):
         """Refuse settings that make no sense."""
         if self.engine not in (*ENGINES, "auto"):
             raise ValueError(f"engine must be one of {', '.join(map(repr, ENGINES))}, got {self.engine!r}")
-        if not isinstance(self.rounds, Integral) or self.rounds < 1:
-            raise ValueError(f"rounds must be a whole number of at least 1, got {self.rounds!r}")
+        for name in ("rounds", "every", *([] if self.patience is None else ["patience"])):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or value < 1:
+                raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
         if not isinstance(self.lr, Real) or not 0.0 < float(self.lr) <= 1.0:
             raise ValueError(f"lr must be a number above 0 and at most 1, got {self.lr!r}")
 
@@ -104,43 +115,44 @@ def load_engines(methods: Iterable[Any]) -> None:
 
 
 def fit_boosters(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidate]:
-    """Train one booster per fold for each candidate."""
+    """Train boosters for each candidate: one per fold, or, where nothing steers, one of all rows."""
     # levels come from rows that may be learned from
     encoder = ColumnEncoder().fit(rows.take(rows.use))
     matrix = Matrix(rows.encoded(encoder), rows.y, rows.weight, encoder.categories, rows.n_classes)
-    for group in _groups(candidates):
-        if group[0].method.loss == "plain":
-            _boost_plainly(group, rows, matrix, encoder)
-        else:
+    for group in _groups(candidates, rows):
+        if group[0].method.decide == "unweighted":
+            # trees of many rounds carry the weights of many rounds: no single number undoes them
+            raise ValueError(
+                "decide='unweighted' is not for boosters, whose rounds had weights of their own; "
+                "a plain booster at the Bayes threshold is target='bayes'"
+            )
+        if group[0].adapts:
             _boost(group[0], rows, matrix, encoder)
+        else:
+            _boost_unsteered(group, rows, matrix, encoder)
         yield from group
 
 
-def _groups(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
-    """Return candidates that one boosting serves: plain ones that differ only in costs and in how they decide."""
+def _groups(candidates: Sequence[Candidate], rows: Rows) -> list[list[Candidate]]:
+    """Return candidates that one boosting serves: those that nothing steers, with the same weights and folds."""
     groups: dict[Any, list[Candidate]] = {}
     for candidate in candidates:
-        method, plain = candidate.method, candidate.method.loss == "plain"
-        key = [repr(method.learner_), candidate.seed, repr(method.cv), repr(method.validation)]
-        groups.setdefault(repr(key) if plain else id(candidate), []).append(candidate)
+        method, folds = candidate.method, [part.tobytes() for pair in _stopping_folds(candidate, rows) for part in pair]
+        key = [repr(method.learner_), candidate.seed, _learns_again(candidate, rows), *folds]
+        if not candidate.is_plain:
+            key += [candidate.costs.to_json(), candidate.target, candidate.row_weighted]
+        groups.setdefault(id(candidate) if candidate.adapts else repr(key), []).append(candidate)
     return list(groups.values())
 
 
 def _boost(candidate: Candidate, rows: Rows, matrix: Matrix, encoder: ColumnEncoder) -> None:
     method, settings = candidate.method, candidate.method.learner_
-    if method.decide == "unweighted":
-        # trees of many rounds carry the weights of many rounds: no single number undoes them
-        raise ValueError(
-            "decide='unweighted' is not for boosters, whose rounds had weights of their own; "
-            "a plain booster at the Bayes threshold is target='bayes'"
-        )
     engine, usual = load_engine(settings.chosen_engine), USUAL if rows.n_classes == 2 else USUAL_OF_MANY
     models = []
     for fold, (train, held_out) in enumerate(candidate.folds):
         controller = make_controller(
-            method.controller, candidate.class_costs, candidate.target, usual, still=not candidate.adapts,
-            row_weighted=candidate.row_weighted,
-        )  # fmt: skip
+            method.controller, candidate.class_costs, candidate.target, usual, row_weighted=candidate.row_weighted
+        )
         check_varies(matrix.x[train])
         held, trained = candidate.hold_out(rows, held_out), trained_with(controller, rows.n_classes)
         shift = candidate.shift(rows.y) + candidate.offsets(held_out)
@@ -158,34 +170,85 @@ def _boost(candidate: Candidate, rows: Rows, matrix: Matrix, encoder: ColumnEnco
             candidate.history.append(about | {"val_cost": held.latest[0]})
             trained = trained_with(step, rows.n_classes)  # as the next round is
         candidate.held.append(held)
-        models.append(_kept(engine, model, held))
-    _finish(candidate, models, rows, encoder)
+        models.append(_kept(engine, model, held.best + 1))
+    _finish(candidate, models, [held.best + 1 for held in candidate.held], rows, encoder)
 
 
-def _boost_plainly(group: Sequence[Candidate], rows: Rows, matrix: Matrix, encoder: ColumnEncoder) -> None:
-    """Boost without any weight, by the library's own means; each candidate keeps the round it likes best."""
-    settings = group[0].method.learner_
-    engine = load_engine(settings.chosen_engine)
-    models: list[list[Any]] = [[] for _ in group]
-    k = rows.n_classes
-    unweighted = {"lambda": 1.0, "weight": 1.0} if k == 2 else {"lambdas": [1.0] * k, "weights": [1.0] * k}
-    for fold, (train, held_out) in enumerate(group[0].folds):
-        check_varies(matrix.x[train])
-        for candidate in group:
-            candidate.held.append(candidate.hold_out(rows, held_out))
+def _boost_unsteered(group: Sequence[Candidate], rows: Rows, matrix: Matrix, encoder: ColumnEncoder) -> None:
+    """Boost by the library's own means, which stop by the log loss; each candidate keeps the round it likes best."""
+    first, folds = group[0], _stopping_folds(group[0], rows)
+    engine = load_engine(first.method.learner_.chosen_engine)
+    models = [_watched(group, rows, matrix, number, fold) for number, fold in enumerate(folds)]
+    known: dict[int, Any] = {}
+    for candidate in group:
+        kept = [held.best + 1 for held in candidate.held]
+        if not _learns_again(candidate, rows):
+            chosen = [_kept(engine, model, rounds) for model, rounds in zip(models, kept, strict=True)]
+        else:
+            candidate.judged = folds
+            rounds = min(_rounds_of_all(kept, folds, rows), int(first.method.learner_.rounds))
+            known[rounds] = known.get(rounds) or _boost_all(first, rows, matrix, rounds)
+            chosen, kept = [_kept(engine, known[rounds], rounds)], [rounds]
+        _finish(candidate, chosen, kept, rows, encoder)
 
-        def look(margins: NDArray[Any], fold: int = fold) -> None:
-            for candidate in group:
-                held = candidate.held[-1]
-                held.look(_centred(np.asarray(margins, dtype=np.float32)))
-                about = {"round": held.seen - 1, "fold": fold} | unweighted
-                candidate.history.append(about | {"val_cost": held.latest[0]})
 
-        model = engine.boost_plainly(_part(matrix, train), _part(matrix, held_out), look, **_options(group[0]))
-        for own, candidate in zip(models, group, strict=True):
-            own.append(_kept(engine, model, candidate.held[-1]))
-    for own, candidate in zip(models, group, strict=True):
-        _finish(candidate, own, rows, encoder)
+def _watched(group: Sequence[Candidate], rows: Rows, matrix: Matrix, fold: int, split: tuple[Any, Any]) -> Any:
+    """Return a booster of the rows of one fold; all candidates have looked at its rounds."""
+    first, (train, held_out) = group[0], split
+    check_varies(matrix.x[train])
+    about = {"fold": fold} | _unmoved(first, rows.n_classes)
+    moved = [candidate.shift(rows.y) + candidate.offsets(held_out) for candidate in group]
+    for candidate in group:
+        candidate.held.append(candidate.hold_out(rows, held_out))
+
+    def look(margins: NDArray[Any]) -> None:
+        logits = _centred(np.asarray(margins, dtype=np.float32))
+        for candidate, shift in zip(group, moved, strict=True):
+            held = candidate.held[-1]
+            held.look(logits + shift)
+            candidate.history.append({"round": held.seen - 1} | about | {"val_cost": held.latest[0]})
+
+    parts = [_part(matrix, some, _weights(first, rows, some)) for some in split]
+    return load_engine(first.method.learner_.chosen_engine).boost_plainly(*parts, look, **_options(first))
+
+
+def _unmoved(candidate: Candidate, n_classes: int) -> dict[str, Any]:
+    """Return lambda and weight of every round, for the history."""
+    if not candidate.is_plain:
+        return trained_with(AdaptiveWeight(candidate.class_costs, target=candidate.target), n_classes)
+    return {"lambda": 1.0, "weight": 1.0} if n_classes == 2 else dict.fromkeys(MANY, [1.0] * n_classes)
+
+
+def _boost_all(candidate: Candidate, rows: Rows, matrix: Matrix, rounds: int) -> Any:
+    """Return a booster of so many rounds of all rows."""
+    whole = _part(matrix, rows.use, _weights(candidate, rows, rows.use))
+    options = _options(candidate) | {"rounds": rounds, "patience": None}
+    return load_engine(candidate.method.learner_.chosen_engine).boost_plainly(whole, whole, lambda _: None, **options)
+
+
+def _rounds_of_all(kept: Sequence[int], folds: Folds, rows: Rows) -> int:
+    """Return how many rounds all rows take: as many for each row as were best where a part was held out."""
+    share = float(np.mean([len(train) for train, _ in folds])) / len(rows.use)
+    return max(1, round(float(np.mean(kept)) / share))
+
+
+def _learns_again(candidate: Candidate, rows: Rows) -> bool:
+    """Tell whether all rows are learned once the rounds are known: not in a cross-fit, nor beside rows given apart."""
+    return candidate.method.cv is None and rows.validation is None and not candidate.adapts
+
+
+def _stopping_folds(candidate: Candidate, rows: Rows) -> Folds:
+    """Return where the rounds are found: of few rows in five folds, as the part of one split is too small to tell."""
+    # the plain one of "auto" is judged by the rows that judge the others; folds of a time would be windows
+    alone = _learns_again(candidate, rows) and candidate.method.target != "auto" and rows.line is None
+    if alone and len(rows.use) <= FEW:
+        with contextlib.suppress(ValueError):  # too few of a class, or groups, for five folds
+            return rows.folds(FOLDS, None, candidate.seed)
+    return candidate.folds
+
+
+def _weights(candidate: Candidate, rows: Rows, some: NDArray[Any]) -> NDArray[np.float64] | None:
+    return None if candidate.is_plain else stakes_of(candidate, rows, some)
 
 
 def _options(candidate: Candidate) -> dict[str, Any]:
@@ -196,19 +259,14 @@ def _options(candidate: Candidate) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _kept(engine: Any, model: Any, held: HeldOut) -> Any:
+def _kept(engine: Any, model: Any, rounds: int) -> Any:
     """Return the rounds to keep, through bytes: what predicts is what would be saved, without callbacks and data."""
-    return engine.from_bytes(engine.to_bytes(model, held.best + 1))
+    return engine.from_bytes(engine.to_bytes(model, rounds))
 
 
-def _finish(candidate: Candidate, models: list[Any], rows: Rows, encoder: ColumnEncoder) -> None:
-    kept = [held.best + 1 for held in candidate.held]
-    engine, models, rounds = (
-        candidate.method.learner_.chosen_engine,
-        candidate.deciding(models),
-        candidate.deciding(kept),
-    )
-    candidate.model = BoosterModel(engine, models, rounds, encoder)
+def _finish(candidate: Candidate, models: list[Any], kept: list[int], rows: Rows, encoder: ColumnEncoder) -> None:
+    models, rounds = candidate.deciding(models), candidate.deciding(kept)
+    candidate.model = BoosterModel(candidate.method.learner_.chosen_engine, models, rounds, encoder)
     candidate.extra = {"epoch": float(np.mean(kept)) - 1.0}
     if candidate.watch is not None:
         candidate.watched = candidate.model.logits(rows.take(candidate.watch))

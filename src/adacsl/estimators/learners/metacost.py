@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ with requires("sklearn"):
     from sklearn.base import BaseEstimator, ClassifierMixin
 
 BAGS = 10
+grown = functools.partial(HistogramBoosting, learning_rate=0.1, max_iter=100, early_stopping=False)
+"""Boosters of bags: their mean does not overfit, and copies of a row in a bag would be on both sides of a split."""
 
 
 class MetaCost(ClassifierMixin, BaseEstimator):
@@ -48,7 +51,7 @@ class MetaCost(ClassifierMixin, BaseEstimator):
         labels = np.asarray(costs.decide(chances))
         self.classes_ = np.arange(costs.n_classes)
         self.constant_ = float(labels[0]) if len(np.unique(labels)) < 2 else None
-        self.model_ = None if self.constant_ is not None else HistogramBoosting(seed).fit(X, labels, sample_weight)
+        self.model_ = None if self.constant_ is not None else grown(seed).fit(X, labels, sample_weight)
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
@@ -99,7 +102,7 @@ def out_of_bag(
             continue
         left = np.setdiff1d(np.arange(n), drawn)
         weight = None if sample_weight is None else sample_weight[drawn]
-        model = HistogramBoosting(seed + bag).fit(take(X, drawn), y[drawn], weight)
+        model = grown(seed + bag).fit(take(X, drawn), y[drawn], weight)
         sums[np.ix_(left, model.classes_)] += model.predict_proba(take(X, left))
         counts[left] += 1
     share = np.tile(np.bincount(y, minlength=n_classes) / n, (n, 1))

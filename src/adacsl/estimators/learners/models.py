@@ -180,15 +180,20 @@ def _fitted(candidate: Candidate, rows: Rows, train: NDArray[Any], known: dict[A
     model = settings.fresh(candidate.seed)
     options: dict[str, Any] = {}
     weighted = candidate.loss == "weighted" and (candidate.row_weighted or not _is_bayes(candidate))
-    if "costs" in inspect.signature(model.fit).parameters:
+    taken = inspect.signature(model.fit).parameters
+    if "costs" in taken:
         options["costs"] = candidate.costs.rows(train)
-    priced = (candidate.costs.to_json(), candidate.target, candidate.row_weighted) if weighted or options else None
+    if "groups" in taken and rows.groups is not None:
+        options["groups"] = rows.groups[train]
+    priced = None
+    if weighted or "costs" in options:
+        priced = (candidate.costs.to_json(), candidate.target, candidate.row_weighted)
     key = (repr(model), train.tobytes(), priced)
     if key in known:
         return known[key]
     if weighted:
-        stakes = _stakes(candidate, rows)[train] * _row_weights(candidate, rows, train)
-        weight = (stakes if weight is None else stakes * weight) / np.mean(stakes)
+        stakes = stakes_of(candidate, rows, train)
+        weight = stakes if weight is None else stakes * weight
     if weight is not None:
         options[settings.weight_name or weight_name_of(model) or "sample_weight"] = weight
     known[key] = model.fit(rows.take(train), rows.y[train], **options)
@@ -200,6 +205,12 @@ def _is_bayes(candidate: Candidate) -> bool:
     if candidate.costs.n_classes > 2:
         return bool(candidate.target == "bayes")
     return math.isclose(candidate.target, candidate.class_costs.threshold)
+
+
+def stakes_of(candidate: Candidate, rows: Rows, some: NDArray[Any]) -> NDArray[np.float64]:
+    """Return what some rows weigh where nothing steers, 1 in the mean: by their class, and by their own prices."""
+    stakes = _stakes(candidate, rows)[some] * _row_weights(candidate, rows, some)
+    return np.asarray(stakes / np.mean(stakes))
 
 
 def _stakes(candidate: Candidate, rows: Rows) -> NDArray[np.float64]:

@@ -7,8 +7,10 @@ change nothing.
 from adacsl.experiments.statistics.differences import pairwise, summarise
 from adacsl.experiments.statistics.paired import RowCosts, row_costs
 from adacsl.experiments.statistics.ranking import Ranks, ranks
+from adacsl.experiments.statistics.savings import Saving
 from adacsl.experiments.statistics.verdicts import Verdict, overall, verdict, verdicts
 
 __all__ = [
-    "Ranks", "RowCosts", "Verdict", "overall", "pairwise", "ranks", "row_costs", "summarise", "verdict", "verdicts",
+    "Ranks", "RowCosts", "Saving", "Verdict", "overall", "pairwise", "ranks", "row_costs", "summarise", "verdict",
+    "verdicts",
 ]  # fmt: skip

@@ -18,9 +18,6 @@ with requires("compare"):
 SHARED_TRAINING = 1.25
 """Rows are no fresh evidence in every fold: the models that decide about them share most of their training rows."""
 
-METHOD = "Student's t on paired costs of rows over repeated cross-validation, rows and fits counted"
-"""How intervals are made, in words: whatever shows one says this too."""
-
 
 def fold_interval(differences: Any, fits: Any, units: Any, *, weight: Any = None, level: float = 0.95) -> Interval:
     r"""Return the mean of what rows cost more under one method than another, with its Student t interval.

@@ -1,24 +1,30 @@
-"""Which method to take, in plain words: for one data set and cost ratio, and over many."""
+"""Which method to take: for one data set and cost ratio, and over many."""
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+import numpy as np
+
+from adacsl.core.intervals import Interval
 from adacsl.experiments.statistics.differences import enough_splits
+from adacsl.experiments.statistics.enough import luck
+from adacsl.experiments.statistics.paired import RowCosts
 from adacsl.experiments.statistics.ranking import Ranks, block_word
-from adacsl.experiments.statistics.wording import names_are, names_of, span
+from adacsl.experiments.statistics.savings import Saving, excess_in, paired_differences, saving_of
+from adacsl.experiments.statistics.sentences import told, what_would_tell
+from adacsl.experiments.statistics.wording import CONSTANTS, TODAY, deed, names_of
 from adacsl.extras import requires
 
 with requires("compare"):
     import pandas as pd
 
-CONSTANTS = {"always-negative": "calling everything negative", "always-positive": "calling everything positive"}
-
-MUCH = 20.0
-"""Percent: so much cheaper, however unsure, is worth more seeds."""
+TOLERANCE = 0.10
+"""So much dearer than the cheapest, at most, may a method be that is taken because it is simpler."""
 
 
 @dataclass(frozen=True)
@@ -26,37 +32,55 @@ class Verdict:
     """What to take, and why; ``str(verdict)`` is the text."""
 
     recommended: str | None
-    """The simplest method that cannot be told from the cheapest; None where nothing can be said."""
+    """The simplest method that is at most so much dearer than the cheapest; None where nothing can be said."""
     cheapest: str | None
-    """The method with the lowest mean cost (or average rank)."""
+    """What has the lowest mean cost (or average rank): a method, a constant decision or today's practice."""
     tied: tuple[str, ...]
     """The others that cannot be told from it, cheapest first."""
     worse: tuple[str, ...]
     """Those that are clearly worse, cheapest first."""
     text: str
-    """One to three sentences."""
+    """A few sentences."""
     doubtful: tuple[str, ...] = ()
     """Those that are probably worse: alone they would count as worse, among so many it may be chance."""
+    saving: Saving | None = None
+    """What the recommended method saves against today's practice."""
 
     def __str__(self) -> str:
         return self.text
 
 
 def verdicts(
-    summary: pd.DataFrame, *, simplest_first: Sequence[str], tolerance: float = 0.0
+    summary: pd.DataFrame,
+    *,
+    simplest_first: Sequence[str],
+    tolerance: float = TOLERANCE,
+    paired: Mapping[tuple[str, float], RowCosts] | None = None,
+    practice: Callable[[tuple[str, float], str, str], tuple[str, RowCosts] | None] | None = None,
 ) -> dict[tuple[str, float], Verdict]:
     """Return a verdict for each data set and ratio of a summary; parameters as in :func:`verdict`."""
-    return {
-        (str(data), float(ratio)): verdict(block, simplest_first=simplest_first, tolerance=tolerance)
-        for (data, ratio), block in cast("Any", summary.groupby(["data", "ratio"]))
-    }
+    found = {}
+    for (data, ratio), block in cast("Any", summary.groupby(["data", "ratio"])):
+        view = (str(data), float(ratio))
+        habit: Any = None if practice is None else functools.partial(practice, view)
+        costs = (paired or {}).get(view)
+        found[view] = verdict(block, simplest_first=simplest_first, tolerance=tolerance, costs=costs, practice=habit)
+    return found
 
 
-def verdict(summary: pd.DataFrame, *, simplest_first: Sequence[str], tolerance: float = 0.0) -> Verdict:
+def verdict(
+    summary: pd.DataFrame,
+    *,
+    simplest_first: Sequence[str],
+    tolerance: float = TOLERANCE,
+    costs: RowCosts | None = None,
+    practice: Callable[[str, str], tuple[str, RowCosts] | None] | None = None,
+) -> Verdict:
     """Say in plain words which method to take for one data set and ratio.
 
-    Of the methods that cannot be told from the cheapest, the simplest is recommended. One that is probably worse is not
-    recommended, nor is it called clearly worse.
+    Recommended is the simplest method whose excess over the cheapest one that predicts is at most ``tolerance``, at the
+    upper end of its interval; that is the cheapest itself where no simpler one is shown to be as good. A constant
+    decision is recommended only where every method that predicts is clearly dearer, what is done today never.
 
     Parameters
     ----------
@@ -64,144 +88,154 @@ def verdict(summary: pd.DataFrame, *, simplest_first: Sequence[str], tolerance: 
         Rows of one data set and ratio, from :func:`summarise`.
     simplest_first : sequence of str
         Methods by simplicity; one that is not named counts as less simple than all that are.
-    tolerance : float, default 0.0
-        A method from which the cheapest saves at most this share (0.02: 2 %) counts as good enough, however certain.
+    tolerance : float, default 0.1
+        The share of the cost of the cheapest (0.1: 10 %) that simplicity may cost.
+    costs : RowCosts, optional
+        Costs of the rows behind the summary. Without them nothing is said about how many repeats would tell, and where
+        a constant decision or today's practice is the cheapest, the cheapest method that predicts is recommended.
+    practice : function, optional
+        Of the recommended method and of the cheapest one that predicts; returns what is done today in words, and the
+        costs of rows under the recommended method and that (:data:`TODAY`). None: nothing to compare with.
     """
     blocks = summary[["data", "ratio"]].drop_duplicates()
     if len(blocks) != 1:
         raise ValueError(f"verdict needs a summary of one data set and ratio, got {len(blocks)}: use verdicts")
+    check_tolerance(tolerance)
+    table = summary.sort_values(["rank", "method"]).set_index("method")
+    rows = {str(name): row for name, row in table.to_dict("index").items()}
+    found = _standings(rows, simplest_first)
+    predicting = [name for name in _judged(rows) if name not in CONSTANTS and name != TODAY]
+    base = _lowest(predicting, rows, simplest_first) if predicting else None
+    outlook = ""
+    if len(rows) == 1 or max(row["n"] for row in rows.values()) > 1:
+        dearer = {name: _excess(name, str(base), rows, costs) for name in predicting}
+        taken = _recommended(found, rows, dearer, simplest_first, tolerance, costs)
+        saving = saving_of(taken, practice(taken, base)) if practice and taken and base else None
+        found = replace(found, recommended=taken, saving=saving)
+        outlook = _outlook(found, dearer, simplest_first, tolerance, costs)
+    return replace(found, text=told(found, rows, base, tolerance, outlook))
+
+
+def check_tolerance(tolerance: float) -> None:
+    """Refuse what is no share of a cost."""
     if not 0 <= tolerance < 1:
         raise ValueError(f"tolerance is a share of the cost from 0 to below 1, got {tolerance!r}")
-    table = summary.sort_values(["rank", "method"]).set_index("method")
-    lead = table.loc[table["standing"] == "cheapest", "rank"].iloc[0]
-    judged = table[enough_splits(table["n"].to_numpy(dtype=int))]
-    cheapest = _simplest(judged.index[judged["rank"] == lead], simplest_first)  # of equal costs, the simplest
-    others = judged.drop(index=cheapest)
-    # of equal costs another may be called cheapest
-    standing = others["standing"].replace("cheapest", "not told apart")
-    standing = standing.where(~(others["below"] <= 100 * tolerance), "not told apart")
-    tied, doubtful, worse = (
-        tuple(others.index[standing == kind]) for kind in ("not told apart", "probably worse", "clearly worse")
-    )
-    if len(table) == 1:
-        text = f"Only {cheapest} was measured: there is nothing to compare it with."
-        return Verdict(cheapest, cheapest, (), (), text)
-    if table["n"].max() == 1:
-        text = "One split only: nothing can be said about certainty; run more seeds. "
-        return Verdict(None, cheapest, tied, worse, f"{text}On it {_deed(cheapest)} cost least.", doubtful)
-    # neither constant is simpler than the other
-    recommended = cheapest if cheapest in CONSTANTS else _simplest((cheapest, *tied), simplest_first)
-    rows = {str(name): row for name, row in table.to_dict("index").items()}
-    found = Verdict(recommended, cheapest, tied, worse, "", doubtful)
-    return replace(found, text=_text(found, rows, tolerance))
 
 
-def _simplest(methods: Iterable[str], simplest_first: Sequence[str]) -> str:
-    """Return the simplest of some methods; among those not listed, the first by name."""
-    places = {name: place for place, name in enumerate(simplest_first)}
-    return str(min(methods, key=lambda name: (places.get(name, len(places)), name)))
+# the parts of a verdict; ``rows`` are those of the summary by method, cheapest first
 
 
-# the text of a verdict on one data set and ratio; ``rows`` are those of the summary, by method
+def _judged(rows: Mapping[str, Mapping[Any, Any]]) -> list[str]:
+    """Return who has enough splits."""
+    kept = enough_splits(np.asarray([row["n"] for row in rows.values()]))
+    return [name for name, judged in zip(rows, kept, strict=True) if judged]
 
 
-def _text(found: Verdict, rows: Mapping[str, Mapping[Any, Any]], tolerance: float) -> str:
-    if found.recommended != found.cheapest:
-        body = _take_the_simplest(found, rows, tolerance)
+def _standings(rows: Mapping[str, Mapping[Any, Any]], simplest_first: Sequence[str]) -> Verdict:
+    """Return how all stand against the cheapest; nothing is recommended yet."""
+    lead = next(row["rank"] for row in rows.values() if row["standing"] == "cheapest")
+    judged = _judged(rows)
+    cheapest = _simplest([name for name in judged if rows[name]["rank"] == lead], simplest_first)  # of equal costs
+    kinds: dict[str, list[str]] = {"not told apart": [], "probably worse": [], "clearly worse": []}
+    for name in (name for name in judged if name != cheapest):
+        # of equal costs another may be called cheapest
+        standing = rows[name]["standing"]
+        kinds["not told apart" if standing == "cheapest" else standing].append(name)
+    tied, doubtful, worse = map(tuple, kinds.values())
+    return Verdict(None, cheapest, tied, worse, "", doubtful)
+
+
+def _lowest(names: Iterable[str], rows: Mapping[str, Mapping[Any, Any]], simplest_first: Sequence[str]) -> str:
+    """Return the cheapest of some methods; of equal costs, the simplest."""
+    known = list(names)
+    first = min(rows[name]["rank"] for name in known)
+    return _simplest([name for name in known if rows[name]["rank"] == first], simplest_first)
+
+
+def _excess(name: str, base: str, rows: Mapping[str, Mapping[Any, Any]], costs: RowCosts | None) -> Interval:
+    """Return how much dearer a method is than another, as a share of what that costs or earns; NaN: not known."""
+    row, scale = rows[name], abs(rows[base]["mean"])
+    if name == base:
+        return Interval(0.0, 0.0, 0.0)
+    if rows[base]["rank"] == next(other["rank"] for other in rows.values() if other["standing"] == "cheapest"):
+        if math.isfinite(row["percent"]):
+            return Interval(*(row[f"percent{end}"] / 100 for end in ("", "_low", "_high")))
+        ends = tuple(row[f"difference{end}"] for end in ("", "_low", "_high"))
     else:
-        body = _cheapest_and_simplest(found, tolerance) if found.tied else _cheapest_alone(found, rows)
-    return " ".join(part for part in (body, _gaps(found, rows)) if part)
+        ends = (math.nan,) * 3 if costs is None else excess_in(costs, name, base)[:3]
+    return Interval(*(end / scale if scale else math.copysign(math.inf, end) * (end != 0) for end in ends))
 
 
-def _cheapest_alone(found: Verdict, rows: Mapping[str, Mapping[Any, Any]]) -> str:
-    beaten = sorted((*found.doubtful, *found.worse), key=lambda name: rows[name]["rank"])
-    if not beaten:
-        return f"{_capital(_deed(found.cheapest))} is the only one with enough finished splits."
-    following, opening = beaten[0], _opening(found)
-    body = f"{opening} is cheapest{',' if ':' in opening else ':'} {_lead_over(following, found, rows)}"
-    if following in found.doubtful:
-        doubt = f" (too little to be sure when {len(rows)} methods are compared)"
-        return f"{body} the next, {_deed(following)}{doubt}{_and_worse(found)}."
-    rest = [name for name in found.worse if name != following]
-    if not rest:
-        return f"{body} {_deed(following)}."
-    return f"{body} the next, {_deed(following)}; {names_are(rest)} clearly worse too."
+def _recommended(
+    found: Verdict,
+    rows: Mapping[str, Mapping[Any, Any]],
+    dearer: Mapping[str, Interval],
+    simplest_first: Sequence[str],
+    tolerance: float,
+    costs: RowCosts | None,
+) -> str | None:
+    """Return the method to take; ``dearer`` is the excess of those that predict over the cheapest of them."""
+    offered = [name for name in _judged(rows) if name != TODAY]
+    if not offered:
+        return None
+    first = _lowest(offered, rows, simplest_first)
+    if first in CONSTANTS:
+        if first == found.cheapest:
+            beaten = all(name in found.worse for name in dearer)
+        else:
+            beaten = all(_excess(name, first, rows, costs).low > 0 for name in dearer)
+        if beaten:
+            return first
+    return _simplest([name for name, excess in dearer.items() if excess.high <= tolerance], simplest_first, rows)
 
 
-def _cheapest_and_simplest(found: Verdict, tolerance: float) -> str:
-    told = "cannot be told from it" + (f" to within {100 * tolerance:g} %" if tolerance else "")
-    if found.cheapest in CONSTANTS:
-        return f"{_opening(found)} has the lowest cost; {names_of(found.tied)} {told}{_and_worse(found)}."
-    ties = f"the simplest of those that {told} ({names_of(found.tied)})"
-    return f"{_opening(found)} is cheapest, and {ties}{_and_worse(found)}."
+def _outlook(
+    found: Verdict,
+    dearer: Mapping[str, Interval],
+    simplest_first: Sequence[str],
+    tolerance: float,
+    costs: RowCosts | None,
+) -> str:
+    """Say how many repeats or rows would settle what is open, if that matters."""
+    taken, border = found.recommended, 0.0
+    if costs is None or taken is None or taken in CONSTANTS:
+        return ""
+    if TODAY in costs.methods and found.saving and not found.saving.sure:
+        pair, question = (taken, TODAY), f"whether {taken} is cheaper than what you do today"
+    elif found.cheapest in CONSTANTS:
+        pair, question = (taken, str(found.cheapest)), "whether predicting is worth it"
+    else:
+        # who was taken because it is simple enough needs no more certainty
+        rivals = [name for name, excess in dearer.items() if excess.low <= tolerance < excess.high]
+        simplest = _simplest([taken, *(rivals if taken == found.cheapest else ())], simplest_first)
+        if simplest == taken:
+            return ""
+        pair, question = (simplest, taken), f"whether {simplest} is at most {100 * tolerance:g} % dearer"
+        border = tolerance * abs(float(np.nanmean(costs.costs[costs.methods.index(taken)])))
+    return what_would_tell(luck(*paired_differences(costs, *pair)), border, question)
 
 
-def _take_the_simplest(found: Verdict, rows: Mapping[str, Mapping[Any, Any]], tolerance: float) -> str:
-    taken = str(found.recommended)
-    margin = f" by more than {100 * tolerance:g} %" if tolerance else ""
-    unsure = "it is not shown that predicting is worth it at these costs"
-    advice = unsure if taken in CONSTANTS else "take the simplest"
-    first = f"No method is clearly cheaper than {_deed(taken)}{margin}: {advice}."
-    row = rows[taken]
-    lead = f", {_lead_over(taken, found, rows)} {_deed(taken)}" if row["difference"] > 0 else ""
-    more = " That may be much: more seeds would tell." if lead and row["below"] > MUCH else ""
-    return f"{first} {found.cheapest} has the lowest mean{lead}{_and_worse(found)}.{more}"
-
-
-def _opening(found: Verdict) -> str:
-    deed = _deed(found.cheapest)
-    if found.cheapest in CONSTANTS and not CONSTANTS.keys() >= {*found.tied, *found.doubtful, *found.worse}:
-        return f"Predicting is not worth it at these costs: {deed}"
-    return _capital(deed)
-
-
-def _and_worse(found: Verdict) -> str:
-    clearly = f"{names_are(found.worse)} clearly worse" if found.worse else ""
-    # where the next best is doubtful its name has been said
-    others = [name for name in found.doubtful if found.tied or name != found.doubtful[0]]
-    probably = f"{names_are(others)} probably worse" if others else ""
-    return "".join(f"; {part}" for part in (clearly, probably) if part)
-
-
-def _lead_over(method: str, found: Verdict, rows: Mapping[str, Mapping[Any, Any]]) -> str:
-    """``12 % (5-19 %) below``, or in units of cost where a percentage has no meaning."""
-    row = rows[method]
-    if math.isfinite(row["below"]):
-        return f"{span(row['below'], row['below_low'], row['below_high'], ' %')} below"
-    lead = span(row["difference"], row["difference_low"], row["difference_high"], "")
-    return f"its cost is {lead} below" if found.recommended == found.cheapest else f"{lead} below"
-
-
-def _gaps(found: Verdict, rows: Mapping[str, Mapping[Any, Any]]) -> str:
-    """Name those with too few splits to be judged, and say when a leading method lacks some."""
-    most = max(row["n"] for row in rows.values())
-    unjudged = [name for name in rows if name not in {found.cheapest, *found.tied, *found.doubtful, *found.worse}]
-    if unjudged:
-        return f"Too few splits to judge: {names_of(unjudged)}."
-    leading = dict.fromkeys(str(name) for name in (found.recommended, found.cheapest))
-    short = [name for name in leading if rows[name]["n"] < most]
-    return f"{names_of(short)} finished fewer than all {most} splits." if short else ""
-
-
-def _deed(method: str | None) -> str:
-    return CONSTANTS.get(str(method), str(method))
-
-
-def _capital(words: str) -> str:
-    """Begin a sentence; names of methods stay as they are typed."""
-    return words[0].upper() + words[1:] if words.startswith("calling ") else words
+def _simplest(
+    methods: Iterable[str], simplest_first: Sequence[str], rows: Mapping[str, Mapping[Any, Any]] | None = None
+) -> str:
+    """Return the simplest of some methods; of those not listed the cheapest, then the first by name."""
+    places = {name: place for place, name in enumerate(simplest_first)}
+    return str(min(methods, key=lambda name: (places.get(name, len(places)), rows[name]["rank"] if rows else 0, name)))
 
 
 # over many data sets
 
 
-def overall(over: Ranks, *, simplest_first: Sequence[str]) -> Verdict:
+def overall(over: Ranks, *, simplest_first: Sequence[str], tolerance: float = TOLERANCE) -> Verdict:
     """Say in plain words which method to take over many data sets, from their average ranks.
 
-    A constant decision is recommended only where it ranks best: which one is right differs between data sets.
+    It is the simplest whose rank cannot be told from the lowest, and whose mean cost is at most ``tolerance`` above
+    that of the lowest ranked. A constant decision is recommended only where it ranks clearly best, what is done today
+    never.
     """
+    check_tolerance(tolerance)
     names = over.table["method"].tolist()
-    average = dict(zip(names, over.table["average_rank"].tolist(), strict=True))
+    average, mean = (dict(zip(names, over.table[column].tolist(), strict=True)) for column in ("average_rank", "mean"))
     lowest_ranked = [name for name in names if average[name] <= min(average.values()) + 1e-9]
     cheapest = _simplest(lowest_ranked, simplest_first) if names else None
     where = f"{over.n_blocks} {block_word(over.blocks, over.n_blocks)}"
@@ -214,26 +248,29 @@ def overall(over: Ranks, *, simplest_first: Sequence[str]) -> Verdict:
     if over.critical_difference >= len(names) - 1:
         text = f"{where} are too few to tell {len(names)} methods apart by rank."
         return Verdict(None, cheapest, tied, worse, text + lowest + _left_out(over))
-    predicting = [name for name in (cheapest, *tied) if name == cheapest or name not in CONSTANTS]
-    recommended = _simplest(predicting, simplest_first)
+    predicting = [name for name in (cheapest, *tied) if name not in CONSTANTS and name != TODAY]
+    base = min(predicting, key=lambda name: (average[name], name), default=cheapest)
+    near = [name for name in predicting if mean[name] <= mean[base] + tolerance * abs(mean[base])]
+    recommended = _simplest(near, simplest_first) if near else None if cheapest == TODAY else cheapest
     and_worse = f"; {names_of(worse)} {'ranks' if len(worse) == 1 else 'rank'} clearly worse" if worse else ""
     text = _overall_words(over, average, cheapest, recommended, tied, where) + and_worse + "."
     return Verdict(recommended, cheapest, tied, worse, text + _left_out(over))
 
 
 def _overall_words(
-    over: Ranks, average: dict[str, float], cheapest: str, recommended: str, tied: tuple[str, ...], where: str
+    over: Ranks, average: dict[str, float], cheapest: str, recommended: str | None, tied: tuple[str, ...], where: str
 ) -> str:
     place = f"average rank {average[cheapest]:.1f} of {len(average)}"
+    if recommended is None:
+        return f"Over {where} keep what you do today: it ranks clearly best ({place})"
     if recommended != cheapest:
         return (
-            f"Over {where} no method ranks clearly better than {recommended}: take the simplest. {cheapest} has "
-            f"the lowest average rank ({average[cheapest]:.1f}; {recommended}: {average[recommended]:.1f}; "
-            f"differences up to {over.critical_difference:.1f} may be chance)"
+            f"Over {where} use {recommended}: the simplest that predicts, ranks not clearly worse than the best and "
+            f"costs little more. {deed(cheapest)} has the lowest average rank ({average[cheapest]:.1f}; {recommended}: "
+            f"{average[recommended]:.1f}; differences up to {over.critical_difference:.1f} may be chance)"
         )
     if tied:
-        ties = f"the simplest of those that cannot be told from it ({names_of(tied)})"
-        return f"Over {where} {cheapest} ranks best ({place}), and is {ties}"
+        return f"Over {where} {cheapest} ranks best ({place}); {names_of(tied)} cannot be told from it"
     return f"Over {where} {cheapest} ranks clearly best ({place})"
 
 

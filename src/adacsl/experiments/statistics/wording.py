@@ -5,6 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+CONSTANTS = {"always-negative": "calling everything negative", "always-positive": "calling everything positive"}
+
+TODAY = "today"
+"""What stands in the place of a method's name for the user's own decisions."""
+
 NAMES_SHOWN = 5
 """A sentence lists so many methods; the others are counted."""
 
@@ -27,11 +32,18 @@ def names_are(methods: Sequence[str]) -> str:
     return f"{names_of(methods)} {'is' if len(methods) == 1 else 'are'}"
 
 
+def deed(method: str | None) -> str:
+    """Return what a method does, where its name does not say it."""
+    return "what you do today" if method == TODAY else CONSTANTS.get(str(method), str(method))
+
+
 def span(value: float, low: float, high: float, unit: str) -> str:
     """Return ``12 % (5-19 %)``; a hyphen would read as a minus beside a negative end."""
     middle = f"{_number(value)}{unit}"
     if not math.isfinite(low):
         return middle
+    # what is small beside the width is rounding
+    low, high = (0.0 if abs(end) < 1e-9 * (high - low) else end for end in (low, high))
     between = "-" if low >= 0 else " to "
     return f"{middle} ({_number(low)}{between}{_number(high)}{unit})"
 

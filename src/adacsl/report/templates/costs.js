@@ -161,24 +161,24 @@ const adacsl = (() => {
     return alarm + miss === 0 ? 1 : alarm / (alarm + miss);
   }
 
-  /** Everything the explorer shows at one ratio and threshold (null: the cheapest). */
+  /** Everything the explorer shows at one ratio and threshold (null: as the method decided, whatever it decided at). */
   function explore(sample, ratio, threshold = null) {
     const costs = priced(sample, ratio);
     const known = sample.known ? priced(sample, ratio, sample.known) : costs; // when deciding
     const curve = cuts(sample, costs);
     const best = cheapest(sample, curve);
-    const at = threshold === null ? best.value : threshold;
     const above = (value) => (i) => sample.scores[i] > value;
+    const decided = evaluate(sample, costs, (i) => sample.decisions[i] === 1);
     return {
-      threshold: at,
+      threshold,
       costs,
       curve,
       cheapest: best,
       bayes: sample.ownCosts ? null : bayes(costs, 0),
-      chosen: evaluate(sample, costs, above(at)),
+      chosen: threshold === null ? decided : evaluate(sample, costs, above(threshold)),
       best: evaluate(sample, costs, above(best.value)),
       trusted: evaluate(sample, costs, (i) => sample.scores[i] > bayes(known, i)),
-      decided: evaluate(sample, costs, (i) => sample.decisions[i] === 1),
+      decided,
     };
   }
 

@@ -9,6 +9,7 @@
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
   const NARROW = 560;
   const PRINT_WIDTH = 660;
+  const PRINT_HEIGHTS = { category: 460, other: 350 }; // a list of methods below the verdict; two curves on a page
   let printing = false;
   let current = 0;
 
@@ -86,6 +87,7 @@
       layout.height += extra - 14;
       layout.margin = { ...layout.margin, t: extra };
     }
+    if (printing) layout.height = Math.min(layout.height, PRINT_HEIGHTS[layout.yaxis?.type] ?? PRINT_HEIGHTS.other);
     return spec;
   }
 
@@ -212,24 +214,27 @@
     const [low, high] = ratioRange(view.samples[state.sample].ratio);
     ratio.min = Math.log10(low).toFixed(2);
     ratio.max = Math.log10(high).toFixed(2);
-    chooseSample();
+    asItRan();
   }
 
   function ratioRange(ratio) {
     return [Math.min(0.1, ratio / 10), Math.max(100, ratio * 10)];
   }
 
+  /** Another method decides as it did; the prices stay what they are. */
   function chooseSample() {
-    const sample = sampleOf(current, state.sample);
-    state.ratio = sample.ratio;
-    state.threshold = sample.threshold;
+    state.threshold = sampleOf(current, state.sample).threshold;
     update();
+  }
+
+  function asItRan() {
+    state.ratio = sampleOf(current, state.sample).ratio;
+    chooseSample();
   }
 
   function update() {
     const sample = sampleOf(current, state.sample);
     state.now = adacsl.explore(sample, state.ratio, state.threshold);
-    state.threshold = state.now.threshold;
     fillFields(sample);
     fillRules(sample);
     fillMatrix();
@@ -241,10 +246,13 @@
     const { ratio, ratioText, threshold, thresholdText } = fields();
     ratio.value = String(Math.log10(state.ratio));
     ratio.setAttribute("aria-valuetext", sample.ownCosts ? `times ${show(state.ratio)}` : `${show(state.ratio)} to 1`);
-    threshold.value = String(state.threshold);
-    threshold.setAttribute("aria-valuetext", show(state.threshold));
-    for (const [field, value] of [[ratioText, state.ratio], [thresholdText, Math.max(state.threshold, 0)]]) {
-      if (document.activeElement !== field) field.value = String(Number(value.toPrecision(4)));
+    // rows or splits with thresholds of their own have no place on the slider: it waits at the cheapest one
+    const own = state.threshold === null;
+    threshold.value = String(own ? state.now.cheapest.value : state.threshold);
+    threshold.setAttribute("aria-valuetext", own ? "as the method decided" : show(state.threshold));
+    threshold.classList.toggle("unset", own);
+    for (const [field, value] of [[ratioText, state.ratio], [thresholdText, own ? null : Math.max(state.threshold, 0)]]) {
+      if (document.activeElement !== field) field.value = value === null ? "" : String(Number(value.toPrecision(4)));
       field.removeAttribute("aria-invalid");
     }
   }
@@ -262,7 +270,7 @@
       const row = $(`[data-rule="${rule}"]`);
       const cell = (name) => $(`[data-field="${name}"]`, row);
       const at = thresholds[rule];
-      put(cell("threshold"), at === null ? sample.ownCosts || rule !== "decided" ? "own of each" : "varies" : show(Math.max(at, 0)), at);
+      put(cell("threshold"), at === null ? (sample.ownCosts ? "own of each" : "varies") : show(Math.max(at, 0)), at);
       put(cell("mean"), withUnit(show(result.mean)), result.mean);
       put(cell("total"), withUnit(show(result.total)), result.total);
       put(cell("normalized"), show(result.normalized), result.normalized);
@@ -294,13 +302,14 @@
   function say(sample) {
     const { chosen, cheapest, best, threshold } = state.now;
     const saved = chosen.total - best.total;
+    const rule = threshold === null ? `as ${sample.name} did` : `“${report.classes[1]}” above ${show(Math.max(threshold, 0))}`;
     const text =
-      `Deciding “${report.classes[1]}” above ${show(Math.max(threshold, 0))} costs ${withUnit(show(chosen.mean))} per case` +
+      `Deciding ${rule} costs ${withUnit(show(chosen.mean))} per case` +
       (Number.isFinite(chosen.savings) ? `, ${percent(Math.abs(chosen.savings))} ${chosen.savings < 0 ? "more" : "less"} ` +
         "than the best constant decision. " : ". ") +
       (saved > Math.abs(best.total) * 1e-9
         ? `With hindsight ${show(Math.max(cheapest.value, 0))} would have been cheapest: ${withUnit(show(best.mean))} per case.`
-        : "No threshold is cheaper on these cases.");
+        : "No single threshold is cheaper on these cases.");
     // a screen reader should hear where the slider stops, not every step
     clearTimeout(saying);
     saying = setTimeout(() => ($("#explorer-summary").textContent = text), 200);
@@ -330,7 +339,9 @@
     const figure = structuredClone(report.figures[report.views[current].threshold]);
     const [line, chosen, cheapest, bayes] = figure.data;
     Object.assign(line, { x: [...x, 1], y: [...y, y.at(-1)] });
-    Object.assign(chosen, { x: [now.threshold], y: [now.chosen.mean], name: "your threshold" });
+    if (now.threshold !== null) Object.assign(chosen, { x: [now.threshold], y: [now.chosen.mean], name: "your threshold" });
+    else Object.assign(chosen, { x: [0, 1], y: [now.chosen.mean, now.chosen.mean], mode: "lines", name: "as decided",
+      line: { color: chosen.marker.color, width: 2, dash: "dash" } });
     Object.assign(cheapest, { x: [now.cheapest.value], y: [now.best.mean] });
     Object.assign(bayes, now.bayes === null ? { x: [], y: [] } : { x: [now.bayes], y: [now.trusted.mean] });
     const top = Math.max(...y);
@@ -361,7 +372,7 @@
     number(ratioText, (value) => value > 0 && Number.isFinite(value), (value) => set({ ratio: value }));
     number(thresholdText, (value) => value >= 0 && value <= 1, (value) => set({ threshold: value }));
     $("#use-cheapest").addEventListener("click", () => set({ threshold: state.now.cheapest.value }));
-    $("#reset").addEventListener("click", chooseSample);
+    $("#reset").addEventListener("click", asItRan);
   }
 
   // surroundings

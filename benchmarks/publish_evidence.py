@@ -1,0 +1,101 @@
+"""The page docs/evidence.md: what the statistics of a comparison see, and what following its verdict costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+HEAD = """\
+<!-- made by benchmarks/publish.py from benchmarks/results: do not edit -->
+
+# What the statistics see
+
+`adacsl compare` tests every row in repeated cross-validation and compares methods by what each row cost them. Intervals
+are those of paired row costs over rows and fits ([how](compare/statistics.md)); the verdict is the simplest method
+whose upper bound of excess over the cheapest is at most 10 %, else the lowest mean. Here both stand beside what was
+done before: five random splits, the corrected variance of Nadeau and Bengio over the means of the splits, and the
+simplest method not told apart from the lowest mean.
+"""
+
+NOT_YET = "Not measured yet with this version.\n"
+
+
+def evidence_page(power: dict[str, Any] | None, regret: dict[str, Any] | None) -> str:
+    """Return the page from what benchmarks/power.py and benchmarks/verdict_regret.py wrote."""
+    return HEAD + simulation(power) + blocks(regret)
+
+
+def simulation(run: dict[str, Any] | None) -> str:
+    """Return type I error, power, coverage and regret on drawn data, protocol beside protocol."""
+    head = "\n## Drawn data with a known law\n\n"
+    if run is None or "type I" not in run["rows"][0]:
+        return head + NOT_YET
+    lines = [
+        head,
+        f"`{run['command']}`; {run['date']}; {run['device']}; {run['draws']} draws of each kind; "
+        "`benchmarks/results/cpu_power.json`.\n\n",
+        "Eight methods of known true cost: two constants and logistic regressions that see more or fewer columns. Type "
+        "I: how often two twins are told apart (5 % is promised). Power: how often a method that is dearer is told "
+        "from the best. Coverage: how often the 95 % interval of that difference holds the truth; of a constant: the "
+        "interval of what calling everything positive costs. Regret: the true cost of the method taken over that of "
+        "the best, less 1; in brackets the worst of all draws. Groups: rows of four share features and luck, and stay "
+        "together.\n\n",
+        "| rows | groups of | protocol | dearer by | type I | power | coverage | of a constant | half-width | regret "
+        "of the verdict | regret of the lowest mean |\n|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+    ]
+    truths = {(one["n"], one["groups of"]): one for one in run["dearer, %"]}
+    for row in run["rows"]:
+        dearer = truths[row["n"], row["groups of"]]["without two columns"]
+        lines.append(
+            f"| {row['n']:,} | {row['groups of']} | {row['protocol']} | {dearer} % | {row['type I']:.1%} "
+            f"| {row['power']:.1%} | {row['coverage']:.1%} | {row['coverage of always-positive']:.1%} "
+            f"| {row['half-width, %']:.1f} % | {regret(row, 'regret')} | {regret(row, 'regret of the lowest mean')} |\n"
+        )
+    lines.append("\nIn truth the methods are dearer than the best by (percent):\n\n")
+    names = [name for name in run["dearer, %"][0] if name not in ("n", "groups of")]
+    lines.append(f"| rows | groups of | {' | '.join(names)} |\n|--:|--:|{'--:|' * len(names)}\n")
+    lines += [
+        f"| {one['n']:,} | {one['groups of']} | {' | '.join(str(one[name]) for name in names)} |\n"
+        for one in run["dearer, %"]
+    ]
+    return "".join(lines)
+
+
+def regret(row: dict[str, Any], name: str) -> str:
+    return f"{row[f'{name}, %']:.1f} % ({row[f'worst {name}, %']:.0f} %)"
+
+
+def blocks(run: dict[str, Any] | None) -> str:
+    """Return what following the verdict costs on real tables, block by block."""
+    head = "\n## Real tables: what following the verdict costs\n\n"
+    if run is None:
+        return head + NOT_YET
+    new, old = run["new"], run["old"]
+    lines = [
+        head,
+        f"`{run['command']}`; {run['date']}; {run['device']}; `benchmarks/results/verdict_regret.json`, from "
+        "`suite.npz` (row costs) and `suite_random_splits.csv` (the old protocol, its own run).\n\n",
+        f"The verdict is made on four fifths of the rows, its pick judged on the fifth, over {run['partitions']} "
+        "random partitions, and divided by what the method with the lowest mean over all rows costs; the old protocol "
+        "has splits in place of parts: verdict from four, pick on the fifth. Geometric means over the blocks (tables x "
+        "cost ratios). No intervals: blocks of one table share rows. The methods of the two runs differ (there are "
+        "more now), and so does the best of them.\n\n",
+        "| protocol | blocks | regret of the verdict | worst block | regret of the lowest mean | worst block |\n"
+        "|---|--:|--:|--:|--:|--:|\n",
+    ]
+    for name, part in (("5 random splits, simplest not told apart", old), ("row costs, excess at most 10 %", new)):
+        over = part["overall"]
+        lines.append(
+            f"| {name} | {over['blocks']} | {over['verdict, %']:.1f} % | {over['verdict, worst']:.2f} x "
+            f"| {over['lowest, %']:.1f} % | {over['lowest, worst']:.2f} x |\n"
+        )
+    lines.append("\n| table | ratio | cheapest | verdict | lowest mean | picks of the verdict | old verdict |\n")
+    lines.append("|---|--:|---|--:|--:|---|--:|\n")
+    before = {(one["data"], one["ratio"]): one for one in old["blocks"]}
+    for one in sorted(new["blocks"], key=lambda block: -block["verdict"]):
+        picks = ", ".join(f"{name} ({count})" for name, count in one["picks"].items())
+        then = before.get((one["data"], one["ratio"]))
+        lines.append(
+            f"| {one['data']} | {one['ratio']:g} | {one['best']} | {one['verdict']:.3f} | {one['lowest']:.3f} | "
+            f"{picks} | {'-' if then is None else format(then['verdict'], '.3f')} |\n"
+        )
+    return "".join(lines)

