@@ -1,13 +1,13 @@
 """The cost arena: every contestant on every table, the same splits, cores and seconds for all.
 
-    python benchmarks/cost-arena/run.py                        # everything; goes on where it was stopped
+    python benchmarks/cost-arena/run.py                        # everything that is not finished or published yet
     python benchmarks/cost-arena/run.py --tables wine --methods logistic portfolio
     python benchmarks/cost-arena/run.py --add mine.py          # with tables and contestants of your own
     python benchmarks/cost-arena/run.py --page docs/arena.md   # the page, from the published results
 
-Every finished fit is kept in the work folder. Published are the tables that all contestants have finished (or failed
-at). Peers live in virtual environments below ``--venvs``; those that are not there are left out, and the page says so.
-README.md states the rules.
+Every finished fit is kept in the work folder; those of published results are put there too. Published are the tables
+that all contestants have finished (or failed at). Peers live in virtual environments below ``--venvs``; those that are
+not there are left out, and the page says so. README.md states the rules.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from numpy.typing import NDArray
 from page import page_of
 from problem import Problem, decide, paid, write_problem
 from savings_data import Prices
-from store import NOTHING, Block, Work, read_results, write_results
+from store import NOTHING, Block, Work, read_results, take_up, write_results
 from tables import TABLES, Data, splits
 
 RESULTS = HERE.parent / "results" / "arena.csv"
-SECONDS = 10.0
+SECONDS = 5.0
 PATIENCE = 1800.0
 """Seconds on the wall after which a peer that is silent is taken to hang, and stopped."""
 
@@ -109,7 +109,9 @@ class Arena:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
-        self.work = Work(options.work, {name: getattr(options, name) for name in ("folds", "seconds", "max_rows")})
+        settings = {name: getattr(options, name) for name in ("folds", "seconds", "max_rows")}
+        self.work = Work(options.work, settings)
+        take_up(options.out, self.work, settings)
         self.skipped = {
             name: f"there is no virtual environment {options.venvs / one.venv}"
             for name, one in CONTESTANTS.items() if one.venv and not self._python(one.venv).exists()
@@ -187,6 +189,9 @@ class Arena:
         missing: list[str] = []
         versions: dict[str, dict[str, str]] = {}
         for table in self.options.tables:
+            if not self.work.knows(table):
+                missing.append(table)
+                continue
             data = self.data(table)
             for costs in self.costs_of(data):
                 found = self._block(table, data, costs)
@@ -241,7 +246,10 @@ class Arena:
             "load_at_start": about["load_at_start"],
             **{name: getattr(options, name) for name in ("repeats", "folds", "seconds", "max_rows")},
             "contestants": {
-                name: {"about": one.about, "ours": one.ours, "kinds": one.kinds, "versions": versions[name]}
+                name: {
+                    "about": one.about, "ours": one.ours, "kinds": one.kinds,
+                    "versions": versions[name] | ({"adacsl": about["versions"]["adacsl"]} if one.ours else {}),
+                }
                 for name, one in CONTESTANTS.items() if name in versions
             },
             "tables": {name: {"about": TABLES[name].about, "kind": TABLES[name].kind} for name in options.tables},
@@ -290,7 +298,7 @@ def main(words: list[str] | None = None) -> int:
     finally:
         arena.stop()
     done, missing = arena.publish()
-    print(f"{done} tables in {options.out}" + (f"; not finished: {', '.join(missing)}" if missing else ""))
+    print(f"finished tables in {options.out}: {done}" + (f"; not finished: {', '.join(missing)}" if missing else ""))
     return 0
 
 

@@ -155,14 +155,9 @@ def test_costs_of_each_row_are_kept_with_their_splits():
 
 
 def test_methods_of_two_classes_are_left_out_and_refused_by_name():
-    usual = set(choose_methods(n_classes=3))
     two = {"always-negative", "always-positive", "metacost", "adacsl-bins"}
-    rows = {"wce-rows", "gbm-rows", "adacsl-rows"}  # the same over again, where rows have no prices of their own
-    assert usual == set(METHODS) - two - rows
-    assert set(choose_methods(row_costs=True)) == set(METHODS)
-    assert {"ce", "ce-bayes", "ce-calibrated", "ce-tuned", "wce", "adacsl", "adacsl-cv", "gbm-bayes", "gbm-weighted",
-            "portfolio"} <= usual  # fmt: skip
-    assert set(choose_methods()) == set(METHODS) - rows
+    assert set(choose_methods("all")) - set(choose_methods("all", n_classes=3)) == two
+    assert not two & set(choose_methods(n_classes=3))
     for name in two:
         with pytest.raises(ValueError, match=f"method '{name}' is for two classes, but the data have 7"):
             choose_methods(["ce", name], n_classes=7)
@@ -172,7 +167,7 @@ def test_methods_of_two_classes_are_left_out_and_refused_by_name():
 
 
 def test_titles_speak_of_decisions():
-    assert not [name for name in choose_methods(n_classes=3) if "threshold" in title_of(name, 3)]
+    assert not [name for name in choose_methods("all", n_classes=3) if "threshold" in title_of(name, 3)]
     assert title_of("logit-adjusted", 3) == "logits shifted by the costs"
     assert title_of("ce-tuned") == METHODS["ce-tuned"][0]
 

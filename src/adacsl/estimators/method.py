@@ -72,7 +72,8 @@ class Method(CostClassifier):
         odds of T and 0.5; "auto": all three are trained, and with a controller one more that does not adapt (plain
         cross-entropy, T' = T); the held-out cost decides.
     decide : str
-        How scores become decisions, see :class:`~adacsl.Decision`.
+        How scores become decisions, see :class:`~adacsl.Decision`; "auto": "calibrated" where one split of a table of
+        two classes holds out at least 150 rows, and prices are the same for all of them; else "bayes".
     select : {"best", "last", "log-loss"}
         Keep each model's cheapest epoch (or round) on its held-out rows, its last, or the one whose log loss is least.
     cv : None, int or splitter, default None
@@ -315,7 +316,7 @@ class Method(CostClassifier):
         target = natural_threshold(self.costs_, shift)
         weighted = candidate.loss in ("weighted", "focal") and not candidate.is_plain
         decision = Decision(
-            self.costs_, self.decide, target=target, row_weighted=candidate.corrects_rows, weighted=weighted
+            self.costs_, candidate.decide, target=target, row_weighted=candidate.corrects_rows, weighted=weighted
         )
         if not candidate.held:
             return decision, math.nan
