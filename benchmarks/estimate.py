@@ -1,4 +1,4 @@
-"""Is `estimated_cost_` of a cross-fit right? Drawn data of three known laws: its bias, and how often its interval holds.
+"""Is `estimated_cost_` of a cross-fit right? Drawn data of three laws: its bias, and how often its interval holds.
 
 Each draw has 1,000 rows, and a miss costs five false alarms. The truth is the expected cost of the fitted classifier on
 20,000 fresh rows, by the law's own probabilities. ``single_bias`` is what the held-out cost of single models is off by:
@@ -129,9 +129,7 @@ def draw(law: str, rng: np.random.Generator, n: int) -> tuple[Any, Any]:
 
 LAWS = {
     # a quarter is positive; interactions
-    "bent": lambda X: (
-        -1.6 + X[:, 0] + 0.8 * X[:, 1] * X[:, 2] + 0.6 * np.abs(X[:, 3]) - 0.5 * X[:, 4] * (X[:, 0] > 0)
-    ),
+    "bent": lambda X: -1.6 + X[:, 0] + 0.8 * X[:, 1] * X[:, 2] + 0.6 * np.abs(X[:, 3]) - 0.5 * X[:, 4] * (X[:, 0] > 0),
     # one in eight is positive; nothing but a weighted sum
     "linear": lambda X: -2.6 + X @ np.asarray([1.2, -0.8, 0.6, 0.4, 0.0, 0.0, 0.0, 0.0]),
     # two clear regions, and a fifth of the labels are chance

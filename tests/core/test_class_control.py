@@ -70,9 +70,7 @@ def test_lambdas_have_a_geometric_mean_of_one_and_keep_their_bounds(seed, k, cau
     q, y = recorded(k, 120, seed)
     matrix = np.random.default_rng(seed).lognormal(0, 1.5, (k, k)) * (1 - np.eye(k))
     costs = CostMatrix.from_array(matrix, rows="predicted")
-    free, bound, usual = (
-        AdaptiveWeight(costs, caution=caution, bounds=b) for b in ((1e-30, 1e30), (0.5, 2.0), None)
-    )
+    free, bound, usual = (AdaptiveWeight(costs, caution=caution, bounds=b) for b in ((1e-30, 1e30), (0.5, 2.0), None))
     for _ in range(3):
         assert np.prod(free.step(q, y).lambdas) == pytest.approx(1.0, rel=1e-6)
         bound.step(q, y)

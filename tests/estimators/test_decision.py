@@ -142,6 +142,62 @@ def test_wrong_ways_are_named(decide, match):
 # calibration
 
 
+# weighted and tuned scores: stretched about the threshold
+
+
+def loss_of(slope, centre, logits, labels):
+    return np.mean(np.logaddexp(0.0, np.where(labels == 1, -1.0, 1.0) * (centre + slope * (logits - centre))))
+
+
+@given(
+    seed=st.integers(0, 1000), sharpen=st.floats(0.2, 8.0), fn=st.floats(0.1, 50.0), target=st.floats(0.05, 0.95),
+    decide=st.sampled_from(["bayes", "tuned"]),
+)  # fmt: skip
+def test_stretching_predicts_better_and_decides_the_same(seed, sharpen, fn, target, decide):
+    scores, labels = made(seed=seed, sharpen=sharpen)
+    costs, fresh = CostMatrix(fp=1, fn=fn), made(seed=seed + 1, sharpen=sharpen)[0]
+    decision = Decision(costs, decide, target=target, weighted=True).fit(scores, labels)
+    before = Decision(costs, target=decision.mapped)  # the same threshold, nothing stretched
+    np.testing.assert_array_equal(decision.predict(fresh), before.predict(fresh))
+    np.testing.assert_array_equal(decision.predict(fresh), fresh > decision.threshold_)
+    stretched, plain = decision.probabilities(scores), before.probabilities(scores)
+    assert log_loss(labels, stretched) <= log_loss(labels, plain) + 1e-6
+    # by brute force: no slope of the log-odds about the Bayes threshold has a smaller log loss
+    centre, inside = np.log(1.0 / fn), plain.clip(1e-12, 1.0 - 1e-12)
+    logits = np.log(inside / (1.0 - inside))
+    slopes = np.exp(np.linspace(-4.0, 2.0, 301))
+    best = min(loss_of(slope, centre, logits, labels) for slope in slopes)
+    assert log_loss(labels, stretched) == pytest.approx(best, abs=2e-4)
+    assert np.all(np.diff(stretched[np.argsort(scores)]) >= -1e-12)  # their order stays
+
+
+def test_stretching_at_even_odds_is_a_logistic_regression_without_intercept():
+    scores, labels = made(2000, sharpen=3.0)
+    decision = Decision(CostMatrix(fp=1, fn=1), weighted=True).fit(scores, labels)
+    logits = np.log(scores / (1 - scores))[:, None]
+    theirs = LogisticRegression(C=1e9, fit_intercept=False).fit(logits, labels).coef_[0, 0]
+    assert decision.calibration_["slope"] == pytest.approx(theirs, rel=1e-3)
+    weight = np.random.default_rng(0).uniform(size=2000)
+    decision.fit(scores, labels, sample_weight=weight)
+    theirs = LogisticRegression(C=1e9, fit_intercept=False).fit(logits, labels, sample_weight=weight).coef_[0, 0]
+    assert decision.calibration_["slope"] == pytest.approx(theirs, rel=1e-3)
+
+
+def test_what_is_not_stretched():
+    scores, labels = made(sharpen=3.0)
+    prices = CostMatrix(fp=np.ones(400), fn=np.linspace(1, 20, 400))
+    assert Decision(COSTS).fit(scores, labels).calibration_ is None  # scores that are probabilities
+    assert Decision(COSTS, "tuned").fit(scores, labels, costs=prices).calibration_ is None
+    assert Decision(COSTS, target=0.5, weighted=True).fit(scores[:12], labels[:12]).calibration_ is None
+    # what older versions wrote
+    old = {"decide": "bayes", "target": 0.5, "mapped": 0.5, "calibration": None}
+    again = Decision.from_dict(old, COSTS)
+    np.testing.assert_array_equal(again.probabilities(scores), Decision(COSTS, target=0.5).probabilities(scores))
+
+
+# calibration
+
+
 @pytest.mark.parametrize("sharpen", [0.3, 3.0])
 def test_calibration_mends_scores_that_are_too_sure_or_too_shy(sharpen):
     scores, labels = made(3000, 1, sharpen)

@@ -22,7 +22,7 @@ FEWEST = 10
 """With fewer rows of a class there is nothing to choose a calibration by."""
 
 STRETCHES = (-4.0, 2.0)
-"""Logarithms of the slopes that log-odds may be stretched by: never to nothing, since their order is worth something."""
+"""Logarithms of the slopes that log-odds may be stretched by: never to nothing, their order is worth something."""
 
 
 def fit_calibration(

@@ -21,6 +21,10 @@ LATEST = 2
 """So many models of the latest windows of time decide about new rows: the first ones know half of the rows, and none of
 late. On rows drawn by a law that moved all five cost 17 % more than these two; where it stayed, as much."""
 
+CALIBRATES = 150
+"""With so many held-out rows "auto" decides on calibrated scores: so many had the smallest of the eight tables on which
+that was cheaper (``benchmarks/adacsl_defaults.py``). The average of a cross-fit's nets gained nothing by it."""
+
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 """How much of a row's price a model may have seen in its features."""
 
@@ -89,6 +93,18 @@ class Candidate:
     judged: list[tuple[NDArray[Any], NDArray[Any]]] = field(default_factory=list)
     ordered: bool = False
     second: Candidate | None = None
+
+    @property
+    def decide(self) -> str:
+        """How scores become decisions.
+
+        "auto": calibrated where one split of a table holds enough rows out, else at the Bayes threshold.
+        """
+        if self.method.decide != "auto":
+            return str(self.method.decide)
+        two_prices = self.costs.n_classes == 2 and self.costs.n_instances is None
+        one_table = len(self.folds) == 1 and not self.images
+        return "calibrated" if two_prices and one_table and len(self.folds[0][1]) >= CALIBRATES else "bayes"
 
     @property
     def held_folds(self) -> list[tuple[NDArray[Any], NDArray[Any]]]:

@@ -18,7 +18,8 @@ SELECT = ("best", "last", "log-loss")
 
 def check_method(method: Any) -> None:
     """Refuse settings that make no sense; the learner's are checked by itself."""
-    check_decide(method.decide)
+    if method.decide != "auto":
+        check_decide(method.decide)
     if method.select not in SELECT:
         raise ValueError(f"select must be one of {', '.join(map(repr, SELECT))}, got {method.select!r}")
     if method.costs is not None:

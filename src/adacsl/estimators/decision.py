@@ -48,9 +48,10 @@ class Decision:
         Whether the scores are of a loss that weighs each row by its own price: the target then means each row's own
         Bayes threshold, and probabilities need the costs of the rows.
     weighted : bool, default False
-        Whether the scores are of a weighted loss. Such scores, and tuned ones, are right at the threshold, and often too
-        sure elsewhere: their log-odds are stretched about the Bayes threshold so that held-out rows have the least log
-        loss. Decisions stay; of more than two classes, and where rows have prices of their own, nothing is stretched.
+        Whether the scores are of a weighted loss. Such scores, and tuned ones, are right at the threshold, and often
+        too sure elsewhere: their log-odds are stretched about the Bayes threshold so that held-out rows have the least
+        log loss. Decisions stay; of more than two classes, and where rows have prices of their own, nothing is
+        stretched.
 
     Attributes
     ----------
@@ -108,14 +109,18 @@ class Decision:
             _, offset = tune_cut(logits, labels, self.costs if costs is None else costs, sample_weight)
             moved = float(bayes_log_odds(self.costs)) + offset - self._shift
             self.mapped = float(np.clip(sigmoid(np.asarray(moved)), *TARGET_LIMITS))
+            self._stretch(scores, labels, sample_weight, costs)
         elif self.decide == "calibrated":
             self.calibration_ = fit_calibration(self._corrected(scores, costs), np.asarray(labels), sample_weight)
-        priced = costs is not None and costs.n_instances is not None
-        if self.decide == "tuned" or (self.decide == "bayes" and self.weighted):
-            if self.costs.n_classes == 2 and not priced:
-                centre = float(np.clip(bayes_log_odds(self.costs), *CENTRES))
-                self.calibration_ = fit_stretch(self._corrected(scores), np.asarray(labels), centre, sample_weight)
+        elif self.decide == "bayes" and self.weighted:
+            self._stretch(scores, labels, sample_weight, costs)
         return self
+
+    def _stretch(self, scores: NDArray[np.float64], labels: Any, weight: Any, costs: CostMatrix | None) -> None:
+        """Stretch log-odds about the Bayes threshold; not where rows have their own, which it would move across."""
+        if self.costs.n_classes == 2 and (costs is None or costs.n_instances is None):
+            centre = float(np.clip(bayes_log_odds(self.costs), *CENTRES))
+            self.calibration_ = fit_stretch(self._corrected(scores), np.asarray(labels), centre, weight)
 
     @property
     def threshold_(self) -> float:

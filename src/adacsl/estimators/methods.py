@@ -12,7 +12,7 @@ from adacsl.estimators.method import Method
 
 WEIGHTED = {"loss": "weighted", "target": 0.5}
 # {}: steered as "auto" would, also where "auto" would rather not, on tables of more than two classes
-ADAPTED: dict[str, Any] = {"loss": "weighted", "controller": {}}
+ADAPTED: dict[str, Any] = {"loss": "weighted", "controller": {}, "decide": "auto"}
 STOPPED = {"select": "log-loss"}
 BOOSTED = {**STOPPED, "learner": "boosting"}
 ROWS = {"loss": "row-weighted"}

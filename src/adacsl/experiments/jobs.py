@@ -162,7 +162,7 @@ def _result(cell: Cell, method: Method, costs: CostMatrix, labels: NDArray[np.in
     raw = to_probabilities(np.asarray(candidate.watched))
     scores = decision.probabilities(raw, costs=costs).astype(np.float32)
     decided = decision.of_probabilities(scores.astype(np.float64), costs=costs)
-    about = {"decide": method.decide}  # the page decides anew at other prices
+    about = {"decide": decision.decide}  # the page decides anew at other prices
     if costs.n_classes == 2:
         decided = decided == 1
     metrics = measure(decided, labels, costs) | {"validation_cost": math.nan} | candidate.extra

@@ -31,7 +31,7 @@ from adacsl.extras import requires
 from adacsl.torch.tablenet import TableNet
 from adacsl.training.keepers import Keeper
 from adacsl.training.members import Data, Member, Settings, batch_shape
-from adacsl.training.running import train
+from adacsl.training.running import choose_device, train
 
 SAMPLE = 500
 """Training rows whose cost is measured after each epoch, where a comparison shows it."""
@@ -76,11 +76,12 @@ class Training:
 def fit_nets(candidates: Sequence[Candidate], rows: Rows, parts: Parts | None = None) -> Iterator[Candidate]:
     """Train what the candidates need, small nets side by side; yield each as soon as it is there."""
     data = Prepared(rows)
+    devices = {device: choose_device(device) for device in {candidate.method.device for candidate in candidates}}
     trainings: dict[str, Training] = {}
     for number, candidate in enumerate(candidates):
         key = training_key(candidate)
         if key not in trainings:
-            trainings[key] = _training(key, candidate, rows, data)
+            trainings[key] = _training(key, candidate, rows, data, devices[candidate.method.device])
         trainings[key].keepers[number] = _keepers(candidate, trainings[key], rows)
     groups = _groups(list(trainings.values()), rows)
     for place, group in enumerate(groups):
@@ -171,13 +172,11 @@ def _is_table_net(net: Net, rows: Rows) -> bool:
     return not rows.images and table_sizes(net.module)[0] == "tablenet"
 
 
-def _training(key: str, candidate: Candidate, rows: Rows, data: Prepared) -> Training:
+def _training(key: str, candidate: Candidate, rows: Rows, data: Prepared, device: str) -> Training:
     """Return one member per fold; folds that train side by side share a controller."""
     method = candidate.method
     net: Net = method.learner_
-    settings = net.settings(
-        len(candidate.folds[0][0]), images=rows.images, device=method.device, verbose=method.verbose
-    )
+    settings = net.settings(len(candidate.folds[0][0]), images=rows.images, device=device, verbose=method.verbose)
     shared = _controller(candidate, rows) if _is_table_net(net, rows) else None
     members = []
     for fold, (train_rows, held_out) in enumerate(candidate.folds):

@@ -74,6 +74,7 @@ def saving_of(method: str, practice: tuple[str, RowCosts] | None) -> Saving | No
         return None  # no row that both decided about
     today = costs.costs[costs.methods.index(TODAY)]
     cost = float(today[costs.entries(costs.methods.index(method), costs.methods.index(TODAY))].mean())
-    ends = (-dearer.mean, -dearer.high, -dearer.low)
+    most = cost if np.nanmin(costs.costs) >= 0 else math.inf  # nothing is cheaper than free
+    ends = (-dearer.mean, -dearer.high, min(-dearer.low, most))
     percents = [100 * end / cost if cost > 0 else math.nan for end in ends]
     return Saving(against, *(end + 0.0 for end in (*ends, *percents)))
