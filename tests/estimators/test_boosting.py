@@ -181,7 +181,7 @@ def test_out_of_fold_scores_and_the_estimate(fitted, data):
     assert not np.isnan(fitted.oof_scores_).any()
     assert isinstance(fitted.estimated_cost_, Interval)
     decided = fitted.oof_scores_ > fitted.threshold_
-    assert fitted.estimated_cost_.estimate == pytest.approx(COSTS.mean(y, decided))
+    assert list(fitted.target_costs_.values()) == pytest.approx([COSTS.mean(y, decided)])
     assert 0.0 <= fitted.calibration_error_ <= 1.0
     single = quick(engine=fitted.engine).fit(X, y)
     assert np.isnan(single.oof_scores_).sum() == 240
@@ -216,10 +216,10 @@ def test_auto_keeps_the_cheapest_of_a_plain_one_and_two_targets(engine, data):
     auto = quick(engine=engine, target="auto", cv=3).fit(X, y)
     tried = [quick(engine=engine, target="bayes", controller=None, cv=3).fit(X, y)]  # there "auto" does not adapt
     tried += [quick(engine=engine, target=target, cv=3).fit(X, y) for target in (0.5, "middle")]
-    costs = {clf.target_ if clf.adapted_ else "plain": clf.estimated_cost_.estimate for clf in tried}
+    costs = {clf.target_ if clf.adapted_ else "plain": min(clf.target_costs_.values()) for clf in tried}
     assert auto.target_costs_ == pytest.approx(costs)
     kept = next(clf for clf in tried if clf.target_ == auto.target_)
-    assert kept.estimated_cost_.estimate == min(costs.values())
+    assert min(kept.target_costs_.values()) == min(costs.values())
     assert np.array_equal(auto.decision_scores(X), kept.decision_scores(X))
     assert len(auto.history_) == sum(len(clf.history_) for clf in tried)
 

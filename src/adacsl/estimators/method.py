@@ -77,7 +77,8 @@ class Method(CostClassifier):
     select : {"best", "last", "log-loss"}
         Keep each model's cheapest epoch (or round) on its held-out rows, its last, or the one whose log loss is least.
     cv : None, int or splitter, default None
-        Cross-fitting: one model per fold, each adapted on the fold it did not train on; their log-odds are averaged.
+        Cross-fitting: one model per fold, each adapted on the fold it did not train on; their log-odds are averaged. A
+        number of folds of a table is fitted twice, on other folds the second time, for the sake of ``estimated_cost_``.
     validation : float or (X, y), default 0.2
         Without ``cv``: the share of the rows, or data of its own, that adapts, selects and tunes. Where there is
         nothing to select, the model is fitted on all rows, and held-out scores come from five folds.
@@ -111,7 +112,7 @@ class Method(CostClassifier):
     adapted_ : bool
         Whether a controller steered what was kept.
     target_costs_ : dict
-        The held-out cost of every T' tried, and of ``"plain"``, which did not adapt; estimated as ``estimated_cost_``.
+        The held-out cost of every T' tried, and of ``"plain"``, which did not adapt; with ``cv`` of single models.
     history_ : pandas.DataFrame
         One row per epoch or round, and fold: its ``target``, whether it ``adapted``, ``lambda`` and ``weight`` it was
         trained with; ``threshold`` (the cheapest one, T_actual) and ``val_cost`` that were measured after it.
@@ -122,9 +123,10 @@ class Method(CostClassifier):
         Scores of held-out rows (of at most 20,000) in the epoch or round that was kept: what later rows are compared
         with.
     estimated_cost_ : Interval
-        Mean cost of these held-out decisions with its 95 % bootstrap interval (sample weights count). Two biases
-        remain: the same rows steered lambda (and tuned the threshold, or chose the target), which flatters a little;
-        with ``cv`` it speaks of single models, and their average is usually cheaper.
+        Mean cost of held-out decisions with its 95 % bootstrap interval (sample weights count). With a number of folds
+        on a table it speaks of the average of all models, from rows that a second cross-fit has held out too; with
+        folds that were given, and for images, of single models, and their average is usually cheaper. The same rows
+        steered lambda (and tuned the threshold, or chose the target), which flatters a little.
     calibration_error_ : float
         Expected calibration error (15 quantile bins) of the held-out probabilities; with more than two classes of the
         likeliest class's.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from adacsl.core.intervals import Interval
 from adacsl.extras import requires
 from adacsl.report import figures as draw
 from adacsl.report import frames, price_cards, tables
@@ -32,8 +33,7 @@ def tiles(data: ReportData, view: tuple[str, float]) -> list[tuple[str, str, str
     ]
     against, saved = data.savings.get(view, ("", None))
     if saved is not None and np.isfinite(saved.estimate):
-        ends = f"; 95 % interval {show(saved.low, 2)} to {show(saved.high, 2)} %" if np.isfinite(saved.low) else ""
-        found.append(("Saved", f"{show(saved.estimate, 2)} %", f"against {against}{ends}"))
+        found.append(_saving_tile(against, saved))
     elif "savings" in rows.columns:
         found.append(("Saved", show_percent(row["savings"]), "of what the best constant decision costs"))
     if "standing" in rows.columns:
@@ -42,6 +42,13 @@ def tiles(data: ReportData, view: tuple[str, float]) -> list[tuple[str, str, str
         others = ["other methods", *(f"{counts[kind]} {text}" for kind, text in words.items() if kind in counts)]
         found.append(("Clearly dearer", f"{counts.get('clearly worse', 0)} of {len(rows) - 1}", "; ".join(others)))
     return found
+
+
+def _saving_tile(against: str, saved: Interval) -> tuple[str, str, str]:
+    estimate, *ends = saved if saved.estimate >= 0 else (-saved.estimate, -saved.high, -saved.low)
+    words = f"; 95 % interval {show(ends[0], 2)} to {show(ends[1], 2)} %" if np.isfinite(saved.low) else ""
+    name, than = ("Saved", "against") if saved.estimate >= 0 else ("Dearer", "than")
+    return name, f"{show(estimate, 2)} %", f"{than} {against}{words}"
 
 
 def parts(data: ReportData, view: Any, key: str) -> list[dict[str, Any]]:

@@ -121,6 +121,18 @@ class Outcome:
         return [str(name) for name in self.costs.classes or range(self.n_classes)]
 
 
+def repeats_of(tested: Sequence[NDArray[np.int64]]) -> int:
+    """Return how often every row was tested, from the rows of each split; 1 where that differs, as by chance.
+
+    Examples
+    --------
+    >>> [repeats_of(rows) for rows in ([[0, 1], [2], [0, 2], [1]], [[0, 1], [2]], [[0, 1], [1, 2]])]
+    [2, 1, 1]
+    """
+    times = np.unique(np.concatenate(tested), return_counts=True)[1]
+    return int(times[0]) if times.min() == times.max() else 1
+
+
 class Regret(NamedTuple):
     """How much dearer than the cheapest each method is, should the prices be others within a range."""
 

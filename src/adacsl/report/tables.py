@@ -38,7 +38,7 @@ def cost_table(data: ReportData, rows: pd.DataFrame, marked: str) -> Table:
     """Return the cost of each method, cheapest first."""
     columns = {"method": rows["method"].astype(str).tolist()} | _with_interval(data, "cost", rows)
     if "percent" in rows.columns:
-        columns["dearer than the cheapest"] = [_show_more(value) for value in rows["percent"]]
+        columns["dearer than the cheapest"] = [show_more(value) for value in rows["percent"]]
     if {"percent_low", "percent_high"} <= set(rows.columns):
         ends = zip(rows["percent_low"], rows["percent_high"], strict=True)
         columns["95 % interval of that"] = [_show_span(low, high) for low, high in ends]
@@ -49,7 +49,7 @@ def cost_table(data: ReportData, rows: pd.DataFrame, marked: str) -> Table:
         ("saved", "savings", show_percent),
         ("splits", "n", show),
     ):
-        if column in rows.columns:
+        if column in rows.columns and (column != "n" or rows["n"].nunique() > 1):  # some have no result of some splits
             columns[head] = show_column(rows[column]) if write is None else [write(value) for value in rows[column]]
     words = [list(columns).index("against the cheapest")] if "standing" in rows.columns else []
     body = [list(row) for row in zip(*columns.values(), strict=True)]
@@ -176,8 +176,9 @@ def records(table: pd.DataFrame) -> Iterable[Any]:
     return (SimpleNamespace(**{str(name): value for name, value in record.items()}) for record in records)
 
 
-def _show_more(percent: float) -> str:
-    return DASH if not np.isfinite(percent) or percent == 0 else f"{show(round(percent, 1 if percent < 10 else 0))} %"
+def show_more(percent: float) -> str:
+    """Return how many percent dearer something is, with as many digits as matter."""
+    return f"{show(round(percent, 1 if percent < 10 else 0))} %" if np.isfinite(percent) else DASH
 
 
 def _show_span(low: float, high: float) -> str:

@@ -32,7 +32,7 @@
   // the mean of several repeats may have a fraction
   const showCount = (value, repeats) => value.toLocaleString("en", { maximumFractionDigits: repeats > 1 ? 1 : 0 });
   const withUnit = (text) => (report.unit && text !== "–" ? `${text} ${report.unit}` : text);
-  const percent = (value) => (Number.isFinite(value) ? `${show(Math.round(value * 1000) / 10)} %` : "–");
+  const percent = (value) => (Number.isFinite(value) ? `${show(Math.round(value * 1000) / 10)}\u00a0%` : "–");
 
   function put(element, text, value) {
     element.textContent = text;
