@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from problem import cheapest_constant, paid
 from store import Block, row_costs
 
-from adacsl.experiments.statistics.folds import METHOD, fold_interval
+from adacsl.experiments.statistics.folds import fold_interval
 from adacsl.experiments.statistics.ranking import ranks
 
 LEAST = 1e-3
@@ -216,7 +216,7 @@ rows, in their favour; no interval is corrected for that choice, nor for the num
 RANKS = """By normalised cost, one table one block (its mean over costs); Friedman's test, then Nemenyi's."""
 NORMALISED = """Mean cost relative to the cheapest constant decision on the same rows; 1 saves nothing. "-": takes no
 part in such tables."""
-INTERVALS = f"""95 %: {METHOD}
+INTERVALS = """95 % intervals: Student's t on paired row costs of the folds, rows and fits counted
 (`adacsl.experiments.statistics.folds.fold_interval`). Those of the losses above are of paired differences, these of the
 costs themselves. Equal rows are one piece of evidence."""
 SECONDS = """Fit and prediction. Limits are kept by processor seconds; those on the wall show how busy the machine was.

@@ -101,6 +101,11 @@ WORDS = ["--folds", "2", "--venvs", "venvs", "--out", "results/arena.csv"]
 TOY = ["--add", "own.py", "--tables", "toy", "priced", "--methods", "shares", "negative", "broken", "odd", "elsewhere"]
 
 
+def test_a_part_of_the_arena_is_not_published_as_the_whole(arena):
+    assert arena.parse(["--tables", "wine"]).out == Path("runs/arena/arena.csv")
+    assert arena.parse([]).out == arena.RESULTS
+
+
 def again(*more):
     """The same command in a fresh program: additions are read anew."""
     run = importlib.import_module("run")
@@ -250,6 +255,12 @@ def test_a_contestant_in_another_python(arena):
     found = {(row["method"], row["split"]): row for row in lines()}
     assert "ended without an answer" in found["dying", "0"]["error"]
     assert found["elsewhere", "1"]["cost"] == found["negative", "1"]["cost"]
+    python.unlink()  # who lacks the environment keeps what was published
+    for known in (arena.TABLES, arena.CONTESTANTS):
+        for name in ("toy", "priced", "shares", "negative", "broken", "odd", "elsewhere", "dying"):
+            known.pop(name, None)
+    assert arena.main([*chosen, *WORDS, "--work", "new"]) == 0
+    assert {(row["method"], row["split"]): row for row in lines()} == found
 
 
 def test_decisions_are_those_of_least_expected_cost(arena):
