@@ -293,4 +293,4 @@ def test_what_differs_in_the_decision_or_the_epoch_shares_its_nets():
             count_nets(job) for job in plan_jobs([task], chosen, {task.name: [8.0]}, [0], Protocol(device="cpu"))
         )
 
-    assert nets(once) == nets([*once, *alike]) == sum(once.values())
+    assert nets(list(once)) == nets([*once, *alike]) == sum(once.values())
