@@ -154,8 +154,9 @@ def _line(row: dict[str, Any], width: int) -> str:
 
 
 def _shown_arguments() -> list[str]:
-    words = sys.argv[1:]
-    shown = [w for i, w in enumerate(words) if w != "--json" and (i == 0 or words[i - 1] != "--json")]
+    # where it was written to is of no interest
+    words, places = sys.argv[1:], ("--json", "--csv", "--run")
+    shown = [w for i, w in enumerate(words) if w not in places and (i == 0 or words[i - 1] not in places)]
     return [w for w in shown if not w.startswith("--json=")]
 
 

@@ -31,9 +31,14 @@ from adacsl.estimators.methods import choose_methods
 from adacsl.experiments.comparing import compare_tasks
 from adacsl.experiments.comparison import Comparison
 
-TABLES = [name for name, about in DATASETS.items() if about.kind == "table" and name != "breast-cancer"]
 SMALL = 10_000
-"""Rows: up to so many a table is small."""
+"""Rows: up to so many a table is small, and not cut."""
+TABLES = [
+    name
+    for name, about in DATASETS.items()
+    if about.kind == "table" and len(about.classes) == 2 and name != "breast-cancer"
+]
+LARGE = [name for name in TABLES if DATASETS[name].rows > SMALL]
 RARE = "creditcard-fraud"
 COLUMNS = [
     "data", "ratio", "method", "seed", "cost", "normalized_cost", "accuracy", "validation_cost", "n_train", "n_test",
@@ -58,7 +63,7 @@ def main() -> None:
 def cut(task: Task, most: int) -> Task:
     """Return a random part of a table that is too large."""
     most *= 5 if task.name == RARE else 1
-    if len(task.y) <= most:
+    if task.name not in LARGE or len(task.y) <= most:
         return task
     kept, _ = train_test_split(range(len(task.y)), train_size=most, stratify=task.y, random_state=0)
     return task.rows(sorted(kept))
@@ -73,8 +78,8 @@ def compared(tasks: list[Task], repeats: int, folder: Path, options: argparse.Na
     tasks = sorted(tasks, key=lambda task: -len(task.y))
     found = []
     for kind, some, methods in (
-        ("large", [task for task in tasks if len(task.y) > SMALL], quick),
-        ("small", [task for task in tasks if len(task.y) <= SMALL], every),
+        ("large", [task for task in tasks if task.name in LARGE], quick),
+        ("small", [task for task in tasks if task.name not in LARGE], every),
     ):
         if some and methods:
             found.append(compare_tasks(
@@ -112,8 +117,8 @@ def write(found: list[Comparison], seconds: float, repeats: int, options: argpar
 def note(found: list[Comparison], options: argparse.Namespace) -> str:
     """Say what was cut or left out."""
     most = options.max_rows
-    parts = [f"tables of more than {most:,} rows cut to {most:,}, {RARE} to {5 * most:,}, at random and stratified"]
-    large = {name for one in found for name, about in one.facts["data"].items() if about["rows"] > SMALL}
+    parts = [f"tables of more than {SMALL:,} rows cut to {most:,}, {RARE} to {5 * most:,}, at random and stratified"]
+    large = {name for one in found for name in one.facts["data"] if name in LARGE}
     if large and options.small_only:
         parts.append(f"{' and '.join(options.small_only)} only on tables up to {SMALL:,} rows")
     parts += [f"gbm-* are {installed_engine()}"] if installed_engine() else []

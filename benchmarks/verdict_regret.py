@@ -98,6 +98,7 @@ def main() -> None:
         print(name, overall(blocks))
     if options.json is not None:
         about = {"title": "What following the verdict costs", **metadata("cpu"), "partitions": options.partitions}
+        about["command"] = f"python benchmarks/verdict_regret.py --partitions {options.partitions}"
         parts = {name: {"overall": overall(blocks), "blocks": blocks} for name, blocks in (("new", new), ("old", old))}
         options.json.write_text(json.dumps(about | {"tolerance": TOLERANCE} | parts, indent=2, default=int) + "\n")
 

@@ -44,10 +44,12 @@ def scores(block: Block) -> dict[str, Score]:
     said = np.full(len(block.labels), cheapest_constant(block.labels, block.costs, block.n_classes))
     unit = paid(block.labels, said, block.costs).mean()
     known = {name: row_costs(block, name) for name in block.methods}
-    return {
-        name: Score(*(end / unit for end in fold_interval(costs, block.fits, block.units)))
-        for name, costs in known.items() if costs is not None
-    }  # fmt: skip
+    found = {}
+    for name, costs in known.items():
+        if costs is not None:
+            mean, low, high = fold_interval(costs, block.fits, block.units)
+            found[name] = Score(mean / unit, max(low, min(0.0, costs.min())) / unit, high / unit)
+    return found
 
 
 def excess(block: Block, ours: str, theirs: str) -> Excess:
@@ -67,12 +69,12 @@ def page_of(lines: list[dict[str, Any]], blocks: list[Block], meta: dict[str, An
     ours = [name for name, about in meta["contestants"].items() if about["ours"]]
     kinds = {block.table: meta["tables"][block.table]["kind"] for block in blocks}
     parts = [
-        HEAD.format(**meta | {"tables": len(kinds), "methods": len(meta["contestants"])}),
-        *[losses(blocks, found, name, ours) for name in ours if any(name in row for row in found.values())],
+        HEAD.format(**meta | {"tables": counted(len(kinds), "table"), "methods": len(meta["contestants"])}),
+        *[losses(blocks, found, name, ours) for name in reversed(ours) if any(name in row for row in found.values())],
         "## Ranks\n\n" + RANKS, *[ranking(found, kinds, kind, meta) for kind in (*ALL, "")],
         "## Every table\n\n" + NORMALISED, grid(found, blocks, meta),
         "## Intervals\n\n" + INTERVALS, details(found),
-        "## Seconds of a fit\n\n" + SECONDS, seconds(lines, meta), "## How it was run\n", how(lines, meta),
+        "## Seconds of a fit\n\n" + SECONDS, seconds(lines, meta), "## How it was run", how(lines, meta),
     ]  # fmt: skip
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -93,9 +95,9 @@ def losses(blocks: list[Block], found: dict[Any, dict[str, Score]], name: str, o
                                       interval(more, "{:+.0f} %"), more.words]))  # fmt: skip
     rows.sort(key=lambda row: -row[0])
     mean = float(np.exp(np.mean(np.log(ratios))))
-    text = f"## Where {name} loses\n\nDearer than the cheapest of the others on {len(rows)} of {len(ratios)} tables; "
+    text = f"## Where {name} loses\n\nDearer than the cheapest of the others in {len(rows)} of {len(ratios)}; "
     text += f"its cost relative to theirs, geometric mean: {mean:.3f}."
-    head = ["table", "costs", "cheapest of the others", "costs", f"{name} costs", "dearer by (95 %)", ""]
+    head = ["table", "costs", "cheapest of the others", "its cost", f"cost of {name}", "dearer by (95 %)", ""]
     return text + ("\n\n" + markdown(head, [row for _, row in rows]) if rows else "")
 
 
@@ -111,8 +113,8 @@ def ranking(found: dict[Any, dict[str, Score]], kinds: dict[str, str], kind: str
     ])  # fmt: skip
     entitled = [name for name, about in meta["contestants"].items() if not kind or kind in about["kinds"]]
     some = [name for name in entitled if all(name in row for row in chosen.values())]
-    tables = len({table for table, _ in chosen})
-    title = f"### {kind.capitalize() if kind else 'All kinds, those who take part in all'}: {tables} tables\n\n"
+    tables = counted(len({table for table, _ in chosen}), "table")
+    title = f"### {kind.capitalize() if kind else 'All kinds, those in all of them'}: {tables}\n\n"
     if len(some) < 2:
         return title + "Fewer than two contestants finished all of them."
     order = ranks(results[results["method"].isin(some)])
@@ -178,9 +180,13 @@ def how(lines: list[dict[str, Any]], meta: dict[str, Any]) -> str:
         *[f"- Failed: {method} on {table}: {error}." for table, method, error in failed],
     ]
     if meta["missing"]:
-        text.append(f"- Not finished, the same command goes on with them: {', '.join(meta['missing'])}.")
+        text.append(f"- Not run yet, the same command does: {', '.join(meta['missing'])}.")
     abouts = {name: about["about"] for name, about in meta["tables"].items() if any(x["table"] == name for x in lines)}
     return "\n".join(text) + "\n\n" + markdown(["table", "what the costs are"], [[k, v] for k, v in abouts.items()])
+
+
+def counted(n: int, word: str) -> str:
+    return f"{n} {word}" if n == 1 else f"{n} {word}s"
 
 
 def number(value: float) -> str:
@@ -202,16 +208,16 @@ HEAD = """<!-- made by benchmarks/cost-arena/run.py --page: do not edit -->
 
 # The cost arena
 
-Which method costs least? {methods} contestants, {tables} tables, {repeats} x {folds} stratified folds that keep equal
-rows together; the same rows, one core and {seconds:g} processor seconds for each that can be told a limit. Nobody sees
+Which method costs least? {methods} contestants, {tables}, {repeats} x {folds} stratified folds that keep equal rows
+together; the same rows, one core and {seconds:g} processor seconds for each that can be told a limit. Nobody sees
 test labels, nobody was tuned on test rows. Rules, and how to add a method or a table:
 `benchmarks/cost-arena/README.md`. What adacsl loses comes first. "The cheapest of the others" is chosen on the test
 rows, in their favour; no interval is corrected for that choice, nor for the number of tables."""
 RANKS = """By normalised cost, one table one block (its mean over costs); Friedman's test, then Nemenyi's."""
 NORMALISED = """Mean cost relative to the cheapest constant decision on the same rows; 1 saves nothing. "-": takes no
 part in such tables."""
-INTERVALS = """95 % intervals of row costs over the folds: Student's t with the variance of rows and of fits, and
-Satterthwaite's degrees of freedom (`adacsl.experiments.statistics.folds.fold_interval`); those of losses above are of
-paired differences. Equal rows are one piece of evidence."""
+INTERVALS = """95 % intervals: Student's t on paired row costs of the folds, rows and fits counted
+(`adacsl.experiments.statistics.folds.fold_interval`). Those of the losses above are of paired differences, these of the
+costs themselves. Equal rows are one piece of evidence."""
 SECONDS = """Fit and prediction. Limits are kept by processor seconds; those on the wall show how busy the machine was.
 Contestants without a time limit of their own take what they need."""

@@ -1,13 +1,13 @@
 """The cost arena: every contestant on every table, the same splits, cores and seconds for all.
 
-    python benchmarks/cost-arena/run.py                        # everything; goes on where it was stopped
+    python benchmarks/cost-arena/run.py                        # everything that is not finished or published yet
     python benchmarks/cost-arena/run.py --tables wine --methods logistic portfolio
     python benchmarks/cost-arena/run.py --add mine.py          # with tables and contestants of your own
     python benchmarks/cost-arena/run.py --page docs/arena.md   # the page, from the published results
 
-Every finished fit is kept in the work folder. Published are the tables that all contestants have finished (or failed
-at). Peers live in virtual environments below ``--venvs``; those that are not there are left out, and the page says so.
-README.md states the rules.
+Every finished fit is kept in the work folder; those of published results are put there too. Published are the tables
+that all contestants have finished (or failed at). Peers live in virtual environments below ``--venvs``; those that are
+not there are left out, and the page says so. README.md states the rules.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from numpy.typing import NDArray
 from page import page_of
 from problem import Problem, decide, paid, write_problem
 from savings_data import Prices
-from store import NOTHING, Block, Work, read_results, write_results
+from store import NOTHING, Block, Work, read_results, take_up, write_results
 from tables import TABLES, Data, splits
 
 RESULTS = HERE.parent / "results" / "arena.csv"
-SECONDS = 10.0
+SECONDS = 5.0
 PATIENCE = 1800.0
 """Seconds on the wall after which a peer that is silent is taken to hang, and stopped."""
 
@@ -109,7 +109,9 @@ class Arena:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
-        self.work = Work(options.work, {name: getattr(options, name) for name in ("folds", "seconds", "max_rows")})
+        settings = {name: getattr(options, name) for name in ("folds", "seconds", "max_rows")}
+        self.work = Work(options.work, settings)
+        take_up(options.out, self.work, settings)
         self.skipped = {
             name: f"there is no virtual environment {options.venvs / one.venv}"
             for name, one in CONTESTANTS.items() if one.venv and not self._python(one.venv).exists()
@@ -124,10 +126,7 @@ class Arena:
 
     def methods(self, kind: str) -> dict[str, Contestant]:
         """Return who takes part in tables of a kind."""
-        return {
-            name: CONTESTANTS[name] for name in self.options.methods
-            if kind in CONTESTANTS[name].kinds and name not in self.skipped
-        }  # fmt: skip
+        return {name: CONTESTANTS[name] for name in self.options.methods if kind in CONTESTANTS[name].kinds}
 
     def data(self, table: str) -> Data:
         """Return a table, cut to as many rows as it is run with."""
@@ -142,7 +141,8 @@ class Arena:
         data = self.data(table)
         for split, (train, test) in enumerate(splits(data, self.options.repeats, self.options.folds)):
             digest = peer_data.digest_of(data.features, data.labels, train, test)
-            for name, contestant in self.methods(TABLES[table].kind).items():
+            here = {k: v for k, v in self.methods(TABLES[table].kind).items() if k not in self.skipped}
+            for name, contestant in here.items():
                 for costs in self.costs_of(data) if name in self.options.again else ():
                     self.work.forget(table, costs, name, split)
                 missing = [costs for costs in self.costs_of(data) if not self._done(table, costs, name, split, digest)]
@@ -187,6 +187,9 @@ class Arena:
         missing: list[str] = []
         versions: dict[str, dict[str, str]] = {}
         for table in self.options.tables:
+            if not self.work.knows(table):
+                missing.append(table)
+                continue
             data = self.data(table)
             for costs in self.costs_of(data):
                 found = self._block(table, data, costs)
@@ -203,30 +206,27 @@ class Arena:
     def _block(
         self, table: str, data: Data, costs: str
     ) -> tuple[Block, list[dict[str, Any]], dict[str, dict[str, str]]] | None:
-        kind = TABLES[table].kind
         cut = splits(data, self.options.repeats, self.options.folds)
-        lines, versions, decisions = [], {}, []
-        methods = self.methods(kind)
-        for name in methods:
-            parts = [self.work.read(table, costs, name, split) for split in range(len(cut))]
-            if any(part is None for part in parts):
+        lines: list[dict[str, Any]] = []
+        versions: dict[str, dict[str, str]] = {}
+        decisions: dict[str, NDArray[np.uint8]] = {}
+        for name in self.methods(TABLES[table].kind):
+            read = [self.work.read(table, costs, name, split) for split in range(len(cut))]
+            parts = [part for part in read if part is not None]
+            if len(parts) < len(cut) and name in self.skipped:
+                continue  # its results may have been published by somebody who has its environment: these have not
+            if len(parts) < len(cut):
                 return None
-            for split, (part, (train, test)) in enumerate(zip(parts, cut, strict=True)):
-                assert part is not None
-                known = of_rows(data.costs[costs], test)
-                cost = "" if part["error"] else round(paid(data.labels[test], part["decisions"], known).mean(), 6)
-                lines.append({
-                    "table": table, "kind": kind, "costs": costs, "method": name, "split": split,
-                    "n_train": len(train), "n_test": len(test), "cost": cost,
-                    **{key: part[key] for key in ("seconds", "cpu_seconds", "digest", "error")},
-                })  # fmt: skip
+            for split, part in enumerate(parts):
+                about = {"table": table, "kind": TABLES[table].kind, "costs": costs, "method": name, "split": split}
+                lines.append(about | line_of(part, data, costs, *cut[split]))
                 versions[name] = json.loads(part["versions"]) or versions.get(name, {})
-            decisions.append(np.concatenate([part["decisions"] for part in parts if part is not None]))
+            decisions[name] = np.concatenate([part["decisions"] for part in parts])
         rows = np.concatenate([test for _, test in cut])
         fits = np.repeat(np.arange(len(cut)), [len(test) for _, test in cut])
         block = Block(
-            table, costs, tuple(methods), np.stack(decisions), data.labels[rows], rows, fits, data.units[rows],
-            of_rows(data.costs[costs], rows), data.n_classes,
+            table, costs, tuple(decisions), np.stack(list(decisions.values())), data.labels[rows], rows, fits,
+            data.units[rows], of_rows(data.costs[costs], rows), data.n_classes,
         )  # fmt: skip
         return block, lines, versions
 
@@ -241,11 +241,16 @@ class Arena:
             "load_at_start": about["load_at_start"],
             **{name: getattr(options, name) for name in ("repeats", "folds", "seconds", "max_rows")},
             "contestants": {
-                name: {"about": one.about, "ours": one.ours, "kinds": one.kinds, "versions": versions[name]}
+                name: {
+                    "about": one.about, "ours": one.ours, "kinds": one.kinds,
+                    "versions": versions[name] | ({"adacsl": about["versions"]["adacsl"]} if one.ours else {}),
+                }
                 for name, one in CONTESTANTS.items() if name in versions
             },
             "tables": {name: {"about": TABLES[name].about, "kind": TABLES[name].kind} for name in options.tables},
-            "skipped": {name: why for name, why in self.skipped.items() if name in options.methods},
+            "skipped": {
+                name: why for name, why in self.skipped.items() if name in options.methods and name not in versions
+            },
             "missing": missing,
         }  # fmt: skip
 
@@ -265,6 +270,15 @@ def problem_of(data: Data, costs: str | None, rows: tuple[Any, Any], split: int,
         X_train, data.labels[train], X_test, data.n_classes, None if priced else given,
         given.rows(train) if priced else None, given.rows(test) if priced else None, split, seconds,
     )  # fmt: skip
+
+
+def line_of(part: dict[str, Any], data: Data, costs: str, train: Any, test: Any) -> dict[str, Any]:
+    """Return what is published of one fit."""
+    cost: float | str = ""
+    if not part["error"]:
+        cost = round(paid(data.labels[test], part["decisions"], of_rows(data.costs[costs], test)).mean(), 6)
+    kept = {key: part[key] for key in ("seconds", "cpu_seconds", "digest", "error")}
+    return {"n_train": len(train), "n_test": len(test), "cost": cost, **kept}
 
 
 def of_rows(costs: Any, rows: NDArray[Any]) -> Any:
@@ -290,7 +304,7 @@ def main(words: list[str] | None = None) -> int:
     finally:
         arena.stop()
     done, missing = arena.publish()
-    print(f"{done} tables in {options.out}" + (f"; not finished: {', '.join(missing)}" if missing else ""))
+    print(f"finished tables in {options.out}: {done}" + (f"; not finished: {', '.join(missing)}" if missing else ""))
     return 0
 
 
@@ -309,11 +323,14 @@ def parse(words: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--again", nargs="+", default=[], help="contestants whose finished fits are to be forgotten")
     parser.add_argument("--retry", action="store_true", help="run failed fits again")
     parser.add_argument("--publish", action="store_true", help="only write what is finished")
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--out", type=Path, help=f"CSV file; default: {RESULTS.name} of the results if all take part")
     parser.add_argument("--page", type=Path, help="write the page from --out instead of running")
     options = parser.parse_args(words)
     for file in options.add:
         add_file(file)
+    # what is published is of everybody on everything
+    part = options.add or options.tables or options.methods or options.all_costs
+    options.out = options.out or (options.work / RESULTS.name if part else RESULTS)
     for name, known in (("tables", TABLES), ("methods", CONTESTANTS)):
         asked = getattr(options, name) or list(known)
         if unknown := [one for one in asked if one not in known]:

@@ -57,12 +57,15 @@ class Work:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         kept = folder / "settings.json"
-        if kept.exists() and json.loads(kept.read_text()) != settings:
+        if not kept.exists():
+            draft = folder / f".settings.{os.getpid()}"
+            draft.write_text(json.dumps(settings))
+            draft.replace(kept)  # several runs may share the folder
+        if json.loads(kept.read_text()) != settings:
             raise SystemExit(
                 f"{folder} holds a run with other settings ({kept.read_text()}), asked are {json.dumps(settings)}: "
                 "give the same ones, or another --work folder"
             )
-        kept.write_text(json.dumps(settings))
 
     def _path(self, table: str, costs: str, method: str, split: int) -> Path:
         return self.folder / f"{table}+{costs}+{method}+{split}.npz"
@@ -81,6 +84,10 @@ class Work:
         draft = path.with_name(f".{path.stem}.{os.getpid()}.npz")
         np.savez_compressed(draft, **found)
         draft.replace(path)
+
+    def knows(self, table: str) -> bool:
+        """Tell whether any fit of a table is finished."""
+        return any(self.folder.glob(f"{table}+*.npz"))
 
     def forget(self, table: str, costs: str, method: str, split: int) -> None:
         """Let a fit be run again."""
@@ -122,6 +129,27 @@ def read_results(path: Path) -> tuple[list[dict[str, Any]], list[Block], dict[st
     keys = dict.fromkeys(tuple(name.split("/")[:2]) for name in arrays)
     meta = json.loads(path.with_suffix(".meta.json").read_text())
     return lines, [_block(table, costs, arrays) for table, costs in keys], meta
+
+
+def take_up(path: Path, work: Work, settings: dict[str, Any]) -> None:
+    """Go on from published results: put the fits that the work folder lacks into it, if they were made alike."""
+    if not path.exists():
+        return
+    lines, blocks, meta = read_results(path)
+    if any(meta[name] != value for name, value in settings.items()):
+        return
+    about = {(line["table"], line["costs"], line["method"], int(line["split"])): line for line in lines}
+    for block in blocks:
+        for method, decisions in zip(block.methods, block.decisions, strict=True):
+            for split in np.unique(block.fits).tolist():
+                key = (block.table, block.costs_name, method, split)
+                if work.read(*key) is None:
+                    line, versions = about[key], meta["contestants"][method]["versions"]
+                    work.write(
+                        *key, decisions=decisions[block.fits == split], digest=line["digest"], error=line["error"],
+                        versions=json.dumps(versions), seconds=float(line["seconds"]),
+                        cpu_seconds=float(line["cpu_seconds"]),
+                    )  # fmt: skip
 
 
 def _block(table: str, costs_name: str, arrays: dict[str, NDArray[Any]]) -> Block:

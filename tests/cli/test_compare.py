@@ -4,6 +4,7 @@ import re
 import shlex
 from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -15,6 +16,7 @@ from adacsl.experiments import comparing
 from adacsl.experiments.comparison import Comparison, NoResultError
 
 QUICK = ("--methods", "always-negative,always-positive", "--workers", 1)
+TWICE = ("--repeats", 1, "--folds", 2)
 
 
 @pytest.fixture
@@ -44,10 +46,12 @@ def make_comparison(failures, paired_of):
 
 
 def test_compare_ends_with_table_verdict_and_report(adacsl, refused, tmp_path):
-    said = adacsl("compare", *QUICK, "--seeds", 2, "--out", tmp_path / "run", "--quiet")
+    said = adacsl("compare", *QUICK, *TWICE, "--out", tmp_path / "run", "--quiet")
     assert said.code == 0, said.err
     assert "breast-cancer, a miss costs 8 false alarms" in said.out
     assert "cheapest" in said.out
+    assert "95 % intervals: Student's t on paired row costs of 1 x 2 folds, rows and fits counted" in said.out
+    assert "Call everything positive: that has the lowest cost. It costs 0.63 (" in said.out
     assert "always-positive" in said.out
     assert "If a miss costs 4 to 16 false alarms (half to double, as no range was given), always-positive" in said.out
     page, train = said.out.rstrip().splitlines()[-2:]
@@ -56,7 +60,7 @@ def test_compare_ends_with_table_verdict_and_report(adacsl, refused, tmp_path):
     assert "<html" in (tmp_path / "run/report.html").read_text()
     assert said.err == ""
 
-    found = adacsl("compare", *QUICK, "--seeds", 2, "--out", tmp_path / "run", "--quiet", "--json").json
+    found = adacsl("compare", *QUICK, *TWICE, "--out", tmp_path / "run", "--quiet", "--json").json
     table = {row["method"]: row for row in found["table"]}
     # 8 per missed tumour, 212 of 569; 1 per needless check
     assert table["always-negative"]["mean"] == pytest.approx(8 * 212 / 569, rel=0.03)
@@ -64,6 +68,10 @@ def test_compare_ends_with_table_verdict_and_report(adacsl, refused, tmp_path):
     assert found["best"] == "always-positive"
     assert found["price_range"].startswith("If a miss costs 4 to 16")
     assert found["failed"] == []
+    assert (found["tolerance"], found["intervals"][:15]) == (0.1, "95 % intervals:")
+    assert [(one["recommended"], one["today"], one["saving"]) for one in found["verdicts"]] == [
+        ("always-positive", None, None)
+    ]
 
     said = adacsl("report", tmp_path / "run", "--out", tmp_path / "page.html", "--json")
     assert said.code == 0
@@ -84,7 +92,7 @@ def test_compare_ends_with_table_verdict_and_report(adacsl, refused, tmp_path):
 
 def test_a_file_of_the_users(adacsl, place, tmp_path):
     words = ("--target", "churn", "--positive", "yes", "--fn", 8, "--fp", 1, "--drop", "id", "--ratios", "1x,2x")
-    said = adacsl("compare", place / "rows.csv", *words, *QUICK, "--seeds", 1, "--out", tmp_path / "run", "--json")
+    said = adacsl("compare", place / "rows.csv", *words, *QUICK, *TWICE, "--out", tmp_path / "run", "--json")
     assert said.code == 0, said.err
     assert {(row["data"], row["ratio"]) for row in said.json["table"]} == {("rows", 8.0), ("rows", 16.0)}
 
@@ -107,7 +115,7 @@ def train_line(said):
 def test_the_last_line_can_be_typed_and_fits_the_method_it_names(adacsl, place, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my rows.csv").write_bytes((place / "rows.csv").read_bytes())
-    methods = ("--methods", "always-negative,gbm-bayes", "--workers", 1, "--epochs", 3, "--seeds", 3, "--quiet")
+    methods = ("--methods", "always-negative,gbm-bayes", "--workers", 1, "--epochs", 3, *TWICE, "--quiet")
     command = train_line(adacsl("compare", "my rows.csv", *WORDS, *methods, "--out", "run"))
     shown = ["--target", "churn", "--positive", "yes", "--drop", "id,since", "--fn", "8", "--fp", "0.5"]
     # trees have no epochs
@@ -119,7 +127,7 @@ def test_the_last_line_can_be_typed_and_fits_the_method_it_names(adacsl, place, 
 
 
 def test_the_last_line_keeps_what_was_said_about_nets_and_names_the_costs_of_its_verdict(adacsl, place, tmp_path):
-    words = ("--methods", "ce-bayes", "--workers", 1, "--epochs", 1, "--device", "cpu", "--seeds", 1, "--quiet")
+    words = ("--methods", "ce-bayes", "--workers", 1, "--epochs", 1, "--device", "cpu", *TWICE, "--quiet")
     command = train_line(adacsl("compare", place / "rows.csv", *WORDS, *words, "--ratios", 4, "--out", tmp_path / "r"))
     assert command[-8:] == ["--epochs", "1", "--device", "cpu", "--method", "ce-bayes", "--out", "model/"]
     assert command[command.index("--fn") + 1] == "2"
@@ -127,15 +135,34 @@ def test_the_last_line_keeps_what_was_said_about_nets_and_names_the_costs_of_its
 
 
 def test_prices_of_rows_made_dearer_have_no_command(adacsl, place, tmp_path):
-    words = ("--target", "churn", "--positive", "yes", "--fn-column", "amount", "--fp", 1, *QUICK, "--seeds", 1)
+    words = ("--target", "churn", "--positive", "yes", "--fn-column", "amount", "--fp", 1, *QUICK, *TWICE)
     found = adacsl("compare", place / "rows.csv", *words, "--ratios", 4, "--out", tmp_path / "a", "--json")
     assert found.json["train"] == []
     found = adacsl("compare", place / "rows.csv", *words, "--out", tmp_path / "b", "--json")
     assert "--fp 1 --fn-column amount --method always-" in found.json["train"][0]
 
 
+def test_a_baseline_column_is_a_row_of_the_table_and_no_feature(adacsl, rows, tmp_path):
+    rows["done"] = np.where(rows["age"] > 50, "yes", "no")
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    words = (*WORDS, "--baseline-column", "done", "--methods", "always-positive,logistic", "--workers", 1, *TWICE)
+    said = adacsl("compare", tmp_path / "rows.csv", *words, "--out", tmp_path / "run", "--quiet")
+    assert said.code == 0, said.err
+    lines = said.out.splitlines()
+    assert [line.split()[0] for line in lines[3:6]] == ["logistic", "today", "always-positive"]  # constants last
+    assert re.search(r"Use logistic: .* per row, 86 % \(.*-100 %\) less than what you do today\.", said.out)
+    command = shlex.split(lines[-1].partition(": ")[2])
+    assert command[command.index("--drop") + 1] == "id,since,done"
+    assert ">today<" in (tmp_path / "run/report.html").read_text()
+    (verdict,) = adacsl("compare", tmp_path / "rows.csv", *words, "--out", tmp_path / "run", "--json").json["verdicts"]
+    assert (verdict["recommended"], verdict["today"]) == ("logistic", "what you do today")
+    assert verdict["saving"]["percent_low"] < verdict["saving"]["percent"] < verdict["saving"]["percent_high"]
+    strict = adacsl("report", tmp_path / "run", "--tolerance", 0, "--out", tmp_path / "p.html", "--json").json
+    assert strict["tolerance"] == 0
+
+
 def test_the_report_says_which_booster_it_was(adacsl, place, tmp_path):
-    words = ("--methods", "gbm-bayes,always-positive", "--workers", 1, "--seeds", 1, "--quiet")
+    words = ("--methods", "gbm-bayes,always-positive", "--workers", 1, *TWICE, "--quiet")
     assert adacsl("compare", place / "rows.csv", *WORDS, *words, "--out", tmp_path / "run").code == 0
     booster = load_comparison(tmp_path / "run").report_data().facts["boosting"]
     assert booster == (installed_engine() or "scikit-learn")
@@ -146,8 +173,9 @@ def test_the_report_says_which_booster_it_was(adacsl, place, tmp_path):
 def test_options_reach_the_library(adacsl, spied, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "w.pth").touch()
-    words = ("--methods", "ce,wce", "--methods", "focal", "--ratios", "4,2x", "--seeds", 3, "--engine", "ray",
-             "--address", "auto", "--gpus", 0.25, "--workers", 4, "--device", "cpu", "--epochs", 7,
+    words = ("--methods", "ce,wce", "--methods", "focal", "--ratios", "4,2x", "--repeats", 3, "--folds", 4,
+             "--tolerance", 0.2, "--engine", "ray", "--address", "auto",
+             "--gpus", 0.25, "--workers", 4, "--device", "cpu", "--epochs", 7,
              "--weights", "w.pth", "--rotate", "--quiet", "--out", "runs/x")  # fmt: skip
     said = adacsl("compare", *words)
     assert said.code == 130
@@ -159,7 +187,8 @@ def test_options_reach_the_library(adacsl, spied, tmp_path, monkeypatch):
     assert net.pop("augment").rotate is True
     assert net == {"epochs": 7, "weights": "w.pth"}
     assert spied == {
-        "methods": ["ce", "wce", "focal"], "ratios": ["4", "2x"], "seeds": 3, "engine": "ray", "address": "auto",
+        "methods": ["ce", "wce", "focal"], "ratios": ["4", "2x"], "repeats": 3, "folds": 4, "tolerance": 0.2,
+        "engine": "ray", "address": "auto",
         "gpus": 0.25, "workers": 4, "device": "cpu", "progress": False, "gap": None, "maturity": None,
     }  # fmt: skip
 
@@ -205,7 +234,15 @@ def test_no_result_at_all_is_one_line(refused, monkeypatch, tmp_path):
         (("--methods", "magic"), "there is no method 'magic'"),
         (("--ratios", "many"), "a ratio is a positive number such as 8"),
         (("--ratios", "-1"), "a ratio is a positive number"),
-        (("--seeds", "0"), "--seeds must be at least 1"),
+        (
+            ("--seeds", "5"),
+            "--seeds is gone: rows are cut into folds, and each is tested on; give --repeats and --folds",
+        ),
+        (("--repeats", "0"), "--repeats must be at least 1"),
+        (("--folds", "1"), "--folds must be at least 2"),
+        (("--tolerance", "10"), "--tolerance is a share of the cost from 0 to below 1"),
+        (("--baseline-column", "mean radios"), "did you mean 'mean radius'?"),
+        (("--baseline-column", "mean radius"), "must hold decisions ('benign' and 'malignant', or 0 and 1) or scores"),
         (("--workers", "0"), "--workers must be at least 1"),
         (("--address", "auto"), "--address is for --engine ray"),
         (("--fn", "0", "--fp", "1"), "fn must cost more than tp"),
@@ -244,13 +281,13 @@ def test_a_report_of_a_run_with_failures_exits_with_1(adacsl, monkeypatch, tmp_p
         failures=pd.DataFrame([("d", 8.0, "smote", 0, "ValueError", "x")],
                               columns=["data", "ratio", "method", "seed", "type", "message"]),
     )  # fmt: skip
-    monkeypatch.setattr(comparing, "load_comparison", lambda folder: found)
+    monkeypatch.setattr(comparing, "load_comparison", lambda folder, tolerance: found)
     assert adacsl("report", tmp_path).code == 1
 
 
 # more than two classes
 
-CLASSES = ("compare", "wine", "--methods", "ce,ce-bayes", "--epochs", 2, "--workers", 1, "--seeds", 2, "--quiet")
+CLASSES = ("compare", "wine", "--methods", "ce,ce-bayes", "--epochs", 2, "--workers", 1, *TWICE, "--quiet")
 
 
 def test_more_than_two_classes_are_compared_and_reported(adacsl, tmp_path):

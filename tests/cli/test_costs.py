@@ -270,7 +270,20 @@ def test_thresholds_take_a_matrix_of_two_classes(adacsl, refused, tmp_path):
 
 def test_comparing_three_classes(adacsl, wines, tmp_path):
     words = ("compare", wines / "train.csv", "--target", "kind", "--costs", wines / "later.csv")
-    words += ("--methods", "ce-bayes", "--epochs", "1", "--seeds", "2", "--workers", "1", "--out", tmp_path / "run")
+    words += (
+        "--methods",
+        "ce-bayes",
+        "--epochs",
+        "1",
+        "--repeats",
+        "1",
+        "--folds",
+        "2",
+        "--workers",
+        "1",
+        "--out",
+        tmp_path / "run",
+    )
     told = json.loads(adacsl(*words, "--json", "--quiet").out)
     assert [row["method"] for row in told["table"]] == ["ce-bayes"]
     assert not told["failed"]

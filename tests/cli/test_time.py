@@ -24,19 +24,32 @@ def loans(tmp_path_factory):
 
 def test_compare_says_what_was_tested_on(adacsl, loans, tmp_path):
     words = ("compare", loans, *COSTS, *TIMES, "--methods", "always-negative,always-positive", "--workers", 1)
-    said = adacsl(*words, "--seeds", 2, "--out", tmp_path / "run", "--quiet")
+    said = adacsl(*words, "--folds", 2, "--out", tmp_path / "run", "--quiet")
     assert said.code == 0, said.err
     lines = said.out.splitlines()
     (first,) = [line for line in lines if line.startswith("window 0: ")]
     assert "tested on 2024-06-29 to 2024-07-18" in first
     assert "rows left out for gap and maturity" in first
     assert "--time-column applied --gap 2d --maturity 5d" in lines[-1]
-    again = adacsl(*words, "--seeds", 2, "--out", tmp_path / "run", "--quiet", "--json").json
+    again = adacsl(*words, "--folds", 2, "--out", tmp_path / "run", "--quiet", "--json").json
     assert again["windows"]["loans"]["0"] == first.removeprefix("window 0: ")
 
 
 def test_dates_without_a_time_column_are_named(adacsl, loans, tmp_path):
-    words = (loans, *COSTS, "--seeds", 1, "--workers", 1, "--methods", "always-positive", "--out", tmp_path / "run")
+    words = (
+        loans,
+        *COSTS,
+        "--repeats",
+        1,
+        "--folds",
+        2,
+        "--workers",
+        1,
+        "--methods",
+        "always-positive",
+        "--out",
+        tmp_path / "run",
+    )
     assert "have dates (column 'applied')" in adacsl("compare", *words).err
     said = adacsl("train", loans, *COSTS, "--method", "gbm-bayes", "--out", tmp_path / "model")
     assert "rows have dates (column 'applied') and were split by chance" in said.out

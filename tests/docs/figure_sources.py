@@ -179,6 +179,14 @@ def claim(
     return _percent(file, *(_row_costs(file, part, setting, form, name, k) for name in (method, against)))
 
 
+def contest(
+    file: str, ours: tuple[str, str], theirs: tuple[str, str], method: str, against: str, k: float, setting: str
+) -> list[float]:
+    """Return by how many percent a method in one part and form is dearer than another in another."""
+    dear = _row_costs(file, ours[0], setting, ours[1], method, k)
+    return _percent(file, dear, _row_costs(file, theirs[0], setting, theirs[1], against, k))
+
+
 @cache
 def averaging(method: str, k: float, form: str = "best") -> list[float]:
     """Return by how many percent five cross-fitted nets change the cost of one, on the same folds; its interval."""
@@ -187,24 +195,26 @@ def averaging(method: str, k: float, form: str = "best") -> list[float]:
 
 
 def _percent(file: str, ours: Any, theirs: Any) -> list[float]:
-    low, high = _interval(ours - theirs, _held(file, "groups"), _held(file, "folds"))
+    low, high = _interval(file, ours - theirs)
     return [100 * value / float(theirs.mean()) for value in (float((ours - theirs).mean()), low, high)]
 
 
-def _interval(difference: Any, groups: Any, folds: Any) -> tuple[float, float]:
+@cache
+def _numbers(file: str) -> list[Any]:
+    """Return numbers of the units (groups), of the fits, and of both, for every row of every repeat."""
+    folds, groups = _held(file, "folds"), _held(file, "groups")
+    fits = folds.astype(np.int64) + np.arange(len(folds))[:, None] * (int(folds.max()) + 1)
+    units = np.broadcast_to(np.unique(groups, return_inverse=True)[1], fits.shape)
+    return [np.unique(x.ravel(), return_inverse=True)[1] for x in (units, fits, fits * (units.max() + 1) + units)]
+
+
+def _interval(file: str, difference: Any) -> tuple[float, float]:
     """Return the interval of a mean over repeats x rows: 1.25 times the units' variance, and what fits add to it."""
-    rest = difference - difference.mean()
-    fits = folds + np.arange(len(folds))[:, None] * (folds.max() + 1)
-    units = np.broadcast_to(np.unique(groups, return_inverse=True)[1], rest.shape)
-    both = fits * (units.max() + 1) + units
-
-    def squares(labels: Any) -> Any:
-        return np.bincount(np.unique(labels.ravel(), return_inverse=True)[1], weights=rest.ravel()) ** 2
-
-    by_unit, by_fit = squares(units), squares(fits)
+    rest = (difference - difference.mean()).ravel()
+    by_unit, by_fit, by_both = (np.bincount(numbers, weights=rest) ** 2 for numbers in _numbers(file))
     n, n_units, n_fits = rest.size, len(by_unit), len(by_fit)
     rows = 1.25 * by_unit.sum() / n**2
-    more = max(0.0, n_fits / (n_fits - 1) * by_fit.sum() - squares(both).sum()) / n**2
+    more = max(0.0, n_fits / (n_fits - 1) * by_fit.sum() - by_both.sum()) / n**2
     freedom = (rows + more) ** 2 / (rows**2 / (n_units - 1) + more**2 / (n_fits - 1))
     reach = float(stats.t.ppf(0.975, freedom)) * math.sqrt(rows + more)
     return float(difference.mean()) - reach, float(difference.mean()) + reach

@@ -110,6 +110,33 @@ def test_the_table_of_ways_to_decide_is_that_of_the_committed_file(benchmark):
     assert benchmark("adacsl_defaults").show(found) in committed("docs/training/probabilities.md")
 
 
+PARTS = {"less to adapt on": "validation", "wrong labels": "noise", "pictures enlarged": "enlarged"}
+
+
+def again(method, against, where, k):
+    """Compute a cell of the page of claims by the interval as written down in figure_sources.py."""
+    data, forms, *setting = where.split("; ")
+    part, value = setting[0].rsplit(", ", 1) if setting else ("", "")
+    file = {"HAM10K": "claims", "PV-D": "claims_pv"}[data]
+    ours, theirs = (forms.split(" / ") * 2)[:2]
+    places = [(PARTS[part] if part else "crossed" if form[:4] == "five" else "main", form) for form in (ours, theirs)]
+    return figures.sources("")["contest"](file, *places, method, against, k, value)
+
+
+def test_intervals_of_claims_are_those_of_the_committed_decisions():
+    rows = re.findall(
+        r"^\| \d+ \| ([\w-]+) \| ([\w-]+) \| ([^|]+) \| (.*) \|$", committed("docs/claims.md"), re.MULTILINE
+    )
+    checked = 0
+    for method, against, where, cells in rows:
+        for k, cell in zip((1, 3, 5), cells.split("|"), strict=True):
+            if cell.strip() and "positives x" not in where:  # another prevalence weighs the rows: weekly, below
+                middle, low, high = again(method, against, where, k)
+                assert cell.strip() == f"{middle:+.1f} ({low:.1f} to {high:.1f})", (where, k)
+                checked += 1
+    assert checked > 60
+
+
 @pytest.mark.weekly
 def test_the_page_of_claims_is_that_of_the_committed_decisions(benchmark):
     assert benchmark("claims_page").page() == committed("docs/claims.md"), "run python benchmarks/claims_page.py"

@@ -90,7 +90,7 @@ def test_names_of_classes_put_the_matrix_in_order(engine):
 def test_without_adaptation_it_is_the_plain_booster():
     (X, y), apart = made_up(), made_up(150, 3)
     made = booster(validation=apart, select="last", patience=None).fit(X, y)
-    params = {"objective": "multi:softprob", "num_class": 3, "eta": 0.1, "seed": 0, "nthread": 1}
+    params = {"objective": "multi:softprob", "num_class": 3, "eta": 0.05, "seed": 0, "nthread": 1}
     plain = xgb.train(params, xgb.DMatrix(X, y), 8).predict(xgb.DMatrix(X))
     assert made.predict_proba(X) == pytest.approx(plain, abs=1e-6)
     assert not made.adapted_
@@ -338,8 +338,8 @@ def test_numbers_of_models_that_know_some_classes(estimator):
 
 def test_histogram_boosting_is_scikit_learns():
     X, y = made_up(k=5)
-    ours = HistogramBoosting(0, max_iter=7).fit(X, y)
-    theirs = HistGradientBoostingClassifier(random_state=0, max_iter=7).fit(X, y)
+    ours = HistogramBoosting(0, max_iter=7, early_stopping=False).fit(X, y)
+    theirs = HistGradientBoostingClassifier(random_state=0, learning_rate=0.05, max_iter=7).fit(X, y)
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), rtol=1e-12)
     assert np.array_equal(ours.predict(X), theirs.predict(X))
     arrays, about = ours.numbers()

@@ -3,16 +3,22 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold
 
 from adacsl import AdaCSLBoostingClassifier, CostMatrix, Method, Task, load, method
+from adacsl.core.heldout import log_odds
 from adacsl.datasets.encoding import TableEncoder
 from adacsl.estimators import fitting
-from adacsl.estimators.learners.boosters import installed_engine
+from adacsl.estimators.learners.boosters import Booster, installed_engine
 from adacsl.estimators.learners.histogram import HistogramBoosting
 from adacsl.estimators.learners.metacost import out_of_bag
+from adacsl.estimators.splits import one_split
 from adacsl.experiments.cells import Cell
 from adacsl.experiments.jobs import run_work
 from adacsl.experiments.protocol import Protocol, split_rows
@@ -73,24 +79,92 @@ def test_gbm_is_our_booster_where_one_is_installed():
     if installed_engine() is None:
         pytest.skip("needs xgboost, lightgbm or catboost")
     task = made_task()
-    ours = AdaCSLBoostingClassifier(COSTS, engine="auto", random_state=0).fit(task.X, task.y)
+    ours = AdaCSLBoostingClassifier(COSTS, engine="auto", select="log-loss", random_state=0).fit(task.X, task.y)
     named = method("gbm-bayes", COSTS, random_state=0).fit(task.X, task.y)
     assert np.array_equal(named.predict_proba(task.X), ours.predict_proba(task.X))
     assert named.model_.kind == "boosters"
 
 
-def test_gbm_is_scikit_learns_elsewhere_with_categories_and_gaps_as_they_are(monkeypatch):
+def as_scikit_learn_has_it(frame):
+    return frame.assign(
+        kind=frame["kind"].astype("category"),
+        when=frame["when"].astype("int64").astype(float),
+        flag=frame["flag"].astype(float),
+    )
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_gbm_is_scikit_learns_elsewhere_stopped_early_with_categories_and_gaps_as_they_are(monkeypatch, grouped):
     monkeypatch.setattr(fitting, "installed_engine", lambda: None)
     task = made_task()
-    named = method("gbm-bayes", COSTS, random_state=0).fit(task.X, task.y)
-    frame = task.X.assign(
-        kind=task.X["kind"].astype("category"),
-        when=task.X["when"].astype("int64").astype(float),
-        flag=task.X["flag"].astype(float),
-    )
-    model = HistGradientBoostingClassifier(random_state=0, categorical_features="from_dtype").fit(frame, task.y)
+    groups = np.arange(300) // 3 if grouped else None
+    named = method("gbm-bayes", COSTS, random_state=0, cv=[(np.arange(300), np.arange(300))])
+    named.fit(task.X, task.y, groups=groups)
+    frame = as_scikit_learn_has_it(task.X)
+    usual = {"learning_rate": 0.05, "random_state": 0, "categorical_features": "from_dtype"}
+    ((train, held),) = one_split(task.y, groups, 0.2, 0)
+    first = HistGradientBoostingClassifier(max_iter=400, early_stopping=False, **usual)
+    first.fit(frame.iloc[train], task.y[train])
+    losses = [log_loss(task.y[held], p) for p in first.staged_predict_proba(frame.iloc[held])]
+    rounds = round((1 + int(np.argmin(losses))) * 300 / len(train))
+    model = HistGradientBoostingClassifier(max_iter=rounds, early_stopping=False, **usual).fit(frame, task.y)
     assert named.predict_proba(task.X) == pytest.approx(model.predict_proba(frame), abs=1e-6)
     assert named.model_.kind == "estimators"
+
+
+def test_early_stopping_weighs_rows_and_copes_with_too_few():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2))
+    y = (X[:, 0] + rng.normal(size=80) > 0).astype(int)
+    weight = rng.integers(1, 4, 80).astype(float)
+    plain, weighted, scaled = (
+        HistogramBoosting(0).fit(X, y, w).predict_proba(X) for w in (None, weight, 1000 * weight)
+    )
+    np.testing.assert_allclose(scaled, weighted, atol=1e-3)
+    assert np.abs(plain - weighted).max() > 1e-3
+    few = HistogramBoosting(0, max_iter=7).fit(X[:8], np.asarray([1, 0, 0, 0, 0, 0, 0, 0]))
+    assert np.isfinite(few.predict_proba(X)).all()
+
+
+def boosted_by_hand(xgb, X, y, weight, rounds, seed=0):
+    """Rounds by five folds of log loss, then all rows again, with XGBoost itself."""
+    usual = {"objective": "binary:logistic", "eval_metric": "logloss", "eta": 0.3, "seed": seed, "nthread": 1}
+    best = []
+    for train, held in StratifiedKFold(5, shuffle=True, random_state=seed).split(X, y):
+        parts = [xgb.DMatrix(X[i], y[i], weight=weight[i] / weight[i].mean()) for i in map(np.sort, (train, held))]
+        watched = {"evals": [(parts[1], "held")], "early_stopping_rounds": 5, "verbose_eval": False}
+        model = xgb.train(usual, parts[0], rounds, **watched)
+        best.append(model.best_iteration + 1)
+    rounds = min(rounds, round(np.mean(best) / 0.8))
+    return xgb.train(usual, xgb.DMatrix(X, y, weight=weight / weight.mean()), rounds), rounds
+
+
+@pytest.mark.parametrize("loss", ["plain", "weighted"])
+def test_boosters_that_nothing_steers_find_their_rounds_in_folds_and_learn_all_rows(loss):
+    xgb = pytest.importorskip("xgboost")
+    X, y = np.asarray(made_task().X[["b", "c"]]), made_task().y
+    learner = Booster("xgboost", rounds=40, lr=0.3, patience=5, params={"nthread": 1})
+    made = Method(COSTS, learner=learner, loss=loss, select="log-loss", random_state=0).fit(X, y)
+    weight = np.where(y == 1, 8.0, 1.0) if loss == "weighted" else np.ones(len(y))
+    by_hand, rounds = boosted_by_hand(xgb, X, y, weight, 40)
+    assert made.model_.rounds == [rounds]
+    margins = by_hand.predict(xgb.DMatrix(X), output_margin=True)
+    np.testing.assert_allclose(made.model_.logits(X), margins, atol=1e-5)
+    assert not np.isnan(made.oof_scores_).any()  # every row was held out once
+    apart = clone(made).set_params(validation=(X[:99], y[:99])).fit(X, y)
+    assert np.isnan(apart.oof_scores_[: len(y)]).all()  # what is given apart is all that is held out
+    assert apart.model_.rounds == [40]  # rows it has learned never stop it
+
+
+@settings(max_examples=4, deadline=None)
+@given(st.floats(1e-3, 1e3))
+def test_what_matters_in_weighted_boosting_is_the_ratio_of_prices(unit):
+    task = made_task(120)
+    found = [
+        Method(costs, learner=Booster("lightgbm", rounds=5), loss="weighted", random_state=0).fit(task.X, task.y)
+        for costs in (COSTS, CostMatrix(fp=unit, fn=8 * unit))
+    ]
+    np.testing.assert_allclose(*(made.predict_proba(task.X) for made in found), atol=1e-6)
 
 
 def test_weighted_scores_are_corrected_to_the_bayes_threshold():
@@ -103,7 +177,9 @@ def test_weighted_scores_are_corrected_to_the_bayes_threshold():
     assert made.decision_.probability_threshold == pytest.approx(1 / 9)
     assert np.array_equal(made.predict(task.X), model.predict(x))
     odds = model.predict_proba(x)[:, 1] / model.predict_proba(x)[:, 0] / 8
-    np.testing.assert_allclose(made.predict_proba(task.X)[:, 1], odds / (1 + odds), rtol=1e-9)
+    stretch = log_odds(made.predict_proba(task.X)[:, 1] + 0.0) - log_odds(1 / 9)
+    stretch /= np.log(odds) - log_odds(1 / 9)  # about the threshold, by held-out rows
+    np.testing.assert_allclose(stretch, stretch[0], rtol=1e-6)
 
 
 def test_a_category_that_only_new_rows_have_is_a_missing_value(engine):
@@ -147,7 +223,7 @@ def test_metacost_asks_only_bags_that_did_not_hold_a_row():
     X = pd.DataFrame(rng.normal(size=(400, 5)))
     labels = CostMatrix(fp=1, fn=1.2).decide(out_of_bag(X, y, bags=5, seed=0))
     assert np.mean(labels == y) < 0.7
-    known = HistogramBoosting(0).fit(X, y).predict(X)
+    known = HistogramBoosting(0, max_iter=200, early_stopping=False).fit(X, y).predict(X)
     assert np.mean(known == y) > 0.9  # had it been asked about rows it knows
 
 

@@ -17,6 +17,7 @@ from sklearn.svm import LinearSVC
 
 from adacsl import METHODS, AdaptiveCostClassifier, AdaptiveWeight, CostMatrix, Method, load, method
 from adacsl.estimators.artefacts import ArtefactError
+from adacsl.estimators.learners.boosters import Booster
 from adacsl.estimators.learners.metacost import MetaCost
 from adacsl.estimators.learners.models import Model
 from adacsl.estimators.learners.nets import Net
@@ -24,8 +25,12 @@ from adacsl.estimators.learners.portfolio import Portfolio
 
 COSTS = CostMatrix(fp=1, fn=6)
 BLIND = ("half", "raw", "negative", "positive")
-NETS = [name for name in METHODS if method(name).learner == "net"]
-OTHERS = [name for name in METHODS if name not in NETS]
+ALIKE = {"logistic-weighted", "ce-tuned-last", "ce-calibrated-last", "xgboost", "lightgbm", "catboost", "ce-bayes-cv",
+         "ce-calibrated-cv", "wce-cv"}  # fmt: skip
+"""Put together from parts that others here have too."""
+KINDS = [name for name in METHODS if name not in ALIKE]
+NETS = [name for name in KINDS if method(name).learner == "net"]
+OTHERS = [name for name in KINDS if name not in NETS]
 
 
 def quick(name, **settings):
@@ -33,6 +38,7 @@ def quick(name, **settings):
     learner = METHODS[name][1].get("learner", "net")
     small = {
         "net": Net(epochs=2),
+        "boosting": Booster(rounds=15),
         "metacost": Model(MetaCost(bags=2), encode=False),
         "portfolio": Portfolio(["logistic", "histogram"], n_jobs=1),
     }.get(learner, learner)
@@ -87,8 +93,8 @@ def on_rich(request, rich, made):
     return made["rich", name]
 
 
-every = pytest.mark.parametrize("on_plain", METHODS, indirect=True)
-every_rich = pytest.mark.parametrize("on_rich", METHODS, indirect=True)
+every = pytest.mark.parametrize("on_plain", KINDS, indirect=True)
+every_rich = pytest.mark.parametrize("on_rich", KINDS, indirect=True)
 
 
 # scikit-learn's grammar

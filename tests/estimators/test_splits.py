@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import GroupKFold, KFold, RepeatedStratifiedKFold, StratifiedKFold
 
-from adacsl.estimators.splits import cross_splits, one_split
+from adacsl.estimators.splits import cross_splits, folds_of, one_split
 
 
 def labels(n=200, share=0.15, seed=0):
@@ -115,3 +115,58 @@ def test_wrong_cv(cv):
         cross_splits(labels(), None, cv, 0)
     with pytest.raises(ValueError, match="cv must be at least 2 folds, got 1"):
         cross_splits(labels(), None, 1, 0)
+
+
+# folds to test on
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_many_groups_are_dealt_out_as_evenly_as_scikit_learn_does(size, monkeypatch):
+    y = np.repeat(labels(900, 0.2), size)[: 900 * size]
+    groups = np.repeat(np.random.default_rng(0).permutation(900), size)
+    groups[: 200 * size] = np.repeat(np.arange(100), 2 * size)  # some are larger, and of mixed labels
+    for seed in range(3):
+        monkeypatch.setattr("adacsl.estimators.splits.MANY_GROUPS", 10)
+        found = folds_of(y, groups, 5, seed)
+        assert all(len(set(found[groups == group])) == 1 for group in np.unique(groups))
+        assert np.bincount(found) == pytest.approx([len(y) / 5] * 5, rel=0.05)
+        assert [y[found == fold].mean() for fold in range(5)] == pytest.approx([y.mean()] * 5, abs=0.02)
+        other = folds_of(y, groups, 5, seed + 1)
+        assert not np.array_equal(found, other)
+        assert np.array_equal(found, folds_of(y, groups, 5, seed))
+
+
+def test_rows_that_are_nearly_all_alone_are_split_as_without_groups():
+    y = labels(400, 0.1)
+    groups = np.arange(400)
+    groups[[3, 9]] = groups[[200, 300]]
+    alone, tied = (one_split(y, own, 0.2, 0)[0] for own in (None, groups))
+    assert len(tied[1]) == pytest.approx(len(alone[1]), abs=2)
+    for train, test in (tied, *cross_splits(y, groups, 5, 0)):
+        assert not set(groups[train]) & set(groups[test])
+        assert sorted([*train, *test]) == list(range(400))
+    found = folds_of(y, groups, 5, 0)
+    assert found[3] == found[200]
+    assert found[9] == found[300]
+    assert np.bincount(found) == pytest.approx([80] * 5, abs=2)
+
+
+def test_the_rarest_class_of_a_group_stands_for_it():
+    y, groups = np.zeros(100, int), np.arange(100)
+    y[[50, 60, 70, 80]] = 1
+    groups[[50, 60, 70, 80]] = [0, 1, 2, 3]  # each with a negative that comes first
+    ((train, test),) = one_split(y, groups, 0.25, 0)
+    assert set(y[train]) == set(y[test]) == {0, 1}
+    assert all(y[folds_of(y, groups, 4, 0) == fold].sum() == 1 for fold in range(4))
+
+
+def test_folds_that_leave_too_little_are_refused():
+    y = np.zeros(40, int)
+    with pytest.raises(ValueError, match=r"3 folds leave too little .* 40 rows, 40 by class; take fewer folds"):
+        folds_of(y, None, 3, 0)
+    y[:2] = 1
+    assert set(folds_of(y, None, 3, 0)) == {0, 1, 2}  # one fold has no positive
+    with pytest.raises(ValueError, match=r"40 rows in 3 groups, 38, 2 by class"):
+        folds_of(y, np.arange(40) % 3, 5, 0)
+    with pytest.raises(ValueError, match="folds must be at least 2, got 1"):
+        folds_of(y, None, 1, 0)

@@ -38,7 +38,8 @@ def test_alone_is_as_in_company(module):
     def run(methods, **more):
         net = {"module": module, "epochs": 2}
         return compare(
-            *table(), COSTS, methods=methods, seeds=[3], net=net, workers=1, device="cpu", progress=False, **more
+            *table(), COSTS, methods=methods, repeats=1, folds=2, net=net, workers=1, device="cpu", progress=False,
+            **more,
         ).cells  # fmt: skip
 
     together = run(["ce", "wce", "adacsl-cv"], ratios=[20, "1x"])
@@ -50,9 +51,10 @@ def test_alone_is_as_in_company(module):
 
 def test_other_sizes_train_apart_and_differ():
     methods = [("small", Method(learner=Net({"bins": 2}, epochs=1))), ("large", Method(learner=Net(BENT, epochs=1)))]
-    found = compare(*table(), COSTS, methods=methods, seeds=[0], workers=1, device="cpu", progress=False)
-    small, large = (one.scores for one in found.cells.values())
-    assert not np.array_equal(small, large)
+    found = compare(*table(), COSTS, methods=methods, repeats=1, folds=2, workers=1, device="cpu", progress=False)
+    for seed in range(2):
+        small, large = (one.scores for cell, one in found.cells.items() if cell.seed == seed)
+        assert not np.array_equal(small, large)
 
 
 @NETS

@@ -1,32 +1,39 @@
 """The table of methods: names build estimators; combinations that make no sense are refused."""
 
+import importlib.util
+
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.compose import make_column_transformer
+from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import LinearSVC
 
 from adacsl import METHODS, AdaptiveWeight, CostMatrix, EqualWidth, Method, method
+from adacsl.datasets.encoding import TableEncoder
+from adacsl.estimators.learners.boosters import ENGINES, Booster, installed_engine
 from adacsl.estimators.learners.nets import Net
 from adacsl.estimators.methods import choose_methods, title_of
 
 COSTS = CostMatrix(fp=1, fn=8)
 NAMED = [
-    *("always-negative", "always-positive", "ce-bayes", "ce", "ce-tuned", "ce-calibrated"),
-    *("oversample", "undersample", "smote", "wce", "wce-rows", "wce-tuned", "focal", "logit-adjusted"),
-    *(
-        "gbm-bayes",
-        "gbm-tuned",
-        "gbm-weighted",
-        "gbm-rows",
-        "metacost",
-        "adacsl",
-        "adacsl-rows",
-        "adacsl-bins",
-        "adacsl-cv",
-        "portfolio",
-    ),
+    *("always-negative", "always-positive", "logistic", "logistic-weighted"),
+    *("ce-bayes", "ce", "ce-tuned", "ce-tuned-last", "ce-calibrated", "ce-calibrated-last"),
+    *("oversample", "undersample", "smote", "wce", "wce-rows", "wce-tuned", "wce-calibrated-last"),
+    *("focal", "logit-adjusted", "gbm-bayes", "gbm-tuned", "gbm-weighted", "gbm-rows"),
+    *("xgboost", "lightgbm", "catboost", "metacost", "adacsl", "adacsl-rows", "adacsl-bins"),
+    *("ce-bayes-cv", "ce-calibrated-cv", "wce-cv", "gbm-bayes-cv", "adacsl-cv", "portfolio"),
 ]
+USUAL = ["logistic", "ce-bayes", "wce", "gbm-bayes", "adacsl", "adacsl-cv", "portfolio"]
+CONSTANT = ["always-negative", "always-positive"]
+FITTED = ["always-positive", "logistic-weighted", "ce-tuned", "smote", "wce-calibrated-last", "wce-rows", "focal",
+          "logit-adjusted", "gbm-tuned", "gbm-weighted", "adacsl", "adacsl-bins", "ce-calibrated-cv"]  # fmt: skip
+"""One of each kind."""
 
 
 def made_rows(n=120):
@@ -67,13 +74,12 @@ def test_the_adaptive_ones_differ_only_in_subgroups_and_folds():
     assert folds["cv"] == 5
 
 
-@pytest.mark.parametrize("name", [name for name in NAMED if name not in ("metacost", "always-negative", "portfolio")])
+@pytest.mark.parametrize("name", FITTED)
 def test_the_threshold_is_the_score_that_is_decided_at(name):
     X, y = made_rows(200)
     made = method(name, COSTS, positive="ill", random_state=0, device="cpu")
-    if made.learner == "net":
-        made.set_params(learner=Net(epochs=2))
-    made.fit(X, y)
+    small = {"net": Net(epochs=2), "boosting": Booster(rounds=20)}
+    made.set_params(learner=small.get(made.learner, made.learner)).fit(X, y)
     if name == "always-positive":
         assert (made.predict(X) == "ill").all()
         return
@@ -90,11 +96,62 @@ def test_a_method_of_ones_own_takes_one_line():
     assert choose_methods({"forest": mine}) == {"forest": mine}
 
 
-def test_methods_that_need_columns_are_left_out_for_images():
-    chosen = choose_methods(images=True)
-    assert "adacsl-cv" in chosen
-    assert "always-positive" in chosen
-    assert not {"gbm-bayes", "gbm-tuned", "gbm-weighted", "gbm-rows", "metacost"} & set(chosen)
+def test_few_that_differ_are_the_default():
+    assert list(choose_methods()) == list(choose_methods("default")) == CONSTANT + USUAL
+    assert list(choose_methods(n_classes=3)) == USUAL
+    priced = choose_methods(row_costs=True)
+    assert [name for name in priced if name not in CONSTANT + USUAL] == ["gbm-rows", "adacsl-rows"]
+    pictures = ["ce-bayes", "ce-calibrated", "wce", "adacsl", "adacsl-cv", "portfolio"]
+    assert list(choose_methods(images=True)) == CONSTANT + pictures
+
+
+def test_all_are_those_that_fit_the_data():
+    rows = {"wce-rows", "gbm-rows", "adacsl-rows"}  # the same over again, where rows have no prices of their own
+    again = {installed_engine()} - {None}
+    absent = {name for name in ENGINES if importlib.util.find_spec(name) is None}
+    assert set(choose_methods("all", row_costs=True)) == set(NAMED) - again - absent
+    assert set(choose_methods("all")) == set(NAMED) - rows - again - absent
+    pictures = set(choose_methods("all", images=True))
+    assert {"ce-calibrated-cv", "wce-calibrated-last", "adacsl-cv", "always-positive", "smote"} <= pictures
+    assert not {"logistic", "gbm-bayes", "gbm-bayes-cv", *ENGINES, "metacost"} & pictures
+
+
+def test_words_for_many_stand_beside_others():
+    mine = Method(decide="tuned")
+    assert list(choose_methods(["default", "ce", ("mine", mine)])) == [*CONSTANT, *USUAL, "ce", "mine"]
+    assert sorted(choose_methods(["ce-bayes", "default"])) == sorted(CONSTANT + USUAL)
+    with pytest.raises(ValueError, match="'ce' is named twice"):
+        choose_methods(["default", "ce", "ce"])
+
+
+def test_a_library_that_is_missing_is_named_with_its_command(monkeypatch):
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "catboost" else found(name))
+    assert "catboost" not in choose_methods("all")
+    with pytest.raises(ImportError, match=r"method 'catboost' needs 'catboost': run  pip install 'adacsl\[catboost\]'"):
+        choose_methods(["ce", "catboost"])
+    with pytest.raises(ImportError, match="method 'mine' needs 'catboost'"):
+        choose_methods([("mine", Booster("catboost"))])
+
+
+def test_a_classifier_of_ones_own_decides_at_the_bayes_threshold():
+    X, y = made_rows()
+    mine = QuadraticDiscriminantAnalysis()
+    (made,) = choose_methods([("mine", mine)]).values()
+    assert (made.decide, made.loss, made.learner.estimator) == ("bayes", "plain", mine)
+    made.set_params(costs=COSTS, positive="ill", random_state=0).fit(X, y)
+    x = TableEncoder().fit(X).transform(X).astype(np.float64)
+    np.testing.assert_allclose(made.predict_proba(X), mine.fit(x, y).predict_proba(x), atol=1e-6)
+    assert np.array_equal(made.predict(X) == "ill", made.predict_proba(X)[:, 0] > 1 / 9)
+
+
+def test_what_picks_columns_itself_gets_the_table_as_it_came():
+    X, y = made_rows()
+    frame = pd.DataFrame(X, columns=list("abc")).assign(kind=np.where(X[:, 0] > 0, "up", "down"))
+    picks = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
+    (made,) = choose_methods([("mine", make_pipeline(picks, LogisticRegression()))]).values()
+    assert not made.learner.encode
+    assert set(made.set_params(costs=COSTS, positive="ill").fit(frame, y).predict(frame)) <= {"ill", "well"}
 
 
 def test_constants_take_images():
@@ -204,9 +261,18 @@ def test_unknown_methods_are_named(methods, images, message):
         choose_methods(methods, images=images)
 
 
-@pytest.mark.parametrize("given", [3, ("mine",), ("mine", LogisticRegression()), (Method(), "mine")])
-def test_a_method_is_a_name_or_a_pair(given):
-    with pytest.raises(TypeError, match="a method is a name, or a pair of a name and a Method"):
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (3, "a method is a name, or a pair of a name and a Method or classifier; got 3"),
+        (("mine",), "a method is a name, or a pair"),
+        ((Method(), "mine"), "a method is a name, or a pair"),
+        (("mine", LogisticRegression), r"method 'mine' is a class: give an instance, LogisticRegression\(...\)"),
+        (("mine", KMeans()), "method 'mine': KMeans.* has no predict_proba, which costs need, nor a decision_function"),
+    ],
+)
+def test_a_method_is_a_name_or_a_pair(given, message):
+    with pytest.raises(TypeError, match=message):
         choose_methods([given])
 
 

@@ -13,7 +13,7 @@ from adacsl.estimators.methods import METHODS, choose_methods, title_of
 from adacsl.experiments import cell_documents
 from adacsl.experiments.cells import Cell, CellResult
 from adacsl.experiments.comparing import compare_tasks
-from adacsl.experiments.protocol import split_rows
+from adacsl.experiments.protocol import Protocol
 from adacsl.experiments.ratios import at_ratio, choose_ratios
 from adacsl.report.class_frames import rule_of
 
@@ -35,7 +35,7 @@ def wine():
 def found(tmp_path_factory):
     methods = ["ce", "ce-bayes", "gbm-bayes", "adacsl", ("mine", Method(learner=LogisticRegression(), decide="tuned"))]
     folder = tmp_path_factory.mktemp("runs") / "wine"
-    return compare(*wine(), PRICES, methods=methods, seeds=2, folder=folder, name="wine", **QUICK)
+    return compare(*wine(), PRICES, methods=methods, repeats=1, folds=2, folder=folder, name="wine", **QUICK)
 
 
 def test_every_cell_has_a_result_and_no_ratio_to_speak_of(found):
@@ -64,11 +64,11 @@ def test_outcomes_reproduce_the_costs_of_the_cells(found):
 @pytest.mark.parametrize("name", ["ce", "gbm-bayes", "adacsl", "mine"])
 def test_a_method_fitted_on_the_rows_of_a_split_decides_as_in_the_comparison(found, name):
     x, y = wine()
-    rest, tested = split_rows(Task.from_data(x, y, PRICES), 0.2, 1)
+    rest, tested = Protocol(folds=2).split(Task.from_data(x, y, PRICES), 1)
     unfitted = found.method(name)
     assert unfitted.costs == PRICES.aligned(SORTED)
     assert unfitted.positive is None
-    unfitted.set_params(random_state=1, validation=0.15 / 0.8, device="cpu").fit(x.iloc[rest], y[rest])
+    unfitted.set_params(random_state=1, validation=0.15 / 0.5, device="cpu").fit(x.iloc[rest], y[rest])
     assert unfitted.classes_.tolist() == SORTED
     result = next(r for c, r in found.cells.items() if (c.method, c.seed) == (name, 1))
     np.testing.assert_allclose(unfitted.predict_proba(x.iloc[tested]), result.scores, atol=1e-6)
@@ -91,7 +91,9 @@ def test_a_comparison_is_read_again_and_goes_on(found):
     assert np.array_equal(again.outcome("ce").scores, found.outcome("ce").scores)
     assert again.outcome("ce").costs == found.outcome("ce").costs
     before = {path: path.stat().st_mtime_ns for path in found.folder.glob("cells/*/*/*.json")}
-    more = compare(*wine(), PRICES, methods=["ce", "wce"], seeds=2, folder=found.folder, name="wine", **QUICK)
+    more = compare(
+        *wine(), PRICES, methods=["ce", "wce"], repeats=1, folds=2, folder=found.folder, name="wine", **QUICK
+    )
     assert set(more.results["method"]) == {"ce", "wce"}
     after = {path: path.stat().st_mtime_ns for path in found.folder.glob("cells/*/*/*.json")}
     assert all(after[path] == when for path, when in before.items())
@@ -125,7 +127,7 @@ def test_two_and_more_classes_are_compared_together(tmp_path):
         Task.from_data(x, y, PRICES, name="wine"),
         Task.from_data(x, y == "barolo", CostMatrix(fp=1, fn=5), name="barolo"),
     ]
-    both = compare_tasks(tasks, methods=["gbm-bayes", "ce"], seeds=2, **QUICK)
+    both = compare_tasks(tasks, methods=["gbm-bayes", "ce"], repeats=1, folds=2, **QUICK)
     first, second, _ = both.verdict.splitlines()
     assert first.startswith("barolo, ratio 5: ")
     assert second.startswith("wine: ")
@@ -141,7 +143,7 @@ def test_costs_of_each_row_are_kept_with_their_splits():
     x, y = wine()
     each = PRICES.aligned(SORTED).to_array() * np.random.default_rng(0).uniform(0.5, 2, (len(y), 1, 1))
     costs = CostMatrix.from_array(each, rows="predicted", classes=SORTED)
-    own = compare(x, y, costs, methods=["gbm-bayes"], seeds=2, **QUICK)
+    own = compare(x, y, costs, methods=["gbm-bayes"], repeats=1, folds=2, **QUICK)
     outcome = own.outcome("gbm-bayes")
     assert outcome.costs.n_instances == outcome.n
     total = own.results["total_cost"].sum()
@@ -153,14 +155,9 @@ def test_costs_of_each_row_are_kept_with_their_splits():
 
 
 def test_methods_of_two_classes_are_left_out_and_refused_by_name():
-    usual = set(choose_methods(n_classes=3))
     two = {"always-negative", "always-positive", "metacost", "adacsl-bins"}
-    rows = {"wce-rows", "gbm-rows", "adacsl-rows"}  # the same over again, where rows have no prices of their own
-    assert usual == set(METHODS) - two - rows
-    assert set(choose_methods(row_costs=True)) == set(METHODS)
-    assert {"ce", "ce-bayes", "ce-calibrated", "ce-tuned", "wce", "adacsl", "adacsl-cv", "gbm-bayes", "gbm-weighted",
-            "portfolio"} <= usual  # fmt: skip
-    assert set(choose_methods()) == set(METHODS) - rows
+    assert set(choose_methods("all")) - set(choose_methods("all", n_classes=3)) == two
+    assert not two & set(choose_methods(n_classes=3))
     for name in two:
         with pytest.raises(ValueError, match=f"method '{name}' is for two classes, but the data have 7"):
             choose_methods(["ce", name], n_classes=7)
@@ -170,7 +167,7 @@ def test_methods_of_two_classes_are_left_out_and_refused_by_name():
 
 
 def test_titles_speak_of_decisions():
-    assert not [name for name in choose_methods(n_classes=3) if "threshold" in title_of(name, 3)]
+    assert not [name for name in choose_methods("all", n_classes=3) if "threshold" in title_of(name, 3)]
     assert title_of("logit-adjusted", 3) == "logits shifted by the costs"
     assert title_of("ce-tuned") == METHODS["ce-tuned"][0]
 

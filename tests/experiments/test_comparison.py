@@ -49,7 +49,8 @@ def found(tmp_path_factory):
         positive="sick",
         methods=methods,
         ratios=["1x", 20],
-        seeds=3,
+        repeats=1,
+        folds=3,
         folder=folder,
         **QUICK,
     )
@@ -79,7 +80,7 @@ def test_every_cell_has_a_result(found):
 def test_the_table_holds_means_of_the_cells(found):
     row = found.table.query("method == 'ce-bayes' and ratio == 20").iloc[0]
     cells = found.results.query("method == 'ce-bayes' and ratio == 20")
-    assert row["mean"] == pytest.approx(cells["cost"].mean())
+    assert row["mean"] == pytest.approx(cells["total_cost"].sum() / cells["n_test"].sum())
     assert row["n"] == 3
 
 
@@ -165,11 +166,11 @@ def own_task():
 @pytest.mark.parametrize("ratio", [5.0, 20.0])
 def test_a_method_fitted_on_the_rows_of_a_split_decides_as_in_the_comparison(found, name, ratio):
     x, y = table()
-    rest, tested = split_rows(own_task(), 0.2, 1)
+    rest, tested = Protocol(folds=3).split(own_task(), 1)
     unfitted = found.method(name, ratio=ratio)
     assert not hasattr(unfitted, "model_")
     assert (unfitted.costs.fp, unfitted.costs.fn, unfitted.positive) == (1.0, ratio, "sick")
-    unfitted.set_params(random_state=1, validation=0.15 / 0.8, device="cpu").fit(x.iloc[rest], y[rest])
+    unfitted.set_params(random_state=1, validation=0.15 / (1 - 1 / 3), device="cpu").fit(x.iloc[rest], y[rest])
     cell = next(c for c in found.cells if (c.method, c.seed, c.ratio) == (name, 1, ratio))
     proba = unfitted.predict_proba(x.iloc[tested])[:, list(unfitted.classes_).index("sick")]
     np.testing.assert_allclose(proba, found.cells[cell].scores, atol=1e-6)
@@ -214,7 +215,12 @@ def test_the_nets_of_a_comparison_keep_their_settings(found):
 
 def test_settings_of_nets_that_are_code_resume_and_are_asked_for_where_they_are_lost(tmp_path):
     x, y = table(120)
-    options = QUICK | {"net": {"epochs": 1, "augment": Augment(rotate=True)}, "methods": ["ce"], "seeds": 1}
+    options = QUICK | {
+        "net": {"epochs": 1, "augment": Augment(rotate=True)},
+        "methods": ["ce"],
+        "repeats": 1,
+        "folds": 2,
+    }
     found = compare(x, y, positive="sick", folder=tmp_path / "run", **options)
     compare(x, y, positive="sick", folder=tmp_path / "run", **options)  # the same code is told to be the same
     assert found.method("ce").learner.augment.rotate is True
@@ -225,7 +231,7 @@ def test_settings_of_nets_that_are_code_resume_and_are_asked_for_where_they_are_
 def test_rows_with_costs_of_their_own_are_fitted_with_them():
     x, y = table()
     amounts = np.random.default_rng(0).uniform(1, 30, len(x))
-    options = QUICK | {"methods": ["gbm-bayes", "always-negative"], "seeds": 1}
+    options = QUICK | {"methods": ["gbm-bayes", "always-negative"], "repeats": 1, "folds": 2}
     found = compare(x, y, CostMatrix(fp=2.0, fn=amounts), positive="sick", **options)
     with pytest.raises(ValueError, match="the rows had costs of their own in the comparison: give them"):
         found.fit(x, y)
@@ -241,7 +247,12 @@ def test_rows_with_costs_of_their_own_are_fitted_with_them():
 def test_prices_over_columns_are_remembered(tmp_path):
     x, y = table()
     x = pd.DataFrame(x).rename(columns=str).assign(amount=np.random.default_rng(0).uniform(1, 30, len(x)))
-    options = QUICK | {"methods": ["gbm-bayes", "always-negative"], "seeds": 1, "folder": tmp_path / "run"}
+    options = QUICK | {
+        "methods": ["gbm-bayes", "always-negative"],
+        "repeats": 1,
+        "folds": 2,
+        "folder": tmp_path / "run",
+    }
     found = compare(x, y, CostMatrix(fp=2, fn="amount / 2"), positive="sick", **options)
     same = compare(x, y, CostMatrix(fp=2, fn=x["amount"].to_numpy() / 2), positive="sick", **options | {"folder": None})
     assert found.table["mean"].tolist() == same.table["mean"].tolist()
@@ -260,7 +271,7 @@ def test_methods_of_ones_own_are_given_by_name(kind):
     )
     own = {"steered": steered, "tuned": Method(learner=LogisticRegression(), decide="tuned")}
     methods = own if kind == "mapping" else ["always-positive", *own.items()]
-    found = compare(x, y, CostMatrix(fp=1, fn=5), positive="sick", methods=methods, seeds=2, **QUICK)
+    found = compare(x, y, CostMatrix(fp=1, fn=5), positive="sick", methods=methods, repeats=1, folds=2, **QUICK)
     assert len(found.failures) == 0
     assert set(found.table["method"]) == set(own) | ({"always-positive"} if kind == "pairs" else set())
     # its own settings win over those of the comparison's nets
@@ -314,7 +325,7 @@ def test_started_again_nothing_runs_twice_and_more_can_be_added(found):
     x, y = table()
     options = {"positive": "sick", "ratios": ["1x", 20], "folder": found.folder} | QUICK
     before = {path: path.stat().st_mtime_ns for path in found.folder.glob("cells/*/*/*.json")}
-    again = compare(x, y, CostMatrix(fp=1, fn=5), methods=["ce", "always-negative"], seeds=3, **options)
+    again = compare(x, y, CostMatrix(fp=1, fn=5), methods=["ce", "always-negative"], repeats=1, folds=3, **options)
     assert set(again.results["method"]) == {"ce", "always-negative"}
     after = {path: path.stat().st_mtime_ns for path in found.folder.glob("cells/*/*/*.json")}
     assert all(after[path] == when for path, when in before.items())
@@ -324,7 +335,17 @@ def test_started_again_nothing_runs_twice_and_more_can_be_added(found):
 def test_a_folder_of_other_data_is_refused(found):
     x, y = table(seed=1)
     with pytest.raises(StoreError, match="other data or settings"):
-        compare(x, y, CostMatrix(fp=1, fn=5), positive="sick", methods=["ce"], seeds=1, folder=found.folder, **QUICK)
+        compare(
+            x,
+            y,
+            CostMatrix(fp=1, fn=5),
+            positive="sick",
+            methods=["ce"],
+            repeats=1,
+            folds=2,
+            folder=found.folder,
+            **QUICK,
+        )
 
 
 class Fails(ClassifierMixin, BaseEstimator):
@@ -339,7 +360,7 @@ def test_what_fails_is_named_and_the_others_are_compared():
     x, y = table()
     methods = ["always-positive", "always-negative", ("fails", Method(learner=Fails()))]
     with pytest.warns(UserWarning, match="2 cells failed"):
-        found = compare(x, y, positive="sick", methods=methods, seeds=2, **QUICK)
+        found = compare(x, y, positive="sick", methods=methods, repeats=1, folds=2, **QUICK)
     assert set(found.failures["method"]) == {"fails"}
     assert "no such luck" in found.failures["message"].iloc[0]
     assert set(found.table["method"]) == {"always-positive", "always-negative"}
@@ -348,7 +369,7 @@ def test_what_fails_is_named_and_the_others_are_compared():
 def test_when_all_fail_the_first_error_is_told():
     x, y = table()
     with pytest.raises(RuntimeError, match="no method came to an end: no such luck"):
-        compare(x, y, positive="sick", methods=[("fails", Method(learner=Fails()))], seeds=1, **QUICK)
+        compare(x, y, positive="sick", methods=[("fails", Method(learner=Fails()))], repeats=1, folds=2, **QUICK)
 
 
 def test_rows_with_costs_of_their_own_at_two_ratios():
@@ -356,7 +377,15 @@ def test_rows_with_costs_of_their_own_at_two_ratios():
     amounts = np.random.default_rng(0).uniform(1, 30, len(x))
     costs = CostMatrix(fp=2.0, fn=amounts)
     found = compare(
-        x, y, costs, positive="sick", methods=["ce-bayes", "gbm-weighted"], ratios=["1x", "4x"], seeds=2, **QUICK
+        x,
+        y,
+        costs,
+        positive="sick",
+        methods=["ce-bayes", "gbm-weighted"],
+        ratios=["1x", "4x"],
+        repeats=1,
+        folds=2,
+        **QUICK,
     )
     for name in ("ce-bayes", "gbm-weighted"):
         for ratio in sorted(found.results["ratio"].unique()):
@@ -400,7 +429,7 @@ def test_splits_are_65_15_20_stratified_and_the_same_each_time():
 
 def test_several_data_sets_get_ranks_and_one_verdict_for_all():
     tasks = [Task.from_data(*table(seed=s), CostMatrix(fp=1, fn=5), positive="sick", name=f"made-{s}") for s in (1, 2)]
-    found = compare_tasks(tasks, methods=["always-positive", "ce-bayes", "gbm-bayes"], seeds=2, **QUICK)
+    found = compare_tasks(tasks, methods=["always-positive", "ce-bayes", "gbm-bayes"], repeats=1, folds=2, **QUICK)
     assert len(found.verdicts) == 2
     assert "Over all data" in found.verdict
     assert len(found.plot_ranks().data) > 0
@@ -414,8 +443,8 @@ def test_tables_of_any_kind(kind):
         x = polars.from_pandas(x)
     else:
         x = x[["a", "b", "c"]].to_numpy()
-    found = compare(x, y == "sick", CostMatrix(fp=1, fn=5), methods=["gbm-bayes", "ce"], seeds=1, **QUICK)
-    assert "One split only" in found.verdict
+    found = compare(x, y == "sick", CostMatrix(fp=1, fn=5), methods=["gbm-bayes", "ce"], repeats=1, folds=2, **QUICK)
+    assert set(found.table["method"]) == {"gbm-bayes", "ce"}
 
 
 def test_images_leave_out_what_needs_columns():
@@ -426,7 +455,8 @@ def test_images_leave_out_what_needs_columns():
         y,
         CostMatrix(fp=1, fn=2),
         methods=["ce-bayes", "always-positive"],
-        seeds=1,
+        repeats=1,
+        folds=2,
         **(QUICK | {"net": {"epochs": 1}}),
     )
     assert set(found.table["method"]) == {"ce-bayes", "always-positive"}
@@ -444,9 +474,17 @@ def test_a_ratio_is_not_named_twice():
 
 
 @pytest.mark.parametrize(
-    ("options", "message"), [({"seeds": 0}, "seeds must be"), ({"seeds": [1, 1]}, "seeds must be")]
+    ("options", "message"),
+    [
+        ({"repeats": 0}, "repeats must be a whole number from 1, got 0"),
+        ({"repeats": 1.5}, "repeats must be a whole number from 1, got 1.5"),
+        ({"folds": 1}, "folds must be a whole number from 2, got 1"),
+        ({"folds": 300}, "300 folds leave too little to learn from or to test on: 240 rows"),
+        ({"test": 0.3}, "test is the share of the test windows of rows with a time"),
+        ({"folds": 2, "validation": 0.5}, "below the 50% that are not tested on, got 0.5"),
+    ],
 )
-def test_seeds_are_checked(options, message):
+def test_repeats_and_folds_are_checked(options, message):
     x, y = table()
     with pytest.raises(ValueError, match=message):
         compare(x, y, positive="sick", methods=["ce"], **options, **QUICK)
@@ -490,6 +528,7 @@ def training_of(cell):
     [
         ("epoch", "compare has no setting 'epoch'"),
         ("epochs", r"compare has no setting 'epochs' any more: say net=\{'epochs': ...\}"),
+        ("seeds", "compare has no setting 'seeds' any more: say repeats=2, folds=5"),
         ("rotate", r"compare has no setting 'rotate' any more: say net=\{'augment': Augment\(rotate=True\)\}"),
     ],
 )

@@ -72,12 +72,14 @@ def test_portfolios_that_differ_deep_inside_are_different_jobs():
 def found(tmp_path_factory):
     chosen = [("portfolio", method("portfolio", learner=Portfolio(MEMBERS))), "always-positive"]
     folder = tmp_path_factory.mktemp("portfolio")
-    return compare(*table(), COSTS, methods=chosen, ratios=["1x", 20], seeds=1, folder=folder / "run", **QUICK)
+    return compare(
+        *table(), COSTS, methods=chosen, ratios=["1x", 20], repeats=1, folds=2, folder=folder / "run", **QUICK
+    )
 
 
 def test_one_fit_serves_all_ratios_as_if_each_were_alone(found):
     x, y = table()
-    cells = {cell.ratio: result for cell, result in found.cells.items() if cell.method == "portfolio"}
+    cells = {cell.ratio: result for cell, result in found.cells.items() if cell[2:] == ("portfolio", 0)}
     rest = np.setdiff1d(np.arange(len(y)), test := found.splits["data", 0].test_rows)
     settings = {"members": MEMBERS, "net": {"epochs": 2}, "n_jobs": 1, "random_state": 0, "device": "cpu"}
     for ratio, cell in cells.items():  # the same members, each with a stack of its own
@@ -110,5 +112,5 @@ def test_images():
     assert not clf.leaderboard_["left_out"].any()
     assert clf.predict(x[:3]).shape == (3,)
     assert 0.0 <= clf.estimated_cost_.low <= clf.estimated_cost_.high
-    found = compare(x, y, COSTS, methods=["portfolio"], seeds=1, **QUICK | {"net": net})
+    found = compare(x, y, COSTS, methods=["portfolio"], repeats=1, folds=2, **QUICK | {"net": net})
     assert found.table["method"].tolist() == ["portfolio"]

@@ -32,8 +32,8 @@ def found(tmp_path_factory):
     methods = ["always-positive", "ce", "gbm-bayes", ("mine", Method(learner=LogisticRegression(), cv=3))]
     folder = tmp_path_factory.mktemp("runs") / "one"
     return compare(
-        x, y, COSTS, positive="bad", time="when", gap="2d", maturity="5d", methods=methods, seeds=3, folder=folder,
-        **QUICK,
+        x, y, COSTS, positive="bad", time="when", gap="2d", maturity="5d", methods=methods, folds=3,
+        folder=folder, **QUICK,
     )  # fmt: skip
 
 
@@ -69,10 +69,10 @@ def test_a_folder_keeps_the_windows_and_refuses_others(found):
     assert load_comparison(found.folder).windows == found.windows
     x, y = table()
     same = {"positive": "bad", "time": "when", "methods": ["always-positive"], "folder": found.folder, **QUICK}
-    again = compare(x, y, COSTS, gap="2d", maturity="5d", seeds=3, **same)
+    again = compare(x, y, COSTS, gap="2d", maturity="5d", repeats=1, folds=3, **same)
     assert again.windows == found.windows
-    for other in ({"seeds": 2, "gap": "2d"}, {"seeds": 3, "gap": "3d"}):
-        with pytest.raises(StoreError, match=r"protocol\.time"):
+    for other, what in (({"folds": 2, "gap": "2d"}, "folds"), ({"folds": 3, "gap": "3d"}, "time")):
+        with pytest.raises(StoreError, match=rf"protocol\.{what}"):
             compare(x, y, COSTS, maturity="5d", **other, **same)
 
 
@@ -87,15 +87,15 @@ def test_a_shuffle_is_refused_with_the_reason():
     x, y = table()
     methods = [("mine", Method(learner=LogisticRegression(), cv=KFold(3, shuffle=True, random_state=0)))]
     with pytest.raises(NoResultError, match="rows with a time are not shuffled"):
-        compare(x, y, COSTS, positive="bad", time="when", methods=methods, seeds=1, **QUICK)
+        compare(x, y, COSTS, positive="bad", time="when", methods=methods, repeats=1, folds=2, **QUICK)
 
 
 def test_dates_that_are_split_by_chance_are_named():
     x, y = table()
     with pytest.warns(UserWarning, match=r"rows of data have dates \(column 'when'\).*--time-column when"):
-        chance = compare(x, y, COSTS, positive="bad", methods=["always-positive"], seeds=1, **QUICK)
+        chance = compare(x, y, COSTS, positive="bad", methods=["always-positive"], repeats=1, folds=2, **QUICK)
     assert chance.windows == {}
-    assert "random splits" in chance.report_data().facts["protocol"]
+    assert "1 repeat of 2 folds, stratified: every row is tested once" in chance.report_data().facts["protocol"]
 
 
 def test_data_with_and_without_a_time_side_by_side():
@@ -104,9 +104,9 @@ def test_data_with_and_without_a_time_side_by_side():
         Task.from_data(x.drop(columns="when"), y, COSTS, positive="bad", name="shuffled"),
         Task.from_data(x, y, COSTS, positive="bad", time="when", name="ordered"),
     ]
-    both = compare_tasks(tasks, methods=["always-positive"], seeds=2, gap="1d", **QUICK)
+    both = compare_tasks(tasks, methods=["always-positive"], repeats=1, folds=2, gap="1d", **QUICK)
     assert list(both.windows) == ["ordered"]
-    alone = compare_tasks(tasks[0], methods=["always-positive"], seeds=2, **QUICK)
+    alone = compare_tasks(tasks[0], methods=["always-positive"], repeats=1, folds=2, **QUICK)
     for seed in range(2):
         assert np.array_equal(both.splits["shuffled", seed].test_rows, alone.splits["shuffled", seed].test_rows)
     with pytest.raises(ValueError, match="gap and maturity are for rows with a time"):
@@ -117,7 +117,7 @@ def test_windows_of_one_class_are_named_before_anything_is_trained():
     x, y = table()
     y = np.where(x["when"] >= pd.Timestamp("2024-07-10"), "good", y)
     with pytest.raises(ValueError, match="test window 0 of data: the held-out window from 2024-07-1"):
-        compare(x, y, COSTS, positive="bad", time="when", methods=["always-positive"], seeds=5, **QUICK)
+        compare(x, y, COSTS, positive="bad", time="when", methods=["always-positive"], folds=5, **QUICK)
 
 
 def test_the_identity_of_comparisons_without_a_time_is_what_it_was():

@@ -25,7 +25,7 @@ def rows(n=300, seed=0):
 
 def compared(costs, folder=None, **options):
     x, y = rows()
-    given = {"methods": METHODS, "seeds": 3, "workers": 1, "progress": False, "folder": folder} | options
+    given = {"methods": METHODS, "repeats": 1, "folds": 3, "workers": 1, "progress": False, "folder": folder} | options
     return compare(x, y, costs, **given)
 
 
@@ -58,7 +58,7 @@ def test_regret_is_that_of_the_stored_scores(said):
             anew = there.decide(outcome.scores.astype(float))
             decided = anew if name in ("logistic", "prior") else outcome.decisions
             paid = there.incurred(outcome.labels, decided)
-            costs[name] = np.mean([paid[outcome.seeds == seed].mean() for seed in range(3)])
+            costs[name] = paid.mean()
         listed = found.curve[np.isclose(found.curve["ratio"], at, rtol=1e-9)].set_index("method")
         for name, cost in costs.items():
             assert listed.loc[name, "regret"] == pytest.approx(cost - min(costs.values()), abs=1e-9)
@@ -91,7 +91,7 @@ def test_prices_of_rows_are_multiplied():
     x, y = rows()
     amount = np.random.default_rng(1).lognormal(2, 1, len(y))
     found = compare(
-        x.assign(amount=amount), y, CostMatrix(fp=(1, 4), fn="amount"), methods=METHODS, seeds=2, workers=1,
+        x.assign(amount=amount), y, CostMatrix(fp=(1, 4), fn="amount"), methods=METHODS, repeats=1, folds=2, workers=1,
         progress=False,
     )  # fmt: skip
     (one,) = found.regrets.values()
@@ -104,7 +104,7 @@ def test_more_than_two_classes_have_no_ranges(tmp_path):
     matrix = CostMatrix.from_array([[0, 2, 9], [1, 0, 3], [4, 1, 0]], rows="predicted", classes=["0", "1", "2"])
     y = y + (x["b"] > 0.5)
     methods = {name: METHODS[name] for name in ("logistic", "prior")}
-    found = compare(x, y.to_numpy(), matrix, methods=methods, seeds=2, workers=1, progress=False)
+    found = compare(x, y.to_numpy(), matrix, methods=methods, repeats=1, folds=2, workers=1, progress=False)
     assert found.price_range == ""
     assert found.regrets == {}
     with pytest.raises(ValueError, match="for two classes"):

@@ -152,6 +152,27 @@ def test_a_simpler_one():
     )
 
 
+def test_a_difference_that_may_be_chance_among_many_is_said_so():
+    table = frame({"adacsl": (0.25, 0.0), "ce-bayes": (0.3, 0.02), "gbm-bayes": (0.4, 0.02)})
+    table.loc[table["method"] == "ce-bayes", "standing"] = "probably worse"
+    found = verdict(table, simplest_first=ORDER)
+    assert (found.recommended, found.doubtful, found.worse) == ("adacsl", ("ce-bayes",), ("gbm-bayes",))
+    assert found.text.startswith("Use adacsl: it has the lowest cost of 3 methods. ")
+    assert found.text.endswith(" ce-bayes is probably worse; gbm-bayes is clearly worse.")
+
+
+def test_of_equal_costs_the_simplest_is_the_cheapest():
+    found = said({"adacsl": (0.25, 0.0), "ce-bayes": (0.25, 0.0), "gbm-bayes": (0.4, 0.01)}, tolerance=0.0)
+    assert (found.recommended, found.cheapest, found.tied) == ("ce-bayes", "ce-bayes", ("adacsl",))
+
+
+def test_large_costs_are_written_out_and_long_lists_cut():
+    many = {f"m{i}": (1234567.0 + i, 10.0) for i in range(8)}
+    text = said(many, tolerance=0.0).text
+    assert "It costs 1,234,567 (1,234,567-1,234,567) per row." in text
+    assert text.endswith("m1, m2, m3, m4, m5 and 2 others cannot be told from it.")
+
+
 def test_one_method_is_no_comparison():
     assert said({"ce-bayes": (0.25, 0.0)}).text == (
         "Only ce-bayes was measured: there is nothing to compare it with. It costs 0.25 (0.24-0.26) per row."
@@ -284,6 +305,15 @@ def test_the_words_say_what_is_saved():
     assert f"per row, {found.saving.words}. portfolio is clearly worse." in found.text
 
 
+def test_nothing_is_cheaper_than_free():
+    costs = rows_of({"ce-bayes": 0.0, TODAY: 0.8})
+    free = replace(costs, costs=np.stack([np.zeros(800), np.arange(800) % 5 * (costs.fits > 7)]))
+    found = saving_of("ce-bayes", ("now", free))
+    assert found.percent == found.percent_high == 100.0
+    assert found.high == found.difference
+    assert saving_of("ce-bayes", ("now", replace(costs, costs=costs.costs - 0.1))).percent_high > 100  # benefits
+
+
 def test_without_a_common_row_nothing_is_saved():
     costs = rows_of({"ce-bayes": 0.6, TODAY: 0.8})
     values = costs.costs.copy()
@@ -316,8 +346,9 @@ def test_what_would_tell_about_today_and_about_predicting():
     costs = rows_of({"ce-bayes": 1.0, TODAY: 1.1}, spread=1.0)
     found = judged(costs, practice=lambda taken, base: ("what you do today", costs))
     assert found.text.startswith(
-        "Use ce-bayes or keep what you do today: no method is shown to be cheaper than that. ce-bayes costs 1 (0.9-1.1) "
-        "per row, 9.1 % (-4.9 to 23 %) less than what you do today, which may be chance. More repeats would not tell "
+        "Use ce-bayes or keep what you do today: no method is shown to be cheaper than that. ce-bayes costs 1 "
+        "(0.9-1.1) per row, 9.1 % (-4.9 to 23 %) less than what you do today, which may be chance. More "
+        "repeats would not tell "
     )
     assert "would not tell whether ce-bayes is cheaper than what you do today: that takes about " in found.text
     costs = rows_of({"ce-bayes": 1.1, "always-positive": 1.0}, spread=1.0)

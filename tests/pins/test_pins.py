@@ -19,12 +19,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adacsl import METHODS, CostMatrix, compare, method
+from adacsl import METHODS, CostMatrix, Task, method
 from adacsl.core.heldout import log_odds
 from adacsl.estimators.learners.histogram import HistogramBoosting
 from adacsl.estimators.learners.models import Model
-
-pytestmark = pytest.mark.filterwarnings("ignore:rows of data have dates")  # one table has a column of days
+from adacsl.estimators.methods import choose_methods
+from adacsl.experiments.cells import Cell
+from adacsl.experiments.jobs import run_work
+from adacsl.experiments.protocol import Protocol
 
 HERE = Path(__file__).parent
 PINNED = json.loads((HERE / "e01cdb5.json").read_text())
@@ -46,14 +48,16 @@ TABLES = load("tables")
 
 
 def run(table, methods):
-    costs = CostMatrix(fp=1, fn=TABLES.RATIO)
-    found = compare(*table, costs, methods=methods, seeds=[TABLES.SEED], workers=1, device="cpu", progress=False)
-    return {cell.method: result for cell, result in found.cells.items()}
+    task, chosen = Task.from_data(*table, CostMatrix(fp=1, fn=TABLES.RATIO)), choose_methods(methods)
+    cells = [Cell(task.name, TABLES.RATIO, name, TABLES.SEED) for name in chosen]
+    # the random split of then
+    found = run_work({task.name: task}, (chosen, Protocol(device="cpu")), cells)
+    return {result.cell.method: result for result in found}
 
 
 def untouched():
     """Return the methods no defect touched, with the booster they had."""
-    trees = Model(HistogramBoosting(), encode=False)
+    trees = Model(HistogramBoosting(learning_rate=0.1, max_iter=100, early_stopping=False), encode=False)
     return {name: method(name, learner=trees) if name in BOOSTED else method(name) for name in UNTOUCHED}
 
 

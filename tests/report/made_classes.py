@@ -51,6 +51,7 @@ def made_class_report(
     names=DIAGNOSES,
     rows=200,
     seeds=3,
+    repeats=1,
     methods=METHODS,
     text=lambda value: value,
     matrix=None,
@@ -82,7 +83,7 @@ def made_class_report(
         columns = dict(
             zip(("scores", "labels", "decisions", "seeds"), map(np.concatenate, zip(*parts, strict=True)), strict=True)
         )
-        outcomes[text(data), 1.0, text(method)] = Outcome(**columns, matrix=costs, rule=rule)
+        outcomes[text(data), 1.0, text(method)] = Outcome(**columns, matrix=costs, rule=rule, repeats=repeats)
     results = pd.DataFrame(cells)
     groups = results.groupby(["data", "ratio", "method"], sort=False)
     summary = groups.agg(

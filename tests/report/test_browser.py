@@ -63,7 +63,7 @@ def expected(outcome, costs, decisions, threshold):
     return {
         "threshold": threshold,
         "mean": costs.mean(labels, decisions),
-        "total": costs.total(labels, decisions),
+        "total": costs.total(labels, decisions) / outcome.repeats,
         "normalized": costs.normalized(labels, decisions),
         "savings": costs.savings(labels, decisions),
     }
@@ -87,12 +87,13 @@ def check(page, outcome, ratio, threshold):
     for rule, (decisions, at) in decided.items():
         assert shown(page, rule) == pytest.approx(expected(outcome, costs, decisions, at), rel=1e-12, nan_ok=True), rule
     assert shown(page, "cheapest")["threshold"] == best.value  # to the last bit
-    assert shown(page, "cheapest")["total"] == pytest.approx(best.cost, rel=1e-12)
+    assert shown(page, "cheapest")["total"] == pytest.approx(best.cost / outcome.repeats, rel=1e-12)
     decisions = decided["yours"][0]
     incurred = costs.incurred(outcome.labels, decisions)
     for name, actual, called in (("tp", 1, 1), ("fn", 1, 0), ("fp", 0, 1), ("tn", 0, 0)):
         here = (outcome.labels == actual) & (decisions == called)
-        assert matrix(page)[name] == (here.sum(), pytest.approx(incurred[here].sum(), rel=1e-12)), name
+        money = pytest.approx(incurred[here].sum() / outcome.repeats, rel=1e-12)
+        assert matrix(page)[name] == (here.sum() / outcome.repeats, money), name
 
 
 # numbers
@@ -542,10 +543,11 @@ def test_focus_can_be_seen(page):
         assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none", field
 
 
-def test_outcome_in_double_precision_is_embedded_as_such(opened, made):
+def test_outcome_in_double_precision_is_embedded_as_such_and_counted_per_repeat(opened, made):
     report = made(ratios=(8.0,), rows=40, seeds=2, methods=FEW)
+    prices = {"fp": 2.0, "fn": 16.0, "tp": -1.0, "tn": 0.5}
     outcomes = {
-        key: Outcome(np.linspace(0, 1, o.n) ** 2, o.labels, o.decisions, o.seeds, fp=2.0, fn=16.0, tp=-1.0, tn=0.5)
+        key: Outcome(np.linspace(0, 1, o.n) ** 2, o.labels, o.decisions, o.seeds, **prices, repeats=2)
         for key, o in report.outcomes.items()
     }
     report = made(ratios=(8.0,), rows=40, seeds=2, methods=FEW, outcomes=outcomes)
@@ -555,3 +557,9 @@ def test_outcome_in_double_precision_is_embedded_as_such(opened, made):
     page.fill("#threshold-text", "0.25")
     page.fill("#ratio-text", "4")
     check(page, outcome, 4.0, 0.25)
+    cases = sum(float(text.removesuffix(" cases")) for text in page.locator("[data-cell] .count").all_text_contents())
+    assert cases == 40
+    until(page, "document.querySelector('#explorer-plot').data[1].x[0] === 0.25")
+    costs = with_ratio(outcome, 4.0)
+    first = page.evaluate("document.querySelector('#explorer-plot').data[0].y[0]")  # everything is positive
+    assert first == pytest.approx(costs.mean(outcome.labels, np.ones_like(outcome.labels)))

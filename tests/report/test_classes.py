@@ -40,7 +40,8 @@ def outcomes(draw):
         matrix = matrix * rng.uniform(1, 2, (n, 1, 1))  # prices of each row
     costs = CostMatrix.from_array(matrix, rows="predicted")
     labels, decisions = rng.integers(0, k, (2, n))
-    return Outcome(rng.dirichlet(np.ones(k), n), labels, decisions, np.zeros(n), matrix=costs)
+    repeats = draw(st.sampled_from([1, 3]))
+    return Outcome(rng.dirichlet(np.ones(k), n), labels, decisions, np.zeros(n), matrix=costs, repeats=repeats)
 
 
 @given(outcomes())
@@ -52,15 +53,16 @@ def test_cells_and_classes_are_sums_over_the_rows(outcome):
     assert len(cells) == k * k
     for cell in cells.itertuples():
         here = [(outcome.labels[r], outcome.decisions[r]) == (cell.actual, cell.decided) for r in range(outcome.n)]
-        assert cell.count == sum(here)
-        assert cell.total_cost == pytest.approx(sum(p for p, h in zip(paid, here, strict=True) if h))
+        assert cell.count == sum(here) / outcome.repeats
+        total = sum(p for p, h in zip(paid, here, strict=True) if h)
+        assert cell.total_cost == pytest.approx(total / outcome.repeats)
         mean = prices[:, cell.decided, cell.actual].mean()
         assert cell.price == pytest.approx(cell.total_cost / cell.count if cell.count else mean)
-    assert cells["total_cost"].sum() == pytest.approx(sum(paid))
+    assert cells["total_cost"].sum() == pytest.approx(sum(paid) / outcome.repeats)
     for row in class_frames.class_costs(outcome).itertuples():
         own = cells[cells["actual"] == row.Index]
-        assert row.n == own["count"].sum()
-        assert row.called == cells.loc[cells["decided"] == row.Index, "count"].sum()
+        assert row.n == pytest.approx(own["count"].sum())
+        assert row.called == pytest.approx(cells.loc[cells["decided"] == row.Index, "count"].sum())
         assert row.total_cost == pytest.approx(own["total_cost"].sum())
         if row.n:
             assert row.cost == pytest.approx(row.total_cost / row.n)

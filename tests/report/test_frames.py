@@ -247,7 +247,7 @@ def test_optimism_table_is_test_minus_validation():
 
 
 def test_outcome_needs_columns_of_one_length():
-    with pytest.raises(ValueError, match=r"one label, decision and seed for each of its 3 scores, got \{'labels': 2\}"):
+    with pytest.raises(ValueError, match=r"label, decision and split for each of its 3 scores, got \{'labels': 2\}"):
         Outcome([0.1, 0.2, 0.3], [0, 1], [0, 0, 0], [0, 0, 0], fp=1.0, fn=2.0)
     with pytest.raises(ValueError, match="each of its 0 scores"):
         Outcome([], [], [], [], fp=1.0, fn=2.0)

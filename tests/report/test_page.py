@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from adacsl.report import page
-from adacsl.report.data import ReportData
+from adacsl.core.intervals import Interval
+from adacsl.report import cards, frames, page
+from adacsl.report.data import Outcome, ReportData
 from adacsl.report.page import drawn_rows, render_report, write_report
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -156,10 +157,90 @@ def test_least_there_can_be_is_a_verdict_and_a_summary(report):
     assert "Where the cost comes from" not in words
 
 
-def test_one_repetition_has_no_interval(report):
-    rows = report.summary.assign(low=np.nan, high=np.nan, p=np.nan, n=1)
-    single = ReportData("One", dict(report.verdicts), {}, report.results, rows)
-    assert "one repetition: no interval" in render_report(single)
+def test_costs_without_intervals_stand_alone(report):
+    rows = report.summary.assign(low=np.nan, high=np.nan, percent_low=np.nan, percent_high=np.nan)
+    words = Parsed(render_report(ReportData("One", dict(report.verdicts), {}, report.results, rows))).text
+    assert "nan" not in words
+    assert "\u2013 to" not in words
+    assert "95 % intervals:" not in words
+
+
+def test_intervals_name_their_method_once_in_each_view(report):
+    told = "95 % intervals: Student's t on paired row costs"
+    words = " ".join(Parsed(render_report(replace(report, facts={**report.facts, "intervals": told}))).text.split())
+    assert words.count(f"{told}.") == len(report.views)
+    assert words.count(told) == len(report.views) + 1  # and where the numbers come from
+
+
+# the methods
+
+
+def tiles(parsed):
+    return " ".join(parsed.text.split("What each method costs")[0].split())
+
+
+def test_saving_against_today_is_one_of_the_big_numbers(small):
+    (view,) = small.views
+    saved = replace(small, savings={view: ("what you do today", Interval(23.4, 11.06, 34.2))})
+    words = tiles(Parsed(render_report(saved)))
+    assert "Saved23 %against what you do today; 95 % interval 11 to 34 %" in words
+    assert "best constant" not in words
+    dearer = replace(small, savings={view: ("deciding at 0.5", Interval(-2.0, -9.0, 5.0))})
+    assert "Dearer2 %than deciding at 0.5; 95 % interval \u22125 to 9 %" in tiles(Parsed(render_report(dearer)))
+    free = replace(small, savings={view: ("what you do today", Interval(np.nan, np.nan, np.nan))})
+    assert "of what the best constant decision costs" in tiles(Parsed(render_report(free)))  # today costs nothing
+
+
+def test_table_has_the_excess_of_each_method_with_its_interval_and_marks_two(small):
+    summary = small.summary.replace({"method": {"ce": "today"}}).assign(
+        percent=[44.4, 0.0], percent_low=[-3.2, 0.0], percent_high=[91.7, 0.0]
+    )
+    summary["cost"] = [1.444, 1.0]
+    report = replace(small, summary=summary, recommended={small.views[0]: "adacsl-cv"})
+    card = next(row[0] for part in cards.parts(report, small.views[0], "v") for row in part["rows"])
+    (table,) = card.tables
+    found = [dict(zip(table.headers, row, strict=True)) for row in table.rows]
+    assert [row["method"] for row in found] == ["adacsl-cv", "today"]
+    assert [row["dearer than the cheapest"] for row in found] == ["0 %", "44 %"]
+    assert [row["95 % interval of that"] for row in found] == ["\u2013", "\u22123 to 92 %"]
+    assert (table.marked, table.badges) == ("adacsl-cv", {"adacsl-cv": "recommended", "today": "what you do"})
+    assert "what you do today" in {trace.name for trace in card.figure.data}
+    text = render_report(report)
+    assert text.count('class="badge">recommended') == 1
+    assert text.count('class="badge">what you do') == 1
+
+
+# repeats
+
+
+def test_cases_are_counted_per_repeat(small):
+    """Four rows, each tested in two repeats: three of eight decisions are wrong."""
+    labels, decisions = np.array([0, 0, 1, 1] * 2), np.array([1, 0, 0, 1, 0, 0, 0, 1])
+    scores, splits = np.linspace(0.1, 0.9, 8), np.arange(8) // 2
+    twice = Outcome(scores, labels, decisions, splits, fp=1.0, fn=8.0, threshold=0.5, repeats=2)
+    table = frames.confusion_table(twice).set_index("outcome")
+    assert table["count"].to_dict() == {"tp": 1, "fn": 1, "fp": 0.5, "tn": 1.5}
+    assert table["total_cost"].to_dict() == {"tp": 0, "fn": 8, "fp": 0.5, "tn": 0}
+    assert table["price"].to_dict() == {"tp": 0, "fn": 8, "fp": 1, "tn": 0}
+    groups = frames.subgroup_table(twice)
+    assert groups[["n", "positives"]].sum().tolist() == [4, 2]
+    assert groups["cost"].sum() == 8.5
+    points = frames.threshold_points(twice)
+    np.testing.assert_allclose(points["total_cost"], 4 * points["cost"])
+    assert frames.calibration_table({"a": twice})["n"].sum() == 4
+    report = replace(small, outcomes={(*small.views[0], "ce"): twice}, recommended={small.views[0]: "ce"})
+    text = render_report(report)
+    words = " ".join(Parsed(text).text.split())
+    assert "All 4 rows, each tested once in 2 repeats; numbers are means of these." in words
+    assert "0.5 cases" in words
+    assert "Numbers of cases and totals are means of the 2 repeats." in words
+    assert payload(text)["views"][0]["samples"][0]["weights"] == [0.5, 0.5]
+
+
+def test_random_splits_of_old_runs_are_counted_as_they_are(small):
+    outcome = next(iter(small.outcomes.values()))
+    assert outcome.cases == "All 60 test cases of 2 splits."
+    assert replace(outcome, seeds=np.zeros(60)).cases == "All 60 test cases."
 
 
 def test_long_verdict_is_a_headline_and_the_rest(report):

@@ -180,9 +180,9 @@ class Judging:
                 "--seeds is gone: rows are cut into folds, and each is tested on; give --repeats and --folds (default "
                 "2 and 5; more repeats make it more certain)"
             )
-        for name in ("repeats", "folds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"--{name} must be at least 1, got {getattr(self, name)}")
+        for name, least in (("repeats", 1), ("folds", 2)):
+            if getattr(self, name) < least:
+                raise ValueError(f"--{name} must be at least {least}, got {getattr(self, name)}")
         if not 0 <= self.tolerance < 1:
             raise ValueError(
                 f"--tolerance is a share of the cost from 0 to below 1, such as 0.1; got {self.tolerance:g}"

@@ -75,7 +75,8 @@ def _values(said: Any, classes: Sequence[str], what: str) -> NDArray[Any]:
     if wrong.any():
         named = " and ".join(map(repr, classes))
         expected = f"{what} must hold decisions ({named}, or 0 and 1) or scores from 0 to 1"
-        _refuse(series[int(wrong.argmax())], series, expected)
+        strange = wrong & (np.asarray(places)[codes] < 0)  # rather than a label among scores
+        _refuse(series[int((strange if strange.any() else wrong).argmax())], series, expected)
     return numbers
 
 

@@ -104,9 +104,10 @@ class AdaCSLClassifier(Method):
 class AdaCSLBoostingClassifier(Method):
     """Gradient boosting that minimises cost; validation data can steer its class weight between rounds (AdaCSL).
 
-    By default it is a plain booster, stopped early, fitted on all rows and decided at the Bayes threshold: on the tables
-    measured adaptation saved nothing on top of that. ``target=0.5`` adapts, ``target="auto"`` tries the plain one and two more.
-    Categories and missing values go to the booster as they are; nothing is one-hot encoded or filled in.
+    By default it is a plain booster, stopped early, fitted on all rows and decided at the Bayes threshold: on the
+    tables measured adaptation saved nothing on top of that. ``target=0.5`` adapts, ``target="auto"`` tries the plain
+    one and two more. Categories and missing values go to the booster as they are; nothing is one-hot encoded or filled
+    in.
 
     Parameters
     ----------

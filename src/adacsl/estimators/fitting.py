@@ -36,7 +36,7 @@ def as_learner(learner: Any) -> Any:
         return learner
     if not hasattr(learner, "fit") or not (hasattr(learner, "predict_proba") or hasattr(learner, "decision_function")):
         raise TypeError(f"{learner!r} has no predict_proba, which costs need, nor a decision_function")
-    picks = any(isinstance(part, ColumnTransformer) for part in learner.get_params().values())
+    picks = any(isinstance(part, ColumnTransformer) for part in getattr(learner, "get_params", dict)().values())
     return Model(learner, encode=not picks)  # what picks columns wants the table as it came
 
 

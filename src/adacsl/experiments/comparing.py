@@ -72,8 +72,9 @@ def compare(
         What is done today about each row: labels as in y, 0 and 1, or scores from 0 to 1 (decided at 0.5); or the
         column of X that holds them, which then is no feature. Shown as the method ``today``; what is recommended is
         held against it. Default: the probabilities of what is recommended, decided at 0.5.
-    methods : names, (name, Method) pairs or a mapping, optional
-        Default: all of :data:`adacsl.METHODS` that fit the data.
+    methods : names, (name, Method or scikit-learn classifier) pairs or a mapping, optional
+        Default: few of :data:`adacsl.METHODS` that differ and fit the data; "all" takes all that do. Both words may
+        stand beside others: ``["default", ("mine", RandomForestClassifier())]``.
     ratios : numbers or strings like "3x", optional
         Further prices of a miss to compare at, for two classes. Default: the costs as they are.
     repeats, folds : int, default 2 and 5

@@ -28,7 +28,7 @@ from adacsl.experiments.statistics.wording import TODAY
 from adacsl.experiments.store import StoredSplit
 from adacsl.extras import requires
 from adacsl.report import class_frames, frames
-from adacsl.report.data import Outcome, Regret, ReportData
+from adacsl.report.data import Outcome, Regret, ReportData, repeats_of
 
 with requires("compare"):
     import pandas as pd
@@ -134,6 +134,8 @@ class Comparison:
         name = name or (self.best if several else None) or self._recommended(view)
         if name == TODAY:
             raise ValueError("'today' are decisions that were given, there is nothing to fit: name a method")
+        if name not in {*self.methods, *METHODS} and name in set(self.results["method"]):
+            raise ValueError(f"{name!r} was a method of your own, and no folder keeps code: fit it by yourself")
         made: Method = clone(self.methods[name]) if name in self.methods else method(name)
         net = self.facts["protocol"].get("net")
         if net and made.learner == "net":
@@ -170,7 +172,7 @@ class Comparison:
     # what is behind it
 
     def outcome(self, method: str, *, data: str | None = None, ratio: float | None = None) -> Outcome:
-        """Return the test rows of a method with scores, decisions and prices, all seeds together."""
+        """Return the test rows of a method with scores, decisions and prices, all splits together."""
         data, ratio = self._view(data, ratio)
         mine = self._cells(data, ratio, method)
         if not mine:
@@ -180,7 +182,6 @@ class Comparison:
         prices = self._prices(data, costs)
         sizes = [len(split.labels) for _, split in parts]
         thresholds = {result.threshold for result, _ in parts}
-        rule = parts[0][0].provenance.get("decide", "")
         return Outcome(
             scores=np.concatenate([result.scores for result, _ in parts]),
             labels=np.concatenate([split.labels for _, split in parts]),
@@ -188,7 +189,8 @@ class Comparison:
             seeds=np.repeat([cell.seed for cell in mine], sizes),
             **prices,
             threshold=thresholds.pop() if len(thresholds) == 1 else None,
-            rule=rule,
+            rule=parts[0][0].provenance.get("decide", ""),
+            repeats=repeats_of([split.test_rows for _, split in parts]),
         )
 
     def _prices(self, data: str, costs: Sequence[CostMatrix]) -> dict[str, Any]:
@@ -380,6 +382,7 @@ class Comparison:
             | {TODAY: "what you do today"},
             explained={} if explain is None else {self._view(None, None): explain},
             regrets=self.regrets,
+            savings={view: verdict.saving.shown for view, verdict in self.verdicts.items() if verdict.saving},
         )
 
     def _repr_html_(self) -> str:

@@ -19,7 +19,8 @@ def facts_in_words(found: Comparison) -> dict[str, str]:
     for name, about in found.facts["data"].items():
         kind = "images" if about["images"] else "rows"
         grouped = ", split by group" if about["groups"] else ""
-        counted = f"{about['rows']:,} {kind}{_classes_in_words(about)}{grouped}{_copies_in_words(about, kind)}"
+        counted = f"{about['rows']:,} {kind}{_classes_in_words(about)}{grouped}"
+        counted = ". ".join(filter(None, (counted, copies_in_words(about))))
         facts[f"data: {name}"] = f"{counted}. {about['costs']}. {about['source']}".strip()
         facts |= {f"window {seed} of {name}": words for seed, words in found.windows.get(name, {}).items()}
     protocol = found.facts["protocol"]
@@ -52,9 +53,11 @@ def _classes_in_words(about: Mapping[str, Any]) -> str:
     return f" of {len(counts)} classes, from {counts[0][0]:,} {counts[0][1]!r} to {counts[-1][0]:,} {counts[-1][1]!r}"
 
 
-def _copies_in_words(about: Mapping[str, Any], kind: str) -> str:
+def copies_in_words(about: Mapping[str, Any]) -> str:
+    """Return how many rows are copies of others, and what is done about it; nothing where there are none."""
     copies, apart = about.get("copies", 0), about.get("copies_apart", 0)
     if not copies:
         return ""
-    said = f". {copies:,} {kind} are copies of others; copies stay together"
+    kind = "images" if about["images"] else "rows"
+    said = f"{copies:,} {kind} are copies of others; copies stay together"
     return f"{said}, but for {apart:,} {kind} of sets larger than a fold" if apart else said

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from adacsl.core.intervals import Interval
 from adacsl.extras import requires
 from adacsl.report import figures as draw
 from adacsl.report import frames, price_cards, tables
@@ -25,17 +26,14 @@ def tiles(data: ReportData, view: tuple[str, float]) -> list[tuple[str, str, str
     rows = data.summary_of(view)
     name = data.recommended_of(view)
     row = rows[rows["method"] == name].iloc[0]
-    interval = "one repetition: no interval"
-    if np.isfinite(row["low"]):
-        interval = f"95 % interval {show(row['low'], 3)} to {show(row['high'], 3)}"
+    interval = f"95 % interval {show(row['low'], 3)} to {show(row['high'], 3)}" if np.isfinite(row["low"]) else ""
     found = [
         ("Recommended" if len(rows) > 1 else "Method", name, data.titles.get(name, "")),
         ("Cost per case", with_unit(row["cost"], data.unit, 3), interval),
     ]
-    if view in data.savings:
-        against, (saved, low, high) = data.savings[view]
-        ends = f"{show(low, 2)} to {show(high, 2)} %"
-        found.append(("Saved", f"{show(saved, 2)} %", f"against {against}; 95 % interval {ends}"))
+    against, saved = data.savings.get(view, ("", None))
+    if saved is not None and np.isfinite(saved.estimate):
+        found.append(_saving_tile(against, saved))
     elif "savings" in rows.columns:
         found.append(("Saved", show_percent(row["savings"]), "of what the best constant decision costs"))
     if "standing" in rows.columns:
@@ -44,6 +42,13 @@ def tiles(data: ReportData, view: tuple[str, float]) -> list[tuple[str, str, str
         others = ["other methods", *(f"{counts[kind]} {text}" for kind, text in words.items() if kind in counts)]
         found.append(("Clearly dearer", f"{counts.get('clearly worse', 0)} of {len(rows) - 1}", "; ".join(others)))
     return found
+
+
+def _saving_tile(against: str, saved: Interval) -> tuple[str, str, str]:
+    estimate, *ends = saved if saved.estimate >= 0 else (-saved.estimate, -saved.high, -saved.low)
+    words = f"; 95 % interval {show(ends[0], 2)} to {show(ends[1], 2)} %" if np.isfinite(saved.low) else ""
+    name, than = ("Saved", "against") if saved.estimate >= 0 else ("Dearer", "than")
+    return name, f"{show(estimate, 2)} %", f"{than} {against}{words}"
 
 
 def parts(data: ReportData, view: Any, key: str) -> list[dict[str, Any]]:
@@ -138,7 +143,7 @@ def _error_rows(data: ReportData, view: tuple[str, float], key: str) -> list[lis
     matrix = Card(
         f"{key}-matrix",
         title=f"Errors of {name}, in money",
-        guide=f"All {show(outcome.n)} test cases of all repetitions. The darker an error, the more it costs in total.",
+        guide=f"{outcome.cases} The darker an error, the more it costs in total.",
         matrix=tables.cost_matrix(data, frames.confusion_table(outcome)),
     )
     groups = card(key, "groups", tables=[tables.group_table(data, name, frames.subgroup_table(outcome))])

@@ -11,7 +11,7 @@ from adacsl.report.card import Card, arranged, card
 from adacsl.report.cards import cost_card, highlighted, history_card, optimism_card, worth_card
 from adacsl.report.class_figures import class_lambda_figure
 from adacsl.report.data import Outcome, ReportData
-from adacsl.report.numbers import DASH, show, show_column, show_percent, with_unit
+from adacsl.report.numbers import DASH, show, show_column, show_count, show_percent, with_unit
 from adacsl.report.tables import Table, records
 
 with requires("compare"):
@@ -66,9 +66,8 @@ def _error_rows(data: ReportData, view: Any, key: str) -> list[list[Card | None]
         f"{key}-heat",
         title=f"Errors of {name}, in money",
         guide=(
-            f"All {show(outcome.n)} test cases of all repetitions. Orange: errors; the stronger the colour, the "
-            "more they cost in total. Green: right decisions; the stronger, the larger the share of the class that was "
-            "found."
+            f"{outcome.cases} Orange: errors; the stronger the colour, the more they cost in total. Green: right "
+            "decisions; the stronger, the larger the share of the class that was found."
         ),
         heat=heat_map(data, outcome, cells),
         tables=[_dearest_table(data, outcome, cells)],
@@ -94,7 +93,7 @@ def heat_map(data: ReportData, outcome: Outcome, cells: pd.DataFrame) -> Heat:
         right = cell.actual == cell.decided
         # the root, as a few dear errors would leave all others white
         dark = found[cell.actual] if right else max(cell.total_cost / dearest, 0.0) ** 0.5
-        money, count = with_unit(cell.total_cost, data.unit), f"{cell.count:,}"
+        money, count = with_unit(cell.total_cost, data.unit), show_count(cell.count)
         share = show_percent(cell.share)
         words = (
             f"really {names[cell.actual]}, decided {names[cell.decided]}: {count} cases, cost {money}, "
@@ -112,9 +111,12 @@ def _dearest_table(data: ReportData, outcome: Outcome, cells: pd.DataFrame) -> T
     wrong = cells[(cells["actual"] != cells["decided"]) & (cells["total_cost"] > 0)]
     rows = wrong.sort_values("total_cost", ascending=False, kind="stable")[:DEAREST]
     body = [
-        [names[r.actual], names[r.decided], show(r.total_cost), show_percent(r.share), show(r.count), show(r.price)]
+        [
+            names[r.actual], names[r.decided], show(r.total_cost), show_percent(r.share), show_count(r.count),
+            show(r.price),
+        ]
         for r in records(rows)
-    ]
+    ]  # fmt: skip
     unit = f", {data.unit}" if data.unit else ""
     heads = ["really", "decided", f"in total{unit}", "of all costs", "cases", f"each costs{unit}"]
     left_out = len(wrong) - len(rows)
@@ -128,8 +130,8 @@ def _class_table(data: ReportData, outcome: Outcome, name: str) -> Table:
     each = show_column(found["cost"])
     body = [
         [
-            names[r.__dict__["class"]], show(r.n), show_percent(r.found), show(r.called), cost, show(r.total_cost),
-            show_percent(r.share), names[r.worst] if r.worst >= 0 else DASH,
+            names[r.__dict__["class"]], show_count(r.n), show_percent(r.found), show_count(r.called), cost,
+            show(r.total_cost), show_percent(r.share), names[r.worst] if r.worst >= 0 else DASH,
         ]
         for r, cost in zip(records(found), each, strict=True)
     ]  # fmt: skip

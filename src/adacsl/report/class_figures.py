@@ -8,6 +8,7 @@ import numpy as np
 
 from adacsl.extras import requires
 from adacsl.report import style
+from adacsl.report.numbers import show_count
 from adacsl.report.style import COLORED, PALETTES, plain
 
 with requires("compare"):
@@ -31,9 +32,10 @@ def confusion_figure(
         z=total, x=shown, y=shown, colorscale=[[0.0, colors.paper], [1.0, colors.second]], xgap=1, ygap=1,
         zmin=0.0, zmax=float(total.max()) or 1.0,
         colorbar={"title": {"text": style.axis_title("total cost", unit)}, "outlinewidth": 0, "thickness": 12},
-        customdata=np.stack((count, share), axis=-1), text=np.where(count > 0, count.astype(int).astype(str), ""),
+        customdata=np.stack((count, share), axis=-1),
+        text=[[show_count(each) if each else "" for each in row] for row in count],
         texttemplate="%{text}" if k <= 20 else "",
-        hovertemplate="really %{y}, decided %{x}<br>%{customdata[0]:.0f} cases, cost %{z:.4g} "
+        hovertemplate="really %{y}, decided %{x}<br>%{customdata[0]:.1~f} cases, cost %{z:.4g} "
                       "(%{customdata[1]:.1%})<extra></extra>",
     )  # fmt: skip
     figure.update_xaxes(title_text="decided", type="category", showgrid=False)

@@ -17,7 +17,7 @@ with requires("compare"):
 
 
 def confusion_cells(outcome: Outcome) -> pd.DataFrame:
-    """Return the confusion matrix in rows and in money, a row for each pair of classes.
+    """Return the confusion matrix in rows and in money, a row for each pair of classes; of one repeat.
 
     Columns: actual and decided (class numbers), count, price (the mean), total_cost, share (of all that was paid).
     """
@@ -29,13 +29,14 @@ def confusion_cells(outcome: Outcome) -> pd.DataFrame:
     price = np.where(count > 0, total / np.maximum(count, 1), listed)
     paid = float(total.sum())
     decided, actual = np.indices((k, k)).reshape(2, -1)
-    columns = {"actual": actual, "decided": decided, "count": count.ravel(), "price": price.ravel()}
-    columns |= {"total_cost": total.ravel(), "share": total.ravel() / paid if paid else np.zeros(k * k)}
+    columns = {"actual": actual, "decided": decided, "count": outcome.per_repeat(count.ravel())}
+    columns |= {"price": price.ravel(), "total_cost": outcome.per_repeat(total.ravel())}
+    columns["share"] = total.ravel() / paid if paid else np.zeros(k * k)
     return pd.DataFrame(columns).sort_values(["actual", "decided"], ignore_index=True)
 
 
 def class_costs(outcome: Outcome) -> pd.DataFrame:
-    """Return what each class costs, a row for each true class.
+    """Return what each class costs, a row for each true class; numbers and totals are of one repeat.
 
     Columns: class (its number), n, called (how many rows were called it), found (the share of its rows that were),
     cost (per row of it), total_cost, share (of all that was paid), worst (the class its dearest errors go to, -1 where
@@ -51,14 +52,14 @@ def class_costs(outcome: Outcome) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "class": np.arange(k),
-            "n": n,
-            "called": np.bincount(outcome.decisions, minlength=k),
+            "n": outcome.per_repeat(n),
+            "called": outcome.per_repeat(np.bincount(outcome.decisions, minlength=k)),
             "found": _over(right, n),
             "cost": _over(total, n),
-            "total_cost": total,
+            "total_cost": outcome.per_repeat(total),
             "share": total / paid if paid else np.zeros(k),
             "worst": np.where(table.max(axis=0) > 0, table.argmax(axis=0), -1),
-            "worst_cost": table.max(axis=0),
+            "worst_cost": outcome.per_repeat(table.max(axis=0)),
         }
     )
 
@@ -71,7 +72,7 @@ def costs_by_method(outcomes: Mapping[str, Outcome]) -> pd.DataFrame:
 def class_lambdas(
     histories: Mapping[tuple[str, int], Sequence[Mapping[str, Any]]], names: Sequence[str], method: str | None = None
 ) -> pd.DataFrame:
-    """Return the lambda of each class by epoch (geometric means over seeds and folds): method, class, epoch, lambda.
+    """Return the lambda of each class by epoch (geometric means over splits and folds): method, class, epoch, lambda.
 
     Of the method named, else of the first that has lambdas at all.
     """

@@ -19,6 +19,9 @@ with requires("compare"):
     import pandas as pd
 
 
+TODAY = "today"
+"""The method that stands for what the user does today."""
+
 SUMMARY_COLUMNS = ("data", "ratio", "method", "n", "cost", "low", "high")
 
 
@@ -67,7 +70,7 @@ class Outcome:
         columns = {"labels": self.labels, "decisions": self.decisions, "seeds": self.seeds}
         wrong = {name: len(values) for name, values in columns.items() if len(values) != n}
         if n == 0 or wrong:
-            raise ValueError(f"an outcome needs one label, decision and seed for each of its {n} scores, got {wrong}")
+            raise ValueError(f"an outcome needs one label, decision and split for each of its {n} scores, got {wrong}")
         for name in ("labels", "decisions"):
             object.__setattr__(self, name, np.asarray(columns[name]).astype(np.int64))
         scores = np.asarray(self.scores)
@@ -80,6 +83,19 @@ class Outcome:
     def n(self) -> int:
         """How many rows."""
         return len(self.scores)
+
+    def per_repeat(self, amounts: Any) -> Any:
+        """Return numbers of cases, or sums of money, as they are in one repeat: the mean of all."""
+        return amounts if self.repeats == 1 else amounts / self.repeats
+
+    @property
+    def cases(self) -> str:
+        """Which cases are counted, in words."""
+        if self.repeats > 1:
+            each = self.per_repeat(self.n)
+            return f"All {each:,.0f} rows, each tested once in {self.repeats} repeats; numbers are means of these."
+        splits = len(np.unique(self.seeds))
+        return f"All {self.n:,} test cases{f' of {splits} splits' if splits > 1 else ''}."
 
     @cached_property
     def costs(self) -> CostMatrix:
@@ -103,6 +119,18 @@ class Outcome:
     def class_names(self) -> list[str]:
         """The names of the classes, their numbers where they have none."""
         return [str(name) for name in self.costs.classes or range(self.n_classes)]
+
+
+def repeats_of(tested: Sequence[NDArray[np.int64]]) -> int:
+    """Return how often every row was tested, from the rows of each split; 1 where that differs, as by chance.
+
+    Examples
+    --------
+    >>> [repeats_of(rows) for rows in ([[0, 1], [2], [0, 2], [1]], [[0, 1], [2]], [[0, 1], [1, 2]])]
+    [2, 1, 1]
+    """
+    times = np.unique(np.concatenate(tested), return_counts=True)[1]
+    return int(times[0]) if times.min() == times.max() else 1
 
 
 class Regret(NamedTuple):

@@ -9,6 +9,7 @@ import numpy as np
 
 from adacsl.extras import requires
 from adacsl.report import style
+from adacsl.report.data import TODAY
 from adacsl.report.frames import rows_with
 from adacsl.report.style import COLORED, PALETTES, Palette, plain
 
@@ -26,12 +27,14 @@ def cost_figure(
     """Draw the mean cost of each method with its interval, cheapest on top."""
     colors = PALETTES[theme]
     rows = summary.sort_values("cost", kind="stable")
-    kinds = np.where(rows["method"] == recommended, "recommended", rows.get("standing", ""))
+    kinds = np.where(rows["method"] == TODAY, TODAY, rows.get("standing", ""))
+    kinds = np.where(rows["method"] == recommended, "recommended", kinds)
     looks = {
         "recommended": ("recommended", colors.first, "diamond", 13),
         "cheapest": ("cheapest", colors.third, "circle", 11),
         "not told apart": ("not told apart from the cheapest", colors.ink, "circle", 9),
         "probably worse": ("probably dearer", colors.ink, "circle-open", 9),
+        TODAY: ("what you do today", colors.second, "square", 10),
         "clearly worse": ("clearly dearer", colors.muted, "circle-open", 9),
         "": ("mean", colors.ink, "circle", 9),
     }
@@ -148,7 +151,7 @@ def threshold_figure(curve: pd.DataFrame, points: pd.DataFrame, *, unit: str = "
 
 
 def lambda_figure(epochs: pd.DataFrame, *, highlight: Sequence[str] | None = None, theme: str = "light") -> go.Figure:
-    """Draw T_actual and lambda by epoch (the paper's Figure 1a): means over seeds and folds, with their range."""
+    """Draw T_actual and lambda by epoch (the paper's Figure 1a): means over splits and folds, with their range."""
     figure = style.new_figure(theme, "How the loss adapted itself", height=480, rows=2)
     known = rows_with(rows_with(epochs, "lambda"), "threshold")
     names = style.highlighted_first(known["method"], highlight or ())[:COLORED]

@@ -35,13 +35,16 @@ def with_ratio(outcome: Outcome, ratio: float) -> CostMatrix:
 
 
 def threshold_curve(outcome: Outcome) -> pd.DataFrame:
-    """Return what every threshold costs: threshold, cost (per row), total_cost, and its two avoidable parts."""
+    """Return what every threshold costs: threshold, cost (per row), total_cost, and its two avoidable parts.
+
+    As everywhere here, totals and numbers of cases are those of one repeat.
+    """
     curve = cost_curve(outcome.scores, outcome.labels, outcome.costs)
     return pd.DataFrame(
         {
             "threshold": np.asarray(curve.thresholds, dtype=float).clip(0.0),
             "cost": curve.costs / outcome.n,
-            "total_cost": curve.costs,
+            "total_cost": outcome.per_repeat(curve.costs),
             "missed": curve.false_negatives / outcome.n,
             "alarmed": curve.false_positives / outcome.n,
         }
@@ -60,7 +63,7 @@ def threshold_points(outcome: Outcome) -> pd.DataFrame:
         points.append(("Bayes", bayes, _cost_at(outcome, bayes)))
     frame = pd.DataFrame(points, columns=["point", "threshold", "total_cost"])
     frame["cost"] = frame["total_cost"] / outcome.n
-    return frame
+    return frame.assign(total_cost=outcome.per_repeat(frame["total_cost"]))
 
 
 def thinned(curve: pd.DataFrame, points: int = 400) -> pd.DataFrame:
@@ -89,11 +92,11 @@ def subgroup_table(outcome: Outcome, *, bins: int = 10) -> pd.DataFrame:
         {
             "low": edges[present],
             "high": edges[present + 1],
-            "n": np.bincount(numbers, minlength=bins)[present],
-            "positives": np.bincount(numbers, weights=outcome.labels, minlength=bins)[present].astype(int),
+            "n": outcome.per_repeat(np.bincount(numbers, minlength=bins)[present]),
+            "positives": outcome.per_repeat(np.bincount(numbers[outcome.labels == 1], minlength=bins)[present]),
             "threshold": [found.value for found in best],
-            "cheapest_cost": [found.cost for found in best],
-            "cost": np.bincount(numbers, weights=paid, minlength=bins)[present],
+            "cheapest_cost": outcome.per_repeat(np.array([found.cost for found in best])),
+            "cost": outcome.per_repeat(np.bincount(numbers, weights=paid, minlength=bins)[present]),
         }
     )
 
@@ -106,7 +109,7 @@ def confusion_table(outcome: Outcome) -> pd.DataFrame:
         here = (outcome.labels == actual) & (outcome.decisions == decided)
         count, total = int(here.sum()), float(paid[here].sum())
         price = float(np.mean(as_host(getattr(outcome.costs, name)))) if count == 0 else total / count
-        rows.append((name, actual, decided, count, price, total))
+        rows.append((name, actual, decided, outcome.per_repeat(count), price, outcome.per_repeat(total)))
     return pd.DataFrame(rows, columns=["outcome", "actual", "decided", "count", "price", "total_cost"])
 
 
@@ -120,7 +123,8 @@ def calibration_table(outcomes: Mapping[str, Outcome], *, bins: int = 10) -> pd.
     parts = []
     for name, outcome in outcomes.items():
         found = calibration_error(*likeliest(outcome.scores, outcome.labels), partition=EqualWidth(bins))
-        columns = {"mean_score": found.mean_score, "positive_share": found.positive_share, "n": found.sizes}
+        columns = {"mean_score": found.mean_score, "positive_share": found.positive_share}
+        columns["n"] = outcome.per_repeat(found.sizes)
         parts.append(pd.DataFrame({"method": name, **columns, "error": found.error}))
     return _stacked(parts, ["method", "mean_score", "positive_share", "n", "error"])
 
@@ -178,18 +182,18 @@ def redecided_table(outcomes: Mapping[str, Outcome], ratios: Iterable[float]) ->
 
 
 def epoch_table(histories: Mapping[tuple[str, int], Sequence[Mapping[str, Any]]]) -> pd.DataFrame:
-    """Return each method's lambda, T_actual and costs by epoch: means over seeds and folds, with lowest and highest.
+    """Return each method's lambda, T_actual and costs by epoch: means over splits and folds, with lowest and highest.
 
     Rounds of boosters are no epochs, and left out.
     """
-    found = [{**step, "method": name, "seed": seed} for (name, seed), own in histories.items() for step in own]
+    found = [{**step, "method": name, "split": split} for (name, split), own in histories.items() for step in own]
     steps = [step for step in found if "epoch" in step]
     names = [name for name in ("lambda", "threshold", "val_cost", "train_cost") if any(name in s for s in steps)]
     if not steps or not names:
         return pd.DataFrame(columns=["method", "epoch", "n"])
     frame = pd.DataFrame(steps)
     frame[names] = frame[names].astype(float)
-    parts = {"n": ("seed", "size")}
+    parts = {"n": ("split", "size")}
     for name in names:
         parts |= {name: (name, "mean"), f"{name}_low": (name, "min"), f"{name}_high": (name, "max")}
     return frame.groupby(["method", "epoch"], sort=False).agg(**parts).reset_index()

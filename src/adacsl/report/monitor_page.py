@@ -127,7 +127,8 @@ def _costs(found: Monitoring) -> Picture:
         "costs",
         "What a row costs",
         "Has cost, if retuned: measured on rows with labels. Promised: in training. Expected: by the probabilities. "
-        "Under new shares: if the classes have the shares that are estimated below. Lines are intervals.",
+        "Under new shares: if the classes have the shares that are estimated below. Lines are "
+        f"{found.level * 100:g} % intervals: of what is measured now, by bootstrap over rows or groups.",
         "; ".join(f"{name} {show(cost.estimate)}" for name, cost in rows) + ".",
         costs_figure(rows),
         Table("Costs per row", ("", "mean", "from", "to"), cells),

@@ -48,6 +48,17 @@ def show_column(values: Iterable[float]) -> list[str]:
     return [text if math.isfinite(value) else DASH for value, text in zip(numbers, texts, strict=True)]
 
 
+def show_count(value: float) -> str:
+    """Return a number of cases; a mean of repeats may have a fraction.
+
+    Examples
+    --------
+    >>> [show_count(v) for v in (1234, 12.0, 0.5)]
+    ['1,234', '12', '0.5']
+    """
+    return f"{value:,.1f}".removesuffix(".0")
+
+
 def show_percent(share: float | None) -> str:
     """Return a share as a percentage with one digit at most."""
     return DASH if share is None or not math.isfinite(share) else f"{show(round(share * 100, 1))} %"

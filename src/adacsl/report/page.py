@@ -78,6 +78,7 @@ def render_report(data: ReportData) -> str:
         "data": data,
         "views": views,
         "ranks": ranks,
+        "repeats": max((outcome.repeats for outcome in data.outcomes.values()), default=1),
         "live_matrix": empty_matrix(data.classes),
         "version": adacsl.__version__,
         "policy": script_policy(sha256(script), source_hash),
@@ -190,7 +191,7 @@ def _sample(
         "ownCosts": outcome.own_costs,
         "ratio": 1.0 if outcome.own_costs else float(outcome.costs.ratio),
         "threshold": None if outcome.threshold is None else float(outcome.threshold),
-        "weights": weights,
+        "weights": [outcome.per_repeat(weight) for weight in weights],
     }
 
 
@@ -211,7 +212,7 @@ def _class_sample(
         "labels": _place(places, "u2", outcome.labels[rows]),
         "decisions": _place(places, "u2", outcome.decisions[rows]),
         "rule": rule_of(outcome),
-        "weights": weights,
+        "weights": [outcome.per_repeat(weight) for weight in weights],
     }
 
 
@@ -221,7 +222,7 @@ def _named(
     title, kind = data.titles.get(name, ""), "f4" if outcome.scores.dtype == np.float32 else "f8"
     label = f"{name}: {title}" if title else name
     scores = _place(places, kind, outcome.scores[rows])
-    return {"name": name, "label": label, "kind": kind, "scores": scores, "all": outcome.n}
+    return {"name": name, "label": label, "kind": kind, "scores": scores, "all": outcome.n, "repeats": outcome.repeats}
 
 
 def drawn_rows(labels: NDArray[Any], limit: int) -> tuple[NDArray[np.int64], tuple[float, float]]:

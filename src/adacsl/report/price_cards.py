@@ -11,9 +11,9 @@ from adacsl.extras import requires
 from adacsl.report import price_frames
 from adacsl.report.card import Card, card
 from adacsl.report.data import Outcome, Regret, ReportData
-from adacsl.report.numbers import DASH, show, show_column, show_percent, with_unit
+from adacsl.report.numbers import show, show_column, show_percent, with_unit
 from adacsl.report.price_figures import capacity_figure, referral_figure, regret_figure, rivals
-from adacsl.report.tables import Table, records
+from adacsl.report.tables import Table, records, show_more
 
 with requires("compare"):
     import pandas as pd
@@ -40,7 +40,7 @@ def regret_card(data: ReportData, view: Any, key: str) -> Card | None:
 
 def _worst_table(data: ReportData, found: Regret, marked: str) -> Table:
     rows = [
-        [r.method, _percent(r.percent), cost, show(r.at, 3), show_percent(r.cheapest), show_percent(r.undecided)]
+        [r.method, show_more(r.percent), cost, show(r.at, 3), show_percent(r.cheapest), show_percent(r.undecided)]
         for r, cost in zip(records(found.table), show_column(found.table["regret"]), strict=True)
     ]
     unit = f", {data.unit}" if data.unit else ""
@@ -130,7 +130,3 @@ def _listed(data: ReportData, caption: str, columns: Mapping[str, Sequence[str]]
     some = [*rows[:-1:every], rows[-1]]
     heads = [f"{head} per case, {data.unit}" if head == "cost" and data.unit else head for head in columns]
     return Table(f"{caption} and cost per case", heads, some)
-
-
-def _percent(percent: float) -> str:
-    return f"{show(round(percent, 1 if percent < 10 else 0))} %" if np.isfinite(percent) else DASH

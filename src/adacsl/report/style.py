@@ -97,7 +97,7 @@ def list_names(figure: go.Figure, names: Sequence[str], colors: Palette) -> go.F
 
 
 def add_band(figure: go.Figure, part: pd.DataFrame, column: str, color: str, *, row: int | None = None) -> None:
-    """Shade from the lowest to the highest value of seeds and folds."""
+    """Shade from the lowest to the highest value of splits and folds."""
     x = part["epoch"].to_numpy()
     y = np.concatenate((part[f"{column}_low"].to_numpy(), part[f"{column}_high"].to_numpy()[::-1]))
     place = {} if row is None else {"row": row, "col": 1}

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from adacsl.extras import requires
 from adacsl.report import frames
-from adacsl.report.data import Outcome, ReportData
-from adacsl.report.numbers import DASH, show, show_column, show_percent, with_unit
+from adacsl.report.data import TODAY, Outcome, ReportData
+from adacsl.report.numbers import DASH, show, show_column, show_count, show_percent, with_unit
 
 with requires("compare"):
     import pandas as pd
@@ -21,31 +21,40 @@ EPOCHS_SHOWN = 20
 
 
 class Table(NamedTuple):
-    """Rows of text under headers; ``text`` are the columns that hold words, ``marked`` the row that stands out."""
+    """Rows of text under headers.
+
+    ``text`` are the columns that hold words, ``marked`` the row that stands out, ``badges`` what stands beside names.
+    """
 
     caption: str
     headers: Sequence[str]
     rows: Sequence[Sequence[Any]]
     marked: str | None = None
     text: Sequence[int] = ()
+    badges: Mapping[str, str] = MappingProxyType({})
 
 
 def cost_table(data: ReportData, rows: pd.DataFrame, marked: str) -> Table:
     """Return the cost of each method, cheapest first."""
     columns = {"method": rows["method"].astype(str).tolist()} | _with_interval(data, "cost", rows)
+    if "percent" in rows.columns:
+        columns["dearer than the cheapest"] = [show_more(value) for value in rows["percent"]]
+    if {"percent_low", "percent_high"} <= set(rows.columns):
+        ends = zip(rows["percent_low"], rows["percent_high"], strict=True)
+        columns["95 % interval of that"] = [_show_span(low, high) for low, high in ends]
     for head, column, write in (
-        ("normalised", "normalized_cost", show_column),
-        ("saved", "savings", lambda values: [show_percent(value) for value in values]),
-        ("dearer than the cheapest", "percent", lambda values: [_show_more(value) for value in values]),
-        ("p", "p", lambda values: [_show_p(value) for value in values]),
-        ("repetitions", "n", lambda values: [show(value) for value in values]),
-        ("against the cheapest", "standing", lambda values: values.astype(str).tolist()),
+        ("against the cheapest", "standing", str),
+        ("p", "p", _show_p),
+        ("normalised", "normalized_cost", None),
+        ("saved", "savings", show_percent),
+        ("splits", "n", show),
     ):
-        if column in rows.columns:
-            columns[head] = write(rows[column])
-    words = [len(columns) - 1] if "standing" in rows.columns else []
+        if column in rows.columns and (column != "n" or rows["n"].nunique() > 1):  # some have no result of some splits
+            columns[head] = show_column(rows[column]) if write is None else [write(value) for value in rows[column]]
+    words = [list(columns).index("against the cheapest")] if "standing" in rows.columns else []
     body = [list(row) for row in zip(*columns.values(), strict=True)]
-    return Table("Cost of each method, cheapest first", list(columns), body, marked, words)
+    badges = {TODAY: "what you do"} | ({marked: "recommended"} if len(rows) > 1 else {})
+    return Table("Cost of each method, cheapest first", list(columns), body, marked, words, badges)
 
 
 def worth_table(data: ReportData, rows: pd.DataFrame) -> Table:
@@ -68,8 +77,8 @@ def group_table(data: ReportData, name: str, table: pd.DataFrame) -> Table:
     """Return the cheapest threshold of groups of similar score."""
     rows = [
         [
-            f"{row.low:.1f} to {row.high:.1f}", show(row.n), show(row.positives), f"{max(row.threshold, 0.0):.3f}",
-            show(row.cheapest_cost), show(row.cost),
+            f"{row.low:.1f} to {row.high:.1f}", show_count(row.n), show_count(row.positives),
+            f"{max(row.threshold, 0.0):.3f}", show(row.cheapest_cost), show(row.cost),
         ]
         for row in records(table)
     ]  # fmt: skip
@@ -96,7 +105,8 @@ def threshold_table(data: ReportData, outcomes: Mapping[str, Outcome], marked: s
 
 def calibration_table(table: pd.DataFrame) -> Table:
     """Return mean score and share of positives of each bin."""
-    rows = [[r.method, show(r.mean_score), show(r.positive_share), show(r.n), show(r.error)] for r in records(table)]
+    found = records(table)
+    rows = [[r.method, show(r.mean_score), show(r.positive_share), show_count(r.n), show(r.error)] for r in found]
     return Table("Calibration", ["method", "mean score", "share of positives", "cases", "calibration error"], rows)
 
 
@@ -141,7 +151,8 @@ def cost_matrix(data: ReportData, table: pd.DataFrame) -> Table:
     dearest = float(table["total_cost"].abs().max()) or 1.0
     cells = {
         row.outcome: (
-            row.outcome, with_unit(row.total_cost, data.unit), f"{row.count:,} cases", abs(row.total_cost) / dearest
+            row.outcome, with_unit(row.total_cost, data.unit), f"{show_count(row.count)} cases",
+            abs(row.total_cost) / dearest,
         )
         for row in records(table)
     }  # fmt: skip
@@ -165,8 +176,13 @@ def records(table: pd.DataFrame) -> Iterable[Any]:
     return (SimpleNamespace(**{str(name): value for name, value in record.items()}) for record in records)
 
 
-def _show_more(percent: float) -> str:
-    return DASH if not np.isfinite(percent) or percent == 0 else f"{show(round(percent, 1 if percent < 10 else 0))} %"
+def show_more(percent: float) -> str:
+    """Return how many percent dearer something is, with as many digits as matter."""
+    return f"{show(round(percent, 1 if percent < 10 else 0))} %" if np.isfinite(percent) else DASH
+
+
+def _show_span(low: float, high: float) -> str:
+    return DASH if not np.isfinite(low) or low == high == 0 else f"{show(round(low))} to {show(round(high))} %"
 
 
 def _show_p(value: float) -> str:

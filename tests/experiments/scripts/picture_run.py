@@ -33,7 +33,15 @@ def compare(folder):
     steered = {"loss": "weighted", "controller": "auto", "cv": 3}
     methods = {"best": Method(**steered), "last": Method(**steered, select="last")}
     return compare_tasks(
-        made_pictures(), methods=methods, seeds=1, net=NET, device="cpu", folder=folder, workers=1, progress=False
+        made_pictures(),
+        methods=methods,
+        repeats=1,
+        folds=2,
+        net=NET,
+        device="cpu",
+        folder=folder,
+        workers=1,
+        progress=False,
     )
 
 

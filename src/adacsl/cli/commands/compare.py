@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from adacsl.cli.factories import own_method
 from adacsl.cli.options import (
     ANY,
     FREE,
@@ -42,12 +43,14 @@ NAMED = 5
 """So many failed cells are named, the others counted."""
 
 
-def compare(
+def compare(  # noqa: PLR0913  one argument for each option
     *data: Annotated[str, Parameter(help="CSV or Parquet file, folder of pictures, or names (adacsl data)")],
     source: Source = ANY,
     prices: Prices = FREE,
     times: Times = NEVER,
     methods: tuple[str, ...] = (),
+    everything: Annotated[bool, Parameter(name="--all")] = False,
+    method: tuple[str, ...] = (),
     ratios: tuple[str, ...] = (),
     judging: Judging = USUAL,
     out: Path | None = None,
@@ -73,7 +76,12 @@ def compare(
         CSV or Parquet file, folder with one subfolder of pictures per class, .npz archive, or names of built-in data
         sets (`adacsl data`). Default: breast-cancer.
     methods
-        Names with commas between them; default: all that fit the data.
+        Names with commas between them; default: the usual ones, few that differ.
+    everything
+        Run all methods that fit the data. Each more costs power: a difference has to be larger to be told.
+    method
+        A scikit-learn classifier of your own beside them, module:factory: a function of a module in the working
+        directory that returns it. May be given several times.
     ratios
         Prices of a miss in false alarms to compare at, such as 4,8,16, or multiples of the data's own, such as 1x,3x.
         For two classes: a matrix of more is compared as it is.
@@ -104,6 +112,8 @@ def compare(
     adacsl compare cards.parquet --target fraud --fn amount --fp 5 --methods ce-bayes,gbm-bayes,adacsl-cv
     adacsl compare photos/ --positive melanoma --fn 8 --fp 1 --ratios 4,8,16 --engine ray --gpus 0.25
     adacsl compare flowers.csv --target kind --costs matrix.csv
+    adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --all
+    adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --method mine:forest --method mine:svm
     adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --time-column applied --gap 7d --maturity 90d
     """
     if address is not None and engine != "ray":
@@ -111,6 +121,8 @@ def compare(
     if workers is not None and workers < 1:
         raise ValueError(f"--workers must be at least 1, got {workers}")
     net = net_settings(epochs, weights, rotate=rotate)
+    own = {word: own_method(word) for word in method}
+    chosen = [*(split_words(methods) or ["all" if everything else "default"]), *own.values()]
     if engine == "joblib":
         from adacsl.training.running import choose_device  # noqa: PLC0415  torch
 
@@ -127,25 +139,29 @@ def compare(
         from adacsl.experiments.comparing import compare_tasks  # noqa: PLC0415  torch
     with stoppable(f"what is finished is kept in {folder}; the same command goes on from there"):
         found = compare_tasks(
-            tasks, methods=split_words(methods) or None, ratios=split_words(ratios) or None, repeats=judging.repeats,
+            tasks, methods=chosen, ratios=split_words(ratios) or None, repeats=judging.repeats,
             folds=judging.folds, tolerance=judging.tolerance, folder=folder, engine=engine, workers=workers,
             address=address, gpus=gpus, progress=not screen.quiet, device=device, net=net, gap=times.gap,
             maturity=times.maturity,
         )  # fmt: skip
         page = found.report(folder / "report.html", command=shlex.join(["adacsl", *sys.argv[1:]]))
-    chosen = {"--epochs": epochs, "--weights": weights, "--device": None if device == "auto" else device}
-    nets = [str(word) for pair in chosen.items() if pair[1] is not None for word in pair]
+    asked = {"--epochs": epochs, "--weights": weights, "--device": None if device == "auto" else device}
+    nets = [str(word) for pair in asked.items() if pair[1] is not None for word in pair]
     nets += ["--rotate"] if rotate else []
     told = replace(source, drop=(*source.drop, today)) if today else source  # it is no feature
     about = [[word, *as_words(told), *as_words(times)] for word in names]
-    commands = [_train(found, task, words, prices, nets) for task, words in zip(tasks, about, strict=True)]
+    known = {name: word for word, (name, _) in own.items()}
+    commands = [_train(found, task, words, prices, nets, known) for task, words in zip(tasks, about, strict=True)]
     return _answer(found, folder, page, [command for command in commands if command])
 
 
-def _train(found: Comparison, task: Task, about: list[str], prices: Prices, nets: list[str]) -> str:
+def _train(
+    found: Comparison, task: Task, about: list[str], prices: Prices, nets: list[str], origins: dict[str, str]
+) -> str:  # fmt: skip
     """Return the command that fits the method to take on all rows and saves it; "" where it cannot be said.
 
-    ``about`` are the words about the data, ``nets`` those about nets: the next command needs them too.
+    ``about`` are the words about the data, ``nets`` those about nets, ``origins`` say where methods of one's own come
+    from: the next command needs them too.
     """
     from adacsl.estimators.methods import METHODS, is_portfolio, method, needs_net  # noqa: PLC0415  scikit-learn
 
@@ -155,13 +171,15 @@ def _train(found: Comparison, task: Task, about: list[str], prices: Prices, nets
     verdict = verdicts.get(ratio)
     name = None if verdict is None else verdict.recommended or verdict.cheapest
     costs = scale_misses(task.costs, ratio / own)
-    if name is None or name not in METHODS or (costs is not task.costs and costs.n_instances is not None):
-        return ""  # a method of one's own; prices of each row, made dearer
+    if name is None or name not in {*METHODS, *origins} or (costs is not task.costs and costs.n_instances is not None):
+        return ""  # prices of each row, made dearer
     if costs is not task.costs:
         prices = Prices(costs.fn, costs.fp, costs.tp or None, costs.tn or None)
-    made = method(name)
+    made = found.methods[name] if name in origins else method(name)
     used = nets if needs_net(made) or is_portfolio(made) else []
-    return shlex.join(["adacsl", "train", *about, *as_words(prices), *used, "--method", name, "--out", "model/"])
+    return shlex.join(
+        ["adacsl", "train", *about, *as_words(prices), *used, "--method", origins.get(name, name), "--out", "model/"]
+    )
 
 
 def failed_cells(found: Comparison) -> list[dict[str, Any]]:
@@ -179,6 +197,8 @@ def _default_folder(tasks: list[Task]) -> Path:
 
 
 def _answer(found: Comparison, folder: Path, page: Path, train: list[str]) -> Answer:
+    from adacsl.experiments.facts import copies_in_words  # noqa: PLC0415  torch
+
     failed = failed_cells(found)
     document = {
         "best": found.best,
@@ -210,7 +230,9 @@ def _answer(found: Comparison, folder: Path, page: Path, train: list[str]) -> An
         classes = found.facts["data"].get(name, {}).get("classes", ())
         price = f"{len(classes)} classes" if len(classes) > 2 else f"a miss costs {ratio:g} false alarms"
         shown += [f"{name}, {price}; cost per row", "", _table(block), ""]
-    shown += [found.intervals, ""]
+    copies = {name: copies_in_words(about) for name, about in found.facts["data"].items()}
+    several = len(copies) > 1
+    shown += [found.intervals, *(f"{name}: {said}" if several else said for name, said in copies.items() if said), ""]
     shown += [f"window {seed}: {words}" for told in found.windows.values() for seed, words in told.items()]
     shown += ["", found.verdict] if found.windows else [found.verdict]
     if found.price_range:

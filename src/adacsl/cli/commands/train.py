@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from cyclopts import Parameter
 
+from adacsl.cli.factories import own_method
 from adacsl.cli.models import check_model_folder, save_model
 from adacsl.cli.options import (
     ANY,
@@ -80,7 +81,8 @@ def train(  # noqa: PLR0913  one argument for each option
         Folder for the model; a model that is there is replaced.
     method
         What to fit, by the names of `adacsl compare`. portfolio: boosters, nets and a linear model, whatever is
-        installed, stacked.
+        installed, stacked. module:factory: what that function of a module in the working directory returns, a
+        scikit-learn classifier or a Method.
     members
         Who is in the portfolio, such as logistic,lightgbm,nets; names of methods will do too.
     budget
@@ -110,6 +112,7 @@ def train(  # noqa: PLR0913  one argument for each option
     adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --out model/
     adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --budget 60s --out model/
     adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --method gbm-bayes --out model/
+    adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --method mine:forest --out model/
     adacsl train cards.parquet --target fraud --fn "0.8 * amount + 12" --fp 5 --out model/
     adacsl train claims.csv --target fraud --fn "model(loss)" --fp 150 --out model/
     adacsl train photos/ --positive melanoma --fn 8 --fp 1 --weights resnet18.safetensors --out model/
@@ -200,7 +203,8 @@ def _unfitted(
     if name == "portfolio":
         stack: Method = PortfolioClassifier(net=net or None, device=device, resume=resume, **stacked)
         return stack
-    made = choose_methods([name], images=task.images)[name]
+    short, item = own_method(name) if ":" in name else (name, None)
+    (made,) = choose_methods([name if item is None else (short, item)], images=task.images).values()
     if needs_net(made):
         made.set_params(learner=Net(**net), device=device, resume=resume)
     else:

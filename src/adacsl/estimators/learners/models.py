@@ -162,7 +162,9 @@ def _fit_as_it_is(candidate: Candidate, rows: Rows, fitted: dict[Any, Any]) -> l
     method = candidate.method
     folds = candidate.folds if method.cv is not None else [(rows.use, rows.use[:0])]
     models = [_fitted(candidate, rows, train, fitted) for train, _ in folds]
-    needs_scores = method.decide in ("tuned", "calibrated") or method.target == "auto"
+    # what was weighted is stretched by held-out rows
+    weighted = candidate.loss == "weighted" and not candidate.is_plain
+    needs_scores = method.decide in ("tuned", "calibrated") or method.target == "auto" or weighted
     if method.cv is None and (candidate.watch is None or needs_scores):
         folds = candidate.judged = rows.folds(FOLDS, None, candidate.seed)
     for train, held_out in folds:

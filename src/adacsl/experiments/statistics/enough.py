@@ -16,7 +16,7 @@ with requires("compare"):
 MOST_REPEATS = 20
 """Nobody trains more often than that: then it is rows that are missing."""
 
-MOST_GROWTH = 100.0
+MOST_GROWTH = 20.0
 """Who would need so many times the rows has methods that cost the same."""
 
 

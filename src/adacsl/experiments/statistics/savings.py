@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from adacsl.core.intervals import Interval
 from adacsl.experiments.statistics.folds import Estimate, Evidence, estimate
 from adacsl.experiments.statistics.paired import RowCosts
 from adacsl.experiments.statistics.wording import TODAY, span
@@ -30,6 +31,11 @@ class Saving(NamedTuple):
     def sure(self) -> bool:
         """Whether it is known that it saves, or that it is dearer."""
         return self.low > 0 or self.high < 0
+
+    @property
+    def shown(self) -> tuple[str, Interval]:
+        """Today's practice, and how many percent of its cost are saved: as a report has it."""
+        return self.against, Interval(self.percent, self.percent_low, self.percent_high)
 
     @property
     def words(self) -> str:
@@ -68,6 +74,7 @@ def saving_of(method: str, practice: tuple[str, RowCosts] | None) -> Saving | No
         return None  # no row that both decided about
     today = costs.costs[costs.methods.index(TODAY)]
     cost = float(today[costs.entries(costs.methods.index(method), costs.methods.index(TODAY))].mean())
-    ends = (-dearer.mean, -dearer.high, -dearer.low)
+    most = cost if np.nanmin(costs.costs) >= 0 else math.inf  # nothing is cheaper than free
+    ends = (-dearer.mean, -dearer.high, min(-dearer.low, most))
     percents = [100 * end / cost if cost > 0 else math.nan for end in ends]
     return Saving(against, *(end + 0.0 for end in (*ends, *percents)))

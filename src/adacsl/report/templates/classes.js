@@ -89,6 +89,7 @@ const adacslClasses = (() => {
   /** The explorer; ``page`` has what both explorers need. */
   function explorer(page) {
     const { $, $$, show, withUnit, percent, put } = page;
+    const showCount = (value) => page.showCount(value, state.samples[0].repeats);
     const root = $("#class-explorer");
     const field = (name) => $(`#class-${name}`);
     const state = { view: null, samples: [], matrix: [], before: [], now: [], method: "", decided: 0, actual: 1 };
@@ -197,7 +198,7 @@ const adacslClasses = (() => {
         cell("td", withUnit(show(before.mean)), before.mean, "before");
         cell("td", show(found.normalized), found.normalized, "normalized");
         cell("td", percent(found.savings), found.savings, "savings");
-        cell("td", show(Math.round(found.changed)), found.changed, "changed");
+        cell("td", showCount(found.changed), found.changed, "changed");
         cell("td", RULES[found.rule]).className = "text";
         return row;
       });
@@ -214,7 +215,7 @@ const adacslClasses = (() => {
         const chosen = i === state.decided && j === state.actual;
         if (!chosen && !cell.classList.contains("chosen") && cell.dataset.count === "0" && !counts[i][j]) continue;
         const share = i === j ? counts[i][j] / (cases[j] || 1) : top > 0 ? Math.sqrt(Math.max(money(i, j), 0) / top) : 0;
-        const count = Math.round(counts[i][j]).toLocaleString("en");
+        const count = showCount(counts[i][j]);
         cell.style.setProperty("--share", String(share));
         cell.dataset.count = String(counts[i][j]);
         cell.dataset.money = String(money(i, j));
@@ -244,7 +245,7 @@ const adacslClasses = (() => {
         `${first.name} is cheapest, ${withUnit(show(first.mean))} per case` +
         (first.name === before.name ? ". " : `; with the prices that were run it was ${before.name}. `) +
         (mine.rule === "cheapest"
-          ? `${state.method} decides ${show(Math.round(mine.changed))} of ${show(state.samples[0].all)} cases differently.`
+          ? `${state.method} decides ${showCount(mine.changed)} of ${showCount(state.samples[0].all / state.samples[0].repeats)} cases differently.`
           : `${state.method} does not look at prices.`);
       // a screen reader should hear where the slider stops, not every step
       clearTimeout(saying);

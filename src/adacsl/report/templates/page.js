@@ -29,8 +29,10 @@
           : String(Number(size.toPrecision(4)));
     return (value < 0 ? "−" : "") + text;
   }
+  // the mean of several repeats may have a fraction
+  const showCount = (value, repeats) => value.toLocaleString("en", { maximumFractionDigits: repeats > 1 ? 1 : 0 });
   const withUnit = (text) => (report.unit && text !== "–" ? `${text} ${report.unit}` : text);
-  const percent = (value) => (Number.isFinite(value) ? `${show(Math.round(value * 1000) / 10)} %` : "–");
+  const percent = (value) => (Number.isFinite(value) ? `${show(Math.round(value * 1000) / 10)}\u00a0%` : "–");
 
   function put(element, text, value) {
     element.textContent = text;
@@ -287,13 +289,14 @@
 
   function fillMatrix() {
     const { counts, money } = state.now.chosen;
+    const { repeats } = sampleOf(current, state.sample);
     const dearest = Math.max(...Object.values(money).map(Math.abs));
     for (const name of ["tp", "fn", "fp", "tn"]) {
       const cell = $(`[data-cell="${name}"]`);
       cell.dataset.count = String(counts[name]);
       cell.dataset.money = String(money[name]);
       $(".money", cell).textContent = withUnit(show(money[name]));
-      $(".count", cell).textContent = `${Math.round(counts[name]).toLocaleString("en")} cases`;
+      $(".count", cell).textContent = `${showCount(counts[name], repeats)} cases`;
       cell.style.setProperty("--share", dearest ? String(Math.abs(money[name]) / dearest) : "0");
     }
   }
@@ -329,7 +332,7 @@
     const { now } = state;
     const sample = sampleOf(current, state.sample);
     const { rising } = sample;
-    const rows = sample.labels.reduce((sum, label) => sum + sample.weights[label], 0);
+    const rows = sample.all / sample.repeats;
     const places = [];
     for (let k = 0; k <= sample.n; k++) if (adacsl.isCut(rising, k)) places.push(k);
     const step = Math.max(1, Math.floor(places.length / 700));
@@ -409,7 +412,7 @@
         if (cell && place) place.textContent = cell.title;
       });
 
-  const classExplorer = adacslClasses.explorer({ $, $$, show, withUnit, percent, put, number });
+  const classExplorer = adacslClasses.explorer({ $, $$, show, showCount, withUnit, percent, put, number });
   wireExplorer();
   selectViews();
   showView(report.start).then(() => (document.documentElement.dataset.ready = "true"), () => {});
