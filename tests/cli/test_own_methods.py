@@ -68,7 +68,7 @@ def test_a_factory_is_compared_named_recommended_and_trained(adacsl, place, mine
     # a folder keeps no code: the figures are there, the classifier is the user's
     again = library.load_comparison(mine / "run")
     assert np.isfinite(again.table["mean"]).all()
-    with pytest.raises(ValueError, match="there is no method 'forest'"):
+    with pytest.raises(ValueError, match="'forest' was a method of your own, and no folder keeps code"):
         again.method("forest")
 
 

@@ -236,12 +236,10 @@ def as_method(given: Any, name: str) -> Method:
     """Return a method as it is; of a scikit-learn classifier one that decides at the Bayes threshold."""
     from adacsl.estimators.fitting import as_learner  # noqa: PLC0415  it imports the learners
 
-    if isinstance(given, Method):
-        return given
     if isinstance(given, type):
         raise TypeError(f"method {name!r} is a class: give an instance, {given.__name__}(...)")
     try:
-        made: Method = Method(learner=as_learner(given))
+        made: Method = given if isinstance(given, Method) else Method(learner=as_learner(given))
     except TypeError as error:
         raise TypeError(f"method {name!r}: {error}") from None
     return made
