@@ -199,9 +199,10 @@ def main() -> None:
             for name in found[0]:
                 rows.append(about | {"protocol": name} | judged([one[name] for one in found], true))
                 print(rows[-1], flush=True)
-    if options.json is not None:
-        about = {"title": "What a protocol sees", **metadata("cpu"), "draws": options.draws, "tolerance": TOLERANCE}
-        options.json.write_text(json.dumps(about | {"dearer, %": truths, "rows": rows}, indent=2) + "\n")
+            if options.json is not None:  # what is finished is not lost when the rest is not
+                run = {"title": "What a protocol sees", **metadata("cpu"), "draws": options.draws}
+                run |= {"tolerance": TOLERANCE, "dearer, %": truths, "rows": rows}
+                options.json.write_text(json.dumps(run, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -117,7 +117,7 @@ def write(found: list[Comparison], seconds: float, repeats: int, options: argpar
 def note(found: list[Comparison], options: argparse.Namespace) -> str:
     """Say what was cut or left out."""
     most = options.max_rows
-    parts = [f"tables of more than {most:,} rows cut to {most:,}, {RARE} to {5 * most:,}, at random and stratified"]
+    parts = [f"tables of more than {SMALL:,} rows cut to {most:,}, {RARE} to {5 * most:,}, at random and stratified"]
     large = {name for one in found for name in one.facts["data"] if name in LARGE}
     if large and options.small_only:
         parts.append(f"{' and '.join(options.small_only)} only on tables up to {SMALL:,} rows")

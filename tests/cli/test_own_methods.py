@@ -68,7 +68,7 @@ def test_a_factory_is_compared_named_recommended_and_trained(adacsl, place, mine
     # a folder keeps no code: the figures are there, the classifier is the user's
     again = library.load_comparison(mine / "run")
     assert np.isfinite(again.table["mean"]).all()
-    with pytest.raises(ValueError, match="there is no method 'forest'"):
+    with pytest.raises(ValueError, match="'forest' was a method of your own, and no folder keeps code"):
         again.method("forest")
 
 
@@ -80,11 +80,17 @@ def test_a_factory_is_compared_named_recommended_and_trained(adacsl, place, mine
         ("rivals:", "expected a module of the working directory"),
         ("nowhere:forest", "there is no module nowhere in "),
         ("rivals.deeper:forest", "there is no module rivals.deeper in "),
-        ("broken_rivals:forest", "broken_rivals cannot be imported: ModuleNotFoundError: No module named 'a_package_nob"),
+        (
+            "broken_rivals:forest",
+            "broken_rivals cannot be imported: ModuleNotFoundError: No module named 'a_package_nob",
+        ),
         ("rivals:woods", "rivals.py) has no woods"),
         ("rivals:thing", "thing is no function, but 5"),
         ("rivals:unlucky", "unlucky() failed with RuntimeError: no luck today"),
-        ("rivals:odd", "it must return a scikit-learn classifier or a Method: method 'odd': Odd() has no predict_proba"),
+        (
+            "rivals:odd",
+            "it must return a scikit-learn classifier or a Method: method 'odd': Odd() has no predict_proba",
+        ),
         ("rivals:classes", "method 'classes' is a class: give an instance, RandomForestClassifier(...)"),
         ("rivals:wce", "adacsl has a method wce of its own: call the function otherwise"),
     ],

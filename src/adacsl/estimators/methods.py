@@ -51,9 +51,7 @@ METHODS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "metacost": ("MetaCost: relabelled by bagged boosting, learned again", {"learner": "metacost", "decide": "half"}),
     "adacsl": ("AdaCSL: the weight steered by validation cost", ADAPTED),
     "adacsl-rows": ("AdaCSL, rows weighted by their own prices", {**ADAPTED, **ROWS}),
-    "adacsl-bins": (
-        "AdaCSL, ten subgroups", {"loss": "weighted", "controller": {"partition": EqualWidth(10)}}
-    ),
+    "adacsl-bins": ("AdaCSL, ten subgroups", {**ADAPTED, "controller": {"partition": EqualWidth(10)}}),
     "ce-bayes-cv": ("cross-entropy, five cross-fitted nets, Bayes threshold", FOLDS),
     "ce-calibrated-cv": (
         "cross-entropy, five cross-fitted nets, calibrated, Bayes threshold", {**FOLDS, "decide": "calibrated"}
@@ -236,12 +234,10 @@ def as_method(given: Any, name: str) -> Method:
     """Return a method as it is; of a scikit-learn classifier one that decides at the Bayes threshold."""
     from adacsl.estimators.fitting import as_learner  # noqa: PLC0415  it imports the learners
 
-    if isinstance(given, Method):
-        return given
     if isinstance(given, type):
         raise TypeError(f"method {name!r} is a class: give an instance, {given.__name__}(...)")
     try:
-        made: Method = Method(learner=as_learner(given))
+        made: Method = given if isinstance(given, Method) else Method(learner=as_learner(given))
     except TypeError as error:
         raise TypeError(f"method {name!r}: {error}") from None
     return made

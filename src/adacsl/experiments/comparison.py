@@ -78,12 +78,9 @@ class Comparison:
     def verdicts(self) -> dict[tuple[str, float], Verdict]:
         """The verdict for each data set and ratio."""
         return verdicts(
-            self.table,
-            simplest_first=list(METHODS),
-            tolerance=self.tolerance,
-            paired=self.paired,
+            self.table, simplest_first=list(METHODS), tolerance=self.tolerance, paired=self.paired,
             practice=partial(today.practice, self),
-        )
+        )  # fmt: skip
 
     @cached_property
     def ranks(self) -> Ranks:
@@ -134,6 +131,8 @@ class Comparison:
         name = name or (self.best if several else None) or self._recommended(view)
         if name == TODAY:
             raise ValueError("'today' are decisions that were given, there is nothing to fit: name a method")
+        if name not in {*self.methods, *METHODS} and name in set(self.results["method"]):
+            raise ValueError(f"{name!r} was a method of your own, and no folder keeps code: fit it by yourself")
         made: Method = clone(self.methods[name]) if name in self.methods else method(name)
         net = self.facts["protocol"].get("net")
         if net and made.learner == "net":
