@@ -304,6 +304,19 @@ def test_the_report_is_one_page(found, tmp_path):
     text = path.read_text()
     assert "<html" in text
     assert "ce-bayes" in text
+    assert f"{found.intervals}." in text.replace("&#39;", "'")
+
+
+def test_a_report_counts_rows_once_and_says_what_is_saved(found):
+    made = found.report_data()
+    folds, splits = found.facts["protocol"]["folds"], found.results["seed"].nunique()
+    for outcome in made.outcomes.values():
+        assert outcome.repeats == splits // folds
+        assert outcome.per_repeat(outcome.n) == found.facts["data"]["data"]["rows"]
+    for view, (against, saved) in made.savings.items():
+        told = found.verdicts[view].saving
+        assert (against, *saved) == (told.against, told.percent, told.percent_low, told.percent_high)
+    assert set(made.savings) == set(found.verdicts)
 
 
 def test_a_notebook_shows_verdict_and_table_without_markup_of_the_users(found):
