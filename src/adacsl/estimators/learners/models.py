@@ -332,13 +332,13 @@ class EstimatorModel:
     def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the mean logits of each row."""
         x = _input(self.encoder, X)
-        models = self.estimators if self.n_classes == 2 or hasattr(x, "toarray") else self._saved
+        models = self.estimators if hasattr(x, "toarray") else self._saved
         mean = mean_logits([raw_logits(model, x, self.n_classes) for model in models])
         return np.asarray(mean + self.undone)
 
     @functools.cached_property
     def _saved(self) -> list[Any]:
-        """The estimators as they would be read: what is saved of K sums rounds differently."""
+        """The estimators as they would be read: what is saved of sums rounds differently."""
         return [as_saved(model) for model in self.estimators]
 
     def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
