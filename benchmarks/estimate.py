@@ -5,6 +5,7 @@ Each draw has 1,000 rows, and a miss costs five false alarms. The truth is the e
 they, and not their average, have scored the rows.
 
     python benchmarks/estimate.py --draws 200 --jobs 16 --json benchmarks/results/cpu_estimate.json
+    python benchmarks/estimate.py --show benchmarks/results/cpu_estimate.json
 """
 
 from __future__ import annotations
@@ -38,25 +39,47 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="processes, of one thread each")
     parser.add_argument("--json", type=Path, default=None, help="write result and metadata to this file")
     parser.add_argument("--csv", type=Path, default=None, help="write a line per draw to this file")
+    parser.add_argument("--show", type=Path, default=None, help="print the table of such a file")
+    parser.add_argument("--join", type=Path, nargs="+", default=[], help="summarise draws that --csv has written")
     args = parser.parse_args()
+    if args.show is not None:
+        print(table(json.loads(args.show.read_text())))
+        return 0
     todo = [
         (law, learner, seed, args.rows)
         for seed in range(args.first, args.first + args.draws)
         for law in args.laws
         for learner in args.learners
     ]
-    found = pd.DataFrame(joblib.Parallel(args.jobs)(joblib.delayed(one_draw)(*each) for each in todo))
+    if args.join:
+        found = pd.concat([pd.read_csv(path) for path in args.join]).drop_duplicates(["law", "learner", "seed"])
+    else:
+        found = pd.DataFrame(joblib.Parallel(args.jobs)(joblib.delayed(one_draw)(*each) for each in todo))
     if args.csv is not None:
         found.to_csv(args.csv, index=False)
-    results = [
-        {"law": law, "learner": learner, **summary(some)} for (law, learner), some in found.groupby(["law", "learner"])
-    ]
-    print(pd.DataFrame(results).round(4).to_string(index=False))
+    results: dict[str, Any] = {}
+    for (learner, law), some in found.groupby(["learner", "law"], sort=False):
+        results.setdefault(str(learner), {})[str(law)] = summary(some)
+    info = {"title": "the estimated cost of a cross-fit against its true cost", **metadata()}
+    bars = {"bias_bar": BIAS, "coverage_bar": list(COVERAGE)}
+    document = {**info, "rows": args.rows, **bars, "results": results}
+    print(table(document))
     if args.json is not None:
-        info = {"title": "the estimated cost of a cross-fit against its true cost", **metadata()}
-        bars = {"bias_bar": BIAS, "coverage_bar": list(COVERAGE)}
-        args.json.write_text(json.dumps({**info, "rows": args.rows, **bars, "results": results}, indent=2) + "\n")
-    return int(not all(result["met"] for result in results))
+        args.json.write_text(json.dumps(document, indent=2) + "\n")
+    return int(not all(one["met"] for laws in results.values() for one in laws.values()))
+
+
+def table(document: dict[str, Any]) -> str:
+    """Return bias and coverage as Markdown."""
+    lines = ["| learner | law | draws | bias, estimate | bias, single models | 95 % interval held | half width |"]
+    lines += ["|---" * 7 + "|"]
+    for learner, laws in document["results"].items():
+        for law, one in laws.items():
+            bias, single, width = (f"{100 * one[name]:.1f} %" for name in ("bias", "single_bias", "half_width"))
+            held = f"{100 * one['coverage']:.0f} % (se {100 * one['coverage_se']:.0f})"
+            bias += f" (se {100 * one['bias_se']:.1f})"
+            lines.append(f"| {learner} | {law} | {one['draws']} | {bias} | {single} | {held} | {width} |")
+    return "\n".join(lines)
 
 
 def one_draw(law: str, learner: str, seed: int, n: int) -> dict[str, Any]:

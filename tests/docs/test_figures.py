@@ -5,6 +5,7 @@ import json
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -97,6 +98,16 @@ def test_the_page_of_portfolios_is_that_of_the_committed_files(benchmark):
 def test_the_table_of_savings_is_that_of_the_committed_files(benchmark):
     files = [ROOT / f"benchmarks/results/{name}.csv" for name in ("savings", "savings_peers")]
     assert benchmark("savings").table(files) in committed("docs/training/instance-costs.md")
+
+
+def test_the_table_of_estimates_is_that_of_the_committed_file(benchmark):
+    document = json.loads(committed("benchmarks/results/cpu_estimate.json"))
+    assert benchmark("estimate").table(document) in committed("docs/training/crossfit.md")
+
+
+def test_the_table_of_ways_to_decide_is_that_of_the_committed_file(benchmark):
+    found = pd.read_csv(ROOT / "benchmarks/results/adacsl_defaults.csv")
+    assert benchmark("adacsl_defaults").show(found) in committed("docs/training/probabilities.md")
 
 
 PARTS = {"less to adapt on": "validation", "wrong labels": "noise", "pictures enlarged": "enlarged"}

@@ -165,9 +165,15 @@ class Decision:
         moved = calibrate(self.calibration_, proba)
         if self.calibration_ is None or self.decide == "calibrated":
             return moved
-        # what is stretched stays on its side of the threshold, whatever rounding does
+        # what is stretched stays on its side of the threshold, also as float32, in which scores are stored
         bayes = float(self.costs.threshold)
-        return np.where(proba > bayes, np.maximum(moved, np.nextafter(bayes, 1.0)), np.minimum(moved, bayes))
+        near = np.float32(bayes)
+        low, high = (
+            (np.nextafter(near, np.float32(0.0)), near)
+            if float(near) > bayes
+            else (near, np.nextafter(near, np.float32(1.0)))
+        )
+        return np.where(proba > bayes, np.maximum(moved, float(high)), np.minimum(moved, float(low)))
 
     def predict(self, scores: NDArray[Any], *, costs: CostMatrix | None = None) -> NDArray[np.int64]:
         """Return the decision about each score, a class number; rows with ``costs`` of their own by these."""
