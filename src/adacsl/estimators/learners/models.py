@@ -162,9 +162,8 @@ def _fit_as_it_is(candidate: Candidate, rows: Rows, fitted: dict[Any, Any]) -> l
     method = candidate.method
     folds = candidate.folds if method.cv is not None else [(rows.use, rows.use[:0])]
     models = [_fitted(candidate, rows, train, fitted) for train, _ in folds]
-    # what was weighted is stretched by held-out rows
-    weighted = candidate.loss == "weighted" and not candidate.is_plain
-    needs_scores = method.decide in ("tuned", "calibrated") or method.target == "auto" or weighted
+    stretched = candidate.loss == "weighted" and not candidate.is_plain  # by held-out rows
+    needs_scores = method.decide in ("tuned", "calibrated") or method.target == "auto" or stretched
     if method.cv is None and (candidate.watch is None or needs_scores):
         folds = candidate.judged = rows.folds(FOLDS, None, candidate.seed)
     for train, held_out in folds:
@@ -187,9 +186,8 @@ def _fitted(candidate: Candidate, rows: Rows, train: NDArray[Any], known: dict[A
         options["costs"] = candidate.costs.rows(train)
     if "groups" in taken and rows.groups is not None:
         options["groups"] = rows.groups[train]
-    priced = None
-    if weighted or "costs" in options:
-        priced = (candidate.costs.to_json(), candidate.target, candidate.row_weighted)
+    paid = weighted or "costs" in options
+    priced = (candidate.costs.to_json(), candidate.target, candidate.row_weighted) if paid else None
     key = (repr(model), train.tobytes(), priced)
     if key in known:
         return known[key]
