@@ -201,7 +201,7 @@ def test_each_data_and_costs_have_a_folder_of_their_own(adacsl, spied, tmp_path,
         folders.append(str(spied["folder"]))
     assert folders[0] == folders[2] != folders[1]
     assert folders[0].startswith("runs/breast-cancer-")
-    assert (spied["methods"], spied["ratios"]) == (None, None)
+    assert (spied["methods"], spied["ratios"]) == (["default"], None)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -162,9 +162,8 @@ def _fit_as_it_is(candidate: Candidate, rows: Rows, fitted: dict[Any, Any]) -> l
     method = candidate.method
     folds = candidate.folds if method.cv is not None else [(rows.use, rows.use[:0])]
     models = [_fitted(candidate, rows, train, fitted) for train, _ in folds]
-    # what was weighted is stretched by held-out rows
-    weighted = candidate.loss == "weighted" and not candidate.is_plain
-    needs_scores = method.decide in ("tuned", "calibrated") or method.target == "auto" or weighted
+    stretched = candidate.loss == "weighted" and not candidate.is_plain  # by held-out rows
+    needs_scores = method.decide in ("tuned", "calibrated") or method.target == "auto" or stretched
     if method.cv is None and (candidate.watch is None or needs_scores):
         folds = candidate.judged = rows.folds(FOLDS, None, candidate.seed)
     for train, held_out in folds:
@@ -187,9 +186,8 @@ def _fitted(candidate: Candidate, rows: Rows, train: NDArray[Any], known: dict[A
         options["costs"] = candidate.costs.rows(train)
     if "groups" in taken and rows.groups is not None:
         options["groups"] = rows.groups[train]
-    priced = None
-    if weighted or "costs" in options:
-        priced = (candidate.costs.to_json(), candidate.target, candidate.row_weighted)
+    paid = weighted or "costs" in options
+    priced = (candidate.costs.to_json(), candidate.target, candidate.row_weighted) if paid else None
     key = (repr(model), train.tobytes(), priced)
     if key in known:
         return known[key]
@@ -332,13 +330,13 @@ class EstimatorModel:
     def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the mean logits of each row."""
         x = _input(self.encoder, X)
-        models = self.estimators if self.n_classes == 2 or hasattr(x, "toarray") else self._saved
+        models = self.estimators if hasattr(x, "toarray") else self._saved
         mean = mean_logits([raw_logits(model, x, self.n_classes) for model in models])
         return np.asarray(mean + self.undone)
 
     @functools.cached_property
     def _saved(self) -> list[Any]:
-        """The estimators as they would be read: what is saved of K sums rounds differently."""
+        """The estimators as they would be read: what is saved of sums rounds differently."""
         return [as_saved(model) for model in self.estimators]
 
     def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
