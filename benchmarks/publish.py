@@ -57,7 +57,10 @@ def main(root: Path = ROOT) -> None:
     page += bank_section(every.get("cpu_instance_costs")) + fraud_section(every.get("cpu_fraud_fit"))
     page += policy_section(every.get("cpu_policies"))
     (root / "docs/results.md").write_text(page)
-    (root / "docs/evidence.md").write_text(evidence_page(every.get("cpu_power"), every.get("verdict_regret")))
+    about = folder / "suite.meta.json"
+    suite = json.loads(about.read_text()) if about.exists() else {}
+    evidence = evidence_page(every.get("cpu_power"), every.get("verdict_regret"), suite)
+    (root / "docs/evidence.md").write_text(evidence)
 
 
 # speed

@@ -3,8 +3,9 @@
 New protocol: the rows (units) of a block fall at random into five parts; the verdict is made from the row costs of four
 of them, and what its pick costs is measured on the fifth. The block's figure is the sum over the parts, divided by what
 the method with the lowest mean over all rows costs on the same rows; several random partitions are added up. Nets and
-boosters are not trained anew: which one to take is decided on other rows than those it is judged on. Old protocol: the
-same, with seeds in place of parts: the old verdict from four random splits, its pick on the fifth.
+boosters are not trained anew: which one to take is decided on other rows than those it is judged on. Twice: among the
+methods that are compared by default, and among all. Old protocol: the same, with seeds in place of parts: the old
+verdict from four random splits, its pick on the fifth.
 
     python benchmarks/verdict_regret.py --json benchmarks/results/verdict_regret.json
 """
@@ -13,7 +14,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +25,18 @@ from harness import metadata
 from old_protocol import old_pick
 from suite_rows import load_rows, part_of, pick_of
 
-from adacsl.estimators.methods import METHODS
+from adacsl.estimators.methods import METHODS, choose_methods
 from adacsl.experiments.statistics import RowCosts
 
 RESULTS = Path(__file__).resolve().parent / "results"
 PARTS, TOLERANCE = 5, 0.10
 
 
-def new_blocks(path: Path, partitions: int) -> Iterator[dict[str, Any]]:
+def new_blocks(path: Path, partitions: int, methods: Container[str] = METHODS) -> Iterator[dict[str, Any]]:
     """Yield each block of the suite with what the verdict and the lowest mean cost on rows they had not seen."""
     order = list(METHODS)
-    for (data, ratio), paired in load_rows(path):
+    for (data, ratio), every in load_rows(path):
+        paired = only(every, methods)
         paid, picks = {"verdict": 0.0, "lowest": 0.0}, []
         for partition in range(partitions):
             parts = np.random.default_rng(partition).integers(PARTS, size=paired.units.max() + 1)[paired.units]
@@ -49,6 +52,12 @@ def new_blocks(path: Path, partitions: int) -> Iterator[dict[str, Any]]:
             "verdict": round(float(paid["verdict"] / best), 4), "lowest": round(float(paid["lowest"] / best), 4),
             "picks": dict(pd.Series(picks).value_counts().items()),
         }  # fmt: skip
+
+
+def only(paired: RowCosts, methods: Container[str]) -> RowCosts:
+    """Return the row costs of some of the methods."""
+    kept = [number for number, name in enumerate(paired.methods) if name in methods]
+    return replace(paired, methods=tuple(paired.methods[number] for number in kept), costs=paired.costs[kept])
 
 
 def picked(paired: RowCosts, order: list[str]) -> dict[str, str]:
@@ -92,14 +101,20 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=4)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    new, old = list(new_blocks(options.suite, options.partitions)), list(old_blocks(options.old))
-    for name, blocks in (("new", new), ("old", old)):
+    usual = choose_methods(None)
+    found = {
+        "new": list(new_blocks(options.suite, options.partitions, usual)),
+        "all": list(new_blocks(options.suite, options.partitions)),
+        "old": list(old_blocks(options.old)),
+    }
+    for name, blocks in found.items():
         print(pd.DataFrame(blocks).to_string())
         print(name, overall(blocks))
     if options.json is not None:
         about = {"title": "What following the verdict costs", **metadata("cpu"), "partitions": options.partitions}
         about["command"] = f"python benchmarks/verdict_regret.py --partitions {options.partitions}"
-        parts = {name: {"overall": overall(blocks), "blocks": blocks} for name, blocks in (("new", new), ("old", old))}
+        about["methods"] = list(usual)
+        parts = {name: {"overall": overall(blocks), "blocks": blocks} for name, blocks in found.items()}
         options.json.write_text(json.dumps(about | {"tolerance": TOLERANCE} | parts, indent=2, default=int) + "\n")
 
 

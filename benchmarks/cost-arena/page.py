@@ -92,7 +92,7 @@ def losses(blocks: list[Block], found: dict[Any, dict[str, Score]], name: str, o
         if cost > others[rival]:
             more = excess(block, name, rival)
             rows.append((ratios[-1], [block.table, block.costs_name, rival, number(others[rival]), number(cost),
-                                      interval(more, "{:+.0f} %"), more.words]))  # fmt: skip
+                                      interval(more, "{:+.1f} %"), more.words]))  # fmt: skip
     rows.sort(key=lambda row: -row[0])
     mean = float(np.exp(np.mean(np.log(ratios))))
     text = f"## Where {name} loses\n\nDearer than the cheapest of the others in {len(rows)} of {len(ratios)}; "

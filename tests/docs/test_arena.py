@@ -146,7 +146,7 @@ def test_a_table_and_a_method_of_ones_own_through_run_and_page(arena, capsys):
     assert again("--page", "arena.md") == 0
     page = Path("arena.md").read_text()
     # those who call all positive pay 3 / 4
-    assert "| toy | own | shares | 1.000 | 1.333 | +33 % (" in page
+    assert "| toy | own | shares | 1.000 | 1.333 | +33.3 % (" in page
     assert page.index("## Where negative loses") < page.index("## Ranks") < page.index("## Every table")
     assert "| toy (own) | 120 |" in page
     assert "failed" in page

@@ -14,11 +14,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import LinearSVC
 
-from adacsl import METHODS, AdaptiveWeight, CostMatrix, EqualWidth, Method, method
+from adacsl import METHODS, AdaptiveWeight, CostMatrix, EqualWidth, Method, Task, method
 from adacsl.datasets.encoding import TableEncoder
 from adacsl.estimators.learners.boosters import ENGINES, Booster, installed_engine
 from adacsl.estimators.learners.nets import Net
 from adacsl.estimators.methods import choose_methods, title_of
+from adacsl.experiments.jobs import count_nets, plan_jobs
+from adacsl.experiments.protocol import Protocol
 
 COSTS = CostMatrix(fp=1, fn=8)
 NAMED = [
@@ -278,3 +280,17 @@ def test_a_method_is_a_name_or_a_pair(given, message):
 
 def test_one_name_needs_no_list():
     assert list(choose_methods("wce")) == ["wce"]
+
+
+def test_what_differs_in_the_decision_or_the_epoch_shares_its_nets():
+    task = Task.from_data(*made_rows(), COSTS, positive="ill")
+    once = {"ce-bayes": 1, "wce": 1, "ce-bayes-cv": 5, "wce-cv": 5}
+    alike = ["ce", "ce-tuned-last", "ce-calibrated-last", "wce-calibrated-last", "ce-calibrated-cv"]
+
+    def nets(names):
+        chosen = {task.name: choose_methods(names)}
+        return sum(
+            count_nets(job) for job in plan_jobs([task], chosen, {task.name: [8.0]}, [0], Protocol(device="cpu"))
+        )
+
+    assert nets(list(once)) == nets([*once, *alike]) == sum(once.values())

@@ -74,7 +74,7 @@ def opened(browser, folder):
         page.on("request", lambda request: page.log.append(("request", request.url)))
         page.goto(path.as_uri())
         if options.get("java_script_enabled", True):
-            page.wait_for_selector("html[data-ready]", state="attached", timeout=20_000)
+            page.wait_for_selector("html[data-ready]", state="attached", timeout=60_000)
         page.address = path.as_uri()
         return page
 

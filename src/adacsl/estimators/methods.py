@@ -51,9 +51,7 @@ METHODS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "metacost": ("MetaCost: relabelled by bagged boosting, learned again", {"learner": "metacost", "decide": "half"}),
     "adacsl": ("AdaCSL: the weight steered by validation cost", ADAPTED),
     "adacsl-rows": ("AdaCSL, rows weighted by their own prices", {**ADAPTED, **ROWS}),
-    "adacsl-bins": (
-        "AdaCSL, ten subgroups", {"loss": "weighted", "controller": {"partition": EqualWidth(10)}}
-    ),
+    "adacsl-bins": ("AdaCSL, ten subgroups", {**ADAPTED, "controller": {"partition": EqualWidth(10)}}),
     "ce-bayes-cv": ("cross-entropy, five cross-fitted nets, Bayes threshold", FOLDS),
     "ce-calibrated-cv": (
         "cross-entropy, five cross-fitted nets, calibrated, Bayes threshold", {**FOLDS, "decide": "calibrated"}

@@ -78,12 +78,9 @@ class Comparison:
     def verdicts(self) -> dict[tuple[str, float], Verdict]:
         """The verdict for each data set and ratio."""
         return verdicts(
-            self.table,
-            simplest_first=list(METHODS),
-            tolerance=self.tolerance,
-            paired=self.paired,
+            self.table, simplest_first=list(METHODS), tolerance=self.tolerance, paired=self.paired,
             practice=partial(today.practice, self),
-        )
+        )  # fmt: skip
 
     @cached_property
     def ranks(self) -> Ranks:
