@@ -191,9 +191,9 @@ def test_leaderboard_scores_and_estimate_are_those_computed_by_hand():
     assert (table["left_out"] == "").all()
     np.testing.assert_allclose(clf.oof_scores_, sigmoid(nested), rtol=1e-6)
     assert clf.estimated_cost_.estimate == pytest.approx(cost_of(nested))
-    # a tenth wider than a bootstrap of the rows
-    level = 2 * norm.cdf(1.1 * norm.ppf(0.975)) - 1
-    wide = cost_interval(COSTS, Y, nested > np.log(1 / 5), level=round(level, 3))
+    # wider than a bootstrap of the rows by the root of 1.25
+    level = 2 * norm.cdf(1.25**0.5 * norm.ppf(0.975)) - 1
+    wide = cost_interval(COSTS, Y, nested > np.log(1 / 5), level=round(level, 4))
     assert tuple(clf.estimated_cost_) == pytest.approx(tuple(wide))
 
 

@@ -352,7 +352,7 @@ class Method(CostClassifier):
 
         paid, seen = averaged_costs(candidate, rows, pay)
         prices, groups = candidate.costs.rows(seen), None if rows.groups is None else rows.groups[seen]
-        level = CROSS_FITTED if len(candidate.held) > 1 else 0.95
+        level = CROSS_FITTED if len(candidate.held_folds) > 1 else 0.95
         found = mean_interval(paid, rows.weights(seen), groups=groups, level=level, resamples=2000)
         # nothing is cheaper than being right everywhere, which the extrapolation does not know
         least = prices.mean(rows.y[seen], rows.y[seen], sample_weight=rows.weights(seen))
