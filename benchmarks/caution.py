@@ -1,7 +1,7 @@
 """What caution is worth on tables: test cost of AdaCSL with caution 0, 1 and 2, relative to caution 0.
 
 python benchmarks/caution.py --csv benchmarks/results/caution.csv
-python benchmarks/caution.py --tables breast-cancer --seeds 1                       # does it run?
+python benchmarks/caution.py --tables breast-cancer --repeats 1                     # does it run?
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def main() -> None:
     tasks = [load_dataset(name, folder=data_folder()) for name in options.tables]
     methods = ["ce-bayes", "wce", *VARIANTS]
     found = compare_tasks(
-        tasks, ratios=["1x", "3x", "5x"], seeds=options.seeds, methods=methods, workers=options.workers,
+        tasks, ratios=["1x", "3x", "5x"], repeats=options.repeats, methods=methods, workers=options.workers,
         device=options.device,
     )  # fmt: skip
     frame = found.results
@@ -49,7 +49,7 @@ def main() -> None:
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--csv", type=Path, help="write one line per cell here, and metadata beside it")

@@ -21,7 +21,9 @@ costs = adacsl.CostMatrix(fp=1, fn=8)  # a missed tumour is as bad as eight need
 
 logistic = adacsl.Method(learner=make_pipeline(StandardScaler(), LogisticRegression()))  # a method of our own
 methods = ["always-positive", "ce-bayes", "wce", "gbm-bayes", "adacsl-cv", ("logistic", logistic)]
-found = adacsl.compare(X, y, costs, positive="malignant", methods=methods, seeds=3, workers=1, progress=False)
+found = adacsl.compare(
+    X, y, costs, positive="malignant", methods=methods, repeats=1, folds=3, workers=1, progress=False
+)
 print(found.table[["method", "mean", "low", "high", "standing"]].to_string(index=False))
 print(found.verdict)
 

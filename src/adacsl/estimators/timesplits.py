@@ -153,13 +153,13 @@ def _checked(line: Timeline, y: NDArray[Any], groups: NDArray[Any] | None, start
     if len(np.unique(y[held])) < 2:
         raise ValueError(
             f"the held-out window {span} has rows of one class only ({len(held)} rows): take fewer and longer "
-            "windows (fewer folds or seeds, a larger share of validation or test)"
+            "windows (fewer folds, a larger share of validation or test)"
         )
     if len(np.unique(y[train])) < 2:
         left = f"{len(train)} may train, and they are of one class only" if len(train) else "none may train"
         raise ValueError(
-            f"of the {int((line.time < start).sum())} rows before the held-out window {span} {left}: take fewer folds "
-            "or seeds, a smaller share of validation or test, a smaller gap or maturity"
+            f"of the {int((line.time < start).sum())} rows before the held-out window {span} {left}: take fewer "
+            "folds, a smaller share of validation or test, a smaller gap or maturity"
             + (", or leave out the groups (those of the window teach nothing)" if groups is not None else "")
         )
     return train, held
