@@ -220,4 +220,4 @@ INTERVALS = """95 % intervals: Student's t on paired row costs of the folds, row
 (`adacsl.experiments.statistics.folds.fold_interval`). Those of the losses above are of paired differences, these of the
 costs themselves. Equal rows are one piece of evidence."""
 SECONDS = """Fit and prediction. Limits are kept by processor seconds; those on the wall show how busy the machine was.
-Contestants without a time limit of their own take what they need."""
+Contestants without a time limit of their own take what they need; the longest fits include what is imported late."""
