@@ -19,7 +19,7 @@ from adacsl.core.partitions import Quantile
 from adacsl.core.scores import known, to_probabilities
 from adacsl.datasets.times import take_times
 from adacsl.estimators.acting import training_prior
-from adacsl.estimators.averaging import add_seconds, averaged_costs
+from adacsl.estimators.averaging import CROSS_FITTED, add_seconds, averaged_costs
 from adacsl.estimators.candidates import Candidate, usual_costs
 from adacsl.estimators.checking import check_method
 from adacsl.estimators.decision import Decision
@@ -123,10 +123,11 @@ class Method(CostClassifier):
         Scores of held-out rows (of at most 20,000) in the epoch or round that was kept: what later rows are compared
         with.
     estimated_cost_ : Interval
-        Mean cost of held-out decisions with its 95 % bootstrap interval (sample weights count). With a number of folds
-        on a table it speaks of the average of all models, from rows that a second cross-fit has held out too; with
-        folds that were given, and for images, of single models, and their average is usually cheaper. The same rows
-        steered lambda (and tuned the threshold, or chose the target), which flatters a little.
+        Mean cost of held-out decisions with its 95 % bootstrap interval (sample weights count; of a cross-fit wider by
+        an eighth, as its models share training rows). With a number of folds on a table it speaks of the average of all
+        models, from rows that a second cross-fit has held out too; with folds that were given, and for images, of
+        single models, and their average is usually cheaper. The same rows steered lambda (and tuned the threshold, or
+        chose the target), which flatters a little.
     calibration_error_ : float
         Expected calibration error (15 quantile bins) of the held-out probabilities; with more than two classes of the
         likeliest class's.
@@ -269,7 +270,7 @@ class Method(CostClassifier):
             plain = candidate(*find_targets("bayes", self.costs_), steered=False)
             # first, since of equals the first is kept: the simplest. What would not adapt at T' = T is the same again
             tried = [plain, *(other for other in tried if other.adapts or other.target != plain.target)]
-        return tried if hasattr(self.learner_, "bootstrap_level") else add_seconds(tried, rows, cv)
+        return tried if hasattr(self.learner_, "averages") else add_seconds(tried, rows, cv)
 
     def own_costs(self, rows: Rows) -> CostMatrix:
         """Return the method's costs in the order of the class numbers, or inverse priors."""
@@ -351,7 +352,7 @@ class Method(CostClassifier):
 
         paid, seen = averaged_costs(candidate, rows, pay)
         prices, groups = candidate.costs.rows(seen), None if rows.groups is None else rows.groups[seen]
-        level = getattr(self.learner_, "bootstrap_level", 0.95)
+        level = CROSS_FITTED if len(candidate.held) > 1 else 0.95
         found = mean_interval(paid, rows.weights(seen), groups=groups, level=level, resamples=2000)
         # nothing is cheaper than being right everywhere, which the extrapolation does not know
         least = prices.mean(rows.y[seen], rows.y[seen], sample_weight=rows.weights(seen))

@@ -58,7 +58,7 @@ class PortfolioClassifier(Method):
         at the end those that are left out, and why.
     estimated_cost_ : Interval
         Of the stack, from rows that neither the members nor the stack were fitted on. It speaks of the models of single
-        folds, whose average is about 1 % cheaper. The 95 % interval is a tenth wider than a bootstrap of the rows,
+        folds, whose average is about 1 % cheaper. The 95 % interval is an eighth wider than a bootstrap of the rows,
         which knows nothing of the luck of the training rows.
     members_ : dict
         The fitted models by name; each gives ``logits(X)``.

@@ -42,12 +42,6 @@ if TYPE_CHECKING:
 UNITS = {"": 1.0, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}
 RESERVE = 0.05
 """Share of a budget kept for stacking and estimating."""
-WIDENED = 0.969
-"""Level of the rows' bootstrap for an interval of 95 %: a tenth wider, 2 Phi(1.1 * 1.96) - 1.
-
-Drawing rows again says nothing of the luck of the training rows, by which the true cost of the fitted stack varies too:
-on drawn data the estimate missed it by 1.05 to 1.12 of what the bootstrap told (``benchmarks/portfolio_estimate.py``).
-"""
 FEW_ROWS = 500
 """With fewer rows starting processes takes longer than the work."""
 MANY_ROWS = 20_000
@@ -60,7 +54,7 @@ class Portfolio(BaseEstimator):
     """Settings of a portfolio; :class:`~adacsl.PortfolioClassifier` tells them."""
 
     tables_only = False
-    bootstrap_level = WIDENED
+    averages = True  # what is held out was scored by all members: a second cross-fit would tell nothing
 
     @keeps_settings
     def __init__(
