@@ -275,7 +275,8 @@ def source(file: str) -> str:
     about = json.loads((RESULTS / f"{file}.meta.json").read_text())
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
     note = f" {about['note']}." if "note" in about else ""
-    return f"{about['date']}; {about['device']}; {versions}; `{about['command']}`; `benchmarks/results/{file}.csv`.{note}\n"
+    run = f"{about['date']}; {about['device']}; {versions}; `{about['command']}`"
+    return f"{run}; `benchmarks/results/{file}.csv`.{note}\n"
 
 
 if __name__ == "__main__":
