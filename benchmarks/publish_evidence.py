@@ -46,8 +46,9 @@ def simulation(run: dict[str, Any] | None) -> str:
     for row in run["rows"]:
         dearer = truths[row["n"], row["groups of"]]["without two columns"]
         lines.append(
-            f"| {row['n']:,} | {row['groups of']} | {row['protocol']} | {dearer} % | {row['type I']:.1%} "
-            f"| {row['power']:.1%} | {row['coverage']:.1%} | {row['coverage of always-positive']:.1%} "
+            f"| {row['n']:,} | {row['groups of']} | {row['protocol']} | {dearer} % | {100 * row['type I']:.1f} % "
+            f"| {100 * row['power']:.1f} % | {100 * row['coverage']:.1f} % "
+            f"| {100 * row['coverage of always-positive']:.1f} % "
             f"| {row['half-width, %']:.1f} % | {regret(row, 'regret')} | {regret(row, 'regret of the lowest mean')} |\n"
         )
     lines.append("\nIn truth the methods are dearer than the best by (percent):\n\n")
@@ -88,6 +89,7 @@ def blocks(run: dict[str, Any] | None, suite: dict[str, Any]) -> str:
     for name, part in (
         ("5 random splits, 20 methods, simplest not told apart", old),
         ("row costs, methods by default, excess at most 10 %", new),
+        ("the same, against the best of all methods", run["new_against_all"]),
         ("row costs, all methods, excess at most 10 %", run["all"]),
     ):
         over = part["overall"]

@@ -32,8 +32,13 @@ RESULTS = Path(__file__).resolve().parent / "results"
 PARTS, TOLERANCE = 5, 0.10
 
 
-def new_blocks(path: Path, partitions: int, methods: Container[str] = METHODS) -> Iterator[dict[str, Any]]:
-    """Yield each block of the suite with what the verdict and the lowest mean cost on rows they had not seen."""
+def new_blocks(
+    path: Path, partitions: int, methods: Container[str] = METHODS, rivals: Container[str] = METHODS
+) -> Iterator[dict[str, Any]]:
+    """Yield each block of the suite with what the verdict and the lowest mean cost on rows they had not seen.
+
+    ``methods`` are those to pick from, ``rivals`` those whose best a pick is held against.
+    """
     order = list(METHODS)
     for (data, ratio), every in load_rows(path):
         paired = only(every, methods)
@@ -45,8 +50,9 @@ def new_blocks(path: Path, partitions: int, methods: Container[str] = METHODS) -
                 judged = dict(zip(paired.methods, paired.costs[:, parts == part].sum(axis=1), strict=True))
                 paid = {name: paid[name] + judged[method] for name, method in taken.items()}
                 picks.append(taken["verdict"])
-        best = paired.costs.sum(axis=1).min() * partitions
-        whole = dict(zip(paired.methods, paired.costs.sum(axis=1), strict=True))
+        others = only(every, rivals)
+        whole = dict(zip(others.methods, others.costs.sum(axis=1), strict=True))
+        best = min(whole.values()) * partitions
         yield {
             "data": data, "ratio": ratio, "best": min(whole, key=whole.__getitem__),
             "verdict": round(float(paid["verdict"] / best), 4), "lowest": round(float(paid["lowest"] / best), 4),
@@ -103,7 +109,8 @@ def main() -> None:
     options = parser.parse_args()
     usual = choose_methods(None)
     found = {
-        "new": list(new_blocks(options.suite, options.partitions, usual)),
+        "new": list(new_blocks(options.suite, options.partitions, usual, usual)),
+        "new_against_all": list(new_blocks(options.suite, options.partitions, usual)),
         "all": list(new_blocks(options.suite, options.partitions)),
         "old": list(old_blocks(options.old)),
     }
