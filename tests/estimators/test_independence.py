@@ -87,7 +87,7 @@ def test_company_of_another_kind_changes_nothing(tables, together, tmp_path):
 
 @pytest.mark.parametrize("data", ["wine", "mixed"])
 def test_resumed_is_as_in_one_go(data, tables, together, tmp_path):
-    first = run(tables[data], data, tmp_path / "run", list(METHODS)[::2])
+    first = run(tables[data], data, tmp_path / "run", NAMES[::2])
     resumed = run(tables[data], data, tmp_path / "run")
     assert set(first) < set(resumed) == set(together[data])
     for cell, found in resumed.items():
@@ -133,5 +133,5 @@ def test_adacsl_cv_is_the_classifier(data, tables, together):
 @pytest.mark.parametrize("data", ["wine", "mixed"])
 def test_gbm_bayes_is_the_booster(data, tables, together):
     pytest.importorskip("xgboost")
-    clf = AdaCSLBoostingClassifier(COSTS, engine="auto", validation=SHARE, random_state=SEED)
+    clf = AdaCSLBoostingClassifier(COSTS, engine="auto", select="log-loss", validation=SHARE, random_state=SEED)
     assert_gives(*fitted_like(clf, "gbm-bayes", data, tables, together))

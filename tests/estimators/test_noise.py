@@ -100,5 +100,5 @@ def test_boosters():
         return clf.fit(X, y, groups=groups)
 
     estimate, flattering = means([draw(seed) for seed in range(20)])
-    assert estimate == pytest.approx(0.5, abs=0.01)
+    assert estimate == pytest.approx(0.5, abs=0.015)  # three standard errors: five folds hold all 700 groups out
     assert flattering < 0.49

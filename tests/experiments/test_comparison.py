@@ -209,7 +209,7 @@ def test_the_nets_of_a_comparison_keep_their_settings(found):
     x, y = table()
     one, two = (which.fit(x, y, name="ce-bayes") for which in (found, again))
     assert np.array_equal(one.predict_proba(x), two.predict_proba(x))
-    with pytest.raises(ValueError, match="there is no method 'mine'"):
+    with pytest.raises(ValueError, match="'mine' was a method of your own, and no folder keeps code"):
         again.method("mine")  # code is not kept
 
 

@@ -37,6 +37,10 @@ NETS = tuple(name for name in METHODS if name in PINNED["cancer"] and name not i
 DEARER = 0.03
 
 
+STRETCHED = ("gbm-tuned", "gbm-weighted")
+"""Tuned and weighted scores are stretched about the threshold now: the same order and decisions."""
+
+
 def load(name):
     spec = importlib.util.spec_from_file_location(f"pins_{name}", HERE / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
@@ -74,8 +78,10 @@ def test_what_no_defect_touched_has_not_changed(table):
             continue
         then = np.asarray(pinned["scores"])
         np.testing.assert_array_equal(mine.decisions, then > pinned["threshold"], err_msg=name)
-        if name == "gbm-tuned":
+        if name in STRETCHED:
             inside = (then > 1e-3) & (then < 1 - 1e-3)  # elsewhere seven digits are too few
+            if len(np.unique(then[inside])) < 3:
+                continue  # any two points lie on a line
             now, old = log_odds(mine.scores)[inside], log_odds(then)[inside]
             assert now == pytest.approx(np.polyval(np.polyfit(old, now, 1), old), abs=2e-3)
         else:

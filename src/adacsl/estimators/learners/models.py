@@ -330,9 +330,9 @@ class EstimatorModel:
     def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the mean logits of each row."""
         x = _input(self.encoder, X)
-        models = self.estimators if hasattr(x, "toarray") else self._saved
-        mean = mean_logits([raw_logits(model, x, self.n_classes) for model in models])
-        return np.asarray(mean + self.undone)
+        raw = hasattr(x, "toarray") or (self.n_classes == 2 and self.encoder is None)
+        models = self.estimators if raw else self._saved  # raw gaps are the estimator's own to refuse
+        return np.asarray(mean_logits([raw_logits(model, x, self.n_classes) for model in models]) + self.undone)
 
     @functools.cached_property
     def _saved(self) -> list[Any]:
