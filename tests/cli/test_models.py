@@ -223,7 +223,14 @@ ALIKE = {"logistic-weighted", "ce-tuned-last", "ce-calibrated-last", "xgboost", 
 """Others have their parts too, or they have tests of their own."""
 
 
-@pytest.mark.parametrize("name", [name for name in library.METHODS if name not in ALIKE])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.weekly if name == "metacost" else ())
+        for name in library.METHODS
+        if name not in ALIKE
+    ],
+)
 def test_every_method_is_trained_predicted_and_evaluated(adacsl, refused, rows, tmp_path, name):
     rows, data = rows[:120], tmp_path / "rows.parquet"
     rows.to_parquet(data)

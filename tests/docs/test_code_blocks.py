@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+LONG = ("docs/compare/index.md", "docs/how-to/unknown-prices.md", "docs/training/methods.md")
 NEEDS = re.compile(r"^# needs: (\w+)", re.MULTILINE)  # a block may name the extra it cannot run without
 
 
@@ -29,7 +30,9 @@ def test_pages_with_code_are_found() -> None:
 @pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning")  # Lightning's own, with new versions of torch
 @pytest.mark.filterwarnings("ignore:The '.*_dataloader' does not have many workers")
 @pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy")  # Keras's own, with new numpy
-@pytest.mark.parametrize("page", pages())
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=pytest.mark.weekly if page in LONG else ()) for page in pages()]
+)
 def test_code_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # what a page writes is not left behind
     if page != "README.md":  # there a comparison has worker processes, as a reader's has; they take long to start

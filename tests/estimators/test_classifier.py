@@ -1031,7 +1031,7 @@ def test_cross_fitted_images():
 # does it work?
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.weekly)])
 def test_a_thousand_rows_without_tuning(seed):
     X, y = make_classification(
         4000, 12, n_informative=6, n_redundant=2, weights=[0.9], class_sep=1.0, flip_y=0.02, random_state=seed
@@ -1047,6 +1047,7 @@ def test_a_thousand_rows_without_tuning(seed):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_the_estimate_hardly_flatters_the_choice_of_the_epoch():
     # labels are coin tosses: every decision costs 0.5, whatever some epoch seems to say. Over 60 draws the cheapest
     # epochs seemed to cost 0.088 less, the estimate 0.021 (standard error 0.005) less: lambda has seen the rows

@@ -37,6 +37,7 @@ NETS = tuple(name for name in METHODS if name in PINNED["cancer"] and name not i
 DEARER = 0.03
 
 
+LONG = ("cancer", "digits")
 STRETCHED = ("gbm-tuned", "gbm-weighted")
 """Tuned and weighted scores are stretched about the threshold now: the same order and decisions."""
 
@@ -65,7 +66,9 @@ def untouched():
     return {name: method(name, learner=trees) if name in BOOSTED else method(name) for name in UNTOUCHED}
 
 
-@pytest.mark.parametrize("table", PINNED)
+@pytest.mark.parametrize(
+    "table", [pytest.param(name, marks=pytest.mark.weekly if name in LONG else ()) for name in PINNED]
+)
 def test_what_no_defect_touched_has_not_changed(table):
     found = run(TABLES.tables()[table], untouched())
     for name, pinned in PINNED[table].items():

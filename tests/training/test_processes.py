@@ -14,6 +14,7 @@ SCRIPT = Path(__file__).parent / "scripts" / "two_processes.py"
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_two_processes_train_what_one_does(tmp_path, load_module):
     command = [sys.executable, str(SCRIPT), str(tmp_path), "2"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
