@@ -25,22 +25,14 @@ from _data import data_folder
 from harness import metadata
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
+from table_nets import TABLES
 
 from adacsl import CostMatrix, Method
 from adacsl.core.scores import to_probabilities
 from adacsl.estimators.fitting import fit_methods
 from adacsl.estimators.rows import Rows
 
-DROPPED = {
-    "german_credit": [],
-    "marketing_campaign": ["ID"],
-    "telco_churn": ["customerID"],
-    "ann_thyroid": ["class3", "original_split"],
-    "churn_tv_subscriptions": ["id", "C_FP", "C_FN", "C_TP", "C_TN"],
-    "bank_marketing": ["duration"],
-    "adult": ["original_split"],
-    "give_me_some_credit": ["id"],
-}
+DROPPED: dict[str, list[str]] = TABLES | {"give_me_some_credit": ["id"]}
 """Tables of two classes, and their columns that are no features."""
 
 STEERED: dict[str, Any] = {"loss": "weighted", "controller": {}}

@@ -41,21 +41,7 @@ def summarise(
     Returns
     -------
     DataFrame
-        Sorted by data, ratio and rank, with the columns
-
-        - n: splits of this method; mean, low, high: its cost; normalized_cost, savings: means;
-        - rank: 1 for the cheapest, the same for equal costs;
-        - pairs: splits shared with the cheapest; difference, difference_low, difference_high: how much dearer than the
-          cheapest on those; percent...: the same in percent of the cheapest's mean; below...: by how many percent of
-          this method's mean the cheapest lies below it (both NaN where the cheapest costs nothing or less);
-        - p: two-sided, adjusted after Holm over the methods of that data set and ratio;
-        - standing: "cheapest"; "clearly worse" (p below the level); "probably worse" (its own interval leaves out 0,
-          but among so many methods that may be chance); or "not told apart".
-
-    Notes
-    -----
-    The cheapest is chosen on the data that measure it, so its mean and its lead are optimistic. Where splits are
-    missing, it is the method that no other undercuts on the splits they share, among those with at least half of them.
+        As that of :func:`adacsl.experiments.statistics.summarise`, by means of splits in place of costs of rows.
     """
     cells = checked(results, measure, confidence)
     frames = [_summary_of(block, confidence, floor) for block in blocks_of(cells, measure)]
