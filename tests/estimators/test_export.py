@@ -161,9 +161,7 @@ def test_the_graphs_features_are_the_encoders(data, scaling, max_levels):
         {
             "text": data.draw(st.lists(texts, min_size=n, max_size=n)),
             "number": data.draw(st.lists(st.floats(-1e12, 1e12) | st.just(np.nan), min_size=n, max_size=n)),
-            "date": pd.to_datetime(
-                data.draw(st.lists(st.integers(-(10**10), 10**10), min_size=n, max_size=n)), unit="s"
-            ),
+            "date": pd.to_datetime(seconds, unit="s"),
         }
     )
     encoder = TableEncoder(scaling=scaling, max_levels=max_levels).fit(table)
