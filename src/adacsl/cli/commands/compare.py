@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from adacsl.datasets.task import Task
     from adacsl.experiments.comparison import Comparison
 
-DEFAULT_DATA = "breast-cancer"
+DEFAULT_DATA = "german-credit"
 NAMED = 5
 """So many failed cells are named, the others counted."""
 
@@ -74,7 +74,7 @@ def compare(  # noqa: PLR0913  one argument for each option
     ----------
     data
         CSV or Parquet file, folder with one subfolder of pictures per class, .npz archive, or names of built-in data
-        sets (`adacsl data`). Default: breast-cancer.
+        sets (`adacsl data`). Default: german-credit, which comes with adacsl.
     methods
         Names with commas between them; default: the usual ones, few that differ.
     everything
