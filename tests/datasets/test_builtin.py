@@ -176,7 +176,8 @@ def test_the_list_says_what_is_here(made):
 def test_the_list_without_a_folder_names_the_variable(monkeypatch):
     monkeypatch.delenv("ADACSL_DATA", raising=False)
     found = {entry["name"]: entry for entry in list_datasets()}
-    assert [name for name, entry in found.items() if entry["present"]] == ["breast-cancer", "german-credit", "wine", "digits"]
+    here = [name for name, entry in found.items() if entry["present"]]
+    assert here == ["breast-cancer", "german-credit", "wine", "digits"]
     assert "ADACSL_DATA" in found["adult"]["where"]
 
 
