@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from adacsl.datasets.checks.codes import Checks
-from adacsl.datasets.checks.columns import column_findings
+from adacsl.datasets.checks.columns import look_at_columns
 from adacsl.datasets.checks.rows import row_findings
 from adacsl.datasets.price_checks import PriceWarning
 from adacsl.datasets.prices import Costs
@@ -53,4 +53,5 @@ def check(
 
 def check_task(task: Task, ignore: Iterable[str] = ()) -> Checks:
     """Look for what is wrong with a task; ``ignore`` are codes to say nothing about."""
-    return Checks.of([*row_findings(task), *task.findings, *column_findings(task)], ignore)
+    columns = look_at_columns(task)
+    return Checks.of([*row_findings(task, columns.names), *task.findings, *columns.findings], ignore)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,32 +43,41 @@ FEW_LEVELS = 20
 """Groups, or points of time, of which there are fewer are rather kinds of rows."""
 
 
-def column_findings(task: Task) -> Iterator[Finding]:
-    """Yield what looks wrong about the columns of a table; each column is named for one thing at most."""
+class Columns(NamedTuple):
+    """What was found about columns, and which of them only name the rows."""
+
+    findings: list[Finding]
+    names: list[str]
+
+
+def look_at_columns(task: Task) -> Columns:
+    """Return what looks wrong about the columns of a table; each column is named for one thing at most."""
     if not isinstance(task.X, pd.DataFrame):
-        return
+        return Columns([], [])
     empty, constant, rest = _sorted_out(task.X)
-    if empty:
-        yield finding("empty-column", f"{_named(empty)} without any value: leave {_them(empty)} out {_drop(empty)}")
-    if constant:
-        text = f"{_named(constant)} with the same value in all rows: leave {_them(constant)} out {_drop(constant)}"
-        yield finding("constant-column", text)
-    timed = None if task.time is not None else _time_column(task.X, rest)
-    if timed is not None:
-        yield finding(
-            "time-ignored",
-            f"rows have a time (column {timed!r}), and are split by chance: train on the past and test on the latest, "
-            f"--time-column {timed} (time={timed!r})",
+    found = [
+        finding(code, f"{_named(names)} {what}: leave {'them' if len(names) > 1 else 'it'} out {_drop(names)}")
+        for code, names, what in (
+            ("empty-column", empty, "no value at all"),
+            ("constant-column", constant, "the same value in all rows"),
         )
-    for name in rest:
-        found = None if name == timed else _odd(task, name)
-        if found is not None:
-            yield found
+        if names
+    ]
+    timed, how = (None, "") if task.time is not None else _time_column(task.X, rest)
+    if timed is not None:
+        advice = f"train on the past and test on the latest, --time-column {timed} (time={timed!r})"
+        text = f"{how} {timed!r}), and are split by chance: if it says when a row was, {advice}"
+        found.append(finding("time-ignored", text))
+    odd = {name: seen for name in rest if name != timed and (seen := _odd(task, name)) is not None}
+    named = [name for name, seen in odd.items() if seen.code == "looks-like-id"]
+    return Columns([*found, *odd.values()], named)
 
 
 def _sorted_out(X: pd.DataFrame) -> tuple[list[str], list[str], list[str]]:  # noqa: N803
     """Return the names of columns without a value, with one value only, and the others."""
-    empty, constant, rest = [], [], []
+    empty: list[str] = []
+    constant: list[str] = []
+    rest: list[str] = []
     for name in dict.fromkeys(X.columns):
         column = _one(X, name)
         if len(_distinct(column.iloc[:FIRST])) > 1 or len(_distinct(column)) > 1:
@@ -195,29 +203,24 @@ def _telling(task: Task, name: str, column: pd.Series[Any]) -> Finding | None:
     )
 
 
-def _time_column(X: pd.DataFrame, names: list[str]) -> Any:  # noqa: N803
-    """Return the first column that says when rows were: dates, or numbers called so by which the rows are in order."""
+def _time_column(X: pd.DataFrame, names: list[str]) -> tuple[Any, str]:  # noqa: N803
+    """Return the first column that says when rows were, and how: dates, or numbers that put the rows in order."""
     dated = set(date_columns(X.loc[:, ~X.columns.duplicated()]))
     for name in names:
         if str(name) in dated and not BIRTHS.search(str(name)):
-            return name
+            return name, "rows have dates (column"
     for name in names:
         column = _one(X, name)
         if TIMES.search(_words(str(name))) and pd.api.types.is_numeric_dtype(column.dtype):
-            values = column.to_numpy(dtype=np.float64, na_value=np.nan)
-            steps = np.diff(values)
+            steps = np.diff(column.to_numpy(dtype=np.float64, na_value=np.nan))
             if (steps >= 0).all() and int((steps > 0).sum()) >= FEW_LEVELS:
-                return name
-    return None
+                return name, "rows are in the order of a time (column"
+    return None, ""
 
 
 def _named(names: list[str]) -> str:
     several = len(names) > 1
-    return f"{len(names)} columns ({listed(names)}) are" if several else f"column {names[0]!r} is"
-
-
-def _them(names: list[str]) -> str:
-    return "them" if len(names) > 1 else "it"
+    return f"{len(names)} columns ({listed(names)}) hold" if several else f"column {names[0]!r} holds"
 
 
 def _drop(names: list[str]) -> str:

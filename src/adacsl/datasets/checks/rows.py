@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from adacsl.datasets.checks.codes import Finding, finding
 from adacsl.datasets.copies import look_of
+from adacsl.datasets.errors import listed
 from adacsl.extras import requires
 
 with requires("train"):
@@ -26,14 +27,18 @@ LEAST = 10
 RARE = 0.01
 COPIES = 0.01
 """From this share of the rows on, copies weigh enough to be more than a note."""
-CHANCE = 3.0
-"""Copies are taken for such where there are so many times more than chance would make."""
-LOOKED_AT = 20_000
-"""So many rows tell how often two rows agree in a column."""
+ALONE = 0.5
+"""Rows are taken for copies where so many of them share a value with nobody but their copies: in coarse columns
+different cases are equal by chance."""
+LOOKED_AT = 2000
+"""So many rows with equal ones tell whether they are copies."""
 
 
-def row_findings(task: Task) -> Iterator[Finding]:
-    """Yield what looks wrong about the number of rows, the classes, and copies."""
+def row_findings(task: Task, names: Sequence[str] = ()) -> Iterator[Finding]:
+    """Yield what looks wrong about the number of rows, the classes, and copies; ``names`` are columns that name rows.
+
+    Rows that differ in nothing but their names are copies.
+    """
     n = len(task.y)
     counts = np.bincount(task.y, minlength=len(task.classes))
     if n < ROWS:
@@ -41,7 +46,7 @@ def row_findings(task: Task) -> Iterator[Finding]:
     yield from _few_of_a_class(task, counts)
     if len(task.classes) == 2:
         yield from _shares(task, counts)
-    yield from _copies(task)
+    yield from _copies(task, list(names))
 
 
 def _few_of_a_class(task: Task, counts: Any) -> Iterator[Finding]:
@@ -69,36 +74,33 @@ def _shares(task: Task, counts: Any) -> Iterator[Finding]:
         )
 
 
-def _copies(task: Task) -> Iterator[Finding]:
-    look, n = look_of(task.X), len(task.y)
+def _copies(task: Task, names: list[str]) -> Iterator[Finding]:
+    table = task.X.drop(columns=names) if names and len(names) < task.X.shape[1] else task.X
     # equal in the label too, or they would not be copies; and at the same time
-    same = pd.DataFrame({"look": look, "y": task.y, "time": 0 if task.time is None else task.time}).duplicated()
+    keys = pd.DataFrame({"look": look_of(table), "y": task.y, "time": 0 if task.time is None else task.time})
+    same, n = keys.duplicated().to_numpy(), len(task.y)
     copies = int(same.sum())
-    if not copies or copies <= CHANCE * _by_chance(task):
+    if not copies or (isinstance(table, pd.DataFrame) and _share_alone(table, keys) < ALONE):
         return
-    row = int(same.to_numpy().argmax())
     kind = "pictures" if task.images else "rows"
+    but = f" but for {listed(map(repr, names))}" if names else ""
+    kept = "" if names else "; comparisons keep copies on one side of a split"
     yield finding(
         "duplicate-rows",
-        f"{copies:,} of {n:,} {kind} ({copies / n:.1%}) are copies of others, label included (row {row + 1} is the "
-        f"first): remove them, unless they are cases of their own; comparisons keep copies on one side of each split",
+        f"{copies:,} of {n:,} {kind} ({copies / n:.1%}) are copies of others{but}, label included (row "
+        f"{same.argmax() + 1} is the first): remove them, unless they are cases of their own{kept}",
         None if copies >= COPIES * n else "note",
     )
 
 
-def _by_chance(task: Task) -> float:
-    """Return how many pairs of rows would be equal if columns went in pairs that tell the same.
-
-    Of columns that have nothing to do with each other, two rows agree in all with the product of the shares with which
-    they agree in each; columns of real tables depend on each other, and its square root leaves room for that.
-    """
-    if not isinstance(task.X, pd.DataFrame):
-        return 0.0
-    n = len(task.X)
-    rows = np.random.default_rng(0).choice(n, min(n, LOOKED_AT), replace=False)
-    seen, m = task.X.iloc[rows], len(rows)
-    agree = 0.0
-    for place in range(seen.shape[1]):
-        sizes = np.bincount(pd.factorize(seen.iloc[:, place], use_na_sentinel=False)[0]).astype(np.float64)
-        agree += np.log(max((sizes * (sizes - 1)).sum(), 1.0) / max(m * (m - 1.0), 1.0))
-    return float(n * (n - 1) / 2 * np.exp(agree / 2))
+def _share_alone(table: pd.DataFrame, keys: pd.DataFrame) -> float:
+    """Return the share of rows with equal ones that have some value in common with these and nobody else."""
+    equal = np.flatnonzero(keys.duplicated(keep=False).to_numpy())
+    sizes = keys.iloc[equal].groupby(list(keys), sort=False)["y"].transform("size").to_numpy()[:LOOKED_AT]
+    alone = np.zeros(len(sizes), dtype=bool)
+    for place in range(table.shape[1]):
+        column = table.iloc[:, place]
+        own = column.iloc[equal[:LOOKED_AT]]
+        counts = column[column.isin(own.unique())].value_counts()  # of values that are there: no gaps
+        alone |= own.map(counts).to_numpy(dtype=np.float64, na_value=np.nan) == sizes
+    return float(alone.mean())

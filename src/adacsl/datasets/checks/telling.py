@@ -27,9 +27,10 @@ AT_FIRST = 60_000
 def told_share(values: Any, y: NDArray[np.int64], n_classes: int) -> float:
     """Return the share of rows whose label one column alone tells, each class counted alike.
 
-    A row's label is told where its value is that of many rows, most of the others of this very label; or, of numbers,
-    where the next smaller or the next larger value is mostly of its label. What is missing is a value of its own. Rows
-    never speak for themselves, and copies not for each other. 0 where a class has fewer than ten rows.
+    A row's label is told where its value is that of many rows, most of the others of this very label; or, of numbers
+    that few rows share, where the next smaller or the next larger value is mostly of its label, and rows of the same
+    value do not object. What is missing is a value of its own. Rows never speak for themselves, and copies not for each
+    other. 0 where a class has fewer than ten rows.
 
     Parameters
     ----------
@@ -64,17 +65,14 @@ def _some_of_each(y: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np
         return np.arange(len(y))
     rng = np.random.default_rng(0)
     own = (np.flatnonzero(y == k) for k in range(len(counts)))
-    return np.sort(
-        np.concatenate([rng.choice(rows, most, replace=False) if len(rows) > most else rows for rows in own])
-    )
+    some = [rng.choice(rows, most, replace=False) if len(rows) > most else rows for rows in own]
+    return np.sort(np.concatenate(some))
 
 
 def _told(column: pd.Series[Any], y: NDArray[np.int64], n_classes: int) -> float:
     levels, ordered = _levels(column)
     table = np.bincount(levels * n_classes + y, minlength=n_classes * (int(levels.max()) + 1)).reshape(-1, n_classes)
-    right = _by_their_value(table)
-    if ordered:
-        right |= _by_their_neighbours(table)
+    right = _by_their_value(table, ordered=ordered)
     # of each class, the share of its rows that is told
     return float(((right * table).sum(axis=0) / table.sum(axis=0)).mean())
 
@@ -91,16 +89,15 @@ def _levels(column: pd.Series[Any]) -> tuple[NDArray[np.int64], bool]:
         return np.asarray(pd.factorize(column.astype(str))[0], dtype=np.int64), False
 
 
-def _by_their_value(table: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return for each value and class whether the other rows of this value are mostly of the class."""
-    others = table.sum(axis=1, keepdims=True)
-    return np.asarray((others >= LARGE) & (2 * (table - 1) > others - 1))
-
-
-def _by_their_neighbours(table: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return for each value and class whether the value before or behind is mostly of the class."""
-    mostly = 2 * table > table.sum(axis=1, keepdims=True)
-    right = np.zeros_like(mostly)
-    right[1:] |= mostly[:-1]
-    right[:-1] |= mostly[1:]
-    return right
+def _by_their_value(table: NDArray[np.int64], *, ordered: bool) -> NDArray[np.bool_]:
+    """Return for each value and class whether the other rows of the value, or of its neighbours, tell the class."""
+    sizes = table.sum(axis=1, keepdims=True)
+    mostly = 2 * (table - 1) > sizes - 1
+    if not ordered:
+        return np.asarray((sizes >= LARGE) & mostly)
+    beside = np.zeros(table.shape, dtype=bool)
+    beside[1:] |= (2 * table > sizes)[:-1]
+    beside[:-1] |= (2 * table > sizes)[1:]
+    # few rows of one value may be copies: they do not speak for each other, but may object
+    agree = (2 * (table - 1) >= sizes - 1) & beside
+    return np.asarray(np.where(sizes >= LARGE, mostly, agree))
