@@ -21,7 +21,9 @@ def test_numbers_are_cut_into_few_parts_that_do_not_overlap(values):
     assert len(set(names)) == len(names) <= BINS + 1
     assert set(numbers) == set(range(len(names)))
     assert [names[k] == MISSING for k in numbers] == column.isna().tolist()
-    ends = [(part.min(), part.max()) for part in (column[numbers == k].dropna() for k in range(len(names))) if len(part)]
+    ends = [
+        (part.min(), part.max()) for part in (column[numbers == k].dropna() for k in range(len(names))) if len(part)
+    ]
     assert all(last < first for (_, last), (first, _) in zip(ends[:-1], ends[1:], strict=True))
 
 
@@ -40,7 +42,9 @@ def test_texts_stand_for_themselves_and_rare_ones_are_joined(sizes, missing):
     called = np.asarray(names)[numbers]
     own = [value == name for value, name in zip(values, called, strict=True)]
     joined = {value for value, name in zip(values, called, strict=True) if name == "others"}
-    assert all(alone or name == "others" or value is None for alone, name, value in zip(own, called, values, strict=True))
+    assert all(
+        alone or name == "others" or value is None for alone, name, value in zip(own, called, values, strict=True)
+    )
     assert len(names) <= MOST + 2
     assert len(joined) != 1 or len(set(values)) > MOST
     if joined and any(n >= FEWEST for n in sizes):

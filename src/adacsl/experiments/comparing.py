@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from adacsl.core.costs import CostMatrix
+from adacsl.datasets.overview import overview
 from adacsl.datasets.segments import cut
 from adacsl.datasets.task import Task
 from adacsl.datasets.times import date_columns
@@ -248,6 +249,7 @@ def _identity(tasks: Sequence[Task], protocol: Protocol) -> dict[str, Any]:
             **({} if task.said is None or task.said.settled else {"said": task.said.to_dict()}),
             **about_today(task),
             **_times(task, protocol),
+            "overview": overview(task),
         }
         for task in tasks
     }
@@ -322,9 +324,7 @@ def _read(folder: Path, *, kept: bool, only: set[Cell] | None = None) -> Compari
     cells = {cell: store.read(cell) for cell in _cells(results)}
     splits = {key: store.read_split(*key) for key in sorted({(cell.data, cell.seed) for cell in cells})}
     segments = {name: store.read_segments(name) for name in sorted({cell.data for cell in cells})}
-    return Comparison(
-        results, failures, store.identity, cells, splits, folder if kept else None, segments=segments
-    )
+    return Comparison(results, failures, store.identity, cells, splits, folder if kept else None, segments=segments)
 
 
 def _cells(frame: Any) -> list[Cell]:
