@@ -14,12 +14,14 @@ from cyclopts import Parameter
 
 from adacsl.cli.factories import own_method
 from adacsl.cli.options import (
+    ALIKE,
     ANY,
     FREE,
     NEVER,
     USUAL,
     Judging,
     Prices,
+    Showing,
     Source,
     Times,
     as_words,
@@ -53,6 +55,7 @@ def compare(  # noqa: PLR0913  one argument for each option
     method: tuple[str, ...] = (),
     ratios: tuple[str, ...] = (),
     judging: Judging = USUAL,
+    showing: Showing = ALIKE,
     out: Path | None = None,
     engine: Literal["joblib", "ray"] = "joblib",
     address: str | None = None,
@@ -109,6 +112,7 @@ def compare(  # noqa: PLR0913  one argument for each option
     adacsl compare
     adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --out runs/loans
     adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --baseline-column refused --repeats 5
+    adacsl compare loans.csv --target default --positive yes --fn 900 --fp 100 --unit EUR --volume 50000 --people loans
     adacsl compare cards.parquet --target fraud --fn amount --fp 5 --methods ce-bayes,gbm-bayes,adacsl-cv
     adacsl compare photos/ --positive melanoma --fn 8 --fp 1 --ratios 4,8,16 --engine ray --gpus 0.25
     adacsl compare flowers.csv --target kind --costs matrix.csv
@@ -144,7 +148,8 @@ def compare(  # noqa: PLR0913  one argument for each option
             address=address, gpus=gpus, progress=not screen.quiet, device=device, net=net, gap=times.gap,
             maturity=times.maturity,
         )  # fmt: skip
-        page = found.report(folder / "report.html", command=shlex.join(["adacsl", *sys.argv[1:]]))
+        command = shlex.join(["adacsl", *sys.argv[1:]])
+        page = found.report(folder / "report.html", command=command, **vars(showing))
     asked = {"--epochs": epochs, "--weights": weights, "--device": None if device == "auto" else device}
     nets = [str(word) for pair in asked.items() if pair[1] is not None for word in pair]
     nets += ["--rotate"] if rotate else []
