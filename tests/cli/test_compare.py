@@ -238,7 +238,7 @@ def test_failed_cells_are_named_and_exit_with_1(adacsl, monkeypatch, tmp_path, p
     failures = [("d", 8.0, "smote", seed, "ValueError", "too few\nneighbours") for seed in range(7)]
     found = make_comparison(failures, paired_of)
     monkeypatch.setattr(comparing, "compare_tasks", lambda tasks, **options: found)
-    monkeypatch.setattr(Comparison, "report", lambda self, path, command: path)
+    monkeypatch.setattr(Comparison, "report", lambda self, path, **_: path)
     said = adacsl("compare", "--out", tmp_path / "run")
     assert said.code == 1
     assert "7 cells failed; the same command tries them again" in said.out

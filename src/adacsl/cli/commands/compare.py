@@ -15,12 +15,14 @@ from adacsl.cli.factories import own_method
 from adacsl.cli.following import Training, training_of
 from adacsl.cli.models import check_model_folder
 from adacsl.cli.options import (
+    ALIKE,
     ANY,
     FREE,
     NEVER,
     USUAL,
     Judging,
     Prices,
+    Showing,
     Source,
     Times,
     hidden_text,
@@ -52,6 +54,7 @@ def compare(  # noqa: PLR0913  one argument for each option
     method: tuple[str, ...] = (),
     ratios: tuple[str, ...] = (),
     judging: Judging = USUAL,
+    showing: Showing = ALIKE,
     out: Path | None = None,
     save: Path | None = None,
     engine: Literal["joblib", "ray"] = "joblib",
@@ -111,6 +114,7 @@ def compare(  # noqa: PLR0913  one argument for each option
     adacsl compare --save model
     adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --out runs/loans
     adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --baseline-column refused --repeats 5
+    adacsl compare loans.csv --target default --positive yes --fn 900 --fp 100 --unit EUR --volume 50000 --people loans
     adacsl compare cards.parquet --target fraud --fn amount --fp 5 --methods ce-bayes,gbm-bayes,adacsl-cv
     adacsl compare photos/ --positive melanoma --fn 8 --fp 1 --ratios 4,8,16 --engine ray --gpus 0.25
     adacsl compare flowers.csv --target kind --costs matrix.csv
@@ -157,7 +161,8 @@ def compare(  # noqa: PLR0913  one argument for each option
         said = [Training(name, source, prices, times, nets=nets) for name in names]
         trainings = [training_of(found, task, about, words) for task, about in zip(tasks, said, strict=True)]
         saved = {} if save is None else _save(trainings[0], save, screen)
-        page = found.report(folder / "report.html", command=shlex.join(["adacsl", *sys.argv[1:]]))
+        command = shlex.join(["adacsl", *sys.argv[1:]])
+        page = found.report(folder / "report.html", command=command, **vars(showing))
     return _answer(found, folder, page, [one for one in trainings if one], saved)
 
 
