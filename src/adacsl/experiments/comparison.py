@@ -189,7 +189,7 @@ class Comparison:
         apart" or not; saved, what it saves against today's practice on the same rows, with its interval.
         """
         view = self._view(data, ratio)
-        return segment_table(self, view, method or self._recommended(view), columns)
+        return segment_table(self, view, method or reporting.recommended(self, view), columns)
 
     # other prices
 
