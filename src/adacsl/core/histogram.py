@@ -1,5 +1,4 @@
-"""The exact cheapest threshold of more scores than fit into memory: counts over the bits of the scores, and a second
-look at the few that could still make it cheaper.
+"""The exact cheapest threshold of more scores than fit into memory, from counts and a second look at a few of them.
 
 The bits of a float32 in [0, 1], read as an integer, rise with it: their upper part numbers 65,025 buckets, finer than
 one part in 500 of any score. What a cut between two buckets costs is known exactly from the counts. A cut inside a
@@ -9,6 +8,7 @@ again.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Self
 
@@ -192,7 +192,8 @@ class CostHistogram:
             return floats.below(self.kind, 0.0)
         start = float((np.asarray([bucket], dtype=np.int32) << SHIFT).view(np.float32)[0])
         if self.kind != "float64":
-            return floats.below(self.kind, start) if start <= 1.0 else 1.0
+            near = floats.nearest(self.kind, start)  # a narrow type may not hold the bucket's start
+            return min(near if near < start else floats.below(self.kind, near), 1.0)
         # half-way to the float32 before it, a float64 is rounded up: the lower bits of a bucket's start are even
         before = float(np.nextafter(np.float32(start), np.float32(0)))
         return min(floats.below(self.kind, (before + start) / 2.0), 1.0)
@@ -215,7 +216,8 @@ class SecondPass:
         best = total[:-1] - found.fp * histogram.negatives
         self._open = best <= total.min() + ROUNDING * np.abs(total).max()
         held = histogram.positives + histogram.negatives
-        self.share = float(held[self._open].sum() / held.sum()) if held.any() else 1.0
+        self._held = float(held[self._open].sum())
+        self.share = self._held / float(held.sum()) if held.any() else 1.0
         self._parts: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []
 
     def update(
@@ -237,9 +239,13 @@ class SecondPass:
     def threshold(self, *, target: float = 0.5) -> Threshold:
         """Return the cheapest threshold of all rows; among equally cheap ones, the point nearest ``target``."""
         goal = floats.nearest(self._kind, check_target(target))
-        if not self._parts:
-            raise ValueError("no row was looked at again: call update with all rows, as in the first pass")
-        scores, positive, stakes = (np.concatenate(column) for column in zip(*self._parts, strict=True))
+        parts = self._parts or [(np.empty(0), np.empty(0, bool), np.empty(0))]
+        scores, positive, stakes = (np.concatenate(column) for column in zip(*parts, strict=True))
+        if not len(scores) or not math.isclose(stakes.sum(), self._held, rel_tol=1e-9):
+            raise ValueError(
+                f"the second pass kept {stakes.sum():.9g} of {self._held:.9g} that the first counted: give it the very "
+                "same rows, costs and weights, each once"
+            )
         order = np.argsort(scores, kind="stable")
         scores, positive, stakes = scores[order], positive[order], stakes[order]
         cuts = self._cuts(scores, positive, stakes)

@@ -180,6 +180,7 @@ def _search(
 
 
 def best_cut(cuts: Cuts, kind: str, goal: float, span: tuple[float, float], caution: float = 0.0) -> Threshold:
+    """Return the point nearest ``goal`` of the cheapest cuts, or of those that may be as cheap."""
     xp = array_namespace(cuts.scores)
     costs = cuts.missed + cuts.alarmed
     costs[~distinct_cuts(cuts.scores)] = xp.inf
