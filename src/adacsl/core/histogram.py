@@ -184,7 +184,7 @@ class CostHistogram:
     @property
     def filled(self) -> NDArray[np.bool_]:
         """Which buckets hold rows."""
-        return (self.positives != 0) | (self.negatives != 0)
+        return np.asarray((self.positives != 0) | (self.negatives != 0))
 
     def _below(self, bucket: int) -> float:
         """Return the highest threshold below all scores of a bucket, a number of the scores' own type."""
@@ -283,7 +283,7 @@ def _stakes(samples: Samples, positive: NDArray[np.bool_]) -> NDArray[Any]:
     """Return what an error about each row costs more than being right."""
     costs = samples.costs
     stakes = np.where(positive, as_host(costs.fn - costs.tp), as_host(costs.fp - costs.tn))
-    return stakes if samples.weight is None else stakes * np.asarray(as_host(samples.weight))
+    return stakes if samples.weight is None else np.asarray(stakes * as_host(samples.weight))
 
 
 def _sums_below(values: NDArray[Any]) -> NDArray[Any]:
@@ -294,4 +294,4 @@ def _within(values: NDArray[Any], bucket: NDArray[Any]) -> NDArray[Any]:
     """Return the sum of the values before each one in its own bucket; rows are in rising order."""
     sums = np.cumsum(values) - values
     first = np.flatnonzero(np.append(True, bucket[1:] != bucket[:-1]))
-    return sums - np.repeat(sums[first], np.diff(np.append(first, len(bucket))))
+    return np.asarray(sums - np.repeat(sums[first], np.diff(np.append(first, len(bucket)))))
