@@ -192,6 +192,29 @@ class Judging:
 USUAL = Judging()
 
 
+@Parameter(name="*", group=Group("Checks", sort_key=50))
+@dataclass(frozen=True)
+class Checking:
+    """What is not to be said about data and models."""
+
+    ignore: tuple[str, ...] = ()
+    """Codes of checks to say nothing about, such as duplicate-rows,few-rows (docs/checks.md lists them)."""
+
+    def __post_init__(self) -> None:
+        if self.ignore:
+            from adacsl.datasets.checks.codes import known_codes  # noqa: PLC0415  pandas
+
+            known_codes(split_words(self.ignore))
+
+    @property
+    def codes(self) -> list[str]:
+        """The codes, one by one."""
+        return split_words(self.ignore)
+
+
+ALL = Checking()
+
+
 def split_words(words: Iterable[str] | None) -> list[str]:
     """Return words that came one by one or with commas between them.
 

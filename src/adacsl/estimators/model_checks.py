@@ -32,7 +32,7 @@ AT_BOUND = 1.01
 """A lambda within this factor of its bound has run into it."""
 STILL_FALLING = 0.05
 """Costs that fell by such a share from one fifth of the training to the last were still falling."""
-UNDONE = ("interrupted", "not done in time", "out of time")
+UNDONE = ("interrupted", "out of time")
 
 
 def check_model(model: CostClassifier, ignore: Iterable[str] = ()) -> Checks:
@@ -88,12 +88,13 @@ def _calibration(model: Any) -> Iterator[Finding]:
     proba = model.decision_.probabilities(scores)
     sure = proba if proba.ndim == 1 else proba.max(axis=1)
     by_chance = chance_error(sure)
+    mend = "" if model.decision_.decide == "calibrated" else "decide='calibrated' or "
     if error > max(BEYOND_CHANCE * by_chance, OF_THE_RARER * min(shares.min() if proba.ndim == 1 else 0.5, 0.5)):
         yield finding(
             "badly-calibrated",
             f"held-out probabilities are off by {error:.3f} on average ({by_chance:.3f} would be chance): do not read "
-            "them as they are, and prices that change later will be decided badly; decide='calibrated' or more "
-            "held-out rows (cv=5) mend it",
+            f"them as they are, and prices that change later will be decided badly; {mend}more held-out rows (cv=5) "
+            "mend it",
         )
 
 

@@ -6,18 +6,24 @@ import hashlib
 import math
 import shlex
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from adacsl.cli.checking import load_checked
 from adacsl.cli.factories import own_method
 from adacsl.cli.options import (
+    ALL,
     ANY,
     FREE,
     NEVER,
     USUAL,
+    Checking,
     Judging,
     Prices,
     Source,
@@ -53,6 +59,7 @@ def compare(  # noqa: PLR0913  one argument for each option
     method: tuple[str, ...] = (),
     ratios: tuple[str, ...] = (),
     judging: Judging = USUAL,
+    checking: Checking = ALL,
     out: Path | None = None,
     engine: Literal["joblib", "ray"] = "joblib",
     address: str | None = None,
@@ -130,19 +137,23 @@ def compare(  # noqa: PLR0913  one argument for each option
     names = data or (DEFAULT_DATA,)
     today = judging.baseline_column
     apart = {"time_column": times.time_column, "baseline_column": today}
-    tasks = [source.load(name, prices, **apart) for name in names]
+    tasks = []
+    for name in names:
+        task, checks = load_checked(source, name, prices, checking, **apart)
+        screen.found(checks, task.name if len(names) > 1 else "")
+        tasks.append(task)
     for line in filter(None, map(hidden_text, tasks)):
         screen.note(line)
     folder = _default_folder(tasks) if out is None else out
     check_folder(folder, "give a folder for the results, --out runs/NAME")
     with requires("compare"):
         from adacsl.experiments.comparing import compare_tasks  # noqa: PLC0415  torch
-    with stoppable(f"what is finished is kept in {folder}; the same command goes on from there"):
+    with stoppable(f"what is finished is kept in {folder}; the same command goes on from there"), _said_already():
         found = compare_tasks(
             tasks, methods=chosen, ratios=split_words(ratios) or None, repeats=judging.repeats,
             folds=judging.folds, tolerance=judging.tolerance, folder=folder, engine=engine, workers=workers,
             address=address, gpus=gpus, progress=not screen.quiet, device=device, net=net, gap=times.gap,
-            maturity=times.maturity,
+            maturity=times.maturity, ignore=checking.codes,
         )  # fmt: skip
         page = found.report(folder / "report.html", command=shlex.join(["adacsl", *sys.argv[1:]]))
     asked = {"--epochs": epochs, "--weights": weights, "--device": None if device == "auto" else device}
@@ -153,6 +164,14 @@ def compare(  # noqa: PLR0913  one argument for each option
     known = {name: word for word, (name, _) in own.items()}
     commands = [_train(found, task, words, prices, nets, known) for task, words in zip(tasks, about, strict=True)]
     return _answer(found, folder, page, [command for command in commands if command])
+
+
+@contextmanager
+def _said_already() -> Iterator[None]:
+    """Say nothing again that checks have said."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "rows of .* have dates")
+        yield
 
 
 def _train(
@@ -223,6 +242,7 @@ def _answer(found: Comparison, folder: Path, page: Path, train: list[str]) -> An
         "report": page,
         "train": train,
         "failed": failed,
+        "checks": {name: about.get("checks", []) for name, about in found.facts["data"].items()},
         **({"windows": found.windows} if found.windows else {}),
     }
     shown: list[Any] = []
