@@ -37,6 +37,7 @@ from adacsl.cli.commands.export import export
 from adacsl.cli.commands.monitor import monitor
 from adacsl.cli.commands.predict import predict
 from adacsl.cli.commands.report import report
+from adacsl.cli.commands.serve import serve
 from adacsl.cli.commands.threshold import threshold
 from adacsl.cli.commands.train import train
 from adacsl.cli.screen import INTERRUPTED, PLAIN, Answer, one_line
@@ -54,7 +55,7 @@ OPTIONS = re.compile(
 )
 
 COMMANDS: tuple[Callable[..., Answer], ...] = (
-    compare, check, train, predict, evaluate, monitor, explain, threshold, report, export, data,
+    compare, check, train, predict, serve, evaluate, monitor, explain, threshold, report, export, data,
 )  # fmt: skip
 
 

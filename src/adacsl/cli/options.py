@@ -192,7 +192,7 @@ class Judging:
 USUAL = Judging()
 
 
-@Parameter(name="*", group=Group("Checks", sort_key=50))
+@Parameter(name="*", group=Group("Checks", sort_key=60))
 @dataclass(frozen=True)
 class Checking:
     """What is not to be said about data and models."""
@@ -213,6 +213,28 @@ class Checking:
 
 
 ALL = Checking()
+
+
+@Parameter(name="*", group=Group("Report", sort_key=50))
+@dataclass(frozen=True)
+class Showing:
+    """How the report speaks, as said on the command line."""
+
+    unit: str = ""
+    """What costs are counted in, such as EUR."""
+
+    volume: float | None = None
+    """How many decisions are made in a year, such as 50000: money is shown per year too."""
+
+    people: str = "rows"
+    """What rows are called, such as customers."""
+
+    def __post_init__(self) -> None:
+        if self.volume is not None and not 0 < self.volume < float("inf"):
+            raise ValueError(f"--volume is a number of decisions per year above 0, such as 50000; got {self.volume:g}")
+
+
+ALIKE = Showing()
 
 
 def split_words(words: Iterable[str] | None) -> list[str]:
@@ -238,7 +260,7 @@ def net_settings(epochs: int | None, weights: Path | None, *, rotate: bool) -> d
     return {name: value for name, value in said.items() if value is not None}
 
 
-def as_words(said: Prices | Source | Times) -> list[str]:
+def as_words(said: Prices | Source | Times | Checking) -> list[str]:
     """Return options as they would be typed.
 
     >>> as_words(Prices(fn=8.0, fp_column="price"))

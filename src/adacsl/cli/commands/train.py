@@ -271,7 +271,8 @@ def _answer(made: Method, name: str, task: Task, out: Path, seconds: float, chec
         "calibration_error": made.calibration_error_,
         "seconds": round(seconds, 1),
         **({"times": made.times_} if made.times_ else {}),
-        "checks": [each for found in checks for each in found.to_list()],
+        "checks": checks[0].to_list(),
+        "model_checks": checks[1].to_list(),
     }
     if len(classes) == 2:
         document |= {
