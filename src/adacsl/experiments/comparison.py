@@ -14,12 +14,13 @@ import numpy as np
 
 from adacsl.core.costs import CostMatrix
 from adacsl.core.labels import plain_labels
+from adacsl.datasets.checks import Checks
 from adacsl.datasets.segments import Segments
 from adacsl.estimators.method import Method
 from adacsl.estimators.methods import METHODS, is_portfolio, method
 from adacsl.experiments import reporting, today, uncertain
 from adacsl.experiments.cells import Cell, CellResult
-from adacsl.experiments.facts import intervals_in_words
+from adacsl.experiments.facts import checks_of, intervals_in_words
 from adacsl.experiments.outcomes import outcome_of
 from adacsl.experiments.protocol import compared_nets, set_portfolio
 from adacsl.experiments.ratios import named_costs, scale_misses
@@ -118,6 +119,11 @@ class Comparison:
         done = set(zip(self.results["data"], self.results["seed"], strict=True))
         told = {name: about["windows"] for name, about in self.facts["data"].items() if "windows" in about}
         return {name: {i: text for i, text in enumerate(own) if (name, i) in done} for name, own in told.items()}
+
+    @property
+    def checks(self) -> dict[str, Checks]:
+        """What checks have found about each data set; docs/checks.md says what each code means."""
+        return checks_of(self.facts)
 
     def _place(self, data: str, ratio: float) -> str:
         """Return a data set and a ratio in words; more than two classes have no ratio."""

@@ -5,21 +5,27 @@ from __future__ import annotations
 import hashlib
 import shlex
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from adacsl.cli.checking import load_checked
 from adacsl.cli.factories import own_method
 from adacsl.cli.following import Training, training_of
 from adacsl.cli.models import check_model_folder
 from adacsl.cli.options import (
     ALIKE,
+    ALL,
     ANY,
     FREE,
     NEVER,
     USUAL,
+    Checking,
     Judging,
     Prices,
     Showing,
@@ -54,6 +60,7 @@ def compare(  # noqa: PLR0913  one argument for each option
     method: tuple[str, ...] = (),
     ratios: tuple[str, ...] = (),
     judging: Judging = USUAL,
+    checking: Checking = ALL,
     showing: Showing = ALIKE,
     out: Path | None = None,
     save: Path | None = None,
@@ -140,30 +147,42 @@ def compare(  # noqa: PLR0913  one argument for each option
         check_model_folder(save, option="--save")
     today = judging.baseline_column
     apart = {"time_column": times.time_column, "baseline_column": today}
-    tasks = [source.load(name, prices, **apart) for name in names]
+    tasks = []
+    for name in names:
+        task, checks = load_checked(source, name, prices, checking, **apart)
+        screen.found(checks, task.name if len(names) > 1 else "")
+        tasks.append(task)
     for line in filter(None, map(hidden_text, tasks)):
         screen.note(line)
     folder = _default_folder(tasks) if out is None else out
     check_folder(folder, "give a folder for the results, --out runs/NAME")
     with requires("compare"):
         from adacsl.experiments.comparing import compare_tasks  # noqa: PLC0415  torch
-    with stoppable(f"what is finished is kept in {folder}; the same command goes on from there"):
+    with stoppable(f"what is finished is kept in {folder}; the same command goes on from there"), _said_already():
         found = compare_tasks(
             tasks, methods=chosen, ratios=split_words(ratios) or None, repeats=judging.repeats,
             folds=judging.folds, tolerance=judging.tolerance, folder=folder, engine=engine, workers=workers,
             address=address, gpus=gpus, progress=not screen.quiet, device=device, net=net, gap=times.gap,
-            maturity=times.maturity,
+            maturity=times.maturity, ignore=checking.codes,
         )  # fmt: skip
         words = {name: word for word, (name, _) in own.items()}
         nets = _asked(epochs=epochs, weights=weights, device=device, rotate=rotate)
         if today:
             source = replace(source, drop=(*source.drop, today))  # it is no feature
-        said = [Training(name, source, prices, times, nets=nets) for name in names]
+        said = [Training(name, source, prices, times, checking, nets=nets) for name in names]
         trainings = [training_of(found, task, about, words) for task, about in zip(tasks, said, strict=True)]
         saved = {} if save is None else _save(trainings[0], save, screen)
         command = shlex.join(["adacsl", *sys.argv[1:]])
         page = found.report(folder / "report.html", command=command, **vars(showing))
     return _answer(found, folder, page, [one for one in trainings if one], saved)
+
+
+@contextmanager
+def _said_already() -> Iterator[None]:
+    """Say nothing again that checks have said."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "rows of .* have dates")
+        yield
 
 
 def _asked(*, epochs: int | None, weights: Path | None, device: str, rotate: bool) -> dict[str, Any]:
@@ -225,6 +244,7 @@ def _answer(found: Comparison, folder: Path, page: Path, trainings: list[Trainin
         "train": [training.command() for training in trainings],
         **saved,
         "failed": failed,
+        "checks": {name: about.get("checks", []) for name, about in found.facts["data"].items()},
         **({"windows": found.windows} if found.windows else {}),
     }
     shown: list[Any] = []
@@ -250,6 +270,7 @@ def _ending(trainings: list[Training], saved: dict[str, Any]) -> list[str]:
     if "model" in saved:
         fitted = saved["fitted"]
         return [
+            *(f"{each['severity']}: {each['text']} [{each['code']}]" for each in fitted["model_checks"]),
             f"model: {saved['model']} ({fitted['method']}, fitted on all {fitted['rows']:,} rows)",
             f"next: {saved['next']}",
         ]

@@ -120,7 +120,7 @@ def _odd_numbers(task: Task, name: str, column: pd.Series[Any]) -> Finding | Non
     if _all_differ(numbers[:FIRST]) and _all_differ(numbers):
         dense = int(numbers.max()) - int(numbers.min()) < DENSE * n
         return _identity(name, "a different whole number in every row") if dense or named else None
-    return _grouping(task, name, len(np.unique(numbers))) if named or GROUPS.search(_words(name)) else None
+    return _grouping(task, name, len(pd.unique(numbers))) if named or GROUPS.search(_words(name)) else None
 
 
 def _whole(column: pd.Series[Any]) -> bool:
