@@ -129,7 +129,7 @@ class Comparison:
         """Return a method as it was compared, with its costs, not yet fitted; default: the recommended one."""
         view = self._view(data, ratio)
         several = data is None and len({name for name, _ in self.verdicts}) > 1
-        name = name or (self.best if several else None) or reporting.recommended(self, view)
+        name = name or (self.best if several else None) or self._recommended(view)
         if name == TODAY:
             raise ValueError("'today' are decisions that were given, there is nothing to fit: name a method")
         if name not in {*self.methods, *METHODS} and name in set(self.results["method"]):
@@ -238,7 +238,7 @@ class Comparison:
         view = self._view(data, ratio)
         table = reporting.summary_of(self)
         rows = table[(table["data"] == view[0]) & (table["ratio"] == view[1])]
-        return _figures().cost_figure(rows, recommended=reporting.recommended(self, view))
+        return _figures().cost_figure(rows, recommended=self._recommended(view))
 
     def plot_ratios(self, *, data: str | None = None) -> Any:
         """Draw the normalised cost of each method against the cost ratio."""
@@ -252,7 +252,7 @@ class Comparison:
 
         view = self._view(data, ratio)
         self._two_classes(view[0], "ranges of fp and fn")
-        return regret_figure(self.regrets[view], reporting.recommended(self, view))
+        return regret_figure(self.regrets[view], self._recommended(view))
 
     def plot_threshold(self, method: str | None = None, *, data: str | None = None, ratio: float | None = None) -> Any:
         """Draw the cost of every threshold, the chosen and the cheapest one."""
@@ -296,9 +296,12 @@ class Comparison:
             raise ValueError(f"there are no ranks to draw: {self.ranks.reason or 'one data set only'}")
         return _figures().rank_figure(table)
 
+    def _recommended(self, view: tuple[str, float]) -> str:
+        return reporting.recommended(self, view)
+
     def _outcomes(self, methods: Sequence[str], data: str | None, ratio: float | None) -> dict[str, Outcome]:
         view = self._view(data, ratio)
-        names = methods or [reporting.recommended(self, view)]
+        names = methods or [self._recommended(view)]
         return {name: self.outcome(name, data=view[0], ratio=view[1]) for name in names}
 
     def _epochs(self, data: str | None, ratio: float | None) -> pd.DataFrame:
