@@ -13,29 +13,27 @@ from typing import Any
 import numpy as np
 
 from adacsl.core.costs import CostMatrix
-from adacsl.core.labels import plain_labels
 from adacsl.datasets.segments import Segments
 from adacsl.estimators.method import Method
-from adacsl.estimators.methods import METHODS, is_portfolio, method
+from adacsl.estimators.methods import METHODS
 from adacsl.experiments import reporting, today, uncertain
 from adacsl.experiments.cells import Cell, CellResult
 from adacsl.experiments.facts import intervals_in_words
 from adacsl.experiments.outcomes import outcome_of
-from adacsl.experiments.protocol import compared_nets, set_portfolio
-from adacsl.experiments.ratios import named_costs, scale_misses
+from adacsl.experiments.ratios import scale_misses
 from adacsl.experiments.segments import segment_table
 from adacsl.experiments.statistics import Ranks, Verdict, overall, ranks, summarise, verdicts
 from adacsl.experiments.statistics.paired import RowCosts, row_costs
 from adacsl.experiments.statistics.verdicts import TOLERANCE
 from adacsl.experiments.statistics.wording import TODAY
 from adacsl.experiments.store import StoredSplit
+from adacsl.experiments.taking import method_taken
 from adacsl.extras import requires
 from adacsl.report import class_frames, frames
 from adacsl.report.data import Outcome, Regret, ReportData
 
 with requires("compare"):
     import pandas as pd
-    from sklearn.base import clone
 
 
 class NoResultError(RuntimeError):
@@ -134,23 +132,8 @@ class Comparison:
         view = self._view(data, ratio)
         several = data is None and len({name for name, _ in self.verdicts}) > 1
         name = name or (self.best if several else None) or self._recommended(view)
-        if name == TODAY:
-            raise ValueError("'today' are decisions that were given, there is nothing to fit: name a method")
-        if name not in {*self.methods, *METHODS} and name in set(self.results["method"]):
-            raise ValueError(f"{name!r} was a method of your own, and no folder keeps code: fit it by yourself")
-        made: Method = clone(self.methods[name]) if name in self.methods else method(name)
-        net = self.facts["protocol"].get("net")
-        if net and made.learner == "net":
-            made.set_params(learner=compared_nets(self.net, net))
-        elif net and is_portfolio(made):
-            set_portfolio(made, compared_nets(self.net, net).get_params(deep=False))
-        names = self.facts["data"][view[0]]["classes"]
         costs = scale_misses(self._costs(view[0]).averaged(), view[1] / self._own_ratio(view[0]))
-        if len(names) > 2:
-            made.set_params(costs=named_costs([costs], names), positive=None)
-        else:
-            made.set_params(costs=costs, positive=plain_labels(names)[1])
-        return made
+        return method_taken(self, name, self.facts["data"][view[0]]["classes"], costs)
 
     def fit(self, X: Any, y: Any, *, name: str | None = None, random_state: int = 0, **given: Any) -> Method:  # noqa: N803
         """Fit the recommended method (or the one named) on all rows, and return it: it predicts, and can be saved.
