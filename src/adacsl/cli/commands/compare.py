@@ -173,7 +173,7 @@ def compare(  # noqa: PLR0913  one argument for each option
         trainings = [training_of(found, task, about, words) for task, about in zip(tasks, said, strict=True)]
         saved = {} if save is None else _save(trainings[0], save, screen)
         command = shlex.join(["adacsl", *sys.argv[1:]])
-        page = found.report(folder / "report.html", command=command, **vars(showing))
+        page = found.report(folder / "report.html", command=command, model=saved.get("model"), **vars(showing))
     return _answer(found, folder, page, [one for one in trainings if one], saved)
 
 
