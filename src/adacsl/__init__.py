@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from adacsl.estimators.pricing import CostModel
     from adacsl.experiments.comparing import compare, load_comparison
     from adacsl.experiments.comparison import Comparison
+    from adacsl.report.displays import BrierCurveDisplay, CostCurveDisplay, DecisionCurveDisplay
 
 __version__ = "0.1.0"
 
@@ -40,9 +41,12 @@ _LAZY = {
     "AdaCSLBoostingClassifier": ("adacsl.estimators.classifiers", "boosting"),
     "AdaCSLClassifier": ("adacsl.estimators.classifiers", "train"),
     "AdaptiveCostClassifier": ("adacsl.estimators.classifiers", "sklearn"),
+    "BrierCurveDisplay": ("adacsl.report.displays", "cli"),
     "Comparison": ("adacsl.experiments.comparison", "compare"),
+    "CostCurveDisplay": ("adacsl.report.displays", "cli"),
     "CostModel": ("adacsl.estimators.pricing", "sklearn"),
     "Decision": ("adacsl.estimators.decision", "sklearn"),
+    "DecisionCurveDisplay": ("adacsl.report.displays", "cli"),
     "Method": ("adacsl.estimators.method", "sklearn"),
     "Monitoring": ("adacsl.estimators.findings", "train"),
     "Policy": ("adacsl.estimators.policy", "sklearn"),
@@ -62,12 +66,15 @@ __all__ = [
     "AdaptiveCostClassifier",
     "AdaptiveWeight",
     "Adjustment",
+    "BrierCurveDisplay",
     "ClassAdjustment",
     "Comparison",
     "CostCurve",
+    "CostCurveDisplay",
     "CostMatrix",
     "CostModel",
     "Decision",
+    "DecisionCurveDisplay",
     "EqualWidth",
     "Interval",
     "Method",
