@@ -18,6 +18,8 @@ from adacsl.core.thresholds import CostCurve, Threshold, cost_curve, find_thresh
 from adacsl.extras import requires
 
 if TYPE_CHECKING:
+    from adacsl.datasets.checks.checking import check
+    from adacsl.datasets.checks.codes import Checks, Finding
     from adacsl.datasets.task import Task
     from adacsl.estimators.classifiers import AdaCSLBoostingClassifier, AdaCSLClassifier, AdaptiveCostClassifier
     from adacsl.estimators.decision import Decision
@@ -42,16 +44,19 @@ _LAZY = {
     "AdaCSLClassifier": ("adacsl.estimators.classifiers", "train"),
     "AdaptiveCostClassifier": ("adacsl.estimators.classifiers", "sklearn"),
     "BrierCurveDisplay": ("adacsl.report.displays", "cli"),
+    "Checks": ("adacsl.datasets.checks.codes", "train"),
     "Comparison": ("adacsl.experiments.comparison", "compare"),
     "CostCurveDisplay": ("adacsl.report.displays", "cli"),
     "CostModel": ("adacsl.estimators.pricing", "sklearn"),
     "Decision": ("adacsl.estimators.decision", "sklearn"),
     "DecisionCurveDisplay": ("adacsl.report.displays", "cli"),
+    "Finding": ("adacsl.datasets.checks.codes", "train"),
     "Method": ("adacsl.estimators.method", "sklearn"),
     "Monitoring": ("adacsl.estimators.findings", "train"),
     "Policy": ("adacsl.estimators.policy", "sklearn"),
     "PortfolioClassifier": ("adacsl.estimators.portfolio", "sklearn"),
     "Task": ("adacsl.datasets.task", "train"),
+    "check": ("adacsl.datasets.checks.checking", "train"),
     "compare": ("adacsl.experiments.comparing", "compare"),
     "load": ("adacsl.estimators.persistence", "train"),
     "load_comparison": ("adacsl.experiments.comparing", "compare"),
@@ -67,6 +72,7 @@ __all__ = [
     "AdaptiveWeight",
     "Adjustment",
     "BrierCurveDisplay",
+    "Checks",
     "ClassAdjustment",
     "Comparison",
     "CostCurve",
@@ -76,6 +82,7 @@ __all__ = [
     "Decision",
     "DecisionCurveDisplay",
     "EqualWidth",
+    "Finding",
     "Interval",
     "Method",
     "Monitoring",
@@ -90,6 +97,7 @@ __all__ = [
     "__version__",
     "brier_curve",
     "calibration_error",
+    "check",
     "compare",
     "cost_curve",
     "cost_difference_interval",

@@ -12,7 +12,7 @@ from typing import Any
 from adacsl.datasets.builtin import DATASETS, dataset, is_builtin, own_costs, own_matrix, read_builtin
 from adacsl.datasets.errors import DataError, did_you_mean, listed
 from adacsl.datasets.labels import check_classes, class_labels, label_names
-from adacsl.datasets.prices import Costs, said_costs, settle, worth_saying
+from adacsl.datasets.prices import Costs, said_costs, settle, strange_prices, worth_saying
 from adacsl.datasets.tables import SUFFIXES, is_table, read_table, table_columns
 from adacsl.datasets.task import Task, table_task, target_column
 from adacsl.extras import requires
@@ -125,7 +125,8 @@ def load_task(
     y, classes = class_labels(labels, positive, costs=costs, classes=own_classes, known=known_classes, what=called)
     said = said_costs(costs, y, classes=classes)
     settled = settle(said, y, what=called)
-    return Task(name, content, y, settled, groups, classes, source, said=worth_saying(said))
+    strange = strange_prices(said, y, given=costs is not None)
+    return Task(name, content, y, settled, groups, classes, source, said=worth_saying(said), findings=strange)
 
 
 def load_dataset(name: str, **options: Any) -> Task:

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from adacsl.core.costs import CostMatrix
 from adacsl.core.expressions import Expression
 from adacsl.datasets.baseline import Baseline
+from adacsl.datasets.checks import Finding
 from adacsl.datasets.errors import DataError, check_column, listed, one_line
 from adacsl.datasets.labels import class_labels
-from adacsl.datasets.prices import Costs, said_costs, settle, worth_saying
+from adacsl.datasets.prices import Costs, said_costs, settle, strange_prices, worth_saying
 from adacsl.datasets.segments import read_segments
 from adacsl.datasets.times import read_times, take_times
 from adacsl.extras import requires
@@ -56,6 +57,8 @@ class Task:
         When each row was, datetime64 or numbers: the past trains, the latest rows are tested on.
     baseline : Baseline, optional
         What is done today about each row; no feature.
+    findings : tuple of Finding
+        What looked wrong about its prices as they came, before they were clipped.
     segments : mapping from str to array of shape (n,)
         What results are also shown by, such as regions. Results do not depend on it.
     """
@@ -71,6 +74,7 @@ class Task:
     said: CostMatrix | None = None
     time: NDArray[Any] | None = None
     baseline: Baseline | None = None
+    findings: tuple[Finding, ...] = ()
     segments: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -153,12 +157,13 @@ class Task:
         features, said = _as_features(X), said_costs(costs, labels, classes=classes)
         settled, kept = settle(said, labels, features, name), worth_saying(said, features)
         today = Baseline.read(baseline, features, classes)
+        strange = strange_prices(said, labels, features, given=costs is not None)
         shown = read_segments(segments, features)
         apart = [*said.hidden, *([today.column] if today and today.column else [])]
         features = features.drop(columns=apart) if apart else features
         return cls(
             name, features, labels, settled, groups, classes, sample_weight=weight, said=kept, time=times,
-            baseline=today, segments=shown,
+            baseline=today, findings=strange, segments=shown,
         )  # fmt: skip
 
     @property
@@ -284,7 +289,7 @@ def table_task(
     )  # fmt: skip
     fn, fp = (Expression.column(column) if column else None for column in (fn_column, fp_column))
     said = said_costs(costs, y, fn=fn, fp=fp, own=own, classes=called)
-    settled = settle(said, y, frame, name)
+    settled, given = settle(said, y, frame, name), any(price is not None for price in (costs, own, fn, fp))
     features = _features(frame, {target, *apart, *said.hidden}, name)
     groups = _groups(frame, group_column, name) if group_column else None
     time = read_times(frame[time_column], f"the time column {time_column!r} of {name}") if time_column else None
@@ -292,7 +297,8 @@ def table_task(
     try:
         return Task(
             name, features, y, settled, groups, called, source, said=worth_saying(said, frame), time=time,
-            baseline=today, segments=read_segments(segments, frame),
+            baseline=today, findings=strange_prices(said, y, frame, given=given),
+            segments=read_segments(segments, frame),
         )  # fmt: skip
     except ValueError as error:
         raise DataError(one_line(error)) from error
