@@ -28,15 +28,14 @@ PICTURES = 512
 """How many pictures are held in memory at a time."""
 
 
-def check_model_folder(folder: Path, *, force: bool) -> None:
+def check_model_folder(folder: Path, *, force: bool = False, option: str = "--out") -> None:
     """Refuse, before hours of training, a place where no model can be kept in the end."""
     from adacsl.estimators.artefacts import is_artefact  # noqa: PLC0415  torch
 
-    check_folder(folder, "give a folder for the model, --out model/")
+    check_folder(folder, f"give a folder for the model, {option} model/")
     if folder.is_dir() and any(folder.iterdir()) and not is_artefact(folder) and not force:
-        raise FileExistsError(
-            f"{folder} holds other files and no model: give a new folder, or --force to put the model beside them"
-        )
+        forced = ", or --force to put the model beside them" if option == "--out" else f", {option} model/"
+        raise FileExistsError(f"{folder} holds other files and no model: give a new folder{forced}")
 
 
 def save_model(classifier: CostClassifier, folder: Path, notes: dict[str, Any], *, force: bool) -> Path:

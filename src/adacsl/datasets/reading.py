@@ -12,7 +12,7 @@ from typing import Any
 from adacsl.datasets.builtin import DATASETS, dataset, is_builtin, own_costs, own_matrix, read_builtin
 from adacsl.datasets.errors import DataError, did_you_mean, listed
 from adacsl.datasets.labels import check_classes, class_labels, label_names
-from adacsl.datasets.prices import Costs, said_costs, settle, worth_saying
+from adacsl.datasets.prices import Costs, said_costs, settle, strange_prices, worth_saying
 from adacsl.datasets.tables import SUFFIXES, is_table, read_table, table_columns
 from adacsl.datasets.task import Task, table_task, target_column
 from adacsl.extras import requires
@@ -23,7 +23,7 @@ with requires("train"):
 FOLDER_SIZE = 64
 """The side of pictures from folders, unless another is named: photographs come in many sizes."""
 
-COLUMNS = "fn_column, fp_column, group_column, time_column, baseline_column and drop"
+COLUMNS = "fn_column, fp_column, group_column, time_column, baseline_column, segments and drop"
 
 
 def load_task(
@@ -37,6 +37,7 @@ def load_task(
     group_column: str | None = None,
     time_column: str | None = None,
     baseline_column: str | None = None,
+    segments: Sequence[str] = (),
     drop: Sequence[str] = (),
     image_size: int | tuple[int, int] | None = None,
     folder: str | os.PathLike[str] | None = None,
@@ -73,6 +74,8 @@ def load_task(
         on; no feature.
     baseline_column : str, optional
         What is done today about each row: labels, 0 and 1, or scores from 0 to 1 (decided at 0.5); no feature.
+    segments : sequence of str
+        Columns that results are also shown by, such as regions; they stay features unless they are in ``drop``.
     drop : sequence of str
         Columns that are no features: they give the answer away, or only name the row.
     image_size : int or (height, width), optional
@@ -95,7 +98,8 @@ def load_task(
     >>> task.X.shape, int(task.y.sum()), task.classes, task.costs
     ((569, 30), 212, ('benign', 'malignant'), CostMatrix(fp=1, fn=8))
     """
-    table_only = bool(target or fn_column or fp_column or group_column or time_column or baseline_column or drop)
+    columns = (target, fn_column, fp_column, group_column, time_column, baseline_column, *segments, *drop)
+    table_only = any(columns)
     known = dataset(str(data)) if is_builtin(data) else None
     if known is None:
         path = _existing(data)
@@ -114,14 +118,15 @@ def load_task(
         task = table_task(  # errors name the file
             content, name=called, target=target, positive=positive, costs=costs, fn_column=fn_column,
             fp_column=fp_column, group_column=group_column, time_column=time_column, baseline_column=baseline_column,
-            drop=drop, classes=own_classes, source=source, known_classes=known_classes,
+            segments=segments, drop=drop, classes=own_classes, source=source, known_classes=known_classes,
             own=None if known is None else own_costs(known, content),
         )  # fmt: skip
         return replace(task, name=name)
     y, classes = class_labels(labels, positive, costs=costs, classes=own_classes, known=known_classes, what=called)
     said = said_costs(costs, y, classes=classes)
     settled = settle(said, y, what=called)
-    return Task(name, content, y, settled, groups, classes, source, said=worth_saying(said))
+    strange = strange_prices(said, y, given=costs is not None)
+    return Task(name, content, y, settled, groups, classes, source, said=worth_saying(said), findings=strange)
 
 
 def load_dataset(name: str, **options: Any) -> Task:
