@@ -13,7 +13,7 @@ from adacsl.datasets.builtin import DATASETS, dataset, is_builtin, own_costs, ow
 from adacsl.datasets.errors import DataError, did_you_mean, listed
 from adacsl.datasets.labels import check_classes, class_labels, label_names
 from adacsl.datasets.prices import Costs, said_costs, settle, worth_saying
-from adacsl.datasets.tables import SUFFIXES, is_table, read_table, table_columns
+from adacsl.datasets.tables import SUFFIXES, How, check_words, is_table, open_table, read_opened
 from adacsl.datasets.task import Task, table_task, target_column
 from adacsl.extras import requires
 
