@@ -53,7 +53,7 @@ class JsonTable(Table):
 
     def _as_kind(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return columns as what all lines together hold: whole numbers, numbers, truth values or text."""
-        found = {}
+        found: dict[Any, Any] = {}
         for name, column in frame.items():
             kinds = self.kinds[str(name)]
             if kinds in ({int}, {bool}):
@@ -79,7 +79,7 @@ def _row(line: str, what: str) -> dict[str, Any]:
     except ValueError as error:
         raise DataError(f"{what} is no JSON: {one_line(error)}; expected one object a line") from None
     if not isinstance(row, dict):
-        raise DataError(f"{what} holds {type(row).__name__}, expected one object a line, such as {{\"age\": 41}}")
+        raise DataError(f'{what} holds {type(row).__name__}, expected one object a line, such as {{"age": 41}}')
     return row
 
 

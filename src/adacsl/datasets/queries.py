@@ -17,7 +17,7 @@ from adacsl.extras import requires
 with requires("train"):
     import pandas as pd
 
-CLOSED = {
+CLOSED: dict[str, Any] = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "python_enable_replacements": False,  # a name in a query is never a variable of this program
@@ -46,7 +46,9 @@ def open_query(sql: str, db: str | os.PathLike[str] | None) -> Table:
     if start == SQLITE:
         return SqliteTable(path, sql)
     if start[8:12] != b"DUCK":
-        raise DataError(f"{path} is no DuckDB or SQLite file: leave out db=... and name it in the query if it is a table")
+        raise DataError(
+            f"{path} is no DuckDB or SQLite file: leave out db=... and name it in the query if it is a table"
+        )
     return _duckdb(sql, str(path))
 
 
@@ -131,7 +133,9 @@ class SqliteTable(Table):
             _asking(sqlite3.Error, str(self.path), self.sql),
             closing(sqlite3.connect(address, uri=True)) as connection,
         ):
-            connection.set_authorizer(lambda action, *_: sqlite3.SQLITE_OK if action in READING else sqlite3.SQLITE_DENY)
+            connection.set_authorizer(
+                lambda action, *_: sqlite3.SQLITE_OK if action in READING else sqlite3.SQLITE_DENY
+            )
             yield connection
 
 

@@ -131,7 +131,7 @@ def check_words(path: str | os.PathLike[str] | None, how: How) -> None:
         if path is None:
             raise DataError("what is to be read? Name a file, or say sql=...")
         if how.get("db") is not None:
-            raise DataError("db=... is the database of a query: say sql=... too, such as \"select * from loans\"")
+            raise DataError('db=... is the database of a query: say sql=... too, such as "select * from loans"')
     elif path is not None:
         raise DataError(f"sql=... says itself what is read: leave out {path}, or name it in the query")
     text = path is not None and (_suffix(Path(path)) or "").removesuffix(".gz")

@@ -17,6 +17,7 @@ from adacsl.core.expressions import Expression
 from adacsl.datasets.baseline import Baseline
 from adacsl.datasets.errors import DataError, check_column, listed, one_line
 from adacsl.datasets.labels import class_labels
+from adacsl.datasets.leftout import NOTHING, Reading
 from adacsl.datasets.prices import Costs, said_costs, settle, worth_saying
 from adacsl.datasets.times import read_times, take_times
 from adacsl.extras import requires
@@ -55,6 +56,8 @@ class Task:
         When each row was, datetime64 or numbers: the past trains, the latest rows are tested on.
     baseline : Baseline, optional
         What is done today about each row; no feature.
+    reading : Reading
+        What was left out of the data when they were read.
     """
 
     name: str
@@ -68,6 +71,7 @@ class Task:
     said: CostMatrix | None = None
     time: NDArray[Any] | None = None
     baseline: Baseline | None = None
+    reading: Reading = NOTHING
 
     def __post_init__(self) -> None:
         n = len(self.y)
