@@ -230,7 +230,7 @@ def _read(
     from adacsl.datasets.pictures import read_archive, read_folder  # noqa: PLC0415  torch is slow to import
 
     path, broken = Path(called), list[str]() if on_error == "skip" else None
-    archive = None if path.is_dir() else read_archive(path, image_size=image_size, broken=broken)
+    archive: Any = None if path.is_dir() else read_archive(path, image_size=image_size, broken=broken)
     if table_only and (archive is None or not isinstance(archive[0], pd.DataFrame)):
         raise DataError(f"{path} holds pictures: target, {COLUMNS} are for tables")
 
