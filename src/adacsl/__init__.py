@@ -18,6 +18,8 @@ from adacsl.core.thresholds import CostCurve, Threshold, cost_curve, find_thresh
 from adacsl.extras import requires
 
 if TYPE_CHECKING:
+    from adacsl.datasets.checks.checking import check
+    from adacsl.datasets.checks.codes import Checks, Finding
     from adacsl.datasets.task import Task
     from adacsl.estimators.classifiers import AdaCSLBoostingClassifier, AdaCSLClassifier, AdaptiveCostClassifier
     from adacsl.estimators.decision import Decision
@@ -40,14 +42,17 @@ _LAZY = {
     "AdaCSLBoostingClassifier": ("adacsl.estimators.classifiers", "boosting"),
     "AdaCSLClassifier": ("adacsl.estimators.classifiers", "train"),
     "AdaptiveCostClassifier": ("adacsl.estimators.classifiers", "sklearn"),
+    "Checks": ("adacsl.datasets.checks.codes", "train"),
     "Comparison": ("adacsl.experiments.comparison", "compare"),
     "CostModel": ("adacsl.estimators.pricing", "sklearn"),
     "Decision": ("adacsl.estimators.decision", "sklearn"),
+    "Finding": ("adacsl.datasets.checks.codes", "train"),
     "Method": ("adacsl.estimators.method", "sklearn"),
     "Monitoring": ("adacsl.estimators.findings", "train"),
     "Policy": ("adacsl.estimators.policy", "sklearn"),
     "PortfolioClassifier": ("adacsl.estimators.portfolio", "sklearn"),
     "Task": ("adacsl.datasets.task", "train"),
+    "check": ("adacsl.datasets.checks.checking", "train"),
     "compare": ("adacsl.experiments.comparing", "compare"),
     "load": ("adacsl.estimators.persistence", "train"),
     "load_comparison": ("adacsl.experiments.comparing", "compare"),
@@ -62,6 +67,7 @@ __all__ = [
     "AdaptiveCostClassifier",
     "AdaptiveWeight",
     "Adjustment",
+    "Checks",
     "ClassAdjustment",
     "Comparison",
     "CostCurve",
@@ -69,6 +75,7 @@ __all__ = [
     "CostModel",
     "Decision",
     "EqualWidth",
+    "Finding",
     "Interval",
     "Method",
     "Monitoring",
@@ -83,6 +90,7 @@ __all__ = [
     "__version__",
     "brier_curve",
     "calibration_error",
+    "check",
     "compare",
     "cost_curve",
     "cost_difference_interval",

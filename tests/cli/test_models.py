@@ -266,13 +266,15 @@ def test_every_method_is_trained_predicted_and_evaluated(adacsl, refused, rows, 
 def test_nets_of_any_method_are_exported_and_decide_the_same(adacsl, place, rows, tmp_path, name):
     onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
+    from adacsl.estimators.export import graph_inputs
+
     words = (*SAID, "--method", name, "--epochs", 2, "--out", tmp_path / "m")
     assert adacsl("train", place / "rows.csv", *words).code == 0
     assert adacsl("export", tmp_path / "m", "--onnx", tmp_path / "m.onnx").code == 0
     model = library.load(tmp_path / "m")
     session = onnxruntime.InferenceSession((tmp_path / "m.onnx").read_bytes(), providers=["CPUExecutionProvider"])
     X = rows[model.feature_names_in_]
-    proba, decided = session.run(["probability", "decision"], {"inputs": model.model_.encoder.transform(X)})
+    proba, decided = session.run(["probability", "decision"], graph_inputs(model, X))
     np.testing.assert_allclose(proba, model.predict_proba(X)[:, 1], atol=1e-5)
     clear = np.abs(proba - model.decision_.probability_threshold) > 1e-5
     assert np.array_equal(decided[clear] == 1, (model.predict(X) == "yes")[clear])
@@ -752,14 +754,17 @@ def test_pictures_have_no_columns_to_explain(refused, pictures):
 def test_export_agrees_with_the_model(adacsl, place, rows, tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
+    from adacsl.estimators.export import graph_inputs
+
     out = tmp_path / "m.onnx"
     said = adacsl("export", place / "model", "--onnx", out, "--json")
     assert said.code == 0, said.err
-    assert said.json["inputs"] == "encoded features"
+    assert said.json["inputs"].startswith("the columns by name")
     model = library.load(place / "model")
     session = onnxruntime.InferenceSession(out.read_bytes(), providers=["CPUExecutionProvider"])
-    features = model.model_.encoder.transform(rows[model.feature_names_in_])
-    np.testing.assert_allclose(session.run(["score"], {"inputs": features})[0],
+    taken = graph_inputs(model, rows[model.feature_names_in_])
+    assert set(taken) == {put.name for put in session.get_inputs()}
+    np.testing.assert_allclose(session.run(["score"], taken)[0],
                                model.decision_scores(rows[model.feature_names_in_]), atol=1e-5)  # fmt: skip
     assert adacsl("export", place / "model", "--onnx", out, "--sample", place / "rows.csv").code == 0
 

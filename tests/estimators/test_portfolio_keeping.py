@@ -395,7 +395,7 @@ def test_pickles(tmp_path):
 
 def exported(path, inputs):
     session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
-    return session.run(["score", "probability", "decision"], {"inputs": inputs})
+    return session.run(["score", "probability", "decision"], inputs)
 
 
 def check_exported(clf, path, X):

@@ -36,6 +36,7 @@ from adacsl.cli.commands.export import export
 from adacsl.cli.commands.monitor import monitor
 from adacsl.cli.commands.predict import predict
 from adacsl.cli.commands.report import report
+from adacsl.cli.commands.serve import serve
 from adacsl.cli.commands.threshold import threshold
 from adacsl.cli.commands.train import train
 from adacsl.cli.screen import INTERRUPTED, PLAIN, Answer, one_line
@@ -53,7 +54,7 @@ OPTIONS = re.compile(
 )
 
 COMMANDS: tuple[Callable[..., Answer], ...] = (
-    compare, train, predict, evaluate, monitor, explain, threshold, report, export, data,
+    compare, train, predict, serve, evaluate, monitor, explain, threshold, report, export, data,
 )  # fmt: skip
 
 

@@ -227,6 +227,28 @@ class Judging:
 USUAL = Judging()
 
 
+@Parameter(name="*", group=Group("Report", sort_key=50))
+@dataclass(frozen=True)
+class Showing:
+    """How the report speaks, as said on the command line."""
+
+    unit: str = ""
+    """What costs are counted in, such as EUR."""
+
+    volume: float | None = None
+    """How many decisions are made in a year, such as 50000: money is shown per year too."""
+
+    people: str = "rows"
+    """What rows are called, such as customers."""
+
+    def __post_init__(self) -> None:
+        if self.volume is not None and not 0 < self.volume < float("inf"):
+            raise ValueError(f"--volume is a number of decisions per year above 0, such as 50000; got {self.volume:g}")
+
+
+ALIKE = Showing()
+
+
 def split_words(words: Iterable[str] | None) -> list[str]:
     """Return words that came one by one or with commas between them.
 

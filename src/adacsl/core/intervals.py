@@ -10,6 +10,7 @@ import numpy as np
 
 from adacsl.core.arrays import Array
 from adacsl.core.costs import CostMatrix, as_host
+from adacsl.core.html import html_record
 
 MANY = 200_000
 """With more rows, chance plays a small part: fewer draws measure it."""
@@ -24,6 +25,9 @@ class Interval(NamedTuple):
     estimate: float
     low: float
     high: float
+
+    def _repr_html_(self) -> str:
+        return html_record(self, "Estimate with its interval")
 
 
 def cost_interval(

@@ -16,6 +16,7 @@ from adacsl.core import floats
 from adacsl.core.arrays import Array, as_vector, check_finite, count_true, default_float, move, widen
 from adacsl.core.costs import CostMatrix
 from adacsl.core.cuts import Cuts, Samples, can_pack, cut_costs, distinct_cuts, rising_order, scores_of, sorted_keys
+from adacsl.core.html import html_record
 
 TIE_TOLERANCE = 1e-12
 """Costs this close (relative) count as equal: sums of floats differ in the last digits with the order of addition."""
@@ -36,6 +37,9 @@ class Threshold(NamedTuple):
     low: float
     high: float
 
+    def _repr_html_(self) -> str:
+        return html_record(self, "Cheapest threshold")
+
 
 class CostCurve(NamedTuple):
     """The cost of every distinct cut: deciding ``score > thresholds[k]`` costs ``costs[k]``.
@@ -48,6 +52,9 @@ class CostCurve(NamedTuple):
     costs: Array
     false_negatives: Array
     false_positives: Array
+
+    def _repr_html_(self) -> str:
+        return html_record(self, "Cost of every threshold")
 
 
 def find_threshold(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from adacsl.datasets.errors import listed
 
-_MISSING_TEXT = ("", "None", "nan", "NaN", "NaT", "<NA>")
+MISSING_TEXT = ("", "None", "nan", "NaN", "NaT", "<NA>")
 
 
 class Column(NamedTuple):
@@ -117,7 +117,7 @@ def _clean_text(values: NDArray[Any]) -> NDArray[Any]:
     """Return the values as text, ``""`` where they are missing."""
     # str() of every kind of missing value is one of a few words: this needs no loop and no pandas
     text = np.strings.strip(values.astype(str))
-    return np.where(np.isin(text, _MISSING_TEXT), "", text)
+    return np.where(np.isin(text, MISSING_TEXT), "", text)
 
 
 # text that is something else

@@ -233,12 +233,13 @@ def _from_files(
 ) -> Images:  # fmt: skip
     broken: dict[int, str] | None = {} if skip_broken else None
     called = [f"image {path}" for path in paths]
-    pixels = decode_files(paths, called, image_size=size, progress=progress, broken=broken).transpose(0, 3, 1, 2)
+    pixels = decode_files(paths, called, image_size=size, progress=progress, broken=broken)
+    if broken and len(broken) == len(paths):
+        raise ValueError(f"none of {len(paths)} images can be read, the first, {paths[0]}: {broken[0]}")
     kept = [i for i in range(len(paths)) if i not in (broken or {})]
     told = tuple(f"{names[i]}: {why}" for i, why in (broken or {}).items())
-    return Images(
-        pixels, np.asarray([labels[i] for i in kept]) if labels else None, tuple(names[i] for i in kept), ignored, told
-    )
+    own = np.asarray([labels[i] for i in kept]) if labels else None
+    return Images(pixels.transpose(0, 3, 1, 2), own, tuple(names[i] for i in kept), ignored, told)
 
 
 def decode_files(
@@ -283,7 +284,7 @@ def _gathered(
     out, done = np.empty(0, dtype=np.uint8), 0
     for i, image in enumerate(images):
         if isinstance(image, Exception):
-            if broken is None or len(broken) == len(names) - 1:  # none of them can be read
+            if broken is None:
                 raise image
             broken[i] = _why(image.__cause__ or image)
             continue

@@ -123,6 +123,8 @@ def _jpegs(
     gone: dict[int, str] | None = None if broken is None else {}
     with _one_line():
         pixels = decode_files(files, names, image_size=image_size, broken=gone)
+    if gone and len(gone) == n:
+        raise DataError(f"none of the {n} pictures of {path} can be read, the first: {gone[0]}")
     if broken is not None and gone:
         broken += [f"{names[i]}: {why}" for i, why in gone.items()]
         labels = np.delete(labels, list(gone))

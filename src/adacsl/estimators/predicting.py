@@ -349,8 +349,9 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         """Write an ONNX graph with the outputs ``score``, ``probability`` and ``decision``; for nets.
 
         A portfolio is one graph where all its members are nets or logistic regressions. The graph takes raw numbers
-        (float64, NaN = missing) where all columns are numeric, bytes (N x H x W x C) for images, and the features of
-        the encoder's ``transform`` for tables with categories or dates. With K classes ``score`` and ``probability``
+        (float64, NaN = missing) where all columns are numeric, bytes (N x H x W x C) for images, and each column under
+        its own name where some are text (as strings) or dates (seconds since 1970 in UTC): the encoding is part of the
+        graph. With K classes ``score`` and ``probability``
         have K columns, and ``decision`` is the place in ``classes_`` of the class of least expected cost; the matrix is
         in the graph. Threshold, class names and costs are in its metadata. Before the file is put in place it is run
         on ``sample``, some rows of X, and must agree with :meth:`decision_scores` to 1e-5.

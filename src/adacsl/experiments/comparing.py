@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from adacsl.core.costs import CostMatrix
+from adacsl.datasets.overview import overview
+from adacsl.datasets.segments import cut
 from adacsl.datasets.task import Task
 from adacsl.datasets.times import date_columns
 from adacsl.estimators.methods import choose_methods
@@ -40,6 +42,7 @@ def compare(
     sample_weight: Any = None,
     time: Any = None,
     baseline: Any = None,
+    segments: Any = None,
     methods: Any = None,
     ratios: Sequence[float | str] | None = None,
     repeats: int = 2,
@@ -72,6 +75,9 @@ def compare(
         What is done today about each row: labels as in y, 0 and 1, or scores from 0 to 1 (decided at 0.5); or the
         column of X that holds them, which then is no feature. Shown as the method ``today``; what is recommended is
         held against it. Default: the probabilities of what is recommended, decided at 0.5.
+    segments : str, sequence of str, or mapping from str to array of shape (n,), optional
+        Columns of X that costs are also shown by (:meth:`Comparison.by_segment`, and the report), such as a region;
+        they stay features. Or values of each row by name. Numbers are cut into five parts.
     methods : names, (name, Method or scikit-learn classifier) pairs or a mapping, optional
         Default: few of :data:`adacsl.METHODS` that differ and fit the data; "all" takes all that do. Both words may
         stand beside others: ``["default", ("mine", RandomForestClassifier())]``.
@@ -96,7 +102,7 @@ def compare(
     """
     task = Task.from_data(
         X, y, costs, positive=positive, groups=groups, sample_weight=sample_weight, time=time, baseline=baseline,
-        name=name,
+        segments=segments, name=name,
     )  # fmt: skip
     return compare_tasks(task, methods=methods, ratios=ratios, repeats=repeats, folds=folds, **options)
 
@@ -175,6 +181,7 @@ def compare_tasks(
         place = Path(folder) if folder is not None else Path(scratch) / "run"
         with Store.open(place, _identity(tasks, conditions)) as store:
             for task in tasks:
+                store.write_segments(task.name, {column: cut(values) for column, values in task.segments.items()})
                 own |= _write_splits(store, task, conditions, repeats, at[task.name])
             shared = {task.name: task for task in tasks}
             with Progress(sum(len(job.cells) for job in jobs), quiet=not progress) as bar:
@@ -242,6 +249,7 @@ def _identity(tasks: Sequence[Task], protocol: Protocol) -> dict[str, Any]:
             **({} if task.said is None or task.said.settled else {"said": task.said.to_dict()}),
             **about_today(task),
             **_times(task, protocol),
+            "overview": overview(task),
         }
         for task in tasks
     }
@@ -315,7 +323,8 @@ def _read(folder: Path, *, kept: bool, only: set[Cell] | None = None) -> Compari
         warnings.warn(f"{len(failures)} cells failed; the table is about the others", stacklevel=3)
     cells = {cell: store.read(cell) for cell in _cells(results)}
     splits = {key: store.read_split(*key) for key in sorted({(cell.data, cell.seed) for cell in cells})}
-    return Comparison(results, failures, store.identity, cells, splits, folder if kept else None)
+    segments = {name: store.read_segments(name) for name in sorted({cell.data for cell in cells})}
+    return Comparison(results, failures, store.identity, cells, splits, folder if kept else None, segments=segments)
 
 
 def _cells(frame: Any) -> list[Cell]:

@@ -17,11 +17,7 @@ def facts_in_words(found: Comparison) -> dict[str, str]:
     facts = {}
     seeds = sorted(found.results["seed"].unique().tolist())
     for name, about in found.facts["data"].items():
-        kind = "images" if about["images"] else "rows"
-        grouped = ", split by group" if about["groups"] else ""
-        counted = f"{about['rows']:,} {kind}{_classes_in_words(about)}{grouped}"
-        counted = ". ".join(filter(None, (counted, copies_in_words(about))))
-        facts[f"data: {name}"] = f"{counted}. {about['costs']}. {about['source']}".strip()
+        facts[f"data: {name}"] = f"{counted_in_words(about)}. {about['costs']}. {about['source']}".strip()
         facts |= {f"window {seed} of {name}": words for seed, words in found.windows.get(name, {}).items()}
     protocol = found.facts["protocol"]
     facts["protocol"] = in_words(protocol, seeds)
@@ -44,6 +40,14 @@ def intervals_in_words(found: Comparison) -> str:
     where = f"{splits} test windows" if "time" in protocol else where
     units = "groups" if any(about["groups"] for about in found.facts["data"].values()) else "rows"
     return f"95 % intervals: Student's t on paired row costs of {where}, {units} and fits counted"
+
+
+def counted_in_words(about: Mapping[str, Any]) -> str:
+    """Return how many rows there are, of what, and what is known of their ties."""
+    kind = "images" if about["images"] else "rows"
+    grouped = ", split by group" if about["groups"] else ""
+    counted = f"{about['rows']:,} {kind}{_classes_in_words(about)}{grouped}"
+    return ". ".join(filter(None, (counted, copies_in_words(about))))
 
 
 def _classes_in_words(about: Mapping[str, Any]) -> str:

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from adacsl.core.intervals import Interval
 from adacsl.extras import requires
 from adacsl.report import figures as draw
 from adacsl.report import frames, price_cards, tables
+from adacsl.report.about_cards import about_sections
 from adacsl.report.card import GUIDES, Card, arranged, card
-from adacsl.report.data import Outcome, ReportData
+from adacsl.report.data import Outcome, ReportData, Saved
+from adacsl.report.money_cards import money_sections, money_tile
 from adacsl.report.numbers import show, show_percent, with_unit
 from adacsl.report.style import COLORED
 from adacsl.report.tables import Table
@@ -31,9 +32,10 @@ def tiles(data: ReportData, view: tuple[str, float]) -> list[tuple[str, str, str
         ("Recommended" if len(rows) > 1 else "Method", name, data.titles.get(name, "")),
         ("Cost per case", with_unit(row["cost"], data.unit, 3), interval),
     ]
-    against, saved = data.savings.get(view, ("", None))
-    if saved is not None and np.isfinite(saved.estimate):
-        found.append(_saving_tile(against, saved))
+    known = data.savings.get(view)
+    if known is not None and np.isfinite(known.percent.estimate):
+        found.append(_saving_tile(known))
+        found += filter(None, [money_tile(data, view)])
     elif "savings" in rows.columns:
         found.append(("Saved", show_percent(row["savings"]), "of what the best constant decision costs"))
     if "standing" in rows.columns:
@@ -44,7 +46,8 @@ def tiles(data: ReportData, view: tuple[str, float]) -> list[tuple[str, str, str
     return found
 
 
-def _saving_tile(against: str, saved: Interval) -> tuple[str, str, str]:
+def _saving_tile(known: Saved) -> tuple[str, str, str]:
+    against, saved = known.against, known.percent
     estimate, *ends = saved if saved.estimate >= 0 else (-saved.estimate, -saved.high, -saved.low)
     words = f"; 95 % interval {show(ends[0], 2)} to {show(ends[1], 2)} %" if np.isfinite(saved.low) else ""
     name, than = ("Saved", "against") if saved.estimate >= 0 else ("Dearer", "than")
@@ -54,6 +57,7 @@ def _saving_tile(against: str, saved: Interval) -> tuple[str, str, str]:
 def parts(data: ReportData, view: Any, key: str) -> list[dict[str, Any]]:
     """Return all sections of a view: id, title, guide, and rows of one or several cards."""
     sections: dict[str, list[list[Card | None]]] = {
+        **money_sections(data, view, key),
         "costs": [[cost_card(data, view, key)]],
         "columns": [[worth_card(data, view, key)]],
         "ratios": [[price_cards.regret_card(data, view, key)], [_ratio_card(data, view, key)]],
@@ -61,6 +65,7 @@ def parts(data: ReportData, view: Any, key: str) -> list[dict[str, Any]]:
         "errors": _error_rows(data, view, key),
         "training": _training_rows(data, view, key),
         "probabilities": [_probability_cards(data, view, key)],
+        **about_sections(data, view, key),
     }
     return arranged(sections, key)
 

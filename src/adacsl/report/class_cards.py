@@ -7,10 +7,12 @@ from typing import Any, NamedTuple
 from adacsl.extras import requires
 from adacsl.report import class_frames, frames, price_cards, tables
 from adacsl.report import figures as draw
+from adacsl.report.about_cards import about_sections
 from adacsl.report.card import Card, arranged, card
 from adacsl.report.cards import cost_card, highlighted, history_card, optimism_card, worth_card
 from adacsl.report.class_figures import class_lambda_figure
 from adacsl.report.data import Outcome, ReportData
+from adacsl.report.money_cards import money_sections
 from adacsl.report.numbers import DASH, show, show_column, show_count, show_percent, with_unit
 from adacsl.report.tables import Table, records
 
@@ -42,6 +44,7 @@ def parts(data: ReportData, view: Any, key: str) -> list[dict[str, Any]]:
     """Return all sections of a view, as :func:`adacsl.report.cards.parts` does for two classes."""
     epochs = frames.epoch_table(data.histories_of(view))
     sections: dict[str, list[list[Card | None]]] = {
+        **money_sections(data, view, key),
         "costs": [[cost_card(data, view, key)]],
         "columns": [[worth_card(data, view, key)]],
         "class-ways": [price_cards.way_cards(data, view, key)],
@@ -51,6 +54,7 @@ def parts(data: ReportData, view: Any, key: str) -> list[dict[str, Any]]:
             [optimism_card(data, view, key)],
         ],
         "class-probabilities": [_probability_cards(data, view, key)],
+        **about_sections(data, view, key),
     }
     return arranged(sections, key)
 

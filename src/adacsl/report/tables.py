@@ -7,6 +7,7 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from adacsl.extras import requires
 from adacsl.report import frames
@@ -159,6 +160,22 @@ def cost_matrix(data: ReportData, table: pd.DataFrame) -> Table:
     return _arranged(data.classes, cells, "Total cost of each outcome")
 
 
+def people_matrix(data: ReportData, outcome: Outcome, cells: NDArray[np.int64]) -> Table:
+    """Return a confusion matrix in whole people, with what each person in a cell costs; totals stand beside."""
+    prices = frames.confusion_table(outcome).set_index("outcome")["price"]
+    dearest = float((prices * [cells[1, 1], cells[1, 0], cells[0, 1], cells[0, 0]]).abs().max()) or 1.0
+    mean = " on average" if outcome.own_costs else ""
+    found = {}
+    for name, actual, decided in (("tp", 1, 1), ("fn", 1, 0), ("fp", 0, 1), ("tn", 0, 0)):
+        price, count = float(prices[name]), int(cells[actual, decided])
+        each = f"{with_unit(price, data.unit, 3)} each{mean}" if price else "no cost"
+        found[name] = (name, f"{count:,}", each, abs(price) * count / dearest)
+    totals = [f"{data.classes[actual]}: {cells[actual].sum():,}" for actual in (0, 1)]
+    heads = [f"decided {data.classes[decided]}: {cells[:, decided].sum():,}" for decided in (1, 0)]
+    caption = f"Whole {data.people}, and what each costs"
+    return _arranged((totals[0], totals[1]), found, caption)._replace(headers=heads)
+
+
 def empty_matrix(classes: tuple[str, str]) -> Table:
     """Return the matrix that the explorer fills."""
     blank = {name: (name, "", "", 0.0) for name in ("tp", "fn", "fp", "tn")}
@@ -167,7 +184,7 @@ def empty_matrix(classes: tuple[str, str]) -> Table:
 
 def _arranged(classes: tuple[str, str], cells: Mapping[str, tuple[str, str, str, float]], caption: str) -> Table:
     positive, negative = (classes[1], [cells["tp"], cells["fn"]]), (classes[0], [cells["fp"], cells["tn"]])
-    return Table(caption, (), [positive, negative])
+    return Table(caption, [f"decided {name}" for name in classes[::-1]], [positive, negative])
 
 
 def records(table: pd.DataFrame) -> Iterable[Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import shlex
 import sys
 from dataclasses import replace
@@ -13,16 +12,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from adacsl.cli.factories import own_method
+from adacsl.cli.following import Training, training_of
+from adacsl.cli.models import check_model_folder
 from adacsl.cli.options import (
+    ALIKE,
     ANY,
     FREE,
     NEVER,
     USUAL,
     Judging,
     Prices,
+    Showing,
     Source,
     Times,
-    as_words,
     hidden_text,
     interval_text,
     net_settings,
@@ -31,14 +33,13 @@ from adacsl.cli.options import (
 from adacsl.cli.screen import PLAIN, Answer, Screen, listing, one_line, stoppable
 from adacsl.durable import check_folder
 from adacsl.experiments.cells import Cell
-from adacsl.experiments.ratios import mean_ratio, scale_misses
 from adacsl.extras import requires
 
 if TYPE_CHECKING:
     from adacsl.datasets.task import Task
     from adacsl.experiments.comparison import Comparison
 
-DEFAULT_DATA = "breast-cancer"
+DEFAULT_DATA = "german-credit"
 NAMED = 5
 """So many failed cells are named, the others counted."""
 
@@ -53,7 +54,9 @@ def compare(  # noqa: PLR0913  one argument for each option
     method: tuple[str, ...] = (),
     ratios: tuple[str, ...] = (),
     judging: Judging = USUAL,
+    showing: Showing = ALIKE,
     out: Path | None = None,
+    save: Path | None = None,
     engine: Literal["joblib", "ray"] = "joblib",
     address: str | None = None,
     workers: int | None = None,
@@ -74,7 +77,7 @@ def compare(  # noqa: PLR0913  one argument for each option
     ----------
     data
         CSV or Parquet file, folder with one subfolder of pictures per class, .npz archive, or names of built-in data
-        sets (`adacsl data`). Default: breast-cancer.
+        sets (`adacsl data`). Default: german-credit, which comes with adacsl.
     methods
         Names with commas between them; default: the usual ones, few that differ.
     everything
@@ -87,6 +90,8 @@ def compare(  # noqa: PLR0913  one argument for each option
         For two classes: a matrix of more is compared as it is.
     out
         Folder for results and report; default: runs/NAME, one for each data and costs.
+    save
+        Fit the recommended method on all rows and save it in this folder, as `adacsl train` does.
     engine
         joblib: processes on this machine. ray: a cluster.
     address
@@ -106,9 +111,10 @@ def compare(  # noqa: PLR0913  one argument for each option
 
     Examples
     --------
-    adacsl compare
+    adacsl compare --save model
     adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --out runs/loans
     adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --baseline-column refused --repeats 5
+    adacsl compare loans.csv --target default --positive yes --fn 900 --fp 100 --unit EUR --volume 50000 --people loans
     adacsl compare cards.parquet --target fraud --fn amount --fp 5 --methods ce-bayes,gbm-bayes,adacsl-cv
     adacsl compare photos/ --positive melanoma --fn 8 --fp 1 --ratios 4,8,16 --engine ray --gpus 0.25
     adacsl compare flowers.csv --target kind --costs matrix.csv
@@ -128,6 +134,10 @@ def compare(  # noqa: PLR0913  one argument for each option
 
         choose_device(device)  # says so where it is absent
     names = data or (DEFAULT_DATA,)
+    if save is not None:
+        if len(names) > 1:
+            raise ValueError(f"--save keeps one model, and there are {len(names)} data sets: give one, or leave it out")
+        check_model_folder(save, option="--save")
     today = judging.baseline_column
     apart = {"time_column": times.time_column, "baseline_column": today}
     tasks = [source.load(name, prices, **apart) for name in names]
@@ -144,42 +154,33 @@ def compare(  # noqa: PLR0913  one argument for each option
             address=address, gpus=gpus, progress=not screen.quiet, device=device, net=net, gap=times.gap,
             maturity=times.maturity,
         )  # fmt: skip
-        page = found.report(folder / "report.html", command=shlex.join(["adacsl", *sys.argv[1:]]))
-    asked = {"--epochs": epochs, "--weights": weights, "--device": None if device == "auto" else device}
-    nets = [str(word) for pair in asked.items() if pair[1] is not None for word in pair]
-    nets += ["--rotate"] if rotate else []
-    told = replace(source, drop=(*source.drop, today)) if today else source  # it is no feature
-    about = [[word, *as_words(told), *as_words(times)] for word in names]
-    known = {name: word for word, (name, _) in own.items()}
-    commands = [_train(found, task, words, prices, nets, known) for task, words in zip(tasks, about, strict=True)]
-    return _answer(found, folder, page, [command for command in commands if command])
+        words = {name: word for word, (name, _) in own.items()}
+        nets = _asked(epochs=epochs, weights=weights, device=device, rotate=rotate)
+        if today:
+            source = replace(source, drop=(*source.drop, today))  # it is no feature
+        said = [Training(name, source, prices, times, nets=nets) for name in names]
+        trainings = [training_of(found, task, about, words) for task, about in zip(tasks, said, strict=True)]
+        saved = {} if save is None else _save(trainings[0], save, screen)
+        command = shlex.join(["adacsl", *sys.argv[1:]])
+        page = found.report(folder / "report.html", command=command, **vars(showing))
+    return _answer(found, folder, page, [one for one in trainings if one], saved)
 
 
-def _train(
-    found: Comparison, task: Task, about: list[str], prices: Prices, nets: list[str], origins: dict[str, str]
-) -> str:  # fmt: skip
-    """Return the command that fits the method to take on all rows and saves it; "" where it cannot be said.
+def _asked(*, epochs: int | None, weights: Path | None, device: str, rotate: bool) -> dict[str, Any]:
+    """Return what was said about nets, by option."""
+    asked = {"epochs": epochs, "weights": weights, "device": None if device == "auto" else device}
+    return {name: value for name, value in {**asked, "rotate": rotate or None}.items() if value is not None}
 
-    ``about`` are the words about the data, ``nets`` those about nets, ``origins`` say where methods of one's own come
-    from: the next command needs them too.
-    """
-    from adacsl.estimators.methods import METHODS, is_portfolio, method, needs_net  # noqa: PLC0415  scikit-learn
 
-    own = mean_ratio(task.costs)
-    verdicts = {ratio: verdict for (name, ratio), verdict in found.verdicts.items() if name == task.name}
-    ratio = next((r for r in verdicts if math.isclose(r, own, rel_tol=1e-5)), next(iter(verdicts), own))
-    verdict = verdicts.get(ratio)
-    name = None if verdict is None else verdict.recommended or verdict.cheapest
-    costs = scale_misses(task.costs, ratio / own)
-    if name is None or name not in {*METHODS, *origins} or (costs is not task.costs and costs.n_instances is not None):
-        return ""  # prices of each row, made dearer
-    if costs is not task.costs:
-        prices = Prices(costs.fn, costs.fp, costs.tp or None, costs.tn or None)
-    made = found.methods[name] if name in origins else method(name)
-    used = nets if needs_net(made) or is_portfolio(made) else []
-    return shlex.join(
-        ["adacsl", "train", *about, *as_words(prices), *used, "--method", origins.get(name, name), "--out", "model/"]
-    )
+def _save(training: Training | None, model: Path, screen: Screen) -> dict[str, Any]:
+    """Fit the method to take on all rows and save it; return the model's folder and the next command, or why not."""
+    if training is None:
+        return {"not_saved": "the method to take cannot be named on the command line: fit it in Python"}
+    try:
+        fitted = training.run(model, screen).document
+    except ValueError as error:  # what was compared is worth telling all the same
+        return {"not_saved": one_line(error)}
+    return {"model": model, "fitted": fitted, "next": training.predicting(model)}
 
 
 def failed_cells(found: Comparison) -> list[dict[str, Any]]:
@@ -196,7 +197,7 @@ def _default_folder(tasks: list[Task]) -> Path:
     return Path("runs") / f"{'+'.join(task.name for task in tasks)[:80]}-{digest[:6]}"
 
 
-def _answer(found: Comparison, folder: Path, page: Path, train: list[str]) -> Answer:
+def _answer(found: Comparison, folder: Path, page: Path, trainings: list[Training], saved: dict[str, Any]) -> Answer:
     from adacsl.experiments.facts import copies_in_words  # noqa: PLC0415  torch
 
     failed = failed_cells(found)
@@ -221,7 +222,8 @@ def _answer(found: Comparison, folder: Path, page: Path, train: list[str]) -> An
         "table": found.table.to_dict("records"),
         "folder": folder,
         "report": page,
-        "train": train,
+        "train": [training.command() for training in trainings],
+        **saved,
         "failed": failed,
         **({"windows": found.windows} if found.windows else {}),
     }
@@ -239,8 +241,20 @@ def _answer(found: Comparison, folder: Path, page: Path, train: list[str]) -> An
         shown += ["", found.price_range]
     if failed:
         shown += ["", *_failures(failed)]
-    shown += ["", f"report: {page}", *(f"fit and save it: {command}" for command in train)]
-    return Answer(document, tuple(shown), code=1 if failed else 0)
+    shown += ["", f"report: {page}", *_ending(trainings, saved)]
+    return Answer(document, tuple(shown), code=1 if failed or "not_saved" in saved else 0)
+
+
+def _ending(trainings: list[Training], saved: dict[str, Any]) -> list[str]:
+    """Return where the model is and the next command to type."""
+    if "model" in saved:
+        fitted = saved["fitted"]
+        return [
+            f"model: {saved['model']} ({fitted['method']}, fitted on all {fitted['rows']:,} rows)",
+            f"next: {saved['next']}",
+        ]
+    lines = [f"no model was saved: {saved['not_saved']}"] if saved else []
+    return [*lines, *(f"fit and save it: {training.command()}" for training in trainings)]
 
 
 def _table(block: Any) -> Any:

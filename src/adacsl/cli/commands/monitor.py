@@ -94,7 +94,7 @@ def monitor(
     if html is not None:
         check_file(html)
     if retuned is not None:
-        check_model_folder(retuned, force=False)
+        check_model_folder(retuned, option="--retuned")
     classifier, target, spoken = load_model(model, device=device, said=prices)
     with stoppable("nothing was written; start the command again"):
         from adacsl.estimators.monitoring import look_at  # noqa: PLC0415  pandas

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.intervals import Interval
 from adacsl.experiments.statistics.folds import Estimate, Evidence, estimate
 from adacsl.experiments.statistics.paired import RowCosts
 from adacsl.experiments.statistics.wording import TODAY, span
@@ -31,11 +30,6 @@ class Saving(NamedTuple):
     def sure(self) -> bool:
         """Whether it is known that it saves, or that it is dearer."""
         return self.low > 0 or self.high < 0
-
-    @property
-    def shown(self) -> tuple[str, Interval]:
-        """Today's practice, and how many percent of its cost are saved: as a report has it."""
-        return self.against, Interval(self.percent, self.percent_low, self.percent_high)
 
     @property
     def words(self) -> str:

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from adacsl.core.html import html_lines
 from adacsl.core.intervals import Interval
 from adacsl.experiments.statistics.differences import enough_splits
 from adacsl.experiments.statistics.enough import luck
@@ -48,6 +49,9 @@ class Verdict:
 
     def __str__(self) -> str:
         return self.text
+
+    def _repr_html_(self) -> str:
+        return html_lines(self.text)
 
 
 def verdicts(
