@@ -214,9 +214,7 @@ def open_rows(
     if on_disk and path.is_dir():
         return _folder_rows(classifier, path, min(rows, PICTURES), files)
     many = n_classes(classifier) > 2
-    known: dict[str, Any] = (
-        {"costs": classifier.costs_, "known_classes": class_names(classifier)} if many else {}
-    )
+    known: dict[str, Any] = {"costs": classifier.costs_, "known_classes": class_names(classifier)} if many else {}
     task = load_task(data, folder=folder, on_error=files.on_error, **known)
     check_kind(classifier, data, pictures=task.images)
     if not task.images:

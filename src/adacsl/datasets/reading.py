@@ -14,17 +14,11 @@ import numpy as np
 
 from adacsl.datasets.builtin import DATASETS, dataset, is_builtin, own_costs, own_matrix, read_builtin
 from adacsl.datasets.errors import DataError, did_you_mean, listed
-<<<<<<< HEAD
 from adacsl.datasets.labels import check_classes, class_labels, label_names, missing_labels
 from adacsl.datasets.leftout import OnError, Reading, check_on_error
 from adacsl.datasets.opened import Table
-from adacsl.datasets.prices import Costs, said_costs, settle, worth_saying
-from adacsl.datasets.tables import SUFFIXES, How, check_words, is_table, open_table, read_opened
-=======
-from adacsl.datasets.labels import check_classes, class_labels, label_names
 from adacsl.datasets.prices import Costs, said_costs, settle, strange_prices, worth_saying
-from adacsl.datasets.tables import SUFFIXES, is_table, read_table, table_columns
->>>>>>> main
+from adacsl.datasets.tables import SUFFIXES, How, check_words, is_table, open_table, read_opened
 from adacsl.datasets.task import Task, table_task, target_column
 from adacsl.extras import requires
 
@@ -120,14 +114,10 @@ def load_task(
     >>> task.X.shape, int(task.y.sum()), task.classes, task.costs
     ((569, 30), 212, ('benign', 'malignant'), CostMatrix(fp=1, fn=8))
     """
-<<<<<<< HEAD
     check_on_error(on_error)
     check_words(data, how)
-    table_only = bool(target or fn_column or fp_column or group_column or time_column or baseline_column or drop)
-=======
     columns = (target, fn_column, fp_column, group_column, time_column, baseline_column, *segments, *drop)
     table_only = any(columns)
->>>>>>> main
     known = dataset(str(data)) if is_builtin(data) else None
     if known is None:
         found = _read(data, how, image_size, costs, known_classes, on_error, table_only=table_only)
@@ -142,19 +132,19 @@ def load_task(
     called, (content, labels, groups), reading = found.called, *_labelled(found, target, on_error)
     source, own_classes = (called, None) if known is None else (known.source, known.classes)
     if isinstance(content, pd.DataFrame):
-<<<<<<< HEAD
         with _counting(reading.unlabelled):
             task = table_task(  # errors name the file
                 content, name=called, target=target, positive=positive, costs=costs, fn_column=fn_column,
                 fp_column=fp_column, group_column=group_column, time_column=time_column,
-                baseline_column=baseline_column, drop=drop, classes=own_classes, source=source,
+                baseline_column=baseline_column, drop=drop, classes=own_classes, source=source, segments=segments,
                 known_classes=known_classes, own=None if known is None else own_costs(known, content),
             )  # fmt: skip
     else:
         y, classes = class_labels(labels, positive, costs=costs, classes=own_classes, known=known_classes, what=called)
         said = said_costs(costs, y, classes=classes)
         settled = settle(said, y, what=called)
-        task = Task(called, content, y, settled, groups, classes, source, said=worth_saying(said))
+        strange = strange_prices(said, y, given=costs is not None)
+        task = Task(called, content, y, settled, groups, classes, source, said=worth_saying(said), findings=strange)
     reading.warn(called, len(task.y))
     return replace(task, name=found.name, reading=reading)
 
@@ -202,20 +192,6 @@ def _counting(gone: int) -> Iterator[None]:
         if not gone or not re.search(r"\brow \d", str(error)):
             raise
         raise DataError(f"{error} (rows are counted without the {gone} that have no label)") from error
-=======
-        task = table_task(  # errors name the file
-            content, name=called, target=target, positive=positive, costs=costs, fn_column=fn_column,
-            fp_column=fp_column, group_column=group_column, time_column=time_column, baseline_column=baseline_column,
-            segments=segments, drop=drop, classes=own_classes, source=source, known_classes=known_classes,
-            own=None if known is None else own_costs(known, content),
-        )  # fmt: skip
-        return replace(task, name=name)
-    y, classes = class_labels(labels, positive, costs=costs, classes=own_classes, known=known_classes, what=called)
-    said = said_costs(costs, y, classes=classes)
-    settled = settle(said, y, what=called)
-    strange = strange_prices(said, y, given=costs is not None)
-    return Task(name, content, y, settled, groups, classes, source, said=worth_saying(said), findings=strange)
->>>>>>> main
 
 
 def load_dataset(name: str, **options: Any) -> Task:
