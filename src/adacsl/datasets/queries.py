@@ -22,6 +22,8 @@ CLOSED: dict[str, Any] = {
     "autoload_known_extensions": False,
     "python_enable_replacements": False,  # a name in a query is never a variable of this program
 }
+LONGEST = 200
+"""Characters of a database's own words that are told."""
 SQLITE = b"SQLite format 3\0"
 READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 
@@ -57,7 +59,8 @@ def _asking(error: type[Exception], where: str, sql: str) -> Iterator[None]:
     try:
         yield
     except error as problem:
-        raise DataError(f"the query {one_line(sql)!r} over {where} failed: {one_line(problem)}") from problem
+        why = one_line(str(problem).split("\n\n")[0])[:LONGEST]  # DuckDB then shows the query and all its settings
+        raise DataError(f"the query {one_line(sql)!r} over {where} failed: {why}") from problem
 
 
 # DuckDB
