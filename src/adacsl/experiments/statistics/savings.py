@@ -93,9 +93,9 @@ def saving_of(method: str, practice: Practice | None) -> Saving | None:
     today = costs.costs[costs.methods.index(TODAY)]
     cost = float(today[costs.entries(costs.methods.index(method), costs.methods.index(TODAY))].mean())
     most = cost if np.nanmin(costs.costs) >= 0 else math.inf  # nothing is cheaper than free
-    ends = (-dearer.mean, -dearer.high, min(-dearer.low, most))
-    percents = [100 * end / cost if cost > 0 else math.nan for end in ends]
-    saving = Saving(practice.against, *(end + 0.0 for end in (*ends, *percents)), cost=cost)
+    saved, low, high = (end + 0.0 for end in (-dearer.mean, -dearer.high, min(-dearer.low, most)))
+    share, least, highest = (100 * end / cost if cost > 0 else math.nan for end in (saved, low, high))
+    saving = Saving(practice.against, saved, low, high, share, least, highest, cost=cost)
     better = _better_constant(practice)
     if better is None or better[0] == method:
         return saving
