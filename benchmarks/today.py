@@ -101,12 +101,12 @@ def measured(costs: RowCosts, recommended: str) -> list[dict[str, Any]]:
     found = []
     for name, paid in zip(costs.methods, costs.costs, strict=True):
         mean, low, high = fold_interval(paid, costs.fits, costs.units)
-        excess = (
-            [0.0] * 3 if name == recommended else [100 * end / base for end in excess_in(costs, name, recommended)[:3]]
-        )
+        excess = (0.0,) * 3 if name == recommended else excess_in(costs, name, recommended)[:3]
+        dearer = [100 * end / base for end in excess]
+        what = PEERS[name][0] if name in PEERS else f"adacsl: {name}"
         found.append({
-            "method": name, "what": PEERS[name][0] if name in PEERS else f"adacsl: {name}", "cost": mean, "low": low, "high": high, "dearer_percent": excess[0],
-            "dearer_low": excess[1], "dearer_high": excess[2], "recommended": name == recommended,
+            "method": name, "what": what, "cost": mean, "low": low, "high": high, "dearer_percent": dearer[0],
+            "dearer_low": dearer[1], "dearer_high": dearer[2], "recommended": name == recommended,
         })  # fmt: skip
     return found
 
