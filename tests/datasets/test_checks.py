@@ -13,10 +13,14 @@ from sklearn.datasets import load_iris
 
 import adacsl
 from adacsl import Checks, CostMatrix, Finding, Task, check
+from adacsl.core.targets import LAMBDA_BOUNDS
 from adacsl.datasets import load_task
 from adacsl.datasets.checks import CODES, finding
 from adacsl.datasets.checks.checking import check_task
-from adacsl.datasets.checks.telling import TELLING, told_share
+from adacsl.datasets.checks.columns import FEW_LEVELS, MANY, UNIQUE
+from adacsl.datasets.checks.rows import COPIES, LEAST, OF_A_CLASS, ROWS
+from adacsl.datasets.checks.telling import FEW, LARGE, SURE, TELLING, told_share
+from adacsl.estimators.model_checks import AT_BOUND, STILL_FALLING
 
 COSTS = {"fp": 1, "fn": 8}
 PAGE = Path(__file__).parents[2] / "docs/checks.md"
@@ -406,6 +410,30 @@ def test_a_task_is_checked_once(monkeypatch):
     monkeypatch.setattr(pd.DataFrame, "duplicated", None)
     assert check_task(task) == first
     assert not check_task(task, ["empty-column"])
+
+
+def test_no_honest_column_comes_near_the_limit():
+    task = load_task("breast-cancer")
+    shares = [told_share(task.X[name], task.y, 2) for name in task.X]
+    assert 0.85 < max(shares) < 0.95
+
+
+def test_the_page_names_the_limits_of_the_code():
+    words = " ".join(PAGE.read_text(encoding="utf-8").split())
+    for said in (
+        f"**stop** from {100 * SURE:g} % on, **warn** from {100 * TELLING:g} % on",
+        f"with fewer than {FEW} rows are not looked at",
+        f"A value that {LARGE} rows or more share",
+        f"**warn** below {OF_A_CLASS} rows of a class, **stop** below {LEAST}",
+        f"**warn** below {ROWS} rows",
+        f"**warn** from {100 * COPIES:g} % of the rows on",
+        f"{MANY} rows or more, every row another value",
+        f"differs in more than {100 * UNIQUE:g} % of the rows",
+        f"at least {FEW_LEVELS} different ones",
+        f"within {100 * (AT_BOUND - 1):.0f} % of a bound ({LAMBDA_BOUNDS[0]:g} and {LAMBDA_BOUNDS[1]:g}",
+        f"fell by more than {100 * STILL_FALLING:g} %",
+    ):
+        assert said in words
 
 
 def test_every_code_has_a_section():
