@@ -313,9 +313,15 @@ def test_a_report_counts_rows_once_and_says_what_is_saved(found):
     for outcome in made.outcomes.values():
         assert outcome.repeats == splits // folds
         assert outcome.per_repeat(outcome.n) == found.facts["data"]["data"]["rows"]
-    for view, (against, saved) in made.savings.items():
+    for view, saved in made.savings.items():
         told = found.verdicts[view].saving
-        assert (against, *saved) == (told.against, told.percent, told.percent_low, told.percent_high)
+        assert (saved.against, *saved.percent) == (told.against, told.percent, told.percent_low, told.percent_high)
+        assert saved.each == (told.difference, told.low, told.high)
+        paid = made.summary_of(view).set_index("method")["cost"][made.recommended_of(view)]
+        assert saved.today.estimate == pytest.approx(paid + told.difference)
+        assert saved.today.low < saved.today.estimate < saved.today.high
+        decided = saved.outcome
+        assert decided.costs.mean(decided.labels, decided.decisions) == pytest.approx(saved.today.estimate)
     assert set(made.savings) == set(found.verdicts)
 
 

@@ -50,6 +50,7 @@ KNOWN_SOURCES = ("adacsl.", "pyarrow.")
 
 OPTIONS = re.compile(
     r"(?<![\w-])(target|positive|folder|device|epochs|weights|seeds|image_size|group_column|fn_column|fp_column"
+    r"|separator|encoding|sheet|sql|db|on_error"
     r"|costs(?==\.\.\.))(=)"
     r"|(?<![\w-])(image_size|group_column|fn_column|fp_column)\b"
 )
@@ -168,7 +169,7 @@ def _warnings_as_notes(*, quiet: bool) -> Iterator[None]:
     seen: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        text = one_line(message)
+        text = _as_options(one_line(message))
         if not quiet and text not in seen:
             seen.add(text)
             sys.stderr.write(f"note: {text}\n")

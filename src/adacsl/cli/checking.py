@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from adacsl.datasets.task import Task
 
 
-def load_checked(source: Source, data: str, prices: Prices, checking: Checking, **known: Any) -> tuple[Task, Checks]:
+def load_checked(
+    source: Source, data: str | None, prices: Prices, checking: Checking, **known: Any
+) -> tuple[Task, Checks]:
     """Return data, and what looks wrong about them; strange prices are among it, and nothing else is said of them."""
     from adacsl.datasets.checks.checking import check_task  # noqa: PLC0415  pandas
     from adacsl.datasets.price_checks import PriceWarning  # noqa: PLC0415

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Training:
     """What `adacsl train` is to be told, but for the folder of the model."""
 
-    data: str
+    data: str | None
     source: Source = ANY
     prices: Prices = FREE
     times: Times = NEVER
@@ -36,7 +36,7 @@ class Training:
         said = [word for part in (self.source, self.times, self.prices, self.checking) for word in as_words(part)]
         for name, value in self.nets.items():
             said += [f"--{name}"] if value is True else [f"--{name}", str(value)]
-        return shlex.join(["adacsl", "train", self.data, *said, "--method", self.method, "--out", out])
+        return shlex.join(["adacsl", "train", *self._data, *said, "--method", self.method, "--out", out])
 
     def run(self, out: Path, screen: Screen) -> Answer:
         """Fit the method on all rows and save it."""
@@ -49,7 +49,12 @@ class Training:
     def predicting(self, model: Path) -> str:
         """Return the command that decides about rows with the saved model."""
         where = [] if self.source.folder is None else ["--folder", str(self.source.folder)]
-        return shlex.join(["adacsl", "predict", str(model), self.data, *where, "--out", "decisions.csv"])
+        where += as_words(self.source.files)
+        return shlex.join(["adacsl", "predict", str(model), *self._data, *where, "--out", "decisions.csv"])
+
+    @property
+    def _data(self) -> list[str]:
+        return [] if self.data is None else [self.data]
 
 
 def training_of(found: Comparison, task: Task, said: Training, origins: Mapping[str, str]) -> Training | None:

@@ -247,6 +247,7 @@ def _identity(tasks: Sequence[Task], protocol: Protocol, ignore: Sequence[str]) 
             "classes": list(task.classes),
             "images": task.images,
             "groups": task.groups is not None,
+            **task.reading.facts(),
             **_copies(task, protocol),
             "ratio": mean_ratio(task.costs),
             "costs": _costs_in_words(task),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from adacsl.datasets.checks import Checks
 from adacsl.datasets.checks.checking import check_task
+from adacsl.datasets.leftout import left_out_in_words
 from adacsl.experiments.protocol import in_words
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def counted_in_words(about: Mapping[str, Any]) -> str:
     kind = "images" if about["images"] else "rows"
     grouped = ", split by group" if about["groups"] else ""
     counted = f"{about['rows']:,} {kind}{_classes_in_words(about)}{grouped}"
-    return ". ".join(filter(None, (counted, copies_in_words(about))))
+    return ". ".join(filter(None, (counted, copies_in_words(about), *left_out_in_words(about))))
 
 
 def _classes_in_words(about: Mapping[str, Any]) -> str:

@@ -13,6 +13,7 @@ from adacsl.extras import requires
 from adacsl.report import frames
 from adacsl.report.data import TODAY, Outcome, ReportData
 from adacsl.report.numbers import DASH, show, show_column, show_count, show_percent, with_unit
+from adacsl.report.people import whole_confusion
 
 with requires("compare"):
     import pandas as pd
@@ -143,21 +144,27 @@ def wide_table(caption: str, head: str, frame: pd.DataFrame, *, marked: str | No
     return Table(caption, [head, *(show(c) if isinstance(c, float) else str(c) for c in frame.columns)], rows, marked)
 
 
-def cost_matrix(data: ReportData, table: pd.DataFrame) -> Table:
-    """Return a confusion matrix in money.
+def cost_matrix(data: ReportData, outcome: Outcome) -> Table:
+    """Return a confusion matrix in money, and in whole people.
 
     A row has the name of its true class and its cells; a cell its outcome ("tp", ...), its money, its cases, and its
     share of the dearest cell.
     """
+    table, people = frames.confusion_table(outcome), whole_confusion(outcome)
     dearest = float(table["total_cost"].abs().max()) or 1.0
     cells = {
         row.outcome: (
-            row.outcome, with_unit(row.total_cost, data.unit), f"{show_count(row.count)} cases",
-            abs(row.total_cost) / dearest,
+            row.outcome, with_unit(row.total_cost, data.unit),
+            f"{show_whole(int(people[row.actual, row.decided]), row.count)} cases", abs(row.total_cost) / dearest,
         )
         for row in records(table)
     }  # fmt: skip
     return _arranged(data.classes, cells, "Total cost of each outcome")
+
+
+def show_whole(people: int, exact: float) -> str:
+    """Return a number of people; fewer than one in a mean of repeats is said as such."""
+    return "<1" if people == 0 < exact else f"{people:,}"
 
 
 def people_matrix(data: ReportData, outcome: Outcome, cells: NDArray[np.int64]) -> Table:

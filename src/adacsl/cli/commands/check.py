@@ -8,7 +8,7 @@ from adacsl.cli.screen import PLAIN, Answer, Screen
 
 
 def check(
-    data: str,
+    data: str | None = None,
     *,
     source: Source = ANY,
     prices: Prices = FREE,

@@ -51,7 +51,7 @@ NAMED = 5
 
 
 def compare(  # noqa: PLR0913  one argument for each option
-    *data: Annotated[str, Parameter(help="CSV or Parquet file, folder of pictures, or names (adacsl data)")],
+    *data: Annotated[str, Parameter(help="Table (CSV, Excel, ...), folder of pictures, or names (adacsl data)")],
     source: Source = ANY,
     prices: Prices = FREE,
     times: Times = NEVER,
@@ -83,8 +83,8 @@ def compare(  # noqa: PLR0913  one argument for each option
     Parameters
     ----------
     data
-        CSV or Parquet file, folder with one subfolder of pictures per class, .npz archive, or names of built-in data
-        sets (`adacsl data`). Default: german-credit, which comes with adacsl.
+        Table (CSV, Parquet, Excel, ...), folder with one subfolder of pictures per class, .npz archive, or names of
+        built-in data sets (`adacsl data`); or --sql. Default: german-credit, which comes with adacsl.
     methods
         Names with commas between them; default: the usual ones, few that differ.
     everything
@@ -140,7 +140,7 @@ def compare(  # noqa: PLR0913  one argument for each option
         from adacsl.training.running import choose_device  # noqa: PLC0415  torch
 
         choose_device(device)  # says so where it is absent
-    names = data or (DEFAULT_DATA,)
+    names: tuple[str | None, ...] = data or (DEFAULT_DATA if source.files.sql is None else None,)
     if save is not None:
         if len(names) > 1:
             raise ValueError(f"--save keeps one model, and there are {len(names)} data sets: give one, or leave it out")
@@ -173,7 +173,7 @@ def compare(  # noqa: PLR0913  one argument for each option
         trainings = [training_of(found, task, about, words) for task, about in zip(tasks, said, strict=True)]
         saved = {} if save is None else _save(trainings[0], save, screen)
         command = shlex.join(["adacsl", *sys.argv[1:]])
-        page = found.report(folder / "report.html", command=command, **vars(showing))
+        page = found.report(folder / "report.html", command=command, model=saved.get("model"), **vars(showing))
     return _answer(found, folder, page, [one for one in trainings if one], saved)
 
 
@@ -245,6 +245,10 @@ def _answer(found: Comparison, folder: Path, page: Path, trainings: list[Trainin
         **saved,
         "failed": failed,
         "checks": {name: about.get("checks", []) for name, about in found.facts["data"].items()},
+        "left_out": {
+            name: {key: about[key] for key in ("unlabelled", "broken") if key in about}
+            for name, about in found.facts["data"].items()
+        },
         **({"windows": found.windows} if found.windows else {}),
     }
     shown: list[Any] = []

@@ -51,7 +51,7 @@ SHOWN = 12
 
 
 def train(  # noqa: PLR0913  one argument for each option
-    data: str,
+    data: str | None = None,
     *,
     out: Path,
     source: Source = ANY,
@@ -81,7 +81,8 @@ def train(  # noqa: PLR0913  one argument for each option
     Parameters
     ----------
     data
-        CSV or Parquet file, folder with one subfolder of pictures per class, .npz archive, or a name (`adacsl data`).
+        Table (CSV, Parquet, Excel, ...), folder with one subfolder of pictures per class, .npz archive, or a name
+        (`adacsl data`); or --sql.
     out
         Folder for the model; a model that is there is replaced.
     method
@@ -119,6 +120,7 @@ def train(  # noqa: PLR0913  one argument for each option
     adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --method gbm-bayes --out model/
     adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --method mine:forest --out model/
     adacsl train cards.parquet --target fraud --fn "0.8 * amount + 12" --fp 5 --out model/
+    adacsl train --sql "select * from loans" --db bank.duckdb --target default --fn 8 --fp 1 --out model/
     adacsl train claims.csv --target fraud --fn "model(loss)" --fp 150 --out model/
     adacsl train photos/ --positive melanoma --fn 8 --fp 1 --weights resnet18.safetensors --out model/
     adacsl train flowers.csv --target kind --costs matrix.csv --out model/
@@ -147,7 +149,7 @@ def train(  # noqa: PLR0913  one argument for each option
     if resume:
         advice = f"start it again, with --resume {resume} it goes on where it was"
     notes: dict[str, Any] = {"target": source.target, "prices": asdict(prices), "data": task.source}
-    notes |= {"rows": len(task.y), "method": method, "times": asdict(times)}
+    notes |= {"rows": len(task.y), "method": method, "times": asdict(times), **task.reading.facts()}
     if method == "portfolio":
         made.set_params(verbose=not screen.quiet)  # it tells by itself how far it is
     if line := hidden_text(task):
@@ -266,6 +268,7 @@ def _answer(made: Method, name: str, task: Task, out: Path, seconds: float, chec
         "model": out,
         "method": name,
         "rows": len(task.y),
+        **task.reading.facts(),
         "classes": classes,
         "estimated_cost": {"mean": cost.estimate, "interval": [cost.low, cost.high]},
         "calibration_error": made.calibration_error_,

@@ -1,0 +1,108 @@
+"""``adacsl serve`` as a process of its own, on this machine's loopback."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+import httpx
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from adacsl import CostMatrix, Method
+
+ROWS = pd.DataFrame(np.random.default_rng(0).normal(size=(120, 2)), columns=["debt", "age"])
+LABELS = (ROWS["debt"] > 0.5).astype(int)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    made = Method(CostMatrix(fp=1, fn=6), learner=LogisticRegression(), random_state=0).fit(ROWS, LABELS)
+    made.save(folder := tmp_path_factory.mktemp("serve") / "model")
+    return made, folder
+
+
+@contextmanager
+def served(folder, *words):
+    """Start a server; yield its process and address; end it whatever happens."""
+    command = [sys.executable, "-m", "adacsl.cli", "serve", str(folder), "--port", "0", "--device", "cpu", *words]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        line = process.stderr.readline()
+        address = re.search(r"http://127\.0\.0\.1:\d+", line)
+        assert address, line + process.stderr.read()
+        yield process, address[0]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def wait_until_ready(address, seconds=120):
+    for _ in range(seconds * 10):
+        try:
+            if httpx.get(f"{address}/ready", timeout=5).status_code == 200:
+                return
+        except httpx.TransportError:
+            time.sleep(0.1)
+    raise TimeoutError(f"{address} does not answer")
+
+
+def test_a_server_answers_and_ends_politely(model, refused):
+    classifier, folder = model
+    records = ROWS.to_dict(orient="records")
+    with served(folder) as (process, address):
+        wait_until_ready(address)
+        found = httpx.post(f"{address}/predict", json={"rows": records}, timeout=60).json()["rows"]
+        assert [one["decision"] for one in found] == classifier.predict(ROWS).tolist()
+        port = address.rpartition(":")[2]
+        taken = refused("serve", folder, "--port", port, "--device", "cpu")
+        assert taken == (
+            f"error: cannot listen at 127.0.0.1 port {port}: {os.strerror(98)}; give another port with --port, or "
+            "--port 0 for any"
+        )
+        # half a request is there when the server is told to stop: it is answered, others are not taken any more
+        body = json.dumps({"rows": records[:1]}).encode()
+        with socket.create_connection(("127.0.0.1", int(port)), timeout=60) as line:
+            head = f"POST /predict HTTP/1.1\r\nhost: here\r\ncontent-length: {len(body)}\r\n\r\n"
+            line.sendall(head.encode() + body[:9])
+            time.sleep(0.5)
+            process.send_signal(signal.SIGTERM)
+            time.sleep(0.5)
+            assert process.poll() is None
+            line.sendall(body[9:])
+            answer = line.makefile("rb").read()
+        assert answer.startswith(b"HTTP/1.1 200 OK")
+        assert json.loads(answer.partition(b"\r\n\r\n")[2])["rows"] == found[:1]
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (0, f"stopped serving {folder}\n", "")
+
+
+@pytest.mark.weekly
+def test_several_processes_share_a_port_and_what_they_count(model):
+    classifier, folder = model
+    with served(folder, "--workers", "2", "--json") as (process, address):
+        wait_until_ready(address)
+        for _ in range(40):  # each on a connection of its own, so that both get some
+            answer = httpx.post(f"{address}/predict", json={"rows": ROWS[:3].to_dict(orient="records")}, timeout=60)
+            assert [one["decision"] for one in answer.json()["rows"]] == classifier.predict(ROWS[:3]).tolist()
+        assert "adacsl_rows_total 120.0" in httpx.get(f"{address}/metrics").text
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert json.loads(out)["address"] == address
+
+
+def test_what_makes_no_sense_is_refused_at_once(model, refused, tmp_path):
+    _, folder = model
+    assert "--batch-limit must be at least 1, got 0" in refused("serve", folder, "--batch-limit", 0)
+    assert "--workers must be at least 1, got 0" in refused("serve", folder, "--workers", 0)
+    assert "--port must be at most 65535, got 70000" in refused("serve", folder, "--port", 70_000)
+    assert "cannot listen at 'nowhere.invalid'" in refused("serve", folder, "--host", "nowhere.invalid", "--port", 0)
+    assert f"there is no model folder {tmp_path / 'gone'}" in refused("serve", tmp_path / "gone", "--port", 0)
