@@ -25,7 +25,6 @@ from adacsl.experiments.segments import segment_table
 from adacsl.experiments.statistics import Ranks, Verdict, overall, ranks, summarise, verdicts
 from adacsl.experiments.statistics.paired import RowCosts, row_costs
 from adacsl.experiments.statistics.verdicts import TOLERANCE
-from adacsl.experiments.statistics.wording import TODAY
 from adacsl.experiments.store import StoredSplit
 from adacsl.experiments.taking import method_taken
 from adacsl.extras import requires
