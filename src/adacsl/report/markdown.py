@@ -75,7 +75,8 @@ def _about(data: ReportData, view: tuple[str, float]) -> Iterator[str]:
     seen = checks_card(data, view[0], "")
     if seen is not None:
         yield "### What the checks saw"
-        yield "\n".join(f"- **{found.word}** {words(found.text)} `{found.code}`" for found in seen.findings)
+        lines = [f"- **{found.word}** {words(found.text)} `{found.code}`" for found in seen.findings]
+        yield "\n".join(lines) or words(seen.say)
     if lines := data.model.get(view):
         yield _folded("Model card", list_of(lines))
 
