@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from adacsl.core.intervals import Interval
+from adacsl.datasets.overview import overview_frame
 from adacsl.estimators.methods import METHODS, title_of
 from adacsl.experiments import today
 from adacsl.experiments.facts import facts_in_words
 from adacsl.experiments.model_card import model_card
+from adacsl.experiments.segments import tables_of
 from adacsl.experiments.statistics.folds import estimate
 from adacsl.experiments.statistics.wording import CONSTANTS, TODAY
 from adacsl.extras import requires
@@ -65,6 +67,12 @@ def report_data(
             for view in views
         },
         people=people,
+        segments=dict(tables_of(found, views)),
+        overview={
+            name: overview_frame(told["overview"], told["costs"])
+            for name, told in found.facts["data"].items()
+            if "overview" in told
+        },
         **shown,
     )
 
