@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from adacsl.datasets.checks.codes import Finding, finding
 from adacsl.datasets.checks.telling import SURE, TELLING, told_share
 from adacsl.datasets.columns import Column, recognised
-from adacsl.datasets.errors import listed
+from adacsl.datasets.errors import DataError, listed
 from adacsl.datasets.times import date_columns
 from adacsl.extras import requires
 
@@ -95,8 +95,9 @@ def _one(X: pd.DataFrame, name: Any) -> pd.Series[Any]:  # noqa: N803
 def _distinct(column: pd.Series[Any]) -> Any:
     try:
         return pd.unique(column)
-    except TypeError:  # lists and the like
-        return pd.unique(column.astype(str))
+    except TypeError:
+        text = f"column {column.name!r} holds lists or the like: turn their parts into columns, or drop it"
+        raise DataError(text) from None
 
 
 def _odd(task: Task, name: Any) -> Finding | None:

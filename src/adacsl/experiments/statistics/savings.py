@@ -93,9 +93,10 @@ def saving_of(method: str, practice: Practice | None) -> Saving | None:
     today = costs.costs[costs.methods.index(TODAY)]
     cost = float(today[costs.entries(costs.methods.index(method), costs.methods.index(TODAY))].mean())
     most = cost if np.nanmin(costs.costs) >= 0 else math.inf  # nothing is cheaper than free
-    saved, low, high = (end + 0.0 for end in (-dearer.mean, -dearer.high, min(-dearer.low, most)))
-    share, least, highest = (100 * end / cost if cost > 0 else math.nan for end in (saved, low, high))
-    saving = Saving(practice.against, saved, low, high, share, least, highest, cost=cost)
+    ends = (-dearer.mean, -dearer.high, min(-dearer.low, most))
+    percents = [100 * end / cost if cost > 0 else math.nan for end in ends]
+    mean, low, high, percent, percent_low, percent_high = (end + 0.0 for end in (*ends, *percents))
+    saving = Saving(practice.against, mean, low, high, percent, percent_low, percent_high, cost=cost)
     better = _better_constant(practice)
     if better is None or better[0] == method:
         return saving
