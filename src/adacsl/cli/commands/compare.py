@@ -272,21 +272,22 @@ def _answer(found: Comparison, folder: Path, page: Path, trainings: list[Trainin
     shown += [line for told in _segments(found) for line in _by_segment(told)]
     if failed:
         shown += ["", *_failures(failed)]
-    shown += ["", f"report: {page}", *_ending(trainings, saved)]
+    shown += ["", *_ending(page, trainings, saved)]
     return Answer(document, tuple(shown), code=1 if failed or "not_saved" in saved else 0)
 
 
-def _ending(trainings: list[Training], saved: dict[str, Any]) -> list[str]:
-    """Return where the model is and the next command to type."""
+def _ending(page: Path, trainings: list[Training], saved: dict[str, Any]) -> list[str]:
+    """Return where model and report are, and the next command to type."""
     if "model" in saved:
         fitted = saved["fitted"]
         return [
             *(f"{each['severity']}: {each['text']} [{each['code']}]" for each in fitted["model_checks"]),
             f"model: {saved['model']} ({fitted['method']}, fitted on all {fitted['rows']:,} rows)",
+            f"report: {page}",
             f"next: {saved['next']}",
         ]
     lines = [f"no model was saved: {saved['not_saved']}"] if saved else []
-    return [*lines, *(f"fit and save it: {training.command()}" for training in trainings)]
+    return [*lines, f"report: {page}", *(f"fit and save it: {training.command()}" for training in trainings)]
 
 
 def _segments(found: Comparison) -> list[dict[str, Any]]:
