@@ -1,5 +1,6 @@
 """``adacsl serve`` as a process of its own, on this machine's loopback."""
 
+import errno
 import json
 import os
 import re
@@ -8,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import httpx
 import numpy as np
@@ -20,6 +21,7 @@ from adacsl import CostMatrix, Method
 
 ROWS = pd.DataFrame(np.random.default_rng(0).normal(size=(120, 2)), columns=["debt", "age"])
 LABELS = (ROWS["debt"] > 0.5).astype(int)
+STARTED = []
 
 
 @pytest.fixture(scope="module")
@@ -30,18 +32,54 @@ def model(tmp_path_factory):
 
 
 @contextmanager
-def served(folder, *words):
-    """Start a server; yield its process and address; end it whatever happens."""
-    command = [sys.executable, "-m", "adacsl.cli", "serve", str(folder), "--port", "0", "--device", "cpu", *words]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def served(folder, place, *words, start=None):
+    """Serve from another process; yield its number and address; end it whatever happens."""
+    command = ["serve", str(folder), "--port", "0", "--device", "cpu", *words]
+    with (place / "out").open("w") as out, (place / "err").open("w") as err:
+        number = start(command, out, err)
     try:
-        line = process.stderr.readline()
-        address = re.search(r"http://127\.0\.0\.1:\d+", line)
-        assert address, line + process.stderr.read()
-        yield process, address[0]
+        yield number, address_in(place / "err")
     finally:
-        process.kill()
-        process.communicate()
+        with suppress(ProcessLookupError):
+            os.kill(number, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            os.waitpid(number, 0)
+
+
+def fork(command, out, err):
+    """Start it in a copy of this process, which has imported everything already."""
+    number = os.fork()
+    if number:
+        return number
+    code = 1
+    try:
+        from adacsl.cli.app import run
+
+        sys.stdout, sys.stderr = out, err
+        code = run(command)
+        out.flush()
+    finally:
+        os._exit(code)
+
+
+def spawn(command, out, err):
+    """Start it as a user would."""
+    STARTED.append(subprocess.Popen([sys.executable, "-m", "adacsl.cli", *command], stdout=out, stderr=err))
+    return STARTED[-1].pid
+
+
+def address_in(path, seconds=120):
+    """Wait for the line that says where the server is."""
+    for _ in range(seconds * 10):
+        if found := re.search(r"http://127\.0\.0\.1:\d+", path.read_text()):
+            return found[0]
+        time.sleep(0.1)
+    raise TimeoutError(path.read_text())
+
+
+def code_of(number):
+    """Wait for a process to end; return its exit code."""
+    return os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
 
 
 def wait_until_ready(address, seconds=120):
@@ -54,18 +92,19 @@ def wait_until_ready(address, seconds=120):
     raise TimeoutError(f"{address} does not answer")
 
 
-def test_a_server_answers_and_ends_politely(model, refused):
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+def test_a_server_answers_and_ends_politely(model, refused, tmp_path):
     classifier, folder = model
     records = ROWS.to_dict(orient="records")
-    with served(folder) as (process, address):
+    with served(folder, tmp_path, start=fork) as (number, address):
         wait_until_ready(address)
         found = httpx.post(f"{address}/predict", json={"rows": records}, timeout=60).json()["rows"]
         assert [one["decision"] for one in found] == classifier.predict(ROWS).tolist()
         port = address.rpartition(":")[2]
         taken = refused("serve", folder, "--port", port, "--device", "cpu")
         assert taken == (
-            f"error: cannot listen at 127.0.0.1 port {port}: {os.strerror(98)}; give another port with --port, or "
-            "--port 0 for any"
+            f"error: cannot listen at 127.0.0.1 port {port}: {os.strerror(errno.EADDRINUSE)}; give another port with "
+            "--port, or --port 0 for any"
         )
         # half a request is there when the server is told to stop: it is answered, others are not taken any more
         body = json.dumps({"rows": records[:1]}).encode()
@@ -73,30 +112,30 @@ def test_a_server_answers_and_ends_politely(model, refused):
             head = f"POST /predict HTTP/1.1\r\nhost: here\r\ncontent-length: {len(body)}\r\n\r\n"
             line.sendall(head.encode() + body[:9])
             time.sleep(0.5)
-            process.send_signal(signal.SIGTERM)
+            os.kill(number, signal.SIGTERM)
             time.sleep(0.5)
-            assert process.poll() is None
+            assert os.waitpid(number, os.WNOHANG) == (0, 0)
             line.sendall(body[9:])
             answer = line.makefile("rb").read()
         assert answer.startswith(b"HTTP/1.1 200 OK")
         assert json.loads(answer.partition(b"\r\n\r\n")[2])["rows"] == found[:1]
-        out, err = process.communicate(timeout=60)
-    assert (process.returncode, out, err) == (0, f"stopped serving {folder}\n", "")
+        assert code_of(number) == 0
+    assert (tmp_path / "out").read_text() == f"stopped serving {folder}\n"
+    assert (tmp_path / "err").read_text().count("\n") == 1
 
 
 @pytest.mark.weekly
-def test_several_processes_share_a_port_and_what_they_count(model):
+def test_several_processes_share_a_port_and_what_they_count(model, tmp_path):
     classifier, folder = model
-    with served(folder, "--workers", "2", "--json") as (process, address):
+    with served(folder, tmp_path, "--workers", "2", "--json", start=spawn) as (number, address):
         wait_until_ready(address)
         for _ in range(40):  # each on a connection of its own, so that both get some
             answer = httpx.post(f"{address}/predict", json={"rows": ROWS[:3].to_dict(orient="records")}, timeout=60)
             assert [one["decision"] for one in answer.json()["rows"]] == classifier.predict(ROWS[:3]).tolist()
         assert "adacsl_rows_total 120.0" in httpx.get(f"{address}/metrics").text
-        process.send_signal(signal.SIGTERM)
-        out, _ = process.communicate(timeout=60)
-    assert process.returncode == 0
-    assert json.loads(out)["address"] == address
+        os.kill(number, signal.SIGTERM)
+        assert code_of(number) == 0
+    assert json.loads((tmp_path / "out").read_text())["address"] == address
 
 
 def test_what_makes_no_sense_is_refused_at_once(model, refused, tmp_path):

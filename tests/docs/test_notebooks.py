@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import os
 import re
 
 import pytest
@@ -78,4 +77,4 @@ def test_pages_become_cells(tmp_path):
     page.write_text(page.read_text().replace("2\n```", "an older answer\n```"))
     notebooks.write_outputs(page)
     assert "```text\n2\n```\n\nEnd." in page.read_text()
-    assert os.listdir(tmp_path) == ["page.md"]
+    assert list(tmp_path.iterdir()) == [page]

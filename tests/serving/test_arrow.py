@@ -113,7 +113,7 @@ def test_compressed_batches_are_refused_before_they_are_unpacked(client, table, 
     assert "batches are compressed" in refused(client, dictionary, compression=compression)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.data())
 def test_damaged_streams_are_refused_or_answered_and_crash_nothing(client, table, data):
     content = bytearray(stream(table))

@@ -132,7 +132,7 @@ def test_threads_get_the_answers_that_one_gets(plain, rows, records, kind):
         net = AdaCSLClassifier(costs, positive="yes", cv=None, net={"epochs": 1}, device="cpu", random_state=0)
         model = (net if kind == "net" else trees).fit(rows[FEATURES], y)
     desk = Desk(model, Bounds(), device="cpu")
-    bodies = [json.dumps({"rows": records(rows[i : i + 7])}).encode() for i in range(20)]
+    bodies = [json.dumps({"rows": records(rows[i : i + 7])}).encode() for i in range(8)]
     alone = [desk.decided(body, "application/json") for body in bodies]
     with ThreadPoolExecutor(6) as pool:
         assert list(pool.map(lambda body: desk.decided(body, "application/json"), bodies * 3)) == alone * 3

@@ -9,12 +9,13 @@ from adacsl.report import class_frames, frames, price_cards, tables
 from adacsl.report import figures as draw
 from adacsl.report.about_cards import about_sections
 from adacsl.report.card import Card, arranged, card
-from adacsl.report.cards import cost_card, highlighted, history_card, optimism_card, worth_card
+from adacsl.report.cards import cost_card, highlighted, history_card, optimism_card
 from adacsl.report.class_figures import class_lambda_figure
 from adacsl.report.data import Outcome, ReportData
 from adacsl.report.money_cards import money_sections
 from adacsl.report.numbers import DASH, show, show_column, show_count, show_percent, with_unit
 from adacsl.report.people import whole_confusion
+from adacsl.report.segment_cards import driver_card, segment_cards
 from adacsl.report.tables import Table, records
 
 with requires("compare"):
@@ -47,7 +48,8 @@ def parts(data: ReportData, view: Any, key: str) -> list[dict[str, Any]]:
     sections: dict[str, list[list[Card | None]]] = {
         **money_sections(data, view, key),
         "costs": [[cost_card(data, view, key)]],
-        "columns": [[worth_card(data, view, key)]],
+        "columns": [[driver_card(data, view, key)]],
+        "segments": segment_cards(data, view, key),
         "class-ways": [price_cards.way_cards(data, view, key)],
         "errors": _error_rows(data, view, key),
         "training": [

@@ -7,7 +7,6 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adacsl.extras import requires
 from adacsl.report import frames
@@ -48,7 +47,7 @@ def cost_table(data: ReportData, rows: pd.DataFrame, marked: str) -> Table:
         ("against the cheapest", "standing", str),
         ("p", "p", _show_p),
         ("normalised", "normalized_cost", None),
-        ("saved", "savings", show_percent),
+        ("saved against a constant", "savings", show_percent),
         ("splits", "n", show),
     ):
         if column in rows.columns and (column != "n" or rows["n"].nunique() > 1):  # some have no result of some splits
@@ -167,8 +166,9 @@ def show_whole(people: int, exact: float) -> str:
     return "<1" if people == 0 < exact else f"{people:,}"
 
 
-def people_matrix(data: ReportData, outcome: Outcome, cells: NDArray[np.int64]) -> Table:
-    """Return a confusion matrix in whole people, with what each person in a cell costs; totals stand beside."""
+def people_matrix(data: ReportData, outcome: Outcome, people: int) -> Table:
+    """Return a confusion matrix of so many people, with what each in a cell costs; totals stand beside."""
+    cells = whole_confusion(outcome, people)
     prices = frames.confusion_table(outcome).set_index("outcome")["price"]
     dearest = float((prices * [cells[1, 1], cells[1, 0], cells[0, 1], cells[0, 0]]).abs().max()) or 1.0
     mean = " on average" if outcome.own_costs else ""

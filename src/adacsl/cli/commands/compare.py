@@ -62,6 +62,7 @@ def compare(  # noqa: PLR0913  one argument for each option
     judging: Judging = USUAL,
     checking: Checking = ALL,
     showing: Showing = ALIKE,
+    segment: tuple[str, ...] = (),
     out: Path | None = None,
     save: Path | None = None,
     engine: Literal["joblib", "ray"] = "joblib",
@@ -95,6 +96,9 @@ def compare(  # noqa: PLR0913  one argument for each option
     ratios
         Prices of a miss in false alarms to compare at, such as 4,8,16, or multiples of the data's own, such as 1x,3x.
         For two classes: a matrix of more is compared as it is.
+    segment
+        Columns that costs are also shown by, such as region, with commas between them: numbers in five parts. They stay
+        features unless they are in --drop.
     out
         Folder for results and report; default: runs/NAME, one for each data and costs.
     save
@@ -125,6 +129,7 @@ def compare(  # noqa: PLR0913  one argument for each option
     adacsl compare cards.parquet --target fraud --fn amount --fp 5 --methods ce-bayes,gbm-bayes,adacsl-cv
     adacsl compare photos/ --positive melanoma --fn 8 --fp 1 --ratios 4,8,16 --engine ray --gpus 0.25
     adacsl compare flowers.csv --target kind --costs matrix.csv
+    adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --segment region,age --unit EUR
     adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --all
     adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --method mine:forest --method mine:svm
     adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --time-column applied --gap 7d --maturity 90d
@@ -146,7 +151,7 @@ def compare(  # noqa: PLR0913  one argument for each option
             raise ValueError(f"--save keeps one model, and there are {len(names)} data sets: give one, or leave it out")
         check_model_folder(save, option="--save")
     today = judging.baseline_column
-    apart = {"time_column": times.time_column, "baseline_column": today}
+    apart = {"time_column": times.time_column, "baseline_column": today, "segments": split_words(segment)}
     loaded = [load_checked(source, name, prices, checking, **apart) for name in names]
     tasks = [task for task, _ in loaded]
     for line in filter(None, map(hidden_text, tasks)):
@@ -248,6 +253,7 @@ def _answer(found: Comparison, folder: Path, page: Path, trainings: list[Trainin
             name: {key: about[key] for key in ("unlabelled", "broken") if key in about}
             for name, about in found.facts["data"].items()
         },
+        **({"segments": _segments(found)} if any(found.segments.values()) else {}),
         **({"windows": found.windows} if found.windows else {}),
     }
     shown: list[Any] = []
@@ -262,6 +268,7 @@ def _answer(found: Comparison, folder: Path, page: Path, trainings: list[Trainin
     shown += ["", found.verdict] if found.windows else [found.verdict]
     if found.price_range:
         shown += ["", found.price_range]
+    shown += [line for told in _segments(found) for line in _by_segment(told)]
     if failed:
         shown += ["", *_failures(failed)]
     shown += ["", f"report: {page}", *_ending(trainings, saved)]
@@ -279,6 +286,26 @@ def _ending(trainings: list[Training], saved: dict[str, Any]) -> list[str]:
         ]
     lines = [f"no model was saved: {saved['not_saved']}"] if saved else []
     return [*lines, *(f"fit and save it: {training.command()}" for training in trainings)]
+
+
+def _segments(found: Comparison) -> list[dict[str, Any]]:
+    """Return what the method to take costs in each segment, by data set, ratio and column."""
+    from adacsl.experiments.segments import tables_of  # noqa: PLC0415  torch
+
+    return [
+        {"data": view[0], "ratio": view[1], "column": column, "segments": part.to_dict("records")}
+        for view, table in tables_of(found, found.verdicts)
+        for column, part in table.groupby("column", sort=False)
+    ]
+
+
+def _by_segment(told: dict[str, Any]) -> list[Any]:
+    table = listing(str(told["column"]), right=("rows", "cost", "95 % interval", "than all others"), then=("",))
+    for row in told["segments"]:
+        interval = interval_text(row["low"], row["high"])
+        more = f"{row['difference']:+.4g}" if row["difference"] == row["difference"] else ""
+        table.add_row(row["segment"], f"{row['rows']:,}", f"{row['cost']:.4g}", interval, more, row["standing"])
+    return ["", f"{told['data']} by {told['column']}, ratio {told['ratio']:g}; cost per row", "", table]
 
 
 def _table(block: Any) -> Any:
