@@ -152,17 +152,16 @@ def compare(  # noqa: PLR0913  one argument for each option
         check_model_folder(save, option="--save")
     today = judging.baseline_column
     apart = {"time_column": times.time_column, "baseline_column": today, "segments": split_words(segment)}
-    tasks = []
-    for name in names:
-        task, checks = load_checked(source, name, prices, checking, **apart)
-        screen.found(checks, task.name if len(names) > 1 else "")
-        tasks.append(task)
+    loaded = [load_checked(source, name, prices, checking, **apart) for name in names]
+    tasks = [task for task, _ in loaded]
     for line in filter(None, map(hidden_text, tasks)):
         screen.note(line)
     folder = _default_folder(tasks) if out is None else out
     check_folder(folder, "give a folder for the results, --out runs/NAME")
     with requires("compare"):
         from adacsl.experiments.comparing import compare_tasks  # noqa: PLC0415  torch
+    for task, checks in loaded:
+        screen.found(checks, task.name if len(names) > 1 else "")
     with stoppable(f"what is finished is kept in {folder}; the same command goes on from there"), _said_already():
         found = compare_tasks(
             tasks, methods=chosen, ratios=split_words(ratios) or None, repeats=judging.repeats,
