@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
 from adacsl.core.labels import encode_labels
+from adacsl.estimators.numbered import positive_label
 from adacsl.estimators.rows import Rows
 from adacsl.estimators.timesplits import Timeline
 from adacsl.extras import requires
@@ -127,16 +128,10 @@ def _labels(method: Any, y: Any) -> NDArray[np.int64]:
     y = column_or_1d(y, warn=True)
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)
-    labels, method.classes_, method.positive_ = encode_labels(
-        y, _positive(method), who=type(method).__name__, stacklevel=4
-    )
-    return labels
-
-
-def _positive(method: Any) -> Any:
-    """Return the positive class: the one named, or the second of a cost matrix that names two."""
     names = getattr(method.costs, "classes", None)
-    return names[1] if method.positive is None and names is not None and len(names) == 2 else method.positive
+    positive = positive_label(np.unique(y).tolist(), method.positive, names)
+    labels, method.classes_, method.positive_ = encode_labels(y, positive, who=type(method).__name__, stacklevel=4)
+    return labels
 
 
 def number_labels(method: Any, labels: NDArray[Any]) -> NDArray[np.int64]:
