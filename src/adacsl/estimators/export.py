@@ -272,7 +272,7 @@ class Numbers(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return encoded features, float32."""
-        gaps = torch.isnan(inputs)
+        gaps = torch.isnan(inputs) | torch.isinf(inputs)
         known = torch.cat((torch.where(gaps, self.fill, inputs), gaps.double()), dim=1)
         values = known.index_select(1, self.columns)
         center, width, limit = self.straight

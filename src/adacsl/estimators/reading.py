@@ -89,7 +89,7 @@ def read_features(method: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
         return X
     if isinstance(X, list) and X and not np.isscalar(X[0]) and isinstance(np.asarray(X, dtype=object).flat[0], str):
         X = np.asarray(X, dtype=object)  # noqa: N806
-    return validate_data(method, X, reset=reset, dtype=None, ensure_all_finite="allow-nan", ensure_min_features=1)
+    return validate_data(method, X, reset=reset, dtype=None, ensure_all_finite=False, ensure_min_features=1)
 
 
 def features_of(X: Any, costs: CostMatrix | None, others: Sequence[str] = ()) -> Any:  # noqa: N803
