@@ -210,4 +210,4 @@ def _show_span(low: float, high: float) -> str:
 
 
 def _show_p(value: float) -> str:
-    return DASH if not np.isfinite(value) else "< 0.001" if value < 0.001 else f"{value:.3f}"
+    return DASH if not np.isfinite(value) else "<\u00a00.001" if value < 0.001 else f"{value:.3f}"
