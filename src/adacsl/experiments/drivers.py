@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import time
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,9 +74,9 @@ def _prices(task: Task) -> dict[str, Any]:
 
 def _affordable(model: Method, held: Task, seconds: float, repeats: int) -> tuple[Task, int]:
     """Return so many of the rows and repeats that shuffling every column takes about so many seconds at most."""
-    started = time.perf_counter()
+    started = perf_counter()
     model.predict_proba(held.X)
-    share = seconds / max((time.perf_counter() - started) * repeats * held.X.shape[1], 1e-9)
+    share = seconds / max((perf_counter() - started) * repeats * held.X.shape[1], 1e-9)
     if share >= 1:
         return held, repeats
     rows = min(max(FEWEST, math.floor(share * len(held.y))), len(held.y))

@@ -28,16 +28,20 @@ OPEN = 12
 
 def segment_cards(data: ReportData, view: Any, key: str) -> list[list[Card | None]]:
     """Return costs and errors by segment, two rows of cards for each column."""
-    table = data.segments.get(view)
-    if table is None:
-        return []
     found: list[list[Card | None]] = []
-    for number, column in enumerate(dict.fromkeys(table["column"])):
-        rows = table[table["column"] == column]
+    for number, rows in enumerate(segment_parts(data, view)):
         numbers = Card(f"{key}-by-{number}", tables=[segment_rows(data, rows)])
         pictures = _cost_card(data, rows, f"{key}-segment-{number}"), _rates_card(data, rows, f"{key}-rates-{number}")
         found += [[*pictures], [numbers]]
     return found
+
+
+def segment_parts(data: ReportData, view: Any) -> list[pd.DataFrame]:
+    """Return the segments of each column."""
+    table = data.segments.get(view)
+    if table is None:
+        return []
+    return [table[table["column"] == column] for column in dict.fromkeys(table["column"])]
 
 
 def _cost_card(data: ReportData, rows: pd.DataFrame, key: str) -> Card:
@@ -71,17 +75,17 @@ def _amount(data: ReportData, each: Interval, people: float) -> str:
 
 def segment_rows(data: ReportData, rows: pd.DataFrame) -> Table:
     """Return the segments of a column as a table."""
-    columns = {str(rows["column"].iloc[0]): list(rows["segment"]), "rows": [f"{n:,}" for n in rows["rows"]]}
+    column = str(rows["column"].iloc[0])
+    columns = {"rows": [f"{n:,}" for n in rows["rows"]]}
     columns |= {head: [show_percent(share) for share in rows[name]] for name, head in _shares(data, rows).items()}
-    unit = f", {data.unit}" if data.unit else ""
-    columns |= _spans(rows, "cost", f"cost{unit}")
+    columns |= _spans(rows, "cost", f"cost, {data.unit}" if data.unit else "cost")
     columns |= _spans(rows, "difference", "than all others")
     if "saved" in rows:
         columns |= _spans(rows, "saved", "saved against today")
-    body = [list(row) for row in zip(*columns.values(), strict=True)]
+    body = [list(row) for row in zip(rows["segment"], *columns.values(), strict=True)]
     told = rows.loc[rows["standing"] == "told apart", "segment"]
-    caption = f"Costs and errors by {rows['column'].iloc[0]}, per case (95 % interval)"
-    return Table(caption, list(columns), body, badges=dict.fromkeys(told, "told apart"))
+    caption = f"Costs and errors by {column}, per case (95 % interval)"
+    return Table(caption, [column, *columns], body, badges=dict.fromkeys(told, "told apart"))
 
 
 def _shares(data: ReportData, rows: pd.DataFrame) -> dict[str, str]:
