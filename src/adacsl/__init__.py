@@ -10,6 +10,7 @@ from adacsl.core.capacity import limit_action
 from adacsl.core.control import AdaptiveWeight, Adjustment, ClassAdjustment, step_factor
 from adacsl.core.costs import CostMatrix
 from adacsl.core.curves import brier_curve, calibration_error, decision_curve, optimal_cost_curve
+from adacsl.core.histogram import CostHistogram
 from adacsl.core.intervals import Interval, cost_difference_interval, cost_interval
 from adacsl.core.multipliers import Multipliers, find_multipliers
 from adacsl.core.partitions import EqualWidth, Partition, Quantile, Whole
@@ -77,6 +78,7 @@ __all__ = [
     "Comparison",
     "CostCurve",
     "CostCurveDisplay",
+    "CostHistogram",
     "CostMatrix",
     "CostModel",
     "Decision",

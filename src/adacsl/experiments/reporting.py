@@ -61,7 +61,7 @@ def report_data(
         explained=explained or {},
         regrets=found.regrets,
         savings={view: saved_of(found, view) for view, verdict in found.verdicts.items() if verdict.saving},
-        checks={name: told["checks"] for name, told in found.facts["data"].items() if told.get("checks")},
+        checks={name: told["checks"] for name, told in found.facts["data"].items() if "checks" in told},
         model={
             view: model_card(found, view, recommended(found, view), people=people, model=(models or {}).get(view))
             for view in views

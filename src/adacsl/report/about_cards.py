@@ -19,10 +19,12 @@ def about_sections(data: ReportData, view: Any, key: str) -> dict[str, list[list
 
 
 def checks_card(data: ReportData, name: str, key: str) -> Card | None:
-    """Return what the checks saw in a data set; None where it was not checked, or nothing was seen."""
+    """Return what the checks saw in a data set; None where it was not checked."""
     found = data.checks.get(name)
-    if not found:
+    if found is None:
         return None
+    if not found:
+        return card(key, "checks", say="Nothing was found that should keep anybody from relying on the data.")
     order = [*SERIOUS, "note"]
     rows = [
         Finding(one["severity"], WORDS[one["severity"]], one["text"], one["code"], one.get("page", ""))

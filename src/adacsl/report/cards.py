@@ -136,7 +136,7 @@ def _error_rows(data: ReportData, view: tuple[str, float], key: str) -> list[lis
         f"{key}-matrix",
         title=f"Errors of {name}, in money",
         guide=f"{outcome.cases} The darker an error, the more it costs in total.",
-        matrix=tables.cost_matrix(data, frames.confusion_table(outcome)),
+        matrix=tables.cost_matrix(data, outcome),
     )
     groups = card(key, "groups", tables=[tables.group_table(data, name, frames.subgroup_table(outcome))])
     thresholds = card(key, "thresholds", tables=[tables.threshold_table(data, outcomes, name)])

@@ -5,21 +5,27 @@ from __future__ import annotations
 import hashlib
 import shlex
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from adacsl.cli.checking import load_checked
 from adacsl.cli.factories import own_method
 from adacsl.cli.following import Training, training_of
 from adacsl.cli.models import check_model_folder
 from adacsl.cli.options import (
     ALIKE,
+    ALL,
     ANY,
     FREE,
     NEVER,
     USUAL,
+    Checking,
     Judging,
     Prices,
     Showing,
@@ -45,7 +51,7 @@ NAMED = 5
 
 
 def compare(  # noqa: PLR0913  one argument for each option
-    *data: Annotated[str, Parameter(help="CSV or Parquet file, folder of pictures, or names (adacsl data)")],
+    *data: Annotated[str, Parameter(help="Table (CSV, Excel, ...), folder of pictures, or names (adacsl data)")],
     source: Source = ANY,
     prices: Prices = FREE,
     times: Times = NEVER,
@@ -54,6 +60,7 @@ def compare(  # noqa: PLR0913  one argument for each option
     method: tuple[str, ...] = (),
     ratios: tuple[str, ...] = (),
     judging: Judging = USUAL,
+    checking: Checking = ALL,
     showing: Showing = ALIKE,
     segment: tuple[str, ...] = (),
     out: Path | None = None,
@@ -77,8 +84,8 @@ def compare(  # noqa: PLR0913  one argument for each option
     Parameters
     ----------
     data
-        CSV or Parquet file, folder with one subfolder of pictures per class, .npz archive, or names of built-in data
-        sets (`adacsl data`). Default: german-credit, which comes with adacsl.
+        Table (CSV, Parquet, Excel, ...), folder with one subfolder of pictures per class, .npz archive, or names of
+        built-in data sets (`adacsl data`); or --sql. Default: german-credit, which comes with adacsl.
     methods
         Names with commas between them; default: the usual ones, few that differ.
     everything
@@ -138,14 +145,18 @@ def compare(  # noqa: PLR0913  one argument for each option
         from adacsl.training.running import choose_device  # noqa: PLC0415  torch
 
         choose_device(device)  # says so where it is absent
-    names = data or (DEFAULT_DATA,)
+    names: tuple[str | None, ...] = data or (DEFAULT_DATA if source.files.sql is None else None,)
     if save is not None:
         if len(names) > 1:
             raise ValueError(f"--save keeps one model, and there are {len(names)} data sets: give one, or leave it out")
         check_model_folder(save, option="--save")
     today = judging.baseline_column
     apart = {"time_column": times.time_column, "baseline_column": today, "segments": split_words(segment)}
-    tasks = [source.load(name, prices, **apart) for name in names]
+    tasks = []
+    for name in names:
+        task, checks = load_checked(source, name, prices, checking, **apart)
+        screen.found(checks, task.name if len(names) > 1 else "")
+        tasks.append(task)
     for line in filter(None, map(hidden_text, tasks)):
         screen.note(line)
     folder = _default_folder(tasks) if out is None else out
@@ -153,24 +164,32 @@ def compare(  # noqa: PLR0913  one argument for each option
     with requires("compare"):
         from adacsl.experiments.comparing import compare_tasks  # noqa: PLC0415  torch
         from adacsl.experiments.drivers import drivers  # noqa: PLC0415
-    with stoppable(f"what is finished is kept in {folder}; the same command goes on from there"):
+    with stoppable(f"what is finished is kept in {folder}; the same command goes on from there"), _said_already():
         found = compare_tasks(
             tasks, methods=chosen, ratios=split_words(ratios) or None, repeats=judging.repeats,
             folds=judging.folds, tolerance=judging.tolerance, folder=folder, engine=engine, workers=workers,
             address=address, gpus=gpus, progress=not screen.quiet, device=device, net=net, gap=times.gap,
-            maturity=times.maturity,
+            maturity=times.maturity, ignore=checking.codes,
         )  # fmt: skip
         words = {name: word for word, (name, _) in own.items()}
         nets = _asked(epochs=epochs, weights=weights, device=device, rotate=rotate)
         if today:
             source = replace(source, drop=(*source.drop, today))  # it is no feature
-        said = [Training(name, source, prices, times, nets=nets) for name in names]
+        said = [Training(name, source, prices, times, checking, nets=nets) for name in names]
         trainings = [training_of(found, task, about, words) for task, about in zip(tasks, said, strict=True)]
         saved = {} if save is None else _save(trainings[0], save, screen)
         command = shlex.join(["adacsl", *sys.argv[1:]])
-        worth = drivers(found, tasks[0]) if "model" in saved else None
-        page = found.report(folder / "report.html", command=command, explain=worth, **vars(showing))
+        about = {"model": saved.get("model"), "explain": drivers(found, tasks[0]) if "model" in saved else None}
+        page = found.report(folder / "report.html", command=command, **about, **vars(showing))
     return _answer(found, folder, page, [one for one in trainings if one], saved)
+
+
+@contextmanager
+def _said_already() -> Iterator[None]:
+    """Say nothing again that checks have said."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "rows of .* have dates")
+        yield
 
 
 def _asked(*, epochs: int | None, weights: Path | None, device: str, rotate: bool) -> dict[str, Any]:
@@ -232,6 +251,11 @@ def _answer(found: Comparison, folder: Path, page: Path, trainings: list[Trainin
         "train": [training.command() for training in trainings],
         **saved,
         "failed": failed,
+        "checks": {name: about.get("checks", []) for name, about in found.facts["data"].items()},
+        "left_out": {
+            name: {key: about[key] for key in ("unlabelled", "broken") if key in about}
+            for name, about in found.facts["data"].items()
+        },
         **({"segments": _segments(found)} if any(found.segments.values()) else {}),
         **({"windows": found.windows} if found.windows else {}),
     }
@@ -259,6 +283,7 @@ def _ending(trainings: list[Training], saved: dict[str, Any]) -> list[str]:
     if "model" in saved:
         fitted = saved["fitted"]
         return [
+            *(f"{each['severity']}: {each['text']} [{each['code']}]" for each in fitted["model_checks"]),
             f"model: {saved['model']} ({fitted['method']}, fitted on all {fitted['rows']:,} rows)",
             f"next: {saved['next']}",
         ]
