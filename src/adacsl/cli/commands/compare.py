@@ -179,8 +179,8 @@ def compare(  # noqa: PLR0913  one argument for each option
         trainings = [training_of(found, task, about, words) for task, about in zip(tasks, said, strict=True)]
         saved = {} if save is None else _save(trainings[0], save, screen)
         command = shlex.join(["adacsl", *sys.argv[1:]])
-        about = {"model": saved.get("model"), "explain": drivers(found, tasks[0]) if "model" in saved else None}
-        page = found.report(folder / "report.html", command=command, **about, **vars(showing))
+        shown = vars(showing) | {"explain": drivers(found, tasks[0]) if "model" in saved else None}
+        page = found.report(folder / "report.html", command=command, model=saved.get("model"), **shown)
     return _answer(found, folder, page, [one for one in trainings if one], saved)
 
 
