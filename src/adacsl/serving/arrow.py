@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from adacsl.serving.contract import Contract, Field
@@ -76,6 +77,9 @@ def _values(field: Field, column: Any) -> NDArray[Any] | pd.Series[Any]:
         raise Refused([Fault(f"expected {field.wanted}, got the Arrow type {kind}", column=field.name)])
     if texts and pa.types.is_dictionary(kind):
         column = _decoded(field, column)
+    if texts and field.kind == "text" and (pc.max(pc.utf8_length(column)).as_py() or 0) <= LONGEST:
+        check_known(field, column.is_null().to_numpy())
+        return np.asarray(column.to_numpy(), dtype=object)
     return read_values(field, [None if one != one else one for one in column.to_pylist()])  # noqa: PLR0124  NaN
 
 

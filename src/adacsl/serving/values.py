@@ -98,7 +98,7 @@ def _are_dates(values: Sequence[str | None]) -> bool:
 
 
 def _longest(values: Sequence[str | None]) -> int:
-    return max((len(value) for value in values if value is not None), default=0)
+    return max(map(len, filter(None, values)), default=0)
 
 
 def _text(value: Any) -> Any:
