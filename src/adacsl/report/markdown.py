@@ -77,8 +77,8 @@ def _about(data: ReportData, view: tuple[str, float]) -> Iterator[str]:
         yield "### What the checks saw"
         lines = [f"- **{found.word}** {words(found.text)} `{found.code}`" for found in seen.findings]
         yield "\n".join(lines) or words(seen.say)
-    if lines := data.model.get(view):
-        yield _folded("Model card", list_of(lines))
+    if card := data.model.get(view):
+        yield _folded("Model card", list_of(card))
 
 
 def _shortened(table: Table) -> Table:

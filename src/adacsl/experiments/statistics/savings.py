@@ -95,7 +95,8 @@ def saving_of(method: str, practice: Practice | None) -> Saving | None:
     most = cost if np.nanmin(costs.costs) >= 0 else math.inf  # nothing is cheaper than free
     ends = (-dearer.mean, -dearer.high, min(-dearer.low, most))
     percents = [100 * end / cost if cost > 0 else math.nan for end in ends]
-    saving = Saving(practice.against, *(end + 0.0 for end in (*ends, *percents)), cost=cost)
+    mean, low, high, percent, percent_low, percent_high = (end + 0.0 for end in (*ends, *percents))
+    saving = Saving(practice.against, mean, low, high, percent, percent_low, percent_high, cost=cost)
     better = _better_constant(practice)
     if better is None or better[0] == method:
         return saving
