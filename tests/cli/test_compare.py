@@ -89,6 +89,13 @@ def test_compare_ends_with_table_verdict_and_report(adacsl, refused, tmp_path):
     assert "needs the columns ['low']" in refused(*words)
     assert (tmp_path / "page.html").read_text() == page
 
+    words = ("report", tmp_path / "run", "--out", tmp_path / "page.html", "--unit", "EUR", "--people", "loans")
+    said = adacsl(*words, "--markdown", tmp_path / "page.md", "--json").json
+    assert said["markdown"] == str(tmp_path / "page.md")
+    assert "Of 1,000 loans, with always-positive" in (tmp_path / "page.html").read_text()
+    assert "really bad: 300 | 300 (no cost) | 0 (5 EUR each)" in (tmp_path / "page.md").read_text()
+    assert "--volume is a number of decisions per year above 0" in refused(*words, "--volume", 0)
+
 
 def test_a_file_of_the_users(adacsl, place, tmp_path):
     words = ("--target", "churn", "--positive", "yes", "--fn", 8, "--fp", 1, "--drop", "id", "--ratios", "1x,2x")

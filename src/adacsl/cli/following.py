@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from adacsl.cli.options import ANY, FREE, NEVER, Prices, Source, Times, as_words
+from adacsl.cli.options import ALL, ANY, FREE, NEVER, Checking, Prices, Source, Times, as_words
 from adacsl.cli.screen import Answer, Screen
 from adacsl.experiments.ratios import mean_ratio, scale_misses
 
@@ -22,33 +22,39 @@ if TYPE_CHECKING:
 class Training:
     """What `adacsl train` is to be told, but for the folder of the model."""
 
-    data: str
+    data: str | None
     source: Source = ANY
     prices: Prices = FREE
     times: Times = NEVER
+    checking: Checking = ALL
     method: str = ""
     nets: Mapping[str, Any] = field(default_factory=dict)
     """What was said about nets, by the name of the option."""
 
     def command(self, out: str = "model/") -> str:
         """Return the command to type."""
-        said = [*as_words(self.source), *as_words(self.times), *as_words(self.prices)]
+        said = [word for part in (self.source, self.times, self.prices, self.checking) for word in as_words(part)]
         for name, value in self.nets.items():
             said += [f"--{name}"] if value is True else [f"--{name}", str(value)]
-        return shlex.join(["adacsl", "train", self.data, *said, "--method", self.method, "--out", out])
+        return shlex.join(["adacsl", "train", *self._data, *said, "--method", self.method, "--out", out])
 
     def run(self, out: Path, screen: Screen) -> Answer:
         """Fit the method on all rows and save it."""
         from adacsl.cli.commands.train import train  # noqa: PLC0415  as slow as the command itself
 
         silent = replace(screen, quiet=True)  # the comparison has said all there is to note
-        about = {"source": self.source, "prices": self.prices, "times": self.times}
+        about = {"source": self.source, "prices": self.prices, "times": self.times, "checking": self.checking}
         return train(self.data, out=out, method=self.method, screen=silent, **about, **self.nets)  # type: ignore[arg-type]
 
     def predicting(self, model: Path) -> str:
         """Return the command that decides about rows with the saved model."""
         where = [] if self.source.folder is None else ["--folder", str(self.source.folder)]
-        return shlex.join(["adacsl", "predict", str(model), self.data, *where, "--out", "decisions.csv"])
+        where += as_words(self.source.files)
+        return shlex.join(["adacsl", "predict", str(model), *self._data, *where, "--out", "decisions.csv"])
+
+    @property
+    def _data(self) -> list[str]:
+        return [] if self.data is None else [self.data]
 
 
 def training_of(found: Comparison, task: Task, said: Training, origins: Mapping[str, str]) -> Training | None:

@@ -18,6 +18,7 @@ from adacsl.datasets.baseline import Baseline
 from adacsl.datasets.checks import Finding
 from adacsl.datasets.errors import DataError, check_column, listed, one_line
 from adacsl.datasets.labels import class_labels
+from adacsl.datasets.leftout import NOTHING, Reading
 from adacsl.datasets.prices import Costs, said_costs, settle, strange_prices, worth_saying
 from adacsl.datasets.segments import read_segments
 from adacsl.datasets.times import read_times, take_times
@@ -61,6 +62,8 @@ class Task:
         What looked wrong about its prices as they came, before they were clipped.
     segments : mapping from str to array of shape (n,)
         What results are also shown by, such as regions. Results do not depend on it.
+    reading : Reading
+        What was left out of the data when they were read.
     """
 
     name: str
@@ -76,6 +79,7 @@ class Task:
     baseline: Baseline | None = None
     findings: tuple[Finding, ...] = ()
     segments: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    reading: Reading = NOTHING
 
     def __post_init__(self) -> None:
         n = len(self.y)
