@@ -18,7 +18,7 @@ def load():
 
 notebooks = load()
 PAGES = notebooks.tutorials()
-QUICK = ("classes",)
+QUICK = ("classes", "row-costs", "table")
 """The others take longer than a few seconds."""
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
