@@ -45,9 +45,7 @@ NAMED = 5
 
 
 def compare(  # noqa: PLR0913  one argument for each option
-    *data: Annotated[
-        str, Parameter(help="Table (CSV, Excel, ...), folder of pictures, or names (adacsl data)")
-    ],
+    *data: Annotated[str, Parameter(help="Table (CSV, Excel, ...), folder of pictures, or names (adacsl data)")],
     source: Source = ANY,
     prices: Prices = FREE,
     times: Times = NEVER,
