@@ -26,7 +26,7 @@ def open_workbook(path: Path, sheet: str | None) -> InMemory:
         with pd.ExcelFile(path, engine="calamine") as book:
             names = [str(name) for name in book.sheet_names]
             chosen = _chosen(names, sheet, path)
-            cells = book.parse(chosen, header=None, dtype=object)
+            cells = pd.read_excel(book, sheet_name=chosen, header=None, dtype=object)
     except DataError:
         raise
     except Exception as error:  # calamine has errors of its own for every format
