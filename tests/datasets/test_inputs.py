@@ -42,7 +42,7 @@ def same(came, expected):
 WORDS = st.text(st.sampled_from("abcé ü€;,|\t\"'1."), min_size=1, max_size=6).map(lambda text: f"x{text}")
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(
     st.lists(st.tuples(WORDS, st.integers(-999, 999), st.floats(-1e6, 1e6)), min_size=1, max_size=8),
     st.sampled_from(",;\t|"),
@@ -59,7 +59,7 @@ def test_separator_and_encoding_are_found(tmp_path_factory, values, separator, e
     same(read_table(path, separator=separator, encoding=encoding), named)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(st.lists(st.tuples(st.one_of(st.none(), st.floats(-1e7, 1e7)), WORDS), min_size=1, max_size=8))
 def test_decimal_commas_where_semicolons_separate(tmp_path_factory, values):
     path = tmp_path_factory.mktemp("any") / "t.csv"
@@ -335,7 +335,7 @@ def test_sqlite_columns_are_what_all_their_rows_are(bank):
 
 def test_a_long_query_keeps_its_order(tmp_path):
     pd.DataFrame({"a": np.arange(300_000)}).to_parquet(tmp_path / "t.parquet", row_group_size=20_000)
-    pieces = list(stream_table(sql=f"select a from '{tmp_path / 't.parquet'}'", rows=50_000))
+    pieces = list(stream_table(sql=f"from '{tmp_path / 't.parquet'}'", rows=50_000))
     assert len(pieces) > 3
     np.testing.assert_array_equal(np.concatenate([piece["a"] for piece in pieces]), np.arange(300_000))
 
@@ -381,7 +381,7 @@ def test_words_that_do_not_belong_together(bank):
     ):
         with pytest.raises(DataError, match=message):
             read_table(**words)
-    with pytest.raises(DataError, match="encoding=... is for .csv.*breast-cancer is none of these"):
+    with pytest.raises(DataError, match=r"encoding=\.\.\. is for .csv.*breast-cancer is none of these"):
         load_task("breast-cancer", encoding="utf-8")
 
 

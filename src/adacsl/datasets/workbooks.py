@@ -34,8 +34,8 @@ def open_workbook(path: Path, sheet: str | None) -> InMemory:
     if cells.empty:
         raise DataError(f"sheet {chosen!r} of {path} is empty: expected a row of names and rows below it")
     header = [str(name) if pd.notna(name) else f"Unnamed: {i}" for i, name in enumerate(cells.iloc[0])]
-    below = cells.iloc[1:].dropna(how="all").set_axis(header, axis=1)
-    found = InMemory(f"{path}", plain_objects(below))
+    below = plain_objects(cells.iloc[1:].dropna(how="all"))
+    found = InMemory(str(path), below.set_axis(header, axis=1))
     if sheet is None and len(names) > 1:
         found.read_as.append(f"has the sheets {listed(names)}: {chosen!r} was read (another: sheet=...)")
     return found
