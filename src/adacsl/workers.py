@@ -17,9 +17,12 @@ from adacsl.extras import requires
 with requires("sklearn"):
     import joblib
     from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor
+    from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
     from threadpoolctl import threadpool_limits
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+MANY_ROWS = 20_000
+"""With fewer rows of a table a second thread waits longer than it works."""
 HEARTBEAT = 0.1
 """Seconds between two looks of a worker whether its parent still lives."""
 
@@ -27,6 +30,11 @@ HEARTBEAT = 0.1
 def cores() -> int:
     """Return how many cores this process may use."""
     return int(joblib.cpu_count())
+
+
+def threads_in_use() -> int:
+    """Return how many threads libraries may use now; for those that look at the number of cores only."""
+    return int(_openmp_effective_n_threads())
 
 
 def threads_for(name: str, share: int) -> int:
@@ -56,6 +64,14 @@ def limited(threads: int) -> Iterator[None]:
         finally:
             if torch is not None:
                 torch.set_num_threads(before)
+
+
+def limited_for(rows: int) -> contextlib.AbstractContextManager[None]:
+    """Let a fit on so many rows of a table use the threads that are worth it: one where there are few rows.
+
+    With many rows nothing changes: the libraries' own settings, and the share of a worker, are what counts.
+    """
+    return limited(1) if rows < MANY_ROWS else contextlib.nullcontext()
 
 
 def begin(parent: int) -> None:

@@ -89,6 +89,13 @@ def test_compare_ends_with_table_verdict_and_report(adacsl, refused, tmp_path):
     assert "needs the columns ['low']" in refused(*words)
     assert (tmp_path / "page.html").read_text() == page
 
+    words = ("report", tmp_path / "run", "--out", tmp_path / "page.html", "--unit", "EUR", "--people", "loans")
+    said = adacsl(*words, "--markdown", tmp_path / "page.md", "--json").json
+    assert said["markdown"] == str(tmp_path / "page.md")
+    assert "Of 1,000 loans, with always-positive" in (tmp_path / "page.html").read_text()
+    assert "really bad: 300 | 300 (no cost) | 0 (5 EUR each)" in (tmp_path / "page.md").read_text()
+    assert "--volume is a number of decisions per year above 0" in refused(*words, "--volume", 0)
+
 
 def test_a_file_of_the_users(adacsl, place, tmp_path):
     words = ("--target", "churn", "--positive", "yes", "--fn", 8, "--fp", 1, "--drop", "id", "--ratios", "1x,2x")
@@ -127,7 +134,7 @@ def test_the_last_line_can_be_typed_and_fits_the_method_it_names(adacsl, place, 
 
     # --save does the same, and ends with the command that uses the model
     words = ("compare", "my rows.csv", *WORDS, *methods, "--out", "run", "--save", "my model")
-    page, where, following = adacsl(*words).out.rstrip().splitlines()[-3:]
+    where, page, following = adacsl(*words).out.rstrip().splitlines()[-3:]
     assert page == "report: run/report.html"
     assert where == "model: my model (gbm-bayes, fitted on all 400 rows)"
     assert adacsl(*shlex.split(following.removeprefix("next: adacsl "))).code == 0
@@ -145,7 +152,7 @@ def test_what_cannot_be_saved_is_said_and_the_verdict_all_the_same(adacsl, refus
     model = ("--save", tmp_path / "model")
     said = adacsl("compare", place / "rows.csv", *words, "--ratios", 4, *model, "--out", tmp_path / "a")
     assert said.code == 1
-    assert said.out.rstrip().splitlines()[-1].startswith("no model was saved: the method to take cannot be named")
+    assert said.out.rstrip().splitlines()[-2].startswith("no model was saved: the method to take cannot be named")
     assert "that has the lowest cost" in said.out
     assert not (tmp_path / "model").exists()
     assert "--save keeps one model, and there are 2 data sets" in refused("compare", "wine", "digits", *model)

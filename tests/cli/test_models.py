@@ -23,7 +23,7 @@ from adacsl.cli.screen import Screen
 from adacsl.estimators.learners.nets import Net
 
 PROGRAM = [sys.executable, "-m", "adacsl.cli"]
-SAID = ("--target", "churn", "--positive", "yes", "--fn", "8", "--fp", "1", "--drop", "id")
+SAID = ("--target", "churn", "--positive", "yes", "--fn", "8", "--fp", "1", "--drop", "id", "--ignore", "time-ignored")
 TRAIN = (*SAID, "--method", "adacsl", "--epochs", "2", "--cv", "0")
 
 
@@ -108,11 +108,12 @@ def test_costs_of_rows_reach_training_and_are_remembered(adacsl, place, rows, tm
     assert found["threshold"] is None
 
 
-def test_no_costs_are_a_note(adacsl, place, tmp_path):
+def test_no_costs_are_named(adacsl, place, tmp_path):
     words = ("--target", "churn", "--positive", "yes", "--method", "adacsl", "--epochs", "1")
     said = adacsl("train", place / "rows.csv", *words, "--out", tmp_path / "m")
     assert said.code == 0
-    assert said.err == "note: no costs were given (--fn 8 --fp 1): both classes count alike\n"
+    assert "warn: no costs were given: each class counts as much as all others" in said.err
+    assert "[costs-not-given]\n" in said.err
 
 
 def test_absent_gpu_is_a_note(adacsl, place, tmp_path, monkeypatch):

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
-from sklearn.naive_bayes import GaussianNB
 
 import adacsl
 from adacsl import CostMatrix, Decision, Interval, Method, Policy
@@ -125,12 +124,3 @@ def test_what_estimators_find_is_escaped(hostile):
     assert HOSTILE in read(model.decisions(X, policy=Policy(capacity=5)))
     assert HOSTILE in read(adacsl.monitor(model, X, y))
     assert "<script>alert" not in model._repr_html_()
-
-
-def test_what_a_comparison_finds_is_escaped(hostile):
-    X, y = hostile
-    method = (HOSTILE, Method(learner=GaussianNB()))
-    quick = {"repeats": 1, "folds": 2, "workers": 1, "progress": False, "name": "data"}
-    found = adacsl.compare(X, y, CostMatrix(fp=1, fn=8), positive=HOSTILE, methods=[method], **quick)
-    assert "<script>" not in found._repr_html_()
-    assert HOSTILE in read(next(iter(found.verdicts.values())))

@@ -1,5 +1,7 @@
 """Parts of the rows: what is cut, how parts are called, and that they are no features of their own."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -21,10 +23,9 @@ def test_numbers_are_cut_into_few_parts_that_do_not_overlap(values):
     assert len(set(names)) == len(names) <= BINS + 1
     assert set(numbers) == set(range(len(names)))
     assert [names[k] == MISSING for k in numbers] == column.isna().tolist()
-    ends = [
-        (part.min(), part.max()) for part in (column[numbers == k].dropna() for k in range(len(names))) if len(part)
-    ]
-    assert all(last < first for (_, last), (first, _) in zip(ends[:-1], ends[1:], strict=True))
+    parts = (column[numbers == k].dropna() for k in range(len(names)))
+    ends = [(part.min(), part.max()) for part in parts if len(part)]
+    assert all(last < first for (_, last), (first, _) in itertools.pairwise(ends))
 
 
 @given(st.integers(1, 400), st.integers(0, 3))
@@ -40,11 +41,8 @@ def test_texts_stand_for_themselves_and_rare_ones_are_joined(sizes, missing):
     values = [f"v{k}" for k, n in enumerate(sizes) for _ in range(n)] + [None] * missing
     names, numbers = cut(np.asarray(values, dtype=object))
     called = np.asarray(names)[numbers]
-    own = [value == name for value, name in zip(values, called, strict=True)]
     joined = {value for value, name in zip(values, called, strict=True) if name == "others"}
-    assert all(
-        alone or name == "others" or value is None for alone, name, value in zip(own, called, values, strict=True)
-    )
+    assert all(name in (value, "others", MISSING) for value, name in zip(values, called, strict=True))
     assert len(names) <= MOST + 2
     assert len(joined) != 1 or len(set(values)) > MOST
     if joined and any(n >= FEWEST for n in sizes):

@@ -196,3 +196,15 @@ def test_more_than_two_classes_count_errors():
     assert {"wrong", "cost", "standing"} <= set(shown.columns)
     assert "misses" not in shown.columns
     assert shown.set_index("segment")["wrong"]["west"] > shown.set_index("segment")["wrong"]["north"]
+
+
+def test_a_notebook_shows_names_letter_by_letter():
+    X, y = table()
+    name = "<script>alert('x')</script>"
+    found = compare(
+        X, y, CostMatrix(fp=1, fn=5), repeats=1, **QUICK | {"methods": [(name, Method(learner=GaussianNB()))]}
+    )
+    verdict = next(iter(found.verdicts.values()))
+    for shown in (found, verdict):
+        assert name not in shown._repr_html_()
+        assert "&lt;script&gt;alert(" in shown._repr_html_()

@@ -16,7 +16,7 @@ import pytest
 
 from adacsl.core.intervals import Interval
 from adacsl.report import cards, frames, page
-from adacsl.report.data import Outcome, ReportData
+from adacsl.report.data import Outcome, ReportData, Saved
 from adacsl.report.page import drawn_rows, render_report, write_report
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -181,13 +181,13 @@ def tiles(parsed):
 
 def test_saving_against_today_is_one_of_the_big_numbers(small):
     (view,) = small.views
-    saved = replace(small, savings={view: ("what you do today", Interval(23.4, 11.06, 34.2))})
+    saved = replace(small, savings={view: Saved("what you do today", Interval(23.4, 11.06, 34.2))})
     words = tiles(Parsed(render_report(saved)))
     assert "Saved23 %against what you do today; 95 % interval 11 to 34 %" in words
     assert "best constant" not in words
-    dearer = replace(small, savings={view: ("deciding at 0.5", Interval(-2.0, -9.0, 5.0))})
+    dearer = replace(small, savings={view: Saved("deciding at 0.5", Interval(-2.0, -9.0, 5.0))})
     assert "Dearer2 %than deciding at 0.5; 95 % interval \u22125 to 9 %" in tiles(Parsed(render_report(dearer)))
-    free = replace(small, savings={view: ("what you do today", Interval(np.nan, np.nan, np.nan))})
+    free = replace(small, savings={view: Saved("what you do today", Interval(np.nan, np.nan, np.nan))})
     assert "of what the best constant decision costs" in tiles(Parsed(render_report(free)))  # today costs nothing
 
 
@@ -197,7 +197,7 @@ def test_table_has_the_excess_of_each_method_with_its_interval_and_marks_two(sma
     )
     summary["cost"] = [1.444, 1.0]
     report = replace(small, summary=summary, recommended={small.views[0]: "adacsl-cv"})
-    card = next(row[0] for part in cards.parts(report, small.views[0], "v") for row in part["rows"])
+    card = cards.cost_card(report, small.views[0], "v")
     (table,) = card.tables
     found = [dict(zip(table.headers, row, strict=True)) for row in table.rows]
     assert [row["method"] for row in found] == ["adacsl-cv", "today"]
@@ -231,8 +231,10 @@ def test_cases_are_counted_per_repeat(small):
     report = replace(small, outcomes={(*small.views[0], "ce"): twice}, recommended={small.views[0]: "ce"})
     text = render_report(report)
     words = " ".join(Parsed(text).text.split())
-    assert "All 4 rows, each tested once in 2 repeats; numbers are means of these." in words
-    assert "0.5 cases" in words
+    assert "All 4 rows, each tested once in 2 repeats; means of these, whole cases." in words
+    assert "0.5 cases" not in words  # half a case is decided wrongly in one of two repeats: it counts as an error
+    assert "8 EUR1 cases" in words
+    assert "0.5 EUR1 cases" in words
     assert "Numbers of cases and totals are means of the 2 repeats." in words
     assert payload(text)["views"][0]["samples"][0]["weights"] == [0.5, 0.5]
 

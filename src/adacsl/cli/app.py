@@ -27,6 +27,7 @@ with requires("cli"):
     import rich  # noqa: F401  cyclopts shows its help with it
     from cyclopts import App, CycloptsError, Parameter
 
+from adacsl.cli.commands.check import check
 from adacsl.cli.commands.compare import compare
 from adacsl.cli.commands.costs import template
 from adacsl.cli.commands.data import data
@@ -55,7 +56,7 @@ OPTIONS = re.compile(
 )
 
 COMMANDS: tuple[Callable[..., Answer], ...] = (
-    compare, train, predict, serve, evaluate, monitor, explain, threshold, report, export, data,
+    compare, check, train, predict, serve, evaluate, monitor, explain, threshold, report, export, data,
 )  # fmt: skip
 
 

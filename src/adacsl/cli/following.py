@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from adacsl.cli.options import ANY, FREE, NEVER, Prices, Source, Times, as_words
+from adacsl.cli.options import ALL, ANY, FREE, NEVER, Checking, Prices, Source, Times, as_words
 from adacsl.cli.screen import Answer, Screen
 from adacsl.experiments.ratios import mean_ratio, scale_misses
 
@@ -26,13 +26,14 @@ class Training:
     source: Source = ANY
     prices: Prices = FREE
     times: Times = NEVER
+    checking: Checking = ALL
     method: str = ""
     nets: Mapping[str, Any] = field(default_factory=dict)
     """What was said about nets, by the name of the option."""
 
     def command(self, out: str = "model/") -> str:
         """Return the command to type."""
-        said = [*as_words(self.source), *as_words(self.times), *as_words(self.prices)]
+        said = [word for part in (self.source, self.times, self.prices, self.checking) for word in as_words(part)]
         for name, value in self.nets.items():
             said += [f"--{name}"] if value is True else [f"--{name}", str(value)]
         return shlex.join(["adacsl", "train", *self._data, *said, "--method", self.method, "--out", out])
@@ -42,7 +43,7 @@ class Training:
         from adacsl.cli.commands.train import train  # noqa: PLC0415  as slow as the command itself
 
         silent = replace(screen, quiet=True)  # the comparison has said all there is to note
-        about = {"source": self.source, "prices": self.prices, "times": self.times}
+        about = {"source": self.source, "prices": self.prices, "times": self.times, "checking": self.checking}
         return train(self.data, out=out, method=self.method, screen=silent, **about, **self.nets)  # type: ignore[arg-type]
 
     def predicting(self, model: Path) -> str:

@@ -227,6 +227,29 @@ class Judging:
 USUAL = Judging()
 
 
+@Parameter(name="*", group=Group("Checks", sort_key=60))
+@dataclass(frozen=True)
+class Checking:
+    """What is not to be said about data and models."""
+
+    ignore: tuple[str, ...] = ()
+    """Codes of checks to say nothing about, such as duplicate-rows,few-rows (docs/checks.md lists them)."""
+
+    def __post_init__(self) -> None:
+        if self.ignore:
+            from adacsl.datasets.checks.codes import known_codes  # noqa: PLC0415  pandas
+
+            known_codes(split_words(self.ignore))
+
+    @property
+    def codes(self) -> list[str]:
+        """The codes, one by one."""
+        return split_words(self.ignore)
+
+
+ALL = Checking()
+
+
 @Parameter(name="*", group=Group("Report", sort_key=50))
 @dataclass(frozen=True)
 class Showing:
@@ -272,7 +295,7 @@ def net_settings(epochs: int | None, weights: Path | None, *, rotate: bool) -> d
     return {name: value for name, value in said.items() if value is not None}
 
 
-def as_words(said: Prices | Source | Times | Files) -> list[str]:
+def as_words(said: Prices | Source | Times | Files | Checking) -> list[str]:
     """Return options as they would be typed.
 
     >>> as_words(Prices(fn=8.0, fp_column="price"))

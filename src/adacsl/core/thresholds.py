@@ -176,10 +176,11 @@ def _search(
     if candidates is not None:
         return _best_candidate(cuts, goal, _as_candidates(candidates, cuts.scores, kind), span, caution, lowest=lowest)
     goal = span[0] if lowest else min(max(goal, span[0]), span[1])
-    return _best_cut(cuts, kind, goal, span, caution)
+    return best_cut(cuts, kind, goal, span, caution)
 
 
-def _best_cut(cuts: Cuts, kind: str, goal: float, span: tuple[float, float], caution: float) -> Threshold:
+def best_cut(cuts: Cuts, kind: str, goal: float, span: tuple[float, float], caution: float = 0.0) -> Threshold:
+    """Return the point nearest ``goal`` of the cheapest cuts, or of those that may be as cheap."""
     xp = array_namespace(cuts.scores)
     costs = cuts.missed + cuts.alarmed
     costs[~distinct_cuts(cuts.scores)] = xp.inf

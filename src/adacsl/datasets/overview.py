@@ -39,7 +39,7 @@ def overview(task: Task) -> dict[str, Any]:
 def overview_frame(told: Mapping[str, Any], costs: str = "") -> pd.DataFrame:
     """Return what :func:`overview` told as one row per column; the rest, and the costs in words, is in ``attrs``."""
     frame = pd.DataFrame(told["columns"], columns=["column", "kind", "missing", "distinct", "values"])
-    frame.attrs = {name: told[name] for name in ("rows", "n_columns", "classes")} | {"costs": costs}
+    frame.attrs.update({name: told[name] for name in ("rows", "n_columns", "classes")}, costs=costs)
     return frame
 
 

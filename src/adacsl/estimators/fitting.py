@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
 from adacsl.estimators.candidates import Candidate
-from adacsl.estimators.learners.boosters import ENGINES, Booster, fit_boosters, installed_engine
+from adacsl.estimators.learners.boosters import ENGINES, Booster, fit_boosters, installed_engine, load_engines
 from adacsl.estimators.learners.constant import Constant, fit_constants
 from adacsl.estimators.learners.histogram import HistogramBoosting
 from adacsl.estimators.learners.metacost import MetaCost
@@ -19,6 +19,7 @@ from adacsl.estimators.learners.models import Model, fit_models
 from adacsl.estimators.learners.portfolio import Portfolio, fit_portfolios
 from adacsl.estimators.rows import Rows
 from adacsl.extras import requires
+from adacsl.workers import MANY_ROWS, limited_for
 
 with requires("sklearn"):
     from sklearn.compose import ColumnTransformer
@@ -82,17 +83,25 @@ def fit_methods(
     kinds: dict[Any, list[Candidate]] = {}
     for (method, _), own in zip(methods, asked, strict=True):
         kinds.setdefault(_kind(method.learner_), []).extend(own)
+    load_engines(method.learner_ for method, _ in methods)
+    with limited_for(MANY_ROWS if rows.images else len(rows.use)):
+        for candidate in _fitted(kinds, rows, parts):
+            number = owner[id(candidate)]
+            missing[number] -= 1
+            if not missing[number]:
+                methods[number][0].finish(asked[number], rows)
+                yield number
+
+
+def _fitted(kinds: dict[Any, list[Candidate]], rows: Rows, parts: Any) -> Iterator[Candidate]:
+    """Yield candidates as soon as they are fitted, by the function that fits them; each knows how long it took."""
     for fit, candidates in kinds.items():
         extra = {"parts": parts} if fit.__name__ == "fit_nets" else {}
         start = time.perf_counter()
         for candidate in fit(candidates, rows, **extra):
             if not candidate.seconds:
                 candidate.seconds = time.perf_counter() - start
-            number = owner[id(candidate)]
-            missing[number] -= 1
-            if not missing[number]:
-                methods[number][0].finish(asked[number], rows)
-                yield number
+            yield candidate
             start = time.perf_counter()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -26,6 +27,8 @@ with requires("sklearn"):
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from adacsl.datasets.checks import Checks
 
 
 class CostClassifier(ClassifierMixin, BaseEstimator):
@@ -86,6 +89,15 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         """The score above which a row is called positive; of two classes only."""
         check_is_fitted(self, "decision_")
         return self.decision_.threshold_
+
+    def check(self, ignore: Iterable[str] = ()) -> Checks:
+        """Return what speaks against the fitted model: held-out rows no cheaper than one decision for all, and others.
+
+        ``ignore`` are codes to say nothing about; docs/checks.md tells what each means.
+        """
+        from adacsl.estimators.model_checks import check_model  # noqa: PLC0415  for those who ask
+
+        return check_model(self, ignore)
 
     def predict_proba(
         self,

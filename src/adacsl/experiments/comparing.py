@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from adacsl.core.costs import CostMatrix
+from adacsl.datasets.checks.codes import known_codes
 from adacsl.datasets.overview import overview
 from adacsl.datasets.segments import cut
 from adacsl.datasets.task import Task
@@ -20,6 +21,7 @@ from adacsl.estimators.methods import choose_methods
 from adacsl.estimators.settings import refuse_old_names
 from adacsl.experiments.cells import Cell
 from adacsl.experiments.comparison import Comparison, NoResultError
+from adacsl.experiments.facts import with_checks
 from adacsl.experiments.jobs import costs_of_split, plan_jobs, run_jobs
 from adacsl.experiments.progress import Progress
 from adacsl.experiments.protocol import Protocol
@@ -122,6 +124,7 @@ def compare_tasks(
     maturity: Any = None,
     tolerance: float = TOLERANCE,
     folder: str | Path | None = None,
+    ignore: Sequence[str] = (),
     progress: bool = True,
     **running: Any,
 ) -> Comparison:
@@ -154,6 +157,8 @@ def compare_tasks(
     folder : path, optional
         Keep every result here as soon as it is there; a run that was interrupted, started again, goes on. Default: in
         memory only.
+    ignore : codes
+        Checks of the data to say nothing about in :attr:`Comparison.checks` and the report, see docs/checks.md.
     progress : bool
         Show a bar with the cheapest method so far.
     **running
@@ -179,7 +184,7 @@ def compare_tasks(
     own = {cell for job in jobs for cell in job.cells}
     with tempfile.TemporaryDirectory(prefix="adacsl-") as scratch:
         place = Path(folder) if folder is not None else Path(scratch) / "run"
-        with Store.open(place, _identity(tasks, conditions)) as store:
+        with Store.open(place, _identity(tasks, conditions, known_codes(ignore))) as store:
             for task in tasks:
                 store.write_segments(task.name, {column: cut(values) for column, values in task.segments.items()})
                 own |= _write_splits(store, task, conditions, repeats, at[task.name])
@@ -187,6 +192,7 @@ def compare_tasks(
             with Progress(sum(len(job.cells) for job in jobs), quiet=not progress) as bar:
                 run_jobs(jobs, store, shared, on_event=bar, **running)
         found = _read(place, kept=folder is not None, only=own)
+        found = replace(found, facts=with_checks(found.facts, tasks, ignore))  # the folder holds those of its first run
         return replace(found, methods=every, net=conditions.net, tolerance=tolerance)
 
 
@@ -232,7 +238,7 @@ def _check_names(tasks: Sequence[Task]) -> None:
         raise ValueError(f"data sets must have different names, got {names}")
 
 
-def _identity(tasks: Sequence[Task], protocol: Protocol) -> dict[str, Any]:
+def _identity(tasks: Sequence[Task], protocol: Protocol, ignore: Sequence[str]) -> dict[str, Any]:
     about = {
         task.name: {
             "digest": task.digest,
@@ -249,19 +255,19 @@ def _identity(tasks: Sequence[Task], protocol: Protocol) -> dict[str, Any]:
             "source": task.source,
             **({} if task.said is None or task.said.settled else {"said": task.said.to_dict()}),
             **about_today(task),
-            **_times(task, protocol),
+            **_times(task, protocol, warned="time-ignored" not in ignore),
             "overview": overview(task),
         }
         for task in tasks
     }
-    return {"data": about, "protocol": protocol.identity()}
+    return with_checks({"data": about, "protocol": protocol.identity()}, tasks, ignore)
 
 
-def _times(task: Task, protocol: Protocol) -> dict[str, Any]:
+def _times(task: Task, protocol: Protocol, *, warned: bool) -> dict[str, Any]:
     """Return which times every window trains, adapts and tests on; warn where dates are split by chance."""
     if task.time is not None:
         return {"windows": protocol.told(task)}
-    if dated := date_columns(task.X):
+    if warned and (dated := date_columns(task.X)):
         warnings.warn(
             f"rows of {task.name} have dates (column {dated[0]!r}) and are split by chance: --time-column {dated[0]} "
             f"(time={dated[0]!r} in Python) trains on the past and tests on the latest",

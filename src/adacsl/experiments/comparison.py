@@ -13,29 +13,27 @@ from typing import Any
 import numpy as np
 
 from adacsl.core.costs import CostMatrix
-from adacsl.core.labels import plain_labels
+from adacsl.datasets.checks import Checks
 from adacsl.datasets.segments import Segments
 from adacsl.estimators.method import Method
-from adacsl.estimators.methods import METHODS, is_portfolio, method
+from adacsl.estimators.methods import METHODS
 from adacsl.experiments import reporting, today, uncertain
 from adacsl.experiments.cells import Cell, CellResult
-from adacsl.experiments.facts import intervals_in_words
+from adacsl.experiments.facts import checks_of, intervals_in_words
 from adacsl.experiments.outcomes import outcome_of
-from adacsl.experiments.protocol import compared_nets, set_portfolio
-from adacsl.experiments.ratios import named_costs, scale_misses
+from adacsl.experiments.ratios import scale_misses
 from adacsl.experiments.segments import segment_table
 from adacsl.experiments.statistics import Ranks, Verdict, overall, ranks, summarise, verdicts
 from adacsl.experiments.statistics.paired import RowCosts, row_costs
 from adacsl.experiments.statistics.verdicts import TOLERANCE
-from adacsl.experiments.statistics.wording import TODAY
 from adacsl.experiments.store import StoredSplit
+from adacsl.experiments.taking import method_taken
 from adacsl.extras import requires
 from adacsl.report import class_frames, frames
 from adacsl.report.data import Outcome, Regret, ReportData
 
 with requires("compare"):
     import pandas as pd
-    from sklearn.base import clone
 
 
 class NoResultError(RuntimeError):
@@ -119,6 +117,11 @@ class Comparison:
         told = {name: about["windows"] for name, about in self.facts["data"].items() if "windows" in about}
         return {name: {i: text for i, text in enumerate(own) if (name, i) in done} for name, own in told.items()}
 
+    @property
+    def checks(self) -> dict[str, Checks]:
+        """What checks have found about each data set; docs/checks.md says what each code means."""
+        return checks_of(self.facts)
+
     def _place(self, data: str, ratio: float) -> str:
         """Return a data set and a ratio in words; more than two classes have no ratio."""
         return data if self._n_classes(data) > 2 else f"{data}, ratio {ratio:g}"
@@ -133,24 +136,9 @@ class Comparison:
         """Return a method as it was compared, with its costs, not yet fitted; default: the recommended one."""
         view = self._view(data, ratio)
         several = data is None and len({name for name, _ in self.verdicts}) > 1
-        name = name or (self.best if several else None) or reporting.recommended(self, view)
-        if name == TODAY:
-            raise ValueError("'today' are decisions that were given, there is nothing to fit: name a method")
-        if name not in {*self.methods, *METHODS} and name in set(self.results["method"]):
-            raise ValueError(f"{name!r} was a method of your own, and no folder keeps code: fit it by yourself")
-        made: Method = clone(self.methods[name]) if name in self.methods else method(name)
-        net = self.facts["protocol"].get("net")
-        if net and made.learner == "net":
-            made.set_params(learner=compared_nets(self.net, net))
-        elif net and is_portfolio(made):
-            set_portfolio(made, compared_nets(self.net, net).get_params(deep=False))
-        names = self.facts["data"][view[0]]["classes"]
+        name = name or (self.best if several else None) or self._recommended(view)
         costs = scale_misses(self._costs(view[0]).averaged(), view[1] / self._own_ratio(view[0]))
-        if len(names) > 2:
-            made.set_params(costs=named_costs([costs], names), positive=None)
-        else:
-            made.set_params(costs=costs, positive=plain_labels(names)[1])
-        return made
+        return method_taken(self, name, self.facts["data"][view[0]]["classes"], costs)
 
     def fit(self, X: Any, y: Any, *, name: str | None = None, random_state: int = 0, **given: Any) -> Method:  # noqa: N803
         """Fit the recommended method (or the one named) on all rows, and return it: it predicts, and can be saved.
@@ -189,7 +177,7 @@ class Comparison:
         apart" or not; saved, what it saves against today's practice on the same rows, with its interval.
         """
         view = self._view(data, ratio)
-        return segment_table(self, view, method or self._recommended(view), columns)
+        return segment_table(self, view, method or reporting.recommended(self, view), columns)
 
     # other prices
 
@@ -255,7 +243,7 @@ class Comparison:
         view = self._view(data, ratio)
         table = reporting.summary_of(self)
         rows = table[(table["data"] == view[0]) & (table["ratio"] == view[1])]
-        return _figures().cost_figure(rows, recommended=reporting.recommended(self, view))
+        return _figures().cost_figure(rows, recommended=self._recommended(view))
 
     def plot_ratios(self, *, data: str | None = None) -> Any:
         """Draw the normalised cost of each method against the cost ratio."""
@@ -269,7 +257,7 @@ class Comparison:
 
         view = self._view(data, ratio)
         self._two_classes(view[0], "ranges of fp and fn")
-        return regret_figure(self.regrets[view], reporting.recommended(self, view))
+        return regret_figure(self.regrets[view], self._recommended(view))
 
     def plot_threshold(self, method: str | None = None, *, data: str | None = None, ratio: float | None = None) -> Any:
         """Draw the cost of every threshold, the chosen and the cheapest one."""
@@ -313,9 +301,12 @@ class Comparison:
             raise ValueError(f"there are no ranks to draw: {self.ranks.reason or 'one data set only'}")
         return _figures().rank_figure(table)
 
+    def _recommended(self, view: tuple[str, float]) -> str:
+        return reporting.recommended(self, view)
+
     def _outcomes(self, methods: Sequence[str], data: str | None, ratio: float | None) -> dict[str, Outcome]:
         view = self._view(data, ratio)
-        names = methods or [reporting.recommended(self, view)]
+        names = methods or [self._recommended(view)]
         return {name: self.outcome(name, data=view[0], ratio=view[1]) for name in names}
 
     def _epochs(self, data: str | None, ratio: float | None) -> pd.DataFrame:

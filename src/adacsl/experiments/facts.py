@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from adacsl.datasets.checks import Checks
+from adacsl.datasets.checks.checking import check_task
 from adacsl.datasets.leftout import left_out_in_words
 from adacsl.experiments.protocol import in_words
 
 if TYPE_CHECKING:
+    from adacsl.datasets.task import Task
     from adacsl.experiments.comparison import Comparison
 
 
@@ -66,3 +69,14 @@ def copies_in_words(about: Mapping[str, Any]) -> str:
     kind = "images" if about["images"] else "rows"
     said = f"{copies:,} {kind} are copies of others; copies stay together"
     return f"{said}, but for {apart:,} {kind} of sets larger than a fold" if apart else said
+
+
+def with_checks(facts: Mapping[str, Any], tasks: Sequence[Task], ignore: Iterable[str]) -> dict[str, Any]:
+    """Return the facts of a comparison with what checks say about its data sets now."""
+    found = {task.name: {"checks": check_task(task, ignore).to_list()} for task in tasks}
+    return {**facts, "data": {name: {**about, **found.get(name, {})} for name, about in facts["data"].items()}}
+
+
+def checks_of(facts: Mapping[str, Any]) -> dict[str, Checks]:
+    """Return what checks said about each data set; nothing about those compared before there were checks."""
+    return {name: Checks.from_list(about["checks"]) for name, about in facts["data"].items() if "checks" in about}

@@ -61,8 +61,8 @@ def model_card(
         "costs": _costs(found, view, name),
         "limits": " ".join(_limits(about, found.facts["protocol"], people)),
         "in use": (
-            f"Watch it: `adacsl monitor` says when new {people} differ from those it knows, and when to set the "
-            "threshold anew."
+            f"Watch it with adacsl monitor: it says when new {people} differ from those it knows, and when to decide "
+            "anew where the threshold lies."
         ),
     }
     return card | _made_with(found, view, name) | ({} if model is None else _kept(Path(model)))
@@ -119,7 +119,7 @@ def _made_with(found: Comparison, view: tuple[str, float], name: str) -> dict[st
     own = [result.provenance for cell, result in found.cells.items() if cell[:3] == (*view, name)]
     versions = {text for each in own if (text := _listed(each.get("versions", {})))}
     days = sorted(str(each["finished"])[:10] for each in own if each.get("finished"))
-    made = {"versions": " or ".join(sorted(versions)), "tested on": " to ".join(dict.fromkeys((*days[:1], *days[-1:])))}
+    made = {"versions": " or ".join(sorted(versions)), "date": " to ".join(dict.fromkeys((*days[:1], *days[-1:])))}
     digest = found.facts["data"][view[0]].get("digest", "")
     return {key: text for key, text in (made | {"digest of the data": digest}).items() if text}
 

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from adacsl.core.intervals import Interval
+from adacsl.datasets.overview import overview_frame
 from adacsl.estimators.methods import METHODS, title_of
 from adacsl.experiments import today
 from adacsl.experiments.facts import facts_in_words
 from adacsl.experiments.model_card import model_card
+from adacsl.experiments.segments import tables_of
 from adacsl.experiments.statistics.folds import estimate
 from adacsl.experiments.statistics.wording import CONSTANTS, TODAY
 from adacsl.extras import requires
@@ -59,12 +61,18 @@ def report_data(
         explained=explained or {},
         regrets=found.regrets,
         savings={view: saved_of(found, view) for view, verdict in found.verdicts.items() if verdict.saving},
-        checks={name: told["checks"] for name, told in found.facts["data"].items() if told.get("checks")},
+        checks={name: told["checks"] for name, told in found.facts["data"].items() if "checks" in told},
         model={
             view: model_card(found, view, recommended(found, view), people=people, model=(models or {}).get(view))
             for view in views
         },
         people=people,
+        segments=dict(tables_of(found, views)),
+        overview={
+            name: overview_frame(told["overview"], told["costs"])
+            for name, told in found.facts["data"].items()
+            if "overview" in told
+        },
         **shown,
     )
 

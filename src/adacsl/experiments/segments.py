@@ -25,6 +25,9 @@ with requires("compare"):
 
 LEVEL = 0.05
 
+Measured = tuple[str, NDArray[np.float64], NDArray[Any], Evidence]
+"""What is measured, its values, the entries (or rows) it is measured of, and their evidence."""
+
 
 def segment_table(
     found: Comparison, view: tuple[str, float], method: str, columns: tuple[str, ...] = ()
@@ -40,39 +43,53 @@ def segment_table(
     kept = paired.entries(place)
     rows, costs = paired.rows[kept], paired.costs[place][kept]
     evidence, outcome = paired.evidence.only(kept), found.outcome(method, data=view[0], ratio=view[1])
-    saved = _saved(found, view, method)
+    saved, errors = _saved(found, view, method), _errors(outcome, evidence)
     records = []
     for column in columns or known:
         cut = known[column]
         for number, name in enumerate(cut.names):
             inside = cut.numbers[rows] == number
             if inside.any():
-                record = {"column": column, "segment": name, **_counted(outcome, rows, inside)}
+                record = {"column": column, "segment": name, **_counted(outcome, rows, inside, errors)}
                 record |= segment_costs(costs, inside, evidence)._asdict()
-                records.append(record | _saving(saved, cut.numbers, number))
+                if saved is not None:
+                    record |= _mean_of(*saved[:2], cut.numbers[saved[2]] == number, saved[3])
+                records.append(record)
     return _judged(pd.DataFrame(records), floor=not (costs < 0).any())
 
 
-def _counted(outcome: Outcome, rows: NDArray[np.int64], inside: NDArray[np.bool_]) -> dict[str, Any]:
-    """Return rows, and shares of decisions and errors among them; of more than two classes errors only."""
-    labels, decided = outcome.labels[inside], outcome.decisions[inside]
-    many = {"rows": len(np.unique(rows[inside])), "share": float(inside.mean())}
+def _errors(outcome: Outcome, evidence: Evidence) -> list[Measured]:
+    """Return kinds of errors: which of the entries that they can happen to have them, those entries, their evidence."""
+    labels, decided = outcome.labels, outcome.decisions
+    kinds = {"misses": (decided == 0, labels == 1), "alarms": (decided == 1, labels == 0)}
     if outcome.n_classes > 2:
-        return many | {"wrong": float((labels != decided).mean())}
-    positives, alarms = labels == 1, decided == 1
-    return many | {
-        "positive": float(positives.mean()),
-        "decided": float(alarms.mean()),
-        "misses": float((~alarms[positives]).mean()) if positives.any() else np.nan,
-        "alarms": float(alarms[~positives].mean()) if not positives.all() else np.nan,
-    }
+        kinds = {"wrong": (labels != decided, labels >= 0)}
+    return [
+        (name, wrong[among].astype(np.float64), among, evidence.only(among)) for name, (wrong, among) in kinds.items()
+    ]
 
 
-Saved = tuple[NDArray[np.float64], NDArray[np.int64], Evidence]
+def _counted(
+    outcome: Outcome, rows: NDArray[np.int64], inside: NDArray[np.bool_], errors: list[Measured]
+) -> dict[str, Any]:
+    """Return rows, shares of decisions (of two classes), and shares of errors with their intervals."""
+    found: dict[str, Any] = {"rows": len(np.unique(rows[inside])), "share": float(inside.mean())}
+    if outcome.n_classes == 2:
+        found |= {"positive": outcome.labels[inside].mean(), "decided": outcome.decisions[inside].mean()}
+    for name, wrong, among, evidence in errors:
+        ends = _mean_of(name, wrong, inside[among], evidence)
+        found |= {end: min(max(value, 0.0), 1.0) for end, value in ends.items()}
+    return found
 
 
-def _saved(found: Comparison, view: tuple[str, float], method: str) -> Saved | None:
-    """Return what each entry costs less than under today's practice, its row, and the evidence; None: no practice."""
+def _mean_of(name: str, values: NDArray[np.float64], inside: NDArray[np.bool_], evidence: Evidence) -> dict[str, float]:
+    """Return the mean of a segment with its interval; NaN where nothing is in it."""
+    ends = segment_costs(values, inside, evidence)[:3] if inside.any() else (np.nan,) * 3
+    return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+
+
+def _saved(found: Comparison, view: tuple[str, float], method: str) -> Measured | None:
+    """Return what each entry costs less than under today's practice, and its row; None: no practice."""
     if method == TODAY or method in CONSTANTS:
         return None
     told = practice(found, view, method, method)
@@ -81,14 +98,8 @@ def _saved(found: Comparison, view: tuple[str, float], method: str) -> Saved | N
     costs = told[1]
     mine, today = costs.methods.index(method), costs.methods.index(TODAY)
     kept = costs.entries(mine, today)
-    return (costs.costs[today] - costs.costs[mine])[kept], costs.rows[kept], costs.evidence.only(kept)
-
-
-def _saving(saved: Saved | None, numbers: NDArray[np.int64], number: int) -> dict[str, float]:
-    if saved is None or not (inside := numbers[saved[1]] == number).any():
-        return {}
-    part = segment_costs(saved[0], inside, saved[2])
-    return {"saved": part.cost, "saved_low": part.low, "saved_high": part.high}
+    less = (costs.costs[today] - costs.costs[mine])[kept]
+    return "saved", less, costs.rows[kept], costs.evidence.only(kept)
 
 
 def _judged(table: pd.DataFrame, *, floor: bool) -> pd.DataFrame:

@@ -6,6 +6,7 @@ from typing import Any
 
 from adacsl.report.card import Card, Finding, card
 from adacsl.report.data import ReportData
+from adacsl.report.segment_cards import overview_card
 
 SERIOUS = ("stop", "warn")
 WORDS = {"stop": "stop", "warn": "look at this", "note": "note"}
@@ -13,14 +14,17 @@ WORDS = {"stop": "stop", "warn": "look at this", "note": "note"}
 
 def about_sections(data: ReportData, view: Any, key: str) -> dict[str, list[list[Card | None]]]:
     """Return what stands below all other sections of a view."""
-    return {"data": [[checks_card(data, view[0], key)]], "model": [[model_card(data, view, key)]]}
+    about = [[overview_card(data, view[0], key)], [checks_card(data, view[0], key)]]
+    return {"data": about, "model": [[model_card(data, view, key)]]}
 
 
 def checks_card(data: ReportData, name: str, key: str) -> Card | None:
-    """Return what the checks saw in a data set; None where it was not checked, or nothing was seen."""
+    """Return what the checks saw in a data set; None where it was not checked."""
     found = data.checks.get(name)
-    if not found:
+    if found is None:
         return None
+    if not found:
+        return card(key, "checks", say="Nothing was found that should keep anybody from relying on the data.")
     order = [*SERIOUS, "note"]
     rows = [
         Finding(one["severity"], WORDS[one["severity"]], one["text"], one["code"], one.get("page", ""))

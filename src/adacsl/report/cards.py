@@ -15,6 +15,7 @@ from adacsl.report.card import GUIDES, Card, arranged, card
 from adacsl.report.data import Outcome, ReportData, Saved
 from adacsl.report.money_cards import money_sections, money_tile
 from adacsl.report.numbers import show, show_percent, with_unit
+from adacsl.report.segment_cards import driver_card, segment_cards
 from adacsl.report.style import COLORED
 from adacsl.report.tables import Table
 
@@ -59,7 +60,8 @@ def parts(data: ReportData, view: Any, key: str) -> list[dict[str, Any]]:
     sections: dict[str, list[list[Card | None]]] = {
         **money_sections(data, view, key),
         "costs": [[cost_card(data, view, key)]],
-        "columns": [[worth_card(data, view, key)]],
+        "columns": [[driver_card(data, view, key)]],
+        "segments": segment_cards(data, view, key),
         "ratios": [[price_cards.regret_card(data, view, key)], [_ratio_card(data, view, key)]],
         "ways": [price_cards.way_cards(data, view, key)],
         "errors": _error_rows(data, view, key),
@@ -94,21 +96,6 @@ def cost_card(data: ReportData, view: Any, key: str) -> Card:
         f"({last['method']}). Recommended: {name}. The table below has all numbers."
     )
     return card(key, "cost", alt=alt, figure=figure, tables=[tables.cost_table(data, rows, name)])
-
-
-def worth_card(data: ReportData, view: Any, key: str) -> Card | None:
-    """Return what each column is worth, where that was measured."""
-    worth = data.explained.get(view)
-    if worth is None:
-        return None
-    rows = worth.sort_values("cost", ascending=False, kind="stable")
-    first = rows.iloc[0]
-    figure = draw.permutation_figure(rows, unit=data.unit)
-    alt = (
-        f"How much dearer a case gets when a column is shuffled, for {len(rows)} columns; most for {first['column']}, "
-        f"{show(first['cost'])}. The table below has all numbers."
-    )
-    return card(key, "worth", alt=alt, figure=figure, folded=[tables.worth_table(data, rows)])
 
 
 def _ratio_card(data: ReportData, view: Any, key: str) -> Card | None:
@@ -149,7 +136,7 @@ def _error_rows(data: ReportData, view: tuple[str, float], key: str) -> list[lis
         f"{key}-matrix",
         title=f"Errors of {name}, in money",
         guide=f"{outcome.cases} The darker an error, the more it costs in total.",
-        matrix=tables.cost_matrix(data, frames.confusion_table(outcome)),
+        matrix=tables.cost_matrix(data, outcome),
     )
     groups = card(key, "groups", tables=[tables.group_table(data, name, frames.subgroup_table(outcome))])
     thresholds = card(key, "thresholds", tables=[tables.threshold_table(data, outcomes, name)])

@@ -93,7 +93,7 @@ class Outcome:
         """Which cases are counted, in words."""
         if self.repeats > 1:
             each = self.per_repeat(self.n)
-            return f"All {each:,.0f} rows, each tested once in {self.repeats} repeats; numbers are means of these."
+            return f"All {each:,.0f} rows, each tested once in {self.repeats} repeats; means of these, whole cases."
         splits = len(np.unique(self.seeds))
         return f"All {self.n:,} test cases{f' of {splits} splits' if splits > 1 else ''}."
 

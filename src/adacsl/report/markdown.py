@@ -50,7 +50,7 @@ def _of_view(data: ReportData, view: tuple[str, float]) -> Iterator[str]:
         yield f"> **Note:** {words(said)}"
     yield from _money(data, view)
     yield "### What each method costs"
-    yield table_of(tables.cost_table(data, data.summary_of(view), data.recommended_of(view)))
+    yield table_of(_shortened(tables.cost_table(data, data.summary_of(view), data.recommended_of(view))))
     if data.facts.get("intervals"):
         yield f"<sub>{words(data.facts['intervals'])}.</sub>"
     yield from _about(data, view)
@@ -63,6 +63,8 @@ def _money(data: ReportData, view: tuple[str, float]) -> Iterator[str]:
         yield table_of(money_rows(data, view))
     for _, title, outcome, people, matrix in people_told(data, view):
         yield f"**{words(title)}.** {words(people_words(data, outcome, people))}"
+        if matrix is None:
+            continue
         rows = [
             [f"really {actual}", *(f"{count} ({each})" for _, count, each, _ in cells)] for actual, cells in matrix.rows
         ]
@@ -73,9 +75,16 @@ def _about(data: ReportData, view: tuple[str, float]) -> Iterator[str]:
     seen = checks_card(data, view[0], "")
     if seen is not None:
         yield "### What the checks saw"
-        yield "\n".join(f"- **{found.word}** {words(found.text)} `{found.code}`" for found in seen.findings)
-    if lines := data.model.get(view):
-        yield _folded("Model card", list_of(lines))
+        lines = [f"- **{found.word}** {words(found.text)} `{found.code}`" for found in seen.findings]
+        yield "\n".join(lines) or words(seen.say)
+    if card := data.model.get(view):
+        yield _folded("Model card", list_of(card))
+
+
+def _shortened(table: Table) -> Table:
+    """Return the columns that a page of text has room for: up to how a method stands against the cheapest."""
+    wide = max([*table.text, 2]) + 1
+    return table._replace(headers=table.headers[:wide], rows=[row[:wide] for row in table.rows])
 
 
 def _folded(title: str, text: str) -> str:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from adacsl.core.intervals import Interval
 from adacsl.report.card import Card, card
 from adacsl.report.data import Outcome, ReportData
@@ -82,28 +85,43 @@ def people_cards(data: ReportData, view: Any, key: str) -> list[Card | None]:
     ]
 
 
-def people_told(data: ReportData, view: Any) -> list[tuple[str, str, Outcome, int, Table]]:
-    """Return what the cards about people say: when, title, test rows, of how many people, and the matrix."""
+def people_told(data: ReportData, view: Any) -> list[tuple[str, str, Outcome, int, Table | None]]:
+    """Return what the cards about people say: when, title, test rows, of how many people; of two classes the matrix."""
     outcomes, known = data.outcomes_of(view), data.savings.get(view)
     name = data.recommended_of(view)
-    if name not in outcomes or outcomes[name].n_classes != 2:
+    if name not in outcomes:
         return []
     people = people_spoken_of(outcomes[name])
     of = f"Of {people:,} {data.people},"
     shown = [("after", f"{of} with {name}", outcomes[name])]
     if known is not None and known.outcome is not None:
         shown = [("before", f"{of} as decided today", known.outcome), *shown]
+    two = outcomes[name].n_classes == 2
     return [
-        (when, title, outcome, people, people_matrix(data, outcome, whole_confusion(outcome, people)))
+        (when, title, outcome, people, people_matrix(data, outcome, people) if two else None)
         for when, title, outcome in shown
     ]
 
 
 def people_words(data: ReportData, outcome: Outcome, people: int) -> str:
     """Say in natural frequencies what happens to so many people."""
-    (passed, alarmed), (missed, caught) = whole_confusion(outcome, people).tolist()
+    cells = whole_confusion(outcome, people)
+    if outcome.n_classes > 2:
+        return _wrong_words(outcome.class_names, cells)
+    (passed, alarmed), (missed, caught) = cells.tolist()
     negative, positive = data.classes
     return (
         f"{missed + caught:,} of {people:,} are “{positive}”: {caught:,} of them are called so, {missed:,} are missed. "
         f"Of the {passed + alarmed:,} that are “{negative}”, {alarmed:,} are called “{positive}” wrongly."
     )
+
+
+def _wrong_words(names: list[str], cells: NDArray[np.int64]) -> str:
+    """Say how many are decided rightly, and which error is made most often."""
+    errors = cells - np.diag(np.diag(cells))
+    wrong = int(errors.sum())
+    said = f"{cells.sum() - wrong:,} are decided rightly, {wrong:,} wrongly"
+    if not wrong:
+        return f"{said}."
+    actual, decided = np.unravel_index(errors.argmax(), errors.shape)
+    return f"{said}; most often “{names[actual]}” is called “{names[decided]}”: {errors.max():,} times."

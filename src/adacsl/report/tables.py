@@ -7,12 +7,12 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adacsl.extras import requires
 from adacsl.report import frames
 from adacsl.report.data import TODAY, Outcome, ReportData
 from adacsl.report.numbers import DASH, show, show_column, show_count, show_percent, with_unit
+from adacsl.report.people import whole_confusion
 
 with requires("compare"):
     import pandas as pd
@@ -47,7 +47,7 @@ def cost_table(data: ReportData, rows: pd.DataFrame, marked: str) -> Table:
         ("against the cheapest", "standing", str),
         ("p", "p", _show_p),
         ("normalised", "normalized_cost", None),
-        ("saved", "savings", show_percent),
+        ("saved against a constant", "savings", show_percent),
         ("splits", "n", show),
     ):
         if column in rows.columns and (column != "n" or rows["n"].nunique() > 1):  # some have no result of some splits
@@ -143,25 +143,32 @@ def wide_table(caption: str, head: str, frame: pd.DataFrame, *, marked: str | No
     return Table(caption, [head, *(show(c) if isinstance(c, float) else str(c) for c in frame.columns)], rows, marked)
 
 
-def cost_matrix(data: ReportData, table: pd.DataFrame) -> Table:
-    """Return a confusion matrix in money.
+def cost_matrix(data: ReportData, outcome: Outcome) -> Table:
+    """Return a confusion matrix in money, and in whole people.
 
     A row has the name of its true class and its cells; a cell its outcome ("tp", ...), its money, its cases, and its
     share of the dearest cell.
     """
+    table, people = frames.confusion_table(outcome), whole_confusion(outcome)
     dearest = float(table["total_cost"].abs().max()) or 1.0
     cells = {
         row.outcome: (
-            row.outcome, with_unit(row.total_cost, data.unit), f"{show_count(row.count)} cases",
-            abs(row.total_cost) / dearest,
+            row.outcome, with_unit(row.total_cost, data.unit),
+            f"{show_whole(int(people[row.actual, row.decided]), row.count)} cases", abs(row.total_cost) / dearest,
         )
         for row in records(table)
     }  # fmt: skip
     return _arranged(data.classes, cells, "Total cost of each outcome")
 
 
-def people_matrix(data: ReportData, outcome: Outcome, cells: NDArray[np.int64]) -> Table:
-    """Return a confusion matrix in whole people, with what each person in a cell costs; totals stand beside."""
+def show_whole(people: int, exact: float) -> str:
+    """Return a number of people; fewer than one in a mean of repeats is said as such."""
+    return "<1" if people == 0 < exact else f"{people:,}"
+
+
+def people_matrix(data: ReportData, outcome: Outcome, people: int) -> Table:
+    """Return a confusion matrix of so many people, with what each in a cell costs; totals stand beside."""
+    cells = whole_confusion(outcome, people)
     prices = frames.confusion_table(outcome).set_index("outcome")["price"]
     dearest = float((prices * [cells[1, 1], cells[1, 0], cells[0, 1], cells[0, 0]]).abs().max()) or 1.0
     mean = " on average" if outcome.own_costs else ""

@@ -69,7 +69,8 @@ def _values(field: Field, column: Any) -> NDArray[Any] | pd.Series[Any]:
         return _numbers(field, column)
     if temporal and (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
         check_known(field, column.is_null().to_numpy())
-        return column.to_pandas()
+        dates: pd.Series[Any] = column.to_pandas()
+        return dates
     texts = _is_text(kind)
     if not (texts or pa.types.is_null(kind) or (field.kind == "text" and _is_number(kind))):
         raise Refused([Fault(f"expected {field.wanted}, got the Arrow type {kind}", column=field.name)])
@@ -80,7 +81,7 @@ def _values(field: Field, column: Any) -> NDArray[Any] | pd.Series[Any]:
 
 def _numbers(field: Field, column: Any) -> NDArray[np.float64]:
     numbers = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
-    bad = np.flatnonzero(np.isinf(numbers) if field.role == "feature" else ~np.isfinite(numbers))
+    bad = np.flatnonzero(~np.isfinite(numbers) if field.needed else np.isinf(numbers))
     if len(bad):
         raise Refused([Fault(f"expected {field.wanted}, got {numbers[bad[0]]}", int(bad[0]), field.name)])
     return numbers

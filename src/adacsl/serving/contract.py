@@ -22,23 +22,23 @@ PICTURE = "picture"
 
 
 class Field(NamedTuple):
-    """One column of a request."""
+    """One column of a request; a feature may be missing (null) unless it is ``needed``: by a price, or a period."""
 
     name: str
     kind: Kind
     role: Literal["feature", "price", "time"]
+    needed: bool = False
 
     @property
     def wanted(self) -> str:
-        """What a value has to be, for messages; only features may be missing."""
-        return SAID[self.kind] + (" or null" if self.role == "feature" and self.kind != "picture" else "")
+        """What a value has to be, for messages."""
+        return SAID[self.kind] + ("" if self.needed else " or null")
 
     @property
     def schema(self) -> dict[str, Any]:
         """The column as JSON Schema."""
         types = {"number": ["number"], "any": ["number", "string", "boolean"]}.get(self.kind, ["string"])
-        null = ["null"] if self.wanted.endswith("null") else []
-        return {"type": types + null, "description": f"{self.role}: {self.wanted}"}
+        return {"type": types + ([] if self.needed else ["null"]), "description": f"{self.role}: {self.wanted}"}
 
 
 @dataclass(frozen=True)
@@ -67,15 +67,21 @@ class Contract:
         """Return what a fitted classifier takes."""
         if getattr(classifier, "images_", False):
             height, width, channels = classifier.image_shape_
-            return cls((Field(PICTURE, "picture", "feature"),), 1, named=True, picture=(height, width, channels))
+            return cls(
+                (Field(PICTURE, "picture", "feature", needed=True),), 1, named=True, picture=(height, width, channels)
+            )
         n, names = classifier.n_features_in_, getattr(classifier, "feature_names_in_", None)
         known = [f"x{i}" for i in range(n)] if names is None else [str(name) for name in names]
-        fields = [Field(*pair, "feature") for pair in zip(known, _kinds(classifier.model_, n), strict=True)]
         said, policy = getattr(classifier, "said_costs_", None), classifier.policy
-        fields += [Field(name, "number", "price") for name in (() if said is None else said.columns)]
-        fields += [Field(policy.time, "date", "time")] if policy and isinstance(policy.time, str) else []
-        once = {field.name: field for field in reversed(fields)}  # a feature may be a price as well
-        return cls(tuple(once[name] for name in dict.fromkeys(f.name for f in fields)), n, named=names is not None)
+        prices = () if said is None else said.columns
+        times = (policy.time,) if policy is not None and isinstance(policy.time, str) else ()
+        features = [
+            Field(name, kind, "feature", name in (*prices, *times))
+            for name, kind in zip(known, _kinds(classifier.model_, n), strict=True)
+        ]
+        others = [Field(name, "number", "price", needed=True) for name in prices if name not in known]
+        others += [Field(name, "date", "time", needed=True) for name in times if name not in known]
+        return cls((*features, *others), n, named=names is not None)
 
 
 def _kinds(model: Any, n: int) -> list[Kind]:
@@ -108,7 +114,7 @@ def describe(classifier: CostClassifier, contract: Contract) -> dict[str, Any]:
         "estimated_cost": list(getattr(classifier, "estimated_cost_", ())) or None,
         "calibration_error": getattr(classifier, "calibration_error_", None),
         "picture": contract.picture and dict(zip(("height", "width", "channels"), contract.picture, strict=True)),
-        "columns": [{"name": f.name, "kind": f.kind, "role": f.role} for f in contract.fields],
+        "columns": [f._asdict() for f in contract.fields],
     }
 
 

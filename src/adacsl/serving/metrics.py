@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from adacsl.estimators.policy import Decisions
 from adacsl.extras import requires
@@ -21,7 +22,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        own = {"registry": self._registry}
+        own: dict[str, Any] = {"registry": self._registry}
         self._requests = Counter("adacsl_requests", "Requests to /predict, by HTTP status.", ["status"], **own)
         self._seconds = Histogram("adacsl_request_seconds", "Seconds from request to answer.", buckets=SECONDS, **own)
         self._rows = Counter("adacsl_rows", "Rows that were decided.", **own)

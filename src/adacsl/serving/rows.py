@@ -47,7 +47,7 @@ def check_number(n: int, limit: int) -> int:
     if n == 0:
         raise Refused("there are no rows: send one at least")
     if n > limit:
-        raise Refused(f"there are {n:,} rows, at most {limit:,} are taken in one request: send them in parts")
+        raise Refused(f"there are more than {limit:,} rows, the most that one request may have: send them in parts")
     return n
 
 

@@ -15,6 +15,8 @@ from adacsl.serving.refusing import Fault, Refused, shown
 
 LONGEST = 1_000
 """So many characters may a text have: numpy gives every row of a column the room of its longest text."""
+SHORT = 64
+"""Longer texts are no numbers and no dates."""
 NUMBERS = {int, float, bool}
 ABSENT = type(None)
 
@@ -29,14 +31,15 @@ def read_values(field: Field, values: Sequence[Any]) -> NDArray[Any]:
         check_known(field, np.asarray([value is None for value in values]))
     if field.kind == "number" or (field.kind == "any" and kinds <= NUMBERS | {ABSENT}):
         return _numbers(field, values, kinds)
+    texts = kinds <= {str, ABSENT}
     if field.kind == "date":
-        return _each(field, values, _date)
-    return _objects(values) if kinds <= {ABSENT} else _each(field, values, _text)
+        return _objects(values) if texts and _are_dates(values) else _each(field, values, _date)
+    return _objects(values) if texts and _longest(values) <= LONGEST else _each(field, values, _text)
 
 
 def check_known(field: Field, absent: NDArray[np.bool_]) -> None:
     """Refuse prices and times that are missing."""
-    if field.role != "feature" and absent.any():
+    if field.needed and absent.any():
         raise _refused(field, int(np.flatnonzero(absent)[0]), None)
 
 
@@ -82,16 +85,20 @@ def _number(value: Any) -> float:
     return number
 
 
-SHORT = 64
-"""Longer texts are no numbers and no dates."""
-
-
 def _date(value: Any) -> str:
-    if not isinstance(value, str) or len(value) > SHORT:
-        raise TypeError
-    if parse_dates(Column("", "text", np.asarray([value]))) is None:
+    if not isinstance(value, str) or not _are_dates([value]):
         raise ValueError
     return value
+
+
+def _are_dates(values: Sequence[str | None]) -> bool:
+    if _longest(values) > SHORT:
+        return False
+    return parse_dates(Column("", "text", np.asarray([value or "" for value in values]))) is not None
+
+
+def _longest(values: Sequence[str | None]) -> int:
+    return max((len(value) for value in values if value is not None), default=0)
 
 
 def _text(value: Any) -> Any:

@@ -5,21 +5,27 @@ from __future__ import annotations
 import hashlib
 import shlex
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from adacsl.cli.checking import load_checked
 from adacsl.cli.factories import own_method
 from adacsl.cli.following import Training, training_of
 from adacsl.cli.models import check_model_folder
 from adacsl.cli.options import (
     ALIKE,
+    ALL,
     ANY,
     FREE,
     NEVER,
     USUAL,
+    Checking,
     Judging,
     Prices,
     Showing,
@@ -54,7 +60,9 @@ def compare(  # noqa: PLR0913  one argument for each option
     method: tuple[str, ...] = (),
     ratios: tuple[str, ...] = (),
     judging: Judging = USUAL,
+    checking: Checking = ALL,
     showing: Showing = ALIKE,
+    segment: tuple[str, ...] = (),
     out: Path | None = None,
     save: Path | None = None,
     engine: Literal["joblib", "ray"] = "joblib",
@@ -88,6 +96,9 @@ def compare(  # noqa: PLR0913  one argument for each option
     ratios
         Prices of a miss in false alarms to compare at, such as 4,8,16, or multiples of the data's own, such as 1x,3x.
         For two classes: a matrix of more is compared as it is.
+    segment
+        Columns that costs are also shown by, such as region, with commas between them: numbers in five parts. They stay
+        features unless they are in --drop.
     out
         Folder for results and report; default: runs/NAME, one for each data and costs.
     save
@@ -118,6 +129,7 @@ def compare(  # noqa: PLR0913  one argument for each option
     adacsl compare cards.parquet --target fraud --fn amount --fp 5 --methods ce-bayes,gbm-bayes,adacsl-cv
     adacsl compare photos/ --positive melanoma --fn 8 --fp 1 --ratios 4,8,16 --engine ray --gpus 0.25
     adacsl compare flowers.csv --target kind --costs matrix.csv
+    adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --segment region,age --unit EUR
     adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --all
     adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --method mine:forest --method mine:svm
     adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --time-column applied --gap 7d --maturity 90d
@@ -139,31 +151,42 @@ def compare(  # noqa: PLR0913  one argument for each option
             raise ValueError(f"--save keeps one model, and there are {len(names)} data sets: give one, or leave it out")
         check_model_folder(save, option="--save")
     today = judging.baseline_column
-    apart = {"time_column": times.time_column, "baseline_column": today}
-    tasks = [source.load(name, prices, **apart) for name in names]
+    apart = {"time_column": times.time_column, "baseline_column": today, "segments": split_words(segment)}
+    loaded = [load_checked(source, name, prices, checking, **apart) for name in names]
+    tasks = [task for task, _ in loaded]
     for line in filter(None, map(hidden_text, tasks)):
         screen.note(line)
     folder = _default_folder(tasks) if out is None else out
     check_folder(folder, "give a folder for the results, --out runs/NAME")
     with requires("compare"):
         from adacsl.experiments.comparing import compare_tasks  # noqa: PLC0415  torch
-    with stoppable(f"what is finished is kept in {folder}; the same command goes on from there"):
+    for task, checks in loaded:
+        screen.found(checks, task.name if len(names) > 1 else "")
+    with stoppable(f"what is finished is kept in {folder}; the same command goes on from there"), _said_already():
         found = compare_tasks(
             tasks, methods=chosen, ratios=split_words(ratios) or None, repeats=judging.repeats,
             folds=judging.folds, tolerance=judging.tolerance, folder=folder, engine=engine, workers=workers,
             address=address, gpus=gpus, progress=not screen.quiet, device=device, net=net, gap=times.gap,
-            maturity=times.maturity,
+            maturity=times.maturity, ignore=checking.codes,
         )  # fmt: skip
         words = {name: word for word, (name, _) in own.items()}
         nets = _asked(epochs=epochs, weights=weights, device=device, rotate=rotate)
         if today:
             source = replace(source, drop=(*source.drop, today))  # it is no feature
-        said = [Training(name, source, prices, times, nets=nets) for name in names]
+        said = [Training(name, source, prices, times, checking, nets=nets) for name in names]
         trainings = [training_of(found, task, about, words) for task, about in zip(tasks, said, strict=True)]
         saved = {} if save is None else _save(trainings[0], save, screen)
         command = shlex.join(["adacsl", *sys.argv[1:]])
-        page = found.report(folder / "report.html", command=command, **vars(showing))
+        page = found.report(folder / "report.html", command=command, model=saved.get("model"), **vars(showing))
     return _answer(found, folder, page, [one for one in trainings if one], saved)
+
+
+@contextmanager
+def _said_already() -> Iterator[None]:
+    """Say nothing again that checks have said."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "rows of .* have dates")
+        yield
 
 
 def _asked(*, epochs: int | None, weights: Path | None, device: str, rotate: bool) -> dict[str, Any]:
@@ -225,10 +248,12 @@ def _answer(found: Comparison, folder: Path, page: Path, trainings: list[Trainin
         "train": [training.command() for training in trainings],
         **saved,
         "failed": failed,
+        "checks": {name: about.get("checks", []) for name, about in found.facts["data"].items()},
         "left_out": {
             name: {key: about[key] for key in ("unlabelled", "broken") if key in about}
             for name, about in found.facts["data"].items()
         },
+        **({"segments": _segments(found)} if any(found.segments.values()) else {}),
         **({"windows": found.windows} if found.windows else {}),
     }
     shown: list[Any] = []
@@ -243,22 +268,45 @@ def _answer(found: Comparison, folder: Path, page: Path, trainings: list[Trainin
     shown += ["", found.verdict] if found.windows else [found.verdict]
     if found.price_range:
         shown += ["", found.price_range]
+    shown += [line for told in _segments(found) for line in _by_segment(told)]
     if failed:
         shown += ["", *_failures(failed)]
-    shown += ["", f"report: {page}", *_ending(trainings, saved)]
+    shown += ["", *_ending(page, trainings, saved)]
     return Answer(document, tuple(shown), code=1 if failed or "not_saved" in saved else 0)
 
 
-def _ending(trainings: list[Training], saved: dict[str, Any]) -> list[str]:
-    """Return where the model is and the next command to type."""
+def _ending(page: Path, trainings: list[Training], saved: dict[str, Any]) -> list[str]:
+    """Return where model and report are, and the next command to type."""
     if "model" in saved:
         fitted = saved["fitted"]
         return [
+            *(f"{each['severity']}: {each['text']} [{each['code']}]" for each in fitted["model_checks"]),
             f"model: {saved['model']} ({fitted['method']}, fitted on all {fitted['rows']:,} rows)",
+            f"report: {page}",
             f"next: {saved['next']}",
         ]
     lines = [f"no model was saved: {saved['not_saved']}"] if saved else []
-    return [*lines, *(f"fit and save it: {training.command()}" for training in trainings)]
+    return [*lines, f"report: {page}", *(f"fit and save it: {training.command()}" for training in trainings)]
+
+
+def _segments(found: Comparison) -> list[dict[str, Any]]:
+    """Return what the method to take costs in each segment, by data set, ratio and column."""
+    from adacsl.experiments.segments import tables_of  # noqa: PLC0415  torch
+
+    return [
+        {"data": view[0], "ratio": view[1], "column": column, "segments": part.to_dict("records")}
+        for view, table in tables_of(found, found.verdicts)
+        for column, part in table.groupby("column", sort=False)
+    ]
+
+
+def _by_segment(told: dict[str, Any]) -> list[Any]:
+    table = listing(str(told["column"]), right=("rows", "cost", "95 % interval", "than all others"), then=("",))
+    for row in told["segments"]:
+        interval = interval_text(row["low"], row["high"])
+        more = f"{row['difference']:+.4g}" if row["difference"] == row["difference"] else ""
+        table.add_row(row["segment"], f"{row['rows']:,}", f"{row['cost']:.4g}", interval, more, row["standing"])
+    return ["", f"{told['data']} by {told['column']}, ratio {told['ratio']:g}; cost per row", "", table]
 
 
 def _table(block: Any) -> Any:

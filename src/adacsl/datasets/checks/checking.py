@@ -13,6 +13,9 @@ from adacsl.datasets.price_checks import PriceWarning
 from adacsl.datasets.prices import Costs
 from adacsl.datasets.task import Task
 
+CHECKED = "checks"
+"""Where a task keeps what was found."""
+
 
 def check(
     X: Any,  # noqa: N803  scikit-learn's name
@@ -52,6 +55,9 @@ def check(
 
 
 def check_task(task: Task, ignore: Iterable[str] = ()) -> Checks:
-    """Look for what is wrong with a task; ``ignore`` are codes to say nothing about."""
-    columns = look_at_columns(task)
-    return Checks.of([*row_findings(task, columns.names), *task.findings, *columns.findings], ignore)
+    """Look for what is wrong with a task, once; ``ignore`` are codes to say nothing about."""
+    if CHECKED not in task.worked_out:
+        columns = look_at_columns(task)
+        task.worked_out[CHECKED] = Checks.of([*row_findings(task, columns.names), *task.findings, *columns.findings])
+    found: Checks = task.worked_out[CHECKED]
+    return found.without(ignore)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from adacsl.datasets.checks.codes import Finding, finding
 from adacsl.datasets.checks.telling import SURE, TELLING, told_share
 from adacsl.datasets.columns import Column, recognised
-from adacsl.datasets.errors import listed
+from adacsl.datasets.errors import DataError, listed
 from adacsl.datasets.times import date_columns
 from adacsl.extras import requires
 
@@ -95,8 +95,9 @@ def _one(X: pd.DataFrame, name: Any) -> pd.Series[Any]:  # noqa: N803
 def _distinct(column: pd.Series[Any]) -> Any:
     try:
         return pd.unique(column)
-    except TypeError:  # lists and the like
-        return pd.unique(column.astype(str))
+    except TypeError:
+        text = f"column {column.name!r} holds lists or the like: turn their parts into columns, or drop it"
+        raise DataError(text) from None
 
 
 def _odd(task: Task, name: Any) -> Finding | None:
@@ -120,7 +121,7 @@ def _odd_numbers(task: Task, name: str, column: pd.Series[Any]) -> Finding | Non
     if _all_differ(numbers[:FIRST]) and _all_differ(numbers):
         dense = int(numbers.max()) - int(numbers.min()) < DENSE * n
         return _identity(name, "a different whole number in every row") if dense or named else None
-    return _grouping(task, name, len(np.unique(numbers))) if named or GROUPS.search(_words(name)) else None
+    return _grouping(task, name, len(pd.unique(numbers))) if named or GROUPS.search(_words(name)) else None
 
 
 def _whole(column: pd.Series[Any]) -> bool:

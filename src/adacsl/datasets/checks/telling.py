@@ -83,10 +83,7 @@ def _levels(column: pd.Series[Any]) -> tuple[NDArray[np.int64], bool]:
     if pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_datetime64_any_dtype(kind):
         values = column.to_numpy(dtype=np.float64, na_value=np.nan) if pd.api.types.is_numeric_dtype(kind) else column
         return np.asarray(np.unique(np.asarray(values), return_inverse=True)[1], dtype=np.int64), True
-    try:
-        return np.asarray(pd.factorize(column, use_na_sentinel=False)[0], dtype=np.int64), False
-    except TypeError:  # lists and the like
-        return np.asarray(pd.factorize(column.astype(str))[0], dtype=np.int64), False
+    return np.asarray(pd.factorize(column, use_na_sentinel=False)[0], dtype=np.int64), False
 
 
 def _by_their_value(table: NDArray[np.int64], *, ordered: bool) -> NDArray[np.bool_]:

@@ -20,6 +20,7 @@ from adacsl.estimators.rows import Rows
 from adacsl.estimators.settings import keeps_settings, make_controller, measured, trained_with
 from adacsl.extras import requires
 from adacsl.integrations.boosting import Matrix
+from adacsl.workers import threads_in_use
 
 with requires("sklearn"):
     from sklearn.base import BaseEstimator
@@ -108,7 +109,8 @@ def load_engine(name: str) -> Any:
 def load_engines(methods: Iterable[Any]) -> None:
     """Load what boosters among these need: a limit of threads does not hold for libraries that are loaded under it."""
     for method in methods:
-        name = getattr(getattr(method, "learner", method), "engine", None)
+        learner = getattr(method, "learner", method)
+        name = getattr(learner, "chosen_engine", getattr(learner, "engine", None))
         if name in ENGINES:
             with contextlib.suppress(ImportError):  # said where it is fitted
                 load_engine(name)
@@ -253,9 +255,11 @@ def _weights(candidate: Candidate, rows: Rows, some: NDArray[Any]) -> NDArray[np
 
 def _options(candidate: Candidate) -> dict[str, Any]:
     settings = candidate.method.learner_
+    # the others go by OpenMP
+    usual = {"thread_count": threads_in_use()} if settings.chosen_engine == "catboost" else {}
     return {
         "rounds": settings.rounds, "lr": settings.lr, "seed": candidate.seed % 2**31,
-        "params": dict(settings.params or {}), "verbose": candidate.method.verbose, "patience": settings.patience,
+        "params": usual | (settings.params or {}), "verbose": candidate.method.verbose, "patience": settings.patience,
     }  # fmt: skip
 
 

@@ -29,7 +29,7 @@ from adacsl.estimators.settings import in_full, keeps_settings
 from adacsl.estimators.stacking import Stack, stack_members
 from adacsl.estimators.timesplits import Timeline, possible_folds
 from adacsl.extras import requires
-from adacsl.workers import cores, run_tasks, threads_for
+from adacsl.workers import MANY_ROWS, cores, run_tasks, threads_for
 
 with requires("sklearn"):
     import joblib
@@ -44,8 +44,6 @@ RESERVE = 0.05
 """Share of a budget kept for stacking and estimating."""
 FEW_ROWS = 500
 """With fewer rows starting processes takes longer than the work."""
-MANY_ROWS = 20_000
-"""With fewer rows a second thread is of no use to a member."""
 QUICK = 0.1
 """Strength of the stacks that only show how far a fit is, and what each member is worth."""
 

@@ -30,7 +30,7 @@ class Segment(NamedTuple):
 def segment_costs(
     costs: NDArray[np.float64], inside: NDArray[np.bool_], evidence: Evidence, *, level: float = 0.95
 ) -> Segment:
-    r"""Return the mean cost inside a segment and how it differs from that of all other entries, with Student t intervals.
+    r"""Return the mean cost inside a segment, how it differs from that of all other entries, and how sure that is.
 
     Parameters
     ----------
