@@ -14,7 +14,7 @@ from adacsl.report.data import ReportData
 from adacsl.report.embedding import write_page
 from adacsl.report.money_cards import money_rows, money_words, people_told, people_words
 from adacsl.report.people import money_each
-from adacsl.report.segment_cards import segment_rows, segment_words
+from adacsl.report.segment_cards import segment_parts, segment_rows, segment_words
 from adacsl.report.tables import Table
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~@$])")
@@ -54,7 +54,10 @@ def _of_view(data: ReportData, view: tuple[str, float]) -> Iterator[str]:
     yield table_of(_shortened(tables.cost_table(data, data.summary_of(view), data.recommended_of(view))))
     if data.facts.get("intervals"):
         yield f"<sub>{words(data.facts['intervals'])}.</sub>"
-    yield from _segments(data, view)
+    for rows in segment_parts(data, view):
+        yield f"### By {words(str(rows['column'].iloc[0]))}"
+        yield words(segment_words(data, rows))
+        yield table_of(segment_rows(data, rows))
     yield from _about(data, view)
 
 
@@ -71,16 +74,6 @@ def _money(data: ReportData, view: tuple[str, float]) -> Iterator[str]:
             [f"really {actual}", *(f"{count} ({each})" for _, count, each, _ in cells)] for actual, cells in matrix.rows
         ]
         yield table_of(Table("", ["", *matrix.headers], rows))
-
-
-def _segments(data: ReportData, view: tuple[str, float]) -> Iterator[str]:
-    table = data.segments.get(view)
-    if table is None:
-        return
-    yield "### By segment"
-    for _, rows in table.groupby("column", sort=False):
-        yield words(segment_words(data, rows))
-        yield table_of(segment_rows(data, rows))
 
 
 def _about(data: ReportData, view: tuple[str, float]) -> Iterator[str]:
