@@ -535,6 +535,7 @@ def test_first_printed_page_has_verdict_money_and_people_and_the_next_the_costs_
         "[...document.querySelectorAll('.view:not([hidden]) [id*=-people-]')].map(c => c.getBoundingClientRect().top)"
     )
     assert before == after  # side by side
+    assert page.evaluate("document.documentElement.scrollWidth") <= 688  # what is wider makes everything small
     assert page.evaluate(box.format("[id$=-costs] .whole") + ".height") < 700
     names = page.locator(".view:visible .plot >> nth=0 >> .ytick text").all_text_contents()
     assert len(names) == 22  # none is left out for want of room
