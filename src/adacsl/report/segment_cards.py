@@ -93,7 +93,7 @@ def _shares(data: ReportData, rows: pd.DataFrame) -> dict[str, str]:
         return {"wrong": "decided wrongly"}
     positive = data.classes[1]
     called = {"positive": f"are “{positive}”", "decided": f"called “{positive}”"}
-    return called | {"misses": f"“{positive}” missed", "alarms": f"“{data.classes[0]}” called so"}
+    return called | {"misses": f"“{positive}” missed", "alarms": f"“{data.classes[0]}” called “{positive}”"}
 
 
 def _spans(rows: pd.DataFrame, name: str, head: str) -> dict[str, list[str]]:
