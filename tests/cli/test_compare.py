@@ -134,7 +134,7 @@ def test_the_last_line_can_be_typed_and_fits_the_method_it_names(adacsl, place, 
 
     # --save does the same, and ends with the command that uses the model
     words = ("compare", "my rows.csv", *WORDS, *methods, "--out", "run", "--save", "my model")
-    page, where, following = adacsl(*words).out.rstrip().splitlines()[-3:]
+    where, page, following = adacsl(*words).out.rstrip().splitlines()[-3:]
     assert page == "report: run/report.html"
     assert where == "model: my model (gbm-bayes, fitted on all 400 rows)"
     assert adacsl(*shlex.split(following.removeprefix("next: adacsl "))).code == 0
@@ -152,7 +152,7 @@ def test_what_cannot_be_saved_is_said_and_the_verdict_all_the_same(adacsl, refus
     model = ("--save", tmp_path / "model")
     said = adacsl("compare", place / "rows.csv", *words, "--ratios", 4, *model, "--out", tmp_path / "a")
     assert said.code == 1
-    assert said.out.rstrip().splitlines()[-1].startswith("no model was saved: the method to take cannot be named")
+    assert said.out.rstrip().splitlines()[-2].startswith("no model was saved: the method to take cannot be named")
     assert "that has the lowest cost" in said.out
     assert not (tmp_path / "model").exists()
     assert "--save keeps one model, and there are 2 data sets" in refused("compare", "wine", "digits", *model)

@@ -23,7 +23,7 @@ from adacsl.cli.screen import Screen
 from adacsl.estimators.learners.nets import Net
 
 PROGRAM = [sys.executable, "-m", "adacsl.cli"]
-SAID = ("--target", "churn", "--positive", "yes", "--fn", "8", "--fp", "1", "--drop", "id")
+SAID = ("--target", "churn", "--positive", "yes", "--fn", "8", "--fp", "1", "--drop", "id", "--ignore", "time-ignored")
 TRAIN = (*SAID, "--method", "adacsl", "--epochs", "2", "--cv", "0")
 
 
@@ -108,11 +108,12 @@ def test_costs_of_rows_reach_training_and_are_remembered(adacsl, place, rows, tm
     assert found["threshold"] is None
 
 
-def test_no_costs_are_a_note(adacsl, place, tmp_path):
+def test_no_costs_are_named(adacsl, place, tmp_path):
     words = ("--target", "churn", "--positive", "yes", "--method", "adacsl", "--epochs", "1")
     said = adacsl("train", place / "rows.csv", *words, "--out", tmp_path / "m")
     assert said.code == 0
-    assert said.err == "note: no costs were given (--fn 8 --fp 1): both classes count alike\n"
+    assert "warn: no costs were given: each class counts as much as all others" in said.err
+    assert "[costs-not-given]\n" in said.err
 
 
 def test_absent_gpu_is_a_note(adacsl, place, tmp_path, monkeypatch):
@@ -121,7 +122,7 @@ def test_absent_gpu_is_a_note(adacsl, place, tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     said = adacsl("train", place / "rows.csv", *TRAIN, "--device", "cuda", "--out", tmp_path / "m")
     assert said.code == 0
-    assert "note: device='cuda' asked for, but no GPU is available: using the CPU" in said.err
+    assert "note: --device 'cuda' asked for, but no GPU is available: using the CPU" in said.err
     assert said.err.count("\n") == 1
 
 
@@ -207,7 +208,8 @@ def test_missing_files_folders_and_pictures_are_one_line(refused, tmp_path):
     assert "holds no images" in refused("train", tmp_path / "photos", *words)
     (tmp_path / "photos/a/x.png").write_bytes(b"no picture")
     (tmp_path / "photos/b/y.png").write_bytes(b"no picture")
-    assert "cannot read image" in refused("train", tmp_path / "photos", *words)
+    assert "none of 2 images can be read, the first, " in refused("train", tmp_path / "photos", *words)
+    assert "cannot read image" in refused("train", tmp_path / "photos", *words, "--on-error", "stop")
     (tmp_path / "photos/c").mkdir()
     assert "3 class folders" in refused("train", tmp_path / "photos", *words)
     assert not (tmp_path / "m").exists()
@@ -533,7 +535,7 @@ def test_full_disk_while_a_model_is_saved(refused, place, tmp_path, monkeypatch)
 
 @pytest.mark.parametrize("command", ["train", "predict", "compare", "export", "threshold"])
 def test_places_that_cannot_be_written_are_refused_before_any_work(refused, place, tmp_path, monkeypatch, command):
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    monkeypatch.setattr(os, "access", lambda path, mode: mode == os.R_OK)
     out = tmp_path / "x.csv"
     words = {
         "train": ("train", place / "rows.csv", *TRAIN, "--out", tmp_path / "m"),
@@ -609,7 +611,7 @@ def test_pictures_and_tables_are_not_mixed_up(refused, pictures, place, tmp_path
     (tmp_path / "none").mkdir()
     assert "holds no pictures" in refused("predict", pictures / "model", tmp_path / "none", *out)
     (tmp_path / "none/x.png").write_bytes(b"")
-    assert "cannot read image" in refused("predict", pictures / "model", tmp_path / "none", *out)
+    assert "none of 1 pictures can be read" in refused("predict", pictures / "model", tmp_path / "none", *out)
     assert names(tmp_path) == ["none"]
 
 

@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from adacsl import AdaCSLClassifier, AdaptiveWeight, CostMatrix, Method, calibration_error, load, method
+from adacsl.core.intervals import saving_over_constant
 from adacsl.core.partitions import Quantile
 from adacsl.estimators.model_checks import chance_error, still_falling
 
@@ -29,18 +30,20 @@ def logistic(costs=COSTS, **settings):
 def test_sound_models_raise_nothing():
     X, y = load_breast_cancer(return_X_y=True)
     assert str(logistic().fit(X, 1 - y).check()) == "nothing was found"
-    assert not logistic().fit(*drawn()).check()
+    made = logistic().fit(*drawn())
+    assert made.estimated_cost_.high > 0.68  # the constant's cost: pair by pair the difference is clear all the same
+    assert not made.check()
     assert not method("always-positive", COSTS).fit(*drawn()).check()  # no model, as was asked for
 
 
 def test_features_that_tell_nothing():
     X, y = drawn(signal=0.0)
-    made = logistic(CostMatrix(fp=1, fn=3)).fit(X, np.where(y == 1, "bad", "good"))
+    made = logistic(CostMatrix(fp=1, fn=3), positive="bad").fit(X, np.where(y == 1, "bad", "good"))
     (found,) = made.check(ignore=["threshold-at-border"])
     assert found.code == "no-better-than-constant"
     share = np.mean(y)
     always, cost = ("good", 3 * share) if 3 * share < 1 - share else ("bad", 1 - share)
-    assert f"and {cost:.4g} if {always!r} is decided about every row" in found.text
+    assert f"and about {cost:.4g} if {always!r} is decided about every row" in found.text
 
 
 def test_prices_that_leave_no_choice():
@@ -76,11 +79,11 @@ def test_a_lambda_at_its_bound_also_after_loading(controller, tmp_path):
 
 def test_training_that_ended_too_soon():
     X, y = drawn(signal=4.0)
-    slow = {"epochs": 5, "patience": None, "lr": 4e-4, "schedule": "constant"}
+    slow = {"epochs": 3, "patience": None, "lr": 2e-3, "schedule": "constant"}
     made = AdaCSLClassifier(COSTS, net=slow, controller={"bounds": (1.0, 1.0)}, random_state=0).fit(X, y)
     found = made.check()
     assert "stopped-early" in found.codes
-    assert "still falling after 5 epochs" in str(found)
+    assert "still falling after 3 epochs" in str(found)
     made.leaderboard_ = pd.DataFrame({"member": ["a", "b", "c"], "left_out": ["", "out of time", "no package"]})
     assert "1 members of the portfolio were not done in time (b)" in str(made.check())
 
@@ -103,3 +106,24 @@ def test_what_chance_makes_of_right_probabilities(n, shape):
     seen = [calibration_error(proba, rng.random(n) < proba, partition=Quantile(15)).error for _ in range(60)]
     assert np.mean(seen) == pytest.approx(chance_error(proba), rel=0.1)
     assert max(seen) < 2 * chance_error(proba)
+
+
+@given(st.integers(0, 10**6), st.integers(4, 80), st.integers(2, 4), st.booleans(), st.booleans())
+def test_what_is_saved_over_a_constant_is_what_counting_says(seed, n, k, own_prices, grouped):
+    rng = np.random.default_rng(seed)
+    prices = rng.integers(1, 9, (n, k, k) if own_prices else (k, k)) * (1.0 - np.eye(k))
+    costs = CostMatrix.from_array(prices, rows="predicted")
+    y, decided, groups = rng.integers(0, k, n), rng.integers(0, k, n), rng.integers(0, 1 + n // 3, n)
+    table = np.broadcast_to(prices, (n, k, k))
+    paid = np.asarray([table[row, decided[row], y[row]] for row in range(n)])
+    always = min(([table[row, a, y[row]] for row in range(n)] for a in range(k)), key=sum)
+    saved = np.asarray(always) - paid
+    units = groups if grouped else np.arange(n)
+    sums = pd.Series(saved - saved.mean()).groupby(units).sum()
+    error = np.sqrt((sums**2).sum() * len(sums) / max(len(sums) - 1, 1)) / n
+    found = saving_over_constant(costs, y, paid, groups=groups if grouped else None)
+    np.testing.assert_allclose(found, saved.mean() + error * 1.959964 * np.asarray([0, -1, 1]), atol=1e-6)
+    if not grouped:
+        assert error == pytest.approx(np.std(saved, ddof=1) / np.sqrt(n))
+        twice = saving_over_constant(costs, y, paid, sample_weight=np.full(n, 2.0))
+        np.testing.assert_allclose(twice, found)

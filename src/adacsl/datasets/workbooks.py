@@ -26,7 +26,7 @@ def open_workbook(path: Path, sheet: str | None) -> InMemory:
         with pd.ExcelFile(path, engine="calamine") as book:
             names = [str(name) for name in book.sheet_names]
             chosen = _chosen(names, sheet, path)
-            cells = book.parse(chosen, header=None, dtype=object)
+            cells = pd.read_excel(book, sheet_name=chosen, header=None, dtype=object)
     except DataError:
         raise
     except Exception as error:  # calamine has errors of its own for every format
@@ -34,8 +34,8 @@ def open_workbook(path: Path, sheet: str | None) -> InMemory:
     if cells.empty:
         raise DataError(f"sheet {chosen!r} of {path} is empty: expected a row of names and rows below it")
     header = [str(name) if pd.notna(name) else f"Unnamed: {i}" for i, name in enumerate(cells.iloc[0])]
-    below = cells.iloc[1:].dropna(how="all").set_axis(header, axis=1)
-    found = InMemory(f"{path}", plain_objects(below))
+    below = plain_objects(cells.iloc[1:].dropna(how="all"))
+    found = InMemory(str(path), below.set_axis(header, axis=1))
     if sheet is None and len(names) > 1:
         found.read_as.append(f"has the sheets {listed(names)}: {chosen!r} was read (another: sheet=...)")
     return found

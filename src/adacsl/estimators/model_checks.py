@@ -66,18 +66,17 @@ def _label(model: Any, number: int) -> Any:
 
 
 def _like_a_constant(model: Any) -> Iterator[Finding]:
-    shares, cost = _shares(model), getattr(model, "estimated_cost_", None)
-    if shares is None or cost is None:
+    shares, saving = _shares(model), getattr(model, "saving_", None)
+    if shares is None or saving is None or saving.low > 0:
         return
     each = model.costs_.to_array() @ shares
     always = int(np.argmin(each))
-    if cost.high >= each[always]:
-        yield finding(
-            "no-better-than-constant",
-            f"held-out rows cost {cost.estimate:.4g} each (95 % interval {cost.low:.4g} to {cost.high:.4g}), and "
-            f"{each[always]:.4g} if {_label(model, always)!r} is decided about every row: the model is not clearly "
-            "cheaper than that; gather more rows, or columns that tell more",
-        )
+    yield finding(
+        "no-better-than-constant",
+        f"held-out rows cost {model.estimated_cost_.estimate:.4g} each, and about {each[always]:.4g} if "
+        f"{_label(model, always)!r} is decided about every row: a saving of {saving.estimate:.4g} (95 % interval "
+        f"{saving.low:.4g} to {saving.high:.4g}) may be chance; gather more rows, or columns that tell more",
+    )
 
 
 def _calibration(model: Any) -> Iterator[Finding]:

@@ -133,7 +133,6 @@ def train(  # noqa: PLR0913  one argument for each option
     stacked = _portfolio_settings(method, members, budget, jobs)
     started = time.perf_counter()
     task, found = load_checked(source, data, prices, checking, time_column=times.time_column)
-    screen.found(found)
     if not task.images and (weights is not None or rotate):
         option = "--rotate is" if weights is None else "--weights are"
         raise ValueError(f"{option} for the net of pictures, but the data are a table")
@@ -154,6 +153,7 @@ def train(  # noqa: PLR0913  one argument for each option
         made.set_params(verbose=not screen.quiet)  # it tells by itself how far it is
     if line := hidden_text(task):
         screen.note(line)
+    screen.found(found)  # once nothing else is wrong
     with stoppable(advice):
         _fit(made, task, times, screen)
         save_model(made, out, notes, force=force)
