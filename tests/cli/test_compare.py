@@ -354,3 +354,16 @@ def test_more_than_two_classes_have_no_ratios_and_not_all_methods(adacsl, refuse
     line = refused("compare", "wine", "--methods", "ce,metacost", *out)
     assert "method 'metacost' is for two classes, but the data have 3" in line
     assert not (tmp_path / "run").exists()
+
+
+def test_costs_by_segment_are_told_and_reported(adacsl, refused, place, tmp_path):
+    words = ("--target", "churn", "--positive", "yes", "--fn", 8, "--fp", 1, "--drop", "id,shop", *QUICK, *TWICE)
+    words = ("compare", place / "rows.csv", *words, "--out", tmp_path / "run", "--quiet")
+    told = adacsl(*words, "--segment", "shop,age", "--json").json
+    assert [part["column"] for part in told["segments"]] == ["shop", "age"]
+    assert {part["segment"] for part in told["segments"][0]["segments"]} == {"web", "city", "mall"}
+    again = adacsl(*words).out
+    assert "rows by shop, ratio 8; cost per row" in again
+    assert "told apart" in again
+    assert "Cost by shop" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "has no column 'shopp'; did you mean 'shop'?" in refused(*words, "--segment", "shopp")
