@@ -134,7 +134,7 @@ def test_the_last_line_can_be_typed_and_fits_the_method_it_names(adacsl, place, 
 
     # --save does the same, and ends with the command that uses the model
     words = ("compare", "my rows.csv", *WORDS, *methods, "--out", "run", "--save", "my model")
-    page, where, following = adacsl(*words).out.rstrip().splitlines()[-3:]
+    where, page, following = adacsl(*words).out.rstrip().splitlines()[-3:]
     assert page == "report: run/report.html"
     assert where == "model: my model (gbm-bayes, fitted on all 400 rows)"
     assert adacsl(*shlex.split(following.removeprefix("next: adacsl "))).code == 0
@@ -152,7 +152,7 @@ def test_what_cannot_be_saved_is_said_and_the_verdict_all_the_same(adacsl, refus
     model = ("--save", tmp_path / "model")
     said = adacsl("compare", place / "rows.csv", *words, "--ratios", 4, *model, "--out", tmp_path / "a")
     assert said.code == 1
-    assert said.out.rstrip().splitlines()[-1].startswith("no model was saved: the method to take cannot be named")
+    assert said.out.rstrip().splitlines()[-2].startswith("no model was saved: the method to take cannot be named")
     assert "that has the lowest cost" in said.out
     assert not (tmp_path / "model").exists()
     assert "--save keeps one model, and there are 2 data sets" in refused("compare", "wine", "digits", *model)
@@ -355,3 +355,16 @@ def test_more_than_two_classes_have_no_ratios_and_not_all_methods(adacsl, refuse
     line = refused("compare", "wine", "--methods", "ce,metacost", *out)
     assert "method 'metacost' is for two classes, but the data have 3" in line
     assert not (tmp_path / "run").exists()
+
+
+def test_costs_by_segment_are_told_and_reported(adacsl, refused, place, tmp_path):
+    words = ("--target", "churn", "--positive", "yes", "--fn", 8, "--fp", 1, "--drop", "id,shop", *QUICK, *TWICE)
+    words = ("compare", place / "rows.csv", *words, "--out", tmp_path / "run", "--quiet")
+    told = adacsl(*words, "--segment", "shop,age", "--json").json
+    assert [part["column"] for part in told["segments"]] == ["shop", "age"]
+    assert {part["segment"] for part in told["segments"][0]["segments"]} == {"web", "city", "mall"}
+    again = adacsl(*words).out
+    assert "rows by shop, ratio 8; cost per row" in again
+    assert "told apart" in again
+    assert "Cost by shop" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "has no column 'shopp'; did you mean 'shop'?" in refused(*words, "--segment", "shopp")

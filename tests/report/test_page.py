@@ -210,6 +210,38 @@ def test_table_has_the_excess_of_each_method_with_its_interval_and_marks_two(sma
     assert text.count('class="badge">what you do') == 1
 
 
+# what stands last
+
+
+def test_what_checks_saw_is_told_above_and_listed_below(small):
+    (view,) = small.views
+    seen = [
+        {"code": "few-rows", "severity": "note", "text": "60 rows.", "page": "docs/checks.md#few-rows"},
+        {"code": "column-tells-label", "severity": "stop", "text": f"Drop {HOSTILE}.", "page": "https://a.b/#c"},
+    ]
+    parsed = Parsed(render_report(replace(small, checks={view[0]: seen})))
+    words = " ".join(parsed.text.split())
+    told = "1 thing to look at before anybody relies on these numbers; at least one may make them wrong."
+    assert words.count(told) == 2
+    assert words.index("column-tells-label") < words.index("few-rows")
+    assert {"href": "#view-0-data"} in [attrs for tag, attrs in parsed.elements if tag == "a"]
+    assert "view-0-data" in parsed.ids
+    outside = [attrs for tag, attrs in parsed.elements if tag == "a" and attrs["href"][0] != "#"]
+    assert outside == [{"href": "https://a.b/#c", "rel": "noreferrer"}]
+    assert not [tag for tag, _ in parsed.elements if tag == "img"]
+    clean = Parsed(render_report(replace(small, checks={view[0]: []}))).text
+    assert "Nothing was found that should keep anybody" in clean
+    assert "to look at before" not in clean
+
+
+def test_model_card_is_listed_line_by_line(small):
+    (view,) = small.views
+    words = " ".join(
+        Parsed(render_report(replace(small, model={view: {"made for": f"Deciding {HOSTILE}"}}))).text.split()
+    )
+    assert "made forDeciding </script>" in words
+
+
 # repeats
 
 

@@ -1,6 +1,9 @@
 """What those who run a server ask: is it alive, what does it serve, what has it done."""
 
+import copy
 import re
+
+import numpy as np
 
 OK = {"age": 41.5, "gap": None, "shop": "web", "since": "2020-03-01"}
 
@@ -31,13 +34,23 @@ def test_the_model_is_described(client_of, plain, priced):
 
 
 def test_the_page_describes_the_rows(client):
-    assert client.get("/docs").status_code == 200
+    page = client.get("/docs").text
+    assert "<code>shop</code>" in page
+    assert "at most 50 rows" in page
+    assert not re.search(r"(src|href)=\"(https?:)?//", page)  # it is read where there is no way out
     post = client.get("/openapi.json").json()["paths"]["/predict"]["post"]
     forms = post["requestBody"]["content"]["application/json"]["schema"]["oneOf"]
     record = forms[0]["properties"]["rows"]["items"]
     assert record["required"] == list(OK)
     assert record["properties"]["gap"]["type"] == ["number", "null"]
     assert {"413", "415", "422", "503"} <= set(post["responses"])
+
+
+def test_names_in_the_page_are_text(client_of, plain):
+    odd = copy.copy(plain)
+    odd.feature_names_in_ = np.asarray(["age", "gap", "<script>alert(1)</script>", "since"], dtype=object)
+    assert "&lt;script&gt;alert(1)" in (page := client_of(odd).get("/docs").text)
+    assert "<script>alert" not in page
 
 
 def test_requests_rows_decisions_and_costs_are_counted(client_of, plain):

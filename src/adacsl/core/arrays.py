@@ -35,6 +35,10 @@ def as_array(values: Array, name: str) -> Array:
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
+class OutsideError(ValueError):
+    """Scores are numbers, but no probabilities."""
+
+
 def as_vector(values: Array, name: str) -> Array:
     """Return ``values`` as a one-dimensional, non-empty array; never flatten silently."""
     array = as_array(values, name)
@@ -73,7 +77,7 @@ def checked_probabilities(array: Array, name: str = "probabilities") -> Array:
     if low >= 0.0 and high <= 1.0:
         return array
     check_finite(array, name)
-    raise ValueError(
+    raise OutsideError(
         f"{name} must be probabilities in [0, 1], got values from {low:.6g} to {high:.6g}; "
         "apply a sigmoid to logits first"
     )

@@ -16,7 +16,10 @@ MISSING_TEXT = ("", "None", "nan", "NaN", "NaT", "<NA>")
 
 
 class Column(NamedTuple):
-    """One raw column: numbers and dates (seconds) as float64 with NaN for missing, text with ``""`` for missing."""
+    """One raw column: numbers and dates (seconds) as float64 with NaN for missing, text with ``""`` for missing.
+
+    Infinite numbers are missing too: they come from divisions by nothing, and few learners take them.
+    """
 
     name: str
     kind: Literal["number", "date", "text"]
@@ -77,13 +80,12 @@ def _from_array(name: str, values: NDArray[Any]) -> Column:
         return Column(name, "number", np.where(np.isnat(values), np.nan, values / np.timedelta64(1, "s")))
     if values.dtype.kind in "OUST":
         return Column(name, "text", _clean_text(values))
-    return Column(name, "number", _finite(values.astype(np.float64), name))
+    return Column(name, "number", _finite(values.astype(np.float64)))
 
 
-def _finite(numbers: NDArray[np.float64], name: str) -> NDArray[np.float64]:
-    if np.isinf(numbers).any():
-        raise ValueError(f"Input X contains infinity in column {name!r}")
-    return numbers
+def _finite(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    endless = np.isinf(numbers)
+    return np.where(endless, np.nan, numbers) if endless.any() else numbers
 
 
 def _from_series(name: str, series: nw.Series[Any]) -> Column:
@@ -126,7 +128,7 @@ def _clean_text(values: NDArray[Any]) -> NDArray[Any]:
 def parse_numbers(column: Column) -> NDArray[np.float64] | None:
     """Return text as numbers, None where some value is no number."""
     numbers = _parsed(column, _as_numbers)
-    return None if numbers is None else _finite(numbers, column.name)
+    return None if numbers is None else _finite(numbers)
 
 
 def parse_dates(column: Column) -> NDArray[np.float64] | None:

@@ -14,7 +14,7 @@ from adacsl.core.costs import CostMatrix, as_host
 from adacsl.core.curves import calibration_error
 from adacsl.core.heldout import kept_sample, pooled
 from adacsl.core.intervals import Interval, mean_interval, saving_over_constant
-from adacsl.core.labels import are_places, same_label
+from adacsl.core.labels import same_label
 from adacsl.core.partitions import Quantile
 from adacsl.core.scores import known, to_probabilities
 from adacsl.datasets.times import take_times
@@ -23,6 +23,7 @@ from adacsl.estimators.averaging import CROSS_FITTED, add_seconds, averaged_cost
 from adacsl.estimators.candidates import Candidate, usual_costs
 from adacsl.estimators.checking import check_method
 from adacsl.estimators.decision import Decision
+from adacsl.estimators.numbered import spoken_labels
 from adacsl.estimators.policy import Policy
 from adacsl.estimators.predicting import CostClassifier
 from adacsl.estimators.prices import settle_rows
@@ -290,7 +291,7 @@ class Method(CostClassifier):
         order = self.classes_.tolist()
         # of two classes, the positive one has number 1
         order = order[::-1] if self.positive_ is not None and self.positive_ == order[0] else order
-        return own if own.classes is not None and are_places(order, own.classes) else own.aligned(order)
+        return own.aligned(order if own.classes is None else spoken_labels(order, own.classes))
 
     def _seed(self) -> int:
         if isinstance(self.random_state, Integral) and not isinstance(self.random_state, bool):

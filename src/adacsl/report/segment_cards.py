@@ -7,7 +7,7 @@ from typing import Any
 
 from adacsl.core.intervals import Interval
 from adacsl.extras import requires
-from adacsl.report.card import GUIDES, Card, card
+from adacsl.report.card import Card, card
 from adacsl.report.data import ReportData
 from adacsl.report.figures import permutation_figure
 from adacsl.report.numbers import DASH, show, show_column, show_percent
@@ -27,25 +27,28 @@ OPEN = 12
 
 
 def segment_cards(data: ReportData, view: Any, key: str) -> list[list[Card | None]]:
-    """Return costs and errors by segment, a row of cards for each column."""
+    """Return costs and errors by segment, two rows of cards for each column."""
+    found: list[list[Card | None]] = []
+    for number, rows in enumerate(segment_parts(data, view)):
+        numbers = Card(f"{key}-by-{number}", tables=[segment_rows(data, rows)])
+        pictures = _cost_card(data, rows, f"{key}-segment-{number}"), _rates_card(data, rows, f"{key}-rates-{number}")
+        found += [[*pictures], [numbers]]
+    return found
+
+
+def segment_parts(data: ReportData, view: Any) -> list[pd.DataFrame]:
+    """Return the segments of each column."""
     table = data.segments.get(view)
     if table is None:
         return []
-    parts = [table[table["column"] == column] for column in dict.fromkeys(table["column"])]
-    return [
-        [_cost_card(data, rows, f"{key}-segment-{number}"), _rates_card(data, rows, f"{key}-rates-{number}")]
-        for number, rows in enumerate(parts)
-    ]
+    return [table[table["column"] == column] for column in dict.fromkeys(table["column"])]
 
 
 def _cost_card(data: ReportData, rows: pd.DataFrame, key: str) -> Card:
     column = str(rows["column"].iloc[0])
     alt = f"Mean cost per case of {len(rows)} segments of {column}, with intervals. The table below has all numbers."
-    figure = segment_figure(rows, unit=data.unit)
-    return Card(
-        key, **GUIDES["segment"], alt=alt, figure=figure, say=segment_words(data, rows),
-        tables=[segment_rows(data, rows)],
-    )  # fmt: skip
+    figure, say = segment_figure(rows, unit=data.unit), segment_words(data, rows)
+    return Card(key, title=f"Cost by {column}", alt=alt, figure=figure, say=say)
 
 
 def segment_words(data: ReportData, rows: pd.DataFrame) -> str:
@@ -72,18 +75,17 @@ def _amount(data: ReportData, each: Interval, people: float) -> str:
 
 def segment_rows(data: ReportData, rows: pd.DataFrame) -> Table:
     """Return the segments of a column as a table."""
-    columns = {str(rows["column"].iloc[0]): list(rows["segment"]), "rows": [f"{n:,}" for n in rows["rows"]]}
+    column = str(rows["column"].iloc[0])
+    columns = {"rows": [f"{n:,}" for n in rows["rows"]]}
     columns |= {head: [show_percent(share) for share in rows[name]] for name, head in _shares(data, rows).items()}
-    unit = f", {data.unit}" if data.unit else ""
-    columns |= _spans(rows, "cost", f"cost{unit}")
+    columns |= _spans(rows, "cost", f"cost, {data.unit}" if data.unit else "cost")
     columns |= _spans(rows, "difference", "than all others")
-    columns["against all others"] = [str(word) for word in rows["standing"]]
     if "saved" in rows:
         columns |= _spans(rows, "saved", "saved against today")
-    body = [list(row) for row in zip(*columns.values(), strict=True)]
-    text = [list(columns).index("against all others")]
-    caption = f"Costs and errors by {rows['column'].iloc[0]}, per case (95 % interval)"
-    return Table(caption, list(columns), body, text=text)
+    body = [list(row) for row in zip(rows["segment"], *columns.values(), strict=True)]
+    told = rows.loc[rows["standing"] == "told apart", "segment"]
+    caption = f"Costs and errors by {column}, per case (95 % interval)"
+    return Table(caption, [column, *columns], body, badges=dict.fromkeys(told, "told apart"))
 
 
 def _shares(data: ReportData, rows: pd.DataFrame) -> dict[str, str]:
@@ -106,7 +108,8 @@ def _rates_card(data: ReportData, rows: pd.DataFrame, key: str) -> Card:
     names = {name: head for name, head in shares.items() if name in ("wrong", "misses", "alarms")}
     alt = f"Shares of errors by {rows['column'].iloc[0]}: {', '.join(names.values())}. The table has all numbers."
     say = " ".join(_rates_words(rows, names))
-    return Card(key, **GUIDES["rates"], alt=alt, figure=rates_figure(rows, names), say=unbroken(say))
+    title = f"Errors by {rows['column'].iloc[0]}"
+    return Card(key, title=title, alt=alt, figure=rates_figure(rows, names), say=unbroken(say))
 
 
 def _rates_words(rows: pd.DataFrame, names: dict[str, str]) -> Iterator[str]:
@@ -148,7 +151,7 @@ def overview_words(data: ReportData, about: Any) -> str:
         f"{rows:,} {data.people}, {rarest['rows']:,} of them ({show_percent(rarest['rows'] / rows)}) “{rarest['name']}”"
     )
     if total > 0:
-        said += f", in whom {show_percent(rarest['at_stake'] / total)} of the money is at stake"
+        said += f", with {show_percent(rarest['at_stake'] / total)} of the money that is at stake"
     return f"{said}. {about['costs']}.".replace("..", ".").replace(". .", ".")
 
 

@@ -21,7 +21,7 @@ from adacsl.serving.answers import answer_columns, decide, write_json
 from adacsl.serving.arrow import read_arrow, write_arrow
 from adacsl.serving.contract import PICTURE, Contract, describe
 from adacsl.serving.metrics import Metrics
-from adacsl.serving.openapi import ARROW, request_body
+from adacsl.serving.page import ARROW, request_body, show
 from adacsl.serving.refusing import Refused
 from adacsl.serving.rows import Rows, read_inputs, read_json
 from adacsl.training.running import choose_device
@@ -29,7 +29,7 @@ from adacsl.workers import cores
 
 with requires("serve"):
     from fastapi import FastAPI, Request, Response
-    from fastapi.responses import JSONResponse, PlainTextResponse
+    from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
     from threadpoolctl import threadpool_limits
 
 SETTINGS = "ADACSL_SERVE"
@@ -105,7 +105,7 @@ class Desk:
         if kind == ARROW:
             return read_arrow(body, self.contract, self.bounds.rows)
         if kind.startswith("image/") and self.contract.picture is not None:
-            return Rows(read_inputs(self.contract, {PICTURE: [body]}), 1, "rows")
+            return Rows(read_inputs(self.contract, {PICTURE: [body]}), "rows")
         if kind == "application/json" or kind.endswith("+json"):
             return read_json(body, self.contract, self.bounds.rows)
         raise Refused(f"the content type {kind} is not known here: send application/json or {ARROW}", 415)
@@ -155,7 +155,7 @@ def make_app(
         yield
         desk.pool.shutdown()
 
-    app = FastAPI(title="adacsl", version=__version__, summary="Decisions that minimise cost.", lifespan=lifespan)
+    app = FastAPI(title="adacsl", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
     app.add_exception_handler(Refused, _refuse)
 
     @app.post("/predict", openapi_extra=request_body(desk.contract, desk.bounds.rows), responses=ANSWERS)
@@ -178,6 +178,11 @@ def make_app(
         """Tell what is served: classes, costs, policy, the columns of a row, and limits."""
         limits = {"rows": desk.bounds.rows, "bytes": desk.bounds.body}
         return describe(classifier, desk.contract) | {"limits": limits}
+
+    @app.get("/docs", response_class=HTMLResponse)
+    async def docs() -> HTMLResponse:
+        """Describe it for people; nothing is loaded from elsewhere."""
+        return HTMLResponse(show(describe(classifier, desk.contract), desk.contract, desk.bounds.rows))
 
     @app.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> PlainTextResponse:

@@ -6,14 +6,13 @@ import struct
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from adacsl.serving.contract import Contract, Field
 from adacsl.serving.refusing import Fault, Refused
 from adacsl.serving.rows import Rows, as_table, check_columns, check_number, read_inputs
-from adacsl.serving.values import LONGEST, check_known, read_values
+from adacsl.serving.values import LONGEST, read_values
 
 DICTIONARY_BATCH, RECORD_BATCH = 2, 3
 """Kinds of messages, as Arrow's format numbers them."""
@@ -25,13 +24,13 @@ def read_arrow(body: bytes, contract: Contract, limit: int) -> Rows:
         table = _read_table(body, contract, limit)
     except (pa.ArrowException, OSError, struct.error, IndexError, MemoryError) as error:
         raise Refused(f"the body is no Arrow IPC stream that can be read ({str(error)[:200]})") from None
-    n = check_number(table.num_rows, limit)
+    check_number(table.num_rows, limit)
     if contract.picture is not None:
         name = contract.fields[0].name
-        if not _is_bytes(table.schema.field(name).type):
-            raise Refused([Fault(f"expected bytes (binary), got {table.schema.field(name).type}", column=name)])
-        return Rows(read_inputs(contract, {name: table.column(name).to_pylist()}), n)
-    return Rows(as_table(contract, lambda field: _values(field, table.column(field.name))), n)
+        if not (pa.types.is_binary(kind := table.schema.field(name).type) or pa.types.is_large_binary(kind)):
+            raise Refused([Fault(f"expected bytes (binary), got {kind}", column=name)])
+        return Rows(read_inputs(contract, {name: table.column(name).to_pylist()}))
+    return Rows(as_table(contract, lambda field: _values(field, table.column(field.name))))
 
 
 def write_arrow(columns: dict[str, Any], notes: list[str]) -> bytes:
@@ -57,56 +56,34 @@ def _read_table(body: bytes, contract: Contract, limit: int) -> Any:
         rows += batch.num_rows
         batch.validate(full=True)  # offsets that point elsewhere would crash the process
         batches.append(batch)
-        if rows > limit:
-            check_number(rows, limit)
+        check_number(rows or 1, limit)
     return pa.Table.from_batches(batches) if batches else pa.schema([schema.field(i) for i in wanted]).empty_table()
 
 
-def _values(field: Field, column: Any) -> NDArray[Any] | pd.Series[Any]:
-    """Return one column, checked."""
-    kind, temporal = column.type, field.kind in ("date", "any")
-    if field.kind in ("number", "any") and _is_number(kind):
-        return _numbers(field, column)
-    if temporal and (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
-        check_known(field, column.is_null().to_numpy())
-        dates: pd.Series[Any] = column.to_pandas()
-        return dates
-    texts = _is_text(kind)
-    if not (texts or pa.types.is_null(kind) or (field.kind == "text" and _is_number(kind))):
-        raise Refused([Fault(f"expected {field.wanted}, got the Arrow type {kind}", column=field.name)])
-    if texts and pa.types.is_dictionary(kind):
+def _values(field: Field, column: Any) -> NDArray[Any]:
+    """Return one column, checked: numbers as a whole, where nothing is odd, and else as JSON would have it."""
+    kind, types = column.type, pa.types
+    numeric = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
+    if numeric and field.kind in ("number", "any"):
+        numbers = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+        if not (~np.isfinite(numbers) if field.needed else np.isinf(numbers)).any():
+            return numbers
+    if types.is_timestamp(kind) or types.is_date(kind):
+        dates = column.cast(pa.timestamp("us", getattr(kind, "tz", None)), safe=False).to_pylist()
+        return read_values(field, [None if one is None else one.isoformat() for one in dates])
+    if types.is_dictionary(kind):
         column = _decoded(field, column)
+    if not (numeric or types.is_null(kind) or types.is_string(column.type) or types.is_large_string(column.type)):
+        raise Refused([Fault(f"expected {field.wanted}, got the Arrow type {kind}", column=field.name)])
     return read_values(field, [None if one != one else one for one in column.to_pylist()])  # noqa: PLR0124  NaN
-
-
-def _numbers(field: Field, column: Any) -> NDArray[np.float64]:
-    numbers = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64)
-    bad = np.flatnonzero(~np.isfinite(numbers) if field.needed else np.isinf(numbers))
-    if len(bad):
-        raise Refused([Fault(f"expected {field.wanted}, got {numbers[bad[0]]}", int(bad[0]), field.name)])
-    return numbers
 
 
 def _decoded(field: Field, column: Any) -> Any:
     """Return a dictionary column as plain text; one long text that all rows point to would take all memory."""
     for chunk in column.chunks:
-        if any(len(text or "") > LONGEST for text in chunk.dictionary.to_pylist()):
+        if any(isinstance(text, str | bytes) and len(text) > LONGEST for text in chunk.dictionary.to_pylist()):
             raise Refused([Fault(f"a text has more than {LONGEST:,} characters", column=field.name)])
     return column.cast(column.type.value_type)
-
-
-def _is_number(kind: Any) -> bool:
-    types = pa.types
-    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind))
-
-
-def _is_text(kind: Any) -> bool:
-    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(pa.types.is_string(plain) or pa.types.is_large_string(plain))
-
-
-def _is_bytes(kind: Any) -> bool:
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def _is_compressed(message: bytes) -> bool:

@@ -24,7 +24,6 @@ class Rows(NamedTuple):
     """Checked rows: a table with the columns of the contract, or pixels; and how they were written."""
 
     inputs: Any
-    n: int
     form: Form = "columns"
 
 
@@ -38,17 +37,16 @@ def read_json(body: bytes, contract: Contract, limit: int) -> Rows:
         got = f"an object with {listed(document) or 'nothing'}" if isinstance(document, dict) else shown(document)
         raise Refused(f"expected an object with either rows or columns, got {got}: {HOW}")
     form: Form = "rows" if "rows" in document else "columns"
-    values, n = (_of_records if form == "rows" else _of_columns)(document[form], contract, limit)
-    return Rows(read_inputs(contract, values), n, form)
+    values = (_of_records if form == "rows" else _of_columns)(document[form], contract, limit)
+    return Rows(read_inputs(contract, values), form)
 
 
-def check_number(n: int, limit: int) -> int:
-    """Return how many rows there are, if one at least and not too many."""
+def check_number(n: int, limit: int) -> None:
+    """Refuse no rows, and too many."""
     if n == 0:
         raise Refused("there are no rows: send one at least")
     if n > limit:
         raise Refused(f"there are more than {limit:,} rows, the most that one request may have: send them in parts")
-    return n
 
 
 def read_inputs(contract: Contract, values: Mapping[str, Sequence[Any]]) -> Any:
@@ -58,7 +56,7 @@ def read_inputs(contract: Contract, values: Mapping[str, Sequence[Any]]) -> Any:
     return as_table(contract, lambda field: read_values(field, values[field.name]))
 
 
-def as_table(contract: Contract, read: Callable[[Field], NDArray[Any] | pd.Series[Any]]) -> pd.DataFrame:
+def as_table(contract: Contract, read: Callable[[Field], NDArray[Any]]) -> pd.DataFrame:
     """Return the columns of the contract as a table; all that are refused are named."""
     columns, faults = {}, list[Fault]()
     for field in contract.fields:
@@ -82,22 +80,22 @@ def _lacks(field: Field, known: Sequence[str]) -> str:
     return f"this column is missing{did_you_mean(field.name, known)} (expected {field.wanted}; got {listed(known)})"
 
 
-def _of_records(records: Any, contract: Contract, limit: int) -> tuple[dict[str, list[Any]], int]:
+def _of_records(records: Any, contract: Contract, limit: int) -> dict[str, list[Any]]:
     if not isinstance(records, list):
         raise Refused(f"rows must be a list of objects, got {shown(records)}")
-    n = check_number(len(records), limit)
+    check_number(len(records), limit)
     for row, record in enumerate(records):
         if not isinstance(record, dict):
             raise Refused([Fault(f"expected an object, column by column, got {shown(record)}", row)])
     try:
-        return {f.name: list(map(operator.itemgetter(f.name), records)) for f in contract.fields}, n
+        return {f.name: list(map(operator.itemgetter(f.name), records)) for f in contract.fields}
     except KeyError:
         for row, record in enumerate(records):
             check_columns(contract, list(record), row)
         raise
 
 
-def _of_columns(columns: Any, contract: Contract, limit: int) -> tuple[dict[str, list[Any]], int]:
+def _of_columns(columns: Any, contract: Contract, limit: int) -> dict[str, list[Any]]:
     if not isinstance(columns, dict):
         raise Refused(f"columns must be an object of lists, got {shown(columns)}")
     check_columns(contract, list(columns))
@@ -111,4 +109,5 @@ def _of_columns(columns: Any, contract: Contract, limit: int) -> tuple[dict[str,
     for name, length in lengths.items():
         if length != n:
             raise Refused([Fault(f"it has {length:,} values, but column {first!r} has {n:,}", column=name)])
-    return {field.name: columns[field.name] for field in contract.fields}, check_number(n, limit)
+    check_number(n, limit)
+    return {field.name: columns[field.name] for field in contract.fields}

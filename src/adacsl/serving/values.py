@@ -27,20 +27,14 @@ def read_values(field: Field, values: Sequence[Any]) -> NDArray[Any]:
     A value of another kind is refused; the fault names its row.
     """
     kinds = set(map(type, values))
-    if ABSENT in kinds:
-        check_known(field, np.asarray([value is None for value in values]))
+    if field.needed and ABSENT in kinds:
+        raise _refused(field, list(values).index(None), None)
     if field.kind == "number" or (field.kind == "any" and kinds <= NUMBERS | {ABSENT}):
         return _numbers(field, values, kinds)
     texts = kinds <= {str, ABSENT}
     if field.kind == "date":
         return _objects(values) if texts and _are_dates(values) else _each(field, values, _date)
     return _objects(values) if texts and _longest(values) <= LONGEST else _each(field, values, _text)
-
-
-def check_known(field: Field, absent: NDArray[np.bool_]) -> None:
-    """Refuse prices and times that are missing."""
-    if field.needed and absent.any():
-        raise _refused(field, int(np.flatnonzero(absent)[0]), None)
 
 
 def _numbers(field: Field, values: Sequence[Any], kinds: set[type]) -> NDArray[Any]:
@@ -72,7 +66,7 @@ def _refused(field: Field, row: int, value: Any) -> Refused:
             [Fault(f"the text has {len(value):,} characters, at most {LONGEST:,} are taken", row, field.name)]
         )
     if isinstance(value, float) and not math.isfinite(value):
-        return Refused([Fault(f"expected {field.wanted}, got {value}, which is no JSON: send null", row, field.name)])
+        return Refused([Fault(f"expected {field.wanted}, got {value}, which is no number", row, field.name)])
     return Refused([Fault(f"expected {field.wanted}, got {shown(value)}", row, field.name)])
 
 
@@ -98,7 +92,7 @@ def _are_dates(values: Sequence[str | None]) -> bool:
 
 
 def _longest(values: Sequence[str | None]) -> int:
-    return max((len(value) for value in values if value is not None), default=0)
+    return max(map(len, filter(None, values)), default=0)
 
 
 def _text(value: Any) -> Any:

@@ -160,6 +160,7 @@ def compare(  # noqa: PLR0913  one argument for each option
     check_folder(folder, "give a folder for the results, --out runs/NAME")
     with requires("compare"):
         from adacsl.experiments.comparing import compare_tasks  # noqa: PLC0415  torch
+        from adacsl.experiments.drivers import drivers  # noqa: PLC0415
     for task, checks in loaded:
         screen.found(checks, task.name if len(names) > 1 else "")
     with stoppable(f"what is finished is kept in {folder}; the same command goes on from there"), _said_already():
@@ -177,7 +178,8 @@ def compare(  # noqa: PLR0913  one argument for each option
         trainings = [training_of(found, task, about, words) for task, about in zip(tasks, said, strict=True)]
         saved = {} if save is None else _save(trainings[0], save, screen)
         command = shlex.join(["adacsl", *sys.argv[1:]])
-        page = found.report(folder / "report.html", command=command, model=saved.get("model"), **vars(showing))
+        shown = vars(showing) | {"explain": drivers(found, tasks[0]) if "model" in saved else None}
+        page = found.report(folder / "report.html", command=command, model=saved.get("model"), **shown)
     return _answer(found, folder, page, [one for one in trainings if one], saved)
 
 
@@ -271,21 +273,22 @@ def _answer(found: Comparison, folder: Path, page: Path, trainings: list[Trainin
     shown += [line for told in _segments(found) for line in _by_segment(told)]
     if failed:
         shown += ["", *_failures(failed)]
-    shown += ["", f"report: {page}", *_ending(trainings, saved)]
+    shown += ["", *_ending(page, trainings, saved)]
     return Answer(document, tuple(shown), code=1 if failed or "not_saved" in saved else 0)
 
 
-def _ending(trainings: list[Training], saved: dict[str, Any]) -> list[str]:
-    """Return where the model is and the next command to type."""
+def _ending(page: Path, trainings: list[Training], saved: dict[str, Any]) -> list[str]:
+    """Return where model and report are, and the next command to type."""
     if "model" in saved:
         fitted = saved["fitted"]
         return [
             *(f"{each['severity']}: {each['text']} [{each['code']}]" for each in fitted["model_checks"]),
             f"model: {saved['model']} ({fitted['method']}, fitted on all {fitted['rows']:,} rows)",
+            f"report: {page}",
             f"next: {saved['next']}",
         ]
     lines = [f"no model was saved: {saved['not_saved']}"] if saved else []
-    return [*lines, *(f"fit and save it: {training.command()}" for training in trainings)]
+    return [*lines, f"report: {page}", *(f"fit and save it: {training.command()}" for training in trainings)]
 
 
 def _segments(found: Comparison) -> list[dict[str, Any]]:
