@@ -162,7 +162,16 @@ times dearer. 20 % of the training groups adapt, select, calibrate and tune; eve
 A number is how many percent dearer the first method is than the second (below 0: cheaper), with its 95 % interval:
 Student's t on paired costs of rows, by lesion or leaf, over repeated cross-validation, groups and fits counted
 ([what it sees](evidence.md)). Confirmed: every interval lies below 0. Refuted: one lies above. In part: some below,
-none above. Many comparisons stand here: of twenty intervals one leaves out 0 by chance.
+none above. Many comparisons stand here: of twenty intervals one leaves out 0 by chance. The costs themselves:
+[what each method costs on images](claims_costs.md).
+"""
+
+COSTS = """\
+<!-- made by benchmarks/claims_page.py: do not edit -->
+# What each method costs on images
+
+The means behind [what adaptation is worth on images](claims.md), where methods are compared with intervals. Cost per
+picture; 1: calling everything positive.
 """
 
 MEANING = """
@@ -182,7 +191,7 @@ PARTS = {
 
 
 def page() -> str:
-    """Return the whole page."""
+    """Return the claims and what tests them."""
     held = {name: Decisions.load(RESULTS / f"{file}.npz") for name, file in DATA.items()}
     tested = [
         {(contest, k): judged(contest, k, held) for contest in claim.contests for k in contest.ks} for claim in CLAIMS
@@ -203,14 +212,16 @@ def page() -> str:
         for number, found in enumerate(tested, 1)
         for contest in dict.fromkeys(c for c, _ in found)
     ]
-    parts.append("")
+    parts += ["", *(source(file) for file in DATA.values())]
+    return "\n".join(parts)
+
+
+def costs_page() -> str:
+    """Return what each method costs, whatever is claimed."""
+    parts = [COSTS]
     for name, file in DATA.items():
-        parts += [
-            f"## Costs on {name}\n",
-            "Per picture; 1: calling everything positive.\n",
-            *costs(held[name]),
-            source(file),
-        ]
+        held = Decisions.load(RESULTS / f"{file}.npz")
+        parts += [f"## {name}\n", *costs(held), source(file)]
     return "\n".join(parts)
 
 
@@ -256,7 +267,8 @@ def costs(held: Decisions) -> Iterator[str]:
     for part, title in PARTS.items():
         own = found[found["part"] == part].drop(columns="part").dropna(axis=1, how="all")
         if len(own):
-            yield f"{title[0].upper()}{title[1:]}:\n\n{table(own)}\n"
+            head = f"{title[0].upper()}{title[1:]}"
+            yield f"<details>\n<summary>{head}</summary>\n\n{table(own)}\n\n</details>\n"
 
 
 def table(frame: pd.DataFrame) -> str:
@@ -280,4 +292,6 @@ def source(file: str) -> str:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(page())
+    path = Path(sys.argv[1])
+    path.write_text(page())
+    path.with_name("claims_costs.md").write_text(costs_page())

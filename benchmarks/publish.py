@@ -1,4 +1,4 @@
-"""Turn benchmarks/results into docs/benchmarks.md (speed), docs/results.md (costs) and docs/evidence.md (statistics).
+"""Turn benchmarks/results into docs/benchmarks.md (speed), results.md, results_images.md (costs) and evidence.md.
 
 python benchmarks/publish.py
 
@@ -53,11 +53,14 @@ def main(root: Path = ROOT) -> None:
     (root / "docs/benchmarks.md").write_text(HEAD + short + "".join(section(run, name) for name, run in runs.items()))
     studies = read_studies(folder)
     bars = all_bars(studies, runs)
-    page = results_page(studies, bars, runs, words_read(studies, folder) + paper_again(root / "docs/paper/results"))
-    page += suite_section(folder) + predict_section(every.get("cpu_predict_memory"))
+    page = RESULTS_HEAD + suite_section(folder) + plain_threshold(folder)
+    page += f"\n## The bars\n\n{bar_table(bars, studies)}\n{words_read(studies)}" + table_section(studies.get("tables"))
     page += bank_section(every.get("cpu_instance_costs")) + fraud_section(every.get("cpu_fraud_fit"))
-    page += policy_section(every.get("cpu_policies"))
+    page += policy_section(every.get("cpu_policies")) + predict_section(every.get("cpu_predict_memory"))
     (root / "docs/results.md").write_text(page)
+    images = [image_section(name, studies.get(name)) for name in ("ham10k_image", "ham10k_lesion")]
+    page = "".join([IMAGES_HEAD, paper_again(root / "docs/paper/results"), *images])
+    (root / "docs/results_images.md").write_text(page)
     about = folder / "suite.meta.json"
     suite = json.loads(about.read_text()) if about.exists() else {}
     evidence = evidence_page(every.get("cpu_power"), every.get("verdict_regret"), suite)
@@ -172,14 +175,27 @@ RESULTS_HEAD = """\
 
 # Results
 
-What `AdaCSLClassifier` costs on real data, against the bars the project set itself before measuring. Missed bars and
-lost comparisons are listed like the others. "95 %" over random splits is Student's interval with the variance of Nadeau
-and Bengio (2003), `(1 / splits + test rows / training rows) s^2`: training sets of different splits overlap.
+What the methods cost on real tables, each row's own prices among them, and the bars the project set itself before
+measuring. Missed bars and lost comparisons are listed like the others. Images: [results on images](results_images.md);
+seconds: [benchmarks](benchmarks.md); to measure anew: the command above each table, then
+`python benchmarks/publish.py`.
+"""
 
-**The section Tables was measured before the engine was rebuilt**, with nets that shared dropout, the padding of batches
-and patience with the nets they trained beside, and whose classifiers and comparisons drew their splits from different
+OLDER = """
+**This table was measured before the engine was rebuilt**, with nets that shared dropout, the padding of batches and
+patience with the nets they trained beside, and whose classifiers and comparisons drew their splits from different
 seeds. Now a net depends on its own rows, seed and settings alone, and a seed is the same seed everywhere: run again,
-these figures will differ by chance. To measure anew: the command above each table, then `python benchmarks/publish.py`.
+these figures will differ by chance.
+"""
+
+IMAGES_HEAD = """\
+<!-- made by benchmarks/publish.py from benchmarks/results: do not edit -->
+
+# Results on images
+
+What `AdaCSLClassifier` costs on images. "95 %" over random splits is Student's interval with the variance of Nadeau and
+Bengio (2003), `(1 / splits + test rows / training rows) s^2`: training sets of different splits overlap. Bars:
+[results](results.md#the-bars).
 """
 
 PAPER_AGAIN = """
@@ -308,7 +324,10 @@ def bar_table(bars: list[dict[str, Any]], studies: dict[str, dict[str, Any]]) ->
         value = "-" if bar["value"] is None else f"{bar['value']:.3f}"
         lines.append(f"| {bar['what']} | {value} | {bar['bar']:g} | {judged(bar)} |")
     dates = sorted({str(study["about"].get("date", "date not recorded")) for study in studies.values()})
-    lines.append(f"\nMeans over the splits, {' and '.join(dates)}; spreads, seeds and commands are below.")
+    lines.append(
+        f"\nMeans over the splits, {' and '.join(dates)}; spreads, seeds and commands: below, "
+        "[images](results_images.md), [benchmarks](benchmarks.md)."
+    )
     return "\n".join(lines)
 
 
@@ -322,21 +341,7 @@ def judged(bar: dict[str, Any]) -> str:
     return f"{verdict}, but only {bar['splits']} of {bar['needed']} splits" if few else verdict
 
 
-def results_page(
-    studies: dict[str, dict[str, Any]], bars: list[dict[str, Any]], runs: dict[str, dict[str, Any]], words: str
-) -> str:
-    parts = [RESULTS_HEAD, "\n## The bars\n\n", bar_table(bars, studies), "\n", words]
-    parts += [image_section(name, studies.get(name)) for name in ("ham10k_image", "ham10k_lesion")]
-    parts.append(table_section(studies.get("tables")))
-    timed = {n: run for n, run in runs.items() if n.endswith(("_epoch_time", "_crossfit_time"))}
-    parts.append("\n## Training time\n")
-    if not timed:
-        parts.append("\nNot measured yet with this version.\n")
-    parts += [section(run, name).replace("\n## ", "\n### ", 1) for name, run in timed.items()]
-    return "".join(parts)
-
-
-def words_read(studies: dict[str, dict[str, Any]], folder: Path) -> str:
+def words_read(studies: dict[str, dict[str, Any]]) -> str:
     """Return what the bars mean, with the figures of the same files; nothing where one is missing."""
     lines = ["\nThe HAM10K settings were chosen on other splits."]
     if image := studies.get("ham10k_image", {}).get("rows"):
@@ -366,14 +371,13 @@ def words_read(studies: dict[str, dict[str, Any]], folder: Path) -> str:
             f"({mean_ratio(weighted):.3f}; AdaCSL {mean_ratio(ours):.3f}), and most of both is won on {EASY} (without "
             f"it {mean_ratio(but_easy(weighted)):.3f} and {mean_ratio(but_easy(ours)):.3f})."
         )
-    text = "\n".join(lines) if len(lines) > 1 else ""
-    return f"{text}\n{plain_threshold(folder)}"
+    return "\n".join(lines) + "\n" if len(lines) > 1 else ""
 
 
 def plain_threshold(folder: Path) -> str:
     """Say when a plain threshold does as well."""
     found = read_suite(folder)
-    over = f" {found[2]} ([Table](#all-methods-on-nine-tables).)" if found is not None else ""
+    over = f" {found[2]}" if found is not None else ""
     return (
         "\n## When a plain threshold does as well\n\n"
         f"Often; that is what `adacsl compare` is for.{over} Much of the lead of cross-fitted nets is cross-fitting's. "
@@ -654,7 +658,7 @@ def table_section(study: dict[str, Any] | None) -> str:
     for mode in modes:
         seconds, costs = pick(rows, "seconds", mode=mode), pick(rows, "normalized_cost", mode=mode)
         lines.append(f"| {MODES[mode]} | {statistics.mean(seconds):.1f} | {statistics.mean(costs):.3f} |")
-    return head + "\n".join(lines) + "\n"
+    return head + "\n".join(lines) + "\n" + OLDER
 
 
 Cells = dict[tuple[str, float], dict[int, tuple[float, float]]]

@@ -18,7 +18,14 @@ author = "the adacsl developers"
 copyright = "2026, the adacsl developers"
 version = release = adacsl.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "sphinx_design",
+]
 exclude_patterns = ["_build"]
 myst_enable_extensions = ["dollarmath", "colon_fence", "attrs_block", "attrs_inline"]
 myst_heading_anchors = 3
@@ -30,6 +37,9 @@ napoleon_google_docstring = False
 napoleon_use_param = False  # "fp, fn : float" stays one entry
 napoleon_custom_sections = [("Attributes", "params_style")]  # a list, not a heading for each
 napoleon_use_rtype = False
+
+copybutton_exclude = ".linenos, .gp, .go"  # prompts and what a command prints are not copied
+copybutton_selector = "div.highlight-python pre, div.highlight-bash pre, div.highlight-console pre"
 
 html_theme = "furo"
 html_title = f"adacsl {release}"

@@ -17,7 +17,20 @@ import torch
 from matplotlib import pyplot as plt
 from torch import nn
 
-from adacsl import AdaptiveWeight, CostMatrix, Quantile, calibration_error, cost_curve, find_threshold, step_factor
+from adacsl import (
+    AdaptiveWeight,
+    CostMatrix,
+    Method,
+    Quantile,
+    brier_curve,
+    calibration_error,
+    cost_curve,
+    decision_curve,
+    find_threshold,
+    optimal_cost_curve,
+    step_factor,
+)
+from adacsl.datasets import load_task
 from adacsl.torch import AdaptiveCrossEntropy
 
 FOLDER = Path(__file__).resolve().parent / "_static" / "figures"
@@ -38,6 +51,8 @@ def main() -> None:
         "lambda": lambda: update_rules,
         "calibration": lambda: corrected_probabilities(weighted_run()),
         "crossfit": lambda: crossfit,
+        "credit": lambda: credit_cost(credit_run()),
+        "curves": lambda: credit_curves(credit_run()),
     }
     wanted = [name for name in pictures if name in sys.argv] or list(pictures)
     drawn = {name: pictures[name]() for name in wanted}
@@ -101,7 +116,69 @@ def weighted_run() -> Any:
     return fit(epochs=12, n_train=20000)
 
 
+def credit_run() -> tuple[Any, Any, CostMatrix]:
+    """Return out-of-fold probabilities of a logistic regression on German credit, labels and prices."""
+    task = load_task("german-credit")
+    model = Method(task.costs, learner="logistic", cv=5, random_state=0).fit(task.X, task.y)
+    return model.oof_scores_, task.y, task.costs
+
+
 # pictures
+
+
+def credit_cost(run: Any) -> Callable[[dict[str, Any]], Any]:
+    scores, labels, costs = run
+    curve = cost_curve(scores, labels, costs)
+    rule = {name: costs.mean(labels, scores > at) for name, at in (("half", 0.5), ("bayes", costs.threshold))}
+    refused = costs.mean(labels, np.ones_like(labels))
+
+    def draw(style: dict[str, Any]) -> Any:
+        blue, orange, green, _ = style["colors"]
+        figure, axis = plt.subplots(figsize=(8.4, 3.2))
+        axis.plot(curve.thresholds, curve.costs / len(labels), lw=1.8, color=blue, drawstyle="steps-post")
+        axis.axhline(refused, color=style["ink"], lw=1, ls=":")
+        axis.text(0.99, refused - 0.02, "turn everybody away", ha="right", va="top")
+        for at, cost, color, words, to in (
+            (0.5, rule["half"], orange, f"decide at 0.5: {rule['half']:.2f}", (-8, 10)),
+            (costs.threshold, rule["bayes"], green, f"decide by cost, at 1/6: {rule['bayes']:.2f}", (12, -22)),
+        ):
+            axis.plot([at], [cost], "o", color=color, ms=8)
+            axis.annotate(words, (at, cost), to, textcoords="offset points", color=color, weight="bold",
+                          ha="right" if to[0] < 0 else "left")  # fmt: skip
+        axis.set(xlabel="refuse above this probability of a bad credit", xlim=(0, 1), ylim=(0.3, 1.55),
+                 title="Cost per applicant, the same model, every threshold")  # fmt: skip
+        return figure
+
+    return draw
+
+
+def credit_curves(run: Any) -> Callable[[dict[str, Any]], Any]:
+    scores, labels, costs = run
+    trusted, best, benefit = (
+        brier_curve(scores, labels),
+        optimal_cost_curve(scores, labels),
+        decision_curve(scores, labels),
+    )
+
+    def draw(style: dict[str, Any]) -> Any:
+        figure, (left, right) = plt.subplots(1, 2, figsize=(9.2, 3.3))
+        left.plot(trusted.x, trusted.y, lw=1.5, label="the scores, trusted (Brier curve)")
+        left.plot(best.x, best.y, lw=1.5, label="best threshold (cost curve)")
+        share = labels.mean()
+        at = np.linspace(0, 1, 101)
+        left.plot(at, 2 * np.minimum(at * (1 - share), (1 - at) * share), color=style["ink"], lw=1, ls=":",
+                  label="best constant decision")  # fmt: skip
+        left.set(xlabel="Bayes threshold: which prices", title="Loss under every price", xlim=(0, 1), ylim=(0, None))
+        left.legend(loc="upper right", fontsize=8)
+        right.plot(benefit.thresholds, benefit.net_benefit, lw=1.5, label="the model")
+        right.plot(benefit.thresholds, benefit.treat_all, lw=1, ls="--", label="refuse everybody")
+        right.axhline(0, color=style["ink"], lw=1, ls=":", label="refuse nobody")
+        right.axvline(costs.threshold, color=style["ink"], lw=1, ls=":")
+        right.set(xlabel="threshold", title="Net benefit (decision curve)", xlim=(0, 0.8), ylim=(-0.1, 0.32))
+        right.legend(loc="upper right", fontsize=8)
+        return figure
+
+    return draw
 
 
 def overview(run: Any) -> Callable[[dict[str, Any]], Any]:

@@ -1,7 +1,8 @@
-"""The page of the arena: losses first, then ranks, the full table, intervals, seconds, and how it was run."""
+"""The pages of the arena: losses, ranks and the full table on one; intervals, seconds and how it was run on another."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,8 +64,8 @@ def excess(block: Block, ours: str, theirs: str) -> Excess:
     return Excess(*(100 * end / mean for end in fold_interval(mine - other, block.fits, block.units)))
 
 
-def page_of(lines: list[dict[str, Any]], blocks: list[Block], meta: dict[str, Any]) -> str:
-    """Return the page as Markdown."""
+def pages_of(lines: list[dict[str, Any]], blocks: list[Block], meta: dict[str, Any]) -> tuple[str, str]:
+    """Return the page and that of its details as Markdown."""
     found = {(block.table, block.costs_name): scores(block) for block in blocks}
     ours = [name for name, about in meta["contestants"].items() if about["ours"]]
     kinds = {block.table: meta["tables"][block.table]["kind"] for block in blocks}
@@ -73,10 +74,21 @@ def page_of(lines: list[dict[str, Any]], blocks: list[Block], meta: dict[str, An
         *[losses(blocks, found, name, ours) for name in reversed(ours) if any(name in row for row in found.values())],
         "## Ranks\n\n" + RANKS, *[ranking(found, kinds, kind, meta) for kind in (*ALL, "")],
         "## Every table\n\n" + NORMALISED, grid(found, blocks, meta),
-        "## Intervals\n\n" + INTERVALS, details(found),
-        "## Seconds of a fit\n\n" + SECONDS, seconds(lines, meta), "## How it was run", how(lines, meta),
     ]  # fmt: skip
+    rest = [
+        DETAILS, "## How it was run", how(lines, meta), "## Seconds of a fit\n\n" + SECONDS, seconds(lines, meta),
+        "## Intervals\n\n" + INTERVALS, details(found, meta),
+    ]  # fmt: skip
+    return joined(parts), joined(rest)
+
+
+def joined(parts: list[str]) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def details_path(page: Path) -> Path:
+    """Return where the details of a page stand: beside it."""
+    return page.with_name(f"{page.stem}_details{page.suffix}")
 
 
 def losses(blocks: list[Block], found: dict[Any, dict[str, Score]], name: str, ours: list[str]) -> str:
@@ -146,13 +158,14 @@ def grid(found: dict[Any, dict[str, Score]], blocks: list[Block], meta: dict[str
     return markdown(["table (costs)", "rows", *names], rows)
 
 
-def details(found: dict[Any, dict[str, Score]]) -> str:
+def details(found: dict[Any, dict[str, Score]], meta: dict[str, Any]) -> str:
+    """Return the interval of every cost."""
+    names = list(meta["contestants"])
     rows = [
-        [table, costs, name, interval(score, "{:.3f}")]
+        [f"{table} ({costs})", *(interval(row[name], "{:.3f}") if name in row else "-" for name in names)]
         for (table, costs), row in found.items()
-        for name, score in sorted(row.items(), key=lambda pair: pair[1].cost)
     ]
-    return markdown(["table", "costs", "contestant", "normalised cost (95 %)"], rows)
+    return markdown(["table (costs)", *names], rows)
 
 
 def seconds(lines: list[dict[str, Any]], meta: dict[str, Any]) -> str:
@@ -212,12 +225,18 @@ Which method costs least? {methods} contestants, {tables}, {repeats} x {folds} s
 together; the same rows, one core and {seconds:g} processor seconds for each that can be told a limit. Nobody sees
 test labels, nobody was tuned on test rows. Rules, and how to add a method or a table:
 `benchmarks/cost-arena/README.md`. What adacsl loses comes first. "The cheapest of the others" is chosen on the test
-rows, in their favour; no interval is corrected for that choice, nor for the number of tables."""
+rows, in their favour; no interval is corrected for that choice, nor for the number of tables. All intervals, seconds,
+versions and costs: [details](arena_details.md)."""
+DETAILS = """<!-- made by benchmarks/cost-arena/run.py --page: do not edit -->
+
+# The cost arena: details
+
+How [the arena](arena.md) was run, how long fits took, and the interval of every cost."""
 RANKS = """By normalised cost, one table one block (its mean over costs); Friedman's test, then Nemenyi's."""
 NORMALISED = """Mean cost relative to the cheapest constant decision on the same rows; 1 saves nothing. "-": takes no
 part in such tables."""
 INTERVALS = """95 % intervals: Student's t on paired row costs of the folds, rows and fits counted
-(`adacsl.experiments.statistics.folds.fold_interval`). Those of the losses above are of paired differences, these of the
-costs themselves. Equal rows are one piece of evidence."""
+(`adacsl.experiments.statistics.folds.fold_interval`). Those of the losses are of paired differences, these of the costs
+themselves. Equal rows are one piece of evidence."""
 SECONDS = """Fit and prediction. Limits are kept by processor seconds; those on the wall show how busy the machine was.
 Contestants without a time limit of their own take what they need; the longest fits include what is imported late."""

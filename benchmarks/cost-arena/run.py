@@ -3,7 +3,7 @@
     python benchmarks/cost-arena/run.py                        # everything that is not finished or published yet
     python benchmarks/cost-arena/run.py --tables wine --methods logistic portfolio
     python benchmarks/cost-arena/run.py --add mine.py          # with tables and contestants of your own
-    python benchmarks/cost-arena/run.py --page docs/arena.md   # the page, from the published results
+    python benchmarks/cost-arena/run.py --page docs/arena.md   # the page and its details, from the results
 
 Every finished fit is kept in the work folder; those of published results are put there too. Published are the tables
 that all contestants have finished (or failed at). Peers live in virtual environments below ``--venvs``; those that are
@@ -33,7 +33,7 @@ import peer_data
 from additions import add_file
 from contestants import CONTESTANTS, Contestant, attempt, versions_of
 from numpy.typing import NDArray
-from page import page_of
+from page import details_path, pages_of
 from problem import Problem, decide, paid, write_problem
 from savings_data import Prices
 from store import NOTHING, Block, Work, read_results, take_up, write_results
@@ -289,7 +289,9 @@ def of_rows(costs: Any, rows: NDArray[Any]) -> Any:
 def main(words: list[str] | None = None) -> int:
     options = parse(words)
     if options.page:
-        options.page.write_text(page_of(*read_results(options.out)))
+        page, details = pages_of(*read_results(options.out))
+        options.page.write_text(page)
+        details_path(options.page).write_text(details)
         return 0
     arena = Arena(options)
     for name, why in arena.skipped.items():

@@ -10,6 +10,7 @@ from adacsl.core.capacity import limit_action
 from adacsl.core.control import AdaptiveWeight, Adjustment, ClassAdjustment, step_factor
 from adacsl.core.costs import CostMatrix
 from adacsl.core.curves import brier_curve, calibration_error, decision_curve, optimal_cost_curve
+from adacsl.core.histogram import CostHistogram
 from adacsl.core.intervals import Interval, cost_difference_interval, cost_interval
 from adacsl.core.multipliers import Multipliers, find_multipliers
 from adacsl.core.partitions import EqualWidth, Partition, Quantile, Whole
@@ -18,6 +19,8 @@ from adacsl.core.thresholds import CostCurve, Threshold, cost_curve, find_thresh
 from adacsl.extras import requires
 
 if TYPE_CHECKING:
+    from adacsl.datasets.checks.checking import check
+    from adacsl.datasets.checks.codes import Checks, Finding
     from adacsl.datasets.task import Task
     from adacsl.estimators.classifiers import AdaCSLBoostingClassifier, AdaCSLClassifier, AdaptiveCostClassifier
     from adacsl.estimators.decision import Decision
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from adacsl.estimators.pricing import CostModel
     from adacsl.experiments.comparing import compare, load_comparison
     from adacsl.experiments.comparison import Comparison
+    from adacsl.report.displays import BrierCurveDisplay, CostCurveDisplay, DecisionCurveDisplay
 
 __version__ = "0.1.0"
 
@@ -40,14 +44,20 @@ _LAZY = {
     "AdaCSLBoostingClassifier": ("adacsl.estimators.classifiers", "boosting"),
     "AdaCSLClassifier": ("adacsl.estimators.classifiers", "train"),
     "AdaptiveCostClassifier": ("adacsl.estimators.classifiers", "sklearn"),
+    "BrierCurveDisplay": ("adacsl.report.displays", "cli"),
+    "Checks": ("adacsl.datasets.checks.codes", "train"),
     "Comparison": ("adacsl.experiments.comparison", "compare"),
+    "CostCurveDisplay": ("adacsl.report.displays", "cli"),
     "CostModel": ("adacsl.estimators.pricing", "sklearn"),
     "Decision": ("adacsl.estimators.decision", "sklearn"),
+    "DecisionCurveDisplay": ("adacsl.report.displays", "cli"),
+    "Finding": ("adacsl.datasets.checks.codes", "train"),
     "Method": ("adacsl.estimators.method", "sklearn"),
     "Monitoring": ("adacsl.estimators.findings", "train"),
     "Policy": ("adacsl.estimators.policy", "sklearn"),
     "PortfolioClassifier": ("adacsl.estimators.portfolio", "sklearn"),
     "Task": ("adacsl.datasets.task", "train"),
+    "check": ("adacsl.datasets.checks.checking", "train"),
     "compare": ("adacsl.experiments.comparing", "compare"),
     "load": ("adacsl.estimators.persistence", "train"),
     "load_comparison": ("adacsl.experiments.comparing", "compare"),
@@ -62,13 +72,19 @@ __all__ = [
     "AdaptiveCostClassifier",
     "AdaptiveWeight",
     "Adjustment",
+    "BrierCurveDisplay",
+    "Checks",
     "ClassAdjustment",
     "Comparison",
     "CostCurve",
+    "CostCurveDisplay",
+    "CostHistogram",
     "CostMatrix",
     "CostModel",
     "Decision",
+    "DecisionCurveDisplay",
     "EqualWidth",
+    "Finding",
     "Interval",
     "Method",
     "Monitoring",
@@ -83,6 +99,7 @@ __all__ = [
     "__version__",
     "brier_curve",
     "calibration_error",
+    "check",
     "compare",
     "cost_curve",
     "cost_difference_interval",

@@ -48,25 +48,25 @@ def make_comparison(failures, paired_of):
 def test_compare_ends_with_table_verdict_and_report(adacsl, refused, tmp_path):
     said = adacsl("compare", *QUICK, *TWICE, "--out", tmp_path / "run", "--quiet")
     assert said.code == 0, said.err
-    assert "breast-cancer, a miss costs 8 false alarms" in said.out
+    assert "german-credit, a miss costs 5 false alarms" in said.out
     assert "cheapest" in said.out
     assert "95 % intervals: Student's t on paired row costs of 1 x 2 folds, rows and fits counted" in said.out
-    assert "Call everything positive: that has the lowest cost. It costs 0.63 (" in said.out
+    assert "Call everything positive: that has the lowest cost. It costs 0.7 (" in said.out
     assert "always-positive" in said.out
-    assert "If a miss costs 4 to 16 false alarms (half to double, as no range was given), always-positive" in said.out
+    assert "If a miss costs 2.5 to 10 false alarms (half to double, as no range was given), always-positive" in said.out
     page, train = said.out.rstrip().splitlines()[-2:]
     assert page == f"report: {tmp_path / 'run/report.html'}"
-    assert train == "fit and save it: adacsl train breast-cancer --method always-positive --out model/"
+    assert train == "fit and save it: adacsl train german-credit --method always-positive --out model/"
     assert "<html" in (tmp_path / "run/report.html").read_text()
     assert said.err == ""
 
     found = adacsl("compare", *QUICK, *TWICE, "--out", tmp_path / "run", "--quiet", "--json").json
     table = {row["method"]: row for row in found["table"]}
-    # 8 per missed tumour, 212 of 569; 1 per needless check
-    assert table["always-negative"]["mean"] == pytest.approx(8 * 212 / 569, rel=0.03)
-    assert table["always-positive"]["mean"] == pytest.approx(357 / 569, rel=0.03)
+    # 5 for each of 300 bad customers of 1,000 who gets the money; 1 for each good one who does not
+    assert table["always-negative"]["mean"] == pytest.approx(5 * 0.3)
+    assert table["always-positive"]["mean"] == pytest.approx(0.7)
     assert found["best"] == "always-positive"
-    assert found["price_range"].startswith("If a miss costs 4 to 16")
+    assert found["price_range"].startswith("If a miss costs 2.5 to 10")
     assert found["failed"] == []
     assert (found["tolerance"], found["intervals"][:15]) == (0.1, "95 % intervals:")
     assert [(one["recommended"], one["today"], one["saving"]) for one in found["verdicts"]] == [
@@ -88,6 +88,13 @@ def test_compare_ends_with_table_verdict_and_report(adacsl, refused, tmp_path):
     worth.drop(columns="low").to_csv(tmp_path / "columns.csv", index=False)
     assert "needs the columns ['low']" in refused(*words)
     assert (tmp_path / "page.html").read_text() == page
+
+    words = ("report", tmp_path / "run", "--out", tmp_path / "page.html", "--unit", "EUR", "--people", "loans")
+    said = adacsl(*words, "--markdown", tmp_path / "page.md", "--json").json
+    assert said["markdown"] == str(tmp_path / "page.md")
+    assert "Of 1,000 loans, with always-positive" in (tmp_path / "page.html").read_text()
+    assert "really bad: 300 | 300 (no cost) | 0 (5 EUR each)" in (tmp_path / "page.md").read_text()
+    assert "--volume is a number of decisions per year above 0" in refused(*words, "--volume", 0)
 
 
 def test_a_file_of_the_users(adacsl, place, tmp_path):
@@ -124,6 +131,35 @@ def test_the_last_line_can_be_typed_and_fits_the_method_it_names(adacsl, place, 
     model = library.load(tmp_path / "model")
     assert (model.costs_.fn, model.costs_.fp) == (8, 0.5)
     assert model.feature_names_in_.tolist() == ["age", "gap", "shop", "amount"]
+
+    # --save does the same, and ends with the command that uses the model
+    words = ("compare", "my rows.csv", *WORDS, *methods, "--out", "run", "--save", "my model")
+    where, page, following = adacsl(*words).out.rstrip().splitlines()[-3:]
+    assert page == "report: run/report.html"
+    assert where == "model: my model (gbm-bayes, fitted on all 400 rows)"
+    assert adacsl(*shlex.split(following.removeprefix("next: adacsl "))).code == 0
+    features = pd.read_csv(tmp_path / "my rows.csv")[model.feature_names_in_.tolist()]
+    mine = library.load(tmp_path / "my model").predict_proba(features)
+    np.testing.assert_array_equal(mine, model.predict_proba(features))
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "decisions.csv")["probability"], mine[:, 1])
+    again = adacsl(*words, "--json").json
+    assert (again["model"], again["fitted"]["method"]) == ("my model", "gbm-bayes")
+    assert again["next"] == "adacsl predict 'my model' 'my rows.csv' --out decisions.csv"
+
+
+def test_what_cannot_be_saved_is_said_and_the_verdict_all_the_same(adacsl, refused, place, tmp_path):
+    words = ("--target", "churn", "--positive", "yes", "--fn-column", "amount", "--fp", 1, *QUICK, *TWICE, "--quiet")
+    model = ("--save", tmp_path / "model")
+    said = adacsl("compare", place / "rows.csv", *words, "--ratios", 4, *model, "--out", tmp_path / "a")
+    assert said.code == 1
+    assert said.out.rstrip().splitlines()[-2].startswith("no model was saved: the method to take cannot be named")
+    assert "that has the lowest cost" in said.out
+    assert not (tmp_path / "model").exists()
+    assert "--save keeps one model, and there are 2 data sets" in refused("compare", "wine", "digits", *model)
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model/notes.txt").touch()
+    line = refused("compare", "wine", *model)
+    assert line.endswith("model holds other files and no model: give a new folder, --save model/")
 
 
 def test_the_last_line_keeps_what_was_said_about_nets_and_names_the_costs_of_its_verdict(adacsl, place, tmp_path):
@@ -181,7 +217,7 @@ def test_options_reach_the_library(adacsl, spied, tmp_path, monkeypatch):
     assert said.code == 130
     assert said.err == "stopped: what is finished is kept in runs/x; the same command goes on from there\n"
     task = spied.pop("tasks")[0]
-    assert task.name == "breast-cancer"
+    assert task.name == "german-credit"
     assert str(spied.pop("folder")) == "runs/x"
     net = spied.pop("net")
     assert net.pop("augment").rotate is True
@@ -209,7 +245,7 @@ def test_failed_cells_are_named_and_exit_with_1(adacsl, monkeypatch, tmp_path, p
     failures = [("d", 8.0, "smote", seed, "ValueError", "too few\nneighbours") for seed in range(7)]
     found = make_comparison(failures, paired_of)
     monkeypatch.setattr(comparing, "compare_tasks", lambda tasks, **options: found)
-    monkeypatch.setattr(Comparison, "report", lambda self, path, command: path)
+    monkeypatch.setattr(Comparison, "report", lambda self, path, **_: path)
     said = adacsl("compare", "--out", tmp_path / "run")
     assert said.code == 1
     assert "7 cells failed; the same command tries them again" in said.out
@@ -241,8 +277,8 @@ def test_no_result_at_all_is_one_line(refused, monkeypatch, tmp_path):
         (("--repeats", "0"), "--repeats must be at least 1"),
         (("--folds", "1"), "--folds must be at least 2"),
         (("--tolerance", "10"), "--tolerance is a share of the cost from 0 to below 1"),
-        (("--baseline-column", "mean radios"), "did you mean 'mean radius'?"),
-        (("--baseline-column", "mean radius"), "must hold decisions ('benign' and 'malignant', or 0 and 1) or scores"),
+        (("--baseline-column", "statis"), "did you mean 'status'?"),
+        (("--baseline-column", "age"), "must hold decisions ('good' and 'bad', or 0 and 1) or scores"),
         (("--workers", "0"), "--workers must be at least 1"),
         (("--address", "auto"), "--address is for --engine ray"),
         (("--fn", "0", "--fp", "1"), "fn must cost more than tp"),
@@ -318,3 +354,16 @@ def test_more_than_two_classes_have_no_ratios_and_not_all_methods(adacsl, refuse
     line = refused("compare", "wine", "--methods", "ce,metacost", *out)
     assert "method 'metacost' is for two classes, but the data have 3" in line
     assert not (tmp_path / "run").exists()
+
+
+def test_costs_by_segment_are_told_and_reported(adacsl, refused, place, tmp_path):
+    words = ("--target", "churn", "--positive", "yes", "--fn", 8, "--fp", 1, "--drop", "id,shop", *QUICK, *TWICE)
+    words = ("compare", place / "rows.csv", *words, "--out", tmp_path / "run", "--quiet")
+    told = adacsl(*words, "--segment", "shop,age", "--json").json
+    assert [part["column"] for part in told["segments"]] == ["shop", "age"]
+    assert {part["segment"] for part in told["segments"][0]["segments"]} == {"web", "city", "mall"}
+    again = adacsl(*words).out
+    assert "rows by shop, ratio 8; cost per row" in again
+    assert "told apart" in again
+    assert "Cost by shop" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "has no column 'shopp'; did you mean 'shop'?" in refused(*words, "--segment", "shopp")

@@ -23,7 +23,7 @@ from adacsl.cli.screen import Screen
 from adacsl.estimators.learners.nets import Net
 
 PROGRAM = [sys.executable, "-m", "adacsl.cli"]
-SAID = ("--target", "churn", "--positive", "yes", "--fn", "8", "--fp", "1", "--drop", "id")
+SAID = ("--target", "churn", "--positive", "yes", "--fn", "8", "--fp", "1", "--drop", "id", "--ignore", "time-ignored")
 TRAIN = (*SAID, "--method", "adacsl", "--epochs", "2", "--cv", "0")
 
 
@@ -108,11 +108,12 @@ def test_costs_of_rows_reach_training_and_are_remembered(adacsl, place, rows, tm
     assert found["threshold"] is None
 
 
-def test_no_costs_are_a_note(adacsl, place, tmp_path):
+def test_no_costs_are_named(adacsl, place, tmp_path):
     words = ("--target", "churn", "--positive", "yes", "--method", "adacsl", "--epochs", "1")
     said = adacsl("train", place / "rows.csv", *words, "--out", tmp_path / "m")
     assert said.code == 0
-    assert said.err == "note: no costs were given (--fn 8 --fp 1): both classes count alike\n"
+    assert "warn: no costs were given: each class counts as much as all others" in said.err
+    assert "[costs-not-given]\n" in said.err
 
 
 def test_absent_gpu_is_a_note(adacsl, place, tmp_path, monkeypatch):
@@ -121,7 +122,7 @@ def test_absent_gpu_is_a_note(adacsl, place, tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     said = adacsl("train", place / "rows.csv", *TRAIN, "--device", "cuda", "--out", tmp_path / "m")
     assert said.code == 0
-    assert "note: device='cuda' asked for, but no GPU is available: using the CPU" in said.err
+    assert "note: --device 'cuda' asked for, but no GPU is available: using the CPU" in said.err
     assert said.err.count("\n") == 1
 
 
@@ -207,7 +208,8 @@ def test_missing_files_folders_and_pictures_are_one_line(refused, tmp_path):
     assert "holds no images" in refused("train", tmp_path / "photos", *words)
     (tmp_path / "photos/a/x.png").write_bytes(b"no picture")
     (tmp_path / "photos/b/y.png").write_bytes(b"no picture")
-    assert "cannot read image" in refused("train", tmp_path / "photos", *words)
+    assert "none of 2 images can be read, the first, " in refused("train", tmp_path / "photos", *words)
+    assert "cannot read image" in refused("train", tmp_path / "photos", *words, "--on-error", "stop")
     (tmp_path / "photos/c").mkdir()
     assert "3 class folders" in refused("train", tmp_path / "photos", *words)
     assert not (tmp_path / "m").exists()
@@ -266,13 +268,15 @@ def test_every_method_is_trained_predicted_and_evaluated(adacsl, refused, rows, 
 def test_nets_of_any_method_are_exported_and_decide_the_same(adacsl, place, rows, tmp_path, name):
     onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
+    from adacsl.estimators.export import graph_inputs
+
     words = (*SAID, "--method", name, "--epochs", 2, "--out", tmp_path / "m")
     assert adacsl("train", place / "rows.csv", *words).code == 0
     assert adacsl("export", tmp_path / "m", "--onnx", tmp_path / "m.onnx").code == 0
     model = library.load(tmp_path / "m")
     session = onnxruntime.InferenceSession((tmp_path / "m.onnx").read_bytes(), providers=["CPUExecutionProvider"])
     X = rows[model.feature_names_in_]
-    proba, decided = session.run(["probability", "decision"], {"inputs": model.model_.encoder.transform(X)})
+    proba, decided = session.run(["probability", "decision"], graph_inputs(model, X))
     np.testing.assert_allclose(proba, model.predict_proba(X)[:, 1], atol=1e-5)
     clear = np.abs(proba - model.decision_.probability_threshold) > 1e-5
     assert np.array_equal(decided[clear] == 1, (model.predict(X) == "yes")[clear])
@@ -531,7 +535,7 @@ def test_full_disk_while_a_model_is_saved(refused, place, tmp_path, monkeypatch)
 
 @pytest.mark.parametrize("command", ["train", "predict", "compare", "export", "threshold"])
 def test_places_that_cannot_be_written_are_refused_before_any_work(refused, place, tmp_path, monkeypatch, command):
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    monkeypatch.setattr(os, "access", lambda path, mode: mode == os.R_OK)
     out = tmp_path / "x.csv"
     words = {
         "train": ("train", place / "rows.csv", *TRAIN, "--out", tmp_path / "m"),
@@ -616,7 +620,7 @@ def test_pictures_and_tables_are_not_mixed_up(refused, pictures, place, tmp_path
     (tmp_path / "none").mkdir()
     assert "holds no pictures" in refused("predict", pictures / "model", tmp_path / "none", *out)
     (tmp_path / "none/x.png").write_bytes(b"")
-    assert "cannot read image" in refused("predict", pictures / "model", tmp_path / "none", *out)
+    assert "none of 1 pictures can be read" in refused("predict", pictures / "model", tmp_path / "none", *out)
     assert names(tmp_path) == ["none"]
 
 
@@ -761,14 +765,17 @@ def test_pictures_have_no_columns_to_explain(refused, pictures):
 def test_export_agrees_with_the_model(adacsl, place, rows, tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
+    from adacsl.estimators.export import graph_inputs
+
     out = tmp_path / "m.onnx"
     said = adacsl("export", place / "model", "--onnx", out, "--json")
     assert said.code == 0, said.err
-    assert said.json["inputs"] == "encoded features"
+    assert said.json["inputs"].startswith("the columns by name")
     model = library.load(place / "model")
     session = onnxruntime.InferenceSession(out.read_bytes(), providers=["CPUExecutionProvider"])
-    features = model.model_.encoder.transform(rows[model.feature_names_in_])
-    np.testing.assert_allclose(session.run(["score"], {"inputs": features})[0],
+    taken = graph_inputs(model, rows[model.feature_names_in_])
+    assert set(taken) == {put.name for put in session.get_inputs()}
+    np.testing.assert_allclose(session.run(["score"], taken)[0],
                                model.decision_scores(rows[model.feature_names_in_]), atol=1e-5)  # fmt: skip
     assert adacsl("export", place / "model", "--onnx", out, "--sample", place / "rows.csv").code == 0
 

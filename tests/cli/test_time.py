@@ -52,7 +52,7 @@ def test_dates_without_a_time_column_are_named(adacsl, loans, tmp_path):
     )
     assert "have dates (column 'applied')" in adacsl("compare", *words).err
     said = adacsl("train", loans, *COSTS, "--method", "gbm-bayes", "--out", tmp_path / "model")
-    assert "rows have dates (column 'applied') and were split by chance" in said.out
+    assert "rows have dates (column 'applied'), and are split by chance" in said.err
 
 
 def test_train_keeps_the_order_and_predict_needs_no_times(adacsl, loans, tmp_path):

@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import importlib.resources
 import os
 import re
 import subprocess
@@ -16,6 +17,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 from adacsl import CostMatrix
 from adacsl.datasets import DATASETS, DataError, builtin, describe, list_datasets, load_dataset, load_task
+from tests.docs.scripts import load
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
 
@@ -30,12 +32,12 @@ def real() -> Path:
 
 @pytest.fixture
 def made(tmp_path, monkeypatch):
-    """A folder with a made german_credit.csv.gz, whose digest the registry knows."""
+    """A folder with a made german_credit.csv.gz, which the registry takes for a file of the user's."""
     path = tmp_path / "german_credit.csv.gz"
     rows = "".join(f"A{i % 3},{i},{i % 4 == 0:d}\n" for i in range(20))
     path.write_bytes(gzip.compress(f"status,amount,target\n{rows}".encode()))
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    known = replace(DATASETS["german-credit"], sha256=digest)
+    known = replace(DATASETS["german-credit"], file=path.name, sha256=digest)
     monkeypatch.setitem(builtin.DATASETS, "german-credit", known)
     return tmp_path
 
@@ -48,6 +50,43 @@ def test_the_embedded_data_are_scikit_learns():
     assert task.costs == CostMatrix(fp=1, fn=8)
     assert task.classes == ("benign", "malignant")
     assert task.name == "breast-cancer"
+
+
+def test_german_credit_comes_with_adacsl(monkeypatch, tmp_path):
+    monkeypatch.delenv("ADACSL_DATA", raising=False)
+    task = load_task("german-credit")
+    assert (task.X.shape, int(task.y.sum()), task.classes) == ((1000, 20), 300, ("good", "bad"))
+    assert task.costs == CostMatrix(fp=1, fn=5)
+    assert load_task("german_credit", folder=tmp_path).digest == task.digest  # no folder is asked
+    assert describe("german-credit")["where"] == "always there"
+    text = task.X.select_dtypes(exclude="number")
+    assert text.shape[1] == 13
+    assert not text.isna().to_numpy().any()
+    assert not text.apply(lambda column: column.str.fullmatch(r"A\d+")).to_numpy().any()
+    assert sorted(set(text["status"])) == ["0 to 200 DM", "200 DM or more", "below 0 DM", "no account"]
+
+
+def test_the_shipped_file_is_pinned_and_has_its_licence():
+    folder = importlib.resources.files("adacsl.datasets") / "data"
+    shipped = (folder / "german_credit.csv.gz").read_bytes()
+    assert hashlib.sha256(shipped).hexdigest() == "3d84b4c0b2441bf25f1e9d1174b807f772cb24d933f1162d43463a93e2aab8fa"
+    licence = (folder / "german_credit.LICENSE.txt").read_text(encoding="utf-8")
+    for words in ("creativecommons.org/licenses/by/4.0", "Hofmann", "10.24432/C5NC77", "What was changed"):
+        assert words in licence
+
+
+@pytest.mark.data
+def test_the_shipped_table_is_the_published_one_in_words(real):
+    script = load("german_credit")
+    published = (real / "german_credit.csv.gz").read_bytes()
+    assert script.with_words(published) == gzip.decompress(script.OURS.read_bytes())
+    coded, ours = (pd.read_csv(file, dtype=str) for file in (real / "german_credit.csv.gz", script.OURS))
+    for name in coded:
+        said = coded[name].map(script.WORDS.get(name, {}), na_action=None)
+        pd.testing.assert_series_equal(ours[name], said if name in script.WORDS else coded[name])
+        assert ours[name].nunique() == coded[name].nunique()  # no two codes have the same words
+    with pytest.raises(ValueError, match="not the published table"):
+        script.with_words(published + b" ")
 
 
 @pytest.mark.parametrize(("name", "load"), [("wine", load_wine), ("digits", load_digits)])
@@ -137,7 +176,8 @@ def test_the_list_says_what_is_here(made):
 def test_the_list_without_a_folder_names_the_variable(monkeypatch):
     monkeypatch.delenv("ADACSL_DATA", raising=False)
     found = {entry["name"]: entry for entry in list_datasets()}
-    assert [name for name, entry in found.items() if entry["present"]] == ["breast-cancer", "wine", "digits"]
+    here = [name for name, entry in found.items() if entry["present"]]
+    assert here == ["breast-cancer", "german-credit", "wine", "digits"]
     assert "ADACSL_DATA" in found["adult"]["where"]
 
 
@@ -204,7 +244,7 @@ def test_lists_and_tables_need_no_torch():
 def test_the_page_lists_what_the_registry_holds():
     page = (Path(__file__).parents[2] / "docs" / "compare" / "data.md").read_text(encoding="utf-8")
     for known in DATASETS.values():
-        file = f"`{known.file}`" if known.file else "with scikit-learn"
+        file = f"`{known.file}`" if known.file else f"with {known.source.split()[2]}"
         many = known.positives is None
         counted = f"{len(known.classes)} classes" if many else f"{known.positives:,} {known.classes[1]}"
         row = (known.title, f"{known.rows:,}", counted, known.prices, file)

@@ -7,9 +7,13 @@ import pandas as pd
 import pytest
 
 from adacsl import CostMatrix, Task
-from adacsl.datasets.price_checks import PriceWarning, price_notes
+from adacsl.datasets.price_checks import PriceWarning, price_findings
 
 Y = np.arange(400) % 2
+
+
+def price_notes(costs, y):
+    return [found.text for found in price_findings(costs, y)]
 
 
 def amounts(seed=0, spread=1.0):

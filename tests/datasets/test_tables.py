@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from adacsl.datasets import DataError, count_rows, read_table, stream_table
 from adacsl.datasets.encoding import TableEncoder
-from adacsl.datasets.tables import table_columns
+from adacsl.datasets.tables import open_table
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -85,7 +85,7 @@ def test_columns_are_picked_in_the_order_asked_for(tmp_path, name):
     frame.to_csv(path, index=False) if name == "t.csv" else frame.to_parquet(path)
     assert list(read_table(path, columns=["word", "whole"]).columns) == ["word", "whole"]
     assert list(next(stream_table(path, columns=["word", "whole"])).columns) == ["word", "whole"]
-    assert table_columns(path) == list(frame.columns)
+    assert open_table(path).columns == list(frame.columns)
     for read in (read_table, stream_table):
         with pytest.raises(DataError, match="has no column 'Word'; did you mean 'word'"):
             read(path, columns=["Word"])
@@ -184,16 +184,13 @@ BAD = {
     "long.csv": (b"a,b\n1,2\n1,2,3\n", "is damaged: Expected 2 fields in line 3, saw 3; every line needs"),
     "longer.csv": (b"a,b\n1,2,3\n4,5,6\n", "more fields than its header"),
     "quote.csv": (b'a,b\n"1,2\n', "is damaged: EOF inside string"),
-    "latin.csv": ("a,b\n1,\xe9\n".encode("latin1"), "is no UTF-8 text \\(byte 0xe9\\)"),
     "binary.csv": (b"\x00\x01,\x02\n", "is no text, whatever its name says"),
-    "picture.csv": (b"\x89PNG\r\n\x1a\n\x00\x00", "is no UTF-8 text"),
-    "semicolon.csv": (b"a;b\n1;2\n", "separated by ';', expected ','"),
-    "tab.csv": (b"a\tb\n1\t2\n", "or call it .tsv"),
-    "comma.tsv": (b"a,b\n1,2\n", "separated by ',', expected '\\\\t'"),
+    "picture.csv": (b"\x89PNG\r\n\x1a\n\x00\x00", "is no text, whatever its name says"),
     "plain.csv.gz": (b"a,b\n1,2\n", "cannot read .*Not a gzipped file"),
     "cut.csv.gz": (gzip.compress(b"a,b\n" + os.urandom(3000).hex().encode())[:2000], "cannot read .*damaged or cut"),
     "bad.parquet": (b"PAR1 but no more", "is no Parquet file, or a damaged one"),
-    "text.xlsx": (b"1", "cannot tell what .*text.xlsx is: expected .csv"),
+    "text.xlsx": (b"1", "cannot read .*text.xlsx as a workbook: "),
+    "text.docx": (b"1", "cannot tell what .*text.docx is: expected .csv"),
 }  # fmt: skip
 
 
@@ -239,7 +236,7 @@ def test_a_damaged_page_is_met_where_it_stands(tmp_path):
 def test_missing_and_odd_paths(tmp_path):
     with pytest.raises(DataError, match=r"there is no file .*nowhere\.csv"):
         read_table(tmp_path / "nowhere.csv")
-    with pytest.raises(DataError, match="folder without Parquet parts"):
+    with pytest.raises(DataError, match="folder without Parquet files"):
         read_table(tmp_path)
     with pytest.raises(ValueError, match="rows must be at least 1"):
         stream_table(tmp_path, rows=0)

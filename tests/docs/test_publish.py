@@ -45,12 +45,15 @@ def table_rows(costs):
 
 def run(checkout):
     publish.main(checkout)
-    return (checkout / "docs/results.md").read_text(), (checkout / "docs/benchmarks.md").read_text()
+    costs, images, speed = (
+        (checkout / f"docs/{name}.md").read_text() for name in ("results", "results_images", "benchmarks")
+    )
+    return costs + images, speed
 
 
 def test_nothing_measured_is_said(checkout):
     page, speed = run(checkout)
-    assert page.count("Not measured yet with this version.") == 10
+    assert page.count("Not measured yet with this version.") == 9
     assert "Not measured yet with this version." in speed
     assert (checkout / "docs/evidence.md").read_text().count("Not measured yet with this version.") == 2
 
@@ -59,7 +62,7 @@ def test_the_committed_pages_are_what_the_files_say(checkout):
     shutil.copytree(ROOT / "benchmarks/results", checkout / "benchmarks/results", dirs_exist_ok=True)
     shutil.copytree(ROOT / "docs/paper/results", checkout / "docs/paper/results")
     publish.main(checkout)
-    for page in ("benchmarks.md", "results.md", "evidence.md"):
+    for page in ("benchmarks.md", "results.md", "results_images.md", "evidence.md"):
         made, committed = (root / "docs" / page for root in (checkout, ROOT))
         assert made.read_text() == committed.read_text(), f"run python benchmarks/publish.py: {page} is older"
 

@@ -9,10 +9,16 @@ import pandas as pd
 import polars
 import pyarrow
 import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import nn
 
 from adacsl import AdaCSLClassifier, CostMatrix
+from adacsl.datasets.encoding import SCALINGS, TableEncoder
 from adacsl.estimators.export import graph_inputs
+from adacsl.estimators.graphs.columns import PARTS, Columns, date_parts
+from adacsl.estimators.graphs.named import input_columns, matrix_of
 
 COSTS = CostMatrix(fp=1, fn=6)
 
@@ -31,7 +37,8 @@ def fit(X, y, *, net=None, **settings):
 
 def run(path, inputs):
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    return session.run(["score", "probability", "decision"], {"inputs": inputs})
+    taken = inputs if isinstance(inputs, dict) else {"inputs": inputs}
+    return session.run(["score", "probability", "decision"], taken)
 
 
 def check(clf, path, X, inputs):
@@ -78,7 +85,7 @@ def test_frames_of_numbers(tmp_path):
     clf = fit(frame, y)
     path = clf.export_onnx(tmp_path / "model.onnx", frame)
     for other in (frame, frame.convert_dtypes(), polars.from_pandas(frame), pyarrow.Table.from_pandas(frame)):
-        assert np.allclose(graph_inputs(clf, other), X, equal_nan=True)
+        assert np.allclose(graph_inputs(clf, other)["inputs"], X, equal_nan=True)
         assert np.array_equal(fit(other, y).decision_scores(other), clf.decision_scores(frame))
         check(clf, path, other, X)
 
@@ -91,21 +98,79 @@ def test_numbers_written_as_text(tmp_path):
     check(clf, path, frame, graph_inputs(clf, frame))
 
 
-def test_categories_and_dates_are_taken_encoded(tmp_path):
-    X, y = numbers()
+def mixed(n=150, seed=0):
+    """A table of numbers with gaps, two texts, a date and a column that says nothing; one is called as an output."""
+    rng = np.random.default_rng(seed)
+    y = (rng.random(n) < 0.3).astype(int)
     frame = pd.DataFrame(
         {
-            "a": X[:, 0],
-            "shop": np.where(X[:, 2] == 0, "web", "city"),
-            "when": pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(len(y)), unit="D"),
+            "score": rng.normal(size=n) + y,
+            "gap": np.where(rng.random(n) < 0.3, np.nan, rng.normal(size=n)),
+            "shop": np.where(rng.random(n) < 0.5, "web", np.where(y == 1, "city", "")),
+            "street": [f"street {int(v)}" for v in rng.exponential(20, n)],
+            "always": "the same",
+            "when": pd.Timestamp("2023-11-01") + pd.to_timedelta(rng.integers(0, 9000, n), unit="h"),
         }
     )
+    return frame, y
+
+
+def test_text_and_dates_are_encoded_by_the_graph(tmp_path):
+    frame, y = mixed()
     clf = fit(frame, y, cv=2)
     path = clf.export_onnx(tmp_path / "model.onnx", frame)
-    check(clf, path, frame, clf.encoder_.transform(frame))
+    new, _ = mixed(60, seed=1)
+    new.loc[:3, "shop"], new.loc[4:6, "street"], new.loc[7:9, "when"] = "never seen", "", pd.NaT
+    new["gap"] = np.nan
+    taken = {  # as somebody without adacsl would have it
+        "column score": new["score"].to_numpy(),
+        "gap": new["gap"].to_numpy(),
+        "shop": new["shop"].to_numpy(object),
+        "street": new["street"].to_numpy(object),
+        "when": np.where(new["when"].isna(), np.nan, new["when"].astype("int64") // 10**6),
+    }
+    assert set(taken) == set(graph_inputs(clf, new))
+    check(clf, path, new, taken)
     told = metadata(path)
-    assert told["inputs"] == "encoded"
-    assert json.loads(told["features"]) == clf.encoder_.describe()
+    assert told["inputs"] == "columns"
+    names = [(told["column"], told["input"]) for told in json.loads(told["columns"])]
+    assert names == [("score", "column score"), *((name, name) for name in ("gap", "shop", "street", "when"))]
+
+
+@given(st.lists(st.floats(-6e10, 2.5e11), min_size=1, max_size=40))
+def test_the_graphs_calendar_is_numpys(seconds):
+    values = np.asarray(seconds)
+    days = np.floor(values).astype("datetime64[s]").astype("datetime64[D]")
+    months = days.astype("datetime64[M]")
+    parts = dict(zip(PARTS, date_parts(torch.from_numpy(values)).numpy().T, strict=True))
+    assert np.array_equal(parts["year"], days.astype("datetime64[Y]").astype(int) + 1970)
+    assert np.array_equal(parts["month"], months.astype(int) % 12)
+    assert np.array_equal(parts["day"], (days - months).astype(int) + 1)
+    assert np.array_equal(parts["weekday"], (days.astype(int) + 3) % 7)
+    assert np.array_equal(parts["hour"], np.floor(values).astype(int) % 86400 // 3600)
+
+
+texts = st.sampled_from(["a", "b", "b b", "", "None", "é", "?", "??"])
+
+
+@given(st.data(), st.sampled_from(SCALINGS), st.integers(2, 4))
+def test_the_graphs_features_are_the_encoders(data, scaling, max_levels):
+    n = data.draw(st.integers(2, 30))
+    seconds = data.draw(st.lists(st.integers(-(10**10), 10**10), min_size=n, max_size=n))
+    table = pd.DataFrame(
+        {
+            "text": data.draw(st.lists(texts, min_size=n, max_size=n)),
+            "number": data.draw(st.lists(st.floats(-1e12, 1e12) | st.just(np.nan), min_size=n, max_size=n)),
+            "date": pd.to_datetime(seconds, unit="s"),
+        }
+    )
+    encoder = TableEncoder(scaling=scaling, max_levels=max_levels).fit(table)
+    if not encoder.raw_columns(table):
+        return
+    new = table.sample(frac=1.0, random_state=0).assign(text="new").iloc[: n // 2 + 1]
+    for rows in (table, new):
+        made = Columns(encoder)(torch.from_numpy(matrix_of(encoder, input_columns(encoder, rows)))).numpy()
+        assert np.allclose(made, encoder.transform(rows), rtol=1e-5, atol=1e-5)
 
 
 def picture_net():

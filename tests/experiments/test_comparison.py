@@ -1,5 +1,7 @@
 """From data to verdict, table and report."""
 
+import hashlib
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,6 +16,7 @@ from adacsl.experiments import jobs as jobs_of_comparisons
 from adacsl.experiments.comparing import compare_tasks
 from adacsl.experiments.comparison import Comparison
 from adacsl.experiments.jobs import plan_jobs
+from adacsl.experiments.model_card import model_card
 from adacsl.experiments.parts import Parts
 from adacsl.experiments.protocol import Protocol, split_rows
 from adacsl.experiments.ratios import choose_ratios
@@ -313,10 +316,52 @@ def test_a_report_counts_rows_once_and_says_what_is_saved(found):
     for outcome in made.outcomes.values():
         assert outcome.repeats == splits // folds
         assert outcome.per_repeat(outcome.n) == found.facts["data"]["data"]["rows"]
-    for view, (against, saved) in made.savings.items():
+    for view, saved in made.savings.items():
         told = found.verdicts[view].saving
-        assert (against, *saved) == (told.against, told.percent, told.percent_low, told.percent_high)
+        assert (saved.against, *saved.percent) == (told.against, told.percent, told.percent_low, told.percent_high)
+        assert saved.each == (told.difference, told.low, told.high)
+        paid = made.summary_of(view).set_index("method")["cost"][made.recommended_of(view)]
+        assert saved.today.estimate == pytest.approx(paid + told.difference)
+        assert saved.today.low < saved.today.estimate < saved.today.high
+        decided = saved.outcome
+        assert decided.costs.mean(decided.labels, decided.decisions) == pytest.approx(saved.today.estimate)
     assert set(made.savings) == set(found.verdicts)
+
+
+def test_a_report_speaks_of_money_and_people_and_has_a_model_card(found, tmp_path):
+    x, y = table()
+    folder = found.fit(x, y, name="gbm-bayes").save(tmp_path / "model")
+    made = found.report_data(unit="EUR", volume=900, people="patients", model=folder)
+    assert (made.unit, made.volume, made.people) == ("EUR", 900, "patients")
+    card = made.model["data", 5.0]
+    assert card["made for"].startswith("Deciding which patients are 'sick', among patients like those")
+    assert card["trained on"].startswith(f"240 rows, {(y == 'sick').sum()} of them 'sick'")
+    assert card["prices"] == "A miss costs 5, a false alarm 1."
+    assert f"Only {(y == 'sick').sum()} patients are 'sick'" in card["limits"]
+    assert "split by chance" in card["limits"]
+    assert card["digest of the data"] == found.facts["data"]["data"]["digest"]
+    digest = hashlib.sha256((folder / "model.json").read_bytes()).hexdigest()
+    assert card["digest of model.json"] == f"sha256 {digest}"
+    assert card["kept in"] == f"{folder}, fitted on all rows; it decides at {1 / 6:.3g}"
+    dearer = made.model["data", 20.0]
+    assert dearer["prices"] == "A miss costs 5, a false alarm 1. Here a miss is taken to cost 20 false alarms."
+    assert "kept in" not in dearer
+
+
+def test_a_model_card_says_where_a_method_decides(found):
+    said = {name: model_card(found, ("data", 5.0), name)["decides"] for name in ("always-positive", "ce", "ce-bayes")}
+    assert said == {
+        "always-positive": "Always 'sick'.",
+        "ce": "'sick' where its probability is above 0.5.",
+        "ce-bayes": "'sick' where its probability is above 0.167.",
+    }
+
+
+def test_markdown_says_what_the_page_says(found, tmp_path):
+    text = found.to_markdown(tmp_path / "report.md", unit="EUR", volume=900, people="patients")
+    assert (tmp_path / "report.md").read_text(encoding="utf-8") == text
+    assert "a year, 900 patients, EUR" in text
+    assert "<summary>Model card</summary>" in text
 
 
 def test_a_notebook_shows_verdict_and_table_without_markup_of_the_users(found):

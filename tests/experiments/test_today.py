@@ -82,9 +82,24 @@ def test_without_a_baseline_today_is_deciding_at_half():
     assert verdict.saving.against == "deciding at 0.5"
     assert f", {verdict.saving.words}." in found.verdict
     # a constant has no probabilities: those of the cheapest method that predicts
-    words, rows = practice(found, next(iter(found.verdicts)), "always-negative", "bayes")
+    words, rows, _ = practice(found, next(iter(found.verdicts)), "always-negative", "bayes")
     assert (words, set(rows.methods)) == ("deciding at 0.5", {"always-negative", "today"})
     assert rows.costs[rows.methods.index("today")].mean() == pytest.approx(half.mean())
+
+
+def test_classes_are_named_where_deciding_nothing_would_be_cheaper():
+    X, y = table(n=300)
+    given = {"methods": ["always-negative", "always-positive", ("bayes", Method(learner=GaussianNB()))], **QUICK}
+    numbers = compare(X[["b"]].assign(a=X["a"] + 3 * X["b"]), y, CostMatrix(fp=1, fn=30), **given)
+    names = np.array(["good", "bad"])[y]
+    words = compare(X[["b"]].assign(a=X["a"] + 3 * X["b"]), names, CostMatrix(fp=1, fn=30), positive="bad", **given)
+    (saving,) = (verdict.saving for verdict in words.verdicts.values())
+    outcome, everything = words.outcome("bayes"), words.outcome("always-positive")
+    half = outcome.costs.incurred(outcome.labels, (outcome.scores > 0.5).astype(int))
+    assert saving.cost == pytest.approx(half.mean())
+    assert saving.constant_cost == pytest.approx(everything.costs.mean(everything.labels, everything.decisions))
+    assert "less than deciding at 0.5, which costs more than calling everything bad (" in words.verdict
+    assert "which costs more than calling everything positive (" in numbers.verdict
 
 
 def test_scores_of_today_are_decided_at_half_and_that_is_said():

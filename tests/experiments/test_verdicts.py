@@ -16,7 +16,7 @@ from adacsl.experiments.statistics.differences import summary_of
 from adacsl.experiments.statistics.enough import enough, luck
 from adacsl.experiments.statistics.folds import fold_interval
 from adacsl.experiments.statistics.paired import RowCosts
-from adacsl.experiments.statistics.savings import saving_of
+from adacsl.experiments.statistics.savings import Practice, saving_of
 from adacsl.experiments.statistics.wording import CONSTANTS, TODAY
 
 ORDER = ["always-negative", "always-positive", "logistic", "ce-bayes", "gbm-bayes", "adacsl", "portfolio"]
@@ -273,7 +273,7 @@ def judged(costs, **options):
 
 def test_a_saving_is_the_paired_difference_in_percent_of_today():
     costs = rows_of({"ce-bayes": 0.6, TODAY: 0.8})
-    found = saving_of("ce-bayes", ("deciding at 0.5", costs))
+    found = saving_of("ce-bayes", Practice("deciding at 0.5", costs))
     dearer = fold_interval(costs.costs[0] - costs.costs[1], costs.fits, costs.units)
     assert found.difference == pytest.approx(0.2)
     assert (found.low, found.high) == pytest.approx((-dearer.high, -dearer.low))
@@ -290,6 +290,14 @@ def test_a_saving_is_the_paired_difference_in_percent_of_today():
         (Saving("now", -0.2, -0.5, 0.1, -20, -50, 10), "20 % (-10 to 50 %) more than now, which may be chance"),
         (Saving("now", 0.2, 0.1, 0.3, *[math.nan] * 3), "0.2 (0.1-0.3) less than now"),
         (Saving("now", 0.0, 0.0, 0.0, 0.0, 0.0, 0.0), "as much as now"),
+        (
+            Saving("now", 0.2, 0.1, 0.3, 20, 10, 30, "calling everything bad", 1.1, 0.7),
+            "20 % (10-30 %) less than now, which costs more than calling everything bad (1.1 against 0.7)",
+        ),
+        (
+            Saving("now", 0.2, -0.1, 0.5, 20, -10, 50, "calling everything bad", 1.1, 0.7),
+            "20 % (-10 to 50 %) less than now, which may be chance",
+        ),
     ],
 )
 def test_savings_in_words(saving, words):
@@ -299,26 +307,42 @@ def test_savings_in_words(saving, words):
 def test_the_words_say_what_is_saved():
     costs = rows_of({"ce-bayes": 0.5, "portfolio": 0.9, TODAY: 0.8})
     plain = RowCosts(costs.methods[:2], costs.costs[:2], costs.rows, costs.fits, costs.units)
-    found = judged(plain, practice=lambda taken, base: ("deciding at 0.5", costs))
+    found = judged(plain, practice=lambda taken, base: Practice("deciding at 0.5", costs))
     assert found.saving.against == "deciding at 0.5"
     assert found.text.startswith("Use ce-bayes: it is clearly the cheapest of 2 methods. It costs 0.5 (")
     assert f"per row, {found.saving.words}. portfolio is clearly worse." in found.text
 
 
+def test_a_practice_that_costs_more_than_deciding_nothing_is_said_to():
+    means = {"ce-bayes": 0.5, TODAY: 1.1, "always-negative": 0.9, "always-positive": 0.7}
+    costs = rows_of(means)
+    found = saving_of("ce-bayes", Practice("deciding at 0.5", costs, ("good", "bad")))
+    assert found.constant == "calling everything bad"  # the cheaper of the two
+    assert (found.cost, found.constant_cost) == pytest.approx((1.1, 0.7))
+    taken = saving_of("always-positive", Practice("deciding at 0.5", costs))
+    assert taken.constant == ""  # that is what is recommended: it need not be said twice
+    close = rows_of(means | {TODAY: 0.705, "always-negative": 2.0}, spread=1.0)
+    assert saving_of("ce-bayes", Practice("deciding at 0.5", close)).constant == ""  # not sure
+    good = rows_of(means | {TODAY: 0.6})
+    assert saving_of("ce-bayes", Practice("deciding at 0.5", good)).constant == ""
+
+
 def test_nothing_is_cheaper_than_free():
     costs = rows_of({"ce-bayes": 0.0, TODAY: 0.8})
     free = replace(costs, costs=np.stack([np.zeros(800), np.arange(800) % 5 * (costs.fits > 7)]))
-    found = saving_of("ce-bayes", ("now", free))
+    found = saving_of("ce-bayes", Practice("now", free))
     assert found.percent == found.percent_high == 100.0
     assert found.high == found.difference
-    assert saving_of("ce-bayes", ("now", replace(costs, costs=costs.costs - 0.1))).percent_high > 100  # benefits
+    assert (
+        saving_of("ce-bayes", Practice("now", replace(costs, costs=costs.costs - 0.1))).percent_high > 100
+    )  # benefits
 
 
 def test_without_a_common_row_nothing_is_saved():
     costs = rows_of({"ce-bayes": 0.6, TODAY: 0.8})
     values = costs.costs.copy()
     values[0, costs.fits < 5], values[1, costs.fits >= 5] = np.nan, np.nan
-    assert saving_of("ce-bayes", ("now", replace(costs, costs=values))) is None
+    assert saving_of("ce-bayes", Practice("now", replace(costs, costs=values))) is None
     assert saving_of("ce-bayes", None) is None
 
 
@@ -344,7 +368,7 @@ def test_where_rows_are_missing_their_number_is_said():
 
 def test_what_would_tell_about_today_and_about_predicting():
     costs = rows_of({"ce-bayes": 1.0, TODAY: 1.1}, spread=1.0)
-    found = judged(costs, practice=lambda taken, base: ("what you do today", costs))
+    found = judged(costs, practice=lambda taken, base: Practice("what you do today", costs))
     assert found.text.startswith(
         "Use ce-bayes or keep what you do today: no method is shown to be cheaper than that. ce-bayes costs 1 "
         "(0.9-1.1) per row, 9.1 % (-4.9 to 23 %) less than what you do today, which may be chance. More "

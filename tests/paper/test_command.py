@@ -117,7 +117,7 @@ def test_names_may_have_commas_and_both_stands_for_two(paper, asked):
 def test_the_pages_are_made_by_a_command(paper, tmp_path):
     said = paper("publish", tmp_path, "--json")
     assert said.code == 0, said.err
-    assert said.json["files"] == [str(tmp_path / "results.md")]
+    assert said.json["files"] == [str(tmp_path / "results.md"), str(tmp_path / "table2.md")]
     assert "Not run yet." in (tmp_path / "results.md").read_text()
 
 

@@ -15,14 +15,16 @@ def test_the_committed_page_is_made_from_the_committed_results(tmp_path):
         if path.suffix in (".csv", ".json"):
             (tmp_path / "results" / path.name).write_bytes(path.read_bytes())
     publish_pages(tmp_path)
-    committed = (ROOT / "docs/paper/results.md").read_text(encoding="utf-8")
-    assert (tmp_path / "results.md").read_text(encoding="utf-8") == committed, "run python -m paper publish"
+    for page in ("results.md", "table2.md"):
+        committed = (ROOT / "docs/paper" / page).read_text(encoding="utf-8")
+        assert (tmp_path / page).read_text(encoding="utf-8") == committed, "run python -m paper publish"
 
 
 def test_what_was_not_run_is_said_to_be_not_run(tmp_path):
     publish_pages(tmp_path)
     page = (tmp_path / "results.md").read_text()
     assert page.count("Not run yet.") == 5
+    assert "Not run yet." in (tmp_path / "table2.md").read_text()
 
 
 def test_runs_become_tables_pictures_and_commands(tmp_path):
@@ -53,3 +55,4 @@ def test_runs_become_tables_pictures_and_commands(tmp_path):
     assert (tmp_path / "results/figure1b.png").exists()
     assert "| 2026-01-02 | H200 | 10 | - | `python -m paper table2` |" in page
     assert page.count("Not run yet.") == 2
+    assert "| 0.340 (0.307-0.373) | 0.329 |" in (tmp_path / "table2.md").read_text()

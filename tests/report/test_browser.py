@@ -10,10 +10,12 @@ import pandas as pd
 import pytest
 
 from adacsl.core.costs import CostMatrix
+from adacsl.core.intervals import Interval
 from adacsl.core.thresholds import find_threshold
 from adacsl.report import page as report_page
-from adacsl.report.data import Outcome
+from adacsl.report.data import Outcome, Saved
 from adacsl.report.frames import with_ratio
+from adacsl.report.people import whole
 
 VIEW = ("breast-cancer", 8.0)
 FEW = ["ce", "gbm-tuned", "adacsl-cv"]
@@ -320,6 +322,17 @@ def test_arithmetic_of_the_page_is_that_of_the_core(page):
             assert undefined if value is None else got[name] == pytest.approx(value, rel=1e-9, abs=1e-12)
 
 
+def test_page_counts_whole_people_as_python_does(page):
+    rng = np.random.default_rng(2)
+    cases = [(rng.integers(0, 40, rng.integers(2, 6)) / rng.integers(1, 4), int(rng.integers(2))) for _ in range(200)]
+    cases = [(amounts + (round(amounts.sum()) - amounts.sum()) / len(amounts), last) for amounts, last in cases]
+    cases = [(amounts.clip(0), last) for amounts, last in cases]
+    script = "cases => cases.map(([amounts, last]) => adacsl.whole(amounts, last))"
+    found = page.evaluate(script, [[amounts.tolist(), last] for amounts, last in cases])
+    for got, (amounts, last) in zip(found, cases, strict=True):
+        assert got == whole(amounts, round(amounts.sum()), last=last).tolist()
+
+
 def test_subsample_is_weighted_back_and_said_to_be_one(opened, made, monkeypatch):
     monkeypatch.setattr(report_page, "EMBEDDED_ROWS", 300)
     report = made(ratios=(8.0,), methods=FEW)
@@ -483,14 +496,26 @@ def test_print_is_light_and_has_no_sliders(dark_page):
     assert 3 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 10
 
 
-def test_first_printed_page_has_the_verdict_and_the_costs_of_many_methods(opened, report):
+def test_first_printed_page_has_verdict_money_and_people_and_the_next_the_costs_of_many_methods(opened, report):
     rows = report.summary[report.summary["method"] == "wce"]
     more = pd.concat([report.summary, *(rows.assign(method=f"method-{i}") for i in range(14))], ignore_index=True)
-    page = opened(replace(report, summary=more), "print", viewport={"width": 688, "height": 1017})  # A4 less margins
+    cost = report.summary_of(VIEW).set_index("method")["cost"]
+    saved = Saved(
+        "deciding at 0.5", Interval(40, 20, 60), Interval(*[cost["ce"] - cost.iloc[0]] * 3),
+        Interval(*[cost["ce"]] * 3), report.outcomes[(*VIEW, "ce")],
+    )  # fmt: skip
+    shown = replace(report, summary=more, savings={VIEW: saved}, volume=50_000, people="patients")
+    page = opened(shown, "print", viewport={"width": 688, "height": 1017})  # A4 less margins
     page.emulate_media(media="print")
     until(page, "document.querySelector('.view:not([hidden]) .plot .main-svg').clientHeight <= 460")
-    ends = page.evaluate("document.querySelector('.view:not([hidden]) figure').getBoundingClientRect().bottom")
+    box = "document.querySelector('.view:not([hidden]) {}').getBoundingClientRect()"
+    ends = page.evaluate(box.format("[id$=-money]") + ".bottom")
     assert 400 < ends < 940  # of US letter too
+    before, after = page.evaluate(
+        "[...document.querySelectorAll('.view:not([hidden]) [id*=-people-]')].map(c => c.getBoundingClientRect().top)"
+    )
+    assert before == after  # side by side
+    assert page.evaluate(box.format("[id$=-costs] .whole") + ".height") < 700
     names = page.locator(".view:visible .plot >> nth=0 >> .ytick text").all_text_contents()
     assert len(names) == 22  # none is left out for want of room
     assert page.evaluate("getComputedStyle(document.querySelector('.whole')).breakInside") == "avoid"

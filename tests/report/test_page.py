@@ -16,7 +16,7 @@ import pytest
 
 from adacsl.core.intervals import Interval
 from adacsl.report import cards, frames, page
-from adacsl.report.data import Outcome, ReportData
+from adacsl.report.data import Outcome, ReportData, Saved
 from adacsl.report.page import drawn_rows, render_report, write_report
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -181,13 +181,13 @@ def tiles(parsed):
 
 def test_saving_against_today_is_one_of_the_big_numbers(small):
     (view,) = small.views
-    saved = replace(small, savings={view: ("what you do today", Interval(23.4, 11.06, 34.2))})
+    saved = replace(small, savings={view: Saved("what you do today", Interval(23.4, 11.06, 34.2))})
     words = tiles(Parsed(render_report(saved)))
     assert "Saved23 %against what you do today; 95 % interval 11 to 34 %" in words
     assert "best constant" not in words
-    dearer = replace(small, savings={view: ("deciding at 0.5", Interval(-2.0, -9.0, 5.0))})
+    dearer = replace(small, savings={view: Saved("deciding at 0.5", Interval(-2.0, -9.0, 5.0))})
     assert "Dearer2 %than deciding at 0.5; 95 % interval \u22125 to 9 %" in tiles(Parsed(render_report(dearer)))
-    free = replace(small, savings={view: ("what you do today", Interval(np.nan, np.nan, np.nan))})
+    free = replace(small, savings={view: Saved("what you do today", Interval(np.nan, np.nan, np.nan))})
     assert "of what the best constant decision costs" in tiles(Parsed(render_report(free)))  # today costs nothing
 
 
@@ -197,7 +197,7 @@ def test_table_has_the_excess_of_each_method_with_its_interval_and_marks_two(sma
     )
     summary["cost"] = [1.444, 1.0]
     report = replace(small, summary=summary, recommended={small.views[0]: "adacsl-cv"})
-    card = next(row[0] for part in cards.parts(report, small.views[0], "v") for row in part["rows"])
+    card = cards.cost_card(report, small.views[0], "v")
     (table,) = card.tables
     found = [dict(zip(table.headers, row, strict=True)) for row in table.rows]
     assert [row["method"] for row in found] == ["adacsl-cv", "today"]
@@ -208,6 +208,38 @@ def test_table_has_the_excess_of_each_method_with_its_interval_and_marks_two(sma
     text = render_report(report)
     assert text.count('class="badge">recommended') == 1
     assert text.count('class="badge">what you do') == 1
+
+
+# what stands last
+
+
+def test_what_checks_saw_is_told_above_and_listed_below(small):
+    (view,) = small.views
+    seen = [
+        {"code": "few-rows", "severity": "note", "text": "60 rows.", "page": "docs/checks.md#few-rows"},
+        {"code": "column-tells-label", "severity": "stop", "text": f"Drop {HOSTILE}.", "page": "https://a.b/#c"},
+    ]
+    parsed = Parsed(render_report(replace(small, checks={view[0]: seen})))
+    words = " ".join(parsed.text.split())
+    told = "1 thing to look at before anybody relies on these numbers; at least one may make them wrong."
+    assert words.count(told) == 2
+    assert words.index("column-tells-label") < words.index("few-rows")
+    assert {"href": "#view-0-data"} in [attrs for tag, attrs in parsed.elements if tag == "a"]
+    assert "view-0-data" in parsed.ids
+    outside = [attrs for tag, attrs in parsed.elements if tag == "a" and attrs["href"][0] != "#"]
+    assert outside == [{"href": "https://a.b/#c", "rel": "noreferrer"}]
+    assert not [tag for tag, _ in parsed.elements if tag == "img"]
+    clean = Parsed(render_report(replace(small, checks={view[0]: []}))).text
+    assert "Nothing was found that should keep anybody" in clean
+    assert "to look at before" not in clean
+
+
+def test_model_card_is_listed_line_by_line(small):
+    (view,) = small.views
+    words = " ".join(
+        Parsed(render_report(replace(small, model={view: {"made for": f"Deciding {HOSTILE}"}}))).text.split()
+    )
+    assert "made forDeciding </script>" in words
 
 
 # repeats
@@ -231,8 +263,10 @@ def test_cases_are_counted_per_repeat(small):
     report = replace(small, outcomes={(*small.views[0], "ce"): twice}, recommended={small.views[0]: "ce"})
     text = render_report(report)
     words = " ".join(Parsed(text).text.split())
-    assert "All 4 rows, each tested once in 2 repeats; numbers are means of these." in words
-    assert "0.5 cases" in words
+    assert "All 4 rows, each tested once in 2 repeats; means of these, whole cases." in words
+    assert "0.5 cases" not in words  # half a case is decided wrongly in one of two repeats: it counts as an error
+    assert "8 EUR1 cases" in words
+    assert "0.5 EUR1 cases" in words
     assert "Numbers of cases and totals are means of the 2 repeats." in words
     assert payload(text)["views"][0]["samples"][0]["weights"] == [0.5, 0.5]
 

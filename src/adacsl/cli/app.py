@@ -27,6 +27,7 @@ with requires("cli"):
     import rich  # noqa: F401  cyclopts shows its help with it
     from cyclopts import App, CycloptsError, Parameter
 
+from adacsl.cli.commands.check import check
 from adacsl.cli.commands.compare import compare
 from adacsl.cli.commands.costs import template
 from adacsl.cli.commands.data import data
@@ -36,6 +37,7 @@ from adacsl.cli.commands.export import export
 from adacsl.cli.commands.monitor import monitor
 from adacsl.cli.commands.predict import predict
 from adacsl.cli.commands.report import report
+from adacsl.cli.commands.serve import serve
 from adacsl.cli.commands.threshold import threshold
 from adacsl.cli.commands.train import train
 from adacsl.cli.screen import INTERRUPTED, PLAIN, Answer, one_line
@@ -48,12 +50,13 @@ KNOWN_SOURCES = ("adacsl.", "pyarrow.")
 
 OPTIONS = re.compile(
     r"(?<![\w-])(target|positive|folder|device|epochs|weights|seeds|image_size|group_column|fn_column|fp_column"
+    r"|separator|encoding|sheet|sql|db|on_error"
     r"|costs(?==\.\.\.))(=)"
     r"|(?<![\w-])(image_size|group_column|fn_column|fp_column)\b"
 )
 
 COMMANDS: tuple[Callable[..., Answer], ...] = (
-    compare, train, predict, evaluate, monitor, explain, threshold, report, export, data,
+    compare, check, train, predict, serve, evaluate, monitor, explain, threshold, report, export, data,
 )  # fmt: skip
 
 
@@ -166,7 +169,7 @@ def _warnings_as_notes(*, quiet: bool) -> Iterator[None]:
     seen: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        text = one_line(message)
+        text = _as_options(one_line(message))
         if not quiet and text not in seen:
             seen.add(text)
             sys.stderr.write(f"note: {text}\n")

@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from adacsl.cli.options import FREE, Prices, Source
+from adacsl.cli.options import AS_FOUND, FREE, Files, Prices, Source
 from adacsl.core.costs import CostMatrix, merge_prices
 from adacsl.core.labels import label_name, plain_labels
 from adacsl.durable import check_folder, replace_file
 
 if TYPE_CHECKING:
+    from adacsl.datasets.opened import Table
     from adacsl.datasets.task import Task
     from adacsl.estimators.predicting import CostClassifier
 
@@ -28,15 +29,14 @@ PICTURES = 512
 """How many pictures are held in memory at a time."""
 
 
-def check_model_folder(folder: Path, *, force: bool) -> None:
+def check_model_folder(folder: Path, *, force: bool = False, option: str = "--out") -> None:
     """Refuse, before hours of training, a place where no model can be kept in the end."""
     from adacsl.estimators.artefacts import is_artefact  # noqa: PLC0415  torch
 
-    check_folder(folder, "give a folder for the model, --out model/")
+    check_folder(folder, f"give a folder for the model, {option} model/")
     if folder.is_dir() and any(folder.iterdir()) and not is_artefact(folder) and not force:
-        raise FileExistsError(
-            f"{folder} holds other files and no model: give a new folder, or --force to put the model beside them"
-        )
+        forced = ", or --force to put the model beside them" if option == "--out" else f", {option} model/"
+        raise FileExistsError(f"{folder} holds other files and no model: give a new folder{forced}")
 
 
 def save_model(classifier: CostClassifier, folder: Path, notes: dict[str, Any], *, force: bool) -> Path:
@@ -121,7 +121,7 @@ def model_input(classifier: CostClassifier, frame: Any, columns: list[str]) -> A
 
 
 def load_labelled(
-    classifier: CostClassifier, data: str, source: Source, target: str | None, spoken: Prices
+    classifier: CostClassifier, data: str | None, source: Source, target: str | None, spoken: Prices
 ) -> tuple[Task, Any]:
     """Read data with labels as the model understands them; return them, and their features as it takes them."""
     from adacsl.datasets.builtin import is_builtin  # noqa: PLC0415  pandas
@@ -140,6 +140,7 @@ def load_labelled(
     if takes_pictures(classifier) and source.image_size is None:
         source = replace(source, image_size=classifier.image_shape_[0])
     task = source.load(data, FREE if known else spoken, **known)
+    data = data or task.source
     check_kind(classifier, data, pictures=task.images)
     trained = {str(label) for label in classifier.classes_.tolist()}
     if {str(label) for label in plain_labels(task.classes)} != trained:
@@ -154,63 +155,99 @@ def load_labelled(
 # rows to predict, piece by piece: tables larger than memory, folders of pictures, data sets with a name
 
 
-def open_rows(
-    classifier: CostClassifier, data: str, *, rows: int, extra: Sequence[str] = (), folder: Path | None = None
-) -> tuple[Iterator[Any], int | None, str]:
-    """Return the rows of ``data`` in order, in pieces of at most ``rows``; how many there are; and what one is called.
+class Opened(NamedTuple):
+    """Rows to predict."""
 
-    A piece is what the classifier takes, with the columns that are asked for besides. Columns that nobody asks for are
-    not read.
+    pieces: Iterator[Any]
+    """What the classifier takes, with the columns that are asked for besides; in order."""
+    total: int | None
+    """How many there are, where that is known."""
+    unit: str
+    """What one is called."""
+    kind: Callable[[str], Any]
+    """Tells the pyarrow type of a column."""
+    called: str
+    """What messages call the data."""
+    broken: list[str]
+    """Pictures that could not be read, so far."""
+
+
+def open_rows(
+    classifier: CostClassifier,
+    data: str | None,
+    *,
+    rows: int,
+    extra: Sequence[str] = (),
+    folder: Path | None = None,
+    files: Files = AS_FOUND,
+) -> Opened:
+    """Return the rows of ``data`` in pieces of at most ``rows``; columns that nobody asks for are not read.
 
     Parameters
     ----------
     classifier : CostClassifier
         Knows which columns, or which size of pictures, it needs.
-    data : str
-        A table, a folder of pictures, an archive or the name of a data set.
+    data : str, optional
+        A table, a folder of pictures, an archive or the name of a data set; None where ``files`` has a query.
     rows : int
         How many to hold in memory.
     extra : sequence of str
         Columns beside the features: prices, identifiers.
     folder : path, optional
         Of the files of data sets with a name.
+    files : Files
+        How files are read.
     """
     from adacsl.datasets.builtin import is_builtin  # noqa: PLC0415  pandas
-    from adacsl.datasets.errors import DataError, check_column  # noqa: PLC0415
+    from adacsl.datasets.errors import DataError  # noqa: PLC0415
+    from adacsl.datasets.opened import InMemory  # noqa: PLC0415
     from adacsl.datasets.reading import load_task  # noqa: PLC0415
-    from adacsl.datasets.tables import count_rows, is_table, stream_table, table_columns  # noqa: PLC0415
+    from adacsl.datasets.tables import check_words, is_table, open_table  # noqa: PLC0415
 
     if rows < 1:
         raise ValueError(f"--batch-rows must be at least 1, got {rows}")
-    path = Path(data).expanduser()
-    on_disk = not is_builtin(data) and path.exists()
-    if on_disk and is_table(path):
-        check_kind(classifier, data, pictures=False)
-        features = feature_columns(classifier, table_columns(path), data, extra)
-        frames = stream_table(path, columns=list(dict.fromkeys((*features, *extra))), rows=rows)
-        return _pieces(classifier, frames, features, extra), count_rows(path), "rows"
+    check_words(data, files.how)  # type: ignore[arg-type]
+    path = Path(data or "").expanduser()
+    on_disk = data is not None and not is_builtin(data) and path.exists()
+    if data is None or (on_disk and is_table(path)):
+        return _table_rows(classifier, open_table(None if data is None else path, **files.how), extra, rows)
     if takes_pictures(classifier) and extra:
         raise DataError("pictures have no columns: leave out --keep, --fn-column and --fp-column")
     if on_disk and path.is_dir():
-        check_kind(classifier, data, pictures=True)
-        from adacsl.datasets.images import SUFFIXES, image_files  # noqa: PLC0415  torch
-
-        files = image_files(path)
-        if not files:
-            raise DataError(f"{path} holds no pictures ({', '.join(sorted(SUFFIXES))})")
-        return _pictures(files, [file.relative_to(path).as_posix() for file in files], min(rows, PICTURES))
+        return _folder_rows(classifier, path, min(rows, PICTURES), files)
     many = n_classes(classifier) > 2
-    known = {"costs": classifier.costs_, "known_classes": class_names(classifier)} if many else {}
-    task = load_task(data, folder=folder, **known)  # type: ignore[arg-type]
+    known: dict[str, Any] = {"costs": classifier.costs_, "known_classes": class_names(classifier)} if many else {}
+    task = load_task(data, folder=folder, on_error=files.on_error, **known)
     check_kind(classifier, data, pictures=task.images)
-    total = len(task.y)
-    if task.images:
-        return _pictures(task.X, [str(number) for number in range(total)], PICTURES)
-    for name in extra:
-        check_column(name, task.X.columns, data)
-    features = feature_columns(classifier, list(task.X.columns), data, extra)
-    cut = (task.X.iloc[i : i + rows] for i in range(0, total, rows))
-    return _pieces(classifier, cut, features, extra), total, "rows"
+    if not task.images:
+        return _table_rows(classifier, InMemory(data, task.X), extra, rows)
+    cut = _cut(task.X, [str(number) for number in range(len(task.y))], PICTURES)
+    return Opened(cut, len(task.y), "pictures", _no_column, data, [])
+
+
+def _table_rows(classifier: CostClassifier, table: Table, extra: Sequence[str], rows: int) -> Opened:
+    from adacsl.datasets.leftout import Reading  # noqa: PLC0415  pandas
+
+    check_kind(classifier, table.name, pictures=False)
+    features = feature_columns(classifier, table.columns, table.name, extra)
+    frames = table.pieces(table.wanted(list(dict.fromkeys((*features, *extra)))), rows)
+    Reading(read_as=tuple(table.read_as)).warn(table.name, 0)
+    return Opened(_pieces(classifier, frames, features, extra), table.n_rows, "rows", table.kind, table.name, [])
+
+
+def _folder_rows(classifier: CostClassifier, path: Path, rows: int, files: Files) -> Opened:
+    from adacsl.datasets.errors import DataError  # noqa: PLC0415  pandas
+    from adacsl.datasets.images import SUFFIXES, image_files  # noqa: PLC0415  torch
+
+    check_kind(classifier, path, pictures=True)
+    found = image_files(path)
+    if not found:
+        raise DataError(f"{path} holds no pictures ({', '.join(sorted(SUFFIXES))})")
+    names, broken = [file.relative_to(path).as_posix() for file in found], list[str]()
+    pieces = _cut(found, names, rows)
+    if files.on_error == "skip":
+        pieces = _readable(classifier, pieces, broken)
+    return Opened(pieces, len(names), "pictures", _no_column, str(path), broken)
 
 
 def _pieces(
@@ -220,9 +257,30 @@ def _pieces(
         yield model_input(classifier, frame, features), {name: frame[name] for name in extra}
 
 
-def _pictures(pictures: Any, names: list[str], rows: int) -> tuple[Iterator[Any], int, str]:
-    pieces = ((pictures[i : i + rows], {"file": names[i : i + rows]}) for i in range(0, len(names), rows))
-    return pieces, len(names), "pictures"
+def _cut(pictures: Any, names: list[str], rows: int) -> Iterator[tuple[Any, dict[str, Any]]]:
+    return ((pictures[i : i + rows], {"file": names[i : i + rows]}) for i in range(0, len(names), rows))
+
+
+def _readable(classifier: CostClassifier, pieces: Iterator[Any], broken: list[str]) -> Iterator[Any]:
+    """Yield the pictures that can be read, at least one; add the others to ``broken``."""
+    from adacsl.datasets.errors import DataError  # noqa: PLC0415  pandas
+    from adacsl.datasets.images import decode_files  # noqa: PLC0415  torch
+    from adacsl.estimators.reading import picture_size  # noqa: PLC0415
+
+    some = False
+    for paths, others in pieces:
+        gone: dict[int, str] = {}
+        pixels = decode_files(paths, others["file"], image_size=picture_size(classifier), broken=gone)
+        broken += [f"{others['file'][i]}: {why}" for i, why in gone.items()]
+        if len(pixels):
+            some = True
+            yield pixels, {"file": [name for i, name in enumerate(others["file"]) if i not in gone]}
+    if not some:
+        raise DataError(f"none of {len(broken)} pictures can be read, the first: {broken[0]}")
+
+
+def _no_column(name: str) -> Any:
+    raise ValueError(f"pictures have no column {name!r}")
 
 
 # what it says

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from cyclopts import Group, Parameter
 
@@ -95,6 +95,38 @@ class Prices:
 FREE = Prices()
 
 
+@Parameter(name="*", group=Group("Reading", sort_key=25))
+@dataclass(frozen=True)
+class Files:
+    """How files are read, as said on the command line, where that is not to be found out."""
+
+    separator: str | None = None
+    """Of CSV files, if it is not to be found out: one character, or comma, semicolon, tab, pipe, space."""
+
+    encoding: str | None = None
+    """Of CSV files and JSON lines, if it is not to be found out: utf-8, utf-16, cp1252, latin-1, ..."""
+
+    sheet: str | None = None
+    """Of a workbook: its name, or its number from 1; default: the first."""
+
+    sql: str | None = None
+    """A SELECT in place of the data: over --db, or, without it, over files that it names, by DuckDB."""
+
+    db: Path | None = None
+    """DuckDB or SQLite file that --sql asks; it is only read."""
+
+    on_error: Literal["skip", "stop"] = "skip"
+    """Rows without a label and pictures that cannot be read: skip (left out, and said) or stop."""
+
+    @property
+    def how(self) -> dict[str, Any]:
+        """What tables are read with."""
+        return {name: getattr(self, name) for name in ("separator", "encoding", "sheet", "sql", "db")}
+
+
+AS_FOUND = Files()
+
+
 @Parameter(name="*", group=Group("Data", sort_key=20))
 @dataclass(frozen=True)
 class Source:
@@ -118,12 +150,15 @@ class Source:
     folder: Path | None = None
     """Where the files of built-in data sets are; default: the folder that ADACSL_DATA names."""
 
-    def load(self, data: str, prices: Prices, **known: Any) -> Task:
+    files: Files = AS_FOUND
+
+    def load(self, data: str | None, prices: Prices, **known: Any) -> Task:
         """Read the data and their costs, which may be ``known`` already."""
         from adacsl.datasets.reading import load_task  # noqa: PLC0415  pandas
 
         said = {"costs": prices.check().known} | vars(self) | {"drop": split_words(self.drop)} | known
-        return load_task(data, **said)
+        del said["files"]
+        return load_task(data, **said, **vars(self.files))
 
 
 ANY = Source()
@@ -192,6 +227,51 @@ class Judging:
 USUAL = Judging()
 
 
+@Parameter(name="*", group=Group("Checks", sort_key=60))
+@dataclass(frozen=True)
+class Checking:
+    """What is not to be said about data and models."""
+
+    ignore: tuple[str, ...] = ()
+    """Codes of checks to say nothing about, such as duplicate-rows,few-rows (docs/checks.md lists them)."""
+
+    def __post_init__(self) -> None:
+        if self.ignore:
+            from adacsl.datasets.checks.codes import known_codes  # noqa: PLC0415  pandas
+
+            known_codes(split_words(self.ignore))
+
+    @property
+    def codes(self) -> list[str]:
+        """The codes, one by one."""
+        return split_words(self.ignore)
+
+
+ALL = Checking()
+
+
+@Parameter(name="*", group=Group("Report", sort_key=50))
+@dataclass(frozen=True)
+class Showing:
+    """How the report speaks, as said on the command line."""
+
+    unit: str = ""
+    """What costs are counted in, such as EUR."""
+
+    volume: float | None = None
+    """How many decisions are made in a year, such as 50000: money is shown per year too."""
+
+    people: str = "rows"
+    """What rows are called, such as customers."""
+
+    def __post_init__(self) -> None:
+        if self.volume is not None and not 0 < self.volume < float("inf"):
+            raise ValueError(f"--volume is a number of decisions per year above 0, such as 50000; got {self.volume:g}")
+
+
+ALIKE = Showing()
+
+
 def split_words(words: Iterable[str] | None) -> list[str]:
     """Return words that came one by one or with commas between them.
 
@@ -215,7 +295,7 @@ def net_settings(epochs: int | None, weights: Path | None, *, rotate: bool) -> d
     return {name: value for name, value in said.items() if value is not None}
 
 
-def as_words(said: Prices | Source | Times) -> list[str]:
+def as_words(said: Prices | Source | Times | Files | Checking) -> list[str]:
     """Return options as they would be typed.
 
     >>> as_words(Prices(fn=8.0, fp_column="price"))
@@ -224,7 +304,9 @@ def as_words(said: Prices | Source | Times) -> list[str]:
     words: list[str] = []
     for option in fields(said):
         value = getattr(said, option.name)
-        if value != option.default:
+        if isinstance(value, Files):
+            words += as_words(value)
+        elif value != option.default:
             words += [f"--{option.name.replace('_', '-')}", _typed(value)]
     return words
 

@@ -56,6 +56,13 @@ class Screen:
         if not self.quiet:
             sys.stderr.write(f"note: {one_line(text)}\n")
 
+    def found(self, checks: Iterable[object], about: str = "") -> None:
+        """Tell what checks have found, one line each with its code; ``about`` names one of several data sets."""
+        lines = [f"{about}: {each}" if about else str(each) for each in checks]
+        if lines and not self.quiet:
+            lines.append("what each [code] means: docs/checks.md; to say nothing about one: --ignore CODE")
+            sys.stderr.writelines(f"{one_line(line)}\n" for line in lines)
+
     def answer(self, answer: Answer) -> None:
         """Print the one thing that belongs on stdout."""
         if self.json:

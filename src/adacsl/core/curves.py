@@ -9,6 +9,7 @@ from array_api_compat import array_namespace, device
 
 from adacsl.core.arrays import Array, as_binary_labels, as_scores, as_vector, count_true, widen, widest
 from adacsl.core.costs import CostMatrix
+from adacsl.core.html import html_record
 from adacsl.core.partitions import EqualWidth, Partition
 from adacsl.core.thresholds import cost_curve
 
@@ -20,6 +21,9 @@ class Curve(NamedTuple):
     y: Array
     area: float
 
+    def _repr_html_(self) -> str:
+        return html_record(self, "Curve")
+
 
 class DecisionCurve(NamedTuple):
     """Net benefit per sample at each threshold: of the model, and of treating all; treating none is 0."""
@@ -27,6 +31,9 @@ class DecisionCurve(NamedTuple):
     thresholds: Array
     net_benefit: Array
     treat_all: Array
+
+    def _repr_html_(self) -> str:
+        return html_record(self, "Net benefit at each threshold")
 
 
 class Calibration(NamedTuple):
@@ -36,6 +43,9 @@ class Calibration(NamedTuple):
     positive_share: Array
     sizes: Array
     error: float
+
+    def _repr_html_(self) -> str:
+        return html_record(self, "Calibration")
 
 
 def brier_curve(scores: Array, labels: Array) -> Curve:

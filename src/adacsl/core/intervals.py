@@ -10,6 +10,7 @@ import numpy as np
 
 from adacsl.core.arrays import Array
 from adacsl.core.costs import CostMatrix, as_host
+from adacsl.core.html import html_record
 
 MANY = 200_000
 """With more rows, chance plays a small part: fewer draws measure it."""
@@ -24,6 +25,9 @@ class Interval(NamedTuple):
     estimate: float
     low: float
     high: float
+
+    def _repr_html_(self) -> str:
+        return html_record(self, "Estimate with its interval")
 
 
 def cost_interval(
@@ -128,6 +132,44 @@ def mean_interval(
     means = _drawn_means(sums, sizes, resamples, np.random.default_rng(random_state))
     low, high = np.quantile(means, ((1.0 - level) / 2.0, (1.0 + level) / 2.0))
     return Interval(float(np.average(values, weights=weight)), float(low), float(high))
+
+
+def saving_over_constant(
+    costs: CostMatrix, labels: Any, paid: Any, *, sample_weight: Any = None, groups: Any = None, level: float = 0.95
+) -> Interval:
+    """Return what decisions save per row against the cheapest of all that are the same for every row, pair by pair.
+
+    Parameters
+    ----------
+    costs : CostMatrix
+        Of the rows.
+    labels : array of shape (n,)
+        Class numbers.
+    paid : array of shape (n,)
+        What each row cost as it was decided.
+    sample_weight, groups : arrays of shape (n,), optional
+        How much rows count; rows of one group are one observation.
+    level : float
+        Coverage of the interval, which is a normal one.
+
+    Examples
+    --------
+    >>> costs, labels = CostMatrix(fp=1, fn=3), np.asarray([0, 0, 0, 1])
+    >>> saving_over_constant(costs, labels, costs.incurred(labels, labels)).estimate
+    0.75
+    """
+    labels, paid = np.asarray(labels), np.asarray(paid, dtype=float)
+    weight = np.ones(len(paid)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+    table = np.asarray(costs.to_array(), dtype=float)
+    each = table[:, labels] if table.ndim == 2 else table[np.arange(len(labels)), :, labels].T
+    saved = each[np.argmin(each @ weight)] - paid
+    mean = float(np.average(saved, weights=weight))
+    apart = weight * (saved - mean)
+    if groups is not None:
+        apart = np.bincount(np.unique(groups, return_inverse=True)[1], weights=apart)
+    error = math.sqrt(float(apart @ apart) * len(apart) / max(len(apart) - 1, 1)) / float(weight.sum())
+    reach = NormalDist().inv_cdf((1.0 + level) / 2.0) * error
+    return Interval(mean, mean - reach, mean + reach)
 
 
 def _drawn_means(sums: Any, sizes: Any | None, resamples: int, rng: np.random.Generator) -> Any:

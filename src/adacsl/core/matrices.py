@@ -316,6 +316,9 @@ class PriceMatrix(SaidPrices):
         known = "" if self._deciding is None else f".decided_by({self.deciding!r})"
         return naming.show(*self._parts()[:4]) + known
 
+    def _repr_html_(self) -> str:
+        return naming.as_html(*self._parts()[:4])
+
     def __setattr__(self, *change: object) -> NoReturn:
         raise AttributeError("a CostMatrix does not change; make a new one")
 

@@ -17,6 +17,7 @@ from adacsl.core.arrays import Array, count_true, widest
 from adacsl.core.costs import CostMatrix
 from adacsl.core.cuts import sums_before
 from adacsl.core.envelopes import Rows, as_factors
+from adacsl.core.html import html_record
 from adacsl.core.thresholds import ROUNDING, TIE_TOLERANCE, check_caution
 
 LIMITS = 1e30
@@ -55,6 +56,9 @@ class Multipliers(NamedTuple):
     cost: float
     start_cost: float
     sweeps: int
+
+    def _repr_html_(self) -> str:
+        return html_record(self, "Multipliers of the classes")
 
 
 def find_multipliers(

@@ -14,6 +14,7 @@ import numpy as np
 
 from adacsl.core.arrays import Array, as_array, as_host
 from adacsl.core.expressions import Expression
+from adacsl.core.html import html_table
 from adacsl.core.labels import is_number, label_name, same_label
 from adacsl.core.prices import is_free, show_price
 from adacsl.core.recipes import Ranges, as_cell, as_range, is_recipe, read_cell
@@ -269,6 +270,21 @@ def show(cells: Cells, classes: Names, actions: Names, ranges: Ranges = ()) -> s
     names = {"classes": classes, "actions": actions}
     said = (f", {what}={list(given)}" for what, given in names.items() if given is not None)
     return f"CostMatrix.from_array([{body}], rows='predicted'{''.join(said)})"
+
+
+def as_html(cells: Cells, classes: Names, actions: Names, ranges: Ranges = ()) -> str:
+    """Return a matrix as a table for a notebook, decided x true; a large one by its first classes."""
+    default = ("negative", "positive") if len(cells[0]) == 2 else range(len(cells[0]))
+    names = [str(name) for name in classes or default]
+    done = [str(name) for name in actions or names]
+    places = {"tn": (0, 0), "fn": (0, 1), "fp": (1, 0), "tp": (1, 1)}
+    ends = {places[name]: f"{low:g} to {high:g}" for name, low, high in ranges}
+    rows = [
+        (f"decided {what}", *(ends.get((i, j)) or _show_cell(cell) for j, cell in enumerate(row[:MANY])))
+        for i, (what, row) in enumerate(zip(done, cells, strict=True))
+    ]
+    title = "What each decision costs" + (f", first {MANY} classes of {len(names)}" if len(names) > MANY else "")
+    return html_table(rows[: MANY + 1], ["", *(f"true {name}" for name in names[:MANY])], title)
 
 
 def _show_cell(cell: Any) -> str:

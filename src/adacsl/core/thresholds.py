@@ -16,6 +16,7 @@ from adacsl.core import floats
 from adacsl.core.arrays import Array, OutsideError, as_vector, check_finite, count_true, default_float, move, widen
 from adacsl.core.costs import CostMatrix
 from adacsl.core.cuts import Cuts, Samples, can_pack, cut_costs, distinct_cuts, rising_order, scores_of, sorted_keys
+from adacsl.core.html import html_record
 from adacsl.core.ranks import Ranks
 
 TIE_TOLERANCE = 1e-12
@@ -38,6 +39,9 @@ class Threshold(NamedTuple):
     low: float
     high: float
 
+    def _repr_html_(self) -> str:
+        return html_record(self, "Cheapest threshold")
+
 
 class CostCurve(NamedTuple):
     """The cost of every distinct cut: deciding ``score > thresholds[k]`` costs ``costs[k]``.
@@ -50,6 +54,9 @@ class CostCurve(NamedTuple):
     costs: Array
     false_negatives: Array
     false_positives: Array
+
+    def _repr_html_(self) -> str:
+        return html_record(self, "Cost of every threshold")
 
 
 def find_threshold(
@@ -195,10 +202,11 @@ def _search(
     if candidates is not None:
         return _best_candidate(cuts, goal, _as_candidates(candidates, cuts.scores, kind), span, caution, lowest=lowest)
     goal = span[0] if lowest else min(max(goal, span[0]), span[1])
-    return _best_cut(cuts, kind, goal, span, caution)
+    return best_cut(cuts, kind, goal, span, caution)
 
 
-def _best_cut(cuts: Cuts, kind: str, goal: float, span: tuple[float, float], caution: float) -> Threshold:
+def best_cut(cuts: Cuts, kind: str, goal: float, span: tuple[float, float], caution: float = 0.0) -> Threshold:
+    """Return the point nearest ``goal`` of the cheapest cuts, or of those that may be as cheap."""
     xp = array_namespace(cuts.scores)
     costs = cuts.missed + cuts.alarmed
     costs[~distinct_cuts(cuts.scores)] = xp.inf

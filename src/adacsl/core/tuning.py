@@ -9,6 +9,7 @@ import numpy as np
 
 from adacsl.core.arrays import Array
 from adacsl.core.costs import CostMatrix, as_host
+from adacsl.core.html import html_record
 from adacsl.core.intervals import MANY, Interval, mean_interval
 from adacsl.core.ranks import Ranks
 from adacsl.core.thresholds import TIE_TOLERANCE, Threshold, find_threshold, outer_threshold
@@ -31,6 +32,9 @@ class TunedThreshold(NamedTuple):
     best: Threshold
     threshold: Interval
     cost: Interval | None
+
+    def _repr_html_(self) -> str:
+        return html_record(self, "Cheapest threshold, and how sure it is")
 
 
 def tune_threshold(

@@ -1,4 +1,4 @@
-"""Data sets with a name: some come with scikit-learn, the others are files in a folder of the user's.
+"""Data sets with a name: some come with adacsl or scikit-learn, the others are files in a folder of the user's.
 
 Nothing is downloaded. The folder is the argument ``folder``, or else the one that the environment variable
 ``ADACSL_DATA`` names.
@@ -25,6 +25,9 @@ with requires("train"):
     import pandas as pd
 
 FOLDER_VARIABLE = "ADACSL_DATA"
+HERE = Path(__file__).with_name("data")
+"""The tables that come with adacsl, each with its licence."""
+
 BALANCED = "balanced (inverse priors)"
 
 
@@ -44,7 +47,7 @@ class DataSet:
         The default costs, in words.
     source, licence : str
     file, sha256 : str, optional
-        The file in the data folder; None where the data come with scikit-learn.
+        The file in the data folder; None where the data come with adacsl or with scikit-learn.
     left_out : tuple of str
         Columns that are no features: they give the answer away, or only name the row.
     note : str
@@ -160,6 +163,9 @@ def own_matrix(known: DataSet) -> CostMatrix | Literal["balanced"]:
 
 
 def _embedded(name: str) -> pd.DataFrame:
+    """Return a table that comes with adacsl, or else with scikit-learn."""
+    if (own := HERE / f"{name.replace('-', '_')}.csv.gz").is_file():
+        return read_table(own)
     with requires("sklearn"):
         from sklearn import datasets  # noqa: PLC0415
 

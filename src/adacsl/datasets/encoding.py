@@ -29,9 +29,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.datasets.columns import Column, as_kind, read_columns
+from adacsl.datasets.columns import Column, as_kind, as_levels, read_columns
 from adacsl.datasets.errors import listed
-from adacsl.datasets.features import fit_rule, rule_from_dict, rule_to_dict
+from adacsl.datasets.features import Category, Number, fit_rule, rule_from_dict, rule_to_dict
 
 SCALINGS = ("both", "robust", "quantile", "standard")
 
@@ -139,6 +139,20 @@ class TableEncoder:
             if rule is not None or column.kind == "number":
                 out[:, number] = as_kind(column, "number")
         return out
+
+    def rules(self) -> list[Number | Category | None]:
+        """Return what was learnt about each training column; None where it says nothing."""
+        self._check_fitted()
+        return list(self._rules)
+
+    def raw_columns(self, X: Any) -> dict[str, NDArray[Any]]:  # noqa: N803
+        """Return the training columns that say something, by name: numbers, seconds, or text ("" = missing)."""
+        _, columns = self._training_columns(X)
+        pairs = [(rule, column) for rule, column in zip(self._rules, columns, strict=True) if rule is not None]
+        return {
+            rule.name: as_levels(column) if rule.kind == "category" else as_kind(column, rule.kind)
+            for rule, column in pairs
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fitted state as plain JSON values; floats survive the round trip exactly."""

@@ -11,7 +11,7 @@ class DataError(ValueError):
 
 
 class DataWarning(UserWarning):
-    """Data that can be used, but are not what was published under that name."""
+    """Data that can be used, but not all of them, or not as they seem: the message says which."""
 
 
 def listed(names: Iterable[object], most: int = 8) -> str:

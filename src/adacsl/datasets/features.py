@@ -14,7 +14,7 @@ from adacsl.datasets.columns import Column, as_kind, as_levels, positions_among,
 
 _KNOTS = 101
 _REACH = 3.5  # normal scores beyond this are a few samples in ten thousand
-_FAR = 1e6  # linear scales end here, so that float32 and products with weights stay finite
+FAR = 1e6  # linear scales end here, so that float32 and products with weights stay finite
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Scale:
             # neighbouring knots may be so close that their slope overflows
             return np.clip(np.interp(values, self.knots, self.scores), self.scores[0], self.scores[-1])
         with np.errstate(over="ignore"):
-            z = np.clip((values - self.center) / self.width, -_FAR, _FAR)
+            z = np.clip((values - self.center) / self.width, -FAR, FAR)
         return z if self.limit is None else z / np.sqrt(1.0 + np.square(z / self.limit))
 
 
@@ -59,7 +59,7 @@ class Number:
         parts = _date_parts(filled) if self.kind == "date" else dict.fromkeys(self.scales, filled)
         out = [scale(parts[part]) for part, scale in self.scales.items()]
         for part in self.cycles:
-            angle = parts[part] * (2.0 * math.pi / _PERIODS[part])
+            angle = parts[part] * (2.0 * math.pi / PERIODS[part])
             out += [np.sin(angle), np.cos(angle)]
         return [*out, gaps.astype(np.float64)] if self.missing else out
 
@@ -160,7 +160,7 @@ def _normal_scores(ordered: NDArray[np.float64]) -> Scale:
 
 
 _SCALE_NAMES = ("", "rank", "seconds", "year", "day")
-_PERIODS = {"month": 12.0, "weekday": 7.0, "hour": 24.0}
+PERIODS = {"month": 12.0, "weekday": 7.0, "hour": 24.0}
 
 
 def _date_parts(seconds: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
@@ -180,8 +180,8 @@ def _fit_date(known: NDArray[np.float64], scaling: str) -> tuple[dict[str, Scale
     """Return the scales and the cycles of the parts that differ."""
     parts = {part: values for part, values in _date_parts(known).items() if values.min() < values.max()}
     one = "quantile" if scaling == "both" else scaling
-    scales = {part: _fit_scale(np.sort(parts[part]), one) for part in parts if part not in _PERIODS}
-    return scales, [part for part in _PERIODS if part in parts]
+    scales = {part: _fit_scale(np.sort(parts[part]), one) for part in parts if part not in PERIODS}
+    return scales, [part for part in PERIODS if part in parts]
 
 
 def _fit_category(column: Column, max_levels: int) -> Category | None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 from torch.utils.data import Dataset, IterableDataset
 
 Progress = Callable[[int, int], None]
@@ -42,12 +42,15 @@ class Images:
         File names relative to the folder; empty where there were no files.
     ignored : int
         How many files of the folder were no images (by suffix) and were left out.
+    broken : tuple of str
+        Images that could not be read and were left out, each with the reason.
     """
 
     pixels: NDArray[np.uint8]
     labels: NDArray[Any] | None = None
     names: tuple[str, ...] = ()
     ignored: int = 0
+    broken: tuple[str, ...] = ()
 
 
 def is_images(inputs: Any) -> bool:
@@ -60,7 +63,9 @@ def is_images(inputs: Any) -> bool:
     return dimensions == 4 or (dimensions == 3 and getattr(inputs, "dtype", None) in (np.uint8, torch.uint8))
 
 
-def as_images(inputs: Any, *, image_size: Size = None, progress: Progress | None = None) -> Images:
+def as_images(
+    inputs: Any, *, image_size: Size = None, progress: Progress | None = None, skip_broken: bool = False
+) -> Images:
     """Return the images of ``inputs`` as one array of bytes, (N, C, H, W).
 
     Parameters
@@ -74,6 +79,8 @@ def as_images(inputs: Any, *, image_size: Size = None, progress: Progress | None
         Resize to this; needed where files differ in size.
     progress : callable, optional
         Called as ``progress(done, total)`` after each file or item.
+    skip_broken : bool
+        Leave out files that cannot be read, and say so in ``broken``, unless none can be.
 
     Notes
     -----
@@ -83,12 +90,13 @@ def as_images(inputs: Any, *, image_size: Size = None, progress: Progress | None
     """
     size = _size(image_size)
     if isinstance(inputs, str | os.PathLike):
-        return _from_folder(Path(inputs), size, progress)
+        paths, labels, names, ignored = _in_folder(Path(inputs))
+        return _from_files(paths, labels, names, size, progress, skip_broken, ignored)
     if isinstance(inputs, Dataset):
         return _from_dataset(inputs, size, progress)
     if _is_path_list(inputs):
         paths = [Path(path) for path in inputs]
-        return Images(_from_files(paths, size, progress), names=tuple(str(path) for path in paths))
+        return _from_files(paths, [], [str(path) for path in paths], size, progress, skip_broken)
     return Images(_resized(_from_array(inputs), size))
 
 
@@ -166,7 +174,8 @@ def _resized(pixels: NDArray[np.uint8], size: tuple[int, int] | None) -> NDArray
 # folders and files
 
 
-def _from_folder(folder: Path, size: tuple[int, int] | None, progress: Progress | None) -> Images:
+def _in_folder(folder: Path) -> tuple[list[Path], list[str], list[str], int]:
+    """Return the images of a folder, their labels if it has class folders, their names, and how many files are none."""
     if folder.is_file():
         raise ValueError(f"{folder} is a file: give its folder, or a list of image files")
     if not folder.is_dir():
@@ -186,8 +195,7 @@ def _from_folder(folder: Path, size: tuple[int, int] | None, progress: Progress 
         if not files:
             raise ValueError(f"class folder {group} holds no images ({KNOWN}): fill or remove it")
         paths, labels, ignored = paths + files, labels + [group.name] * len(files), ignored + others
-    names = tuple(path.relative_to(folder).as_posix() for path in paths)
-    return Images(_from_files(paths, size, progress), np.asarray(labels) if here else None, names, ignored)
+    return paths, labels, [path.relative_to(folder).as_posix() for path in paths], ignored
 
 
 def image_files(folder: Path) -> list[Path]:
@@ -219,39 +227,77 @@ def _sort_out(files: Iterator[Path]) -> tuple[list[Path], int]:
     return images, len(found) - len(images)
 
 
-def _from_files(paths: Sequence[Path], size: tuple[int, int] | None, progress: Progress | None) -> NDArray[np.uint8]:
-    names = [f"image {path}" for path in paths]
-    return decode_files(paths, names, image_size=size, progress=progress).transpose(0, 3, 1, 2)
+def _from_files(
+    paths: Sequence[Path], labels: Sequence[str], names: Sequence[str], size: tuple[int, int] | None,
+    progress: Progress | None, skip_broken: bool, ignored: int = 0,
+) -> Images:  # fmt: skip
+    broken: dict[int, str] | None = {} if skip_broken else None
+    called = [f"image {path}" for path in paths]
+    pixels = decode_files(paths, called, image_size=size, progress=progress, broken=broken)
+    if broken and len(broken) == len(paths):
+        raise ValueError(f"none of {len(paths)} images can be read, the first, {paths[0]}: {broken[0]}")
+    kept = [i for i in range(len(paths)) if i not in (broken or {})]
+    told = tuple(f"{names[i]}: {why}" for i, why in (broken or {}).items())
+    own = np.asarray([labels[i] for i in kept]) if labels else None
+    return Images(pixels.transpose(0, 3, 1, 2), own, tuple(names[i] for i in kept), ignored, told)
 
 
 def decode_files(
-    files: Sequence[Any], names: Sequence[str], *, image_size: Size = None, progress: Progress | None = None
+    files: Sequence[Any],
+    names: Sequence[str],
+    *,
+    image_size: Size = None,
+    progress: Progress | None = None,
+    broken: dict[int, str] | None = None,
 ) -> NDArray[np.uint8]:
-    """Decode image files, by path or as byte streams, into bytes of shape (N, H, W, 3); ``names`` are for messages."""
+    """Decode image files, by path or as byte streams, into bytes of shape (N, H, W, 3); ``names`` are for messages.
+
+    What cannot be read is an error, or left out where there is a dict for it: the reason, by its place.
+    """
     size = _size(image_size)
     chunks = [slice(start, start + DECODE_CHUNK) for start in range(0, len(files), DECODE_CHUNK)]
     # decoding releases the interpreter lock, so threads help; in chunks, so that a bad file ends it soon
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-        parts = (pool.map(lambda f, name: _decode(f, name, size), files[chunk], names[chunk]) for chunk in chunks)
-        return _gathered(itertools.chain.from_iterable(parts), names, progress)
+        parts = (pool.map(lambda f, name: _tried(f, name, size), files[chunk], names[chunk]) for chunk in chunks)
+        return _gathered(itertools.chain.from_iterable(parts), names, progress, broken)
+
+
+def _tried(file: Any, name: str, size: tuple[int, int] | None) -> NDArray[np.uint8] | Exception:
+    try:
+        return _decode(file, name, size)
+    except (ValueError, OSError) as error:
+        return error
+
+
+def _why(error: BaseException) -> str:
+    # Pillow names the place of a stream in memory, which is another one each time
+    return "no image" if isinstance(error, UnidentifiedImageError) else " ".join(str(error).split())
 
 
 def _gathered(
-    images: Iterable[NDArray[np.uint8]], names: Sequence[str], progress: Progress | None
+    images: Iterable[NDArray[np.uint8] | Exception],
+    names: Sequence[str],
+    progress: Progress | None,
+    broken: dict[int, str] | None = None,
 ) -> NDArray[np.uint8]:
     """Put images of one shape into one array."""
-    out = np.empty(0, dtype=np.uint8)
+    out, done = np.empty(0, dtype=np.uint8), 0
     for i, image in enumerate(images):
-        if i == 0:
+        if isinstance(image, Exception):
+            if broken is None:
+                raise image
+            broken[i] = _why(image.__cause__ or image)
+            continue
+        if done == 0:
             out = np.empty((len(names), *image.shape), dtype=np.uint8)
         if image.shape != out.shape[1:]:
             here, first = (" x ".join(map(str, shape)) for shape in (image.shape, out.shape[1:]))
             advice = "give image_size, and every image is resized to it"
             raise ValueError(f"{names[i]} is {here}, the first image {first}: {advice}")
-        out[i] = image
+        out[done], done = image, done + 1
         if progress is not None:
             progress(i + 1, len(names))
-    return out
+    return out[:done]
 
 
 def _decode(file: Any, name: str, size: tuple[int, int] | None) -> NDArray[np.uint8]:

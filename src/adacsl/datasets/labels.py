@@ -155,9 +155,7 @@ def check_present(
     series: pd.Series[Any], what: str, advice: str = "fill in these labels or leave such rows out"
 ) -> None:
     """Refuse labels that are missing, or none at all."""
-    missing = series.isna()
-    if series.dtype == object or pd.api.types.is_string_dtype(series.dtype):
-        missing |= series.map(lambda label: isinstance(label, str) and not label.strip()).astype(bool)
+    missing = missing_labels(series)
     if len(series) == 0:
         raise DataError(f"{what} has no rows: at least one of each class is needed")
     if missing.any():
@@ -165,6 +163,14 @@ def check_present(
         raise DataError(
             f"{what} is missing in {int(missing.sum())} of {len(series)} rows, first in row {first}: {advice}"
         )
+
+
+def missing_labels(series: pd.Series[Any]) -> pd.Series[bool]:
+    """Tell which labels are missing: gaps, and blank text."""
+    missing = series.isna()
+    if series.dtype == object or pd.api.types.is_string_dtype(series.dtype):
+        missing |= series.map(lambda label: isinstance(label, str) and not label.strip()).astype(bool)
+    return missing
 
 
 def _position(names: list[str], positive: object, what: str, counts: str) -> int:

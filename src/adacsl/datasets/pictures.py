@@ -31,14 +31,17 @@ CREDITCARD = {"V", "scale", "time", "amount_cents", "target"}
 
 
 def read_folder(
-    path: Path, *, image_size: Size, check: Callable[[list[str]], None]
+    path: Path, *, image_size: Size, check: Callable[[list[str]], None], broken: list[str] | None = None
 ) -> tuple[NDArray[np.uint8], NDArray[Any]]:
     """Read a folder with one subfolder of pictures for each class; the labels are the subfolders' names.
 
-    What ``check`` has against these is said before thousands of pictures are decoded.
+    What ``check`` has against these is said before thousands of pictures are decoded. A picture that cannot be read is
+    an error, or left out and added to ``broken``.
     """
     check(class_folders(path))
-    images = decoded(path, image_size=image_size)
+    images = decoded(path, image_size=image_size, skip_broken=broken is not None)
+    if broken is not None:
+        broken += images.broken
     if images.labels is None:
         raise DataError(f"{path} holds pictures but no class folders: put them into one subfolder for each class")
     return images.pixels.transpose(0, 2, 3, 1), images.labels
@@ -53,10 +56,10 @@ def class_folders(path: Path) -> list[str]:
     return [name for name in here if not name.startswith(".") and name not in SKIPPED_FOLDERS]
 
 
-def decoded(inputs: Any, *, image_size: Size) -> Images:
+def decoded(inputs: Any, *, image_size: Size, skip_broken: bool = False) -> Images:
     """Decode pictures; what is wrong with one is said in one line."""
     with _one_line():
-        return as_images(inputs, image_size=image_size)
+        return as_images(inputs, image_size=image_size, skip_broken=skip_broken)
 
 
 @contextmanager
@@ -68,11 +71,12 @@ def _one_line() -> Iterator[None]:
 
 
 def read_archive(
-    path: Path, *, image_size: Size = None, labels: str = "labels"
+    path: Path, *, image_size: Size = None, labels: str = "labels", broken: list[str] | None = None
 ) -> tuple[Any, NDArray[Any], NDArray[Any] | None]:
     """Read an .npz file of one of the three layouts: pictures or a table, labels, and groups if there are any.
 
-    Pictures keep their size unless one is given; ``labels`` names the array of their labels in the first layout.
+    Pictures keep their size unless one is given; ``labels`` names the array of their labels in the first layout. A
+    picture that cannot be read is an error, or left out and added to ``broken``.
 
     * ``jpeg`` (bytes of all files), ``offsets`` (N + 1), ``labels``, and optionally ``groups`` and ``names``;
     * ``train_images``, ``train_labels`` and the same for ``val`` and ``test``, which are put together; pictures that
@@ -81,7 +85,7 @@ def read_archive(
     """
     arrays = _load(path)
     if arrays.keys() >= JPEGS:
-        return _jpegs(arrays, path, image_size, labels)
+        return _jpegs(arrays, path, image_size, labels, broken)
     if arrays.keys() >= MEDMNIST:
         return _medmnist(arrays, path, image_size)
     if arrays.keys() >= CREDITCARD:
@@ -101,7 +105,9 @@ def _load(path: Path) -> dict[str, NDArray[Any]]:
         raise DataError(f"{path} is no .npz archive of arrays, or a damaged one: {one_line(error)}") from error
 
 
-def _jpegs(arrays: dict[str, NDArray[Any]], path: Path, image_size: Size, which: str) -> tuple[Any, Any, Any]:
+def _jpegs(
+    arrays: dict[str, NDArray[Any]], path: Path, image_size: Size, which: str, broken: list[str] | None
+) -> tuple[Any, Any, Any]:
     offsets, labels = arrays["offsets"].astype(np.int64), arrays[which].reshape(-1)
     content, groups = arrays["jpeg"].tobytes(), arrays.get("groups")
     n = len(offsets) - 1
@@ -114,8 +120,16 @@ def _jpegs(arrays: dict[str, NDArray[Any]], path: Path, image_size: Size, which:
     called = [f" ({label_name(label)})" for label in arrays.get("names", [])]
     names = [f"picture {i + 1} of {path}{called[i] if i < len(called) else ''}" for i in range(n)]
     files = [io.BytesIO(content[start:end]) for start, end in itertools.pairwise(offsets)]
+    gone: dict[int, str] | None = None if broken is None else {}
     with _one_line():
-        return decode_files(files, names, image_size=image_size), labels, groups
+        pixels = decode_files(files, names, image_size=image_size, broken=gone)
+    if gone and len(gone) == n:
+        raise DataError(f"none of the {n} pictures of {path} can be read, the first: {gone[0]}")
+    if broken is not None and gone:
+        broken += [f"{names[i]}: {why}" for i, why in gone.items()]
+        labels = np.delete(labels, list(gone))
+        groups = None if groups is None else np.delete(groups, list(gone))
+    return pixels, labels, groups
 
 
 def _medmnist(arrays: dict[str, NDArray[Any]], path: Path, image_size: Size) -> tuple[Any, Any, Any]:

@@ -1,4 +1,4 @@
-"""Prices of rows that look wrong: outlying, negative, or telling the label. Named in warnings, before they mislead."""
+"""Prices of rows that look wrong: outlying, negative, or telling the label. Named before they mislead."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from adacsl.core.arrays import as_host
 from adacsl.core.costs import CostMatrix
+from adacsl.datasets.checks import Finding, finding
 from adacsl.datasets.errors import DataWarning
 
 FEW = 20
@@ -25,26 +26,32 @@ class PriceWarning(DataWarning):
     """Prices of rows that can be used, but look wrong."""
 
 
-def warn_of_prices(costs: CostMatrix, y: NDArray[np.int64], *, telling: bool = True, stacklevel: int = 3) -> None:
-    """Warn of each thing that is strange about prices of rows, as they came: before they were clipped."""
-    for note in price_notes(costs, y, telling=telling):
-        warnings.warn(note, PriceWarning, stacklevel=stacklevel + 1)
+def warn_of_prices(
+    costs: CostMatrix, y: NDArray[np.int64], *, telling: bool = True, stacklevel: int = 3
+) -> list[Finding]:
+    """Warn of each thing that is strange about prices of rows, as they came: before they were clipped; return them."""
+    found = price_findings(costs, y, telling=telling)
+    for each in found:
+        warnings.warn(each.text, PriceWarning, stacklevel=stacklevel + 1)
+    return found
 
 
-def price_notes(costs: CostMatrix, y: NDArray[np.int64], *, telling: bool = True) -> list[str]:
-    """Return a sentence about each thing that is strange about prices of rows; class-wide costs have none.
+def price_findings(costs: CostMatrix, y: NDArray[np.int64], *, telling: bool = True) -> list[Finding]:
+    """Return each thing that is strange about prices of rows; class-wide costs have none.
 
     ``telling``: also where a price tells the label.
 
     Examples
     --------
     >>> amounts = np.r_[np.full(99, 10.0), 5000.0]
-    >>> price_notes(CostMatrix(fp=1, fn=amounts), np.arange(100) % 2)
-    ['row 100 alone carries 91 % of what misses could cost in all (fn = 5000): check this price, or cap it (clip)']
+    >>> price_findings(CostMatrix(fp=1, fn=amounts), np.arange(100) % 2)[0].text
+    'row 100 alone carries 91 % of what misses could cost in all (fn = 5000): check this price, or cap it (clip)'
     """
     if not costs.settled or costs.n_instances is None:
         return []
-    return [*_negative(costs), *_outlying(costs.clipped(), y), *(_telling(costs, y) if telling else ())]
+    told = {"price-below-right": _negative(costs), "row-dominates": _outlying(costs.clipped(), y)}
+    told |= {"price-tells-label": _telling(costs, y)} if telling else {}
+    return [finding(code, text) for code, texts in told.items() for text in texts]
 
 
 def _cells(costs: CostMatrix) -> Iterator[tuple[str, NDArray[Any]]]:

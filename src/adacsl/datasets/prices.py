@@ -13,6 +13,7 @@ from adacsl.core.costs import CostMatrix, merge_prices
 from adacsl.core.expressions import Expression
 from adacsl.core.labels import is_number
 from adacsl.core.recipes import LEARNED, as_cell
+from adacsl.datasets.checks import Finding, finding
 from adacsl.datasets.errors import DataError, check_column, listed, one_line
 from adacsl.datasets.price_checks import warn_of_prices
 from adacsl.datasets.tables import stream_table
@@ -69,7 +70,9 @@ def settle_costs(costs: Costs, y: NDArray[np.int64], *, table: Any = None, what:
     said = said_costs(costs, y, **known)
     if said.learns:
         raise DataError("prices to be predicted, model(...), are learned in training: give prices of the rows here")
-    return settle(said, y, table, what)
+    settled = settle(said, y, table, what)
+    strange_prices(said, y, table)
+    return settled
 
 
 def said_costs(
@@ -116,7 +119,7 @@ def said_costs(
 
 
 def settle(said: CostMatrix, y: NDArray[np.int64], table: Any = None, what: str = "") -> CostMatrix:
-    """Return prices as numbers: for each row of the table, where they depend on columns; warn of strange ones."""
+    """Return prices as numbers: for each row of the table, where they depend on columns."""
     for column in said.columns:
         if not isinstance(table, pd.DataFrame):
             raise DataError(f"the prices depend on the column {column!r}, but {what or 'the data'} has no columns")
@@ -128,8 +131,20 @@ def settle(said: CostMatrix, y: NDArray[np.int64], table: Any = None, what: str 
     except (TypeError, ValueError) as error:
         place = f"{what}: " if what and said.columns else ""
         raise DataError(f"{place}{one_line(error)}") from error
-    warn_of_prices(raw, y, telling=not said.learns)  # what is known afterwards may tell the label
     return settled
+
+
+def strange_prices(
+    said: CostMatrix, y: NDArray[np.int64], table: Any = None, *, given: bool = True
+) -> tuple[Finding, ...]:
+    """Warn of prices of rows that look wrong, and return that; also, without a warning, that none were ``given``."""
+    # what is known afterwards may tell the label
+    found = warn_of_prices(said.of(table, clipped=False), y, telling=not said.learns)
+    if given:
+        return tuple(found)
+    ratio = "" if said.n_classes > 2 else f", so a miss costs {float(said.ratio):.3g} false alarms"
+    text = f"no costs were given: each class counts as much as all others{ratio}; say what errors cost (--fn 8 --fp 1)"
+    return finding("costs-not-given", text), *found
 
 
 def worth_saying(said: CostMatrix, table: Any = None) -> CostMatrix | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,9 +15,13 @@ from numpy.typing import NDArray
 from adacsl.core.costs import CostMatrix
 from adacsl.core.expressions import Expression
 from adacsl.datasets.baseline import Baseline
+from adacsl.datasets.checks import Finding
+from adacsl.datasets.columns import dense
 from adacsl.datasets.errors import DataError, check_column, listed, one_line
 from adacsl.datasets.labels import class_labels
-from adacsl.datasets.prices import Costs, said_costs, settle, worth_saying
+from adacsl.datasets.leftout import NOTHING, Reading
+from adacsl.datasets.prices import Costs, said_costs, settle, strange_prices, worth_saying
+from adacsl.datasets.segments import read_segments
 from adacsl.datasets.times import read_times, take_times
 from adacsl.extras import requires
 
@@ -55,6 +59,12 @@ class Task:
         When each row was, datetime64 or numbers: the past trains, the latest rows are tested on.
     baseline : Baseline, optional
         What is done today about each row; no feature.
+    findings : tuple of Finding
+        What looked wrong about its prices as they came, before they were clipped.
+    segments : mapping from str to array of shape (n,)
+        What results are also shown by, such as regions. Results do not depend on it.
+    reading : Reading
+        What was left out of the data when they were read.
     """
 
     name: str
@@ -68,9 +78,15 @@ class Task:
     said: CostMatrix | None = None
     time: NDArray[Any] | None = None
     baseline: Baseline | None = None
+    findings: tuple[Finding, ...] = ()
+    segments: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    reading: Reading = NOTHING
 
     def __post_init__(self) -> None:
         n = len(self.y)
+        for name, values in self.segments.items():
+            if values.shape != (n,):
+                raise ValueError(f"segment {name!r} must hold one value for each of {n} rows, got shape {values.shape}")
         if self.time is not None and self.time.shape != (n,):
             raise ValueError(f"time must hold one time for each of {n} rows, got shape {self.time.shape}")
         if self.baseline is not None and self.baseline.values.shape != (n,):
@@ -107,6 +123,7 @@ class Task:
         sample_weight: Any = None,
         time: Any = None,
         baseline: Any = None,
+        segments: Any = None,
         name: str = "data",
     ) -> Task:
         """Return data held in memory as a task.
@@ -114,7 +131,7 @@ class Task:
         Parameters
         ----------
         X : table, or uint8 images N x H x W x C
-            pandas, polars, pyarrow or numpy.
+            pandas, polars, pyarrow, numpy, or a sparse matrix of scipy's, which is written out.
         y : array of shape (n,)
             Labels of two classes, or of as many as the cost matrix has.
         costs : CostMatrix, mapping of fp, fn, tp and tn, "balanced" or None
@@ -128,6 +145,8 @@ class Task:
         baseline : array of shape (n,) or str, optional
             What is done today: labels as in y, 0 and 1, or scores from 0 to 1 (decided at 0.5); or the column of X that
             holds them, which then is no feature.
+        segments : str, sequence of str, or mapping from str to array of shape (n,), optional
+            Columns of X that results are also shown by, which stay features; or values of each row by name.
         name : str
 
         Examples
@@ -143,11 +162,13 @@ class Task:
         features, said = _as_features(X), said_costs(costs, labels, classes=classes)
         settled, kept = settle(said, labels, features, name), worth_saying(said, features)
         today = Baseline.read(baseline, features, classes)
+        strange = strange_prices(said, labels, features, given=costs is not None)
+        shown = read_segments(segments, features)
         apart = [*said.hidden, *([today.column] if today and today.column else [])]
         features = features.drop(columns=apart) if apart else features
         return cls(
             name, features, labels, settled, groups, classes, sample_weight=weight, said=kept, time=times,
-            baseline=today,
+            baseline=today, findings=strange, segments=shown,
         )  # fmt: skip
 
     @property
@@ -172,6 +193,7 @@ class Task:
             sample_weight=None if self.sample_weight is None else self.sample_weight[positions],
             time=None if self.time is None else self.time[positions],
             baseline=None if self.baseline is None else self.baseline.rows(positions),
+            segments={name: values[positions] for name, values in self.segments.items()},
         )
 
     @cached_property
@@ -228,7 +250,7 @@ def _as_features(X: Any) -> Any:  # noqa: N803
         return X.reset_index(drop=True)
     if hasattr(X, "to_pandas"):
         return X.to_pandas()
-    return pd.DataFrame(np.asarray(X)).rename(columns=lambda number: f"x{number}")
+    return pd.DataFrame(np.asarray(dense(X))).rename(columns=lambda number: f"x{number}")
 
 
 # a table whose columns still have to be told apart
@@ -246,6 +268,7 @@ def table_task(
     group_column: str | None = None,
     time_column: str | None = None,
     baseline_column: str | None = None,
+    segments: Sequence[str] = (),
     drop: Sequence[str] = (),
     own: CostMatrix | None = None,
     classes: tuple[str, ...] | None = None,
@@ -257,11 +280,11 @@ def table_task(
     Columns that prices depend on may be in ``drop``; otherwise they stay features, as an amount often is one: drop them
     where they are not known when a decision is made. No features are: the target, the groups, the times, what is
     done today, what is in ``drop``, columns called ``C_FP``, ``C_FN``, ``C_TP`` or ``C_TN``, and an unnamed column that
-    counts the rows.
+    counts the rows. Columns in ``segments`` stay features unless they are in ``drop``.
     """
     target = target_column(frame.columns, target, name)
     apart = (*drop, *(column for column in (group_column, time_column, baseline_column) if column))
-    for column in (*apart, *filter(None, (fn_column, fp_column))):
+    for column in (*apart, *segments, *filter(None, (fn_column, fp_column))):
         check_column(column, frame.columns, name)
     if baseline_column == target:
         raise DataError(f"column {target!r} of {name} holds the labels: the baseline is what is done without them")
@@ -271,7 +294,7 @@ def table_task(
     )  # fmt: skip
     fn, fp = (Expression.column(column) if column else None for column in (fn_column, fp_column))
     said = said_costs(costs, y, fn=fn, fp=fp, own=own, classes=called)
-    settled = settle(said, y, frame, name)
+    settled, given = settle(said, y, frame, name), any(price is not None for price in (costs, own, fn, fp))
     features = _features(frame, {target, *apart, *said.hidden}, name)
     groups = _groups(frame, group_column, name) if group_column else None
     time = read_times(frame[time_column], f"the time column {time_column!r} of {name}") if time_column else None
@@ -279,7 +302,8 @@ def table_task(
     try:
         return Task(
             name, features, y, settled, groups, called, source, said=worth_saying(said, frame), time=time,
-            baseline=today,
+            baseline=today, findings=strange_prices(said, y, frame, given=given),
+            segments=read_segments(segments, frame),
         )  # fmt: skip
     except ValueError as error:
         raise DataError(one_line(error)) from error

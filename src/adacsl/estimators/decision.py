@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from adacsl.core.control import AdaptiveWeight
 from adacsl.core.costs import CostMatrix
 from adacsl.core.heldout import bayes_log_odds, tune_cut, tune_multipliers
+from adacsl.core.html import html_table
 from adacsl.core.rowwise import row_offsets
 from adacsl.core.scores import log_odds, sigmoid, to_logits
 from adacsl.core.targets import TARGET_LIMITS
@@ -86,6 +87,14 @@ class Decision:
         self.calibration_: dict[str, Any] | None = None
         self.mapped = self.target
         self.prior: Any = None
+
+    def _repr_html_(self) -> str:
+        scaled = self.calibration_ and self.calibration_.get("kind")
+        rows = [("decide", self.decide), ("a score of this means the Bayes threshold", self.mapped)]
+        if self.costs.n_classes == 2:
+            rows += [("called positive above the score", self.threshold_)]
+        rows += [("calibration", scaled), ("class shares in training", self.prior)]
+        return html_table([row for row in rows if row[1] is not None], title="Decision") + self.costs._repr_html_()
 
     def fit(
         self,

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from adacsl.core.heldout import BLIND
 from adacsl.core.scores import LEAST
-from adacsl.datasets.encoding import TableEncoder
-from adacsl.datasets.features import Scale
+from adacsl.estimators.graphs.columns import Columns, interpolated, ramps
+from adacsl.estimators.graphs.named import input_columns, input_names, matrix_of, name_inputs
 from adacsl.estimators.learners.models import LOGIT_LIMITS, EstimatorModel
 from adacsl.estimators.learners.netmodel import NetModel, preparation
 from adacsl.estimators.learners.numbers import LinearModel
@@ -36,8 +36,6 @@ with requires("onnx"):
 TOLERANCE = 1e-5
 UNSEEN = -1e6
 """The sum of a class that a model has never seen."""
-INDICATOR = Scale([0.0, 1.0], [0.0, 1.0])
-ZERO = Scale([0.0, 1.0], [0.0, 0.0])
 
 
 def export_onnx(clf: CostClassifier, path: str | Path, sample: Any) -> Path:
@@ -49,19 +47,21 @@ def export_onnx(clf: CostClassifier, path: str | Path, sample: Any) -> Path:
     inputs = graph_inputs(clf, sample)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as scratch:
         draft = Path(scratch) / "model.onnx"
-        _export(graph, inputs, draft)
-        _add_metadata(draft, clf, graph)
+        _export(graph, inputs["inputs"] if graph.columns is None else matrix_of(graph.columns, inputs), draft)
+        _finish(draft, clf, graph)
         _check(draft, clf, sample, inputs)
         draft.replace(path)
     return path
 
 
-def graph_inputs(clf: CostClassifier, X: Any) -> np.ndarray[Any, Any]:  # noqa: N803
-    """Return what the exported graph takes for these rows: raw numbers, encoded features or bytes."""
+def graph_inputs(clf: CostClassifier, X: Any) -> dict[str, np.ndarray[Any, Any]]:  # noqa: N803
+    """Return what the exported graph takes for these rows, by the names of its inputs: numbers, columns or bytes."""
     model, rows = exportable(clf.model_).models[0], read_features(clf, X, reset=False)
     if model.encoder is None:
-        return np.ascontiguousarray(model.inputs(rows).numpy())
-    return np.asarray(model.encoder.raw_numbers(rows) if model.encoder.only_numbers else model.encoder.transform(rows))
+        return {"inputs": np.ascontiguousarray(model.inputs(rows).numpy())}
+    if model.encoder.only_numbers:
+        return {"inputs": model.encoder.raw_numbers(rows)}
+    return input_columns(model.encoder, rows)
 
 
 def exportable(model: Any) -> StackModel:
@@ -137,10 +137,10 @@ class DecisionGraph(nn.Module):
     def __init__(self, clf: CostClassifier, model: StackModel) -> None:
         super().__init__()
         self.encoder, self.several = model.models[0].encoder, clf.costs_.n_classes > 2
-        self.raw_numbers = self.encoder is not None and self.encoder.only_numbers
-        self.encode: nn.Module = Numbers(self.encoder) if self.raw_numbers else nn.Identity()
-        if self.encoder is None:
-            self.encode = preparation(model.models[0].settings)
+        self.columns = None if self.encoder is None or self.encoder.only_numbers else self.encoder
+        self.encode: nn.Module = (
+            preparation(model.models[0].settings) if self.encoder is None else Columns(self.encoder)
+        )
         self.members = nn.ModuleList(_nets(own) for own in model.models)
         # what is added to a member's logits: a mean of sums is the sum of means
         shifts = [_undone(own) + shift for own, shift in zip(model.models, model.shifts, strict=True)]
@@ -183,9 +183,9 @@ class BinaryHead(nn.Module):
         self.calibration = decision.calibration_
         self.isotonic = self.calibration is not None and self.calibration["kind"] == "isotonic"
         if self.calibration is not None and self.isotonic:
-            first, ramps = _ramps([(self.calibration["scores"], self.calibration["probabilities"])])
+            first, slopes = ramps([(self.calibration["scores"], self.calibration["probabilities"])])
             self.register_buffer("first", first)
-            self.register_buffer("ramps", ramps)
+            self.register_buffer("ramps", slopes)
         # a calibrated probability is compared itself, and a score where there is nothing in between
         self.by_probability = decision.decide == "calibrated" and self.calibration is not None
         self.threshold = decision.probability_threshold if self.by_probability else decision.threshold_
@@ -201,7 +201,7 @@ class BinaryHead(nn.Module):
         if self.calibration is None:
             return probability
         if self.isotonic:
-            return _interpolated(probability[:, None], self.first, self.ramps)[:, 0]
+            return interpolated(probability[:, None], self.first, self.ramps)[:, 0]
         inside = probability.clamp(1e-12, 1.0 - 1e-12)
         return torch.sigmoid(
             self.calibration["slope"] * torch.log(inside / (1.0 - inside)) + self.calibration["intercept"]
@@ -239,66 +239,6 @@ class ClassHead(nn.Module):
         return score, probability, (probability @ self.costs.T).argmin(1)
 
 
-class Numbers(nn.Module):
-    """The encoder's scaling of numeric columns as a few tensor operations on all columns at once, in float64."""
-
-    fill: Tensor
-    columns: Tensor
-    bent: Tensor
-    first: Tensor
-    ramps: Tensor
-    straight: Tensor
-
-    def __init__(self, encoder: TableEncoder) -> None:
-        super().__init__()
-        n = encoder.n_features_in_
-        fill, scales = torch.zeros(n, dtype=torch.float64), []
-        for i, rule in enumerate(encoder.to_dict()["columns"]):
-            if rule is not None:
-                fill[i] = rule["fill"]
-                scales += [(i, scale) for scale in rule["scales"].values()]
-                scales += [(n + i, vars(INDICATOR))] * rule["missing"]  # indicators of gaps stand behind the values
-        # nothing varied in training: the encoder gives one column of zeros
-        scales = scales or [(0, vars(ZERO))]
-        own = [scale for _, scale in scales]
-        first, ramps = _ramps([(s["knots"] or ZERO.knots, s["scores"] or ZERO.scores) for s in own])
-        straight = [[s["center"], s["width"], s["limit"] or float("inf")] for s in own]
-        self.register_buffer("fill", fill)
-        self.register_buffer("columns", torch.tensor([i for i, _ in scales]))
-        self.register_buffer("bent", torch.tensor([bool(s["knots"]) for s in own]))
-        self.register_buffer("first", first)
-        self.register_buffer("ramps", ramps)
-        self.register_buffer("straight", torch.tensor(straight, dtype=torch.float64).T.contiguous())
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """Return encoded features, float32."""
-        gaps = torch.isnan(inputs) | torch.isinf(inputs)
-        known = torch.cat((torch.where(gaps, self.fill, inputs), gaps.double()), dim=1)
-        values = known.index_select(1, self.columns)
-        center, width, limit = self.straight
-        z = (values - center) / width
-        squashed = z / torch.sqrt(1.0 + (z / limit) ** 2)
-        return torch.where(self.bent, _interpolated(values, self.first, self.ramps), squashed).float()
-
-
-def _ramps(lines: list[tuple[list[float], list[float]]]) -> tuple[Tensor, Tensor]:
-    """Return where each line through knots begins, and start, span and rise of its ramps; flat ones fill up."""
-    longest = max(len(knots) for knots, _ in lines) - 1
-    table = torch.zeros(3, len(lines), longest, dtype=torch.float64)
-    table[1] = 1.0
-    for row, line in enumerate(lines):
-        knots, heights = torch.tensor(line, dtype=torch.float64)
-        table[:, row, : len(knots) - 1] = torch.stack((knots[:-1], knots.diff(), heights.diff()))
-    return torch.tensor([heights[0] for _, heights in lines], dtype=torch.float64), table
-
-
-def _interpolated(values: Tensor, first: Tensor, ramps: Tensor) -> Tensor:
-    """Return the height of each column's line, as a sum of ramps."""
-    start, span, rise = ramps
-    climbed: Tensor = (((values.unsqueeze(2) - start) / span).clamp(0.0, 1.0) * rise).sum(2)
-    return first + climbed
-
-
 def _export(graph: nn.Module, inputs: np.ndarray[Any, Any], path: Path) -> None:
     example = torch.from_numpy(inputs[:2] if len(inputs) > 1 else np.repeat(inputs, 2, axis=0))
     levels = {name: logging.getLogger(name).level for name in ("torch.onnx", "onnxscript", "onnx_ir")}
@@ -317,9 +257,12 @@ def _export(graph: nn.Module, inputs: np.ndarray[Any, Any], path: Path) -> None:
             logging.getLogger(name).setLevel(level)
 
 
-def _add_metadata(path: Path, clf: CostClassifier, graph: DecisionGraph) -> None:
+def _finish(path: Path, clf: CostClassifier, graph: DecisionGraph) -> None:
+    """Let the graph take columns by their names, where some are no numbers, and say what a reader must know."""
     model = onnx.load(path)
-    takes = "images" if clf.images_ else "numbers" if graph.raw_numbers else "encoded"
+    takes = "images" if clf.images_ else "numbers" if graph.columns is None else "columns"
+    if graph.columns is not None:
+        model = name_inputs(model, graph.columns)
     entries = {"producer": "adacsl", "inputs": takes, "classes": json.dumps(clf.classes_.tolist())}
     if not graph.several:
         entries |= {
@@ -327,10 +270,9 @@ def _add_metadata(path: Path, clf: CostClassifier, graph: DecisionGraph) -> None
             "bayes_threshold": repr(float(clf.costs_.threshold)),
             "positive": json.dumps(np.asarray(clf.positive_).item()),
         }
-    entries |= {
-        "costs": clf.costs_.to_json(),
-        "features": json.dumps(graph.encoder.describe() if takes == "encoded" else []),
-    }
+    entries["costs"] = clf.costs_.to_json()
+    if graph.columns is not None:
+        entries["columns"] = json.dumps(input_names(graph.columns))
     if said := getattr(clf, "said_costs_", None):
         entries |= {
             "said_costs": said.to_json(),
@@ -341,9 +283,9 @@ def _add_metadata(path: Path, clf: CostClassifier, graph: DecisionGraph) -> None
     onnx.save(model, path)
 
 
-def _check(path: Path, clf: CostClassifier, sample: Any, inputs: np.ndarray[Any, Any]) -> None:
+def _check(path: Path, clf: CostClassifier, sample: Any, inputs: dict[str, Any]) -> None:
     session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
-    scores = session.run(["score"], {"inputs": inputs})[0]
+    scores = session.run(["score"], inputs)[0]
     gap = float(np.max(np.abs(scores - clf.decision_scores(sample))))
     if not gap <= TOLERANCE:
         raise RuntimeError(

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from adacsl.core.html import html_lines
 from adacsl.core.intervals import Interval
 from adacsl.durable import plain
 from adacsl.estimators.shifts import PriorShift, ScoreShift
@@ -178,6 +179,9 @@ class Monitoring:
     def sentences(self) -> list[str]:
         """The findings in plain words, the verdict first."""
         return [self.headline, *_about_rows(self), *_about_labels(self), *_about_prior(self), *_about_scores(self)]
+
+    def _repr_html_(self) -> str:
+        return html_lines(*self.sentences)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON values."""

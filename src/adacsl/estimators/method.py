@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from adacsl.core.costs import CostMatrix, as_host
 from adacsl.core.curves import calibration_error
 from adacsl.core.heldout import kept_sample, pooled
-from adacsl.core.intervals import Interval, mean_interval
+from adacsl.core.intervals import Interval, mean_interval, saving_over_constant
 from adacsl.core.labels import same_label
 from adacsl.core.partitions import Quantile
 from adacsl.core.scores import known, to_probabilities
@@ -129,6 +129,8 @@ class Method(CostClassifier):
         models, from rows that a second cross-fit has held out too; with folds that were given, and for images, of
         single models, and their average is usually cheaper. The same rows steered lambda (and tuned the threshold, or
         chose the target), which flatters a little.
+    saving_ : Interval
+        What these decisions save per row against the cheapest one that is the same for every row, pair by pair.
     calibration_error_ : float
         Expected calibration error (15 quantile bins) of the held-out probabilities; with more than two classes of the
         likeliest class's.
@@ -360,6 +362,9 @@ class Method(CostClassifier):
         # nothing is cheaper than being right everywhere, which the extrapolation does not know
         least = prices.mean(rows.y[seen], rows.y[seen], sample_weight=rows.weights(seen))
         self.estimated_cost_ = Interval(*(max(value, least) for value in found))
+        self.saving_ = saving_over_constant(
+            prices, rows.y[seen], paid, sample_weight=rows.weights(seen), groups=groups, level=level
+        )
         proba = self.decision_.probabilities(self.oof_scores_[seen], costs=prices)
         sure, right = (proba, rows.y[seen]) if proba.ndim == 1 else (proba.max(1), proba.argmax(1) == rows.y[seen])
         self.calibration_error_ = calibration_error(sure, right, partition=Quantile(15)).error

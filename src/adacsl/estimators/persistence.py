@@ -100,6 +100,8 @@ def _describe(method: Method, kind: str) -> dict[str, Any]:
     fitted: dict[str, Any] = {}
     if hasattr(method, "estimated_cost_"):
         fitted = {"estimated_cost": list(method.estimated_cost_), "calibration_error": method.calibration_error_}
+    if hasattr(method, "saving_"):
+        fitted["saving"] = list(method.saving_)
     if method.policy is not None:
         fitted["policy"] = method.policy.to_dict()
     if hasattr(method, "leaderboard_"):
@@ -190,6 +192,8 @@ def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, dev
         method.estimated_cost_ = Interval(*document["estimated_cost"])
         method.calibration_error_ = float(document["calibration_error"])
         method.oof_scores_ = tensors[OUT_OF_FOLD].numpy()
+    if "saving" in document:
+        method.saving_ = Interval(*document["saving"])
     if REFERENCE in tensors:
         method.reference_scores_ = tensors[REFERENCE].numpy()
     if "policy" in document:

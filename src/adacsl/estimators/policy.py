@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from adacsl.core.arrays import check_whole
 from adacsl.core.costs import CostMatrix
+from adacsl.core.html import html_lines, html_table
 from adacsl.estimators.periods import PER, split_time
 
 
@@ -140,6 +141,12 @@ class Decisions:
     prior: Any
     notes: tuple[str, ...]
     costs: CostMatrix = field(repr=False)
+
+    def _repr_html_(self) -> str:
+        mean = float(self.expected.mean()) if len(self.expected) else None
+        rows = [*self.counts.items(), ("expected cost per row", mean), ("class shares", self.prior)]
+        table = html_table([row for row in rows if row[1] is not None], title=f"{len(self.labels):,} decisions")
+        return table + (html_lines(*self.notes) if self.notes else "")
 
 
 def choose_policy(kept: Policy | None, given: Policy | None, settings: Mapping[str, Any]) -> Policy:

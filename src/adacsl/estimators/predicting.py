@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -26,6 +27,8 @@ with requires("sklearn"):
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from adacsl.datasets.checks import Checks
 
 
 class CostClassifier(ClassifierMixin, BaseEstimator):
@@ -86,6 +89,15 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         """The score above which a row is called positive; of two classes only."""
         check_is_fitted(self, "decision_")
         return self.decision_.threshold_
+
+    def check(self, ignore: Iterable[str] = ()) -> Checks:
+        """Return what speaks against the fitted model: held-out rows no cheaper than one decision for all, and others.
+
+        ``ignore`` are codes to say nothing about; docs/checks.md tells what each means.
+        """
+        from adacsl.estimators.model_checks import check_model  # noqa: PLC0415  for those who ask
+
+        return check_model(self, ignore)
 
     def predict_proba(
         self,
@@ -349,8 +361,9 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         """Write an ONNX graph with the outputs ``score``, ``probability`` and ``decision``; for nets.
 
         A portfolio is one graph where all its members are nets or logistic regressions. The graph takes raw numbers
-        (float64, NaN = missing) where all columns are numeric, bytes (N x H x W x C) for images, and the features of
-        the encoder's ``transform`` for tables with categories or dates. With K classes ``score`` and ``probability``
+        (float64, NaN = missing) where all columns are numeric, bytes (N x H x W x C) for images, and each column under
+        its own name where some are text (as strings) or dates (seconds since 1970 in UTC): the encoding is part of the
+        graph. With K classes ``score`` and ``probability``
         have K columns, and ``decision`` is the place in ``classes_`` of the class of least expected cost; the matrix is
         in the graph. Threshold, class names and costs are in its metadata. Before the file is put in place it is run
         on ``sample``, some rows of X, and must agree with :meth:`decision_scores` to 1e-5.
@@ -368,4 +381,5 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         tags.input_tags.string = True
+        tags.input_tags.sparse = True
         return tags

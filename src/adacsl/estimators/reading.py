@@ -79,17 +79,27 @@ def with_times(rows: Rows, time: NDArray[Any] | None, gap: Any, maturity: Any) -
 def read_features(method: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
     """Check the features of training rows (``reset``), or of others like them; no features are left out."""
     X = X if reset else features_of(X, getattr(method, "said_costs_", None), getattr(method, "left_out_", ()))  # noqa: N806
-    if getattr(method, "images_", False):  # those that the nets enlarge are taken as large, too
-        side = getattr(getattr(method.model_, "settings", None), "image_size", None)
-        return _more_images(method, X, None if side is None else (side, side))
+    if getattr(method, "images_", False):
+        return _more_images(method, X, picture_size(method))
     if method.takes_anything:
         return _unread(method, X, reset=reset)
     if hasattr(X, "columns") or hasattr(X, "schema") or hasattr(X, "column_names"):
         validate_data(method, X, reset=reset, skip_check_array=True)
         return X
+    if hasattr(X, "toarray"):
+        from adacsl.datasets.columns import dense  # noqa: PLC0415  scikit-learn alone needs none
+
+        X = dense(X)  # noqa: N806
     if isinstance(X, list) and X and not np.isscalar(X[0]) and isinstance(np.asarray(X, dtype=object).flat[0], str):
         X = np.asarray(X, dtype=object)  # noqa: N806
     return validate_data(method, X, reset=reset, dtype=None, ensure_all_finite=False, ensure_min_features=1)
+
+
+def picture_size(method: Any) -> tuple[int, int]:
+    """Return the height and width a model wants: that of the training, but those that its nets enlarge as large."""
+    side = getattr(getattr(method.model_, "settings", None), "image_size", None)
+    height, width, _ = method.image_shape_
+    return (height, width) if side is None else (side, side)
 
 
 def features_of(X: Any, costs: CostMatrix | None, others: Sequence[str] = ()) -> Any:  # noqa: N803

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from adacsl.core.costs import CostMatrix, as_host
 from adacsl.core.curves import calibration_error
 from adacsl.core.heldout import halves
-from adacsl.core.intervals import mean_interval
+from adacsl.core.intervals import mean_interval, saving_over_constant
 from adacsl.core.partitions import Quantile
 from adacsl.core.rowwise import row_offsets
 from adacsl.core.scores import log_odds, sigmoid
@@ -92,6 +92,7 @@ def retuned(
     if each is None:
         raise ValueError("retuning needs rows of two groups at least: one fits, the other tells what it costs")
     fresh.estimated_cost_ = mean_interval(each, groups=groups)
+    fresh.saving_ = saving_over_constant(costs, labels, each, groups=groups)
     fresh.oof_scores_, fresh.reference_scores_ = scores, usual_scores(model.decision_, scores, costs)
     fresh.calibration_error_ = calibration_of(fresh.decision_.probabilities(fresh.reference_scores_), labels)
     return fresh

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import traceback
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,9 @@ from adacsl.core.costs import CostMatrix, as_host, unchecked_costs
 from adacsl.durable import DamagedError
 from adacsl.experiments.cells import Cell, CellResult
 from adacsl.experiments.documents import pack, unpack
+
+if TYPE_CHECKING:
+    from adacsl.datasets.segments import Segments
 
 PRICES = ("fp", "fn", "tp", "tn")
 
@@ -133,6 +137,24 @@ def stored_split(body: dict[str, Any]) -> StoredSplit:
     costs = _decode_prices(body)
     costs = costs.decided_by(_decode_prices(body["deciding"])) if "deciding" in body else costs
     return StoredSplit(rows, labels, costs, units)
+
+
+def segments_body(segments: Mapping[str, Segments]) -> dict[str, Any]:
+    """Return segments as JSON values, by column."""
+    return {
+        column: {"names": list(cut.names), "numbers": pack(cut.numbers.astype("i1"))}
+        for column, cut in segments.items()
+    }
+
+
+def stored_segments(columns: Mapping[str, Any]) -> dict[str, Segments]:
+    """Return what :func:`segments_body` was given."""
+    from adacsl.datasets.segments import Segments  # noqa: PLC0415  a run needs no pandas until its end
+
+    return {
+        column: Segments(tuple(body["names"]), unpack(body["numbers"]).astype(np.int64))
+        for column, body in columns.items()
+    }
 
 
 def _encode_prices(costs: CostMatrix) -> dict[str, Any]:

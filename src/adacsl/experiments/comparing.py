@@ -12,12 +12,16 @@ from typing import Any
 import numpy as np
 
 from adacsl.core.costs import CostMatrix
+from adacsl.datasets.checks.codes import known_codes
+from adacsl.datasets.overview import overview
+from adacsl.datasets.segments import cut
 from adacsl.datasets.task import Task
 from adacsl.datasets.times import date_columns
 from adacsl.estimators.methods import choose_methods
 from adacsl.estimators.settings import refuse_old_names
 from adacsl.experiments.cells import Cell
 from adacsl.experiments.comparison import Comparison, NoResultError
+from adacsl.experiments.facts import with_checks
 from adacsl.experiments.jobs import costs_of_split, plan_jobs, run_jobs
 from adacsl.experiments.progress import Progress
 from adacsl.experiments.protocol import Protocol
@@ -40,6 +44,7 @@ def compare(
     sample_weight: Any = None,
     time: Any = None,
     baseline: Any = None,
+    segments: Any = None,
     methods: Any = None,
     ratios: Sequence[float | str] | None = None,
     repeats: int = 2,
@@ -72,6 +77,9 @@ def compare(
         What is done today about each row: labels as in y, 0 and 1, or scores from 0 to 1 (decided at 0.5); or the
         column of X that holds them, which then is no feature. Shown as the method ``today``; what is recommended is
         held against it. Default: the probabilities of what is recommended, decided at 0.5.
+    segments : str, sequence of str, or mapping from str to array of shape (n,), optional
+        Columns of X that costs are also shown by (:meth:`Comparison.by_segment`, and the report), such as a region;
+        they stay features. Or values of each row by name. Numbers are cut into five parts.
     methods : names, (name, Method or scikit-learn classifier) pairs or a mapping, optional
         Default: few of :data:`adacsl.METHODS` that differ and fit the data; "all" takes all that do. Both words may
         stand beside others: ``["default", ("mine", RandomForestClassifier())]``.
@@ -96,7 +104,7 @@ def compare(
     """
     task = Task.from_data(
         X, y, costs, positive=positive, groups=groups, sample_weight=sample_weight, time=time, baseline=baseline,
-        name=name,
+        segments=segments, name=name,
     )  # fmt: skip
     return compare_tasks(task, methods=methods, ratios=ratios, repeats=repeats, folds=folds, **options)
 
@@ -116,6 +124,7 @@ def compare_tasks(
     maturity: Any = None,
     tolerance: float = TOLERANCE,
     folder: str | Path | None = None,
+    ignore: Sequence[str] = (),
     progress: bool = True,
     **running: Any,
 ) -> Comparison:
@@ -148,6 +157,8 @@ def compare_tasks(
     folder : path, optional
         Keep every result here as soon as it is there; a run that was interrupted, started again, goes on. Default: in
         memory only.
+    ignore : codes
+        Checks of the data to say nothing about in :attr:`Comparison.checks` and the report, see docs/checks.md.
     progress : bool
         Show a bar with the cheapest method so far.
     **running
@@ -173,13 +184,15 @@ def compare_tasks(
     own = {cell for job in jobs for cell in job.cells}
     with tempfile.TemporaryDirectory(prefix="adacsl-") as scratch:
         place = Path(folder) if folder is not None else Path(scratch) / "run"
-        with Store.open(place, _identity(tasks, conditions)) as store:
+        with Store.open(place, _identity(tasks, conditions, known_codes(ignore))) as store:
             for task in tasks:
+                store.write_segments(task.name, {column: cut(values) for column, values in task.segments.items()})
                 own |= _write_splits(store, task, conditions, repeats, at[task.name])
             shared = {task.name: task for task in tasks}
             with Progress(sum(len(job.cells) for job in jobs), quiet=not progress) as bar:
                 run_jobs(jobs, store, shared, on_event=bar, **running)
         found = _read(place, kept=folder is not None, only=own)
+        found = replace(found, facts=with_checks(found.facts, tasks, ignore))  # the folder holds those of its first run
         return replace(found, methods=every, net=conditions.net, tolerance=tolerance)
 
 
@@ -225,7 +238,7 @@ def _check_names(tasks: Sequence[Task]) -> None:
         raise ValueError(f"data sets must have different names, got {names}")
 
 
-def _identity(tasks: Sequence[Task], protocol: Protocol) -> dict[str, Any]:
+def _identity(tasks: Sequence[Task], protocol: Protocol, ignore: Sequence[str]) -> dict[str, Any]:
     about = {
         task.name: {
             "digest": task.digest,
@@ -234,6 +247,7 @@ def _identity(tasks: Sequence[Task], protocol: Protocol) -> dict[str, Any]:
             "classes": list(task.classes),
             "images": task.images,
             "groups": task.groups is not None,
+            **task.reading.facts(),
             **_copies(task, protocol),
             "ratio": mean_ratio(task.costs),
             "costs": _costs_in_words(task),
@@ -241,18 +255,19 @@ def _identity(tasks: Sequence[Task], protocol: Protocol) -> dict[str, Any]:
             "source": task.source,
             **({} if task.said is None or task.said.settled else {"said": task.said.to_dict()}),
             **about_today(task),
-            **_times(task, protocol),
+            **_times(task, protocol, warned="time-ignored" not in ignore),
+            "overview": overview(task),
         }
         for task in tasks
     }
-    return {"data": about, "protocol": protocol.identity()}
+    return with_checks({"data": about, "protocol": protocol.identity()}, tasks, ignore)
 
 
-def _times(task: Task, protocol: Protocol) -> dict[str, Any]:
+def _times(task: Task, protocol: Protocol, *, warned: bool) -> dict[str, Any]:
     """Return which times every window trains, adapts and tests on; warn where dates are split by chance."""
     if task.time is not None:
         return {"windows": protocol.told(task)}
-    if dated := date_columns(task.X):
+    if warned and (dated := date_columns(task.X)):
         warnings.warn(
             f"rows of {task.name} have dates (column {dated[0]!r}) and are split by chance: --time-column {dated[0]} "
             f"(time={dated[0]!r} in Python) trains on the past and tests on the latest",
@@ -315,7 +330,8 @@ def _read(folder: Path, *, kept: bool, only: set[Cell] | None = None) -> Compari
         warnings.warn(f"{len(failures)} cells failed; the table is about the others", stacklevel=3)
     cells = {cell: store.read(cell) for cell in _cells(results)}
     splits = {key: store.read_split(*key) for key in sorted({(cell.data, cell.seed) for cell in cells})}
-    return Comparison(results, failures, store.identity, cells, splits, folder if kept else None)
+    segments = {name: store.read_segments(name) for name in sorted({cell.data for cell in cells})}
+    return Comparison(results, failures, store.identity, cells, splits, folder if kept else None, segments=segments)
 
 
 def _cells(frame: Any) -> list[Cell]:

@@ -12,27 +12,28 @@ from typing import Any
 
 import numpy as np
 
-from adacsl.core.costs import CostMatrix, unchecked_costs
-from adacsl.core.labels import plain_labels
+from adacsl.core.costs import CostMatrix
+from adacsl.datasets.checks import Checks
+from adacsl.datasets.segments import Segments
 from adacsl.estimators.method import Method
-from adacsl.estimators.methods import METHODS, is_portfolio, method, title_of
-from adacsl.experiments import today, uncertain
+from adacsl.estimators.methods import METHODS
+from adacsl.experiments import reporting, today, uncertain
 from adacsl.experiments.cells import Cell, CellResult
-from adacsl.experiments.facts import facts_in_words, intervals_in_words
-from adacsl.experiments.protocol import compared_nets, set_portfolio
-from adacsl.experiments.ratios import joined_cells, named_costs, scale_misses
+from adacsl.experiments.facts import checks_of, intervals_in_words
+from adacsl.experiments.outcomes import outcome_of
+from adacsl.experiments.ratios import scale_misses
+from adacsl.experiments.segments import segment_table
 from adacsl.experiments.statistics import Ranks, Verdict, overall, ranks, summarise, verdicts
 from adacsl.experiments.statistics.paired import RowCosts, row_costs
 from adacsl.experiments.statistics.verdicts import TOLERANCE
-from adacsl.experiments.statistics.wording import TODAY
 from adacsl.experiments.store import StoredSplit
+from adacsl.experiments.taking import method_taken
 from adacsl.extras import requires
 from adacsl.report import class_frames, frames
-from adacsl.report.data import Outcome, Regret, ReportData, repeats_of
+from adacsl.report.data import Outcome, Regret, ReportData
 
 with requires("compare"):
     import pandas as pd
-    from sklearn.base import clone
 
 
 class NoResultError(RuntimeError):
@@ -59,6 +60,8 @@ class Comparison:
     """Settings that all nets had."""
     tolerance: float = TOLERANCE
     """What the simplicity of the recommended method may cost, as a share of the cost of the cheapest."""
+    segments: Mapping[str, Mapping[str, Segments]] = field(default_factory=dict, repr=False)
+    """Which segment each row belongs to: by data set, then by column."""
 
     # the answer
 
@@ -114,6 +117,11 @@ class Comparison:
         told = {name: about["windows"] for name, about in self.facts["data"].items() if "windows" in about}
         return {name: {i: text for i, text in enumerate(own) if (name, i) in done} for name, own in told.items()}
 
+    @property
+    def checks(self) -> dict[str, Checks]:
+        """What checks have found about each data set; docs/checks.md says what each code means."""
+        return checks_of(self.facts)
+
     def _place(self, data: str, ratio: float) -> str:
         """Return a data set and a ratio in words; more than two classes have no ratio."""
         return data if self._n_classes(data) > 2 else f"{data}, ratio {ratio:g}"
@@ -129,23 +137,8 @@ class Comparison:
         view = self._view(data, ratio)
         several = data is None and len({name for name, _ in self.verdicts}) > 1
         name = name or (self.best if several else None) or self._recommended(view)
-        if name == TODAY:
-            raise ValueError("'today' are decisions that were given, there is nothing to fit: name a method")
-        if name not in {*self.methods, *METHODS} and name in set(self.results["method"]):
-            raise ValueError(f"{name!r} was a method of your own, and no folder keeps code: fit it by yourself")
-        made: Method = clone(self.methods[name]) if name in self.methods else method(name)
-        net = self.facts["protocol"].get("net")
-        if net and made.learner == "net":
-            made.set_params(learner=compared_nets(self.net, net))
-        elif net and is_portfolio(made):
-            set_portfolio(made, compared_nets(self.net, net).get_params(deep=False))
-        names = self.facts["data"][view[0]]["classes"]
         costs = scale_misses(self._costs(view[0]).averaged(), view[1] / self._own_ratio(view[0]))
-        if len(names) > 2:
-            made.set_params(costs=named_costs([costs], names), positive=None)
-        else:
-            made.set_params(costs=costs, positive=plain_labels(names)[1])
-        return made
+        return method_taken(self, name, self.facts["data"][view[0]]["classes"], costs)
 
     def fit(self, X: Any, y: Any, *, name: str | None = None, random_state: int = 0, **given: Any) -> Method:  # noqa: N803
         """Fit the recommended method (or the one named) on all rows, and return it: it predicts, and can be saved.
@@ -170,34 +163,21 @@ class Comparison:
 
     def outcome(self, method: str, *, data: str | None = None, ratio: float | None = None) -> Outcome:
         """Return the test rows of a method with scores, decisions and prices, all splits together."""
-        data, ratio = self._view(data, ratio)
-        mine = self._cells(data, ratio, method)
-        if not mine:
-            raise ValueError(f"there is no result of {method!r} on {data!r} at ratio {ratio:g}")
-        parts = [(result, self.splits[data, cell.seed]) for cell, result in mine.items()]
-        costs = [scale_misses(split.costs, ratio / self._own_ratio(data)) for _, split in parts]
-        prices = self._prices(data, costs)
-        sizes = [len(split.labels) for _, split in parts]
-        thresholds = {result.threshold for result, _ in parts}
-        return Outcome(
-            scores=np.concatenate([result.scores for result, _ in parts]),
-            labels=np.concatenate([split.labels for _, split in parts]),
-            decisions=np.concatenate([result.decisions for result, _ in parts]),
-            seeds=np.repeat([cell.seed for cell in mine], sizes),
-            **prices,
-            threshold=thresholds.pop() if len(thresholds) == 1 else None,
-            rule=parts[0][0].provenance.get("decide", ""),
-            repeats=repeats_of([split.test_rows for _, split in parts]),
-        )
+        view = self._view(data, ratio)
+        return outcome_of(self, self._cells(*view, method), (*view, method))
 
-    def _prices(self, data: str, costs: Sequence[CostMatrix]) -> dict[str, Any]:
-        """Return the prices of all splits together."""
-        if costs[0].n_classes > 2:
-            return {"matrix": named_costs(costs, self.facts["data"][data]["classes"])}
-        known = [each.deciding for each in costs]
-        deciding = {} if known[0] is costs[0] else {"deciding": unchecked_costs(joined_cells(known))}
-        (tn, fn), (fp, tp) = joined_cells(costs)
-        return {"fp": fp, "fn": fn, "tp": tp, "tn": tn} | deciding
+    def by_segment(
+        self, *columns: str, method: str | None = None, data: str | None = None, ratio: float | None = None
+    ) -> pd.DataFrame:
+        """Return what the recommended method (or the one named) costs in each segment, and against all other rows.
+
+        One row for each value of the segment columns (or of those named): rows, share; positive, decided (shares of
+        its rows), misses (of its positives), alarms (of its negatives), or of more than two classes wrong; cost, low,
+        high; difference to all other rows with its interval, p (Holm, over all rows of the table) and standing: "told
+        apart" or not; saved, what it saves against today's practice on the same rows, with its interval.
+        """
+        view = self._view(data, ratio)
+        return segment_table(self, view, method or reporting.recommended(self, view), columns)
 
     # other prices
 
@@ -247,7 +227,7 @@ class Comparison:
         return float(self.facts["data"][data]["ratio"])
 
     def _n_classes(self, data: str) -> int:
-        return len(self.facts["data"].get(data, {}).get("classes", ("0", "1")))
+        return len(reporting.classes_of(self, data))
 
     def _two_classes(self, data: str, what: str) -> None:
         if self._n_classes(data) > 2:
@@ -261,7 +241,8 @@ class Comparison:
     def plot_costs(self, *, data: str | None = None, ratio: float | None = None) -> Any:
         """Draw each method's cost with its interval, cheapest first."""
         view = self._view(data, ratio)
-        rows = self._summary[(self._summary["data"] == view[0]) & (self._summary["ratio"] == view[1])]
+        table = reporting.summary_of(self)
+        rows = table[(table["data"] == view[0]) & (table["ratio"] == view[1])]
         return _figures().cost_figure(rows, recommended=self._recommended(view))
 
     def plot_ratios(self, *, data: str | None = None) -> Any:
@@ -315,23 +296,18 @@ class Comparison:
 
     def plot_ranks(self) -> Any:
         """Draw average ranks over the data sets with the critical difference."""
-        table = self._rank_table()
+        table = reporting.rank_table(self)
         if table is None:
             raise ValueError(f"there are no ranks to draw: {self.ranks.reason or 'one data set only'}")
         return _figures().rank_figure(table)
 
     def _recommended(self, view: tuple[str, float]) -> str:
-        verdict = self.verdicts[view]
-        rows = self.table[(self.table["data"] == view[0]) & (self.table["ratio"] == view[1])]
-        return str(verdict.recommended or next(name for name in rows["method"] if name != TODAY))
-
-    @property
-    def _summary(self) -> pd.DataFrame:
-        return self.table.rename(columns={"mean": "cost"})
+        return reporting.recommended(self, view)
 
     def _outcomes(self, methods: Sequence[str], data: str | None, ratio: float | None) -> dict[str, Outcome]:
         view = self._view(data, ratio)
-        return {name: self.outcome(name, data=view[0], ratio=view[1]) for name in methods or [self._recommended(view)]}
+        names = methods or [self._recommended(view)]
+        return {name: self.outcome(name, data=view[0], ratio=view[1]) for name in names}
 
     def _epochs(self, data: str | None, ratio: float | None) -> pd.DataFrame:
         return frames.epoch_table(self._histories(*self._view(data, ratio)))
@@ -339,48 +315,57 @@ class Comparison:
     def _histories(self, *view: Any) -> dict[tuple[str, int], list[dict[str, Any]]]:
         return {(c.method, c.seed): found.history for c, found in self._cells(*view).items() if found.history}
 
-    def _rank_table(self) -> pd.DataFrame | None:
-        if self.results["data"].nunique() < 2:
-            return None
-        table = self.ranks.table.rename(columns={"average_rank": "rank"})
-        return table.assign(critical_difference=self.ranks.critical_difference)
-
     # to show
 
-    def report(self, path: str | Path, *, command: str = "", explain: pd.DataFrame | None = None) -> Path:
+    def report(
+        self,
+        path: str | Path,
+        *,
+        command: str = "",
+        explain: pd.DataFrame | None = None,
+        unit: str = "",
+        volume: float | None = None,
+        people: str = "rows",
+        model: str | Path | None = None,
+    ) -> Path:
         """Write one HTML page that opens anywhere, offline; return its path.
 
-        ``command`` is shown as what made it; ``explain``, from :meth:`Method.permutation_cost` of the method that
-        :meth:`fit` fits, adds what each column is worth.
+        Parameters
+        ----------
+        path : path
+            The file.
+        command : str
+            Shown as what made it.
+        explain : DataFrame, optional
+            From :meth:`Method.permutation_cost` of the method that :meth:`fit` fits: what each column is worth.
+        unit : str
+            What costs are counted in, such as EUR.
+        volume : float, optional
+            How many rows are decided about in a year: money is shown per year too.
+        people : str
+            What rows are called, such as customers.
+        model : path, optional
+            Where the method that :meth:`fit` fitted was saved: named in the model card, with its digest.
         """
         from adacsl.report.page import write_report  # noqa: PLC0415  plotly only for those who look
 
-        return write_report(self.report_data(command=command, explain=explain), path)
+        shown = {"unit": unit, "volume": volume, "people": people, "model": model}
+        return write_report(self.report_data(command=command, explain=explain, **shown), path)
 
-    def report_data(self, *, command: str = "", explain: pd.DataFrame | None = None) -> ReportData:
-        """Return everything the page shows."""
-        views = list(self.verdicts)
-        keys = self.table[["data", "ratio", "method"]].itertuples(index=False, name=None)
-        names = [data for data, _ in views]
-        pairs = {tuple(self.facts["data"][name]["classes"]) for name in names if self._n_classes(name) == 2}
-        return ReportData(
-            title=f"Which method is cheapest on {', '.join(dict.fromkeys(names))}?",
-            verdicts={view: str(verdict) for view, verdict in self.verdicts.items()},
-            facts=facts_in_words(self) | today.facts_of_today(self) | ({"command": command} if command else {}),
-            results=self.results,
-            summary=self._summary,
-            ranks=self._rank_table(),
-            outcomes={key: self.outcome(key[2], data=key[0], ratio=key[1]) for key in keys},
-            histories={cell: result.history for cell, result in self.cells.items() if result.history},
-            classes=pairs.pop() if len(pairs) == 1 else ("negative", "positive"),
-            recommended={view: self._recommended(view) for view in views},
-            overall=str(self.overall) if len(set(names)) > 1 else "",
-            titles={name: title_of(name, min(map(self._n_classes, names))) for name in (*METHODS, *self.methods)}
-            | {TODAY: "what you do today"},
-            explained={} if explain is None else {self._view(None, None): explain},
-            regrets=self.regrets,
-            savings={view: verdict.saving.shown for view, verdict in self.verdicts.items() if verdict.saving},
-        )
+    def report_data(self, *, explain: pd.DataFrame | None = None, model: Any = None, **shown: Any) -> ReportData:
+        """Return everything the page shows; arguments as in :meth:`report`."""
+        given = {"explained": explain, "models": model}
+        shown |= {name: {self._view(None, None): value} for name, value in given.items() if value is not None}
+        return reporting.report_data(self, **shown)
+
+    def to_markdown(self, path: str | Path | None = None, **shown: Any) -> str:
+        """Return the report as Markdown that reads well in a pull request; write it where a path is given.
+
+        ``shown`` are arguments of :meth:`report`: command, explain, unit, volume, people, model.
+        """
+        from adacsl.report.markdown import to_markdown  # noqa: PLC0415  plotly only for those who look
+
+        return to_markdown(self.report_data(**shown), path)
 
     def _repr_html_(self) -> str:
         """Show the verdict and the table in a notebook."""

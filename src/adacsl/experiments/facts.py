@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from adacsl.datasets.checks import Checks
+from adacsl.datasets.checks.checking import check_task
+from adacsl.datasets.leftout import left_out_in_words
 from adacsl.experiments.protocol import in_words
 
 if TYPE_CHECKING:
+    from adacsl.datasets.task import Task
     from adacsl.experiments.comparison import Comparison
 
 
@@ -17,11 +21,7 @@ def facts_in_words(found: Comparison) -> dict[str, str]:
     facts = {}
     seeds = sorted(found.results["seed"].unique().tolist())
     for name, about in found.facts["data"].items():
-        kind = "images" if about["images"] else "rows"
-        grouped = ", split by group" if about["groups"] else ""
-        counted = f"{about['rows']:,} {kind}{_classes_in_words(about)}{grouped}"
-        counted = ". ".join(filter(None, (counted, copies_in_words(about))))
-        facts[f"data: {name}"] = f"{counted}. {about['costs']}. {about['source']}".strip()
+        facts[f"data: {name}"] = f"{counted_in_words(about)}. {about['costs']}. {source_in_words(about)}".strip()
         facts |= {f"window {seed} of {name}": words for seed, words in found.windows.get(name, {}).items()}
     protocol = found.facts["protocol"]
     facts["protocol"] = in_words(protocol, seeds)
@@ -46,6 +46,19 @@ def intervals_in_words(found: Comparison) -> str:
     return f"95 % intervals: Student's t on paired row costs of {where}, {units} and fits counted"
 
 
+def source_in_words(about: Mapping[str, Any]) -> str:
+    """Return where the data come from, if that is known."""
+    return f"Source: {about['source']}" if about["source"] else ""
+
+
+def counted_in_words(about: Mapping[str, Any]) -> str:
+    """Return how many rows there are, of what, and what is known of their ties."""
+    kind = "images" if about["images"] else "rows"
+    grouped = ", split by group" if about["groups"] else ""
+    counted = f"{about['rows']:,} {kind}{_classes_in_words(about)}{grouped}"
+    return ". ".join(filter(None, (counted, copies_in_words(about), *left_out_in_words(about))))
+
+
 def _classes_in_words(about: Mapping[str, Any]) -> str:
     if "counts" not in about:
         return f", {about['positives']:,} of them {about['classes'][1]!r}"
@@ -61,3 +74,14 @@ def copies_in_words(about: Mapping[str, Any]) -> str:
     kind = "images" if about["images"] else "rows"
     said = f"{copies:,} {kind} are copies of others; copies stay together"
     return f"{said}, but for {apart:,} {kind} of sets larger than a fold" if apart else said
+
+
+def with_checks(facts: Mapping[str, Any], tasks: Sequence[Task], ignore: Iterable[str]) -> dict[str, Any]:
+    """Return the facts of a comparison with what checks say about its data sets now."""
+    found = {task.name: {"checks": check_task(task, ignore).to_list()} for task in tasks}
+    return {**facts, "data": {name: {**about, **found.get(name, {})} for name, about in facts["data"].items()}}
+
+
+def checks_of(facts: Mapping[str, Any]) -> dict[str, Checks]:
+    """Return what checks said about each data set; nothing about those compared before there were checks."""
+    return {name: Checks.from_list(about["checks"]) for name, about in facts["data"].items() if "checks" in about}

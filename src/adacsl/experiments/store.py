@@ -21,6 +21,8 @@ from adacsl.extras import requires
 if TYPE_CHECKING:
     import pandas as pd
 
+    from adacsl.datasets.segments import Segments
+
 FIRST_COLUMNS = (
     *Cell._fields,
     *("cost", "total_cost", "normalized_cost", "savings", "accuracy", "tp", "fp", "fn", "tn", "n_train", "n_test"),
@@ -166,6 +168,15 @@ class Store:
         if known != content:
             put(path, content, replace=True)
 
+    def write_segments(self, data: str, segments: Mapping[str, Segments]) -> None:
+        """Write which segment each row of a data set belongs to, beside what is known of other columns."""
+        if not segments:
+            return
+        with contextlib.suppress(StoreError):
+            segments = {**self.read_segments(data), **segments}
+        body = {"data": data, "columns": cell_documents.segments_body(segments)}
+        put(self._segments_path(data), document("segments", body), replace=True)
+
     # reading
 
     def has(self, cell: Cell) -> bool:
@@ -222,6 +233,16 @@ class Store:
         except (DamagedError, KeyError, TypeError, ValueError) as error:
             raise StoreError(f"{path} is damaged ({error}): run the comparison again") from error
 
+    def read_segments(self, data: str) -> dict[str, Segments]:
+        """Return what :meth:`write_segments` wrote, by column; nothing where it did not."""
+        path = self._segments_path(data)
+        if not path.exists():
+            return {}
+        try:
+            return cell_documents.stored_segments(read_document(path, "segments")["columns"])
+        except (DamagedError, KeyError, TypeError, ValueError) as error:
+            raise StoreError(f"{path} is damaged ({error}): run the comparison again") from error
+
     def _read(self, path: Path) -> CellResult:
         result = cell_documents.cell_result(read_document(path, "cell"))
         if self._path("cells", result.cell) != path:
@@ -258,6 +279,9 @@ class Store:
 
     def _split_path(self, data: str, seed: int) -> Path:
         return self.folder / "splits" / f"{file_name(data)}_seed-{int(seed)}.json"
+
+    def _segments_path(self, data: str) -> Path:
+        return self.folder / "splits" / f"{file_name(data)}_segments.json"
 
 
 __all__ = ["Failure", "Scan", "Store", "StoreError", "StoredSplit", "file_name", "ratio_name"]

@@ -16,7 +16,8 @@ from adacsl.datasets.task import Task
 from adacsl.experiments.cells import Cell, CellResult
 from adacsl.experiments.jobs import measure
 from adacsl.experiments.ratios import at_ratio, mean_ratio, scale_misses
-from adacsl.experiments.statistics.paired import RowCosts, row_costs
+from adacsl.experiments.statistics.paired import row_costs
+from adacsl.experiments.statistics.savings import Practice
 from adacsl.experiments.statistics.wording import CONSTANTS, TODAY
 
 if TYPE_CHECKING:
@@ -64,8 +65,8 @@ def about_today(task: Task) -> dict[str, Any]:
     return {"today": {"column": task.baseline.column, "kind": task.baseline.kind}}
 
 
-def practice(found: Comparison, view: tuple[str, float], taken: str, base: str) -> tuple[str, RowCosts] | None:
-    """Return today's practice in words, with what each row costs under it and under the method that is taken.
+def practice(found: Comparison, view: tuple[str, float], taken: str, base: str) -> Practice | None:
+    """Return today's practice in words, with what each row costs under it, the method that is taken and constants.
 
     It is the user's own decisions, or else the probabilities of the method that is taken, decided at 0.5 (of more than
     two classes: the likeliest); where that is a constant, those of ``base``, the cheapest method that predicts.
@@ -73,18 +74,26 @@ def practice(found: Comparison, view: tuple[str, float], taken: str, base: str) 
     about = found.facts["data"].get(view[0], {})
     if TODAY in found.paired[view].methods:
         scores = about.get("today", {}).get("kind") == "scores"
-        return f"what you do today{' (your scores decided at 0.5)' if scores else ''}", found.paired[view]
+        words = f"what you do today{' (your scores decided at 0.5)' if scores else ''}"
+        return Practice(words, found.paired[view], _spoken(about))
     own = {cell: result for cell, result in found.cells.items() if (cell.data, cell.ratio) == view}
-    made = {cell: result for cell, result in own.items() if cell.method == taken}
+    made = {cell: result for cell, result in own.items() if cell.method in {taken, *CONSTANTS}}
     source = base if taken in CONSTANTS else taken
     for cell, result in own.items():
         if cell.method == source:
             made[cell._replace(method=TODAY)] = replace(result, decisions=decided_at_half(result.scores))
-    if not made:
+    if not any(cell.method == TODAY for cell in made):
         return None
     costs = row_costs(made, found.splits, lambda _, ratio, costs: scale_misses(costs, ratio / about["ratio"]))
     many = len(about["classes"]) > 2
-    return "taking the likeliest class" if many else "deciding at 0.5", costs[view]
+    return Practice("taking the likeliest class" if many else "deciding at 0.5", costs[view], _spoken(about))
+
+
+def _spoken(about: Mapping[str, Any]) -> tuple[str, str]:
+    """Return names of two classes for a sentence: their own, unless they are only numbers or signs."""
+    negative, positive = about.get("classes", ("", ""))[:2]
+    words = all(any(letter.isalpha() for letter in str(name)) for name in (negative, positive))
+    return (str(negative), str(positive)) if words else ("negative", "positive")
 
 
 def without_today(found: Comparison, data: str, table: Any) -> Any:

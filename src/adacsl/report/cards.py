@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from adacsl.core.intervals import Interval
 from adacsl.extras import requires
 from adacsl.report import figures as draw
 from adacsl.report import frames, price_cards, tables
+from adacsl.report.about_cards import about_sections
 from adacsl.report.card import GUIDES, Card, arranged, card
-from adacsl.report.data import Outcome, ReportData
+from adacsl.report.data import Outcome, ReportData, Saved
+from adacsl.report.money_cards import money_sections, money_tile
 from adacsl.report.numbers import show, show_percent, with_unit
+from adacsl.report.segment_cards import driver_card, segment_cards
 from adacsl.report.style import COLORED
 from adacsl.report.tables import Table
 
@@ -31,9 +33,10 @@ def tiles(data: ReportData, view: tuple[str, float]) -> list[tuple[str, str, str
         ("Recommended" if len(rows) > 1 else "Method", name, data.titles.get(name, "")),
         ("Cost per case", with_unit(row["cost"], data.unit, 3), interval),
     ]
-    against, saved = data.savings.get(view, ("", None))
-    if saved is not None and np.isfinite(saved.estimate):
-        found.append(_saving_tile(against, saved))
+    known = data.savings.get(view)
+    if known is not None and np.isfinite(known.percent.estimate):
+        found.append(_saving_tile(known))
+        found += filter(None, [money_tile(data, view)])
     elif "savings" in rows.columns:
         found.append(("Saved", show_percent(row["savings"]), "of what the best constant decision costs"))
     if "standing" in rows.columns:
@@ -44,7 +47,8 @@ def tiles(data: ReportData, view: tuple[str, float]) -> list[tuple[str, str, str
     return found
 
 
-def _saving_tile(against: str, saved: Interval) -> tuple[str, str, str]:
+def _saving_tile(known: Saved) -> tuple[str, str, str]:
+    against, saved = known.against, known.percent
     estimate, *ends = saved if saved.estimate >= 0 else (-saved.estimate, -saved.high, -saved.low)
     words = f"; 95 % interval {show(ends[0], 2)} to {show(ends[1], 2)} %" if np.isfinite(saved.low) else ""
     name, than = ("Saved", "against") if saved.estimate >= 0 else ("Dearer", "than")
@@ -54,13 +58,16 @@ def _saving_tile(against: str, saved: Interval) -> tuple[str, str, str]:
 def parts(data: ReportData, view: Any, key: str) -> list[dict[str, Any]]:
     """Return all sections of a view: id, title, guide, and rows of one or several cards."""
     sections: dict[str, list[list[Card | None]]] = {
+        **money_sections(data, view, key),
         "costs": [[cost_card(data, view, key)]],
-        "columns": [[worth_card(data, view, key)]],
+        "columns": [[driver_card(data, view, key)]],
+        "segments": segment_cards(data, view, key),
         "ratios": [[price_cards.regret_card(data, view, key)], [_ratio_card(data, view, key)]],
         "ways": [price_cards.way_cards(data, view, key)],
         "errors": _error_rows(data, view, key),
         "training": _training_rows(data, view, key),
         "probabilities": [_probability_cards(data, view, key)],
+        **about_sections(data, view, key),
     }
     return arranged(sections, key)
 
@@ -89,21 +96,6 @@ def cost_card(data: ReportData, view: Any, key: str) -> Card:
         f"({last['method']}). Recommended: {name}. The table below has all numbers."
     )
     return card(key, "cost", alt=alt, figure=figure, tables=[tables.cost_table(data, rows, name)])
-
-
-def worth_card(data: ReportData, view: Any, key: str) -> Card | None:
-    """Return what each column is worth, where that was measured."""
-    worth = data.explained.get(view)
-    if worth is None:
-        return None
-    rows = worth.sort_values("cost", ascending=False, kind="stable")
-    first = rows.iloc[0]
-    figure = draw.permutation_figure(rows, unit=data.unit)
-    alt = (
-        f"How much dearer a case gets when a column is shuffled, for {len(rows)} columns; most for {first['column']}, "
-        f"{show(first['cost'])}. The table below has all numbers."
-    )
-    return card(key, "worth", alt=alt, figure=figure, folded=[tables.worth_table(data, rows)])
 
 
 def _ratio_card(data: ReportData, view: Any, key: str) -> Card | None:
@@ -144,7 +136,7 @@ def _error_rows(data: ReportData, view: tuple[str, float], key: str) -> list[lis
         f"{key}-matrix",
         title=f"Errors of {name}, in money",
         guide=f"{outcome.cases} The darker an error, the more it costs in total.",
-        matrix=tables.cost_matrix(data, frames.confusion_table(outcome)),
+        matrix=tables.cost_matrix(data, outcome),
     )
     groups = card(key, "groups", tables=[tables.group_table(data, name, frames.subgroup_table(outcome))])
     thresholds = card(key, "thresholds", tables=[tables.threshold_table(data, outcomes, name)])

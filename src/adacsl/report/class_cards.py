@@ -7,11 +7,15 @@ from typing import Any, NamedTuple
 from adacsl.extras import requires
 from adacsl.report import class_frames, frames, price_cards, tables
 from adacsl.report import figures as draw
+from adacsl.report.about_cards import about_sections
 from adacsl.report.card import Card, arranged, card
-from adacsl.report.cards import cost_card, highlighted, history_card, optimism_card, worth_card
+from adacsl.report.cards import cost_card, highlighted, history_card, optimism_card
 from adacsl.report.class_figures import class_lambda_figure
 from adacsl.report.data import Outcome, ReportData
+from adacsl.report.money_cards import money_sections
 from adacsl.report.numbers import DASH, show, show_column, show_count, show_percent, with_unit
+from adacsl.report.people import whole_confusion
+from adacsl.report.segment_cards import driver_card, segment_cards
 from adacsl.report.tables import Table, records
 
 with requires("compare"):
@@ -42,8 +46,10 @@ def parts(data: ReportData, view: Any, key: str) -> list[dict[str, Any]]:
     """Return all sections of a view, as :func:`adacsl.report.cards.parts` does for two classes."""
     epochs = frames.epoch_table(data.histories_of(view))
     sections: dict[str, list[list[Card | None]]] = {
+        **money_sections(data, view, key),
         "costs": [[cost_card(data, view, key)]],
-        "columns": [[worth_card(data, view, key)]],
+        "columns": [[driver_card(data, view, key)]],
+        "segments": segment_cards(data, view, key),
         "class-ways": [price_cards.way_cards(data, view, key)],
         "errors": _error_rows(data, view, key),
         "training": [
@@ -51,6 +57,7 @@ def parts(data: ReportData, view: Any, key: str) -> list[dict[str, Any]]:
             [optimism_card(data, view, key)],
         ],
         "class-probabilities": [_probability_cards(data, view, key)],
+        **about_sections(data, view, key),
     }
     return arranged(sections, key)
 
@@ -86,14 +93,15 @@ def heat_map(data: ReportData, outcome: Outcome, cells: pd.DataFrame) -> Heat:
     numbered = max(map(len, names)) > letters
     wrong = cells[cells["actual"] != cells["decided"]]
     dearest = float(wrong["total_cost"].max()) or 1.0
-    found = class_frames.class_costs(outcome)["found"].fillna(0.0)
+    found, people = class_frames.class_costs(outcome)["found"].fillna(0.0), whole_confusion(outcome)
     heads = [str(j + 1) if numbered else "" for j in range(k)]
     rows: list[tuple[str, str, list[Any]]] = [(head, name, []) for head, name in zip(heads, names, strict=True)]
     for cell in records(cells):
         right = cell.actual == cell.decided
         # the root, as a few dear errors would leave all others white
         dark = found[cell.actual] if right else max(cell.total_cost / dearest, 0.0) ** 0.5
-        money, count = with_unit(cell.total_cost, data.unit), show_count(cell.count)
+        money = with_unit(cell.total_cost, data.unit)
+        count = tables.show_whole(int(people[cell.actual, cell.decided]), cell.count)
         share = show_percent(cell.share)
         words = (
             f"really {names[cell.actual]}, decided {names[cell.decided]}: {count} cases, cost {money}, "

@@ -93,7 +93,7 @@ class Outcome:
         """Which cases are counted, in words."""
         if self.repeats > 1:
             each = self.per_repeat(self.n)
-            return f"All {each:,.0f} rows, each tested once in {self.repeats} repeats; numbers are means of these."
+            return f"All {each:,.0f} rows, each tested once in {self.repeats} repeats; means of these, whole cases."
         splits = len(np.unique(self.seeds))
         return f"All {self.n:,} test cases{f' of {splits} splits' if splits > 1 else ''}."
 
@@ -154,6 +154,24 @@ class Regret(NamedTuple):
     """All that in a few sentences, about the recommended method."""
 
 
+UNKNOWN = Interval(np.nan, np.nan, np.nan)
+
+
+class Saved(NamedTuple):
+    """What the recommended method saves against what is done today."""
+
+    against: str
+    """What is done today, in words."""
+    percent: Interval
+    """How many percent of what that costs."""
+    each: Interval = UNKNOWN
+    """How much per row."""
+    today: Interval = UNKNOWN
+    """What is done today costs so much per row."""
+    outcome: Outcome | None = None
+    """The test rows as they are decided today."""
+
+
 @dataclass(frozen=True, eq=False)
 class ReportData:
     """Everything a report shows.
@@ -191,8 +209,20 @@ class ReportData:
         The verdict over all data sets, shown above the ranks.
     regrets : mapping from (data, ratio) to Regret
         What other prices would mean, of two classes.
-    savings : mapping from (data, ratio) to (str, Interval)
-        What the recommended method saves: against what ("today's practice"), and how many percent of its cost.
+    savings : mapping from (data, ratio) to Saved
+        What the recommended method saves against what is done today.
+    volume : float, optional
+        How many rows are decided about in a year: money is shown per year too.
+    people : str
+        What rows are called, such as customers.
+    segments : mapping from (data, ratio) to DataFrame
+        What the recommended method costs in parts of the rows.
+    overview : mapping from str to DataFrame
+        The columns of each data set.
+    checks : mapping from str to list of dict
+        What was seen in each data set: code, severity ("stop", "warn" or "note"), text, page.
+    model : mapping from (data, ratio) to mapping from str to str
+        The model card: what the recommended method was trained on, is for, and is not.
     """
 
     title: str
@@ -210,7 +240,13 @@ class ReportData:
     overall: str = ""
     explained: Mapping[tuple[str, float], pd.DataFrame] = field(default_factory=dict)
     regrets: Mapping[tuple[str, float], Regret] = field(default_factory=dict)
-    savings: Mapping[tuple[str, float], tuple[str, Interval]] = field(default_factory=dict)
+    savings: Mapping[tuple[str, float], Saved] = field(default_factory=dict)
+    volume: float | None = None
+    people: str = "rows"
+    segments: Mapping[tuple[str, float], pd.DataFrame] = field(default_factory=dict)
+    overview: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    checks: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
+    model: Mapping[tuple[str, float], Mapping[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         missing = [name for name in SUMMARY_COLUMNS if name not in self.summary.columns]
@@ -221,6 +257,8 @@ class ReportData:
             missing = [name for name in ("column", "cost", "low", "high") if name not in known]
             if missing:
                 raise ValueError(f"what each column is worth needs the columns {missing}, as permutation_cost has them")
+        if self.volume is not None and not 0 < self.volume < np.inf:
+            raise ValueError(f"volume is a number of decisions per year above 0, such as 50000; got {self.volume!r}")
         if not self.verdicts:
             raise ValueError("a report needs at least one verdict: {(data, ratio): text}")
         unknown = [view for view in self.verdicts if self.summary_of(view).empty]

@@ -17,6 +17,7 @@ import adacsl
 from adacsl.core.costs import CostMatrix
 from adacsl.extras import requires
 from adacsl.report import cards, class_cards
+from adacsl.report.about_cards import alarm
 from adacsl.report.class_frames import rule_of
 from adacsl.report.data import Outcome, ReportData
 from adacsl.report.embedding import (
@@ -117,6 +118,7 @@ def _view(data: ReportData, view: tuple[str, float], number: int) -> dict[str, A
         "curve": f"{key}-threshold",
         "explored": explored,
         "tiles": cards.tiles(data, view),
+        "alarm": alarm(data, view[0]),
         "parts": (class_cards.parts if many else cards.parts)(data, view, key),
     }
 

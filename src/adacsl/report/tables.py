@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from adacsl.core.costs import as_host
 from adacsl.extras import requires
 from adacsl.report import frames
 from adacsl.report.data import TODAY, Outcome, ReportData
 from adacsl.report.numbers import DASH, show, show_column, show_count, show_percent, with_unit
+from adacsl.report.people import whole_confusion
 
 with requires("compare"):
     import pandas as pd
@@ -46,7 +48,7 @@ def cost_table(data: ReportData, rows: pd.DataFrame, marked: str) -> Table:
         ("against the cheapest", "standing", str),
         ("p", "p", _show_p),
         ("normalised", "normalized_cost", None),
-        ("saved", "savings", show_percent),
+        ("saved against a constant", "savings", show_percent),
         ("splits", "n", show),
     ):
         if column in rows.columns and (column != "n" or rows["n"].nunique() > 1):  # some have no result of some splits
@@ -142,21 +144,44 @@ def wide_table(caption: str, head: str, frame: pd.DataFrame, *, marked: str | No
     return Table(caption, [head, *(show(c) if isinstance(c, float) else str(c) for c in frame.columns)], rows, marked)
 
 
-def cost_matrix(data: ReportData, table: pd.DataFrame) -> Table:
-    """Return a confusion matrix in money.
+def cost_matrix(data: ReportData, outcome: Outcome) -> Table:
+    """Return a confusion matrix in money, and in whole people.
 
     A row has the name of its true class and its cells; a cell its outcome ("tp", ...), its money, its cases, and its
     share of the dearest cell.
     """
+    table, people = frames.confusion_table(outcome), whole_confusion(outcome)
     dearest = float(table["total_cost"].abs().max()) or 1.0
     cells = {
         row.outcome: (
-            row.outcome, with_unit(row.total_cost, data.unit), f"{show_count(row.count)} cases",
-            abs(row.total_cost) / dearest,
+            row.outcome, with_unit(row.total_cost, data.unit),
+            f"{show_whole(int(people[row.actual, row.decided]), row.count)} cases", abs(row.total_cost) / dearest,
         )
         for row in records(table)
     }  # fmt: skip
     return _arranged(data.classes, cells, "Total cost of each outcome")
+
+
+def show_whole(people: int, exact: float) -> str:
+    """Return a number of people; fewer than one in a mean of repeats is said as such."""
+    return "<1" if people == 0 < exact else f"{people:,}"
+
+
+def people_matrix(data: ReportData, outcome: Outcome, people: int) -> Table:
+    """Return a confusion matrix of so many people, with what each in a cell costs; totals stand beside."""
+    cells = whole_confusion(outcome, people)
+    prices = frames.confusion_table(outcome).set_index("outcome")["price"]
+    dearest = float((prices * [cells[1, 1], cells[1, 0], cells[0, 1], cells[0, 0]]).abs().max()) or 1.0
+    found = {}
+    for name, actual, decided in (("tp", 1, 1), ("fn", 1, 0), ("fp", 0, 1), ("tn", 0, 0)):
+        price, count = float(prices[name]), int(cells[actual, decided])
+        mean = " on average" if np.ptp(as_host(getattr(outcome, name))) else ""
+        each = f"{with_unit(price, data.unit, 3)} each{mean}" if price else "no cost"
+        found[name] = (name, f"{count:,}", each, abs(price) * count / dearest)
+    totals = [f"{data.classes[actual]}: {cells[actual].sum():,}" for actual in (0, 1)]
+    heads = [f"decided {data.classes[decided]}: {cells[:, decided].sum():,}" for decided in (1, 0)]
+    caption = f"Whole {data.people}, and what each costs"
+    return _arranged((totals[0], totals[1]), found, caption)._replace(headers=heads)
 
 
 def empty_matrix(classes: tuple[str, str]) -> Table:
@@ -167,7 +192,7 @@ def empty_matrix(classes: tuple[str, str]) -> Table:
 
 def _arranged(classes: tuple[str, str], cells: Mapping[str, tuple[str, str, str, float]], caption: str) -> Table:
     positive, negative = (classes[1], [cells["tp"], cells["fn"]]), (classes[0], [cells["fp"], cells["tn"]])
-    return Table(caption, (), [positive, negative])
+    return Table(caption, [f"decided {name}" for name in classes[::-1]], [positive, negative])
 
 
 def records(table: pd.DataFrame) -> Iterable[Any]:
@@ -186,4 +211,4 @@ def _show_span(low: float, high: float) -> str:
 
 
 def _show_p(value: float) -> str:
-    return DASH if not np.isfinite(value) else "< 0.001" if value < 0.001 else f"{value:.3f}"
+    return DASH if not np.isfinite(value) else "<\u00a00.001" if value < 0.001 else f"{value:.3f}"

@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import shlex
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from adacsl.cli.checking import load_checked
 from adacsl.cli.factories import own_method
+from adacsl.cli.following import Training, training_of
+from adacsl.cli.models import check_model_folder
 from adacsl.cli.options import (
+    ALIKE,
+    ALL,
     ANY,
     FREE,
     NEVER,
     USUAL,
+    Checking,
     Judging,
     Prices,
+    Showing,
     Source,
     Times,
-    as_words,
     hidden_text,
     interval_text,
     net_settings,
@@ -31,20 +39,19 @@ from adacsl.cli.options import (
 from adacsl.cli.screen import PLAIN, Answer, Screen, listing, one_line, stoppable
 from adacsl.durable import check_folder
 from adacsl.experiments.cells import Cell
-from adacsl.experiments.ratios import mean_ratio, scale_misses
 from adacsl.extras import requires
 
 if TYPE_CHECKING:
     from adacsl.datasets.task import Task
     from adacsl.experiments.comparison import Comparison
 
-DEFAULT_DATA = "breast-cancer"
+DEFAULT_DATA = "german-credit"
 NAMED = 5
 """So many failed cells are named, the others counted."""
 
 
 def compare(  # noqa: PLR0913  one argument for each option
-    *data: Annotated[str, Parameter(help="CSV or Parquet file, folder of pictures, or names (adacsl data)")],
+    *data: Annotated[str, Parameter(help="Table (CSV, Excel, ...), folder of pictures, or names (adacsl data)")],
     source: Source = ANY,
     prices: Prices = FREE,
     times: Times = NEVER,
@@ -53,7 +60,11 @@ def compare(  # noqa: PLR0913  one argument for each option
     method: tuple[str, ...] = (),
     ratios: tuple[str, ...] = (),
     judging: Judging = USUAL,
+    checking: Checking = ALL,
+    showing: Showing = ALIKE,
+    segment: tuple[str, ...] = (),
     out: Path | None = None,
+    save: Path | None = None,
     engine: Literal["joblib", "ray"] = "joblib",
     address: str | None = None,
     workers: int | None = None,
@@ -73,8 +84,8 @@ def compare(  # noqa: PLR0913  one argument for each option
     Parameters
     ----------
     data
-        CSV or Parquet file, folder with one subfolder of pictures per class, .npz archive, or names of built-in data
-        sets (`adacsl data`). Default: breast-cancer.
+        Table (CSV, Parquet, Excel, ...), folder with one subfolder of pictures per class, .npz archive, or names of
+        built-in data sets (`adacsl data`); or --sql. Default: german-credit, which comes with adacsl.
     methods
         Names with commas between them; default: the usual ones, few that differ.
     everything
@@ -85,8 +96,13 @@ def compare(  # noqa: PLR0913  one argument for each option
     ratios
         Prices of a miss in false alarms to compare at, such as 4,8,16, or multiples of the data's own, such as 1x,3x.
         For two classes: a matrix of more is compared as it is.
+    segment
+        Columns that costs are also shown by, such as region, with commas between them: numbers in five parts. They stay
+        features unless they are in --drop.
     out
         Folder for results and report; default: runs/NAME, one for each data and costs.
+    save
+        Fit the recommended method on all rows and save it in this folder, as `adacsl train` does.
     engine
         joblib: processes on this machine. ray: a cluster.
     address
@@ -106,12 +122,14 @@ def compare(  # noqa: PLR0913  one argument for each option
 
     Examples
     --------
-    adacsl compare
+    adacsl compare --save model
     adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --out runs/loans
     adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --baseline-column refused --repeats 5
+    adacsl compare loans.csv --target default --positive yes --fn 900 --fp 100 --unit EUR --volume 50000 --people loans
     adacsl compare cards.parquet --target fraud --fn amount --fp 5 --methods ce-bayes,gbm-bayes,adacsl-cv
     adacsl compare photos/ --positive melanoma --fn 8 --fp 1 --ratios 4,8,16 --engine ray --gpus 0.25
     adacsl compare flowers.csv --target kind --costs matrix.csv
+    adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --segment region,age --unit EUR
     adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --all
     adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --method mine:forest --method mine:svm
     adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --time-column applied --gap 7d --maturity 90d
@@ -127,59 +145,67 @@ def compare(  # noqa: PLR0913  one argument for each option
         from adacsl.training.running import choose_device  # noqa: PLC0415  torch
 
         choose_device(device)  # says so where it is absent
-    names = data or (DEFAULT_DATA,)
+    names: tuple[str | None, ...] = data or (DEFAULT_DATA if source.files.sql is None else None,)
+    if save is not None:
+        if len(names) > 1:
+            raise ValueError(f"--save keeps one model, and there are {len(names)} data sets: give one, or leave it out")
+        check_model_folder(save, option="--save")
     today = judging.baseline_column
-    apart = {"time_column": times.time_column, "baseline_column": today}
-    tasks = [source.load(name, prices, **apart) for name in names]
+    apart = {"time_column": times.time_column, "baseline_column": today, "segments": split_words(segment)}
+    loaded = [load_checked(source, name, prices, checking, **apart) for name in names]
+    tasks = [task for task, _ in loaded]
     for line in filter(None, map(hidden_text, tasks)):
         screen.note(line)
     folder = _default_folder(tasks) if out is None else out
     check_folder(folder, "give a folder for the results, --out runs/NAME")
     with requires("compare"):
         from adacsl.experiments.comparing import compare_tasks  # noqa: PLC0415  torch
-    with stoppable(f"what is finished is kept in {folder}; the same command goes on from there"):
+        from adacsl.experiments.drivers import drivers  # noqa: PLC0415
+    for task, checks in loaded:
+        screen.found(checks, task.name if len(names) > 1 else "")
+    with stoppable(f"what is finished is kept in {folder}; the same command goes on from there"), _said_already():
         found = compare_tasks(
             tasks, methods=chosen, ratios=split_words(ratios) or None, repeats=judging.repeats,
             folds=judging.folds, tolerance=judging.tolerance, folder=folder, engine=engine, workers=workers,
             address=address, gpus=gpus, progress=not screen.quiet, device=device, net=net, gap=times.gap,
-            maturity=times.maturity,
+            maturity=times.maturity, ignore=checking.codes,
         )  # fmt: skip
-        page = found.report(folder / "report.html", command=shlex.join(["adacsl", *sys.argv[1:]]))
-    asked = {"--epochs": epochs, "--weights": weights, "--device": None if device == "auto" else device}
-    nets = [str(word) for pair in asked.items() if pair[1] is not None for word in pair]
-    nets += ["--rotate"] if rotate else []
-    told = replace(source, drop=(*source.drop, today)) if today else source  # it is no feature
-    about = [[word, *as_words(told), *as_words(times)] for word in names]
-    known = {name: word for word, (name, _) in own.items()}
-    commands = [_train(found, task, words, prices, nets, known) for task, words in zip(tasks, about, strict=True)]
-    return _answer(found, folder, page, [command for command in commands if command])
+        words = {name: word for word, (name, _) in own.items()}
+        nets = _asked(epochs=epochs, weights=weights, device=device, rotate=rotate)
+        if today:
+            source = replace(source, drop=(*source.drop, today))  # it is no feature
+        said = [Training(name, source, prices, times, checking, nets=nets) for name in names]
+        trainings = [training_of(found, task, about, words) for task, about in zip(tasks, said, strict=True)]
+        saved = {} if save is None else _save(trainings[0], save, screen)
+        command = shlex.join(["adacsl", *sys.argv[1:]])
+        shown = vars(showing) | {"explain": drivers(found, tasks[0]) if "model" in saved else None}
+        page = found.report(folder / "report.html", command=command, model=saved.get("model"), **shown)
+    return _answer(found, folder, page, [one for one in trainings if one], saved)
 
 
-def _train(
-    found: Comparison, task: Task, about: list[str], prices: Prices, nets: list[str], origins: dict[str, str]
-) -> str:  # fmt: skip
-    """Return the command that fits the method to take on all rows and saves it; "" where it cannot be said.
+@contextmanager
+def _said_already() -> Iterator[None]:
+    """Say nothing again that checks have said."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "rows of .* have dates")
+        yield
 
-    ``about`` are the words about the data, ``nets`` those about nets, ``origins`` say where methods of one's own come
-    from: the next command needs them too.
-    """
-    from adacsl.estimators.methods import METHODS, is_portfolio, method, needs_net  # noqa: PLC0415  scikit-learn
 
-    own = mean_ratio(task.costs)
-    verdicts = {ratio: verdict for (name, ratio), verdict in found.verdicts.items() if name == task.name}
-    ratio = next((r for r in verdicts if math.isclose(r, own, rel_tol=1e-5)), next(iter(verdicts), own))
-    verdict = verdicts.get(ratio)
-    name = None if verdict is None else verdict.recommended or verdict.cheapest
-    costs = scale_misses(task.costs, ratio / own)
-    if name is None or name not in {*METHODS, *origins} or (costs is not task.costs and costs.n_instances is not None):
-        return ""  # prices of each row, made dearer
-    if costs is not task.costs:
-        prices = Prices(costs.fn, costs.fp, costs.tp or None, costs.tn or None)
-    made = found.methods[name] if name in origins else method(name)
-    used = nets if needs_net(made) or is_portfolio(made) else []
-    return shlex.join(
-        ["adacsl", "train", *about, *as_words(prices), *used, "--method", origins.get(name, name), "--out", "model/"]
-    )
+def _asked(*, epochs: int | None, weights: Path | None, device: str, rotate: bool) -> dict[str, Any]:
+    """Return what was said about nets, by option."""
+    asked = {"epochs": epochs, "weights": weights, "device": None if device == "auto" else device}
+    return {name: value for name, value in {**asked, "rotate": rotate or None}.items() if value is not None}
+
+
+def _save(training: Training | None, model: Path, screen: Screen) -> dict[str, Any]:
+    """Fit the method to take on all rows and save it; return the model's folder and the next command, or why not."""
+    if training is None:
+        return {"not_saved": "the method to take cannot be named on the command line: fit it in Python"}
+    try:
+        fitted = training.run(model, screen).document
+    except ValueError as error:  # what was compared is worth telling all the same
+        return {"not_saved": one_line(error)}
+    return {"model": model, "fitted": fitted, "next": training.predicting(model)}
 
 
 def failed_cells(found: Comparison) -> list[dict[str, Any]]:
@@ -196,7 +222,7 @@ def _default_folder(tasks: list[Task]) -> Path:
     return Path("runs") / f"{'+'.join(task.name for task in tasks)[:80]}-{digest[:6]}"
 
 
-def _answer(found: Comparison, folder: Path, page: Path, train: list[str]) -> Answer:
+def _answer(found: Comparison, folder: Path, page: Path, trainings: list[Training], saved: dict[str, Any]) -> Answer:
     from adacsl.experiments.facts import copies_in_words  # noqa: PLC0415  torch
 
     failed = failed_cells(found)
@@ -221,8 +247,15 @@ def _answer(found: Comparison, folder: Path, page: Path, train: list[str]) -> An
         "table": found.table.to_dict("records"),
         "folder": folder,
         "report": page,
-        "train": train,
+        "train": [training.command() for training in trainings],
+        **saved,
         "failed": failed,
+        "checks": {name: about.get("checks", []) for name, about in found.facts["data"].items()},
+        "left_out": {
+            name: {key: about[key] for key in ("unlabelled", "broken") if key in about}
+            for name, about in found.facts["data"].items()
+        },
+        **({"segments": _segments(found)} if any(found.segments.values()) else {}),
         **({"windows": found.windows} if found.windows else {}),
     }
     shown: list[Any] = []
@@ -237,10 +270,45 @@ def _answer(found: Comparison, folder: Path, page: Path, train: list[str]) -> An
     shown += ["", found.verdict] if found.windows else [found.verdict]
     if found.price_range:
         shown += ["", found.price_range]
+    shown += [line for told in _segments(found) for line in _by_segment(told)]
     if failed:
         shown += ["", *_failures(failed)]
-    shown += ["", f"report: {page}", *(f"fit and save it: {command}" for command in train)]
-    return Answer(document, tuple(shown), code=1 if failed else 0)
+    shown += ["", *_ending(page, trainings, saved)]
+    return Answer(document, tuple(shown), code=1 if failed or "not_saved" in saved else 0)
+
+
+def _ending(page: Path, trainings: list[Training], saved: dict[str, Any]) -> list[str]:
+    """Return where model and report are, and the next command to type."""
+    if "model" in saved:
+        fitted = saved["fitted"]
+        return [
+            *(f"{each['severity']}: {each['text']} [{each['code']}]" for each in fitted["model_checks"]),
+            f"model: {saved['model']} ({fitted['method']}, fitted on all {fitted['rows']:,} rows)",
+            f"report: {page}",
+            f"next: {saved['next']}",
+        ]
+    lines = [f"no model was saved: {saved['not_saved']}"] if saved else []
+    return [*lines, f"report: {page}", *(f"fit and save it: {training.command()}" for training in trainings)]
+
+
+def _segments(found: Comparison) -> list[dict[str, Any]]:
+    """Return what the method to take costs in each segment, by data set, ratio and column."""
+    from adacsl.experiments.segments import tables_of  # noqa: PLC0415  torch
+
+    return [
+        {"data": view[0], "ratio": view[1], "column": column, "segments": part.to_dict("records")}
+        for view, table in tables_of(found, found.verdicts)
+        for column, part in table.groupby("column", sort=False)
+    ]
+
+
+def _by_segment(told: dict[str, Any]) -> list[Any]:
+    table = listing(str(told["column"]), right=("rows", "cost", "95 % interval", "than all others"), then=("",))
+    for row in told["segments"]:
+        interval = interval_text(row["low"], row["high"])
+        more = f"{row['difference']:+.4g}" if row["difference"] == row["difference"] else ""
+        table.add_row(row["segment"], f"{row['rows']:,}", f"{row['cost']:.4g}", interval, more, row["standing"])
+    return ["", f"{told['data']} by {told['column']}, ratio {told['ratio']:g}; cost per row", "", table]
 
 
 def _table(block: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from adacsl.cli.options import AS_FOUND, Files
 from adacsl.cli.screen import PLAIN, Answer, Screen
 from adacsl.cli.writing import writing
 from adacsl.durable import check_file
@@ -12,11 +13,11 @@ MEANING = "rows are predicted, columns are actual: row a, column b is what it co
 
 
 def template(
-    data: str,
+    data: str | None = None,
     *,
     target: str | None = None,
     out: Path | None = None,
-    folder: Path | None = None,
+    files: Files = AS_FOUND,
     screen: Screen = PLAIN,
 ) -> Answer:
     """Write a cost matrix with the classes of your data: 0 where the prediction is right, 1 elsewhere.
@@ -27,13 +28,12 @@ def template(
     Parameters
     ----------
     data
-        CSV or Parquet file, folder with one subfolder of pictures per class, .npz archive, or a name (`adacsl data`).
+        Table (CSV, Parquet, Excel, ...), folder with one subfolder of pictures per class, .npz archive, or a name
+        (`adacsl data`); or --sql.
     target
         Column of the labels; may be left out where it is called target.
     out
         CSV file to write, which must not be there yet; default: print it.
-    folder
-        Where the files of built-in data sets are; default: the folder that ADACSL_DATA names.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def template(
             raise ValueError(f"a cost matrix is a CSV file: give --out a name that ends in .csv, not {out}")
         if out.exists():
             raise FileExistsError(f"{out} is there already and may hold your prices: give another name with --out")
-    classes = data_classes(data, target=target, folder=folder)
+    classes = data_classes(data, target=target, **files.how)
     ones = [[float(i != j) for j in range(len(classes))] for i in range(len(classes))]
     costs = CostMatrix.from_array(ones, rows="predicted", classes=classes)
     text = costs.to_frame().astype(int).to_csv(lineterminator="\n")

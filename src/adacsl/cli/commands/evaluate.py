@@ -30,7 +30,7 @@ SHOWN = 10
 
 def evaluate(
     model: Path,
-    data: str,
+    data: str | None = None,
     *,
     source: Source = ANY,
     prices: Prices = FREE,
@@ -51,7 +51,8 @@ def evaluate(
     model
         Folder that `adacsl train` wrote.
     data
-        CSV or Parquet file, folder with one subfolder of pictures per class, .npz archive, or a name (`adacsl data`).
+        Table (CSV, Parquet, Excel, ...), folder with one subfolder of pictures per class, .npz archive, or a name
+        (`adacsl data`); or --sql.
     time_column
         With --per: the column with the date of each row.
     at_most
@@ -77,7 +78,7 @@ def evaluate(
     policy = limits.policy(classifier.policy, time_column)
     when = timed_by(policy)
     if when is not None:
-        check_column(when, task.X.columns, data)
+        check_column(when, task.X.columns, task.source)
     probability = classifier.decision_probabilities(inputs, costs=task.costs)
     found = decide(classifier, probability, task.costs, policy, None if when is None else task.X[when])
     if rows is not None:
@@ -97,7 +98,7 @@ def evaluate(
     if at_most is not None:
         verdict = "not above" if passed else "above"
         shown += ["", f"the cost per row, {document['cost']['mean']:.4g}, is {verdict} the limit of {at_most:g}"]
-    document |= {"at_most": at_most, "passed": passed, "written": rows}
+    document |= {**task.reading.facts(), "at_most": at_most, "passed": passed, "written": rows}
     return Answer(document, tuple(shown), code=1 if passed is False else 0)
 
 

@@ -27,7 +27,7 @@ SHOWN = 15
 
 def explain(
     model: Path,
-    data: str,
+    data: str | None = None,
     *,
     source: Source = ANY,
     prices: Prices = FREE,
@@ -47,7 +47,7 @@ def explain(
     model
         Folder that `adacsl train` wrote.
     data
-        CSV or Parquet file, or a name (`adacsl data`), with labels.
+        Table (CSV, Parquet, Excel, ...), or a name (`adacsl data`), with labels; or --sql.
     repeats
         How often each column is shuffled.
     out

@@ -49,7 +49,7 @@ def export(model: Path, *, onnx: Path, sample: str | None = None, screen: Screen
     if takes_pictures(classifier):
         takes = "images (bytes, N x H x W x C)"
     else:
-        takes = "raw numbers" if encoder.only_numbers else "encoded features"
+        takes = "raw numbers" if encoder.only_numbers else "the columns by name (text as text, dates as seconds)"
     document = {"onnx": written, "bytes": size, "inputs": takes, "outputs": ["score", "probability", "decision"]}
     line = f"{written}: {size / 1e6:.1f} MB, takes {takes}, gives score, probability and decision"
     return Answer(document, (line,))

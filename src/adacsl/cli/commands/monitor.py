@@ -21,7 +21,7 @@ from adacsl.cli.models import (
     model_input,
     save_model,
 )
-from adacsl.cli.options import ANY, FREE, Prices
+from adacsl.cli.options import ANY, AS_FOUND, FREE, Files, Prices, as_words
 from adacsl.cli.screen import PLAIN, Answer, Screen, listing, stoppable
 from adacsl.core.costs import CostMatrix
 from adacsl.core.labels import label_name, same_label
@@ -39,7 +39,7 @@ CODES = {"well": 0, "look": 3, "retune": 4}
 
 def monitor(
     model: Path,
-    data: str,
+    data: str | None = None,
     *,
     labels: str | None = None,
     id: str | None = None,  # noqa: A002
@@ -51,6 +51,7 @@ def monitor(
     html: Path | None = None,
     retuned: Path | None = None,
     device: str = "auto",
+    files: Files = AS_FOUND,
     screen: Screen = PLAIN,
 ) -> Answer:
     """Look at a model in use: what new rows cost, whether they have changed, whether to retune the decision.
@@ -63,9 +64,9 @@ def monitor(
     model
         Folder that `adacsl train` wrote.
     data
-        CSV or Parquet file with new rows, or a name (`adacsl data`).
+        Table (CSV, Parquet, Excel, ...) with new rows, or a name (`adacsl data`); or --sql.
     labels
-        Labels, as far as they are known: a column of the data (gaps: not known), or another CSV or Parquet file, row by
+        Labels, as far as they are known: a column of the data (gaps: not known), or another table, row by
         row or joined by --id. Default: the target column of the training, if the data have it.
     id
         Column that names the rows, in the data and in the file of labels.
@@ -94,13 +95,13 @@ def monitor(
     if html is not None:
         check_file(html)
     if retuned is not None:
-        check_model_folder(retuned, force=False)
+        check_model_folder(retuned, option="--retuned")
     classifier, target, spoken = load_model(model, device=device, said=prices)
     with stoppable("nothing was written; start the command again"):
         from adacsl.estimators.monitoring import look_at  # noqa: PLC0415  pandas
 
         given = _Columns(labels, id, time_column, group_column, target)
-        rows = _read(classifier, data, given, spoken, screen)
+        rows = _read(classifier, data, files, given, spoken, screen)
         found = look_at(
             classifier, rows.inputs, rows.labels, rows.costs, groups=rows.groups, times=rows.time, level=level,
             tolerance=tolerance, same_prices=not prices.given or matrix_of(classifier, prices) == own_costs(classifier),
@@ -108,12 +109,12 @@ def monitor(
         if html is not None:
             from adacsl.report.monitor_page import write_monitoring  # noqa: PLC0415  plotly only for those who look
 
-            write_monitoring(found, html, title=f"{model.resolve().name} on {data}")
+            write_monitoring(found, html, title=f"{model.resolve().name} on {data or files.sql}")
         if retuned is not None:
             _write_retuned(classifier, found, rows, model, retuned)
     document = found.to_dict() | {"report": html, "retuned": retuned}
     said = [*(["--labels", labels] if labels else []), *(["--id", id] if id else [])]
-    typed = shlex.join(["adacsl", "monitor", str(model), data, *said])
+    typed = shlex.join(["adacsl", "monitor", str(model), *([data] if data else []), *said, *as_words(files)])
     shown = [*found.sentences, *_advice(found, typed, retuned), *_windows(found)]
     shown += [f"written: {path}" for path in (html, retuned) if path is not None]
     return Answer(document, tuple(shown), code=CODES[found.verdict])
@@ -145,17 +146,23 @@ def own_costs(classifier: CostClassifier) -> CostMatrix:
     return said
 
 
-def _read(classifier: CostClassifier, data: str, given: _Columns, prices: Prices, screen: Screen) -> _Rows:
+def _read(
+    classifier: CostClassifier, data: str | None, files: Files, given: _Columns, prices: Prices, screen: Screen
+) -> _Rows:
     from adacsl.datasets.builtin import is_builtin  # noqa: PLC0415  pandas
     from adacsl.datasets.errors import check_column  # noqa: PLC0415
-    from adacsl.datasets.tables import is_table, read_table  # noqa: PLC0415
+    from adacsl.datasets.leftout import Reading  # noqa: PLC0415
+    from adacsl.datasets.tables import is_table, open_table, read_opened  # noqa: PLC0415
     from adacsl.datasets.times import read_times  # noqa: PLC0415
 
-    path = Path(data).expanduser()
-    if is_builtin(data) or not is_table(path):
-        return _read_task(classifier, data, given, prices)
+    path = None if data is None else Path(data).expanduser()
+    if data is not None and path is not None and (is_builtin(data) or not is_table(path)):
+        return _read_task(classifier, data, files, given, prices)
+    table = open_table(path, **files.how)
+    data = table.name
     check_kind(classifier, data, pictures=False)
-    frame = read_table(path)
+    frame = read_opened(table)
+    Reading(read_as=tuple(table.read_as)).warn(data, len(frame))
     for column in (given.id, given.time, given.groups):
         if column is not None:
             check_column(column, frame.columns, data)
@@ -171,12 +178,12 @@ def _read(classifier: CostClassifier, data: str, given: _Columns, prices: Prices
     return _Rows(model_input(classifier, frame, features), known, times, groups, costs)
 
 
-def _read_task(classifier: CostClassifier, data: str, given: _Columns, prices: Prices) -> _Rows:
+def _read_task(classifier: CostClassifier, data: str, files: Files, given: _Columns, prices: Prices) -> _Rows:
     """Read pictures, an archive or a data set with a name: all their rows have labels."""
     said = {"--id": given.id, "--time-column": given.time, "--labels": given.labels}
     if asked := [name for name, value in said.items() if value is not None]:
         raise ValueError(f"{asked[0]} is for tables, and {data} is none")
-    source = dataclasses.replace(ANY, group_column=given.groups)
+    source = dataclasses.replace(ANY, group_column=given.groups, files=files)
     task, inputs = load_labelled(classifier, data, source, given.target, prices)
     return _Rows(inputs, labels_of(classifier, task.y), None, task.groups, task.costs)
 

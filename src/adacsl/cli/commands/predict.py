@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from adacsl.cli.models import (
+    Opened,
     load_model,
     matrix_of,
     n_classes,
     open_rows,
     probability_columns,
 )
-from adacsl.cli.options import FREE, Prices, split_words
+from adacsl.cli.options import AS_FOUND, FREE, Files, Prices, split_words
 from adacsl.cli.policies import NONE, Limits, decide, decided_labels, timed_by
 from adacsl.cli.screen import PLAIN, Answer, Screen, stoppable
 from adacsl.cli.writing import check_table_file, label_type, writing_table
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 def predict(
     model: Path,
-    data: str,
+    data: str | None = None,
     *,
     out: Path = Path("predictions.parquet"),
     keep: tuple[str, ...] = (),
@@ -41,6 +42,7 @@ def predict(
     batch_rows: int = 65_536,
     device: str = "auto",
     folder: Path | None = None,
+    files: Files = AS_FOUND,
     screen: Screen = PLAIN,
 ) -> Answer:
     """Predict the rows of a table or the pictures of a folder.
@@ -55,7 +57,7 @@ def predict(
     model
         Folder that `adacsl train` wrote.
     data
-        CSV or Parquet file, folder of pictures, .npz archive, or a name (`adacsl data`).
+        Table (CSV, Parquet, Excel, ...), folder of pictures, .npz archive, or a name (`adacsl data`); or --sql.
     out
         File to write, .parquet or .csv; it appears when it is complete.
     keep
@@ -76,9 +78,10 @@ def predict(
     adacsl predict model/ new.csv --costs matrix.csv
     adacsl predict model/ new.csv --refer 3 --capacity 200 --per day --time-column when
     adacsl predict model/ new.csv --prior em
+    adacsl predict model/ --sql "select * from loans where decided is null" --db bank.duckdb --keep id
     """
     check_table_file(out)
-    if out.exists() and Path(data).exists() and out.samefile(data):
+    if out.exists() and data is not None and Path(data).exists() and out.samefile(data):
         raise ValueError(f"{out} is the data to predict: give another name with --out")
     classifier, _, prices = load_model(model, device=device, said=prices)
     policy = limits.policy(classifier.policy, time_column)
@@ -89,34 +92,33 @@ def predict(
         raise ValueError(f"--keep {doubled[0]}: the output has a column of that name already")
     costs = matrix_of(classifier, prices)
     extra = [*kept, *costs.columns, *([] if when is None else [when])]
-    pieces, n, unit = open_rows(classifier, data, rows=batch_rows, extra=list(dict.fromkeys(extra)), folder=folder)
-    columns = _columns(classifier, Path(data), kept, unit, policy)
+    extra = list(dict.fromkeys(extra))
+    opened = open_rows(classifier, data, rows=batch_rows, extra=extra, folder=folder, files=files)
+    columns, unit = _columns(classifier, opened, kept, policy), opened.unit
     tally, started = _Tally(), time.perf_counter()
     with (
         stoppable("nothing was written; start the command again"),
-        screen.progress("predicting", total=n, unit=unit) as advance,
+        screen.progress("predicting", total=opened.total, unit=unit) as advance,
         writing_table(out, columns) as write,
     ):
 
         def seen(rows: int) -> None:
             advance(completed=rows, note=f"{rows / (time.perf_counter() - started):,.0f} {unit}/s")
 
-        scored = _scored(classifier, pieces, costs, data, seen)
+        scored = _scored(classifier, opened.pieces, costs, opened.called, seen)
         for piece in _joined(list(scored)) if policy.needs_all_rows else scored:
             found = decide(classifier, piece.probability, piece.costs, policy, piece.others.get(when or ""))
             tally.add(found)
             told = {"decision": decided_labels(found), "expected_cost": found.expected}
             write(piece.others | probability_columns(classifier, found.probabilities) | told)
-    return _answer(classifier, tally, unit, out, time.perf_counter() - started)
+    return _answer(classifier, tally, opened, out, time.perf_counter() - started)
 
 
-def _columns(classifier: CostClassifier, data: Path, kept: list[str], unit: str, policy: Policy) -> dict[str, Any]:
+def _columns(classifier: CostClassifier, opened: Opened, kept: list[str], policy: Policy) -> dict[str, Any]:
     """Return the columns of the output and their kinds."""
     import pyarrow as pa  # noqa: PLC0415
 
-    from adacsl.datasets.tables import column_type  # noqa: PLC0415  pandas
-
-    known = {"file": pa.string()} if unit == "pictures" else {name: column_type(data, name) for name in kept}
+    known = {"file": pa.string()} if opened.unit == "pictures" else {name: opened.kind(name) for name in kept}
     kinds = {name: pa.float64() for name in _results(classifier)}
     plain = policy.refer is None and policy.actions is None
     return known | kinds | {"decision": label_type(classifier.classes_) if plain else pa.string()}
@@ -191,8 +193,11 @@ class _Tally:
         self.prior = found.prior
 
 
-def _answer(classifier: CostClassifier, tally: _Tally, unit: str, out: Path, seconds: float) -> Answer:
-    rows, cost, counts = tally.rows, tally.cost, dict(tally.counts)
+def _answer(classifier: CostClassifier, tally: _Tally, opened: Opened, out: Path, seconds: float) -> Answer:
+    from adacsl.datasets.leftout import left_out_in_words  # noqa: PLC0415  pandas
+
+    rows, cost, counts, unit = tally.rows, tally.cost, dict(tally.counts), opened.unit
+    left_out = {"broken": opened.broken} if opened.broken else {}
     speed, mean = rows / max(seconds, 1e-9), cost / rows if rows else float("nan")
     decided: dict[str, Any]
     if n_classes(classifier) == 2 and len(counts) <= 2:
@@ -209,13 +214,14 @@ def _answer(classifier: CostClassifier, tally: _Tally, unit: str, out: Path, sec
         decided |= {"notes": list(tally.notes), "prior": tally.prior}
     return Answer(
         {
-            "out": out, "rows": rows, **decided,
+            "out": out, "rows": rows, **decided, **left_out,
             "expected_cost": {"total": cost, "mean": mean}, "seconds": round(seconds, 3),
             "rows_per_second": round(speed),
         },
         (
             f"{rows:,} {unit}: {told}, expected cost {mean:.4g} each, {cost:.6g} in all",
             *tally.notes,
+            *left_out_in_words(left_out | {"rows": rows}),
             f"{seconds:.1f} s, {speed:,.0f} {unit}/s",
             f"written: {out}",
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from adacsl.cli.commands.compare import failed_cells
-from adacsl.cli.options import USUAL
+from adacsl.cli.options import ALIKE, USUAL, Showing
 from adacsl.cli.screen import PLAIN, Answer, Screen
 from adacsl.durable import check_file
 from adacsl.extras import requires
@@ -15,11 +15,14 @@ def report(
     run: Path,
     *,
     out: Path | None = None,
+    markdown: Path | None = None,
     explain: Path | None = None,
+    model: Path | None = None,
     tolerance: float = USUAL.tolerance,
+    showing: Showing = ALIKE,
     screen: Screen = PLAIN,
 ) -> Answer:
-    """Write the HTML page of a comparison, finished or not.
+    """Write the HTML page of a comparison, finished or not; and as Markdown, if asked for.
 
     Parameters
     ----------
@@ -27,27 +30,39 @@ def report(
         Folder of the comparison (`adacsl compare --out`).
     out
         The page; default: report.html in that folder.
+    markdown
+        The same in short, for a pull request: a file such as report.md.
     explain
         Table that `adacsl explain --out` wrote: the page shows what each column is worth.
-
+    model
+        Folder of the recommended method, fitted (`adacsl train --out`): the model card names it, with its digest.
     tolerance
         How much dearer than the cheapest, at most, a method may be that is recommended as it is simpler; 0.1: 10 %.
 
     Examples
     --------
     adacsl report runs/loans --out report.html
-    adacsl report runs/loans --explain columns.csv
+    adacsl report runs/loans --unit EUR --volume 50000 --people customers
+    adacsl report runs/loans --explain columns.csv --model model/
+    adacsl report runs/loans --unit EUR --markdown report.md
     """
     if not run.is_dir():
         raise FileNotFoundError(f"there is no folder {run}: give the one that  adacsl compare --out  wrote")
     path = run / "report.html" if out is None else out
-    check_file(path)
+    for file in filter(None, (path, markdown)):
+        check_file(file)
     with requires("compare"):
         from adacsl.datasets.tables import read_table  # noqa: PLC0415  pandas
         from adacsl.experiments.comparing import load_comparison  # noqa: PLC0415  torch
     worth = None if explain is None else read_table(explain)
     found = load_comparison(run, tolerance=tolerance)
-    page = found.report(path, explain=worth)
+    shown = {"explain": worth, "model": model, **vars(showing)}
+    page = found.report(path, **shown)
     failed = failed_cells(found)
     document = {"report": page, "verdict": found.verdict, "best": found.best, "tolerance": tolerance, "failed": failed}
-    return Answer(document, (found.verdict, f"report: {page}"), code=1 if failed else 0)
+    lines = [found.verdict, f"report: {page}"]
+    if markdown is not None:
+        found.to_markdown(markdown, **shown)
+        document["markdown"] = markdown
+        lines.append(f"markdown: {markdown}")
+    return Answer(document, tuple(lines), code=1 if failed else 0)

@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from cyclopts import Parameter
 
+from adacsl.cli.checking import load_checked
 from adacsl.cli.factories import own_method
 from adacsl.cli.models import check_model_folder, save_model
 from adacsl.cli.options import (
+    ALL,
     ANY,
     FREE,
     NEVER,
+    Checking,
     Prices,
     Source,
     Times,
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from adacsl.core.costs import CostMatrix
+    from adacsl.datasets.checks import Checks
     from adacsl.datasets.task import Task
     from adacsl.estimators.method import Method
     from adacsl.estimators.policy import Policy
@@ -47,13 +51,14 @@ SHOWN = 12
 
 
 def train(  # noqa: PLR0913  one argument for each option
-    data: str,
+    data: str | None = None,
     *,
     out: Path,
     source: Source = ANY,
     prices: Prices = FREE,
     limits: Limits = NONE,
     times: Times = NEVER,
+    checking: Checking = ALL,
     method: str = "portfolio",
     members: tuple[str, ...] = (),
     budget: str | None = None,
@@ -76,7 +81,8 @@ def train(  # noqa: PLR0913  one argument for each option
     Parameters
     ----------
     data
-        CSV or Parquet file, folder with one subfolder of pictures per class, .npz archive, or a name (`adacsl data`).
+        Table (CSV, Parquet, Excel, ...), folder with one subfolder of pictures per class, .npz archive, or a name
+        (`adacsl data`); or --sql.
     out
         Folder for the model; a model that is there is replaced.
     method
@@ -114,22 +120,19 @@ def train(  # noqa: PLR0913  one argument for each option
     adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --method gbm-bayes --out model/
     adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --method mine:forest --out model/
     adacsl train cards.parquet --target fraud --fn "0.8 * amount + 12" --fp 5 --out model/
+    adacsl train --sql "select * from loans" --db bank.duckdb --target default --fn 8 --fp 1 --out model/
     adacsl train claims.csv --target fraud --fn "model(loss)" --fp 150 --out model/
     adacsl train photos/ --positive melanoma --fn 8 --fp 1 --weights resnet18.safetensors --out model/
     adacsl train flowers.csv --target kind --costs matrix.csv --out model/
     adacsl train cards.csv --target fraud --fn-column amount --fp 5 --refer 3 --capacity 200 --per day --out model/
     adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --time-column applied --gap 7d --out model/
     """
-    from adacsl.datasets.builtin import is_builtin  # noqa: PLC0415  pandas
-
     check_model_folder(out, force=force)
     if cv is not None and (cv < 0 or cv == 1):
         raise ValueError(f"--cv must be 0 or at least 2 folds, got {cv}")
     stacked = _portfolio_settings(method, members, budget, jobs)
     started = time.perf_counter()
-    task = source.load(data, prices, time_column=times.time_column)
-    if not prices.given and not is_builtin(data):
-        screen.note("no costs were given (--fn 8 --fp 1): both classes count alike")
+    task, found = load_checked(source, data, prices, checking, time_column=times.time_column)
     if not task.images and (weights is not None or rotate):
         option = "--rotate is" if weights is None else "--weights are"
         raise ValueError(f"{option} for the net of pictures, but the data are a table")
@@ -145,15 +148,16 @@ def train(  # noqa: PLR0913  one argument for each option
     if resume:
         advice = f"start it again, with --resume {resume} it goes on where it was"
     notes: dict[str, Any] = {"target": source.target, "prices": asdict(prices), "data": task.source}
-    notes |= {"rows": len(task.y), "method": method, "times": asdict(times)}
+    notes |= {"rows": len(task.y), "method": method, "times": asdict(times), **task.reading.facts()}
     if method == "portfolio":
         made.set_params(verbose=not screen.quiet)  # it tells by itself how far it is
     if line := hidden_text(task):
         screen.note(line)
+    screen.found(found)  # once nothing else is wrong
     with stoppable(advice):
         _fit(made, task, times, screen)
         save_model(made, out, notes, force=force)
-    return _answer(made, method, task, out, time.perf_counter() - started)
+    return _answer(made, method, task, out, time.perf_counter() - started, (found, made.check(checking.codes)))
 
 
 def _checked_policy(limits: Limits, times: Times, task: Task, made: Method) -> Policy | None:
@@ -225,20 +229,9 @@ def _cross_fit(made: Method, name: str, cv: int) -> None:
     made.set_params(cv=cv or None)
 
 
-def _about_times(made: Method, task: Task) -> list[str]:
-    """Return which times trained and adapted, or that dates were split by chance."""
-    from adacsl.datasets.times import date_columns  # noqa: PLC0415  pandas
-
-    if made.times_:
-        return [made.times_]
-    return [
-        f"rows have dates (column {name!r}) and were split by chance: --time-column {name} trains on the past and "
-        "adapts on the latest"
-        for name in date_columns(task.X)[:1]
-    ]
-
-
 def _fit(made: Method, task: Task, times: Times, screen: Screen) -> None:
+    from adacsl.datasets.price_checks import PriceWarning  # noqa: PLC0415  pandas
+
     labels = np.asarray(plain_labels(task.classes))[task.y]
     priced = () if made.costs is not None else ("fp", "fn", "tp", "tn")
     own = {name: getattr(task.costs, name) for name in priced}
@@ -246,6 +239,7 @@ def _fit(made: Method, task: Task, times: Times, screen: Screen) -> None:
     bar: AbstractContextManager[Any] = screen.progress("training", unit="epochs") if trains_nets else nullcontext()
     with bar as advance, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "member .* is left out")  # the answer says it
+        warnings.simplefilter("ignore", PriceWarning)  # the checks have said it
         if trains_nets:
             made.learner.trainer = {"callbacks": [_epoch_bar(advance)]}
         made.fit(
@@ -267,18 +261,21 @@ def _epoch_bar(advance: Callable[..., None]) -> Any:
     return LambdaCallback(on_train_epoch_end=show)
 
 
-def _answer(made: Method, name: str, task: Task, out: Path, seconds: float) -> Answer:
+def _answer(made: Method, name: str, task: Task, out: Path, seconds: float, checks: tuple[Checks, Checks]) -> Answer:
     cost, decision, classes = made.estimated_cost_, made.decision_, plain_labels(task.classes)
     board = getattr(made, "leaderboard_", None)
     document = {
         "model": out,
         "method": name,
         "rows": len(task.y),
+        **task.reading.facts(),
         "classes": classes,
         "estimated_cost": {"mean": cost.estimate, "interval": [cost.low, cost.high]},
         "calibration_error": made.calibration_error_,
         "seconds": round(seconds, 1),
         **({"times": made.times_} if made.times_ else {}),
+        "checks": checks[0].to_list(),
+        "model_checks": checks[1].to_list(),
     }
     if len(classes) == 2:
         document |= {
@@ -307,10 +304,11 @@ def _answer(made: Method, name: str, task: Task, out: Path, seconds: float) -> A
             f"estimated cost per row ({how}): {cost.estimate:.4g}, 95 % interval {interval_text(cost.low, cost.high)}",
             *([] if under is None else [_under_policy(under)]),
             rule,
-            *_about_times(made, task),
+            *([made.times_] if made.times_ else []),
             *_about_prices(made),
             *(() if board is None else _shown_members(board)),
             *(["stopped by Ctrl-C: the model is made of the members that were done"] if stopped else []),
+            *map(str, checks[1]),
             f"model saved: {out}",
         ),
         code=INTERRUPTED if stopped else 0,

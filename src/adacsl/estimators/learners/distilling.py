@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from adacsl.core.costs import as_host
 from adacsl.core.heldout import pooled
-from adacsl.core.intervals import cost_interval
+from adacsl.core.intervals import cost_interval, saving_over_constant
 from adacsl.core.scores import to_probabilities
 from adacsl.estimators.candidates import Candidate
 from adacsl.estimators.rows import Rows, take
@@ -48,6 +49,8 @@ def distil(candidate: Candidate, rows: Rows, seen: NDArray[np.int64], logits: ND
     decided = student.decision_.predict(scores, costs=prices)
     groups = None if rows.groups is None else rows.groups[seen[test]]
     student.estimated_cost_ = cost_interval(prices, rows.y[seen[test]], decided, groups=groups, sample_weight=weight)
+    paid = as_host(prices.incurred(rows.y[seen[test]], decided))
+    student.saving_ = saving_over_constant(prices, rows.y[seen[test]], paid, sample_weight=weight, groups=groups)
     student.oof_scores_ = np.full((len(rows.y), *scores.shape[1:]), np.nan)
     student.oof_scores_[seen[test]] = scores
     student.seconds_ = time.perf_counter() - start

@@ -8,10 +8,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.intervals import Interval
 from adacsl.experiments.statistics.folds import Estimate, Evidence, estimate
 from adacsl.experiments.statistics.paired import RowCosts
-from adacsl.experiments.statistics.wording import TODAY, span
+from adacsl.experiments.statistics.wording import CONSTANTS, TODAY, number, span
+
+
+class Practice(NamedTuple):
+    """What is done today."""
+
+    against: str
+    """In words."""
+    costs: RowCosts
+    """Of rows under it (:data:`TODAY`), under the method that is taken, and under constant decisions if they ran."""
+    classes: tuple[str, str] = ("negative", "positive")
+    """As constant decisions are to be named."""
 
 
 class Saving(NamedTuple):
@@ -26,16 +36,16 @@ class Saving(NamedTuple):
     """Of what today's practice costs; NaN, as its ends, where that is nothing or less."""
     percent_low: float
     percent_high: float
+    constant: str = ""
+    """The constant decision that is clearly cheaper than today's practice, in words, if another one is taken."""
+    cost: float = math.nan
+    """Of today's practice per row."""
+    constant_cost: float = math.nan
 
     @property
     def sure(self) -> bool:
         """Whether it is known that it saves, or that it is dearer."""
         return self.low > 0 or self.high < 0
-
-    @property
-    def shown(self) -> tuple[str, Interval]:
-        """Today's practice, and how many percent of its cost are saved: as a report has it."""
-        return self.against, Interval(self.percent, self.percent_low, self.percent_high)
 
     @property
     def words(self) -> str:
@@ -48,7 +58,15 @@ class Saving(NamedTuple):
         middle, low, high = (-ends[0], -ends[2], -ends[1]) if dearer else ends
         doubt = "" if self.sure or math.isnan(self.low) else ", which may be chance"
         amount = span(middle, low, high, " %" if known else "")
-        return f"{amount} {'more' if dearer else 'less'} than {self.against}{doubt}"
+        return f"{amount} {'more' if dearer else 'less'} than {self.against}{doubt or self._folly}"
+
+    @property
+    def _folly(self) -> str:
+        """Say that whoever decides as today would be better off deciding nothing."""
+        if not self.constant:
+            return ""
+        both = f"{number(self.cost)} against {number(self.constant_cost)}"
+        return f", which costs more than {self.constant} ({both})"
 
 
 def paired_differences(costs: RowCosts, method: str, other: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
@@ -64,11 +82,11 @@ def excess_in(costs: RowCosts, method: str, other: str) -> Estimate:
     return estimate(values, Evidence.of(fits, units), size=float(np.nanmax(np.abs(costs.costs), initial=0.0)))
 
 
-def saving_of(method: str, practice: tuple[str, RowCosts] | None) -> Saving | None:
-    """Return what a method saves against a practice: its words, and the costs of rows under both."""
+def saving_of(method: str, practice: Practice | None) -> Saving | None:
+    """Return what a method saves against a practice."""
     if practice is None:
         return None
-    against, costs = practice
+    costs = practice.costs
     dearer = excess_in(costs, method, TODAY)
     if not math.isfinite(dearer.mean):
         return None  # no row that both decided about
@@ -77,4 +95,21 @@ def saving_of(method: str, practice: tuple[str, RowCosts] | None) -> Saving | No
     most = cost if np.nanmin(costs.costs) >= 0 else math.inf  # nothing is cheaper than free
     ends = (-dearer.mean, -dearer.high, min(-dearer.low, most))
     percents = [100 * end / cost if cost > 0 else math.nan for end in ends]
-    return Saving(against, *(end + 0.0 for end in (*ends, *percents)))
+    mean, low, high, percent, percent_low, percent_high = (end + 0.0 for end in (*ends, *percents))
+    saving = Saving(practice.against, mean, low, high, percent, percent_low, percent_high, cost=cost)
+    better = _better_constant(practice)
+    if better is None or better[0] == method:
+        return saving
+    name, constant_cost = better
+    call = practice.classes[name == "always-positive"]
+    return saving._replace(constant=f"calling everything {call}", constant_cost=constant_cost)
+
+
+def _better_constant(practice: Practice) -> tuple[str, float] | None:
+    """Return the constant decision that is clearly cheaper than what is done today, and what it costs."""
+    costs = practice.costs
+    found = {}
+    for name in CONSTANTS:
+        if name in costs.methods and excess_in(costs, TODAY, name).low > 0:
+            found[name] = float(np.nanmean(costs.costs[costs.methods.index(name)]))
+    return min(found.items(), key=lambda item: item[1], default=None)

@@ -10,12 +10,13 @@ from typing import Any, cast
 
 import numpy as np
 
+from adacsl.core.html import html_lines
 from adacsl.core.intervals import Interval
 from adacsl.experiments.statistics.differences import enough_splits
 from adacsl.experiments.statistics.enough import luck
 from adacsl.experiments.statistics.paired import RowCosts
 from adacsl.experiments.statistics.ranking import Ranks, block_word
-from adacsl.experiments.statistics.savings import Saving, excess_in, paired_differences, saving_of
+from adacsl.experiments.statistics.savings import Practice, Saving, excess_in, paired_differences, saving_of
 from adacsl.experiments.statistics.sentences import told, what_would_tell
 from adacsl.experiments.statistics.wording import CONSTANTS, TODAY, deed, names_of
 from adacsl.extras import requires
@@ -49,6 +50,9 @@ class Verdict:
     def __str__(self) -> str:
         return self.text
 
+    def _repr_html_(self) -> str:
+        return html_lines(self.text)
+
 
 def verdicts(
     summary: pd.DataFrame,
@@ -56,7 +60,7 @@ def verdicts(
     simplest_first: Sequence[str],
     tolerance: float = TOLERANCE,
     paired: Mapping[tuple[str, float], RowCosts] | None = None,
-    practice: Callable[[tuple[str, float], str, str], tuple[str, RowCosts] | None] | None = None,
+    practice: Callable[[tuple[str, float], str, str], Practice | None] | None = None,
 ) -> dict[tuple[str, float], Verdict]:
     """Return a verdict for each data set and ratio of a summary; parameters as in :func:`verdict`."""
     found = {}
@@ -74,7 +78,7 @@ def verdict(
     simplest_first: Sequence[str],
     tolerance: float = TOLERANCE,
     costs: RowCosts | None = None,
-    practice: Callable[[str, str], tuple[str, RowCosts] | None] | None = None,
+    practice: Callable[[str, str], Practice | None] | None = None,
 ) -> Verdict:
     """Say in plain words which method to take for one data set and ratio.
 
@@ -94,8 +98,8 @@ def verdict(
         Costs of the rows behind the summary. Without them nothing is said about how many repeats would tell, and where
         a constant decision or today's practice is the cheapest, the cheapest method that predicts is recommended.
     practice : function, optional
-        Of the recommended method and of the cheapest one that predicts; returns what is done today in words, and the
-        costs of rows under the recommended method and that (:data:`TODAY`). None: nothing to compare with.
+        Of the recommended method and of the cheapest one that predicts; returns what is done today. None: nothing to
+        compare with.
     """
     blocks = summary[["data", "ratio"]].drop_duplicates()
     if len(blocks) != 1:

@@ -39,15 +39,15 @@ def deed(method: str | None) -> str:
 
 def span(value: float, low: float, high: float, unit: str) -> str:
     """Return ``12 % (5-19 %)``; a hyphen would read as a minus beside a negative end."""
-    middle = f"{_number(value)}{unit}"
+    middle = f"{number(value)}{unit}"
     if not math.isfinite(low):
         return middle
     # what is small beside the width is rounding
     low, high = (0.0 if abs(end) < 1e-9 * (high - low) else end for end in (low, high))
     between = "-" if low >= 0 else " to "
-    return f"{middle} ({_number(low)}{between}{_number(high)}{unit})"
+    return f"{middle} ({number(low)}{between}{number(high)}{unit})"
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
     """Two digits that count; whole numbers from 10 on."""
     return f"{value:,.0f}" if abs(value) >= 10 else f"{float(f'{value:.2g}') + 0.0:g}"

@@ -208,6 +208,7 @@ const adacslClasses = (() => {
     function fillHeat() {
       const { counts, total } = state.now.find((found) => found.name === state.method);
       const cases = counts[0].map((_, j) => counts.reduce((sum, own) => sum + own[j], 0));
+      const people = [...cases.keys()].map((j) => adacsl.whole(counts.map((own) => own[j]), j));
       const money = (i, j) => counts[i][j] * state.matrix[i][j];
       const top = Math.max(...counts.map((own, i) => Math.max(...[...own].map((_, j) => (i === j ? 0 : money(i, j))))));
       for (const cell of state.cells) {
@@ -215,7 +216,7 @@ const adacslClasses = (() => {
         const chosen = i === state.decided && j === state.actual;
         if (!chosen && !cell.classList.contains("chosen") && cell.dataset.count === "0" && !counts[i][j]) continue;
         const share = i === j ? counts[i][j] / (cases[j] || 1) : top > 0 ? Math.sqrt(Math.max(money(i, j), 0) / top) : 0;
-        const count = showCount(counts[i][j]);
+        const count = page.showWhole(people[j][i], counts[i][j]);
         cell.style.setProperty("--share", String(share));
         cell.dataset.count = String(counts[i][j]);
         cell.dataset.money = String(money(i, j));

@@ -182,5 +182,18 @@ const adacsl = (() => {
     };
   }
 
-  return { decode, bytes, prepare, explore, isCut };
+  /** Whole numbers in the proportions of some amounts that add up to a total, as report/people.py rounds them. */
+  function whole(amounts, last) {
+    const sum = amounts.reduce((a, b) => a + b, 0);
+    const total = Math.round(sum);
+    const tidy = (value) => Math.round(value * 1e9) / 1e9;
+    const exact = amounts.map((amount) => (sum > 0 ? tidy((amount * total) / sum) : 0));
+    const found = exact.map(Math.floor);
+    const rest = exact.map((value, i) => tidy(value - found[i]));
+    const order = [...amounts.keys()].sort((a, b) => rest[b] - rest[a] || (a === last) - (b === last) || a - b);
+    for (const i of order.slice(0, total - found.reduce((a, b) => a + b, 0))) found[i] += 1;
+    return found;
+  }
+
+  return { decode, bytes, prepare, explore, isCut, whole };
 })();

@@ -9,7 +9,7 @@
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
   const NARROW = 560;
   const PRINT_WIDTH = 660;
-  const PRINT_HEIGHTS = { category: 460, other: 350 }; // a list of methods below the verdict; two curves on a page
+  const PRINT_HEIGHTS = { category: 460, other: 290 }; // a list of methods; two curves on a page
   let printing = false;
   let current = 0;
 
@@ -31,6 +31,7 @@
   }
   // the mean of several repeats may have a fraction
   const showCount = (value, repeats) => value.toLocaleString("en", { maximumFractionDigits: repeats > 1 ? 1 : 0 });
+  const showWhole = (whole, exact) => (whole === 0 && exact > 0 ? "<1" : whole.toLocaleString("en"));
   const withUnit = (text) => (report.unit && text !== "–" ? `${text} ${report.unit}` : text);
   const percent = (value) => (Number.isFinite(value) ? `${show(Math.round(value * 1000) / 10)}\u00a0%` : "–");
 
@@ -289,14 +290,16 @@
 
   function fillMatrix() {
     const { counts, money } = state.now.chosen;
-    const { repeats } = sampleOf(current, state.sample);
+    const [fn, tp] = adacsl.whole([counts.fn, counts.tp], 1);
+    const [tn, fp] = adacsl.whole([counts.tn, counts.fp], 0);
+    const people = { tp, fn, fp, tn };
     const dearest = Math.max(...Object.values(money).map(Math.abs));
     for (const name of ["tp", "fn", "fp", "tn"]) {
       const cell = $(`[data-cell="${name}"]`);
       cell.dataset.count = String(counts[name]);
       cell.dataset.money = String(money[name]);
       $(".money", cell).textContent = withUnit(show(money[name]));
-      $(".count", cell).textContent = `${showCount(counts[name], repeats)} cases`;
+      $(".count", cell).textContent = `${showWhole(people[name], counts[name])} cases`;
       cell.style.setProperty("--share", dearest ? String(Math.abs(money[name]) / dearest) : "0");
     }
   }
@@ -412,7 +415,7 @@
         if (cell && place) place.textContent = cell.title;
       });
 
-  const classExplorer = adacslClasses.explorer({ $, $$, show, showCount, withUnit, percent, put, number });
+  const classExplorer = adacslClasses.explorer({ $, $$, show, showCount, showWhole, withUnit, percent, put, number });
   wireExplorer();
   selectViews();
   showView(report.start).then(() => (document.documentElement.dataset.ready = "true"), () => {});

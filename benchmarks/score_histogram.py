@@ -1,0 +1,81 @@
+"""CostHistogram, both passes in batches, against the exact search over all scores in memory: the same threshold.
+
+python benchmarks/score_histogram.py                  10^7 float32 scores
+python benchmarks/score_histogram.py --n 100000000    10^8
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from typing import Any
+
+import numpy as np
+from harness import Work, arguments, interleave, publish, ratio_row
+from threshold_search import COSTS, SEED, host_peak
+
+from adacsl import CostHistogram, CostMatrix, Threshold, find_threshold
+
+BATCH = 1_000_000
+
+
+def main() -> int:
+    parser = arguments(__doc__)
+    parser.add_argument("--n", type=int, default=10_000_000)
+    args = parser.parse_args()
+    rng = np.random.default_rng(SEED)
+    labels = rng.random(args.n, dtype=np.float32) < 0.2
+    logits = rng.standard_normal(args.n, dtype=np.float32)
+    logits += 2 * labels.astype(np.float32) - 2
+    scores = 1 / (1 + np.exp(-logits))
+    del logits
+    rows = []
+    single = CostMatrix(fp=1, fn=rng.lognormal(1.0, 1.0, args.n))
+    for name, costs in (("class-wide costs", COSTS), ("costs of each sample", single)):
+        kept: list[float] = []
+        works: dict[str, Work] = {
+            "ours": partial(by_histogram, scores, labels, costs, kept),
+            "theirs": partial(find_threshold, scores, labels, costs),
+        }
+        ours, theirs = works["ours"](), works["theirs"]()
+        assert isinstance(ours, Threshold)
+        assert ours == theirs or np.allclose(ours, theirs, rtol=1e-9, atol=0), (ours, theirs)  # type: ignore[arg-type]
+        seconds = interleave(works, repeats=args.repeats or 5, warmup=0)
+        peaks = {who: host_peak(work) / args.n for who, work in works.items()}
+        rows.append(
+            ratio_row(
+                name,
+                seconds["ours"],
+                seconds["theirs"],
+                bar=None,
+                against="find_threshold, all in memory",
+                share_looked_at_again=kept[-1],
+                equal=ours == theirs,
+                peak_bytes_per_sample=peaks["ours"],
+                their_peak_bytes_per_sample=peaks["theirs"],
+            )
+        )
+    told = "; ".join(
+        f"{row['name']}: {row['share_looked_at_again']:.2%} looked at again, "
+        f"{row['peak_bytes_per_sample']:.2f} bytes per sample ({row['their_peak_bytes_per_sample']:.1f} in memory)"
+        for row in rows
+    )
+    return publish(f"CostHistogram, n = {args.n:,}", rows, args, n=args.n, seed=SEED, passes=told)
+
+
+def by_histogram(scores: Any, labels: Any, costs: CostMatrix, kept: list[float]) -> Threshold:
+    """Return the threshold from two passes in batches; keep which share was looked at again."""
+    own = costs.n_instances is not None
+    batches = [slice(start, start + BATCH) for start in range(0, len(scores), BATCH)]
+    histogram = CostHistogram()
+    for batch in batches:
+        histogram.update(scores[batch], labels[batch], costs=costs.rows(batch) if own else None)
+    second = histogram.second_pass(None if own else costs)
+    for batch in batches:
+        second.update(scores[batch], labels[batch], costs=costs.rows(batch) if own else None)
+    kept.append(second.share)
+    return second.threshold()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,297 @@
+"""The exact cheapest threshold of more scores than fit into memory, from counts and a second look at a few of them.
+
+The bits of a float32 in [0, 1], read as an integer, rise with it: their upper part numbers 65,025 buckets, finer than
+one part in 500 of any score. What a cut between two buckets costs is known exactly from the counts. A cut inside a
+bucket can at best save what the bucket's false alarms cost: only buckets where that could be enough are looked at
+again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.core import floats
+from adacsl.core.arrays import Array, as_host
+from adacsl.core.costs import CostMatrix, check_binary
+from adacsl.core.cuts import Cuts, Samples
+from adacsl.core.thresholds import CostCurve, Threshold, best_cut, check_target
+
+SHIFT = 14
+"""So many of the lower bits of a float32 do not count."""
+BUCKETS = (0x3F800000 >> SHIFT) + 1
+"""0x3F800000 are the bits of 1.0."""
+CHUNK = 1 << 18
+"""Rows that are counted at a time: their numbers stay in the cache."""
+FREE = CostMatrix(fp=1, fn=1)
+ROUNDING = 1e-12
+"""Sums of floats may be off by so much of the largest: buckets that near to the best are looked at too."""
+
+
+class Edges(NamedTuple):
+    """The sums of positives below and of negatives above each border of a bucket; what each counts, and the rest."""
+
+    missed: NDArray[Any]
+    alarmed: NDArray[Any]
+    fn: float
+    fp: float
+    base: float
+
+
+def bucket_numbers(scores: NDArray[Any]) -> NDArray[np.int32]:
+    """Return the bucket of each score in [0, 1]; of float64 scores, that of the nearest float32.
+
+    Rounding keeps the order: a higher score is never in a lower bucket.
+    """
+    bits = (scores.astype(np.float32, copy=False) + np.float32(0)).view(np.int32)  # -0.0 becomes 0.0
+    bits >>= SHIFT
+    return bits
+
+
+class CostHistogram:
+    """What scores and labels there were, in a megabyte: mergeable, and enough for the exact cheapest threshold.
+
+    Class-wide costs are asked for afterwards, as often as one likes. Costs of each row, or sample weights, are given to
+    :meth:`update`, and what missing and alarming rows costs is summed instead of counting them.
+
+    Attributes
+    ----------
+    positives, negatives : arrays of shape (65025,)
+        Of each bucket: how many rows, int64; or what missing its positives and alarming its negatives costs, float64.
+    rows : int
+        How many rows were counted.
+
+    Examples
+    --------
+    >>> batches = [([0.1, 0.3], [0, 1]), ([0.6, 0.8], [0, 1])]
+    >>> histogram = CostHistogram()
+    >>> for scores, labels in batches:
+    ...     histogram.update(scores, labels)
+    >>> histogram.threshold(CostMatrix(fp=1, fn=8), batches)
+    Threshold(value=0.29999999999999993, cost=1.0, low=0.1, high=0.3)
+    """
+
+    def __init__(self) -> None:
+        self.positives: NDArray[Any] = np.zeros(BUCKETS, dtype=np.int64)
+        self.negatives: NDArray[Any] = np.zeros(BUCKETS, dtype=np.int64)
+        self.rows, self.base, self.kind = 0, 0.0, ""
+
+    @property
+    def summed(self) -> bool:
+        """Whether costs were summed, and not rows counted."""
+        return self.positives.dtype == np.float64
+
+    def update(
+        self, scores: Array, labels: Array, *, costs: CostMatrix | None = None, sample_weight: Array | None = None
+    ) -> None:
+        """Count more rows.
+
+        Parameters
+        ----------
+        scores : array of shape (n,)
+            Probabilities of the positive class, all of one float type.
+        labels : array of shape (n,)
+            0 or 1.
+        costs : CostMatrix, optional
+            Of each row, or of all: then these are meant, in all updates.
+        sample_weight : array of shape (n,), optional
+            How much each row counts; needs ``costs``.
+        """
+        if costs is None and sample_weight is not None:
+            raise ValueError("sample_weight needs costs: give what errors cost, update(..., costs=CostMatrix(...))")
+        found = Samples.of(scores, labels, FREE if costs is None else costs, sample_weight)
+        self._agree(summed=costs is not None, kind=found.kind)
+        if costs is not None:
+            self.base += float(costs.total(found.positive, found.positive, sample_weight=sample_weight))
+        for part, positive, stakes in _chunks(found, counted=costs is None):
+            place = bucket_numbers(part).astype(np.intp)
+            place += BUCKETS * positive
+            sums = np.bincount(place, stakes, minlength=2 * BUCKETS)
+            self.negatives += sums[:BUCKETS]
+            self.positives += sums[BUCKETS:]
+        self.rows += int(found.scores.shape[0])
+
+    def merge(self, other: CostHistogram) -> Self:
+        """Add what another one has counted, and return itself."""
+        if other.rows:
+            self._agree(summed=other.summed, kind=other.kind)
+            self.positives, self.negatives = self.positives + other.positives, self.negatives + other.negatives
+            self.rows, self.base = self.rows + other.rows, self.base + other.base
+        return self
+
+    def _agree(self, *, summed: bool, kind: str) -> None:
+        """Refuse to mix float types, or counts and sums."""
+        if not self.rows:
+            self.kind = kind
+            if summed:
+                self.positives, self.negatives = self.positives.astype(float), self.negatives.astype(float)
+            return
+        if kind != self.kind:
+            raise ValueError(f"the scores so far are {self.kind}, now they are {kind}: give all as one float type")
+        if summed != self.summed:
+            raise ValueError("costs must be given to all updates, or to none")
+
+    def curve(self, costs: CostMatrix | None = None) -> CostCurve:
+        """Return the cost of every cut between two buckets that hold rows, exactly.
+
+        ``costs`` are class-wide; left out where updates were given them.
+        """
+        found, filled = self.edges(costs), np.flatnonzero(self.filled)
+        places = np.append(filled, filled[-1] + 1)  # below each of them, and above all
+        thresholds = np.asarray([self._below(bucket) for bucket in places])
+        missed, alarmed = found.fn * found.missed[places], found.fp * found.alarmed[places]
+        return CostCurve(thresholds, missed + alarmed + found.base, missed, alarmed)
+
+    def second_pass(self, costs: CostMatrix | None = None) -> SecondPass:
+        """Return what looks at the rows again: at those whose bucket could hold a cheaper cut.
+
+        It has the same ``update`` and ``merge``, and then ``threshold(target)``.
+        """
+        return SecondPass(self, costs)
+
+    def threshold(
+        self, costs: CostMatrix | None, batches: Iterable[tuple[Array, ...]], *, target: float = 0.5
+    ) -> Threshold:
+        """Return the exact cheapest threshold, as :func:`find_threshold` of all rows; ``batches`` are the rows, again.
+
+        Each is (scores, labels), or (scores, labels, costs) where updates were given costs.
+        """
+        second = self.second_pass(costs)
+        for scores, labels, *given in batches:
+            second.update(scores, labels, costs=given[0] if given else None)
+        return second.threshold(target=target)
+
+    def edges(self, costs: CostMatrix | None = None) -> Edges:
+        """Return the sums on both sides of each border of a bucket, and what they cost."""
+        if not self.rows:
+            raise ValueError("nothing was counted yet: call update(scores, labels) first")
+        if self.summed == (costs is not None):
+            said = "were given to update: leave them out" if self.summed else "are missing: give class-wide costs"
+            raise ValueError(f"costs {said}")
+        missed, alarmed = _sums_below(self.positives), _sums_below(self.negatives[::-1])[::-1]
+        if costs is None:
+            return Edges(missed, alarmed, 1.0, 1.0, self.base)
+        check_binary(costs)
+        if costs.n_instances is not None:
+            raise ValueError("costs of each row must be given to update(..., costs=...), row by row")
+        base = costs.tp * int(missed[-1]) + costs.tn * int(alarmed[0])
+        return Edges(missed, alarmed, costs.fn - costs.tp, costs.fp - costs.tn, base)
+
+    @property
+    def filled(self) -> NDArray[np.bool_]:
+        """Which buckets hold rows."""
+        return np.asarray((self.positives != 0) | (self.negatives != 0))
+
+    def _below(self, bucket: int) -> float:
+        """Return the highest threshold below all scores of a bucket, a number of the scores' own type."""
+        if bucket == 0:
+            return floats.below(self.kind, 0.0)
+        start = float((np.asarray([bucket], dtype=np.int32) << SHIFT).view(np.float32)[0])
+        if self.kind != "float64":
+            near = floats.nearest(self.kind, start)  # a narrow type may not hold the bucket's start
+            return min(near if near < start else floats.below(self.kind, near), 1.0)
+        # half-way to the float32 before it, a float64 is rounded up: the lower bits of a bucket's start are even
+        before = float(np.nextafter(np.float32(start), np.float32(0)))
+        return min(floats.below(self.kind, (before + start) / 2.0), 1.0)
+
+
+class SecondPass:
+    """A second look at the rows of those buckets that could hold a cheaper cut than every border between buckets.
+
+    Attributes
+    ----------
+    share : float
+        How much of all rows will be kept.
+    """
+
+    def __init__(self, histogram: CostHistogram, costs: CostMatrix | None) -> None:
+        self._edges = found = histogram.edges(costs)
+        self._kind, self._filled = histogram.kind, histogram.filled
+        total = found.fn * found.missed + found.fp * found.alarmed
+        # at best all negatives of a bucket lie below its positives; ties count, as the nearest to the target is taken
+        best = total[:-1] - found.fp * histogram.negatives
+        self._open = best <= total.min() + ROUNDING * np.abs(total).max()
+        held = histogram.positives + histogram.negatives
+        self._held = float(held[self._open].sum())
+        self.share = self._held / float(held.sum()) if held.any() else 1.0
+        self._parts: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []
+
+    def update(
+        self, scores: Array, labels: Array, *, costs: CostMatrix | None = None, sample_weight: Array | None = None
+    ) -> None:
+        """Look at rows again, with the costs and weights of the first time."""
+        given = FREE if costs is None else costs
+        found = Samples.of(scores, labels, given, sample_weight)
+        for part, positive, stakes in _chunks(found, counted=costs is None):
+            kept = self._open[bucket_numbers(part)]
+            own = np.ones(len(part)) if stakes is None else stakes
+            self._parts.append((part[kept], positive[kept], own[kept]))
+
+    def merge(self, other: SecondPass) -> Self:
+        """Add what another one has kept, and return itself."""
+        self._parts += other._parts
+        return self
+
+    def threshold(self, *, target: float = 0.5) -> Threshold:
+        """Return the cheapest threshold of all rows; among equally cheap ones, the point nearest ``target``."""
+        goal = floats.nearest(self._kind, check_target(target))
+        parts = self._parts or [(np.empty(0), np.empty(0, bool), np.empty(0))]
+        scores, positive, stakes = (np.concatenate(column) for column in zip(*parts, strict=True))
+        if not len(scores) or not math.isclose(stakes.sum(), self._held, rel_tol=1e-9):
+            raise ValueError(
+                f"the second pass kept {stakes.sum():.9g} of {self._held:.9g} that the first counted: give it the very "
+                "same rows, costs and weights, each once"
+            )
+        order = np.argsort(scores, kind="stable")
+        scores, positive, stakes = scores[order], positive[order], stakes[order]
+        cuts = self._cuts(scores, positive, stakes)
+        return best_cut(cuts, self._kind, goal, (0.0, 1.0))
+
+    def _cuts(self, scores: NDArray[Any], positive: NDArray[Any], stakes: NDArray[Any]) -> Cuts:
+        """Return what each cut of the rows that were kept costs, all rows counted; inf where rows in between are not.
+
+        A cut beside rows that were not kept is a border between buckets, and not among the cheapest: those have
+        their neighbours on both sides open.
+        """
+        bucket, found = bucket_numbers(scores), self._edges
+        misses, alarms = np.where(positive, stakes, 0.0), np.where(positive, 0.0, stakes)
+        missed = np.append(found.missed[bucket] + _within(misses, bucket), found.missed[bucket[-1] + 1]) * found.fn
+        alarmed = np.append(found.alarmed[bucket] - _within(alarms, bucket), found.alarmed[bucket[-1] + 1]) * found.fp
+        closed = np.flatnonzero(self._filled & ~self._open)
+        ends = np.concatenate(([-1], bucket, [BUCKETS]))
+        torn = np.searchsorted(closed, ends[:-1], "right") != np.searchsorted(closed, ends[1:], "left")
+        missed[torn] = np.inf
+        return Cuts(scores, missed, alarmed, found.base)
+
+
+def _chunks(
+    samples: Samples, *, counted: bool
+) -> Iterator[tuple[NDArray[Any], NDArray[np.bool_], NDArray[Any] | None]]:
+    """Yield scores, labels and stakes of some rows at a time; without stakes where rows are counted."""
+    scores, positive = np.asarray(as_host(samples.scores)), np.asarray(as_host(samples.positive))
+    stakes = None if counted else _stakes(samples, positive)
+    for start in range(0, len(scores), CHUNK):
+        part = slice(start, start + CHUNK)
+        yield scores[part], positive[part], None if stakes is None else stakes[part]
+
+
+def _stakes(samples: Samples, positive: NDArray[np.bool_]) -> NDArray[Any]:
+    """Return what an error about each row costs more than being right."""
+    costs = samples.costs
+    stakes = np.where(positive, as_host(costs.fn - costs.tp), as_host(costs.fp - costs.tn))
+    return stakes if samples.weight is None else np.asarray(stakes * as_host(samples.weight))
+
+
+def _sums_below(values: NDArray[Any]) -> NDArray[Any]:
+    return np.concatenate((np.zeros(1, values.dtype), np.cumsum(values)))
+
+
+def _within(values: NDArray[Any], bucket: NDArray[Any]) -> NDArray[Any]:
+    """Return the sum of the values before each one in its own bucket; rows are in rising order."""
+    sums = np.cumsum(values) - values
+    first = np.flatnonzero(np.append(True, bucket[1:] != bucket[:-1]))
+    return np.asarray(sums - np.repeat(sums[first], np.diff(np.append(first, len(bucket)))))

@@ -1,0 +1,224 @@
+"""Tables with types of their own: Parquet files and folders of them, Feather and Arrow files, record batches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from mimetypes import guess_type
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+from adacsl.datasets.errors import DataError, listed, one_line
+from adacsl.datasets.opened import Table
+from adacsl.extras import requires
+
+with requires("train"):
+    import pandas as pd
+
+PARQUET = (".parquet", ".pq")
+FEATHER = (".feather", ".arrow", ".ipc")
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+READ_BYTES = 65_536
+
+
+class ArrowTable(Table):
+    """Record batches that come one after another.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it.
+    schema : pyarrow.Schema
+    batches : callable
+        Given the names of columns and a number of rows, yields batches of at most so many.
+    n_rows : int, optional
+    """
+
+    def __init__(
+        self, name: str, schema: Any, batches: Callable[[list[str], int], Iterable[Any]], n_rows: int | None = None
+    ) -> None:
+        super().__init__(name, [column for column in schema.names if not column.startswith("__index_level_")], n_rows)
+        self.schema, self.batches = schema, batches
+
+    def kind(self, column: str) -> Any:
+        """Return the pyarrow type of a column."""
+        import pyarrow as pa  # noqa: PLC0415
+
+        kind = self.schema.field(column).type
+        return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+    def pieces(self, columns: list[str], rows: int) -> Iterator[pd.DataFrame]:
+        """Yield the batches as tables."""
+        start = 0
+        for batch in self.batches(columns, rows):
+            if batch.num_rows:
+                frame = _as_frame(batch)[columns]
+                frame.index = pd.RangeIndex(start, start + len(frame))
+                start += len(frame)
+                yield frame
+
+
+@contextmanager
+def whole(path: object, otherwise: str) -> Iterator[None]:
+    """Turn what pyarrow says of a file into one line."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{path} {otherwise}: {one_line(error)}; write it again") from error
+
+
+def _as_frame(batch: Any) -> pd.DataFrame:
+    """Return a batch as pandas columns of numbers, dates and text; gaps do not make Python objects of numbers."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    columns = zip(batch.schema.names, batch.columns, strict=True)
+    plain = {name: column.cast(_plain_type(column), safe=False) for name, column in columns}
+    frame: pd.DataFrame = pa.table(plain).to_pandas(ignore_metadata=True)
+    return frame
+
+
+def _plain_type(column: Any) -> Any:
+    """Return the type of a column, or another where pandas would hold it as objects."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    kind, gaps = column.type, column.null_count > 0
+    if pa.types.is_decimal(kind) or pa.types.is_null(kind) or (gaps and pa.types.is_integer(kind)):
+        return pa.float64()
+    if gaps and pa.types.is_boolean(kind):
+        return pa.float32()
+    return pa.timestamp("us") if pa.types.is_date(kind) else kind
+
+
+# Parquet
+
+
+class _Part(NamedTuple):
+    """A Parquet file, and what the names of its folders say of all its rows (``year=2024/region=north``)."""
+
+    path: Path
+    said: dict[str, Any]
+
+
+def holds_parquet(folder: Path) -> bool:
+    """Tell whether a folder, or one below it, holds Parquet files, and no picture comes before them."""
+    for path in _files(folder):
+        if path.suffix.lower() in PARQUET:
+            return True
+        if (guess_type(path.name)[0] or "").startswith("image/"):
+            return False
+    return False
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Yield the visible files of a folder and then those below it, in the order of their names."""
+    for root, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
+        yield from (Path(root, name) for name in sorted(files) if not name.startswith((".", "_")))
+
+
+def open_parquet(path: Path) -> ArrowTable:
+    """Open a Parquet file, or a folder of them, as one table."""
+    with requires("cli"):
+        import pyarrow as pa  # noqa: PLC0415  text tables need no pyarrow
+    parts = [_Part(path, {})] if path.is_file() else _parts(path)
+    first, schema, n_rows = parts[0], None, 0
+    for part in parts:
+        file = _parquet_file(part.path)
+        n_rows, schema = n_rows + int(file.metadata.num_rows), schema or file.schema_arrow
+        odd = sorted(set(_names(first, schema)) ^ set(_names(part, file.schema_arrow)))
+        if odd:
+            raise DataError(
+                f"{part.path} and {first.path.name} differ in columns ({listed(odd)}): parts must have the same ones"
+            )
+    for name in first.said:
+        text = any(isinstance(part.said[name], str) for part in parts)
+        schema = schema.append(pa.field(name, pa.string() if text else pa.int64()))  # type: ignore[union-attr]
+    return ArrowTable(str(path), schema, lambda columns, rows: _batches(parts, schema, columns, rows), n_rows)
+
+
+def _names(part: _Part, schema: Any) -> list[str]:
+    return [*(name for name in schema.names if not name.startswith("__index_level_")), *part.said]
+
+
+def _parts(folder: Path) -> list[_Part]:
+    """Return the Parquet files in and below a folder; values of folders are numbers where all are whole ones."""
+    paths = [path for path in _files(folder) if path.suffix.lower() in PARQUET]
+    said = [_said(path.relative_to(folder).parts[:-1]) for path in paths]
+    for name in said[0]:
+        values = [words.get(name) for words in said]
+        if all(value is None or value.removeprefix("-").isdecimal() for value in values):
+            said = [words | ({name: int(words[name])} if words.get(name) else {}) for words in said]
+    return [_Part(path, words) for path, words in zip(paths, said, strict=True)]
+
+
+def _said(folders: Sequence[str]) -> dict[str, Any]:
+    pairs = [folder.partition("=") for folder in folders]
+    return {unquote(name): None if value == NO_VALUE else unquote(value) for name, sign, value in pairs if sign}
+
+
+def _parquet_file(path: Path) -> Any:
+    from pyarrow.parquet import ParquetFile  # noqa: PLC0415
+
+    with whole(path, "is no Parquet file, or a damaged one"):
+        # by default a whole file is fetched at once; this way a piece of each column is in memory at a time
+        return ParquetFile(path, pre_buffer=False, buffer_size=READ_BYTES)
+
+
+def _batches(parts: list[_Part], schema: Any, columns: list[str], rows: int) -> Iterator[Any]:
+    import pyarrow as pa  # noqa: PLC0415
+
+    for part in parts:
+        own = [name for name in columns if name not in part.said]
+        with whole(part.path, "is damaged"):
+            for batch in _parquet_file(part.path).iter_batches(batch_size=rows, columns=own):
+                known = dict(zip(batch.schema.names, batch.columns, strict=True))
+                for name in (name for name in columns if name in part.said):
+                    known[name] = pa.repeat(pa.scalar(part.said[name], schema.field(name).type), batch.num_rows)
+                yield pa.record_batch(known) if known.keys() != set(own) else batch
+
+
+# Feather
+
+
+def open_feather(path: Path) -> ArrowTable:
+    """Open a Feather file, or an Arrow file or stream."""
+    with requires("cli"):
+        from pyarrow import feather  # noqa: PLC0415
+    reader = _ipc(path, None)
+    if reader is None:
+        # the first version of Feather: written by old programs, and held in memory
+        with whole(path, "is no Feather or Arrow file, or a damaged one"):
+            table = feather.read_table(path)
+        return ArrowTable(
+            str(path), table.schema, lambda columns, rows: table.select(columns).to_batches(rows), table.num_rows
+        )
+    return ArrowTable(str(path), reader.schema, lambda columns, rows: _ipc_batches(path, columns, rows))
+
+
+def _ipc(path: Path, columns: list[str] | None) -> Any:
+    """Return a reader of some columns of an Arrow file or stream; None where it is of the first Feather version."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    source = pa.memory_map(str(path))
+    start = source.read(6)
+    source.seek(0)
+    if start[:4] == b"FEA1":
+        return None
+    opened = pa.ipc.open_file if start == b"ARROW1" else pa.ipc.open_stream
+    with whole(path, "is no Feather or Arrow file, or a damaged one"):
+        names = None if columns is None else opened(source).schema.names
+        source.seek(0)
+        picked = [] if names is None else sorted(map(names.index, columns or ()))
+        return opened(source, options=pa.ipc.IpcReadOptions(included_fields=picked))
+
+
+def _ipc_batches(path: Path, columns: list[str], rows: int) -> Iterator[Any]:
+    reader = _ipc(path, columns)
+    count = getattr(reader, "num_record_batches", None)
+    with whole(path, "is damaged"):
+        for batch in reader if count is None else map(reader.get_batch, range(count)):
+            yield from (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))

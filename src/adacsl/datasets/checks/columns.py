@@ -1,0 +1,228 @@
+"""Checks of columns: empty, constant, naming the rows, giving the label away; times and groups nobody spoke of."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.datasets.checks.codes import Finding, finding
+from adacsl.datasets.checks.telling import SURE, TELLING, told_share
+from adacsl.datasets.columns import Column, recognised
+from adacsl.datasets.errors import DataError, listed
+from adacsl.datasets.times import date_columns
+from adacsl.extras import requires
+
+with requires("train"):
+    import pandas as pd
+
+if TYPE_CHECKING:
+    from adacsl.datasets.task import Task
+
+MANY = 50
+"""Of fewer values, all may differ by chance."""
+UNIQUE = 0.9
+"""Text that differs in more than this share of the rows is not learned from: hardly a value is seen twice."""
+FIRST = 1000
+"""So many rows are looked at before all are."""
+DENSE = 2
+"""Whole numbers, all different, that lie within so many times as many places as there are rows, count the rows."""
+ENTITIES = (
+    "patient|customer|client|user|subject|person|member|household|family|account|borrower|employee|student|driver|"
+    "device|machine|vehicle|card|lesion|animal|farm|company|merchant|applicant|policyholder|visitor|session|case"
+)
+IDS = re.compile(r"(^|[\W_])(id|uuid|guid|uid|rowid|row_?(no|nr|num|number|index))$", re.IGNORECASE)
+GROUPS = re.compile(
+    rf"(^|[\W_])({ENTITIES})([\W_]?(id|uuid|guid|uid|no|nr|nbr|num|number|key|code|name))?$", re.IGNORECASE
+)
+TIMES = re.compile(r"(^|[\W_])(time|date|datetime|timestamp|day|week|month|year|when|created|at)s?$", re.IGNORECASE)
+BIRTHS = re.compile(r"birth|born|(^|_)dob($|_)", re.IGNORECASE)
+FEW_LEVELS = 20
+"""Groups, or points of time, of which there are fewer are rather kinds of rows."""
+
+
+class Columns(NamedTuple):
+    """What was found about columns, and which of them only name the rows."""
+
+    findings: list[Finding]
+    names: list[str]
+
+
+def look_at_columns(task: Task) -> Columns:
+    """Return what looks wrong about the columns of a table; each column is named for one thing at most."""
+    if not isinstance(task.X, pd.DataFrame):
+        return Columns([], [])
+    empty, constant, rest = _sorted_out(task.X)
+    found = [
+        finding(code, f"{_named(names)} {what}: leave {'them' if len(names) > 1 else 'it'} out {_drop(names)}")
+        for code, names, what in (
+            ("empty-column", empty, "no value at all"),
+            ("constant-column", constant, "the same value in all rows"),
+        )
+        if names
+    ]
+    timed, how = (None, "") if task.time is not None else _time_column(task.X, rest)
+    if timed is not None:
+        advice = f"train on the past and test on the latest, --time-column {timed} (time={timed!r})"
+        text = f"{how} {timed!r}), and are split by chance: if it says when a row was, {advice}"
+        found.append(finding("time-ignored", text))
+    odd = {name: seen for name in rest if name != timed and (seen := _odd(task, name)) is not None}
+    named = [name for name, seen in odd.items() if seen.code == "looks-like-id"]
+    return Columns([*found, *odd.values()], named)
+
+
+def _sorted_out(X: pd.DataFrame) -> tuple[list[str], list[str], list[str]]:  # noqa: N803
+    """Return the names of columns without a value, with one value only, and the others."""
+    empty: list[str] = []
+    constant: list[str] = []
+    rest: list[str] = []
+    for name in dict.fromkeys(X.columns):
+        column = _one(X, name)
+        if len(_distinct(column.iloc[:FIRST])) > 1 or len(_distinct(column)) > 1:
+            rest.append(name)
+        else:
+            (empty if column.isna().iloc[0] or str(column.iloc[0]).strip() == "" else constant).append(name)
+    return empty, constant, rest
+
+
+def _one(X: pd.DataFrame, name: Any) -> pd.Series[Any]:  # noqa: N803
+    column: Any = X[name]
+    return column.iloc[:, 0] if isinstance(column, pd.DataFrame) else column  # two of the same name
+
+
+def _distinct(column: pd.Series[Any]) -> Any:
+    try:
+        return pd.unique(column)
+    except TypeError:
+        text = f"column {column.name!r} holds lists or the like: turn their parts into columns, or drop it"
+        raise DataError(text) from None
+
+
+def _odd(task: Task, name: Any) -> Finding | None:
+    """Return the one thing to say about a column: that it names rows, groups them, or tells their labels."""
+    column = _one(task.X, name)
+    found = None
+    if len(column) >= MANY and not pd.api.types.is_bool_dtype(column.dtype):
+        if pd.api.types.is_numeric_dtype(column.dtype):
+            found = _odd_numbers(task, str(name), column)
+        elif not pd.api.types.is_datetime64_any_dtype(column.dtype):
+            found = _odd_text(task, str(name), column)
+    return found or _telling(task, str(name), column)
+
+
+def _odd_numbers(task: Task, name: str, column: pd.Series[Any]) -> Finding | None:
+    """Return whether whole numbers name the rows or group them."""
+    if not _whole(column.iloc[:FIRST]) or not _whole(column):
+        return None
+    numbers, n = column.to_numpy().astype(np.int64), len(column)
+    named = is_id(name)
+    if _all_differ(numbers[:FIRST]) and _all_differ(numbers):
+        dense = int(numbers.max()) - int(numbers.min()) < DENSE * n
+        return _identity(name, "a different whole number in every row") if dense or named else None
+    return _grouping(task, name, len(pd.unique(numbers))) if named or GROUPS.search(_words(name)) else None
+
+
+def _whole(column: pd.Series[Any]) -> bool:
+    if pd.api.types.is_integer_dtype(column.dtype):
+        return not bool(column.isna().any())
+    values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    return bool(np.isfinite(values).all() and (values == np.trunc(values)).all() and (np.abs(values) < 2**53).all())
+
+
+def _all_differ(values: NDArray[Any]) -> bool:
+    return len(pd.unique(values)) == len(values)
+
+
+def _odd_text(task: Task, name: str, column: pd.Series[Any]) -> Finding | None:
+    """Return whether text names the rows, says something else in each, or groups them."""
+    known = column.dropna()
+    grouping = task.groups is None and (is_id(name) or bool(GROUPS.search(_words(name))))
+    if len(known) < MANY or (not grouping and len(_distinct(known.iloc[:FIRST])) <= UNIQUE * len(known[:FIRST])):
+        return None
+    levels = len(_distinct(known))
+    if levels <= UNIQUE * len(known):
+        return _grouping(task, name, levels) if grouping else None
+    text = known.astype(str)
+    if _is_something_else(text):
+        return None
+    if levels == len(column) and not bool(text.str.contains(r"\s", regex=True).any()):
+        return _identity(name, "a different word in every row")
+    return finding(
+        "unique-text",
+        f"column {name!r} holds text that differs in {levels / len(known):.0%} of the rows: nothing is learned from it "
+        f"as it is; make columns of what it says, or leave it out {_drop([name])}",
+    )
+
+
+def _is_something_else(text: pd.Series[Any]) -> bool:
+    """Tell whether text is numbers or dates."""
+    first = text.iloc[:FIRST].str.strip().to_numpy().astype(str)
+    return recognised(Column("", "text", first)).kind != "text"
+
+
+def is_id(name: str) -> bool:
+    """Tell whether a column is called as what names rows is.
+
+    >>> [is_id(name) for name in ("id", "customerID", "PassengerId", "row_no", "paid", "width", "Valid")]
+    [True, True, True, True, False, False, False]
+    """
+    return bool(IDS.search(_words(name)))
+
+
+def _words(name: str) -> str:
+    """Return a name with its words apart: customerID is customer_ID."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.strip())
+
+
+def _identity(name: str, what: str) -> Finding:
+    text = f"column {name!r} holds {what}: it names the rows, and tells nothing about new ones; leave it out"
+    return finding("looks-like-id", f"{text} {_drop([name])}")
+
+
+def _grouping(task: Task, name: str, levels: int) -> Finding | None:
+    n = len(task.y)
+    if task.groups is not None or not FEW_LEVELS <= levels <= UNIQUE * n:
+        return None
+    return finding(
+        "groups-likely",
+        f"column {name!r} names {levels:,} of something in {n:,} rows: rows of one are on both sides of a split, and "
+        f"costs look better than they will be; keep them together, --group-column {name} (groups=X[{name!r}])",
+    )
+
+
+def _telling(task: Task, name: str, column: pd.Series[Any]) -> Finding | None:
+    share = told_share(column, task.y, len(task.classes))
+    if share < TELLING:
+        return None
+    return finding(
+        "column-tells-label",
+        f"column {name!r} alone tells the label of {100 * share:.4g} % of the rows (each class counted alike): is it "
+        f"known before the decision? If it is an outcome, or the label in other words, leave it out {_drop([name])}",
+        "stop" if share >= SURE else "warn",
+    )
+
+
+def _time_column(X: pd.DataFrame, names: list[str]) -> tuple[Any, str]:  # noqa: N803
+    """Return the first column that says when rows were, and how: dates, or numbers that put the rows in order."""
+    dated = set(date_columns(X.loc[:, ~X.columns.duplicated()]))
+    for name in names:
+        if str(name) in dated and not BIRTHS.search(str(name)):
+            return name, "rows have dates (column"
+    for name in names:
+        column = _one(X, name)
+        if TIMES.search(_words(str(name))) and pd.api.types.is_numeric_dtype(column.dtype):
+            steps = np.diff(column.to_numpy(dtype=np.float64, na_value=np.nan))
+            if (steps >= 0).all() and int((steps > 0).sum()) >= FEW_LEVELS:
+                return name, "rows are in the order of a time (column"
+    return None, ""
+
+
+def _named(names: list[str]) -> str:
+    several = len(names) > 1
+    return f"{len(names)} columns ({listed(names)}) hold" if several else f"column {names[0]!r} holds"
+
+
+def _drop(names: list[str]) -> str:
+    return f"(--drop {','.join(map(str, names[:8]))})" if len(names) <= 8 else "(--drop)"

@@ -1,0 +1,159 @@
+"""Rows of a query: DuckDB over its own files or over any others, SQLite. Nothing is written, fetched or installed."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from adacsl.datasets.arrowfiles import ArrowTable
+from adacsl.datasets.errors import DataError, one_line
+from adacsl.datasets.opened import Table, as_text
+from adacsl.extras import requires
+
+with requires("train"):
+    import pandas as pd
+
+CLOSED: dict[str, Any] = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "python_enable_replacements": False,  # a name in a query is never a variable of this program
+}
+LONGEST = 200
+"""Characters of a database's own words that are told."""
+SQLITE = b"SQLite format 3\0"
+READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
+
+
+def open_query(sql: str, db: str | os.PathLike[str] | None) -> Table:
+    """Open the rows of one SELECT.
+
+    Parameters
+    ----------
+    sql : str
+        One statement that only reads.
+    db : path, optional
+        A DuckDB or SQLite file; without it DuckDB reads the files that the query names.
+    """
+    if db is None:
+        return _duckdb(sql, ":memory:")
+    path = Path(db).expanduser()
+    if not path.is_file():
+        raise DataError(f"there is no database {path}: db=... names a DuckDB or SQLite file")
+    with path.open("rb") as file:
+        start = file.read(16)
+    if start == SQLITE:
+        return SqliteTable(path, sql)
+    if start[8:12] != b"DUCK":
+        raise DataError(
+            f"{path} is no DuckDB or SQLite file: leave out db=... and name it in the query if it is a table"
+        )
+    return _duckdb(sql, str(path))
+
+
+@contextmanager
+def _asking(error: type[Exception], where: str, sql: str) -> Iterator[None]:
+    try:
+        yield
+    except error as problem:
+        why = one_line(str(problem).split("\n\n")[0])[:LONGEST]  # DuckDB then shows the query and all its settings
+        raise DataError(f"the query {one_line(sql)!r} over {where} failed: {why}") from problem
+
+
+# DuckDB
+
+
+def _duckdb(sql: str, database: str) -> ArrowTable:
+    with requires("sql"):
+        import duckdb  # noqa: PLC0415
+        import pyarrow  # noqa: F401, PLC0415  DuckDB hands its rows over through it
+    where = "files" if database == ":memory:" else database
+    with _asking(duckdb.Error, where, sql):
+        connection = duckdb.connect(database, read_only=database != ":memory:", config=CLOSED)
+        said = connection.extract_statements(sql)
+        if [statement.type for statement in said] != [duckdb.StatementType.SELECT]:
+            raise DataError(f"the query {one_line(sql)!r} must be one SELECT: data are only read here")
+        schema = connection.sql(sql).limit(0).to_arrow_table().schema
+
+    def batches(columns: list[str], rows: int) -> Iterator[Any]:
+        with _asking(duckdb.Error, where, sql):
+            yield from (batch.select(columns) for batch in _reader(connection, sql, rows))
+
+    return ArrowTable(f"the query over {where}", schema, batches)
+
+
+def _reader(connection: Any, sql: str, rows: int) -> Any:
+    found = connection.sql(sql)
+    # named otherwise before DuckDB 1.4
+    return found.to_arrow_reader(rows) if hasattr(found, "to_arrow_reader") else found.fetch_arrow_reader(rows)
+
+
+# SQLite
+
+
+class SqliteTable(Table):
+    """Rows of a query over SQLite, whose columns hold what all of their values are: whole numbers, numbers or text."""
+
+    def __init__(self, path: Path, sql: str) -> None:
+        self.path, self.sql = path, sql.strip().rstrip(";")
+        with self._open() as connection:
+            found = connection.execute(self.sql)
+            columns = [name for name, *_ in found.description or ()]
+            found.close()
+            super().__init__(f"the query over {path}", columns)
+            self.kinds = dict(zip(columns, self._kinds(connection), strict=True))
+
+    def kind(self, column: str) -> Any:
+        """Return the pyarrow type of a column."""
+        with requires("cli"):
+            import pyarrow as pa  # noqa: PLC0415
+        return {"integer": pa.int64(), "real": pa.float64()}.get(self.kinds[column], pa.string())
+
+    def pieces(self, columns: list[str], rows: int) -> Iterator[pd.DataFrame]:
+        """Yield the rows, so many at a time."""
+        start = 0
+        with self._open() as connection:
+            found = connection.execute(self.sql)
+            while some := found.fetchmany(rows):
+                index = pd.RangeIndex(start, start + len(some))
+                frame = pd.DataFrame(some, index=index, columns=self.columns, dtype=object)[columns]
+                start += len(some)
+                yield pd.DataFrame({name: _as_kind(frame[name], self.kinds[name]) for name in columns}, index=index)
+
+    def _kinds(self, connection: sqlite3.Connection) -> list[str]:
+        """Return what the columns hold: SQLite allows anything in each row."""
+        asked = ", ".join(f"group_concat(distinct typeof({_quoted(name)}))" for name in self.columns)
+        (found,) = connection.execute(f"select {asked} from ({self.sql})")  # noqa: S608  the user's own query
+        return [_common(set((kinds or "").split(",")), name) for kinds, name in zip(found, self.columns, strict=True)]
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        address = f"{self.path.resolve().as_uri()}?mode=ro"
+        with (
+            _asking(sqlite3.Error, str(self.path), self.sql),
+            closing(sqlite3.connect(address, uri=True)) as connection,
+        ):
+            connection.set_authorizer(
+                lambda action, *_: sqlite3.SQLITE_OK if action in READING else sqlite3.SQLITE_DENY
+            )
+            yield connection
+
+
+def _as_kind(column: pd.Series[Any], kind: str) -> pd.Series[Any]:
+    return as_text(column) if kind == "text" else column.astype("int64" if kind == "integer" else "float64")
+
+
+def _quoted(name: str) -> str:
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'
+
+
+def _common(kinds: set[str], name: str) -> str:
+    if "blob" in kinds:
+        raise DataError(f"column {name!r} of the query holds bytes (blob), expected numbers or text: leave it out")
+    if "text" in kinds:
+        return "text"
+    return "integer" if kinds == {"integer"} else "real"

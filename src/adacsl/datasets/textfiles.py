@@ -1,0 +1,211 @@
+"""Tables as text. Separator, encoding and decimal commas are found in the file, or named.
+
+Whether text is UTF-8 is asked of the whole file, not of its beginning: what is read must not depend on where the first
+accent stands.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import io
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from adacsl.datasets.errors import DataError
+from adacsl.datasets.opened import Table, reading_text
+from adacsl.extras import requires
+
+with requires("train"):
+    import pandas as pd
+
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+NAMED = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}
+TRIED = ",;\t|"
+LOOKED_AT = 1 << 16
+"""So much text tells the separator."""
+BLOCK = 1 << 20
+MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",  # begins as that of UTF-16 does
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+COMMA_NUMBER = r"\s*[-+]?(?:\d{1,3}(?:\.\d{3})+|\d*),\d+(?:[eE][-+]?\d+)?\s*"
+"""A number with a decimal comma; dots before it part thousands."""
+
+
+class TextTable(Table):
+    """A CSV file or the like: numbers are numbers where all is read, and everything is text in pieces.
+
+    What a column is must not depend on which rows were looked at; a classifier reads text as it read the training data.
+    Where semicolons separate, a comma between digits is a decimal one.
+    """
+
+    def __init__(self, path: Path, separator: str | None, encoding: str | None) -> None:
+        self.path, self.encoding = path, found_encoding(path, encoding)
+        text = _beginning(path, self.encoding)
+        found = _found_separator(text, SEPARATORS[path.name.lower().removesuffix(".gz")[-4:]])
+        self.separator = found if separator is None else _named_separator(separator)
+        with reading_text(path, self.encoding):
+            names = next((line for line in _lines(text, self.separator) if line), None)
+        if names is None:
+            raise DataError(f"{path} is empty: expected a header line and rows")
+        if len(names) == 1 and found in names[0]:
+            raise DataError(f"the columns of {path} seem to be separated by {found!r}, not by {self.separator!r}")
+        super().__init__(str(path), [name or f"Unnamed: {i}" for i, name in enumerate(names)])
+        if encoding is None and not self.encoding.startswith("utf"):
+            self.read_as.append(f"is no UTF-8 text and was read as {self.encoding} (another: encoding=...)")
+
+    def read(self, columns: list[str]) -> pd.DataFrame:
+        """Return columns of numbers as numbers and all others as text."""
+        with reading_text(self.path, self.encoding), warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            frame: pd.DataFrame = pd.read_csv(self.path, low_memory=False, **self._options())
+            truths = [str(name) for name in frame.columns if _holds_truths(frame[name])]
+            if truths:
+                text = pd.read_csv(self.path, dtype=str, usecols=truths, **self._options())
+                frame = frame.assign(**{name: text[name] for name in truths})
+        return self._with_points(frame[columns], numbers=True)
+
+    def pieces(self, columns: list[str], rows: int) -> Iterator[pd.DataFrame]:
+        """Yield pieces of text."""
+        with reading_text(self.path, self.encoding):
+            reader = pd.read_csv(self.path, dtype=str, chunksize=rows, **self._options())
+        with reader:
+            while True:
+                with reading_text(self.path, self.encoding), warnings.catch_warnings():
+                    warnings.simplefilter("error", pd.errors.ParserWarning)
+                    chunk = next(reader, None)
+                if chunk is None or len(chunk) == 0:
+                    return
+                yield self._with_points(chunk[columns], numbers=False)
+
+    def _options(self) -> dict[str, Any]:
+        # index_col: pandas else makes an index of the first column where lines are longer than the header. All columns
+        # are read and some then picked, because pandas counts the fields of a line only where it reads them all
+        return {"sep": self.separator, "encoding": self.encoding, "index_col": False}
+
+    def _with_points(self, frame: pd.DataFrame, *, numbers: bool) -> pd.DataFrame:
+        """Return a table with points in place of decimal commas, as numbers where a column has nothing else."""
+        if self.separator != ";":
+            return frame
+        return frame.assign(
+            **{
+                str(name): _with_points(column, numbers=numbers)
+                for name, column in frame.items()
+                if pd.api.types.is_string_dtype(column.dtype)
+            }
+        )
+
+
+def _with_points(column: pd.Series[Any], *, numbers: bool) -> pd.Series[Any]:
+    commas = column.str.fullmatch(COMMA_NUMBER, na=False)
+    if not commas.any():
+        return column
+    points = column.str.replace(".", "", regex=False).str.replace(",", ".", regex=False)
+    pointed = column.where(~commas, points)
+    if numbers:
+        found = pd.to_numeric(pointed, errors="coerce")
+        return pointed if (found.isna() & column.notna()).any() else found
+    return pointed
+
+
+def _holds_truths(column: pd.Series[Any]) -> bool:
+    """Tell whether pandas made bools of text; with a gap among them it leaves a column of objects."""
+    return column.dtype == bool or (column.dtype == object and any(isinstance(value, bool) for value in column))
+
+
+# encodings
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """Open a file that may be packed."""
+    return gzip.open(path, "rb") if path.name.lower().endswith(".gz") else path.open("rb")  # type: ignore[return-value]
+
+
+def open_text(path: Path, encoding: str) -> IO[str]:
+    """Open a text file that may be packed, with its line ends as they are."""
+    return io.TextIOWrapper(open_bytes(path), encoding=encoding, newline="")
+
+
+def found_encoding(path: Path, named: str | None = None) -> str:
+    """Return the encoding of a text file: the one named, else that of its mark, UTF-8, or that of Western Windows."""
+    if named is not None:
+        try:
+            "".encode(named)  # refuses what is no encoding of text, too
+            return "utf-8-sig" if codecs.lookup(named).name == "utf-8" else named
+        except LookupError:
+            raise DataError(f"encoding={named!r} is not known: expected utf-8, utf-16, cp1252, latin-1, ...") from None
+    with reading_text(path, "utf-8"), open_bytes(path) as file:
+        start = file.read(LOOKED_AT)
+    marked = next((name for mark, name in MARKS.items() if start.startswith(mark)), None)
+    if marked is not None:
+        return marked
+    if b"\0" in start:
+        return _without_mark(start, path)
+    for name in ("utf-8", "cp1252"):
+        if _decodes(path, name):
+            return name
+    raise DataError(f"{path} is neither UTF-8 nor cp1252 (Latin-1) text: name its encoding, encoding=...")
+
+
+def _decodes(path: Path, encoding: str) -> bool:
+    decoder = codecs.getincrementaldecoder(encoding)()
+    with reading_text(path, encoding), open_bytes(path) as file:
+        try:
+            while block := file.read(BLOCK):
+                decoder.decode(block)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return False
+    return True
+
+
+def _without_mark(start: bytes, path: Path) -> str:
+    """Return which UTF-16 this is: every other byte of most text is zero."""
+    zeros = [start[first::2].count(0) / len(start) for first in (0, 1)]
+    for name, here, there in (("utf-16-le", 1, 0), ("utf-16-be", 0, 1)):
+        if zeros[here] > 0.2 and zeros[there] < 0.1:
+            return name
+    raise DataError(f"{path} is no text, whatever its name says: expected a table in UTF-8, or name its encoding")
+
+
+# separators
+
+
+def _named_separator(named: str) -> str:
+    separator = NAMED.get(named.lower(), named)
+    if len(separator) != 1 or separator in '"\r\n':
+        raise DataError(f"separator={named!r} must be one character, or one of {', '.join(NAMED)}")
+    return separator
+
+
+def _beginning(path: Path, encoding: str) -> str:
+    """Return the first lines, whole ones."""
+    with reading_text(path, encoding), open_text(path, encoding) as file:
+        text = file.read(LOOKED_AT)
+    return text if len(text) < LOOKED_AT else text[: text.rfind("\n") + 1] or text
+
+
+def _lines(text: str, separator: str) -> Iterator[list[str]]:
+    return csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+
+
+def _found_separator(text: str, usual: str) -> str:
+    """Return what parts the header, and every line, into most fields; where nothing does, what is usual."""
+
+    def parted(separator: str) -> tuple[int, int, bool]:
+        try:
+            counts = [len(line) for line in _lines(text, separator) if line]
+        except csv.Error:
+            return 0, 0, False
+        header = counts[0] if counts else 0
+        same = header > 1 and set(counts[:-1] or counts) == {header}  # the last line may have been cut
+        return (header if same else 0), header, separator == usual
+
+    return max(TRIED, key=parted)

@@ -1,0 +1,1 @@
+"""Parts of ONNX graphs: what becomes of a table before nets score it."""

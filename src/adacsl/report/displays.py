@@ -1,0 +1,262 @@
+"""Curves drawn with matplotlib, in scikit-learn's manner: from an estimator or from predictions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.core.arrays import as_host
+from adacsl.core.costs import CostMatrix
+from adacsl.core.curves import brier_curve, decision_curve, optimal_cost_curve
+from adacsl.core.thresholds import cost_curve, find_threshold
+from adacsl.extras import requires
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+GUIDE: dict[str, Any] = {"color": "0.55", "linewidth": 1.0, "zorder": 1}
+"""Lines that only give orientation; this grey is seen on white and on black."""
+
+
+class CurveDisplay:
+    """What the displays share: a frame of numbers, its first two columns drawn as a line, and guides beside it.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+    line_ : matplotlib Line2D
+    """
+
+    labels: ClassVar[tuple[str, str]]
+    """What stands at the axes."""
+
+    step: ClassVar[bool] = False
+
+    def __init__(self, *, table: pd.DataFrame, name: str | None = None) -> None:
+        self.table, self.name = table, name
+
+    def frame(self) -> pd.DataFrame:
+        """Return the numbers of the curve."""
+        return self.table.copy()
+
+    def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
+        """Draw the curve.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; default: a new figure. Several curves may share one.
+        name : str, optional
+            What the legend says.
+        **kwargs
+            Of the line: ``color``, ``linewidth``, ...
+        """
+        with requires("cli"):
+            import matplotlib.pyplot as plt  # noqa: PLC0415  only for those who draw
+        self.ax_ = plt.subplots()[1] if ax is None else ax
+        self.figure_ = self.ax_.figure
+        x, y = (self.table.iloc[:, place] for place in (0, 1))
+        called = {"label": name or self.name} if name or self.name else {}
+        style = {"drawstyle": "steps-post"} if self.step else {}
+        self.line_: Any = self.ax_.plot(x, y, **called | style | kwargs)[0]
+        self._guides()
+        heights = np.concatenate([line.get_ydata() for line in self.ax_.lines])
+        bottom, top = self._span(float(heights.min(initial=0.0)), float(heights.max(initial=1e-9)))
+        self.ax_.set(xlabel=self.labels[0], ylabel=self.labels[1], xlim=(0, 1), ylim=(bottom, 1.06 * top))
+        if self.ax_.get_legend_handles_labels()[1]:
+            self.ax_.legend()
+        return self
+
+    def _guides(self) -> None:
+        """Draw what gives orientation."""
+
+    def _span(self, lowest: float, highest: float) -> tuple[float, float]:
+        """Return the ends of the vertical axis, from those of all lines."""
+        return lowest, highest
+
+    def _guide(self, label: str, x: Any, y: Any, **style: Any) -> None:
+        """Draw a line that all curves of these axes share, once."""
+        if label not in self.ax_.get_legend_handles_labels()[1]:
+            self.ax_.plot(x, y, label=label, **GUIDE | style)
+
+
+class CostCurveDisplay(CurveDisplay):
+    """What every threshold costs per row; the cheapest is marked, and a dotted line shows the Bayes threshold.
+
+    Parameters
+    ----------
+    table : DataFrame
+        threshold, cost, misses and alarms (their parts of the cost, above what being right costs), per row.
+    cheapest : (float, float)
+        The cheapest threshold, and what it costs.
+    bayes : float, optional
+        Where the costs alone would decide; None where rows have costs of their own.
+    name : str, optional
+
+    Examples
+    --------
+    >>> costs = CostMatrix(fp=1, fn=8)
+    >>> shown = CostCurveDisplay.from_predictions([0, 1, 0, 1], [0.1, 0.3, 0.6, 0.8], costs, plot=False)
+    >>> shown.frame()["cost"].tolist()
+    [0.5, 0.25, 2.25, 2.0, 4.0, 4.0]
+    """
+
+    labels = ("threshold", "cost per row")
+    step = True
+
+    def __init__(
+        self, *, table: pd.DataFrame, cheapest: tuple[float, float], bayes: float | None = None, name: str | None = None
+    ) -> None:
+        super().__init__(table=table, name=name)
+        self.cheapest, self.bayes = cheapest, bayes
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, costs: CostMatrix | None = None, *,  # noqa: N803
+        pos_label: Any = None, name: str | None = None, ax: Any = None, plot: bool = True, **kwargs: Any,
+    ) -> Self:  # fmt: skip
+        """Draw the cost of every threshold of a classifier's probabilities; adacsl's own know their costs."""
+        costs = getattr(estimator, "costs_", None) if costs is None else costs
+        if costs is None:
+            raise ValueError(f"{type(estimator).__name__} knows no costs: give them, costs=CostMatrix(fp=1, fn=8)")
+        scores, label = _probabilities(estimator, X, pos_label)
+        name = name or type(estimator).__name__
+        return cls.from_predictions(y, scores, costs, pos_label=label, name=name, ax=ax, plot=plot, **kwargs)
+
+    @classmethod
+    def from_predictions(
+        cls, y_true: Any, y_score: Any, costs: CostMatrix, *,
+        pos_label: Any = None, name: str | None = None, ax: Any = None, plot: bool = True, **kwargs: Any,
+    ) -> Self:  # fmt: skip
+        """Draw the cost of every threshold of probabilities; ``costs`` are class-wide, or those of these rows."""
+        labels, n = _positives(y_true, pos_label), len(y_true)
+        curve, best = cost_curve(y_score, labels, costs), find_threshold(y_score, labels, costs)
+        thresholds, *amounts = (as_host(part).astype(np.float64) for part in curve)
+        thresholds[0] = min(thresholds[0], 0.0)
+        rows = {"threshold": thresholds} | dict(
+            zip(("cost", "misses", "alarms"), (a / n for a in amounts), strict=True)
+        )
+        table = _frame({key: np.append(part, 1.0 if key == "threshold" else part[-1]) for key, part in rows.items()})
+        bayes = None if costs.n_instances is not None else float(costs.threshold)
+        found = cls(table=table, cheapest=(best.value, best.cost / n), bayes=bayes, name=name)
+        return found.plot(ax, **kwargs) if plot else found
+
+    def _guides(self) -> None:
+        self.ax_.plot(*self.cheapest, "o", color=self.line_.get_color())
+        if self.bayes is not None:
+            self._guide("Bayes threshold", [self.bayes] * 2, [0, self.table["cost"].max()], linestyle=":")
+
+
+class ScoreDisplay(CurveDisplay):
+    """A curve that probabilities and labels make alone."""
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, *,  # noqa: N803
+        pos_label: Any = None, name: str | None = None, ax: Any = None, plot: bool = True, **kwargs: Any,
+    ) -> Self:  # fmt: skip
+        """Draw the curve of a classifier's probabilities."""
+        scores, label = _probabilities(estimator, X, pos_label)
+        return cls.from_predictions(
+            y, scores, pos_label=label, name=name or type(estimator).__name__, ax=ax, plot=plot, **kwargs
+        )
+
+    @classmethod
+    def from_predictions(
+        cls, y_true: Any, y_score: Any, *,
+        pos_label: Any = None, name: str | None = None, ax: Any = None, plot: bool = True, **kwargs: Any,
+    ) -> Self:  # fmt: skip
+        """Draw the curve of probabilities."""
+        found = cls(table=cls._table(y_score, _positives(y_true, pos_label)), name=name)
+        return found.plot(ax, **kwargs) if plot else found
+
+    @staticmethod
+    def _table(scores: Any, labels: NDArray[np.int64]) -> pd.DataFrame:
+        raise NotImplementedError
+
+
+class BrierCurveDisplay(ScoreDisplay):
+    """What trusting the probabilities costs at every cost ratio: the Brier curve.
+
+    Dashed: the cost at the best threshold of each ratio. What lies between is what better calibration could save.
+
+    Parameters
+    ----------
+    table : DataFrame
+        proportion (c = fp / (fp + fn)), loss and best: costs per row, with fp + fn = 2.
+    name : str, optional
+    """
+
+    labels = ("cost proportion fp / (fp + fn)", "cost per row, fp + fn = 2")
+
+    @staticmethod
+    def _table(scores: Any, labels: NDArray[np.int64]) -> pd.DataFrame:
+        trusted, best = brier_curve(scores, labels), optimal_cost_curve(scores, labels)
+        x = as_host(trusted.x)
+        lowest = np.interp(x, as_host(best.x), as_host(best.y))
+        return _frame({"proportion": x, "loss": as_host(trusted.y), "best": lowest})
+
+    def _guides(self) -> None:
+        self.ax_.plot(
+            self.table["proportion"], self.table["best"], "--", color=self.line_.get_color(), linewidth=1.0, alpha=0.8
+        )
+        self._guide("at the best threshold", [], [], linestyle="--")
+
+
+class DecisionCurveDisplay(ScoreDisplay):
+    """The net benefit of acting on the probabilities, against acting always and never (Vickers and Elkin).
+
+    Parameters
+    ----------
+    table : DataFrame
+        threshold, net_benefit and treat_all; never acting has a benefit of 0.
+    name : str, optional
+    """
+
+    labels = ("threshold", "net benefit per row")
+
+    @staticmethod
+    def _table(scores: Any, labels: NDArray[np.int64]) -> pd.DataFrame:
+        found = decision_curve(scores, labels)
+        names = ("threshold", "net_benefit", "treat_all")
+        return _frame(dict(zip(names, map(as_host, found), strict=True)))
+
+    def _guides(self) -> None:
+        self._guide("always act", self.table["threshold"], self.table["treat_all"], linestyle="--")
+        self._guide("never act", [0, 1], [0, 0], linestyle=":")
+
+    def _span(self, lowest: float, highest: float) -> tuple[float, float]:
+        return max(lowest, -0.3 * highest), highest  # far below nothing, always acting is of no interest
+
+
+def _frame(columns: dict[str, Any]) -> pd.DataFrame:
+    with requires("train"):
+        import pandas as pd  # noqa: PLC0415  with the curves alone comes none
+    return pd.DataFrame(columns)
+
+
+def _probabilities(estimator: Any, X: Any, pos_label: Any) -> tuple[NDArray[np.float64], Any]:  # noqa: N803
+    """Return the probability of the positive class, and its label."""
+    if not hasattr(estimator, "predict_proba"):
+        raise ValueError(f"{type(estimator).__name__} has no predict_proba: give scores to from_predictions")
+    classes = list(getattr(estimator, "classes_", ()))
+    if len(classes) != 2:
+        raise ValueError(f"these curves are for two classes, and {type(estimator).__name__} knows {len(classes)}")
+    label = getattr(estimator, "positive_", classes[1]) if pos_label is None else pos_label
+    if label not in classes:
+        raise ValueError(f"pos_label must be one of {classes}, got {label!r}")
+    return np.asarray(estimator.predict_proba(X))[:, classes.index(label)], label
+
+
+def _positives(labels: Any, pos_label: Any) -> NDArray[np.int64]:
+    values = np.asarray(labels)
+    if pos_label is None:
+        known = set(np.unique(values).tolist())
+        if not (known <= {0, 1} or known <= {-1, 1}):
+            raise ValueError(
+                f"say which label is the positive one, pos_label=...; y_true has {sorted(map(str, known))}"
+            )
+        pos_label = 1
+    return np.asarray(values == pos_label, dtype=np.int64)

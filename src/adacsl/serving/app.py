@@ -1,0 +1,213 @@
+"""The application: routes, limits, and a few threads that decide."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import time
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from adacsl import __version__
+from adacsl.estimators.persistence import load
+from adacsl.estimators.predicting import CostClassifier
+from adacsl.extras import requires
+from adacsl.serving.answers import answer_columns, decide, write_json
+from adacsl.serving.arrow import read_arrow, write_arrow
+from adacsl.serving.contract import PICTURE, Contract, describe
+from adacsl.serving.metrics import Metrics
+from adacsl.serving.page import ARROW, request_body, show
+from adacsl.serving.refusing import Refused
+from adacsl.serving.rows import Rows, read_inputs, read_json
+from adacsl.training.running import choose_device
+from adacsl.workers import cores
+
+with requires("serve"):
+    from fastapi import FastAPI, Request, Response
+    from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
+    from threadpoolctl import threadpool_limits
+
+SETTINGS = "ADACSL_SERVE"
+"""Environment variable by which worker processes learn what to serve."""
+WAITING = 128
+"""So many requests may be held at a time; others are asked to come again."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What one request may ask for: rows, and bytes of its body."""
+
+    rows: int = 10_000
+    body: int = 32 * 2**20
+
+
+class Desk:
+    """A model with a few threads that decide, so that the server goes on listening.
+
+    Each thread has one core: on few rows several threads wait for each other longer than they work. On a GPU there is
+    one, as a net that predicts is moved there and back.
+    """
+
+    def __init__(self, classifier: CostClassifier, bounds: Bounds, *, device: str = "auto", threads: int = 1) -> None:
+        self.classifier, self.bounds = classifier, bounds
+        self.contract, self.metrics, self.held = Contract.of(classifier), Metrics(), 0
+        threads = threads if choose_device(device, warn=False) == "cpu" else 1
+        self.pool = ThreadPoolExecutor(threads, "decide", initializer=_one_thread)
+
+    @property
+    def busy(self) -> bool:
+        """Whether another request would have to wait too long."""
+        return self.held >= WAITING
+
+    async def answer(self, request: Request) -> Response:
+        """Answer one request for decisions, and count it."""
+        started, status = time.perf_counter(), 500
+        try:
+            response = await self._answer(request)
+            status = response.status_code
+        except Refused as refused:
+            status = refused.status
+            raise
+        finally:
+            self.metrics.answered(status, time.perf_counter() - started)
+        return response
+
+    async def _answer(self, request: Request) -> Response:
+        if self.busy:
+            raise Refused(f"{WAITING} requests are waiting already: come again in a second", 503)
+        self.held += 1
+        try:
+            body = await read_body(request, self.bounds.body)
+            kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+            loop = asyncio.get_running_loop()
+            content = await loop.run_in_executor(self.pool, self.decided, body, kind)
+        finally:
+            self.held -= 1
+        return Response(content, media_type=ARROW if kind == ARROW else "application/json")
+
+    def decided(self, body: bytes, kind: str) -> bytes:
+        """Return the answer to a body of some content type."""
+        rows = self._read(body, kind)
+        try:
+            found = decide(self.classifier, self.contract, rows.inputs)
+        except ValueError as error:
+            raise Refused(" ".join(str(error).split())) from None
+        self.metrics.decided(found)
+        columns, notes = answer_columns(self.classifier, found), list(found.notes)
+        return write_arrow(columns, notes) if kind == ARROW else write_json(columns, notes, rows.form)
+
+    def _read(self, body: bytes, kind: str) -> Rows:
+        if kind == ARROW:
+            return read_arrow(body, self.contract, self.bounds.rows)
+        if kind.startswith("image/") and self.contract.picture is not None:
+            return Rows(read_inputs(self.contract, {PICTURE: [body]}), "rows")
+        if kind == "application/json" or kind.endswith("+json"):
+            return read_json(body, self.contract, self.bounds.rows)
+        raise Refused(f"the content type {kind} is not known here: send application/json or {ARROW}", 415)
+
+
+def _one_thread() -> None:
+    threadpool_limits(1)
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.set_num_threads(1)
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """Return the body of a request, if it is not too large; no more than that is ever held."""
+    too_large = Refused(f"the body has more than {limit:,} bytes: send the rows in parts", 413)
+    said = request.headers.get("content-length", "")
+    if said.isdigit() and int(said) > limit:
+        raise too_large
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > limit:
+            raise too_large
+        parts.append(part)
+    return b"".join(parts)
+
+
+def make_app(
+    classifier: CostClassifier, *, bounds: Bounds | None = None, device: str = "auto", threads: int | None = None
+) -> FastAPI:
+    """Return an ASGI application that serves a fitted classifier.
+
+    Parameters
+    ----------
+    classifier : CostClassifier
+        As ``adacsl.load`` returns it.
+    bounds : Bounds, optional
+        What one request may ask for.
+    device : str
+        Where it predicts.
+    threads : int, optional
+        How many requests are decided at the same time; default: one for each core.
+    """
+    desk = Desk(classifier, bounds or Bounds(), device=device, threads=threads or cores())
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        desk.pool.shutdown()
+
+    app = FastAPI(title="adacsl", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
+    app.add_exception_handler(Refused, _refuse)
+
+    @app.post("/predict", openapi_extra=request_body(desk.contract, desk.bounds.rows), responses=ANSWERS)
+    async def predict(request: Request) -> Response:
+        """Decide about rows: what to do, with which probability of the positive class, at which expected cost."""
+        return await desk.answer(request)
+
+    @app.get("/health")
+    async def health() -> dict[str, str]:
+        """Tell that the process lives."""
+        return {"status": "alive"}
+
+    @app.get("/ready", responses={503: {"description": "too many requests are waiting"}})
+    async def ready() -> JSONResponse:
+        """Tell whether another request would be answered soon."""
+        return JSONResponse({"status": "busy" if desk.busy else "ready"}, 503 if desk.busy else 200)
+
+    @app.get("/model")
+    async def model() -> dict[str, Any]:
+        """Tell what is served: classes, costs, policy, the columns of a row, and limits."""
+        limits = {"rows": desk.bounds.rows, "bytes": desk.bounds.body}
+        return describe(classifier, desk.contract) | {"limits": limits}
+
+    @app.get("/docs", response_class=HTMLResponse)
+    async def docs() -> HTMLResponse:
+        """Describe it for people; nothing is loaded from elsewhere."""
+        return HTMLResponse(show(describe(classifier, desk.contract), desk.contract, desk.bounds.rows))
+
+    @app.get("/metrics", response_class=PlainTextResponse)
+    async def metrics() -> PlainTextResponse:
+        """Return what was counted, for Prometheus."""
+        return PlainTextResponse(desk.metrics.text())
+
+    return app
+
+
+ANSWERS: dict[int | str, dict[str, Any]] = {
+    413: {"description": "the body is too large"},
+    415: {"description": "neither JSON nor Arrow"},
+    422: {"description": "rows that cannot be decided; `errors` names row (from 0), column and what was expected"},
+    503: {"description": "too many requests are waiting"},
+}
+
+
+async def _refuse(_: Request, refused: Exception) -> JSONResponse:
+    assert isinstance(refused, Refused)  # noqa: S101  for mypy: it is registered for nothing else
+    headers = {"retry-after": "1"} if refused.status == 503 else None
+    return JSONResponse(refused.document, refused.status, headers)
+
+
+def from_environment() -> FastAPI:
+    """Return the application that a worker process is told of by its environment."""
+    said = json.loads(os.environ[SETTINGS])
+    classifier = load(said["model"], device=said["device"])
+    return make_app(classifier, bounds=Bounds(rows=said["rows"]), device=said["device"], threads=said["threads"])

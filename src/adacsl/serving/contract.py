@@ -1,0 +1,135 @@
+"""What a served model takes and gives: the columns of a request, their kinds, and what they are for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+
+from adacsl import __version__
+from adacsl.core.labels import label_name
+from adacsl.estimators.acting import ordered_labels
+from adacsl.estimators.predicting import CostClassifier
+
+Kind = Literal["number", "date", "text", "any", "picture"]
+SAID: dict[Kind, str] = {
+    "number": "a number", "date": "a date such as 2026-03-31", "text": "text", "any": "a number or text",
+    "picture": "a picture, as base64 text (of its PNG, JPEG, WebP, BMP, GIF or TIFF file)",
+}  # fmt: skip
+PICTURE = "picture"
+"""The one column of a model of pictures."""
+
+
+class Field(NamedTuple):
+    """One column of a request; a feature may be missing (null) unless it is ``needed``: by a price, or a period."""
+
+    name: str
+    kind: Kind
+    role: Literal["feature", "price", "time"]
+    needed: bool = False
+
+    @property
+    def wanted(self) -> str:
+        """What a value has to be, for messages."""
+        return SAID[self.kind] + ("" if self.needed else " or null")
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The column as JSON Schema."""
+        types = {"number": ["number"], "any": ["number", "string", "boolean"]}.get(self.kind, ["string"])
+        return {"type": types + ([] if self.needed else ["null"]), "description": f"{self.role}: {self.wanted}"}
+
+
+@dataclass(frozen=True)
+class Contract:
+    """The columns that a model needs of every row, in order.
+
+    Parameters
+    ----------
+    fields : tuple of Field
+        First the features, in the order of the training; then columns of prices and of the time.
+    features : int
+        How many are features.
+    named : bool
+        Whether the training rows had names; if not, columns are called x0, x1, ...
+    picture : tuple of int, optional
+        Height, width and channels, where rows are pictures.
+    """
+
+    fields: tuple[Field, ...]
+    features: int
+    named: bool
+    picture: tuple[int, int, int] | None = None
+
+    @classmethod
+    def of(cls, classifier: CostClassifier) -> Self:
+        """Return what a fitted classifier takes."""
+        if getattr(classifier, "images_", False):
+            height, width, channels = classifier.image_shape_
+            return cls(
+                (Field(PICTURE, "picture", "feature", needed=True),), 1, named=True, picture=(height, width, channels)
+            )
+        n, names = classifier.n_features_in_, getattr(classifier, "feature_names_in_", None)
+        known = [f"x{i}" for i in range(n)] if names is None else [str(name) for name in names]
+        said, policy = getattr(classifier, "said_costs_", None), classifier.policy
+        prices = () if said is None else said.columns
+        times = (policy.time,) if policy is not None and isinstance(policy.time, str) else ()
+        features = [
+            Field(name, kind, "feature", name in (*prices, *times))
+            for name, kind in zip(known, _kinds(classifier.model_, n), strict=True)
+        ]
+        others = [Field(name, "number", "price", needed=True) for name in prices if name not in known]
+        others += [Field(name, "date", "time", needed=True) for name in times if name not in known]
+        return cls((*features, *others), n, named=names is not None)
+
+
+def _kinds(model: Any, n: int) -> list[Kind]:
+    """Return the kinds of the features as the encoders of the model have seen them; "any" where none has."""
+    found: list[Kind] = ["any"] * n
+    for one in getattr(model, "models", [model]):
+        encoder = getattr(one, "encoder", None)
+        for place, rule in enumerate([] if encoder is None else encoder.to_dict()["columns"]):
+            if rule is not None and found[place] == "any":
+                found[place] = "text" if rule["kind"] == "category" else rule["kind"]
+    return found
+
+
+def describe(classifier: CostClassifier, contract: Contract) -> dict[str, Any]:
+    """Return what is served, as plain values: classes, costs, how it decides, the columns it needs."""
+    said, policy = getattr(classifier, "said_costs_", None), classifier.policy
+    names = [label_name(label) for label in ordered_labels(classifier)]
+    two = len(names) == 2
+    return {
+        "adacsl_version": __version__,
+        "kind": type(classifier).__name__,
+        "learner": classifier.model_.kind,
+        "classes": names,
+        "positive": names[1] if two else None,
+        "costs": repr(said or classifier.costs_),
+        "decide": classifier.decision_.decide,
+        "threshold": classifier.threshold_ if two else None,
+        "policy": None if policy is None or policy.empty else policy.to_dict(),
+        "policy_note": _about_policy(classifier),
+        "estimated_cost": list(getattr(classifier, "estimated_cost_", ())) or None,
+        "calibration_error": getattr(classifier, "calibration_error_", None),
+        "picture": contract.picture and dict(zip(("height", "width", "channels"), contract.picture, strict=True)),
+        "columns": [f._asdict() for f in contract.fields],
+    }
+
+
+def _about_policy(classifier: CostClassifier) -> str | None:
+    """Return what to know about a policy that looks at several rows."""
+    policy = classifier.policy
+    if policy is None or not policy.needs_all_rows:
+        return None
+    what = (
+        "the capacity is there anew in" if policy.capacity is not None else "class shares are estimated on the rows of"
+    )
+    return f"{what} every request: send the rows among which to choose together"
+
+
+def probability_names(classifier: CostClassifier) -> list[str]:
+    """Return the names of the columns of probabilities: one of the positive class, or one of each of K > 2."""
+    names = [label_name(label) for label in np.asarray(ordered_labels(classifier))]
+    return ["probability"] if len(names) == 2 else [f"probability_{name}" for name in names]

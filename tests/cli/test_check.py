@@ -1,0 +1,101 @@
+"""`adacsl check`, and what train and compare say about data and models: once, with a code, silenced by it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from adacsl import Checks, compare, load, load_comparison
+
+WORDS = ("--target", "churn", "--positive", "yes", "--fn", "8", "--fp", "1")
+
+
+@pytest.fixture
+def leaking(place, tmp_path):
+    """The table with a column that gives the label away."""
+    frame = pd.read_csv(place / "rows.csv")
+    frame.assign(left=(frame["churn"] == "yes").astype(int)).to_csv(tmp_path / "leak.csv", index=False)
+    return tmp_path / "leak.csv"
+
+
+def test_check_names_each_thing_with_its_code(adacsl, leaking):
+    said = adacsl("check", leaking, *WORDS)
+    assert said.code == 1
+    lines = said.out.splitlines()
+    assert lines[0].startswith("leak: 400 rows, ")
+    assert lines[0].endswith("3 findings")
+    codes = [line.rpartition(" [")[2] for line in lines[2:5]]
+    assert codes == ["column-tells-label]", "time-ignored]", "looks-like-id]"]
+    assert "docs/checks.md" in lines[-1]
+    found = adacsl("check", leaking, *WORDS, "--json").json
+    assert [each["severity"] for each in found["findings"]] == ["stop", "warn", "warn"]
+    assert found["findings"][0]["page"] == "docs/checks.md#column-tells-label"
+
+
+def test_check_of_clean_data_and_silenced_codes(adacsl, refused, leaking):
+    said = adacsl("check", leaking, *WORDS, "--drop", "left,id", "--time-column", "since")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.endswith("; nothing was found\n")
+    said = adacsl("check", leaking, *WORDS, "--ignore", "column-tells-label,looks-like-id", "--ignore", "time-ignored")
+    assert said.code == 0
+    assert said.out.endswith("nothing was found; silenced: column-tells-label, looks-like-id, time-ignored\n")
+    assert adacsl("check", "wine").code == 0
+    assert "did you mean 'looks-like-id'" in refused("check", leaking, *WORDS, "--ignore", "look-like-id")
+
+
+def test_train_says_it_before_and_after(adacsl, leaking, tmp_path):
+    frame = pd.read_csv(leaking)
+    noise = frame.assign(age=np.random.default_rng(1).permutation(frame["age"]), shop="web").drop(columns="left")
+    noise.to_csv(tmp_path / "noise.csv", index=False)
+    words = ("train", tmp_path / "noise.csv", *WORDS, "--drop", "id", "--method", "logistic", "--out", tmp_path / "m")
+    said = adacsl(*words)
+    assert said.code == 0
+    lines = said.err.splitlines()
+    assert [line.rpartition(" [")[2] for line in lines[:2]] == ["time-ignored]", "constant-column]"]
+    assert lines[2:] == ["what each [code] means: docs/checks.md; to say nothing about one: --ignore CODE"]
+    assert "[no-better-than-constant]" in said.out
+    model = load(tmp_path / "m")
+    assert "no-better-than-constant" in model.check().codes
+    found = adacsl(*words, "--json", "--ignore", "time-ignored,constant-column,no-better-than-constant")
+    assert found.err == ""
+    assert found.json["checks"] == []
+    assert "no-better-than-constant" not in {each["code"] for each in found.json["model_checks"]}
+
+
+def test_strange_prices_are_said_once(adacsl, place, tmp_path):
+    frame = pd.read_csv(place / "rows.csv").drop(columns=["id", "since"])
+    frame.loc[frame.index[frame["churn"] == "yes"][0], "amount"] = 1e9
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    words = ("--target", "churn", "--positive", "yes", "--fn", "amount", "--fp", "2")
+    for command in (("check",), ("train", "--method", "logistic", "--out", tmp_path / "m")):
+        said = adacsl(command[0], tmp_path / "rows.csv", *words, *command[1:])
+        assert (said.out + said.err).count("alone carries") == 1
+        assert "[row-dominates]" in said.out + said.err
+    said = adacsl("check", tmp_path / "rows.csv", *words, "--ignore", "row-dominates")
+    assert "alone carries" not in said.out + said.err
+
+
+def test_compare_says_it_and_keeps_it(adacsl, leaking, tmp_path):
+    words = ("compare", leaking, *WORDS, "--methods", "logistic", "--repeats", "1", "--folds", "2", "--workers", "1")
+    said = adacsl(*words, "--out", tmp_path / "run", "--json")
+    assert said.code == 0
+    assert said.err.count("have dates (column 'since')") == 1
+    assert [each["code"] for each in said.json["checks"]["leak"]] == [
+        "column-tells-label", "time-ignored", "looks-like-id",
+    ]  # fmt: skip
+    kept = load_comparison(tmp_path / "run").checks["leak"]
+    assert isinstance(kept, Checks)
+    assert kept.stop
+    page = (tmp_path / "run/report.html").read_text(encoding="utf-8")
+    assert "alone tells the label" in page
+    said = adacsl(*words, "--out", tmp_path / "run", "--ignore", "column-tells-label,looks-like-id")
+    assert "tells the label" not in said.err
+    assert "--ignore column-tells-label,looks-like-id" in said.out  # the next command
+    assert "alone tells the label" not in (tmp_path / "run/report.html").read_text(encoding="utf-8")
+
+
+def test_python_compares_without_warnings_of_checks(rows):
+    X, y = rows.drop(columns=["churn", "since"]), (rows["churn"] == "yes").astype(int)
+    found = compare(X, y, methods=["logistic"], repeats=1, folds=2, workers=1, progress=False, ignore=["looks-like-id"])
+    assert found.checks["data"].codes == ("costs-not-given",)
+    with pytest.raises(ValueError, match="there is no check 'ids'"):
+        compare(X, y, methods=["logistic"], repeats=1, folds=2, progress=False, ignore=["ids"])

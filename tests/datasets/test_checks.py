@@ -1,0 +1,444 @@
+"""Checks of data: planted faults are found, clean tables raise nothing, and what can be silenced is."""
+
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_iris
+
+import adacsl
+from adacsl import Checks, CostMatrix, Finding, Task, check
+from adacsl.core.targets import LAMBDA_BOUNDS
+from adacsl.datasets import load_task
+from adacsl.datasets.checks import CODES, finding
+from adacsl.datasets.checks.checking import check_task
+from adacsl.datasets.checks.columns import FEW_LEVELS, MANY, UNIQUE
+from adacsl.datasets.checks.rows import COPIES, LEAST, OF_A_CLASS, ROWS
+from adacsl.datasets.checks.telling import FEW, LARGE, SURE, TELLING, told_share
+from adacsl.estimators.model_checks import AT_BOUND, STILL_FALLING
+
+COSTS = {"fp": 1, "fn": 8}
+PAGE = Path(__file__).parents[2] / "docs/checks.md"
+
+
+def clean(n=600, seed=0, share=0.3):
+    """Numbers, counts, words, gaps, and a label that depends on some of them."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "income": rng.lognormal(8, 1, n).round(2),
+            "visits": rng.poisson(3, n),
+            "region": rng.choice(["north", "south", "east", "west"], n),
+            "score": np.where(rng.random(n) < 0.1, np.nan, rng.normal(size=n)),
+            "paid": rng.random(n) < 0.4,
+        }
+    )
+    risk = frame["visits"] + frame["score"].fillna(0) + 2 * (frame["region"] == "east") + rng.normal(0, 1.5, n)
+    return frame, (risk > np.quantile(risk, 1 - share)).astype(int).to_numpy()
+
+
+def codes(frame, y, costs=COSTS, **known):
+    return check(frame, y, costs, **known).codes
+
+
+# ten faults, one planted in each
+
+
+def copied(X, y):
+    rows = np.r_[np.arange(len(y)), np.arange(30)]
+    return X.iloc[rows], y[rows]
+
+
+def leaking(X, y):
+    wrong = np.random.default_rng(1).random(len(y)) < 0.002
+    return X.assign(outcome=np.where(y ^ wrong, "refunded", "closed")), y
+
+
+def missing_for_one_class(X, y):
+    return X.assign(closed_after=np.where(y == 1, np.random.default_rng(1).integers(1, 60, len(y)), np.nan)), y
+
+
+def numbered(X, y):
+    return X.assign(customerID=np.random.default_rng(1).permutation(len(y)) + 10_000), y
+
+
+def commented(X, y):
+    words = np.random.default_rng(1).choice(["late", "late again", "moved", "asked twice"], (len(y), 6))
+    return X.assign(comment=[" ".join(row) for row in words]), y
+
+
+def small(X, y):
+    return X[:80], np.r_[np.ones(40, int), np.zeros(40, int)]
+
+
+def lacking(X, y):
+    return X, np.where(np.cumsum(y) > 25, 0, y)
+
+
+def visited(X, y):
+    return X.assign(patient=np.random.default_rng(1).integers(0, 150, len(y)), seen=1.5), y
+
+
+def dated(X, y):
+    days = np.random.default_rng(1).integers(0, 900, len(y))
+    return X.assign(opened=(np.datetime64("2022-01-01") + days).astype(str)), y
+
+
+def hollow(X, y):
+    return X.assign(fax=None, notes=" "), y
+
+
+def dominated(X, y):
+    X.loc[np.flatnonzero(y)[3], "income"] = 1e9
+    return X, y, {"fp": 5, "fn": "income"}
+
+
+PLANTED = {
+    "duplicate-rows": copied,
+    "column-tells-label": leaking,
+    "looks-like-id": numbered,
+    "unique-text": commented,
+    "few-rows": small,
+    "few-positives": lacking,
+    "groups-likely": visited,
+    "time-ignored": dated,
+    "empty-column": hollow,
+    "row-dominates": dominated,
+}
+
+
+@pytest.mark.parametrize("code", PLANTED)
+def test_a_planted_fault_is_found(code):
+    found = codes(*PLANTED[code](*clean()))
+    assert code in found
+    assert set(found) <= {code, "constant-column"}
+
+
+def test_a_row_that_dominates_all_costs_is_found_without_a_warning():
+    X, y, prices = dominated(*clean())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert codes(X, y, prices) == ("row-dominates",)
+        assert codes(X, y, {"fp": 5, "fn": "income - 500"}) == ("price-below-right", "row-dominates")
+        y_known = np.where(y == 1, X["visits"] + 1.0, 0.0)
+        assert codes(X, y, {"fp": 5, "fn": y_known}) == ("price-tells-label",)
+
+
+def test_what_is_missing_for_one_class_only_tells_the_label():
+    (found,) = check(*missing_for_one_class(*clean()), COSTS)
+    assert (found.code, found.severity) == ("column-tells-label", "stop")
+    assert "'closed_after'" in found.text
+
+
+# nothing is said about clean tables
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_clean_tables_raise_nothing(seed):
+    assert str(check(*clean(seed=seed), COSTS)) == "nothing was found"
+
+
+@pytest.mark.parametrize("name", ["german-credit", "breast-cancer", "wine"])
+def test_real_tables_that_are_clean_raise_nothing(name):
+    assert check_task(load_task(name)).codes == ()
+
+
+def test_iris_raises_nothing():
+    # one column parts a class from the others, and two rows are equal by chance
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    assert codes(X, y, "balanced") == ()
+
+
+DIRTY = {
+    "marketing-campaign": ("duplicate-rows", "time-ignored"),
+    "creditcard-fraud": ("time-ignored", "rare-positive", "duplicate-rows"),
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("telco-churn", "ann-thyroid", "churn-tv", "bank-marketing", "marketing-campaign"),
+        *(pytest.param(n, marks=pytest.mark.weekly) for n in ("adult", "give-me-some-credit", "creditcard-fraud")),
+    ],
+)
+def test_what_is_said_about_the_published_tables(name):
+    try:
+        task = load_task(name)
+    except adacsl.datasets.DataError as error:
+        pytest.skip(str(error))
+    given = () if task.findings else ("costs-not-given",)  # those without prices of their own
+    assert set(check_task(task, ["costs-not-given"]).codes) == set(DIRTY.get(name, ()))
+    assert len(check_task(task)) == len(DIRTY.get(name, ())) + (not given)
+
+
+# limits of single checks
+
+
+def test_equal_rows_of_coarse_columns_are_no_copies():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"sex": rng.choice(["f", "m"], 500), "age": rng.integers(20, 30, 500)})
+    assert X.duplicated().sum() > 400
+    assert codes(X, rng.integers(0, 2, 500)) == ()
+
+
+def test_copies_but_for_the_number_of_the_row_are_copies():
+    X, y = copied(*clean())
+    found = check(X.assign(row_no=np.arange(len(y))), y, COSTS)
+    assert found.codes == ("duplicate-rows", "looks-like-id")
+    assert (
+        "30 of 630 rows (4.8%) are copies of others but for 'row_no', label included (row 601" in found.findings[0].text
+    )
+    assert codes(X, y, time=np.arange(len(y))) == ()  # the same again, at another time
+
+
+def test_few_copies_are_a_note():
+    X, y = clean(3000)
+    rows = np.r_[np.arange(3000), 7]
+    (found,) = check(X.iloc[rows], y[rows], COSTS)
+    assert (found.code, found.severity) == ("duplicate-rows", "note")
+
+
+def test_columns_that_only_help_are_not_called_telling():
+    X, y = clean(2000)
+    noise = np.random.default_rng(3).normal(size=len(y))
+    assert codes(X.assign(strong=3 * y + noise, grade=np.clip(np.round(2 * y + noise), 0, 4)), y) == ()
+    (found,) = check(X.assign(same=y + noise / 15), y, COSTS)
+    assert found.severity == "stop"
+
+
+def test_copies_do_not_make_numbers_telling():
+    X, y = clean(300)
+    assert "column-tells-label" not in codes(pd.concat([X] * 4), np.tile(y, 4))
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "said"),
+    [
+        ("id", np.arange(600) * 977, True),
+        ("PassengerId", np.arange(600) * 977.0, True),
+        ("anything", np.random.default_rng(0).permutation(600), True),
+        ("width", np.random.default_rng(0).permutation(600) * 977, False),  # a measure may differ everywhere
+        ("id", np.random.default_rng(0).normal(size=600), False),
+    ],
+)
+def test_whole_numbers_name_rows_where_they_are_called_so_or_count_them(name, values, said):
+    X, y = clean()
+    assert codes(X.assign(**{name: values}), y) == (("looks-like-id",) if said else ())
+
+
+def test_text_that_is_numbers_or_words_without_blanks():
+    X, y = clean()
+    rng = np.random.default_rng(5)
+    assert codes(X.assign(total=[f"{v:.3f}" for v in rng.normal(size=600)]), y) == ()
+    assert codes(X.assign(key=[f"k{i}-{i * 7}" for i in range(600)]), y) == ("looks-like-id",)
+    assert codes(X.assign(town=rng.choice([f"town {i}" for i in range(60)], 600)), y) == ()
+
+
+@pytest.mark.parametrize("name", ["patient_nbr", "customer", "accountId", "Client No"])
+def test_groups_are_asked_for_once(name):
+    X, y = clean()
+    who = np.random.default_rng(1).integers(0, 90, 600)
+    assert codes(X.assign(**{name: who}), y) == ("groups-likely",)
+    assert codes(X.assign(**{name: [f"c{i}" for i in who]}), y) == ("groups-likely",)
+    assert codes(X.assign(**{name: who}), y, groups=who) == ()
+    assert codes(X.assign(**{name: who % 3}), y) == ()  # three kinds of rows
+
+
+def test_times():
+    X, y = clean()
+    assert codes(X.assign(born=dated(X, y)[0]["opened"]), y) == ()
+    assert codes(X.assign(time=np.arange(600) // 3 * 60.0), y) == ("time-ignored",)
+    assert codes(X.assign(time=np.random.default_rng(0).random(600)), y) == ()  # how long something took
+    assert codes(dated(X, y)[0], y, time="opened") == ()
+
+
+def test_which_class_is_positive():
+    X, y = clean(2000)
+    text = str(check(X, 1 - y, COSTS))
+    assert "positive-is-common" in text
+    assert "70% of the rows are '1', and missing one costs 8 false alarms" in text
+    assert codes(X, 1 - y, {"fp": 8, "fn": 1}) == ()
+    assert codes(X, 1 - y) == ("positive-is-common",)
+    assert codes(X, 1 - y, None) == ("costs-not-given",)
+    rare = clean(8000, share=0.008)
+    assert codes(*rare) == ("rare-positive",)
+
+
+def test_costs_that_nobody_gave_are_named():
+    X, y = clean()
+    assert codes(X, y, None) == ("costs-not-given",)
+    assert "so a miss costs 2.33 false alarms" in str(check(X, y))
+    assert codes(X, y, "balanced") == ()
+    assert codes(X, np.arange(600) % 3, "balanced") == ()
+
+
+def test_few_rows_of_a_class_of_many():
+    X, _ = clean()
+    y = np.r_[np.zeros(300, int), np.ones(275, int), np.full(17, 2), np.full(8, 3)]
+    found = check(X, y, CostMatrix.from_array(1 - np.eye(4), rows="predicted"))
+    assert [(f.code, f.severity, f.text[:12]) for f in found] == [
+        ("few-positives", "stop", "8 rows are '"),
+        ("few-positives", "warn", "17 rows are "),
+    ]
+
+
+def test_odd_tables_are_looked_at_all_the_same():
+    X, y = clean(100, share=0.4)
+    odd = pd.concat([X, X[["visits"]]], axis=1)  # two columns of one name
+    assert codes(odd, y) == ()
+    with pytest.raises(adacsl.datasets.DataError, match="column 'tags' holds lists"):
+        check(X.assign(tags=[[1]] * 50 + [[2]] * 50), y)
+    assert codes(X.astype({"region": "category", "visits": "Int64"}), y) == ()
+    assert codes(X.select_dtypes("number").to_numpy(), y) == ()
+    images = np.random.default_rng(0).integers(0, 256, (120, 4, 4, 3), dtype=np.uint8)
+    assert codes(images, np.arange(120) % 2) == ()
+    images[5] = images[3]
+    assert codes(images, np.arange(120) % 2) == ("duplicate-rows",)
+
+
+# how much of the labels one column tells
+
+
+def by_hand(values, y, k, *, ordered):
+    """Return the same, row by row."""
+    rows = {}
+    for value, label in zip(values, y, strict=True):
+        rows.setdefault("none" if np.isnan(value) else value, []).append(label)
+    order = sorted(v for v in rows if v != "none") + (["none"] if "none" in rows else [])
+
+    def mostly(labels, label):
+        return 2 * labels.count(label) > len(labels)
+
+    told = {label: [] for label in range(k)}
+    for place, value in enumerate(order):
+        for at, label in enumerate(rows[value]):
+            others = rows[value][:at] + rows[value][at + 1 :]
+            beside = [rows[order[i]] for i in (place - 1, place + 1) if 0 <= i < len(order)]
+            if len(rows[value]) >= 20:
+                right = mostly(others, label)
+            else:
+                agreed = not others or 2 * others.count(label) >= len(others)
+                right = ordered and agreed and any(mostly(labels, label) for labels in beside)
+            told[label].append(right)
+    return np.mean([np.mean(told[label]) for label in range(k)])
+
+
+@given(st.integers(2, 3), st.integers(1, 60), st.integers(0, 10**6), st.booleans(), st.floats(0, 1))
+def test_the_share_that_a_column_tells_is_what_counting_says(k, levels, seed, ordered, lean):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, k, 120)
+    assume(np.bincount(y, minlength=k).min() >= 10)
+    values = np.where(rng.random(120) < lean, y * levels // k, rng.integers(0, levels, 120)).astype(float)
+    values[rng.random(120) < 0.05] = np.nan
+    column = values if ordered else pd.Series([None if np.isnan(v) else f"v{v:03.0f}" for v in values])
+    share = told_share(column, y, k)
+    assert share == pytest.approx(by_hand(values, y, k, ordered=ordered))
+    order = rng.permutation(120)
+    assert told_share(pd.Series(column)[order], y[order], k) == share
+    if ordered:
+        assert told_share(np.exp(values / 10), y, k) == share
+
+
+@given(st.integers(0, 10**6), st.integers(20, 300), st.integers(2, 4), st.floats(0.1, 0.5))
+def test_noise_tells_nothing(seed, n, k, share):
+    rng = np.random.default_rng(seed)
+    y = np.minimum(rng.geometric(share, n) - 1, k - 1)
+    for values in (rng.normal(size=n), rng.integers(0, 5, n), rng.integers(0, n, n)):
+        assert told_share(values, y, k) < TELLING
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 10**6), st.integers(1, 40))
+def test_copies_are_counted(seed, copies):
+    X, y = clean(200, seed=seed % 50)
+    rows = np.r_[np.arange(200), np.random.default_rng(seed).choice(200, copies, replace=False)]
+    said = [found.text for found in check(X.iloc[rows], y[rows], COSTS) if found.code == "duplicate-rows"]
+    assert [text.split(" of ")[0] for text in said] == [str(copies)]
+
+
+def test_a_large_table_is_looked_at_in_parts_with_the_same_answer():
+    rng = np.random.default_rng(0)
+    y = (rng.random(150_000) < 0.02).astype(int)
+    leak = y + rng.normal(0, 0.05, len(y))
+    assert told_share(leak, y, 2) == 1.0
+    # in a sample with fewer of the common class it would stand out
+    assert told_share(np.where(rng.random(len(y)) < 0.06, 1, y), y, 2) < TELLING
+
+
+# what was found
+
+
+def test_findings_are_sorted_silenced_and_shown():
+    X, y = leaking(*clean())
+    X = X.assign(empty=np.nan)
+    found = check(X, y)
+    assert found.codes == ("column-tells-label", "costs-not-given", "empty-column")
+    assert found.stop
+    assert len(found) == 3
+    assert isinstance(found.findings[0], Finding)
+    assert str(found).splitlines()[2] == (
+        "note: column 'empty' holds no value at all: leave it out (--drop empty) [empty-column]"
+    )
+    fewer = check(X, y, ignore=["column-tells-label", "empty-column"])
+    assert fewer.codes == ("costs-not-given",)
+    assert fewer.ignored == ("column-tells-label", "empty-column")
+    assert not fewer.stop
+    assert not check(X, y, ignore=found.codes)
+    assert found.frame()["page"].tolist()[0] == "docs/checks.md#column-tells-label"
+    assert Checks.from_list(found.to_list()) == Checks(found.findings)
+    html = Checks.of([finding("empty-column", "column '<b>'")])._repr_html_()
+    assert "&lt;b&gt;" in html
+    assert Checks()._repr_html_() == "<p>nothing was found</p>"
+
+
+def test_a_code_that_is_none_is_refused():
+    X, y = clean()
+    with pytest.raises(ValueError, match="there is no check 'duplicate-row'; did you mean 'duplicate-rows'"):
+        check(X, y, COSTS, ignore=["duplicate-row"])
+
+
+def test_a_task_is_checked_once(monkeypatch):
+    X, y = clean()
+    task = Task.from_data(X.assign(fax=None), y, COSTS)
+    first = check_task(task)
+    monkeypatch.setattr(pd.DataFrame, "duplicated", None)
+    assert check_task(task) == first
+    assert not check_task(task, ["empty-column"])
+
+
+def test_no_honest_column_comes_near_the_limit():
+    task = load_task("breast-cancer")
+    shares = [told_share(task.X[name], task.y, 2) for name in task.X]
+    assert 0.85 < max(shares) < 0.95
+
+
+def test_the_page_names_the_limits_of_the_code():
+    words = " ".join(PAGE.read_text(encoding="utf-8").split())
+    for said in (
+        f"**stop** from {100 * SURE:g} % on, **warn** from {100 * TELLING:g} % on",
+        f"with fewer than {FEW} rows are not looked at",
+        f"A value that {LARGE} rows or more share",
+        f"**warn** below {OF_A_CLASS} rows of a class, **stop** below {LEAST}",
+        f"**warn** below {ROWS} rows",
+        f"**warn** from {100 * COPIES:g} % of the rows on",
+        f"{MANY} rows or more, every row another value",
+        f"differs in more than {100 * UNIQUE:g} % of the rows",
+        f"at least {FEW_LEVELS} different ones",
+        f"within {100 * (AT_BOUND - 1):.0f} % of a bound ({LAMBDA_BOUNDS[0]:g} and {LAMBDA_BOUNDS[1]:g}",
+        f"fell by more than {100 * STILL_FALLING:g} %",
+    ):
+        assert said in words
+
+
+def test_every_code_has_a_section():
+    sections = re.findall(r"^### (\S+)$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert sorted(sections) == sorted(CODES)
+    for section in re.split(r"^### ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+        for part in ("**Why", "**How", "**What to do"):
+            assert part in section, section.split("\n")[0]

@@ -1,0 +1,126 @@
+"""Arrow in, Arrow out; and streams that want to crash the server or fill its memory."""
+
+import datetime
+import decimal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+FEATURES = ["age", "gap", "shop", "since"]
+ARROW = "application/vnd.apache.arrow.stream"
+
+
+def stream(table, **options):
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
+        writer.write_table(table, max_chunksize=7)
+    return bytes(sink.getvalue())
+
+
+def post(client, table, **options):
+    content = table if isinstance(table, bytes) else stream(table, **options)
+    return client.post("/predict", content=content, headers={"content-type": ARROW})
+
+
+def refused(client, table, **options):
+    answer = post(client, table, **options)
+    assert answer.status_code == 422, answer.content
+    return answer.json()["detail"]
+
+
+@pytest.fixture(scope="module")
+def table(rows):
+    return pa.Table.from_pandas(rows, preserve_index=False)
+
+
+def test_the_answer_is_a_stream_of_what_json_would_say(client, rows, records, table):
+    answer = post(client, table)
+    assert answer.headers["content-type"] == ARROW
+    found = pa.ipc.open_stream(answer.content).read_all()
+    assert found.schema.names == ["decision", "probability", "expected_cost"]
+    assert found.to_pylist() == client.post("/predict", json={"rows": records(rows)}).json()["rows"]
+
+
+def test_notes_are_metadata_of_the_schema(client_of, priced, table):
+    schema = pa.ipc.open_stream(post(client_of(priced), table).content).schema
+    assert b"2 a day were there" in schema.metadata[b"notes"]
+
+
+def test_columns_of_other_types_mean_the_same(client, table):
+    other = table.set_column(2, "shop", table["shop"].dictionary_encode())
+    other = other.set_column(0, "age", table["age"].cast(pa.float32()).cast(pa.float64()))
+    dates = pa.array([datetime.date.fromisoformat(one) for one in table["since"].to_pylist()])
+    other = other.set_column(3, "since", dates).append_column("blob", pa.array([b"x"] * len(table)))
+    again = other.set_column(0, "age", other["age"].cast(pa.float32()))
+    found, same = (pa.ipc.open_stream(post(client, one).content).read_all() for one in (other, again))
+    assert found.equals(same)
+    plain = pa.ipc.open_stream(post(client, table).content).read_all()
+    np.testing.assert_allclose(found["probability"], plain["probability"], rtol=1e-5)
+
+
+def test_a_column_of_nulls_or_decimals_is_taken(client, table):
+    priced = pa.array([decimal.Decimal("41.5")] * len(table))
+    some = table.set_column(1, "gap", pa.nulls(len(table))).set_column(0, "age", priced)
+    same = some.set_column(0, "age", pa.array([41.5] * len(table))).set_column(
+        1, "gap", pa.array([np.nan] * len(table))
+    )
+    assert post(client, some).content == post(client, same).content
+
+
+def test_wrong_columns_are_named(client, table):
+    assert "column 'shop': this column is missing" in refused(client, table.drop_columns(["shop"]))
+    doubled = table.append_column("age", table["age"])
+    assert refused(client, doubled) == "column 'age': two columns have this name"
+    lists = table.set_column(2, "shop", pa.array([["web"]] * len(table)))
+    assert refused(client, lists) == "column 'shop': expected text or null, got the Arrow type list<item: string>"
+    ages = table["age"].to_pylist()
+    far = table.set_column(0, "age", pa.array([*ages[:-1], np.inf]))
+    assert (
+        refused(client, far)
+        == "row 29 (the first is 0), column 'age': expected a number or null, got inf, which is no number"
+    )
+    spelt = table.set_column(0, "age", pa.array(["old"] * len(table)))
+    assert "row 0 (the first is 0), column 'age': expected a number or null, got 'old'" in refused(client, spelt)
+
+
+def test_times_and_prices_may_not_be_missing(client_of, priced, table):
+    amounts, days = table["amount"].to_pylist(), pd.to_datetime(table["since"].to_pandas())
+    gone = table.set_column(4, "amount", pa.array([*amounts[:3], None, *amounts[4:]]))
+    assert "row 3 (the first is 0), column 'amount'" in refused(client_of(priced), gone)
+    timeless = table.set_column(3, "since", pa.array(days.where(np.arange(len(days)) != 5)))
+    assert "row 5 (the first is 0), column 'since'" in refused(client_of(priced), timeless)
+
+
+def test_limits_hold_for_streams(client, table):
+    assert "there are more than 50 rows" in refused(client, pa.concat_tables([table, table]))
+    assert "there are no rows" in refused(client, table[:0])
+
+
+def test_texts_that_all_rows_share_may_not_be_long(client, table):
+    shared = pa.DictionaryArray.from_arrays(np.zeros(len(table), np.int8), ["w" * 1001])
+    assert "more than 1,000 characters" in refused(client, table.set_column(2, "shop", shared))
+    own = table.set_column(2, "shop", pa.array(["w" * 1001] + ["web"] * (len(table) - 1)))
+    assert "row 0 (the first is 0), column 'shop': the text has 1,001 characters" in refused(client, own)
+
+
+@pytest.mark.parametrize("compression", ["lz4", "zstd"])
+def test_compressed_batches_are_refused_before_they_are_unpacked(client, table, compression):
+    assert "batches are compressed" in refused(client, table, compression=compression)
+    encoded = table[:0].set_column(2, "shop", table["shop"][:0].dictionary_encode())
+    assert "there are no rows" in refused(client, encoded)
+    dictionary = pa.table({"shop": pa.array(["web"] * 9).dictionary_encode()})
+    assert "batches are compressed" in refused(client, dictionary, compression=compression)
+
+
+@settings(max_examples=30)
+@given(st.data())
+def test_damaged_streams_are_refused_or_answered_and_crash_nothing(client, table, data):
+    content = bytearray(stream(table))
+    for _ in range(data.draw(st.integers(1, 3))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    end = data.draw(st.one_of(st.none(), st.integers(0, len(content))))
+    assert post(client, bytes(content[:end])).status_code in (200, 422)

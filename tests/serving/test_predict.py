@@ -1,0 +1,138 @@
+"""What is answered is what the model decides in Python."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adacsl import CostMatrix, Policy
+from adacsl.serving.app import Bounds, Desk
+
+FEATURES = ["age", "gap", "shop", "since"]
+COSTS = [[0, 2, 9], [1, 0, 3], [4, 2, 0]]
+
+
+def ask(client, records):
+    answer = client.post("/predict", json={"rows": records})
+    assert answer.status_code == 200, answer.text
+    return pd.DataFrame(answer.json()["rows"])
+
+
+def test_decisions_probabilities_and_costs_are_those_of_the_model(client, plain, rows, records):
+    found = ask(client, records(rows))
+    proba = plain.predict_proba(rows[FEATURES])[:, 1]
+    assert found["decision"].tolist() == plain.predict(rows[FEATURES]).tolist()
+    np.testing.assert_array_equal(found["probability"], proba)
+    np.testing.assert_allclose(found["expected_cost"], np.minimum(6 * proba, 1 - proba))
+    assert set(found["decision"]) == {"yes", "no"}
+
+
+def test_columns_are_answered_by_columns(client, rows, records):
+    listed = {name: [one[name] for one in records(rows)] for name in [*FEATURES, "amount"]}
+    by_columns = client.post("/predict", json={"columns": listed}).json()["columns"]
+    assert pd.DataFrame(by_columns).equals(ask(client, records(rows)))
+
+
+def test_rows_pay_their_own_prices_and_a_person_has_so_much_time_a_day(client_of, priced, rows, records):
+    found = ask(client_of(priced), records(rows))
+    proba = priced.predict_proba(rows[FEATURES])[:, 1]
+    alone, refer = np.minimum(proba * rows["amount"], 1 - proba), 0.1
+    wanted = alone > refer
+    assert wanted.sum() > (found["decision"] == "refer").sum() > 5
+    for _, day in found.assign(wanted=wanted, gain=alone - refer).groupby(rows["since"]):
+        helped = day[day["decision"] == "refer"]
+        assert len(helped) == min(2, day["wanted"].sum())
+        assert set(helped.index) == set(day["gain"].nlargest(len(helped)).index)
+    np.testing.assert_allclose(found["expected_cost"], np.where(found["decision"] == "refer", refer, alone))
+
+
+def test_a_capacity_is_there_anew_in_every_request(client_of, fitted, rows, records):
+    limited = fitted(CostMatrix(fp=1, fn=6), policy=Policy(refer=0.1, capacity=3))
+    client = client_of(limited)
+    together = ask(client, records(rows))["decision"].eq("refer").sum()
+    apart = sum(ask(client, records(rows[i : i + 10]))["decision"].eq("refer").sum() for i in (0, 10, 20))
+    assert (together, apart) == (3, 9)
+    assert "anew in every request" in client.get("/model").json()["policy_note"]
+    assert "3 in all were there" in client.post("/predict", json={"rows": records(rows)}).json()["notes"][0]
+
+
+def test_of_three_classes_each_has_its_probability(client_of, fitted, rows, records):
+    model = fitted(CostMatrix.from_array(COSTS, rows="predicted"), classes=3)
+    found, proba = ask(client_of(model), records(rows)), model.predict_proba(rows[FEATURES])
+    np.testing.assert_array_equal(found[["probability_0", "probability_1", "probability_2"]], proba)
+    each = proba @ np.asarray(COSTS, dtype=float).T
+    assert found["decision"].tolist() == each.argmin(axis=1).tolist()
+    np.testing.assert_allclose(found["expected_cost"], each.min(axis=1))
+
+
+def test_a_model_of_arrays_calls_its_columns_by_their_places(client_of, fitted, rows):
+    model = fitted(CostMatrix(fp=1, fn=6), plain=True)
+    X = rows[["age", "amount"]].to_numpy()
+    found = ask(client_of(model), [{"x0": a, "x1": b} for a, b in X.tolist()])
+    assert found["decision"].tolist() == model.predict(X).tolist()
+
+
+def test_columns_that_the_model_does_not_know_are_ignored(client, rows, records):
+    more = records(rows.assign(id="c1", note=[[1]] * len(rows)))
+    assert ask(client, more).equals(ask(client, records(rows)))
+
+
+def test_numbers_and_text_are_taken_as_tables_hold_them(client, records, rows):
+    one = records(rows)[0] | {"gap": 1, "shop": "web"}
+    spelt = one | {"age": str(one["age"]), "gap": True}
+    assert ask(client, [spelt]).equals(ask(client, [one]))
+
+
+VALUES = {
+    "age": st.one_of(st.none(), st.floats(-1e9, 1e9), st.integers(-(2**40), 2**40), st.booleans()),
+    "gap": st.one_of(st.none(), st.floats(allow_nan=False, allow_infinity=False, width=32)),
+    "shop": st.one_of(st.none(), st.sampled_from(["web", "mall", ""]), st.text(max_size=9)),
+    "since": st.one_of(st.none(), st.dates().map(str)),
+}
+
+
+@settings(max_examples=15)
+@given(st.lists(st.fixed_dictionaries(VALUES), min_size=1, max_size=5))
+def test_json_changes_no_bit_of_any_row(client, plain, records):
+    found = ask(client, records)
+    table = pd.DataFrame({name: pd.Series([one[name] for one in records], dtype=object) for name in FEATURES})
+    table[["age", "gap"]] = table[["age", "gap"]].astype(float)
+    np.testing.assert_array_equal(found["probability"], plain.predict_proba(table)[:, 1])
+
+
+ANYTHING = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=12)),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["rows", "columns", *FEATURES]), inner),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=40)
+@given(st.one_of(st.binary(max_size=60), ANYTHING.map(lambda value: json.dumps(value).encode())))
+def test_whatever_comes_is_answered_or_refused_with_a_reason(client, body):
+    answer = client.post("/predict", content=body)
+    assert answer.status_code in (200, 422)
+    assert "rows" in answer.json() or "columns" in answer.json() or answer.json()["detail"]
+
+
+@pytest.mark.parametrize("kind", ["logistic", "net", "trees"])
+def test_threads_get_the_answers_that_one_gets(plain, rows, records, kind):
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    from adacsl import AdaCSLClassifier, Method
+
+    model = plain
+    if kind != "logistic":
+        costs, y = CostMatrix(fp=1, fn=6), np.where(rows["age"] > 41, "yes", "no")
+        trees = Method(costs, learner=HistGradientBoostingClassifier(max_iter=5), positive="yes")
+        net = AdaCSLClassifier(costs, positive="yes", cv=None, net={"epochs": 1}, device="cpu", random_state=0)
+        model = (net if kind == "net" else trees).fit(rows[FEATURES], y)
+    desk = Desk(model, Bounds(), device="cpu")
+    bodies = [json.dumps({"rows": records(rows[i : i + 7])}).encode() for i in range(8)]
+    alone = [desk.decided(body, "application/json") for body in bodies]
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(lambda body: desk.decided(body, "application/json"), bodies * 3)) == alone * 3

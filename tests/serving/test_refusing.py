@@ -1,0 +1,133 @@
+"""A request that cannot be answered is told which row, which column, and what was expected."""
+
+import copy
+import json
+
+import pytest
+
+from adacsl import CostMatrix
+from adacsl.serving.app import Bounds, Desk
+
+OK = {"age": 41.5, "gap": None, "shop": "web", "since": "2020-03-01"}
+
+
+def refused(client, body, status=422, **headers):
+    content = body if isinstance(body, str | bytes) else json.dumps(body)
+    answer = client.post("/predict", content=content, headers=headers)
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("age", "forty", "expected a number or null, got 'forty' (text)"),
+        ("age", [1], "expected a number or null, got [1] (a list)"),
+        ("age", float("nan"), "expected a number or null, got nan, which is no number"),
+        ("gap", float("-inf"), "got -inf, which is no number"),
+        ("gap", 10**400, "(a number)"),
+        ("age", "nan", "expected a number or null, got 'nan' (text)"),
+        ("age", {}, "got {} (an object)"),
+        ("shop", ["web"], "expected text or null, got ['web'] (a list)"),
+        ("shop", "w" * 1001, "the text has 1,001 characters, at most 1,000 are taken"),
+        ("since", "soon", "expected a date such as 2026-03-31 or null, got 'soon' (text)"),
+        ("since", 20200301, "got 20200301 (a number)"),
+        ("since", "2020-13-01", "got '2020-13-01' (text)"),
+    ],
+)
+def test_a_wrong_value_is_named_by_row_and_column(client, column, value, message):
+    said = refused(client, {"rows": [OK, OK, OK | {column: value}]})
+    (error,) = said["errors"]
+    assert (error["row"], error["column"]) == (2, column)
+    assert message in error["message"]
+    assert said["detail"] == f"row 2 (the first is 0), column {column!r}: {error['message']}"
+
+
+def test_all_wrong_columns_are_named_at_once(client):
+    said = refused(client, {"columns": {"age": ["a", 1], "gap": [0, []], "shop": ["x", "y"], "since": [None, "x"]}})
+    assert [(error["row"], error["column"]) for error in said["errors"]] == [(0, "age"), (1, "gap"), (1, "since")]
+
+
+def test_a_missing_column_is_named_and_the_nearest_one_offered(client):
+    said = refused(client, {"rows": [OK, {"agee": 1} | {k: v for k, v in OK.items() if k != "age"}]})
+    assert said["errors"][0] | {"message": ""} == {"row": 1, "column": "age", "message": ""}
+    assert "this column is missing; did you mean 'agee'? (expected a number or null" in said["detail"]
+    said = refused(client, {"columns": {name: [value] for name, value in OK.items() if name != "shop"}})
+    assert said["detail"].startswith("column 'shop': this column is missing (expected text or null; got age, gap")
+
+
+def test_prices_and_times_may_not_be_missing(client_of, priced):
+    client, row = client_of(priced), OK | {"amount": 3.0}
+    for column, wanted in (("amount", "a number"), ("since", "a date such as 2026-03-31")):
+        said = refused(client, {"rows": [row, row | {column: None}]})
+        assert said["detail"] == f"row 1 (the first is 0), column {column!r}: expected {wanted}, got None (null)"
+
+
+def test_a_price_that_cannot_be_made_is_no_fault_of_the_server(client_of, priced):
+    shared = copy.copy(priced)
+    shared.said_costs_ = CostMatrix(fp=1, fn="12 / amount")
+    said = refused(client_of(shared), {"rows": [OK | {"amount": 0.0}]})
+    assert "12 / amount" in said["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ('{"rows":', "the body is no JSON (EOF while parsing a value at line 1 column 8): send {"),
+        ("", "the body is no JSON"),
+        (b"\xff\xfe", "the body is no JSON"),
+        ("[" * 100_000, "the body is no JSON"),
+        ("[1]", "expected an object with either rows or columns, got [1] (a list)"),
+        ({}, "got an object with nothing"),
+        ({"rows": [OK], "columns": {}}, "expected an object with either rows or columns, got an object with rows, col"),
+        ({"rows": {}}, "rows must be a list of objects, got {} (an object)"),
+        ({"rows": []}, "there are no rows: send one at least"),
+        ({"rows": [OK, 7]}, "row 1 (the first is 0): expected an object, column by column, got 7 (a number)"),
+        ({"columns": []}, "columns must be an object of lists, got [] (a list)"),
+        ({"columns": {**{k: [v] for k, v in OK.items()}, "gap": 3}}, "column 'gap': expected a list of values, got 3"),
+        ({"columns": {**{k: [v] for k, v in OK.items()}, "gap": [1, 2]}}, "column 'gap': it has 2 values, but column"),
+        ({"columns": {k: [] for k in OK}}, "there are no rows"),
+        ({"rows": [OK] * 51}, "there are more than 50 rows, the most that one request may have: send them in parts"),
+        ({"columns": {k: [v] * 51 for k, v in OK.items()}}, "there are more than 50 rows"),
+    ],
+)
+def test_a_body_of_another_form_is_refused(client, body, message):
+    assert message in refused(client, body)["detail"]
+
+
+def test_a_body_that_is_too_large_is_refused_before_and_while_it_is_read(client):
+    large = json.dumps({"rows": [OK | {"note": "x" * 100_000}]})
+    assert "the body has more than 100,000 bytes" in refused(client, large, 413)["detail"]
+    parts = (large[i : i + 1000].encode() for i in range(0, len(large), 1000))  # says no length
+    answer = client.post("/predict", content=parts)
+    assert answer.status_code == 413
+
+
+def test_other_content_types_are_refused(client):
+    said = refused(client, "a,b", 415, **{"content-type": "text/csv; charset=utf-8"})
+    assert said["detail"].startswith("the content type text/csv is not known here: send application/json or")
+    assert refused(client, b"", 415, **{"content-type": "image/png"})["detail"].startswith("the content type image/png")
+
+
+def test_too_many_requests_are_asked_to_come_again(client_of, plain, monkeypatch):
+    from adacsl.serving import app
+
+    monkeypatch.setattr(app, "WAITING", 0)
+    client = client_of(plain)
+    answer = client.post("/predict", json={"rows": [OK]})
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    assert "come again" in answer.json()["detail"]
+    assert client.get("/ready").status_code == 503
+    assert client.get("/health").status_code == 200
+
+
+def test_a_fault_of_ours_is_no_fault_of_the_rows(plain, monkeypatch):
+    from adacsl.serving import app
+
+    def broken(*_):
+        raise RuntimeError("torn")
+
+    monkeypatch.setattr(app, "decide", broken)
+    desk = Desk(plain, Bounds(), device="cpu")
+    with pytest.raises(RuntimeError, match="torn"):
+        desk.decided(json.dumps({"rows": [OK]}).encode(), "application/json")

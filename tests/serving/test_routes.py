@@ -1,0 +1,78 @@
+"""What those who run a server ask: is it alive, what does it serve, what has it done."""
+
+import copy
+import re
+
+import numpy as np
+
+OK = {"age": 41.5, "gap": None, "shop": "web", "since": "2020-03-01"}
+
+
+def counted(client):
+    lines = [line for line in client.get("/metrics").text.splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
+
+
+def test_alive_and_ready(client):
+    assert client.get("/health").json() == {"status": "alive"}
+    assert client.get("/ready").json() == {"status": "ready"}
+
+
+def test_the_model_is_described(client_of, plain, priced):
+    said = client_of(plain).get("/model").json()
+    assert (said["classes"], said["positive"], said["costs"]) == (["no", "yes"], "yes", "CostMatrix(fp=1, fn=6)")
+    assert said["policy"] is said["policy_note"] is None
+    assert [(one["name"], one["kind"], one["needed"]) for one in said["columns"]] == [
+        ("age", "number", False), ("gap", "number", False), ("shop", "text", False), ("since", "date", False),
+    ]  # fmt: skip
+    assert said["threshold"] == plain.threshold_
+    assert said["limits"] == {"rows": 10_000, "bytes": 32 * 2**20}
+    said = client_of(priced).get("/model").json()
+    assert said["policy"] == {"refer": 0.1, "capacity": 2, "per": "day", "time": "since"}
+    assert [one["name"] for one in said["columns"] if one["needed"]] == ["since", "amount"]
+    assert said["columns"][-1]["role"] == "price"
+
+
+def test_the_page_describes_the_rows(client):
+    page = client.get("/docs").text
+    assert "<code>shop</code>" in page
+    assert "at most 50 rows" in page
+    assert not re.search(r"(src|href)=\"(https?:)?//", page)  # it is read where there is no way out
+    post = client.get("/openapi.json").json()["paths"]["/predict"]["post"]
+    forms = post["requestBody"]["content"]["application/json"]["schema"]["oneOf"]
+    record = forms[0]["properties"]["rows"]["items"]
+    assert record["required"] == list(OK)
+    assert record["properties"]["gap"]["type"] == ["number", "null"]
+    assert {"413", "415", "422", "503"} <= set(post["responses"])
+
+
+def test_names_in_the_page_are_text(client_of, plain):
+    odd = copy.copy(plain)
+    odd.feature_names_in_ = np.asarray(["age", "gap", "<script>alert(1)</script>", "since"], dtype=object)
+    assert "&lt;script&gt;alert(1)" in (page := client_of(odd).get("/docs").text)
+    assert "<script>alert" not in page
+
+
+def test_requests_rows_decisions_and_costs_are_counted(client_of, plain):
+    client = client_of(plain)
+    before = counted(client)
+    assert before["adacsl_rows_total"] == 0
+    costs = []
+    for rows in ([OK] * 3, [OK | {"age": 70.0}] * 2):
+        costs += [one["expected_cost"] for one in client.post("/predict", json={"rows": rows}).json()["rows"]]
+    client.post("/predict", content="{")
+    found = counted(client)
+    assert found['adacsl_requests_total{status="200"}'] == 2
+    assert found['adacsl_requests_total{status="422"}'] == 1
+    assert found["adacsl_request_seconds_count"] == found['adacsl_request_seconds_bucket{le="+Inf"}'] == 3
+    assert 0 < found["adacsl_request_seconds_sum"] < 60
+    assert found["adacsl_rows_total"] == 5
+    decisions = {name: count for name, count in found.items() if name.startswith("adacsl_decisions_total")}
+    assert sum(decisions.values()) == 5
+    assert all(re.fullmatch(r'adacsl_decisions_total\{decision="(yes|no)"\}', name) for name in decisions)
+    assert abs(found["adacsl_expected_cost_sum"] - sum(costs)) < 1e-9
+
+
+def test_other_paths_and_methods_are_not_there(client):
+    assert client.get("/predict").status_code == 405
+    assert client.get("/nothing").status_code == 404
