@@ -120,7 +120,7 @@ def test_compressed_batches_are_refused_before_they_are_unpacked(client, table, 
 
 def test_offsets_that_point_elsewhere_are_refused(client, table):
     n = len(table)
-    offsets = pa.py_buffer(np.r_[0, np.full(n, 2**20)].astype(np.int32).tobytes())
+    offsets = pa.py_buffer(np.r_[0, np.full(n - 1, 2**20), 3].astype(np.int32).tobytes())
     wild = pa.StringArray.from_buffers(n, offsets, pa.py_buffer(b"web"))
     sink = pa.BufferOutputStream()
     batch = pa.record_batch([wild if name == "shop" else table[name].combine_chunks() for name in FEATURES], FEATURES)
