@@ -212,7 +212,7 @@ def test_options_reach_the_library(adacsl, spied, tmp_path, monkeypatch):
     words = ("--methods", "ce,wce", "--methods", "focal", "--ratios", "4,2x", "--repeats", 3, "--folds", 4,
              "--tolerance", 0.2, "--engine", "ray", "--address", "auto",
              "--gpus", 0.25, "--workers", 4, "--device", "cpu", "--epochs", 7,
-             "--weights", "w.pth", "--rotate", "--quiet", "--out", "runs/x")  # fmt: skip
+             "--weights", "w.pth", "--rotate", "--quiet", "--out", "runs/x", "--ignore", "few-rows")  # fmt: skip
     said = adacsl("compare", *words)
     assert said.code == 130
     assert said.err == "stopped: what is finished is kept in runs/x; the same command goes on from there\n"
@@ -226,6 +226,7 @@ def test_options_reach_the_library(adacsl, spied, tmp_path, monkeypatch):
         "methods": ["ce", "wce", "focal"], "ratios": ["4", "2x"], "repeats": 3, "folds": 4, "tolerance": 0.2,
         "engine": "ray", "address": "auto",
         "gpus": 0.25, "workers": 4, "device": "cpu", "progress": False, "gap": None, "maturity": None,
+        "ignore": ["few-rows"],
     }  # fmt: skip
 
 
@@ -354,3 +355,16 @@ def test_more_than_two_classes_have_no_ratios_and_not_all_methods(adacsl, refuse
     line = refused("compare", "wine", "--methods", "ce,metacost", *out)
     assert "method 'metacost' is for two classes, but the data have 3" in line
     assert not (tmp_path / "run").exists()
+
+
+def test_costs_by_segment_are_told_and_reported(adacsl, refused, place, tmp_path):
+    words = ("--target", "churn", "--positive", "yes", "--fn", 8, "--fp", 1, "--drop", "id,shop", *QUICK, *TWICE)
+    words = ("compare", place / "rows.csv", *words, "--out", tmp_path / "run", "--quiet")
+    told = adacsl(*words, "--segment", "shop,age", "--json").json
+    assert [part["column"] for part in told["segments"]] == ["shop", "age"]
+    assert {part["segment"] for part in told["segments"][0]["segments"]} == {"web", "city", "mall"}
+    again = adacsl(*words).out
+    assert "rows by shop, ratio 8; cost per row" in again
+    assert "told apart" in again
+    assert "Cost by shop" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "has no column 'shopp'; did you mean 'shop'?" in refused(*words, "--segment", "shopp")

@@ -44,6 +44,15 @@ def outcomes(draw):
     return Outcome(rng.dirichlet(np.ones(k), n), labels, decisions, np.zeros(n), matrix=costs, repeats=repeats)
 
 
+def test_the_heat_map_counts_whole_cases_that_add_up(made_classes):
+    twice = made_classes.made_class_report(repeats=2, rows=60, seeds=2)
+    outcome = twice.outcomes[(*VIEW, "ce-bayes")]
+    heat = heat_map(twice, outcome, class_frames.confusion_cells(outcome))
+    counts = [[int(cell[4].replace("<1", "0")) for cell in cells] for _, _, cells in heat.rows]
+    sizes = np.bincount(outcome.labels, minlength=outcome.n_classes) / 2
+    assert [sum(row) for row in counts] == sizes.round().tolist()
+
+
 @given(outcomes())
 def test_cells_and_classes_are_sums_over_the_rows(outcome):
     k, table = outcome.n_classes, outcome.costs.to_array()

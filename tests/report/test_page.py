@@ -187,8 +187,10 @@ def test_saving_against_today_is_one_of_the_big_numbers(small):
     assert "best constant" not in words
     dearer = replace(small, savings={view: Saved("deciding at 0.5", Interval(-2.0, -9.0, 5.0))})
     assert "Dearer2 %than deciding at 0.5; 95 % interval \u22125 to 9 %" in tiles(Parsed(render_report(dearer)))
-    free = replace(small, savings={view: Saved("what you do today", Interval(np.nan, np.nan, np.nan))})
-    assert "of what the best constant decision costs" in tiles(Parsed(render_report(free)))  # today costs nothing
+    free = Saved("what you do today", Interval(np.nan, np.nan, np.nan), Interval(0.25, 0.125, 0.5))
+    words = tiles(Parsed(render_report(replace(small, savings={view: free}))))
+    assert "of what the best constant decision costs" in words  # today costs nothing
+    assert "Saved per 1,000 rows250 EUR95 % interval 125 to 500" in words
 
 
 def test_table_has_the_excess_of_each_method_with_its_interval_and_marks_two(small):
@@ -208,6 +210,38 @@ def test_table_has_the_excess_of_each_method_with_its_interval_and_marks_two(sma
     text = render_report(report)
     assert text.count('class="badge">recommended') == 1
     assert text.count('class="badge">what you do') == 1
+
+
+# what stands last
+
+
+def test_what_checks_saw_is_told_above_and_listed_below(small):
+    (view,) = small.views
+    seen = [
+        {"code": "few-rows", "severity": "note", "text": "60 rows.", "page": "docs/checks.md#few-rows"},
+        {"code": "column-tells-label", "severity": "stop", "text": f"Drop {HOSTILE}.", "page": "https://a.b/#c"},
+    ]
+    parsed = Parsed(render_report(replace(small, checks={view[0]: seen})))
+    words = " ".join(parsed.text.split())
+    told = "1 thing to look at before anybody relies on these numbers; at least one may make them wrong."
+    assert words.count(told) == 2
+    assert words.index("column-tells-label") < words.index("few-rows")
+    assert {"href": "#view-0-data"} in [attrs for tag, attrs in parsed.elements if tag == "a"]
+    assert "view-0-data" in parsed.ids
+    outside = [attrs for tag, attrs in parsed.elements if tag == "a" and attrs["href"][0] != "#"]
+    assert outside == [{"href": "https://a.b/#c", "rel": "noreferrer"}]
+    assert not [tag for tag, _ in parsed.elements if tag == "img"]
+    clean = Parsed(render_report(replace(small, checks={view[0]: []}))).text
+    assert "Nothing was found that should keep anybody" in clean
+    assert "to look at before" not in clean
+
+
+def test_model_card_is_listed_line_by_line(small):
+    (view,) = small.views
+    words = " ".join(
+        Parsed(render_report(replace(small, model={view: {"made for": f"Deciding {HOSTILE}"}}))).text.split()
+    )
+    assert "made forDeciding </script>" in words
 
 
 # repeats

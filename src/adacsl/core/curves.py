@@ -147,7 +147,7 @@ def _checked(scores: Array, labels: Array) -> tuple[Array, Array]:
 
 def _error_counts(scores: Array, labels: Array) -> tuple[Array, Array, Array, int]:
     """Return false negatives and false positives of each cut, the distinct scores, and n."""
-    curve = cost_curve(scores, labels, CostMatrix(fp=1, fn=1))
+    curve = cost_curve(as_scores(scores), labels, CostMatrix(fp=1, fn=1))
     cuts = array_namespace(curve.thresholds).astype(curve.thresholds[1:], curve.costs.dtype)
     return curve.false_negatives, curve.false_positives, cuts, as_vector(scores, "scores").shape[0]
 

@@ -155,5 +155,6 @@ def encode_labels(
             )
         positive = classes[1]  # by custom too, the greater one is positive
     elif positive not in classes.tolist():
-        raise ValueError(f"positive={positive!r} is no label of y; the labels are {classes.tolist()}")
+        numbered = "; if these are the places of the sorted labels, say which place" * (classes.tolist() == [0, 1])
+        raise ValueError(f"positive={positive!r} is no label of y; the labels are {classes.tolist()}{numbered}")
     return np.asarray(numbers if positive == classes[1] else 1 - numbers, dtype=np.int64), classes, positive

@@ -13,10 +13,11 @@ import numpy as np
 from array_api_compat import array_namespace, device
 
 from adacsl.core import floats
-from adacsl.core.arrays import Array, as_vector, check_finite, count_true, default_float, move, widen
+from adacsl.core.arrays import Array, OutsideError, as_vector, check_finite, count_true, default_float, move, widen
 from adacsl.core.costs import CostMatrix
 from adacsl.core.cuts import Cuts, Samples, can_pack, cut_costs, distinct_cuts, rising_order, scores_of, sorted_keys
 from adacsl.core.html import html_record
+from adacsl.core.ranks import Ranks
 
 TIE_TOLERANCE = 1e-12
 """Costs this close (relative) count as equal: sums of floats differ in the last digits with the order of addition."""
@@ -29,7 +30,8 @@ class Threshold(NamedTuple):
     """A cheapest threshold: deciding ``score > value`` costs exactly ``cost``.
 
     ``[low, high)`` is the interval of equally cheap thresholds that ``value`` was taken from (closed where it
-    ends at 1, and where candidates were given: then ``low`` and ``high`` are candidates too).
+    ends at 1, and where candidates were given: then ``low`` and ``high`` are candidates too). Of scores outside [0, 1],
+    ``value`` is the middle of the interval, and its ends are scores, or just below the lowest.
     """
 
     value: float
@@ -72,7 +74,8 @@ def find_threshold(
     Parameters
     ----------
     scores : array of shape (n,)
-        Probabilities of the positive class, on any device.
+        Probabilities of the positive class, on any device. Other scores (logits, points) are taken as they are;
+        ``target``, ``candidates`` and ``caution`` speak of probabilities.
     labels : array of shape (n,)
         0 or 1.
     costs : CostMatrix
@@ -91,12 +94,28 @@ def find_threshold(
     --------
     >>> find_threshold([0.1, 0.3, 0.6, 0.8], [0, 1, 0, 1], CostMatrix(fp=1, fn=8))
     Threshold(value=0.29999999999999993, cost=1.0, low=0.1, high=0.3)
+    >>> find_threshold([-4.0, -1.0, 2.0, 3.0], [0, 1, 0, 1], CostMatrix(fp=1, fn=8))
+    Threshold(value=-2.5, cost=1.0, low=-4.0, high=-1.0)
     """
-    samples = Samples.of(scores, labels, costs, sample_weight)
     target, caution = check_target(target), check_caution(caution)
+    try:
+        samples = Samples.of(scores, labels, costs, sample_weight)
+    except OutsideError as error:
+        if target != 0.5 or caution or candidates is not None:
+            raise ValueError(f"{error}: target, candidates and caution speak of probabilities") from None
+        ranks = Ranks.of(scores)
+        return outer_threshold(find_threshold(ranks.scores, labels, costs, sample_weight=sample_weight), ranks)
     if candidates is None and not caution and can_pack(samples):
         return _best_packed_cut(samples, floats.nearest(samples.kind, target))
     return _search(cut_costs(samples, squares=caution > 0.0), samples.kind, target, candidates, caution=caution)
+
+
+def outer_threshold(found: Threshold, ranks: Ranks) -> Threshold:
+    """Return a threshold of ranks as one of the scores behind them."""
+    low, high = ranks.outer(found.low), ranks.outer(found.high)
+    # nothing lies between a number and the next one below the lowest score
+    value = low if high == math.nextafter(low, math.inf) else low / 2.0 + high / 2.0
+    return Threshold(value, found.cost, low, high)
 
 
 def cost_curve(scores: Array, labels: Array, costs: CostMatrix, *, sample_weight: Array | None = None) -> CostCurve:
@@ -108,7 +127,14 @@ def cost_curve(scores: Array, labels: Array, costs: CostMatrix, *, sample_weight
     >>> curve.costs.tolist()
     [2.0, 1.0, 9.0, 8.0, 16.0]
     """
-    samples = Samples.of(scores, labels, costs, sample_weight)
+    try:
+        samples = Samples.of(scores, labels, costs, sample_weight)
+    except OutsideError:
+        ranks = Ranks.of(scores)
+        curve = cost_curve(ranks.scores, labels, costs, sample_weight=sample_weight)
+        xp = array_namespace(ranks.distinct)
+        first = xp.asarray([ranks.outer(0.0)], dtype=ranks.distinct.dtype, device=device(ranks.distinct))
+        return curve._replace(thresholds=xp.concat((first, ranks.distinct)))
     cuts = cut_costs(samples)
     xp = array_namespace(cuts.scores)
     distinct = distinct_cuts(cuts.scores)

@@ -11,7 +11,8 @@ from adacsl.core.arrays import Array
 from adacsl.core.costs import CostMatrix, as_host
 from adacsl.core.html import html_record
 from adacsl.core.intervals import MANY, Interval, mean_interval
-from adacsl.core.thresholds import TIE_TOLERANCE, Threshold, find_threshold
+from adacsl.core.ranks import Ranks
+from adacsl.core.thresholds import TIE_TOLERANCE, Threshold, find_threshold, outer_threshold
 
 CELLS = 4096
 """Where there are more distinct scores, resamples are cut at so many of them."""
@@ -41,6 +42,13 @@ def tune_threshold(
     sample_weight: Array | None = None, level: float = 0.95, random_state: int = 0,
 ) -> TunedThreshold:  # fmt: skip
     """Return the cheapest threshold of binary scores with its interval, and what it can be expected to cost."""
+    if scores.min() < 0.0 or scores.max() > 1.0:
+        ranks = Ranks.of(scores)
+        found = tune_threshold(
+            ranks.scores, labels, costs, sample_weight=sample_weight, level=level, random_state=random_state
+        )
+        best, (_, low, high) = outer_threshold(found.best, ranks), (ranks.outer(end) for end in found.threshold)
+        return TunedThreshold(best, Interval(best.value, min(low, best.value), max(high, best.value)), found.cost)
     best = find_threshold(scores, labels, costs, sample_weight=sample_weight)
     resamples, halvings = (1000, 25) if len(scores) <= MANY else (200, 5)
     lows, highs = resampled_optima(scores, labels, costs, sample_weight, resamples, random_state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
@@ -12,11 +13,16 @@ from numpy.typing import NDArray
 
 from adacsl.datasets.errors import listed
 
+LARGEST = 2**27
+"""So many cells of a sparse matrix are written out."""
 MISSING_TEXT = ("", "None", "nan", "NaN", "NaT", "<NA>")
 
 
 class Column(NamedTuple):
-    """One raw column: numbers and dates (seconds) as float64 with NaN for missing, text with ``""`` for missing."""
+    """One raw column: numbers and dates (seconds) as float64 with NaN for missing, text with ``""`` for missing.
+
+    Infinite numbers are missing too: they come from divisions by nothing, and few learners take them.
+    """
 
     name: str
     kind: Literal["number", "date", "text"]
@@ -36,10 +42,9 @@ def read_columns(X: Any) -> tuple[list[str] | None, tuple[int, int], Callable[[i
 
 
 def _read(X: Any) -> tuple[list[str] | None, tuple[int, int], Callable[[int], Column]]:  # noqa: N803
+    X = dense(X)  # noqa: N806
     if isinstance(X, np.ndarray | list | tuple):
         return _read_array(np.asarray(X))
-    if hasattr(X, "toarray"):
-        raise TypeError("sparse data was passed, but dense data is required: use X.toarray()")
     try:
         frame = nw.from_native(X)
     except TypeError:
@@ -49,6 +54,25 @@ def _read(X: Any) -> tuple[list[str] | None, tuple[int, int], Callable[[int], Co
     if isinstance(frame, nw.LazyFrame):
         raise TypeError("X is a lazy table: collect it first, for instance X.collect()")
     return _read_frame(frame)
+
+
+def dense(X: Any) -> Any:  # noqa: N803
+    """Return a sparse matrix (scipy) as an array, unless that would be very large; anything else as it is.
+
+    >>> from scipy.sparse import csr_array
+    >>> dense(csr_array([[0, 2], [1, 0]])).tolist()
+    [[0, 2], [1, 0]]
+    """
+    if not hasattr(X, "toarray"):
+        return X
+    cells = math.prod(X.shape)
+    if cells > LARGEST:
+        raise ValueError(
+            f"a sparse matrix of {X.shape[0]:,} x {X.shape[1]:,} would be a table of {cells / 2**27:.1f} GiB, 1 GiB "
+            "is the most: take fewer columns (TruncatedSVD, SelectKBest), or an estimator that takes sparse matrices, "
+            "AdaptiveCostClassifier(estimator)"
+        )
+    return X.toarray()
 
 
 def _read_array(array: NDArray[Any]) -> tuple[None, tuple[int, int], Callable[[int], Column]]:
@@ -77,13 +101,12 @@ def _from_array(name: str, values: NDArray[Any]) -> Column:
         return Column(name, "number", np.where(np.isnat(values), np.nan, values / np.timedelta64(1, "s")))
     if values.dtype.kind in "OUST":
         return Column(name, "text", _clean_text(values))
-    return Column(name, "number", _finite(values.astype(np.float64), name))
+    return Column(name, "number", _finite(values.astype(np.float64)))
 
 
-def _finite(numbers: NDArray[np.float64], name: str) -> NDArray[np.float64]:
-    if np.isinf(numbers).any():
-        raise ValueError(f"Input X contains infinity in column {name!r}")
-    return numbers
+def _finite(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    endless = np.isinf(numbers)
+    return np.where(endless, np.nan, numbers) if endless.any() else numbers
 
 
 def _from_series(name: str, series: nw.Series[Any]) -> Column:
@@ -126,7 +149,7 @@ def _clean_text(values: NDArray[Any]) -> NDArray[Any]:
 def parse_numbers(column: Column) -> NDArray[np.float64] | None:
     """Return text as numbers, None where some value is no number."""
     numbers = _parsed(column, _as_numbers)
-    return None if numbers is None else _finite(numbers, column.name)
+    return None if numbers is None else _finite(numbers)
 
 
 def parse_dates(column: Column) -> NDArray[np.float64] | None:

@@ -17,8 +17,8 @@ category    other text, category, enum, object             one-hot: frequent lev
 ==========  =============================================  =====================================================
 
 Constant and all-missing columns tell a net nothing: they are dropped. Blank text, ``None``, ``NaN``, ``NaT`` and
-pandas' ``NA`` are missing. Times with a zone count in UTC. Levels that ``fit`` never saw fall into "other" (all zeros
-where no training level was rare).
+pandas' ``NA`` are missing, and so are infinite numbers. Times with a zone count in UTC. Levels that ``fit`` never saw
+fall into "other" (all zeros where no training level was rare).
 """
 
 from __future__ import annotations

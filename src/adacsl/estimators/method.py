@@ -14,7 +14,7 @@ from adacsl.core.costs import CostMatrix, as_host
 from adacsl.core.curves import calibration_error
 from adacsl.core.heldout import kept_sample, pooled
 from adacsl.core.intervals import Interval, mean_interval, saving_over_constant
-from adacsl.core.labels import are_places, same_label
+from adacsl.core.labels import same_label
 from adacsl.core.partitions import Quantile
 from adacsl.core.scores import known, to_probabilities
 from adacsl.datasets.times import take_times
@@ -23,6 +23,7 @@ from adacsl.estimators.averaging import CROSS_FITTED, add_seconds, averaged_cost
 from adacsl.estimators.candidates import Candidate, usual_costs
 from adacsl.estimators.checking import check_method
 from adacsl.estimators.decision import Decision
+from adacsl.estimators.numbered import spoken_labels
 from adacsl.estimators.policy import Policy
 from adacsl.estimators.predicting import CostClassifier
 from adacsl.estimators.prices import settle_rows
@@ -280,17 +281,19 @@ class Method(CostClassifier):
             return CostMatrix.balanced(rows.y[rows.use])
         if self.costs.n_classes != rows.n_classes:
             names, known = self.costs.classes or (), self.classes_.tolist()
+            form = "CostMatrix.from_array(K x K, rows='predicted', classes=[...])"
+            form = "CostMatrix(fp=1, fn=8)" if rows.n_classes == 2 else form
             absent = [name for name in names if not any(same_label(name, label) for label in known)]
             raise ValueError(
                 f"the labels have {rows.n_classes} classes, the costs {self.costs.n_classes}"
                 + (f", of which {absent!r} have no rows" if absent else "")
-                + "; give a price for each: CostMatrix.from_array(K x K, rows='predicted', classes=[...])"
+                + f"; give a price for each: {form}"
             )
         own: CostMatrix = self.costs
         order = self.classes_.tolist()
         # of two classes, the positive one has number 1
         order = order[::-1] if self.positive_ is not None and self.positive_ == order[0] else order
-        return own if own.classes is not None and are_places(order, own.classes) else own.aligned(order)
+        return own.aligned(order if own.classes is None else spoken_labels(order, own.classes))
 
     def _seed(self) -> int:
         if isinstance(self.random_state, Integral) and not isinstance(self.random_state, bool):

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
 from adacsl.core.labels import encode_labels
+from adacsl.estimators.numbered import positive_label
 from adacsl.estimators.rows import Rows
 from adacsl.estimators.timesplits import Timeline
 from adacsl.extras import requires
@@ -85,9 +86,13 @@ def read_features(method: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
     if hasattr(X, "columns") or hasattr(X, "schema") or hasattr(X, "column_names"):
         validate_data(method, X, reset=reset, skip_check_array=True)
         return X
+    if hasattr(X, "toarray"):
+        from adacsl.datasets.columns import dense  # noqa: PLC0415  scikit-learn alone needs none
+
+        X = dense(X)  # noqa: N806
     if isinstance(X, list) and X and not np.isscalar(X[0]) and isinstance(np.asarray(X, dtype=object).flat[0], str):
         X = np.asarray(X, dtype=object)  # noqa: N806
-    return validate_data(method, X, reset=reset, dtype=None, ensure_all_finite="allow-nan", ensure_min_features=1)
+    return validate_data(method, X, reset=reset, dtype=None, ensure_all_finite=False, ensure_min_features=1)
 
 
 def picture_size(method: Any) -> tuple[int, int]:
@@ -133,16 +138,10 @@ def _labels(method: Any, y: Any) -> NDArray[np.int64]:
     y = column_or_1d(y, warn=True)
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)
-    labels, method.classes_, method.positive_ = encode_labels(
-        y, _positive(method), who=type(method).__name__, stacklevel=4
-    )
-    return labels
-
-
-def _positive(method: Any) -> Any:
-    """Return the positive class: the one named, or the second of a cost matrix that names two."""
     names = getattr(method.costs, "classes", None)
-    return names[1] if method.positive is None and names is not None and len(names) == 2 else method.positive
+    positive = positive_label(np.unique(y).tolist(), method.positive, names)
+    labels, method.classes_, method.positive_ = encode_labels(y, positive, who=type(method).__name__, stacklevel=4)
+    return labels
 
 
 def number_labels(method: Any, labels: NDArray[Any]) -> NDArray[np.int64]:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 import traceback
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix, as_host, unchecked_costs
-from adacsl.datasets.segments import Segments
 from adacsl.durable import DamagedError
 from adacsl.experiments.cells import Cell, CellResult
 from adacsl.experiments.documents import pack, unpack
+
+if TYPE_CHECKING:
+    from adacsl.datasets.segments import Segments
 
 PRICES = ("fp", "fn", "tp", "tn")
 
@@ -147,6 +149,8 @@ def segments_body(segments: Mapping[str, Segments]) -> dict[str, Any]:
 
 def stored_segments(columns: Mapping[str, Any]) -> dict[str, Segments]:
     """Return what :func:`segments_body` was given."""
+    from adacsl.datasets.segments import Segments  # noqa: PLC0415  a run needs no pandas until its end
+
     return {
         column: Segments(tuple(body["names"]), unpack(body["numbers"]).astype(np.int64))
         for column, body in columns.items()

@@ -21,7 +21,7 @@ def facts_in_words(found: Comparison) -> dict[str, str]:
     facts = {}
     seeds = sorted(found.results["seed"].unique().tolist())
     for name, about in found.facts["data"].items():
-        facts[f"data: {name}"] = f"{counted_in_words(about)}. {about['costs']}. {about['source']}".strip()
+        facts[f"data: {name}"] = f"{counted_in_words(about)}. {about['costs']}. {source_in_words(about)}".strip()
         facts |= {f"window {seed} of {name}": words for seed, words in found.windows.get(name, {}).items()}
     protocol = found.facts["protocol"]
     facts["protocol"] = in_words(protocol, seeds)
@@ -44,6 +44,11 @@ def intervals_in_words(found: Comparison) -> str:
     where = f"{splits} test windows" if "time" in protocol else where
     units = "groups" if any(about["groups"] for about in found.facts["data"].values()) else "rows"
     return f"95 % intervals: Student's t on paired row costs of {where}, {units} and fits counted"
+
+
+def source_in_words(about: Mapping[str, Any]) -> str:
+    """Return where the data come from, if that is known."""
+    return f"Source: {about['source']}" if about["source"] else ""
 
 
 def counted_in_words(about: Mapping[str, Any]) -> str:

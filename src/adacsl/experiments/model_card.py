@@ -12,7 +12,7 @@ import numpy as np
 from adacsl.estimators.artefacts import DOCUMENT
 from adacsl.estimators.methods import title_of
 from adacsl.estimators.persistence import load
-from adacsl.experiments.facts import counted_in_words, intervals_in_words
+from adacsl.experiments.facts import counted_in_words, intervals_in_words, source_in_words
 from adacsl.experiments.protocol import in_words
 from adacsl.experiments.statistics.wording import CONSTANTS, span
 
@@ -54,7 +54,7 @@ def model_card(
             f"Other kinds of {people} than those of the data, or prices far from these. It finds what goes together, "
             "no causes: it does not say what would change an outcome."
         ),
-        "trained on": f"{counted_in_words(about)}. {about['source']}".strip().rstrip(".") + ".",
+        "trained on": f"{counted_in_words(about)}. {source_in_words(about)}".strip().rstrip(".") + ".",
         "tested by": f"{in_words(found.facts['protocol'], sorted(found.results['seed'].unique().tolist()))}.",
         "prices": f"{about['costs']}.{_other_prices(view[1], about)}",
         "decides": _decides(found, view, name),

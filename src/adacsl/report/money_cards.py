@@ -29,8 +29,9 @@ def _money_card(data: ReportData, view: Any, key: str) -> Card | None:
 def money_rows(data: ReportData, view: Any) -> Table:
     """Return money paid and saved per row, per 1,000 and per year, as a table whose columns add up."""
     each, known = money_each(data, view), data.savings.get(view)
-    heads = {"today": f"today: {known.against if known else ''}", "recommended": data.recommended_of(view)}
-    heads["saved"] = "saved"
+    against = known.against if known else ""
+    heads = {"today": against if "today" in against else f"today: {against}", "saved": "saved"}
+    heads["recommended"] = data.recommended_of(view)
     unit = f", {data.unit}" if data.unit else ""
     columns = {f"on average, each{unit}": money_texts(each, 1)}
     columns[f"per 1,000 {data.people}{unit}"] = money_texts(each, THOUSAND)

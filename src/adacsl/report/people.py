@@ -102,7 +102,7 @@ def money_texts(each: dict[str, Interval], people: float) -> dict[str, tuple[str
     # 1,000 times as much has the same digits
     factor = people if people == THOUSAND else 1
     amounts = {what: Interval(*(end * people / factor for end in amount)) for what, amount in each.items()}
-    largest = max(abs(amount.estimate) for amount in amounts.values())
+    largest = max(abs(end) for amount in amounts.values() for end in amount if math.isfinite(end))
     place = DIGITS - 1 - math.floor(math.log10(largest)) if largest > 0 else 0
     middle = {what: round(amount.estimate, place) for what, amount in amounts.items()}
     if {"today", "recommended", "saved"} <= set(each):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from adacsl.core.intervals import Interval
 from adacsl.extras import requires
-from adacsl.report.card import GUIDES, Card, card
+from adacsl.report.card import Card, card
 from adacsl.report.data import ReportData
 from adacsl.report.figures import permutation_figure
 from adacsl.report.numbers import DASH, show, show_column, show_percent
@@ -27,25 +27,28 @@ OPEN = 12
 
 
 def segment_cards(data: ReportData, view: Any, key: str) -> list[list[Card | None]]:
-    """Return costs and errors by segment, a row of cards for each column."""
+    """Return costs and errors by segment, two rows of cards for each column."""
+    found: list[list[Card | None]] = []
+    for number, rows in enumerate(segment_parts(data, view)):
+        numbers = Card(f"{key}-by-{number}", tables=segment_tables(data, rows))
+        pictures = _cost_card(data, rows, f"{key}-segment-{number}"), _rates_card(data, rows, f"{key}-rates-{number}")
+        found += [[*pictures], [numbers]]
+    return found
+
+
+def segment_parts(data: ReportData, view: Any) -> list[pd.DataFrame]:
+    """Return the segments of each column."""
     table = data.segments.get(view)
     if table is None:
         return []
-    parts = [table[table["column"] == column] for column in dict.fromkeys(table["column"])]
-    return [
-        [_cost_card(data, rows, f"{key}-segment-{number}"), _rates_card(data, rows, f"{key}-rates-{number}")]
-        for number, rows in enumerate(parts)
-    ]
+    return [table[table["column"] == column] for column in dict.fromkeys(table["column"])]
 
 
 def _cost_card(data: ReportData, rows: pd.DataFrame, key: str) -> Card:
     column = str(rows["column"].iloc[0])
     alt = f"Mean cost per case of {len(rows)} segments of {column}, with intervals. The table below has all numbers."
-    figure = segment_figure(rows, unit=data.unit)
-    return Card(
-        key, **GUIDES["segment"], alt=alt, figure=figure, say=segment_words(data, rows),
-        tables=[segment_rows(data, rows)],
-    )  # fmt: skip
+    figure, say = segment_figure(rows, unit=data.unit), segment_words(data, rows)
+    return Card(key, title=f"Cost by {column}", alt=alt, figure=figure, say=say)
 
 
 def segment_words(data: ReportData, rows: pd.DataFrame) -> str:
@@ -70,20 +73,27 @@ def _amount(data: ReportData, each: Interval, people: float) -> str:
     return f"{f'{text} {data.unit}'.strip()} ({between})"
 
 
-def segment_rows(data: ReportData, rows: pd.DataFrame) -> Table:
-    """Return the segments of a column as a table."""
-    columns = {str(rows["column"].iloc[0]): list(rows["segment"]), "rows": [f"{n:,}" for n in rows["rows"]]}
-    columns |= {head: [show_percent(share) for share in rows[name]] for name, head in _shares(data, rows).items()}
-    unit = f", {data.unit}" if data.unit else ""
-    columns |= _spans(rows, "cost", f"cost{unit}")
-    columns |= _spans(rows, "difference", "than all others")
-    columns["against all others"] = [str(word) for word in rows["standing"]]
+def segment_tables(data: ReportData, rows: pd.DataFrame) -> list[Table]:
+    """Return the costs of the segments of a column, and their errors."""
+    column = str(rows["column"].iloc[0])
+    counts = {"rows": [f"{n:,}" for n in rows["rows"]]}
+    costs = counts | _spans(rows, "cost", f"cost, {data.unit}" if data.unit else "cost")
+    costs |= _spans(rows, "difference", "than all others")
     if "saved" in rows:
-        columns |= _spans(rows, "saved", "saved against today")
-    body = [list(row) for row in zip(*columns.values(), strict=True)]
-    text = [list(columns).index("against all others")]
-    caption = f"Costs and errors by {rows['column'].iloc[0]}, per case (95 % interval)"
-    return Table(caption, list(columns), body, text=text)
+        costs |= _spans(rows, "saved", "saved against today")
+    shares = {head: [show_percent(share) for share in rows[name]] for name, head in _shares(data, rows).items()}
+    told = dict.fromkeys(rows.loc[rows["standing"] == "told apart", "segment"], "told apart")
+    return [
+        Table(caption, [column, *columns], _lines(rows, columns), badges=badges)
+        for caption, columns, badges in (
+            (f"Costs by {column}, per case (95 % interval)", costs, told),
+            (f"Decisions and errors by {column}", counts | shares, {}),
+        )
+    ]
+
+
+def _lines(rows: pd.DataFrame, columns: Mapping[str, list[str]]) -> list[list[str]]:
+    return [list(line) for line in zip(rows["segment"], *columns.values(), strict=True)]
 
 
 def _shares(data: ReportData, rows: pd.DataFrame) -> dict[str, str]:
@@ -91,7 +101,7 @@ def _shares(data: ReportData, rows: pd.DataFrame) -> dict[str, str]:
         return {"wrong": "decided wrongly"}
     positive = data.classes[1]
     called = {"positive": f"are “{positive}”", "decided": f"called “{positive}”"}
-    return called | {"misses": f"“{positive}” missed", "alarms": f"“{data.classes[0]}” called so"}
+    return called | {"misses": f"“{positive}” missed", "alarms": f"“{data.classes[0]}” called “{positive}”"}
 
 
 def _spans(rows: pd.DataFrame, name: str, head: str) -> dict[str, list[str]]:
@@ -106,7 +116,8 @@ def _rates_card(data: ReportData, rows: pd.DataFrame, key: str) -> Card:
     names = {name: head for name, head in shares.items() if name in ("wrong", "misses", "alarms")}
     alt = f"Shares of errors by {rows['column'].iloc[0]}: {', '.join(names.values())}. The table has all numbers."
     say = " ".join(_rates_words(rows, names))
-    return Card(key, **GUIDES["rates"], alt=alt, figure=rates_figure(rows, names), say=unbroken(say))
+    title = f"Errors by {rows['column'].iloc[0]}"
+    return Card(key, title=title, alt=alt, figure=rates_figure(rows, names), say=unbroken(say))
 
 
 def _rates_words(rows: pd.DataFrame, names: dict[str, str]) -> Iterator[str]:
@@ -148,7 +159,7 @@ def overview_words(data: ReportData, about: Any) -> str:
         f"{rows:,} {data.people}, {rarest['rows']:,} of them ({show_percent(rarest['rows'] / rows)}) “{rarest['name']}”"
     )
     if total > 0:
-        said += f", in whom {show_percent(rarest['at_stake'] / total)} of the money is at stake"
+        said += f", with {show_percent(rarest['at_stake'] / total)} of the money that is at stake"
     return f"{said}. {about['costs']}.".replace("..", ".").replace(". .", ".")
 
 

@@ -78,6 +78,6 @@ def stakes_figure(classes: Sequence[Mapping[str, Any]], *, theme: str = "light")
             marker={"color": palette[min(number, len(palette) - 1)], "line": {"color": colors.paper, "width": 1}},
             hovertemplate="%{fullData.name}<br>%{x:.1f} % of the %{y}<extra></extra>",
         )  # fmt: skip
-    figure.update_xaxes(ticksuffix=" %", range=[0, 100])
+    figure.update_xaxes(ticksuffix=" %", range=[0, 101])
     figure.update_layout(barmode="stack", showlegend=True, legend_traceorder="normal")
     return style.list_names(figure, list(parts), colors)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from adacsl.core.costs import as_host
 from adacsl.extras import requires
 from adacsl.report import frames
 from adacsl.report.data import TODAY, Outcome, ReportData
@@ -171,10 +172,10 @@ def people_matrix(data: ReportData, outcome: Outcome, people: int) -> Table:
     cells = whole_confusion(outcome, people)
     prices = frames.confusion_table(outcome).set_index("outcome")["price"]
     dearest = float((prices * [cells[1, 1], cells[1, 0], cells[0, 1], cells[0, 0]]).abs().max()) or 1.0
-    mean = " on average" if outcome.own_costs else ""
     found = {}
     for name, actual, decided in (("tp", 1, 1), ("fn", 1, 0), ("fp", 0, 1), ("tn", 0, 0)):
         price, count = float(prices[name]), int(cells[actual, decided])
+        mean = " on average" if np.ptp(as_host(getattr(outcome, name))) else ""
         each = f"{with_unit(price, data.unit, 3)} each{mean}" if price else "no cost"
         found[name] = (name, f"{count:,}", each, abs(price) * count / dearest)
     totals = [f"{data.classes[actual]}: {cells[actual].sum():,}" for actual in (0, 1)]
@@ -210,4 +211,4 @@ def _show_span(low: float, high: float) -> str:
 
 
 def _show_p(value: float) -> str:
-    return DASH if not np.isfinite(value) else "< 0.001" if value < 0.001 else f"{value:.3f}"
+    return DASH if not np.isfinite(value) else "<\u00a00.001" if value < 0.001 else f"{value:.3f}"

@@ -160,6 +160,7 @@ def compare(  # noqa: PLR0913  one argument for each option
     check_folder(folder, "give a folder for the results, --out runs/NAME")
     with requires("compare"):
         from adacsl.experiments.comparing import compare_tasks  # noqa: PLC0415  torch
+        from adacsl.experiments.drivers import drivers  # noqa: PLC0415
     for task, checks in loaded:
         screen.found(checks, task.name if len(names) > 1 else "")
     with stoppable(f"what is finished is kept in {folder}; the same command goes on from there"), _said_already():
@@ -177,7 +178,8 @@ def compare(  # noqa: PLR0913  one argument for each option
         trainings = [training_of(found, task, about, words) for task, about in zip(tasks, said, strict=True)]
         saved = {} if save is None else _save(trainings[0], save, screen)
         command = shlex.join(["adacsl", *sys.argv[1:]])
-        page = found.report(folder / "report.html", command=command, model=saved.get("model"), **vars(showing))
+        shown = vars(showing) | {"explain": drivers(found, tasks[0]) if "model" in saved else None}
+        page = found.report(folder / "report.html", command=command, model=saved.get("model"), **shown)
     return _answer(found, folder, page, [one for one in trainings if one], saved)
 
 

@@ -44,7 +44,7 @@ def threshold(
     Parameters
     ----------
     scores
-        CSV or Parquet file with scores and labels.
+        Table (CSV, Parquet, Excel, ...) with scores and labels.
     score_column
         Column of the scores. Default: `score`, or a guess where there are two columns.
     label_column
@@ -64,23 +64,19 @@ def threshold(
     prices.check(required=True)
     if curve is not None:
         check_file(curve)
-    task, distinct = _read(scores, (score_column, label_column, weight_column), positive, prices)
+    task = _read(scores, (score_column, label_column, weight_column), positive, prices)
     whole = cost_curve(task.X, task.y, task.costs, sample_weight=task.sample_weight)
     cuts = np.asarray(whole.thresholds, np.float64)
-    if distinct is not None:
-        cuts = np.concatenate(([np.nextafter(distinct[0], -np.inf)], distinct))
     if curve is not None:
         _write_curve(curve, whole, cuts)
-    document = _document(task, distinct) | {"curve": curve}
-    bars = _sparkline(cuts, np.asarray(whole.costs), (0.0, 1.0) if distinct is None else (cuts[1], cuts[-1]))
+    document = _document(task) | {"curve": curve}
+    bars = _sparkline(cuts, np.asarray(whole.costs), (0.0, 1.0) if _are_chances(task) else (cuts[1], cuts[-1]))
     shown = [*_shown(document), "", *bars]
     return Answer(document, tuple(shown if curve is None else [*shown, f"cost of every cut: {curve}"]))
 
 
-def _read(
-    path: Path, columns: tuple[str | None, str | None, str | None], positive: str | None, prices: Prices
-) -> tuple[Task, NDArray[np.float64] | None]:
-    """Return labelled scores in [0, 1]: as they came, or, where they are no such numbers, as ranks, and among which."""
+def _read(path: Path, columns: tuple[str | None, str | None, str | None], positive: str | None, prices: Prices) -> Task:
+    """Return labelled scores."""
     from adacsl.datasets.labels import class_labels  # noqa: PLC0415  pandas
     from adacsl.datasets.prices import number_column, settle_costs  # noqa: PLC0415
     from adacsl.datasets.tables import read_table  # noqa: PLC0415
@@ -100,19 +96,12 @@ def _read(
         raise ValueError(f"a threshold parts two classes, but column {label!r} of {name} has {len(classes)}")
     weight = None if columns[2] is None else number_column(frame, columns[2], what=name, holds="a weight of 0 or more")
     costs = settle_costs(known, y, table=frame, what=name, classes=classes)
-    distinct = None
-    if scores.min() < 0.0 or scores.max() > 1.0:
-        distinct, rank = np.unique(scores, return_inverse=True)
-        scores = np.asarray((rank + 1.0) / (len(distinct) + 1.0), np.float64)
-    return Task(name, scores, y, costs, classes=classes, sample_weight=weight), distinct
+    return Task(name, scores, y, costs, classes=classes, sample_weight=weight)
 
 
-def _outer(score: float, distinct: NDArray[np.float64] | None) -> float:
-    """Return the score that a number in [0, 1] stands for: for ranks, the highest that is not above it."""
-    if distinct is None:
-        return score
-    below = int(np.floor(score * (len(distinct) + 1) + 1e-9))
-    return float(distinct[min(max(below, 1), len(distinct)) - 1])
+def _are_chances(task: Task) -> bool:
+    """Tell whether scores may be probabilities."""
+    return bool(task.X.min() >= 0.0 and task.X.max() <= 1.0)
 
 
 def _guess(frame: Any, name: str, score: str | None, label: str | None) -> tuple[str, str]:
@@ -146,13 +135,11 @@ def _write_curve(path: Path, curve: CostCurve, cuts: NDArray[np.float64]) -> Non
         pd.DataFrame(dict(zip(names, columns, strict=True))).to_csv(draft, index=False)
 
 
-def _document(task: Task, distinct: NDArray[np.float64] | None) -> dict[str, Any]:
+def _document(task: Task) -> dict[str, Any]:
     costs, y, weight = task.costs, task.y, task.sample_weight
     tuned = tune_threshold(task.X, y, costs, sample_weight=weight)
-    low, high = _outer(tuned.best.low, distinct), _outer(tuned.best.high, distinct)
-    between = low if low == high else low / 2.0 + high / 2.0
-    value = tuned.best.value if distinct is None else between
-    ends = [_outer(end, distinct) for end in (tuned.threshold.low, tuned.threshold.high)]
+    value, low, high = tuned.best.value, tuned.best.low, tuned.best.high
+    ends = list(tuned.threshold[1:])
     mean = tuned.best.cost / float(len(y) if weight is None else weight.sum())
     expected, *interval = tuned.cost or (None,)
     return {
@@ -161,7 +148,7 @@ def _document(task: Task, distinct: NDArray[np.float64] | None) -> dict[str, Any
         "classes": list(task.classes),
         "threshold": {"value": value, "low": low, "high": high, "interval": ends},
         "cost": {"total": tuned.best.cost, "mean": mean, "expected": expected, "interval": interval or None},
-        "bayes": _bayes(task) if distinct is None else None,
+        "bayes": _bayes(task) if _are_chances(task) else None,
         "always_negative": costs.mean(y, np.zeros(len(y), int), sample_weight=weight),
         "always_positive": costs.mean(y, np.ones(len(y), int), sample_weight=weight),
     }

@@ -94,7 +94,7 @@ class Columns(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return encoded features, float32."""
-        gaps = torch.isnan(inputs)
+        gaps = torch.isnan(inputs) | torch.isinf(inputs)
         known = torch.where(gaps, self.fill, inputs)
         looked = torch.cat((known, gaps.double()), dim=1)
         if len(self.dates):

@@ -22,6 +22,7 @@ from adacsl.estimators.learners.histogram import (
     margins,
     predictors,
     tree_arrays,
+    without_gaps,
 )
 from adacsl.estimators.rows import take
 from adacsl.extras import requires
@@ -214,7 +215,8 @@ class _Work:
         # in units of their mean: limits inside the learner know no currency
         unit = float(np.average(np.abs(self.prices[rows]), weights=self.weight[rows])) or 1.0
         weight = self.weight[rows] / self.weight[rows].mean()  # limits inside know no other mean
-        return _fitted(made, self.coded[rows], self.prices[rows] / unit, weight), unit
+        own = without_gaps(self.coded[rows]) if self.trees else self.coded[rows]
+        return _fitted(made, own, self.prices[rows] / unit, weight), unit
 
     def fit(self, rows: NDArray[np.int64], rounds: int, factor: float) -> Regression:
         """Return the regression of these rows."""

@@ -1,0 +1,81 @@
+"""Columns that hold nothing, or infinite numbers: every method takes them, and all alike."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adacsl import CostMatrix, method
+from adacsl.estimators.learners.boosters import ENGINES, Booster
+from adacsl.estimators.learners.histogram import HistogramBoosting, without_gaps
+from adacsl.estimators.learners.metacost import MetaCost
+from adacsl.estimators.learners.models import Model
+from adacsl.estimators.learners.net import Net
+
+N = 80
+KINDS = ("always-negative", "logistic", "ce", "smote", "xgboost", "lightgbm", "catboost", "metacost")
+
+
+def table():
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(rng.normal(size=(N, 2)), columns=["a", "b"]).assign(shop=rng.choice(["u", "v"], N))
+    return frame, (frame["a"] + rng.normal(size=N) > 0.5).to_numpy().astype(int)
+
+
+def made(name):
+    chosen = method(name).set_params(costs=CostMatrix(fp=1, fn=5), random_state=0)
+    quick = {"ce": Net(epochs=1), "smote": Net(epochs=1), "metacost": Model(MetaCost(bags=2), encode=False)}
+    if name in ENGINES:
+        quick[name] = Booster(name, rounds=2)
+    return chosen.set_params(learner=quick.get(name, chosen.learner))
+
+
+COLUMNS = {
+    "empty": lambda frame: np.full(N, np.nan),
+    "no words": lambda frame: pd.Series([None] * N, dtype=object),
+    "infinite": lambda frame: np.full(N, np.inf),
+    "partly infinite": lambda frame: np.where(np.arange(N) % 5 == 0, -np.inf, frame["b"]),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [(name, column) for name in KINDS for column in ("empty", "partly infinite")]
+    + [(name, column) for name in ("logistic", "metacost") for column in ("no words", "infinite")],
+)
+def test_every_method_takes_such_columns(name, column):
+    frame, y = table()
+    odd = frame.assign(odd=COLUMNS[column](frame))
+    found = made(name).fit(odd, y).predict_proba(odd)
+    assert np.isfinite(found).all()
+    if column == "partly infinite":
+        gaps = odd.replace(-np.inf, np.nan)
+        np.testing.assert_array_equal(found, made(name).fit(gaps, y).predict_proba(gaps))
+
+
+def test_arrays_may_hold_infinite_numbers_too():
+    frame, y = table()
+    x = frame[["a", "b"]].to_numpy(copy=True)
+    x[::7, 1] = np.inf
+    gaps = np.where(np.isinf(x), np.nan, x)
+    expected = made("logistic").fit(gaps, y).predict_proba(gaps)
+    np.testing.assert_array_equal(made("logistic").fit(x, y).predict_proba(x), expected)
+
+
+@settings(max_examples=20)
+@given(st.lists(st.booleans(), min_size=2, max_size=4), st.integers(0, 9))
+def test_columns_without_a_value_change_no_tree(empty, seed):
+    """Histogram boosting with empty columns is the boosting without them."""
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(40, len(empty))), rng.integers(0, 2, 40)
+    y[:2] = 0, 1
+    with_gaps = np.where(empty, np.nan, x)
+    assert np.array_equal(np.isnan(without_gaps(with_gaps)).any(axis=0), np.zeros(len(empty), bool))
+    made = HistogramBoosting(0, max_iter=3, early_stopping=False)
+    found = made.fit(with_gaps, y).predict_proba(with_gaps)
+    if not all(empty):
+        rest = x[:, ~np.asarray(empty)]
+        np.testing.assert_allclose(found, made.fit(rest, y).predict_proba(rest), rtol=0, atol=1e-12)
+    else:
+        np.testing.assert_allclose(found[:, 1], y.mean(), rtol=0, atol=1e-12)

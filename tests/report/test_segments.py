@@ -1,0 +1,161 @@
+"""What the page says about segments, the data and drivers."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from adacsl.datasets.overview import overview_frame
+from adacsl.report.markdown import to_markdown
+from adacsl.report.page import render_report
+from adacsl.report.segment_cards import driver_card, driver_words, overview_card, segment_cards
+from adacsl.report.segment_figures import rates_figure, segment_figure, stakes_figure
+from adacsl.report.style import PALETTES
+
+HOSTILE = "</script><img src=x onerror=\"alert('x')\">%{x}"
+VIEW = ("breast-cancer", 8.0)
+
+
+def segments(column="region", names=("north", "west", "(missing)"), told="west"):
+    n = len(names)
+    difference = np.asarray([-0.2, 0.5, 0.1][:n])
+    frame = pd.DataFrame(
+        {
+            "column": column, "segment": names, "rows": [700, 480, 20][:n], "share": [0.6, 0.38, 0.02][:n],
+            "positive": 0.3, "decided": 0.4, "misses": [0.1, 0.3, np.nan][:n], "misses_low": 0.05, "misses_high": 0.35,
+            "alarms": 0.2, "alarms_low": 0.1, "alarms_high": 0.3, "cost": [0.5, 1.2, 0.8][:n], "low": 0.4, "high": 1.4,
+            "difference": difference, "difference_low": difference - 0.1, "difference_high": difference + 0.1,
+            "p": 0.01, "saved": 0.25, "saved_low": 0.125, "saved_high": 0.375,
+        }
+    )  # fmt: skip
+    return frame.assign(standing=np.where(frame["segment"] == told, "told apart", "not told apart"))
+
+
+OVERVIEW = {
+    "rows": 1000,
+    "n_columns": 14,
+    "columns": [
+        {"column": f"c{i}", "kind": "text", "missing": 5 * i, "distinct": 3, "values": "Ulm 60%"} for i in range(13)
+    ],
+    "classes": [
+        {"name": "benign", "rows": 700, "at_stake": 700.0},
+        {"name": "malignant", "rows": 300, "at_stake": 2100.0},
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def small(made):
+    return made(
+        ratios=(8.0,), rows=30, seeds=2, methods=["ce", "adacsl-cv"], people="patients",
+        segments={VIEW: pd.concat([segments(), segments("rows", ("a", "b"), told="")])},
+        overview={VIEW[0]: overview_frame(OVERVIEW, "A miss costs 8, a false alarm 1")},
+        explained={VIEW: pd.DataFrame({"column": ["age", "job"], "cost": [0.2, 0.1], "low": [0.1, -0.1], "high": 0.3})},
+    )  # fmt: skip
+
+
+def test_segments_have_pictures_and_a_table_for_each_column(small):
+    rows = segment_cards(small, VIEW, "v")
+    assert [len(row) for row in rows] == [2, 1, 2, 1]
+    cost, rates = rows[0]
+    assert cost.say == "By “region”, a case of “west” costs 0.500 EUR (0.400 to 0.600) more than one of all others."
+    assert "no segment is told apart" in rows[2][0].say
+    assert rates.say.startswith("“malignant” missed: from 10\u00a0% in “north” to 30\u00a0% in “west”.")
+    costs, errors = rows[1][0].tables
+    assert costs.headers == ["region", "rows", "cost, EUR", "than all others", "saved against today"]
+    assert rows[3][0].tables[0].headers[:2] == ["rows", "rows"]  # a column may be called so
+    amounts = ["1.200 (0.400 to 1.400)", "0.500 (0.400 to 0.600)", "0.250 (0.125 to 0.375)"]
+    assert costs.rows[1] == ["west", "480", *amounts]
+    assert errors.rows[1:] == [
+        ["west", "480", "30 %", "40 %", "30 %", "20 %"],
+        ["(missing)", "20", "30 %", "40 %", "\u2013", "20 %"],
+    ]
+    assert costs.badges == {"west": "told apart"}
+    assert segment_cards(replace(small, segments={}), VIEW, "v") == []
+
+
+def test_a_cheaper_segment_is_told_so(small):
+    told = replace(small, segments={VIEW: segments(told="north")}, unit="")
+    assert (
+        "“north” costs 0.200 (0.100 to 0.300) less than one of all others" in segment_cards(told, VIEW, "v")[0][0].say
+    )
+
+
+def test_segments_of_more_than_two_classes_have_one_kind_of_error(small):
+    frame = segments().drop(columns=["positive", "decided", "misses", "alarms", "saved"])
+    frame = frame.assign(wrong=[0.1, 0.2, 0.3], wrong_low=0.0, wrong_high=0.5)
+    (_, rates), (numbers,) = segment_cards(replace(small, segments={VIEW: frame}), VIEW, "v")
+    assert rates.say == "Decided wrongly: from 10\u00a0% in “north” to 30\u00a0% in “(missing)”."
+    assert [table.headers[2:] for table in numbers.tables] == [["cost, EUR", "than all others"], ["decided wrongly"]]
+
+
+def test_pictures_show_intervals_and_who_is_told_apart(small):
+    figure = segment_figure(segments(), unit="EUR")
+    dearer = next(trace for trace in figure.data if trace.name == "dearer than all others")
+    assert list(dearer.y) == ["west"]
+    assert dearer.marker.color == PALETTES["light"].second
+    assert dearer.x[0] - dearer.error_x.arrayminus[0] == pytest.approx(0.4)
+    assert dearer.x[0] + dearer.error_x.array[0] == pytest.approx(1.4)
+    mean = figure.layout.shapes[0].x0
+    assert mean == pytest.approx(0.6 * 0.5 + 0.38 * 1.2 + 0.02 * 0.8)
+    rates = rates_figure(segments(), {"misses": "missed", "alarms": "alarms"})
+    assert list(rates.data[0].x) == [10.0, 30.0]  # where there is no positive, there is no rate
+    assert stakes_figure(OVERVIEW["classes"]).data[1].x == (30.0, 75.0)
+
+
+def test_the_data_are_described(small):
+    card = overview_card(small, VIEW[0], "v")
+    assert card.say == (
+        "1,000 patients, 300 of them (30\u00a0%) “malignant”, with 75\u00a0% of the money that is at stake. "
+        "A miss costs 8, a false alarm 1."
+    )
+    (table,) = card.folded
+    assert table.caption == "14 columns, the first 13 of them"
+    assert table.rows[2] == ["c2", "text", "1 %", "3", "Ulm 60%"]
+    assert overview_card(replace(small, overview={}), VIEW[0], "v") is None
+
+
+def test_drivers_are_told_in_money(small):
+    card = driver_card(small, VIEW, "v")
+    assert card.say == "What columns are worth per 1,000 patients: “age” 200 EUR (100 to 300)."
+    yearly = replace(small, volume=50_000)
+    assert (
+        driver_words(yearly, small.explained[VIEW])
+        == "What columns are worth a year: “age” 10,000 EUR (5,000 to 15,000)."
+    )
+    nothing = small.explained[VIEW].assign(low=-1.0)
+    assert driver_words(small, nothing).startswith("No single column is clearly worth something")
+    assert driver_card(replace(small, explained={}), VIEW, "v") is None
+
+
+def test_markdown_has_them(small):
+    text = to_markdown(small)
+    assert "### By region" in text
+    assert "west (told apart)" in text
+
+
+def test_the_page_has_them_and_shows_names_letter_by_letter(small):
+    columns = [one | {"column": HOSTILE, "values": HOSTILE} for one in OVERVIEW["columns"]]
+    classes = [one | {"name": HOSTILE} for one in OVERVIEW["classes"]]
+    told = replace(
+        small, classes=("good", HOSTILE), people=HOSTILE,
+        segments={VIEW: segments(HOSTILE, (HOSTILE, "b"), told=HOSTILE)},
+        overview={VIEW[0]: overview_frame(OVERVIEW | {"columns": columns, "classes": classes}, HOSTILE)},
+        explained={VIEW: small.explained[VIEW].assign(column=[HOSTILE, "b"])},
+    )  # fmt: skip
+    page = render_report(told)
+    assert "<img src=x" not in page
+    for words in (
+        "By segment",
+        "Cost by &lt;/script&gt;&lt;img",
+        "What the data look like",
+        "What columns are worth per",
+    ):
+        assert words in page
+    for row in segment_cards(told, VIEW, "v"):
+        for card in row:
+            figure = "" if card.figure is None else json.dumps(card.figure.to_plotly_json(), default=list)
+            assert "<img" not in figure
+    assert "<img" not in stakes_figure(classes).to_json().replace("\\u003c", "<")
