@@ -25,6 +25,19 @@ settings.register_profile(
 settings.load_profile("adacsl")
 
 
+SPARSE_CHECKS = ("check_estimator_sparse_array", "check_estimator_sparse_matrix", "equivalence_on_sparse_data")
+"""scikit-learn's checks of every form of sparse matrix fit dozens of models; all forms are written out alike."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Leave long checks to the weekly run."""
+    for item in items:
+        # AdaptiveCostClassifier has had them all along: it gives its estimator what comes
+        if any(check in item.name for check in SPARSE_CHECKS) and "AdaptiveCostClassifier" not in item.name:
+            item.add_marker(pytest.mark.weekly)
+
+
 def _load_module(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"adacsl_{path.parent.name}_{path.stem}", path)
     module = importlib.util.module_from_spec(spec)

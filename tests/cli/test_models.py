@@ -122,7 +122,7 @@ def test_absent_gpu_is_a_note(adacsl, place, tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     said = adacsl("train", place / "rows.csv", *TRAIN, "--device", "cuda", "--out", tmp_path / "m")
     assert said.code == 0
-    assert "note: device='cuda' asked for, but no GPU is available: using the CPU" in said.err
+    assert "note: --device 'cuda' asked for, but no GPU is available: using the CPU" in said.err
     assert said.err.count("\n") == 1
 
 
@@ -208,7 +208,8 @@ def test_missing_files_folders_and_pictures_are_one_line(refused, tmp_path):
     assert "holds no images" in refused("train", tmp_path / "photos", *words)
     (tmp_path / "photos/a/x.png").write_bytes(b"no picture")
     (tmp_path / "photos/b/y.png").write_bytes(b"no picture")
-    assert "cannot read image" in refused("train", tmp_path / "photos", *words)
+    assert "none of 2 images can be read, the first, " in refused("train", tmp_path / "photos", *words)
+    assert "cannot read image" in refused("train", tmp_path / "photos", *words, "--on-error", "stop")
     (tmp_path / "photos/c").mkdir()
     assert "3 class folders" in refused("train", tmp_path / "photos", *words)
     assert not (tmp_path / "m").exists()
@@ -534,7 +535,7 @@ def test_full_disk_while_a_model_is_saved(refused, place, tmp_path, monkeypatch)
 
 @pytest.mark.parametrize("command", ["train", "predict", "compare", "export", "threshold"])
 def test_places_that_cannot_be_written_are_refused_before_any_work(refused, place, tmp_path, monkeypatch, command):
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    monkeypatch.setattr(os, "access", lambda path, mode: mode == os.R_OK)
     out = tmp_path / "x.csv"
     words = {
         "train": ("train", place / "rows.csv", *TRAIN, "--out", tmp_path / "m"),
@@ -592,6 +593,15 @@ def test_pictures_are_predicted_by_file(adacsl, pictures, tmp_path):
     assert set(found["decision"]) <= {"ill", "well"}
 
 
+def test_a_column_that_training_dropped_need_not_be_there(adacsl, rows, place, tmp_path):
+    """The model knows its columns: the words of the training, said again, ask for no others."""
+    rows.drop(columns="id").to_parquet(tmp_path / "rows.parquet")
+    expected = adacsl("evaluate", place / "model", place / "rows.parquet", "--json").json
+    said = adacsl("evaluate", place / "model", tmp_path / "rows.parquet", "--drop", "id", "--json")
+    assert (said.code, said.err) == (0, "")
+    assert said.json["cost"] == expected["cost"]
+
+
 def test_pictures_are_evaluated(adacsl, pictures):
     said = adacsl("evaluate", pictures / "model", pictures / "data", "--json")
     assert said.code == 0, said.err
@@ -610,7 +620,7 @@ def test_pictures_and_tables_are_not_mixed_up(refused, pictures, place, tmp_path
     (tmp_path / "none").mkdir()
     assert "holds no pictures" in refused("predict", pictures / "model", tmp_path / "none", *out)
     (tmp_path / "none/x.png").write_bytes(b"")
-    assert "cannot read image" in refused("predict", pictures / "model", tmp_path / "none", *out)
+    assert "none of 1 pictures can be read" in refused("predict", pictures / "model", tmp_path / "none", *out)
     assert names(tmp_path) == ["none"]
 
 

@@ -386,10 +386,14 @@ def test_infinite_numbers_are_missing(kind, endless):
     assert TableEncoder().fit(text).describe() == ["b", "b is missing"]
 
 
-def test_sparse_matrices_are_refused():
+def test_sparse_matrices_are_written_out_up_to_a_size():
     sparse = pytest.importorskip("scipy.sparse")
-    with pytest.raises(TypeError, match="sparse data was passed"):
-        TableEncoder().fit(sparse.eye(3))
+    full = np.random.default_rng(0).integers(0, 3, (20, 4)).astype(float)
+    for form in (sparse.csr_array, sparse.csc_matrix, sparse.coo_array, sparse.dok_array):
+        encoder = TableEncoder().fit(form(full))
+        np.testing.assert_array_equal(encoder.transform(form(full)), TableEncoder().fit(full).transform(full))
+    with pytest.raises(ValueError, match=r"40,000 x 50,000 would be a table of 14.9 GiB.*AdaptiveCostClassifier"):
+        TableEncoder().fit(sparse.csr_array((40_000, 50_000)))
 
 
 @pytest.mark.parametrize(

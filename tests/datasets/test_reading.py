@@ -13,7 +13,7 @@ from pandas._libs.parsers import STR_NA_VALUES
 from PIL import Image
 
 from adacsl import CostMatrix
-from adacsl.datasets import DataError, Task, load_task
+from adacsl.datasets import DataError, DataWarning, Task, load_task
 from adacsl.datasets.prices import read_costs, settle_costs
 
 
@@ -142,7 +142,7 @@ def test_bad_costs_are_explained(costs, message):
         ({"target": "customer"}, "has 4 classes"),
         ({"target": "C_FN"}, "one class only"),
         (
-            {"target": "channel", "positive": "web"},
+            {"target": "channel", "positive": "web", "on_error": "stop"},
             "'channel' of .*my shop.csv is missing in 1 of 6 rows, first in row 4",
         ),
         ({"target": "fraud", "positive": "yes", "drop": ["checks"]}, "no column 'checks'; did you mean 'check'"),
@@ -265,7 +265,7 @@ def test_what_is_wrong_with_an_image_folder_is_said(pets, tmp_path):
             load_task(pets, **option)
     (pets / "dog" / "broken.jpg").write_bytes(b"no jpeg")
     with pytest.raises(DataError, match=r"cannot read image .*broken\.jpg"):
-        load_task(pets, positive="dog")
+        load_task(pets, positive="dog", on_error="stop")
     (pets / "dog" / "broken.jpg").unlink()
     (pets / "bird").mkdir()
     with pytest.raises(DataError, match=r"3 class folders \(bird, cat, dog\), expected two"):
@@ -389,7 +389,10 @@ def test_a_broken_picture_of_an_archive_is_named(tmp_path):
     arrays["jpeg"][a:b] = 0
     np.savez(tmp_path / "skin.npz", **arrays)
     with pytest.raises(DataError, match=r"cannot read picture 3 of .*skin\.npz \(ISIC_2\)"):
-        load_task(tmp_path / "skin.npz")
+        load_task(tmp_path / "skin.npz", on_error="stop")
+    with pytest.warns(DataWarning, match=r"1 pictures cannot be read and are left out \(picture 3 of .*ISIC_2"):
+        task = load_task(tmp_path / "skin.npz")
+    assert (len(task.X), task.y.tolist(), task.groups.tolist()) == (4, [0, 1, 1, 0], [0, 0, 1, 2])
     np.savez(tmp_path / "skin.npz", **jpegs())
     with pytest.raises(DataError, match="holds pictures"):
         load_task(tmp_path / "skin.npz", target="y")

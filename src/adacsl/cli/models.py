@@ -135,6 +135,8 @@ def load_labelled(
     elif not is_builtin(data):
         positive = source.positive or str(classifier.positive_)
         source = replace(source, target=source.target or target, positive=positive)
+    if hasattr(classifier, "feature_names_in_"):
+        source = replace(source, drop=())  # the model knows its columns; one that was dropped need not be there
     if takes_pictures(classifier) and source.image_size is None:
         source = replace(source, image_size=classifier.image_shape_[0])
     task = source.load(data, FREE if known else spoken, **known)
@@ -260,16 +262,21 @@ def _cut(pictures: Any, names: list[str], rows: int) -> Iterator[tuple[Any, dict
 
 
 def _readable(classifier: CostClassifier, pieces: Iterator[Any], broken: list[str]) -> Iterator[Any]:
-    """Yield the pictures that can be read; add the others to ``broken``."""
+    """Yield the pictures that can be read, at least one; add the others to ``broken``."""
+    from adacsl.datasets.errors import DataError  # noqa: PLC0415  pandas
     from adacsl.datasets.images import decode_files  # noqa: PLC0415  torch
     from adacsl.estimators.reading import picture_size  # noqa: PLC0415
 
+    some = False
     for paths, others in pieces:
         gone: dict[int, str] = {}
         pixels = decode_files(paths, others["file"], image_size=picture_size(classifier), broken=gone)
         broken += [f"{others['file'][i]}: {why}" for i, why in gone.items()]
         if len(pixels):
+            some = True
             yield pixels, {"file": [name for i, name in enumerate(others["file"]) if i not in gone]}
+    if not some:
+        raise DataError(f"none of {len(broken)} pictures can be read, the first: {broken[0]}")
 
 
 def _no_column(name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 
 from adacsl.datasets.errors import listed
 
+LARGEST = 2**27
+"""So many cells of a sparse matrix are written out."""
 MISSING_TEXT = ("", "None", "nan", "NaN", "NaT", "<NA>")
 
 
@@ -39,10 +42,9 @@ def read_columns(X: Any) -> tuple[list[str] | None, tuple[int, int], Callable[[i
 
 
 def _read(X: Any) -> tuple[list[str] | None, tuple[int, int], Callable[[int], Column]]:  # noqa: N803
+    X = dense(X)  # noqa: N806
     if isinstance(X, np.ndarray | list | tuple):
         return _read_array(np.asarray(X))
-    if hasattr(X, "toarray"):
-        raise TypeError("sparse data was passed, but dense data is required: use X.toarray()")
     try:
         frame = nw.from_native(X)
     except TypeError:
@@ -52,6 +54,25 @@ def _read(X: Any) -> tuple[list[str] | None, tuple[int, int], Callable[[int], Co
     if isinstance(frame, nw.LazyFrame):
         raise TypeError("X is a lazy table: collect it first, for instance X.collect()")
     return _read_frame(frame)
+
+
+def dense(X: Any) -> Any:  # noqa: N803
+    """Return a sparse matrix (scipy) as an array, unless that would be very large; anything else as it is.
+
+    >>> from scipy.sparse import csr_array
+    >>> dense(csr_array([[0, 2], [1, 0]])).tolist()
+    [[0, 2], [1, 0]]
+    """
+    if not hasattr(X, "toarray"):
+        return X
+    cells = math.prod(X.shape)
+    if cells > LARGEST:
+        raise ValueError(
+            f"a sparse matrix of {X.shape[0]:,} x {X.shape[1]:,} would be a table of {cells / 2**27:.1f} GiB, 1 GiB "
+            "is the most: take fewer columns (TruncatedSVD, SelectKBest), or an estimator that takes sparse matrices, "
+            "AdaptiveCostClassifier(estimator)"
+        )
+    return X.toarray()
 
 
 def _read_array(array: NDArray[Any]) -> tuple[None, tuple[int, int], Callable[[int], Column]]:

@@ -16,6 +16,7 @@ from adacsl.core.costs import CostMatrix
 from adacsl.core.expressions import Expression
 from adacsl.datasets.baseline import Baseline
 from adacsl.datasets.checks import Finding
+from adacsl.datasets.columns import dense
 from adacsl.datasets.errors import DataError, check_column, listed, one_line
 from adacsl.datasets.labels import class_labels
 from adacsl.datasets.leftout import NOTHING, Reading
@@ -130,7 +131,7 @@ class Task:
         Parameters
         ----------
         X : table, or uint8 images N x H x W x C
-            pandas, polars, pyarrow or numpy.
+            pandas, polars, pyarrow, numpy, or a sparse matrix of scipy's, which is written out.
         y : array of shape (n,)
             Labels of two classes, or of as many as the cost matrix has.
         costs : CostMatrix, mapping of fp, fn, tp and tn, "balanced" or None
@@ -249,7 +250,7 @@ def _as_features(X: Any) -> Any:  # noqa: N803
         return X.reset_index(drop=True)
     if hasattr(X, "to_pandas"):
         return X.to_pandas()
-    return pd.DataFrame(np.asarray(X)).rename(columns=lambda number: f"x{number}")
+    return pd.DataFrame(np.asarray(dense(X))).rename(columns=lambda number: f"x{number}")
 
 
 # a table whose columns still have to be told apart

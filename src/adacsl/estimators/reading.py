@@ -86,6 +86,10 @@ def read_features(method: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
     if hasattr(X, "columns") or hasattr(X, "schema") or hasattr(X, "column_names"):
         validate_data(method, X, reset=reset, skip_check_array=True)
         return X
+    if hasattr(X, "toarray"):
+        from adacsl.datasets.columns import dense  # noqa: PLC0415  scikit-learn alone needs none
+
+        X = dense(X)  # noqa: N806
     if isinstance(X, list) and X and not np.isscalar(X[0]) and isinstance(np.asarray(X, dtype=object).flat[0], str):
         X = np.asarray(X, dtype=object)  # noqa: N806
     return validate_data(method, X, reset=reset, dtype=None, ensure_all_finite=False, ensure_min_features=1)

@@ -36,4 +36,5 @@ def show(about: dict[str, Any], contract: Contract, limit: int) -> str:
     """Return the page that describes the server: what is served, the columns of a row, and a form to try it."""
     example = {f.name: {"number": 0, "date": "2026-03-31", "picture": "..."}.get(f.kind, "") for f in contract.fields}
     template = jinja2.Template(Path(__file__).with_name("page.html.j2").read_text(encoding="utf-8"), autoescape=True)
-    return template.render(about, limit=limit, arrow=ARROW, example=json.dumps({"rows": [example]}, indent=1))
+    page: str = template.render(about, limit=limit, arrow=ARROW, example=json.dumps({"rows": [example]}, indent=1))
+    return page

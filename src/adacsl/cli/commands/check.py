@@ -24,7 +24,8 @@ def check(
     Parameters
     ----------
     data
-        CSV or Parquet file, folder with one subfolder of pictures per class, .npz archive, or a name (`adacsl data`).
+        Table (CSV, Parquet, Excel, ...), folder with one subfolder of pictures per class, .npz archive, or a name
+        (`adacsl data`); or --sql.
 
     Examples
     --------
@@ -39,4 +40,5 @@ def check(
     if found:
         shown += ["", *map(str, found), "", "what each [code] means: docs/checks.md; to silence one: --ignore CODE"]
     document = {"data": task.name, "rows": len(task.y), "findings": found.to_list(), "ignored": list(found.ignored)}
+    document |= task.reading.facts()
     return Answer(document, tuple(shown), code=1 if found.stop else 0)

@@ -44,7 +44,7 @@ def threshold(
     Parameters
     ----------
     scores
-        CSV or Parquet file with scores and labels.
+        Table (CSV, Parquet, Excel, ...) with scores and labels.
     score_column
         Column of the scores. Default: `score`, or a guess where there are two columns.
     label_column
