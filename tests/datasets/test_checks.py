@@ -264,6 +264,7 @@ def test_which_class_is_positive():
     assert "positive-is-common" in text
     assert "70% of the rows are '1', and missing one costs 8 false alarms" in text
     assert codes(X, 1 - y, {"fp": 8, "fn": 1}) == ()
+    assert codes(*clean(2000, share=0.55)) == ()
     assert codes(X, 1 - y) == ("positive-is-common",)
     assert codes(X, 1 - y, None) == ("costs-not-given",)
     rare = clean(8000, share=0.008)
