@@ -268,7 +268,8 @@ def costs(held: Decisions) -> Iterator[str]:
         own = found[found["part"] == part].drop(columns="part").dropna(axis=1, how="all")
         if len(own):
             head = f"{title[0].upper()}{title[1:]}"
-            yield f"<details>\n<summary>{head}</summary>\n\n{table(own)}\n\n</details>\n"
+            shown = " open" if part == "main" else ""
+            yield f"<details{shown}>\n<summary>{head}</summary>\n\n{table(own)}\n\n</details>\n"
 
 
 def table(frame: pd.DataFrame) -> str:

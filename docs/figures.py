@@ -53,6 +53,7 @@ def main() -> None:
         "crossfit": lambda: crossfit,
         "credit": lambda: credit_cost(credit_run()),
         "curves": lambda: credit_curves(credit_run()),
+        "which": lambda: which_method,
     }
     wanted = [name for name in pictures if name in sys.argv] or list(pictures)
     drawn = {name: pictures[name]() for name in wanted}
@@ -284,6 +285,48 @@ def crossfit(style: dict[str, Any]) -> Any:
     axis.plot([6.15, 6.25, 6.25, 6.15], [0.1, 0.1, folds - 0.3, folds - 0.3], color=style["ink"], lw=1)
     axis.text(6.4, folds / 2 - 0.1, "mean: the score\nof a new row", va="center", fontsize=9)
     axis.set(xlim=(-0.9, 7.7), ylim=(folds + 1.4, -0.7))
+    axis.axis("off")
+    return figure
+
+
+def which_method(style: dict[str, Any]) -> Any:
+    """Draw where to begin: questions, ways on, and what to take."""
+    blue, orange, green, _ = style["colors"]
+    figure, axis = plt.subplots(figsize=(8.6, 3.9))
+    boxes = {
+        "probabilities": (0, 3, "a model that\ngives probabilities?", blue),
+        "enough": (1, 3, "costs.decide(p):\ncheap enough?", blue),
+        "done": (2, 3, "done", green),
+        "calibrate": (2, 2, 'Decision(costs, "calibrated")\non held-out rows', orange),
+        "data": (0, 1, "what are your data?", blue),
+        "table": (1, 1.5, "adacsl compare\nlogistic, boosting, portfolio, ...", orange),
+        "images": (1, 0.75, "pretrained weights,\ncv=5", orange),
+        "loop": (1, 0, "AdaptiveCrossEntropy and\nloss.adapt, or costs.decide", orange),
+        "fit": (2, 1.1, "found.fit(X, y), save", green),
+    }
+    for x, y, words, color in boxes.values():
+        axis.text(3 * x, y, words, ha="center", va="center", fontsize=9,
+                  bbox={"boxstyle": "round,pad=0.45", "fc": "none", "ec": color, "lw": 1.5})  # fmt: skip
+    for start, end, words in (
+        ("probabilities", "enough", "yes"), ("enough", "done", "yes"), ("enough", "calibrate", "no"),
+        ("probabilities", "data", "no"), ("data", "table", "a table"), ("data", "images", "images"),
+        ("data", "loop", "your own loop"), ("table", "fit", ""), ("images", "fit", ""),
+    ):  # fmt: skip
+        (x, y, *_), (to_x, to_y, *_) = boxes[start], boxes[end]
+        down = x == to_x
+        tail, head = (
+            (3 * x + (0 if down else 0.95), y - 0.3 * down),
+            (3 * to_x - (0 if down else 1.15), to_y + 0.2 * down),
+        )
+        axis.annotate("", head, tail, arrowprops={"arrowstyle": "->", "color": style["ink"], "lw": 1})
+        middle = (tail[0] + head[0]) / 2, (tail[1] + head[1]) / 2
+        if down:
+            axis.text(middle[0] + 0.12, middle[1], words, fontsize=8, ha="left", va="center")
+        elif tail[1] - head[1] > 0.5:  # below an arrow that falls
+            axis.text(middle[0] - 0.1, middle[1] - 0.08, words, fontsize=8, ha="right", va="top")
+        else:
+            axis.text(middle[0], middle[1] + 0.1, words, fontsize=8, ha="center", va="bottom")
+    axis.set(xlim=(-1.1, 7.4), ylim=(-0.4, 3.4))
     axis.axis("off")
     return figure
 

@@ -69,6 +69,8 @@ sys.meta_path[sys.meta_path.index(PathFinder)] = Hide
         ("transformers", "import adacsl.integrations.transformers", "adacsl[transformers]"),
         ("torch", "import adacsl.integrations.transformers", "adacsl[transformers]"),
         ("keras", "import adacsl.integrations.keras", "adacsl[keras]"),
+        ("mlflow", "import adacsl.integrations.mlflow", "adacsl[mlflow]"),
+        ("fastapi", "import adacsl.serving.app", "adacsl[serve]"),
     ],
 )
 def test_a_missing_extra_is_one_line_that_says_what_to_install(missing, statement, advice):

@@ -212,7 +212,7 @@ def test_options_reach_the_library(adacsl, spied, tmp_path, monkeypatch):
     words = ("--methods", "ce,wce", "--methods", "focal", "--ratios", "4,2x", "--repeats", 3, "--folds", 4,
              "--tolerance", 0.2, "--engine", "ray", "--address", "auto",
              "--gpus", 0.25, "--workers", 4, "--device", "cpu", "--epochs", 7,
-             "--weights", "w.pth", "--rotate", "--quiet", "--out", "runs/x")  # fmt: skip
+             "--weights", "w.pth", "--rotate", "--quiet", "--out", "runs/x", "--ignore", "few-rows")  # fmt: skip
     said = adacsl("compare", *words)
     assert said.code == 130
     assert said.err == "stopped: what is finished is kept in runs/x; the same command goes on from there\n"
@@ -226,6 +226,7 @@ def test_options_reach_the_library(adacsl, spied, tmp_path, monkeypatch):
         "methods": ["ce", "wce", "focal"], "ratios": ["4", "2x"], "repeats": 3, "folds": 4, "tolerance": 0.2,
         "engine": "ray", "address": "auto",
         "gpus": 0.25, "workers": 4, "device": "cpu", "progress": False, "gap": None, "maturity": None,
+        "ignore": ["few-rows"],
     }  # fmt: skip
 
 

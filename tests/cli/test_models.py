@@ -593,6 +593,15 @@ def test_pictures_are_predicted_by_file(adacsl, pictures, tmp_path):
     assert set(found["decision"]) <= {"ill", "well"}
 
 
+def test_a_column_that_training_dropped_need_not_be_there(adacsl, rows, place, tmp_path):
+    """The model knows its columns: the words of the training, said again, ask for no others."""
+    rows.drop(columns="id").to_parquet(tmp_path / "rows.parquet")
+    expected = adacsl("evaluate", place / "model", place / "rows.parquet", "--json").json
+    said = adacsl("evaluate", place / "model", tmp_path / "rows.parquet", "--drop", "id", "--json")
+    assert (said.code, said.err) == (0, "")
+    assert said.json["cost"] == expected["cost"]
+
+
 def test_pictures_are_evaluated(adacsl, pictures):
     said = adacsl("evaluate", pictures / "model", pictures / "data", "--json")
     assert said.code == 0, said.err

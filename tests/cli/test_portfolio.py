@@ -11,7 +11,7 @@ from adacsl.cli.commands import train as command
 from adacsl.estimators import members
 from adacsl.estimators.learners.net import Net
 
-SAID = ("--target", "churn", "--positive", "yes", "--fn", "8", "--fp", "1", "--drop", "id")
+SAID = ("--target", "churn", "--positive", "yes", "--fn", "8", "--fp", "1", "--drop", "id", "--ignore", "time-ignored")
 QUICK = ("--members", "logistic,histogram", "--jobs", "1")
 
 

@@ -93,6 +93,18 @@ def test_scores_of_any_scale_keep_their_scale(adacsl, table):
     assert low <= outer["threshold"]["value"] <= high
 
 
+@pytest.mark.parametrize("fn", [8, 1000])  # calling everybody positive is cheapest, where a miss costs 1,000
+def test_the_command_and_the_function_agree_about_logits(adacsl, table, fn):
+    scores, y = draw(200)
+    logits = np.log(scores) - np.log1p(-scores)
+    logits[y == 1] = logits[y == 1] if fn == 8 else -9.0
+    said = adacsl("threshold", table({"score": logits, "label": y}), "--fn", fn, "--fp", 1, "--json").json
+    found = find_threshold(logits, y, CostMatrix(fp=1, fn=fn))
+    assert tuple(said["threshold"][name] for name in ("value", "low", "high")) == (found.value, found.low, found.high)
+    called = (logits > said["threshold"]["value"]).astype(int)
+    assert CostMatrix(fp=1, fn=fn).total(y, called) == said["cost"]["total"] == found.cost
+
+
 @pytest.mark.parametrize("order", [("prob", "truth"), ("truth", "prob")])
 def test_two_columns_are_told_apart(adacsl, table, order):
     scores, y = draw(100)

@@ -439,6 +439,33 @@ def test_one_sided_subgroups_end_at_the_border_nearest_the_target():
     assert [t.value for t in found] == [0.2, 0.9]
 
 
+# scores of any size
+
+ANY = st.one_of(st.integers(-3, 3).map(float), st.floats(-1e6, 1e6))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, torch.as_tensor])
+@given(st.lists(st.tuples(ANY, st.booleans()), min_size=1, max_size=12), st.integers(1, 5), st.integers(1, 5))
+def test_logits_and_points_are_cut_at_the_cheapest_too(kind, rows, fp, fn):
+    scores, labels = np.asarray([score for score, _ in rows]), np.asarray([label for _, label in rows])
+    cuts = [scores.min() - 1.0, *np.unique(scores)]
+    least = min(fn * labels[scores <= cut].sum() + fp * (~labels)[scores > cut].sum() for cut in cuts)
+    found = find_threshold(kind(scores), kind(labels), CostMatrix(fp=fp, fn=fn))
+    for cut in (found.value, found.low):
+        assert fn * labels[scores <= cut].sum() + fp * (~labels)[scores > cut].sum() == found.cost == least
+    assert found.low <= found.value <= found.high
+    curve = cost_curve(kind(scores), kind(labels), CostMatrix(fp=fp, fn=fn))
+    for cut, cost in zip(curve.thresholds, curve.costs, strict=True):
+        assert fn * labels[scores <= float(cut)].sum() + fp * (~labels)[scores > float(cut)].sum() == cost
+
+
+@pytest.mark.parametrize("labels", [[1, 1, 1], [0, 0, 0]])
+def test_one_class_of_logits_is_all_or_nothing(labels):
+    found = find_threshold([-3.0, 0.5, 2.0], labels, CostMatrix(fp=1, fn=1))
+    assert found.cost == 0
+    assert (np.asarray([-3.0, 0.5, 2.0]) > found.value).tolist() == [bool(label) for label in labels]
+
+
 # what is refused
 
 SCORES, LABELS, COSTS = [0.2, 0.4, 0.9], [0, 1, 1], CostMatrix(fp=1, fn=2)
@@ -449,8 +476,10 @@ SCORES, LABELS, COSTS = [0.2, 0.4, 0.9], [0, 1, 1], CostMatrix(fp=1, fn=2)
     [
         ({"scores": [0.2, np.nan, 0.9]}, ValueError, "scores must be finite, got nan at position 1"),
         ({"scores": [np.inf, 0.4, np.inf]}, ValueError, r"scores must be finite, got inf at .* 0 \(2 such values\)"),
-        ({"scores": [-3.0, 0.4, 2.5]}, ValueError, r"probabilities in \[0, 1\], got values from -3 to 2.5"),
-        ({"scores": [0.1, 0.4, 1.0000001]}, ValueError, "apply a sigmoid"),
+        ({"scores": [-3.0, 0.4, 2.5], "target": 0.2}, ValueError, r"got .* from -3 to 2.5; apply a sigmoid"),
+        ({"scores": [-3.0, 0.4, 2.5], "candidates": [0.5]}, ValueError, "and caution speak of probabilities"),
+        ({"scores": [[0.2, 0.8]] * 3}, ValueError, r"of two columns take the positive class's, such as \[:, 1\]"),
+        ({"scores": [[0.2, 0.3, 0.5]] * 3}, ValueError, "give costs of 3 classes, CostMatrix.from_array"),
         ({"scores": [], "labels": []}, ValueError, "scores is empty"),
         ({"scores": [[0.2], [0.4], [0.9]]}, ValueError, r"scores must be one-dimensional, got shape \(3, 1\)"),
         ({"scores": ["a", "b", "c"]}, TypeError, "scores must be numbers, got an array of <U1"),
@@ -461,8 +490,9 @@ SCORES, LABELS, COSTS = [0.2, 0.4, 0.9], [0, 1, 1], CostMatrix(fp=1, fn=2)
         ({"labels": ["no", "yes", "yes"]}, TypeError, "labels must be numbers"),
         ({"labels": [0, 1]}, ValueError, "labels has 2 entries, expected 3"),
         ({"labels": [[0], [1], [1]]}, ValueError, "labels must be one-dimensional"),
-        ({"costs": {"fp": 1}}, TypeError, "costs must be a CostMatrix"),
-        ({"costs": CostMatrix.from_array(1 - np.eye(3), rows="actual")}, ValueError, "two classes, but .* has 3"),
+        ({"costs": {"fp": 1}}, TypeError, r"a CostMatrix, got a mapping: CostMatrix\(\*\*"),
+        ({"costs": 1 - np.eye(3)}, TypeError, r"an array of 3 x 3: say what its rows are, CostMatrix\.from_array"),
+        ({"costs": CostMatrix.from_array(1 - np.eye(3), rows="actual")}, ValueError, "has 3: more have no"),
         ({"costs": CostMatrix(fp=[1, 2], fn=1)}, ValueError, "belong to 2 samples, but 3 came"),
         ({"sample_weight": [1, 1]}, ValueError, "sample_weight has 2 entries"),
         ({"sample_weight": [1, 1, -1]}, ValueError, "sample_weight must not be negative"),

@@ -59,6 +59,8 @@ def test_parts_have_names_that_people_read():
     assert cut([1.00001, 1.00002, 1.00003, 1.00004, 1.00005, 1.00006]).names[1] == "1.00003"
     assert cut(["others"] * 30 + ["a"] * 3 + ["b"] * 3).names == ("others", "others (rare)")
     assert cut([None, None]).names == (MISSING,)
+    assert cut(["x" * 99, "y"]).names == ("x" * 37 + "...", "y")
+    assert cut(["x" * 99, "x" * 98]).names == ("x" * 98, "x" * 99)
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from adacsl import (
     AdaCSLClassifier,
     AdaptiveCostClassifier,
     CostMatrix,
+    Decision,
     Method,
     PortfolioClassifier,
     load,
@@ -288,3 +289,29 @@ def test_labels_nobody_gets_have_no_chance():
 def test_settings_are_copied(make):
     made = make(costs=COSTS)
     assert clone(made).costs == made.costs
+
+
+# what costs of three classes are told
+
+TWO, THREE, RARE = CostMatrix(fp=1, fn=8), 1.0 - np.eye(3), {"fp": 1.0, "fn": np.ones(len(Y))}
+
+
+def fitted(costs, labels=Y, **prices):
+    return Method(costs, learner=GaussianNB(), random_state=0).fit(X, labels, **prices)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (lambda: fitted(THREE), r"an array of 3 x 3: say what its rows are, CostMatrix\.from_array"),
+        (lambda: fitted(None, **RARE), r"those of 3 are a matrix, CostMatrix\.from_array"),
+        (lambda: fitted(COSTS, (Y == "oak").astype(int)), r"2 classes, the costs 3.*: CostMatrix\(fp=1, fn=8\)"),
+        (lambda: fitted(TWO), r"3 classes, the costs 2.*: CostMatrix\.from_array\(K x K"),
+        (lambda: fitted(COSTS).predict(X, fn=8.0), "leave them out, or give another matrix"),
+        (lambda: TWO.mean([0, 1, 2], [0, 1, 2]), "costs are of 2 classes, those of 3 are a matrix"),
+        (lambda: Decision(COSTS, "tuned").fit(np.full(9, 0.5), np.arange(9) % 3), r"shape \('n', 3\), as the costs"),
+    ],
+)
+def test_three_classes_get_advice_for_three(wrong, told):
+    with pytest.raises((TypeError, ValueError), match=told):
+        wrong()

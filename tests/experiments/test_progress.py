@@ -41,7 +41,19 @@ def test_the_leader_waits_for_a_common_split_and_ignores_what_is_no_number():
     with Progress(3, console=out) as bar:
         for done, (method, cost) in enumerate([("ce", 0.4), ("wce", float("nan")), ("wce", None)], start=1):
             bar(Event("done", done, 3, (cell(method),), cost=cost))
-    assert written(out).splitlines()[-1] == "3 / 3 cells, cheapest so far: ce 0.400"
+    assert written(out).splitlines()[-1] == "3 / 3 cells, cheapest so far: ce 0.4 per row"
+
+
+def test_the_unit_is_that_of_the_table():
+    """One table: its cost per row. Several: what can be added up, the share of the better constant decision."""
+    out = console()
+    with Progress(2, console=out) as bar:
+        bar(Event("done", 1, 2, (cell(),), cost=30.5, normalized=0.25))
+        bar(Event("done", 2, 2, (cell(data="other"),), cost=0.5, normalized=0.75))
+    assert written(out).splitlines() == [
+        "1 / 2 cells, 0 s left, cheapest so far: ce 30.5 per row",
+        "2 / 2 cells, cheapest so far: ce 0.5 normalised",
+    ]
 
 
 # without a terminal
@@ -59,8 +71,8 @@ def test_lines_are_few_and_say_how_far_it_is(monkeypatch):
     lines = written(out).splitlines()
     assert len(lines) == 10
     assert lines[0].startswith("20 / 200 cells, ")
-    assert lines[0].endswith(" left, cheapest so far: ce 0.142")
-    assert lines[-1] == "200 / 200 cells, cheapest so far: ce 0.142"
+    assert lines[0].endswith(" left, cheapest so far: ce 0.142 per row")
+    assert lines[-1] == "200 / 200 cells, cheapest so far: ce 0.142 per row"
 
 
 def test_after_five_minutes_without_a_result_there_is_a_line_all_the_same(monkeypatch):
@@ -78,7 +90,7 @@ def test_after_five_minutes_without_a_result_there_is_a_line_all_the_same(monkey
     assert written(out).splitlines() == [
         "0 / 20 cells, 5 min spent",
         "0 / 20 cells, 10 min spent",
-        "1 / 20 cells, 4 h 45 min left, cheapest so far: ce 0.500",
+        "1 / 20 cells, 4 h 45 min left, cheapest so far: ce 0.5 per row",
     ]
 
 
@@ -94,7 +106,7 @@ def test_a_resumed_run_says_what_is_there_and_counts_from_it():
     assert written(out).splitlines() == [
         "9 of 10 cells are done already",
         "x.json was damaged: it is kept there, and its cell runs again",
-        "10 / 10 cells, cheapest so far: ce 0.500",
+        "10 / 10 cells, cheapest so far: ce 0.5 per row",
     ]
 
 
@@ -133,7 +145,7 @@ def test_the_bar_shows_cells_and_the_cheapest():
     text = written(out)
     assert "2/4" in text
     assert re.search(r"2/4 cells 0:00:0\d \+ \S+ left", text)  # spent, and to come
-    assert "cheapest: 0.500 [b]ce" in text
+    assert "cheapest: 0.5 per row [b]ce" in text
     assert text.count("failed: toy, ratio 8, wce, seed 0: ValueError: x") == 1
     assert "2 / 4 cells" not in text
 

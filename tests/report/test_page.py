@@ -187,8 +187,10 @@ def test_saving_against_today_is_one_of_the_big_numbers(small):
     assert "best constant" not in words
     dearer = replace(small, savings={view: Saved("deciding at 0.5", Interval(-2.0, -9.0, 5.0))})
     assert "Dearer2 %than deciding at 0.5; 95 % interval \u22125 to 9 %" in tiles(Parsed(render_report(dearer)))
-    free = replace(small, savings={view: Saved("what you do today", Interval(np.nan, np.nan, np.nan))})
-    assert "of what the best constant decision costs" in tiles(Parsed(render_report(free)))  # today costs nothing
+    free = Saved("what you do today", Interval(np.nan, np.nan, np.nan), Interval(0.25, 0.125, 0.5))
+    words = tiles(Parsed(render_report(replace(small, savings={view: free}))))
+    assert "of what the best constant decision costs" in words  # today costs nothing
+    assert "Saved per 1,000 rows250 EUR95 % interval 125 to 500" in words
 
 
 def test_table_has_the_excess_of_each_method_with_its_interval_and_marks_two(small):

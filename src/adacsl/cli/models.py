@@ -135,6 +135,8 @@ def load_labelled(
     elif not is_builtin(data):
         positive = source.positive or str(classifier.positive_)
         source = replace(source, target=source.target or target, positive=positive)
+    if hasattr(classifier, "feature_names_in_"):
+        source = replace(source, drop=())  # the model knows its columns; one that was dropped need not be there
     if takes_pictures(classifier) and source.image_size is None:
         source = replace(source, image_size=classifier.image_shape_[0])
     task = source.load(data, FREE if known else spoken, **known)

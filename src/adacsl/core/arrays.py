@@ -35,6 +35,10 @@ def as_array(values: Array, name: str) -> Array:
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
+MATRIX = "CostMatrix.from_array(K x K, rows='predicted')"
+"""How costs of more than two classes are written."""
+
+
 class OutsideError(ValueError):
     """Scores are numbers, but no probabilities."""
 
@@ -43,13 +47,20 @@ def as_vector(values: Array, name: str) -> Array:
     """Return ``values`` as a one-dimensional, non-empty array; never flatten silently."""
     array = as_array(values, name)
     if array.ndim != 1:
-        raise ValueError(
-            f"{name} must be one-dimensional, got shape {tuple(array.shape)}; flatten it first, "
-            "for instance with .reshape(-1)"
-        )
+        raise ValueError(f"{name} must be one-dimensional, got shape {tuple(array.shape)}; {_how_to_flatten(array)}")
     if array.shape[0] == 0:
         raise ValueError(f"{name} is empty: at least one sample is needed")
     return array
+
+
+def _how_to_flatten(array: Array) -> str:
+    """Return what to do with an array that is no vector; columns of classes are no longer vector."""
+    columns = array.shape[1] if array.ndim == 2 else 1
+    if columns == 2:
+        return "of two columns take the positive class's, such as [:, 1]"
+    if columns > 2:
+        return f"with {columns} classes give costs of {columns} classes, {MATRIX}"
+    return "flatten it first, for instance with .reshape(-1)"
 
 
 def as_column(values: Array, like: Array, name: str) -> Array:
@@ -108,7 +119,7 @@ def as_binary_labels(values: Array, like: Array, name: str = "labels") -> Array:
         raise ValueError(
             f"{name} must be 0 or 1, got {stranger.item() if hasattr(stranger, 'item') else stranger!r} "
             f"among others ({array.shape[0] - known} of {array.shape[0]}); "
-            "encode the positive class as 1 and the other as 0"
+            f"encode the positive class as 1 and the other as 0, or, of more classes, give costs of as many, {MATRIX}"
         )
     return positive
 
@@ -126,7 +137,10 @@ def as_classes(values: Array, n_classes: int, name: str) -> Array:
     classes = xp.astype(array, xp.int64)
     low, high = int(xp.min(classes)), int(xp.max(classes))
     if low < 0 or high >= n_classes:
-        raise ValueError(f"{name} must be class numbers from 0 to {n_classes - 1}, got values from {low} to {high}")
+        more = "" if low < 0 else f": costs are of {n_classes} classes, those of {high + 1} are a matrix, {MATRIX}"
+        raise ValueError(
+            f"{name} must be class numbers from 0 to {n_classes - 1}, got values from {low} to {high}{more}"
+        )
     return classes
 
 

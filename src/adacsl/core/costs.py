@@ -296,13 +296,30 @@ class CostMatrix(ActionMatrix):
 def check_binary(costs: Any) -> None:
     """Raise unless these are costs of two classes."""
     if not isinstance(costs, CostMatrix):
-        raise TypeError(f"costs must be a CostMatrix such as CostMatrix(fp=1, fn=8), got {costs!r}")
+        raise no_costs(costs)
     if costs.n_classes != 2:
-        raise ValueError(f"costs must be those of two classes, but the cost matrix has {costs.n_classes}")
+        raise ValueError(
+            f"costs must be those of two classes, but the cost matrix has {costs.n_classes}: more have no threshold, "
+            "they are decided by costs.decide(probabilities), and find_multipliers corrects these"
+        )
     if not costs.square:
         raise ValueError(
             f"costs must be those of predicting two classes, but the cost matrix has other actions: {costs}"
         )
+
+
+def no_costs(given: Any) -> TypeError:
+    """Return the error about something that is no cost matrix: how the one that was meant is written."""
+    told = f"costs must be a CostMatrix such as CostMatrix(fp=1, fn=8), got {given!r}"
+    shape = np.shape(given) if isinstance(given, list | tuple | np.ndarray) else getattr(given, "shape", ())
+    if len(shape) == 2:
+        told = (
+            f"costs must be a CostMatrix, got an array of {shape[0]} x {shape[1]}: say what its rows are, "
+            "CostMatrix.from_array(costs, rows='predicted') or rows='actual', and classes=[...] to name them"
+        )
+    elif isinstance(given, Mapping):
+        told = f"costs must be a CostMatrix, got a mapping: CostMatrix(**{given!r})"
+    return TypeError(told)
 
 
 def or_nan(metric: Callable[..., float], y_true: Array, y_pred: Array) -> float:
@@ -331,7 +348,10 @@ def merge_prices(given: Mapping[str, Any], default: CostMatrix | None = None) ->
     Unchecked: ``clipped()`` and ``checked()`` are for those who have all rows.
     """
     if default is not None and (default.n_classes != 2 or not default.square):
-        raise ValueError(f"fp, fn, tp and tn are prices of two classes, but these costs are of others: {default!r}")
+        raise ValueError(
+            f"fp, fn, tp and tn are prices of two classes, but these costs are of others: {default!r}; leave them out, "
+            f"or give another matrix, {arrays.MATRIX}"
+        )
     known = dict.fromkeys(("fp", "fn", "tp", "tn"), 0.0) if default is None else default._by_name()
     kept = () if default is None else tuple(ends for ends in default._ranges if ends[0] not in given)
     cells, ranges = read_prices(known | dict(given))
@@ -347,4 +367,6 @@ def _counted(y: Array, n_classes: int | None) -> tuple[Array, list[int]]:
     return codes, [arrays.count_true(codes == j) for j in range(k)]
 
 
-__all__ = ["CostMatrix", "as_host", "check_binary", "merge_prices", "or_nan", "scale_misses", "unchecked_costs"]
+__all__ = [
+    "CostMatrix", "as_host", "check_binary", "merge_prices", "no_costs", "or_nan", "scale_misses", "unchecked_costs"
+]  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from adacsl.core.arrays import Array, count_true
-from adacsl.core.costs import CostMatrix
+from adacsl.core.costs import CostMatrix, no_costs
 from adacsl.core.thresholds import check_target
 
 LAMBDA_BOUNDS = (1e-3, 1e3)
@@ -30,7 +30,7 @@ TWO_CLASSES_ONLY = {"search": "everywhere", "ties": "nearest", "candidates": Non
 def check_class_wide(costs: CostMatrix) -> None:
     """Raise unless these are costs of classes, not of single samples."""
     if not isinstance(costs, CostMatrix):
-        raise TypeError(f"costs must be a CostMatrix such as CostMatrix(fp=1, fn=8), got {costs!r}")
+        raise no_costs(costs)
     if costs.n_instances is not None:
         raise ValueError(
             "the controller holds one weight for all samples: give class-wide costs, for instance "

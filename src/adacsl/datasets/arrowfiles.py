@@ -186,38 +186,22 @@ def _batches(parts: list[_Part], schema: Any, columns: list[str], rows: int) -> 
 
 def open_feather(path: Path) -> ArrowTable:
     """Open a Feather file, or an Arrow file or stream."""
+    schema = _ipc(path).schema
+    return ArrowTable(str(path), schema, lambda columns, rows: _ipc_batches(path, schema, columns, rows))
+
+
+def _ipc(path: Path, fields: Sequence[int] = ()) -> Any:
+    """Return a reader of some fields of an Arrow file or stream; of all, where none is named."""
     with requires("cli"):
-        from pyarrow import feather  # noqa: PLC0415
-    reader = _ipc(path, None)
-    if reader is None:
-        # the first version of Feather: written by old programs, and held in memory
-        with whole(path, "is no Feather or Arrow file, or a damaged one"):
-            table = feather.read_table(path)
-        return ArrowTable(
-            str(path), table.schema, lambda columns, rows: table.select(columns).to_batches(rows), table.num_rows
-        )
-    return ArrowTable(str(path), reader.schema, lambda columns, rows: _ipc_batches(path, columns, rows))
-
-
-def _ipc(path: Path, columns: list[str] | None) -> Any:
-    """Return a reader of some columns of an Arrow file or stream; None where it is of the first Feather version."""
-    import pyarrow as pa  # noqa: PLC0415
-
-    source = pa.memory_map(str(path))
-    start = source.read(6)
-    source.seek(0)
-    if start[:4] == b"FEA1":
-        return None
-    opened = pa.ipc.open_file if start == b"ARROW1" else pa.ipc.open_stream
+        import pyarrow as pa  # noqa: PLC0415
     with whole(path, "is no Feather or Arrow file, or a damaged one"):
-        names = None if columns is None else opened(source).schema.names
-        source.seek(0)
-        picked = [] if names is None else sorted(map(names.index, columns or ()))
-        return opened(source, options=pa.ipc.IpcReadOptions(included_fields=picked))
+        source = pa.memory_map(str(path))
+        opened = pa.ipc.open_file if source.read_at(6, 0) == b"ARROW1" else pa.ipc.open_stream
+        return opened(source, options=pa.ipc.IpcReadOptions(included_fields=list(fields)))
 
 
-def _ipc_batches(path: Path, columns: list[str], rows: int) -> Iterator[Any]:
-    reader = _ipc(path, columns)
+def _ipc_batches(path: Path, schema: Any, columns: list[str], rows: int) -> Iterator[Any]:
+    reader = _ipc(path, sorted(map(schema.names.index, columns)))
     count = getattr(reader, "num_record_batches", None)
     with whole(path, "is damaged"):
         for batch in reader if count is None else map(reader.get_batch, range(count)):

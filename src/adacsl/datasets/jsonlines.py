@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from adacsl.datasets.errors import DataError, listed, one_line
-from adacsl.datasets.opened import Table, as_text, reading_text
+from adacsl.datasets.opened import Table, common_kind, reading_text
 from adacsl.datasets.textfiles import found_encoding, open_text
 from adacsl.extras import requires
 
@@ -24,47 +25,23 @@ class JsonTable(Table):
 
     def __init__(self, path: Path, encoding: str | None) -> None:
         self.path, self.encoding = path, found_encoding(path, encoding)
-        self.kinds: dict[str, set[type]] = {}
+        types: dict[str, set[type]] = {}
+        counts: Counter[str] = Counter()
         n_rows = 0
         for row in self._rows():
             n_rows += 1
+            counts.update(row.keys())
             for name, value in row.items():
-                self.kinds.setdefault(name, set()).add(type(value))
-            if len(row) < len(self.kinds):
-                for name in self.kinds.keys() - row.keys():
-                    self.kinds[name].add(type(None))
-        super().__init__(str(path), list(self.kinds), n_rows)
-
-    def kind(self, column: str) -> Any:
-        """Return the pyarrow type of a column."""
-        with requires("cli"):
-            import pyarrow as pa  # noqa: PLC0415
-        kinds = {"i": pa.int64(), "f": pa.float64(), "b": pa.bool_()}
-        return kinds.get(self._as_kind(pd.DataFrame({column: []}))[column].dtype.kind, pa.string())
+                types.setdefault(name, set()).add(type(value))
+        super().__init__(str(path), list(types), n_rows)
+        gaps = {name: {type(None)} if counts[name] < n_rows else set() for name in types}
+        self.kinds = {name: common_kind(found | gaps[name]) for name, found in types.items()}
 
     def pieces(self, columns: list[str], rows: int) -> Iterator[pd.DataFrame]:
         """Yield the lines, so many at a time."""
-        start, lines = 0, self._rows()
-        while some := list(islice(lines, rows)):
-            values = {name: [row.get(name) for row in some] for name in columns}
-            index = pd.RangeIndex(start, start + len(some))
-            start += len(some)
-            yield self._as_kind(pd.DataFrame(values, index=index, dtype=object))
-
-    def _as_kind(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return columns as what all lines together hold: whole numbers, numbers, truth values or text."""
-        found: dict[Any, Any] = {}
-        for name, column in frame.items():
-            kinds = self.kinds[str(name)]
-            if kinds in ({int}, {bool}):
-                found[name] = column.astype("int64" if kinds == {int} else bool)
-            elif kinds <= {int, float, type(None)} or kinds == {bool, type(None)}:
-                found[name] = column.astype(float)
-            elif kinds & {list, dict}:
-                found[name] = column
-            else:
-                found[name] = as_text(column)
-        return pd.DataFrame(found, index=frame.index, columns=frame.columns)
+        lines = self._rows()
+        some = iter(lambda: list(islice(lines, rows)), [])
+        return self.typed({name: [row.get(name) for row in part] for name in columns} for part in some)
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         with reading_text(self.path, self.encoding), open_text(self.path, self.encoding) as file:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.costs import CostMatrix
+from adacsl.core.costs import CostMatrix, no_costs
 from adacsl.core.labels import customary_positive, label_name, plain_labels, same_label
 from adacsl.datasets.errors import DataError, did_you_mean, listed, one_line
 from adacsl.extras import requires
@@ -96,15 +96,18 @@ def _places(found: Any, known: Sequence[str], what: str) -> NDArray[np.int64]:
 def check_classes(names: Sequence[str], costs: Any, *, what: str, counts: str = "", kind: str = "classes") -> None:
     """Refuse more than two classes unless the costs speak of just these, or of all alike."""
     said = f"{what} has {len(names)} {kind} ({counts or listed(names)})"
+    if len(np.shape(costs)) == 2:
+        raise DataError(str(no_costs(costs)))
     if isinstance(costs, CostMatrix) and (costs.n_classes > 2 or costs.classes is not None):
         try:
             costs.aligned(names)
         except ValueError as error:
             raise DataError(f"{said}: {one_line(error)}") from error
     elif len(names) > 2 and not (isinstance(costs, str) and costs == "balanced"):
+        two = ", but fp and fn are prices of two" if costs is not None else ""
         raise DataError(
-            f"{said}, expected two: merge or drop classes first, or say what errors cost, costs=... (a matrix with "
-            f"these {len(names)} classes, as 'adacsl costs template' writes one, or 'balanced')"
+            f"{said}{two}: say what errors cost, costs=... (a matrix with these {len(names)} classes, as 'adacsl costs "
+            "template' writes one, or 'balanced'), or merge or drop classes first"
         )
     if len(names) > MOST_CLASSES:
         raise DataError(f"{said}, expected {MOST_CLASSES} at most: are these numbers to predict, or names of the rows?")

@@ -6,10 +6,12 @@ import csv
 import datetime
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from adacsl.datasets.errors import DataError, check_column, listed, one_line
 from adacsl.extras import requires
@@ -41,6 +43,8 @@ class Table(ABC):
         self.name, self.columns, self.n_rows = name, list(columns), n_rows
         self.read_as: list[str] = []
         """How it was read, where that had to be found out."""
+        self.kinds: dict[str, str] = {}
+        """What columns hold, where all rows were looked at."""
 
     def wanted(self, columns: Sequence[str] | None) -> list[str]:
         """Return the columns to read, all of which are there."""
@@ -52,7 +56,8 @@ class Table(ABC):
         """Return the pyarrow type of a column; text, where the file has no types."""
         with requires("cli"):
             import pyarrow as pa  # noqa: PLC0415
-        return pa.string()
+        kind = self.kinds.get(column, "text")
+        return pa.string() if kind in ("text", "object") else pa.from_numpy_dtype(np.dtype(kind))
 
     def read(self, columns: list[str]) -> pd.DataFrame:
         """Return some columns of all rows."""
@@ -65,19 +70,24 @@ class Table(ABC):
     def pieces(self, columns: list[str], rows: int) -> Iterator[pd.DataFrame]:
         """Yield some columns in pieces of at most so many rows, whose index counts the rows of the whole table."""
 
+    def typed(self, pieces: Iterable[Mapping[str, Sequence[Any]]]) -> Iterator[pd.DataFrame]:
+        """Yield values by column as tables, each column as what all rows together hold."""
+        start = 0
+        for values in pieces:
+            frame = pd.DataFrame(values, dtype=object)
+            frame.index = pd.RangeIndex(start, start + len(frame))
+            start += len(frame)
+            yield pd.DataFrame({name: as_kind(frame[name], self.kinds[name]) for name in values}, index=frame.index)
+
 
 class InMemory(Table):
-    """A table that is read whole, as its file cannot be read otherwise."""
+    """A table that is in memory, as its file cannot be read otherwise."""
 
     def __init__(self, name: str, frame: pd.DataFrame) -> None:
         super().__init__(name, [str(column) for column in frame.columns], len(frame))
         self.frame = frame.set_axis(self.columns, axis=1).reset_index(drop=True)
-
-    def kind(self, column: str) -> Any:
-        """Return the pyarrow type of a column."""
-        with requires("cli"):
-            import pyarrow as pa  # noqa: PLC0415
-        return pa.Array.from_pandas(self.frame[column]).type
+        known = {str(name): kind for name, kind in self.frame.dtypes.items() if isinstance(kind, np.dtype)}
+        self.kinds = {name: kind.name for name, kind in known.items() if kind.kind in "biufM"}
 
     def pieces(self, columns: list[str], rows: int) -> Iterator[pd.DataFrame]:
         """Yield the table cut into pieces."""
@@ -105,29 +115,36 @@ def reading_text(path: Path, encoding: str) -> Iterator[None]:
         raise DataError(f"cannot read {path}: {one_line(error)}; the file may be damaged or cut off") from error
 
 
-def plain_objects(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table whose columns hold numbers, truth values, dates or text, never a mixture.
+# values that may be anything in each row
 
-    Numbers among text become text, as they would be in a CSV file; truth values with gaps become numbers with gaps.
+
+def common_kind(types: set[type]) -> str:
+    """Return what a column holds whose values are of these types: a numpy dtype, "text" or "object".
+
+    Numbers among text are text, as they would be in a CSV file; whole numbers and truth values with gaps are numbers.
+
+    >>> common_kind({int}), common_kind({int, type(None)}), common_kind({int, str}), common_kind({list})
+    ('int64', 'float64', 'text', 'object')
     """
-    columns = {name: _plain(column.infer_objects()) for name, column in frame.items()}
-    return pd.DataFrame(columns, index=frame.index)
+    there = types - {type(None)}
+    for only, kind in ((int, "int64"), (bool, "bool")):
+        if there == {only}:
+            return kind if there == types else "float64"
+    if there <= {int, float}:
+        return "float64"
+    if there <= {datetime.datetime, pd.Timestamp}:
+        return "datetime64[us]"
+    return "object" if there & {list, dict, bytes} else "text"
 
 
-def _plain(column: pd.Series[Any]) -> pd.Series[Any]:
-    kinds = {type(value) for value in column.dropna()}
-    if column.dtype != object:
-        return column
-    if kinds <= {int, float, bool} and (bool not in kinds or len(kinds) == 1):
-        return column.astype(float)
-    return pd.to_datetime(column) if kinds <= {datetime.datetime, pd.Timestamp} else as_text(column)
-
-
-def as_text(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return what a column holds as text, whole numbers without a decimal point; gaps stay."""
+def as_kind(column: pd.Series[Any], kind: str) -> pd.Series[Any]:
+    """Return a column of objects as what :func:`common_kind` found; gaps stay."""
+    if kind != "text":
+        return column.astype(kind)  # type: ignore[call-overload,no-any-return]
     text = [None if pd.isna(value) else _text(value) for value in column]
     return pd.Series(text, index=column.index, name=column.name)
 
 
 def _text(value: Any) -> str:
+    """Return a value as text, whole numbers without a decimal point."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -11,7 +11,7 @@ from typing import Any
 
 from adacsl.datasets.arrowfiles import ArrowTable
 from adacsl.datasets.errors import DataError, one_line
-from adacsl.datasets.opened import Table, as_text
+from adacsl.datasets.opened import Table, common_kind
 from adacsl.extras import requires
 
 with requires("train"):
@@ -25,6 +25,7 @@ CLOSED: dict[str, Any] = {
 LONGEST = 200
 """Characters of a database's own words that are told."""
 SQLITE = b"SQLite format 3\0"
+TYPES = {"integer": int, "real": float, "text": str, "null": type(None), "blob": bytes}
 READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 
 
@@ -100,34 +101,21 @@ class SqliteTable(Table):
     def __init__(self, path: Path, sql: str) -> None:
         self.path, self.sql = path, sql.strip().rstrip(";")
         with self._open() as connection:
-            found = connection.execute(self.sql)
-            columns = [name for name, *_ in found.description or ()]
-            found.close()
-            super().__init__(f"the query over {path}", columns)
-            self.kinds = dict(zip(columns, self._kinds(connection), strict=True))
-
-    def kind(self, column: str) -> Any:
-        """Return the pyarrow type of a column."""
-        with requires("cli"):
-            import pyarrow as pa  # noqa: PLC0415
-        return {"integer": pa.int64(), "real": pa.float64()}.get(self.kinds[column], pa.string())
+            with closing(connection.execute(self.sql)) as found:
+                super().__init__(f"the query over {path}", [name for name, *_ in found.description or ()])
+            # SQLite allows anything in each row: what a column holds is asked of all of them
+            asked = ", ".join(f"group_concat(distinct typeof({_quoted(name)}))" for name in self.columns)
+            (found,) = connection.execute(f"select {asked} from ({self.sql})")  # noqa: S608  the user's own query
+        types = [{TYPES[word] for word in (words or "null").split(",")} for words in found]
+        self.kinds = dict(zip(self.columns, map(common_kind, types), strict=True))
 
     def pieces(self, columns: list[str], rows: int) -> Iterator[pd.DataFrame]:
         """Yield the rows, so many at a time."""
-        start = 0
         with self._open() as connection:
             found = connection.execute(self.sql)
-            while some := found.fetchmany(rows):
-                index = pd.RangeIndex(start, start + len(some))
-                frame = pd.DataFrame(some, index=index, columns=self.columns, dtype=object)[columns]
-                start += len(some)
-                yield pd.DataFrame({name: _as_kind(frame[name], self.kinds[name]) for name in columns}, index=index)
-
-    def _kinds(self, connection: sqlite3.Connection) -> list[str]:
-        """Return what the columns hold: SQLite allows anything in each row."""
-        asked = ", ".join(f"group_concat(distinct typeof({_quoted(name)}))" for name in self.columns)
-        (found,) = connection.execute(f"select {asked} from ({self.sql})")  # noqa: S608  the user's own query
-        return [_common(set((kinds or "").split(",")), name) for kinds, name in zip(found, self.columns, strict=True)]
+            some = iter(lambda: found.fetchmany(rows), [])
+            places = {name: self.columns.index(name) for name in columns}
+            yield from self.typed({name: [row[i] for row in part] for name, i in places.items()} for part in some)
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
@@ -142,18 +130,6 @@ class SqliteTable(Table):
             yield connection
 
 
-def _as_kind(column: pd.Series[Any], kind: str) -> pd.Series[Any]:
-    return as_text(column) if kind == "text" else column.astype("int64" if kind == "integer" else "float64")
-
-
 def _quoted(name: str) -> str:
     doubled = name.replace('"', '""')
     return f'"{doubled}"'
-
-
-def _common(kinds: set[str], name: str) -> str:
-    if "blob" in kinds:
-        raise DataError(f"column {name!r} of the query holds bytes (blob), expected numbers or text: leave it out")
-    if "text" in kinds:
-        return "text"
-    return "integer" if kinds == {"integer"} else "real"

@@ -23,6 +23,9 @@ MOST = 10
 FEWEST = 20
 """and only those of at least so many rows."""
 
+LONGEST = 40
+"""Longer names are cut, where they still differ."""
+
 MISSING = "(missing)"
 
 
@@ -121,5 +124,7 @@ def _values(known: pd.Series[Any]) -> tuple[list[str], NDArray[np.int64]]:
     if len(rare) <= 1 or not kept:
         kept, rare = by_size[:MOST], by_size[MOST:]
     places = {name: place for place, name in enumerate(kept)} | dict.fromkeys(rare, len(kept))
-    names = [*kept, *(["others" if "others" not in kept else "others (rare)"] if rare else [])]
-    return names, known.map(places).to_numpy(dtype=np.int64)
+    numbers = known.map(places).to_numpy(dtype=np.int64)
+    short = [name if len(name) <= LONGEST else f"{name[: LONGEST - 3]}..." for name in kept]
+    kept = short if len(set(short)) == len(kept) else kept
+    return [*kept, *(["others" if "others" not in kept else "others (rare)"] if rare else [])], numbers

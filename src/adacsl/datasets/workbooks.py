@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from adacsl.datasets.errors import DataError, did_you_mean, listed, one_line
-from adacsl.datasets.opened import InMemory, plain_objects
+from adacsl.datasets.opened import InMemory, as_kind, common_kind
 from adacsl.extras import requires
 
 with requires("train"):
@@ -34,11 +34,16 @@ def open_workbook(path: Path, sheet: str | None) -> InMemory:
     if cells.empty:
         raise DataError(f"sheet {chosen!r} of {path} is empty: expected a row of names and rows below it")
     header = [str(name) if pd.notna(name) else f"Unnamed: {i}" for i, name in enumerate(cells.iloc[0])]
-    below = plain_objects(cells.iloc[1:].dropna(how="all"))
-    found = InMemory(str(path), below.set_axis(header, axis=1))
+    below = cells.iloc[1:].dropna(how="all")
+    columns = {place: as_kind(column, common_kind(_types(column))) for place, column in below.items()}
+    found = InMemory(str(path), pd.DataFrame(columns).set_axis(header, axis=1))
     if sheet is None and len(names) > 1:
         found.read_as.append(f"has the sheets {listed(names)}: {chosen!r} was read (another: sheet=...)")
     return found
+
+
+def _types(column: pd.Series[Any]) -> set[type]:
+    return {type(None) if pd.isna(value) else type(value) for value in column}
 
 
 def _chosen(names: list[str], sheet: Any, path: Path) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from adacsl.core.costs import CostMatrix
+from adacsl.core.costs import CostMatrix, no_costs
 from adacsl.estimators.decision import check_decide
 from adacsl.estimators.prices import stand_in
 from adacsl.estimators.settings import find_targets, make_controller
@@ -39,7 +39,7 @@ def check_method(method: Any) -> None:
 
 def _check_costs(costs: Any, decide: str) -> None:
     if not isinstance(costs, CostMatrix):
-        raise TypeError(f"costs must be a CostMatrix such as CostMatrix(fp=1, fn=8), got {costs!r}")
+        raise no_costs(costs)
     if costs.settled and costs.n_instances is not None:
         raise ValueError(
             f"costs must hold one price per outcome, got {costs!r}; "

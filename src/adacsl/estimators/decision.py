@@ -109,6 +109,9 @@ class Decision:
         The other ways to decide need nothing of it.
         """
         scores = np.asarray(scores, dtype=np.float64)
+        wanted = (self.costs.n_classes,) if self.costs.n_classes > 2 else ()
+        if scores.shape[1:] != wanted:
+            raise ValueError(f"scores must have shape {('n', *wanted)}, as the costs have, got {scores.shape}")
         if self.decide == "tuned" and self.costs.n_classes > 2:
             logits = to_logits(scores) - np.log(self.target) + self._offsets(costs)
             _, cut = tune_multipliers(logits, labels, self.costs if costs is None else costs, sample_weight)

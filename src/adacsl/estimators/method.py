@@ -281,11 +281,13 @@ class Method(CostClassifier):
             return CostMatrix.balanced(rows.y[rows.use])
         if self.costs.n_classes != rows.n_classes:
             names, known = self.costs.classes or (), self.classes_.tolist()
+            form = "CostMatrix.from_array(K x K, rows='predicted', classes=[...])"
+            form = "CostMatrix(fp=1, fn=8)" if rows.n_classes == 2 else form
             absent = [name for name in names if not any(same_label(name, label) for label in known)]
             raise ValueError(
                 f"the labels have {rows.n_classes} classes, the costs {self.costs.n_classes}"
                 + (f", of which {absent!r} have no rows" if absent else "")
-                + "; give a price for each: CostMatrix.from_array(K x K, rows='predicted', classes=[...])"
+                + f"; give a price for each: {form}"
             )
         own: CostMatrix = self.costs
         order = self.classes_.tolist()

@@ -39,7 +39,7 @@ class Progress:
     def __init__(self, total: int, *, quiet: bool = False, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True, quiet=quiet)
         self._quiet = quiet
-        self._costs: dict[str, dict[tuple[Any, ...], float]] = defaultdict(dict)
+        self._costs: dict[str, dict[tuple[Any, ...], Event]] = defaultdict(dict)
         self._kept, self._part = 0, 0
         self._begin = self._said = time.monotonic()
         counted = (progress.BarColumn(), progress.MofNCompleteColumn(), "cells", progress.TimeElapsedColumn())
@@ -62,8 +62,7 @@ class Progress:
             self._start(event)
         elif event.kind in ("kept", "done"):
             (cell,) = event.cells
-            if event.cost is not None and math.isfinite(event.cost):
-                self._costs[cell.method][cell.data, cell.ratio, cell.seed] = event.cost
+            self._costs[cell.method][cell.data, cell.ratio, cell.seed] = event
         elif event.kind == "failed":
             self._say(_failure_line(event))
         elif event.kind == "corrupt":
@@ -83,10 +82,10 @@ class Progress:
 
     def _step(self, event: Event) -> None:
         """Say who leads: in the bar, or in a line now and then where there is no terminal for one."""
-        leader = find_leader(self._costs)
+        leader, unit = self._leader()
         if leader is not None:
             # the cost before the name, which may be cut off where a terminal is narrow
-            self._bar.update(self._task, description=f"cheapest: {leader[1]:.3f} {leader[0]}")
+            self._bar.update(self._task, description=f"cheapest: {leader[1]:.4g} {unit} {leader[0]}")
         now, part = time.monotonic(), event.done * STEPS // max(event.total, 1)
         if self._console.is_terminal or (part <= self._part and now - self._said < SILENCE):
             return
@@ -98,8 +97,18 @@ class Progress:
         elif event.done < event.total:
             words.append(f"{duration(spent / ran * (event.total - event.done))} left")
         if leader is not None:
-            words.append(f"cheapest so far: {leader[0]} {leader[1]:.3f}")
+            words.append(f"cheapest so far: {leader[0]} {leader[1]:.4g} {unit}")
         self._say(", ".join(words))
+
+    def _leader(self) -> tuple[tuple[str, float] | None, str]:
+        """Return who is cheapest, and in which unit: as the table has it, unless there will be several tables."""
+        tables = {place[:2] for own in self._costs.values() for place in own}
+        name, unit = ("cost", "per row") if len(tables) == 1 else ("normalized", "normalised")
+        costs = {
+            method: {place: float(cost) for place, event in own.items() if is_number(cost := getattr(event, name))}
+            for method, own in self._costs.items()
+        }
+        return find_leader({method: own for method, own in costs.items() if own}), unit
 
     def _say(self, line: str) -> None:
         if not self._quiet:
@@ -117,6 +126,11 @@ def find_leader(costs: Mapping[str, Mapping[tuple[Any, ...], float]]) -> tuple[s
         return None
     means = {name: statistics.fmean(own[place] for place in common) for name, own in costs.items()}
     return min(means.items(), key=lambda found: found[1])
+
+
+def is_number(cost: float | None) -> bool:
+    """Tell whether there is a cost to compare."""
+    return cost is not None and math.isfinite(cost)
 
 
 def _failure_line(event: Event) -> str:

@@ -36,7 +36,8 @@ class Event(NamedTuple):
     done: int  # cells that have a result so far, earlier runs included
     total: int
     cells: tuple[Cell, ...] = ()
-    cost: float | None = None  # normalised; of the one cell that is done
+    cost: float | None = None  # per row, as tables have it; of the one cell that is done
+    normalized: float | None = None  # the same by what the better constant decision costs
     message: str = ""
     again: bool = False  # what failed is tried once more
 
@@ -131,7 +132,7 @@ class _Course:
         for path in scan.corrupt:
             self.say("corrupt", message=f"{path} was damaged: it is kept there, and its cell runs again")
         for cell in sorted(self.done):
-            self.say("kept", (cell,), cost=scan.costs[cell])
+            self.say("kept", (cell,), **scan.costs[cell])
 
     def say(self, kind: Any, cells: tuple[Cell, ...] = (), **more: Any) -> None:
         self.tell(Event(kind, len(self.done), self.total, cells, **more))
@@ -143,7 +144,7 @@ class _Course:
             if cell not in self.done:
                 self.done.add(cell)
                 self.ran += 1
-                self.say("done", (cell,), cost=metrics.get("normalized_cost"))
+                self.say("done", (cell,), cost=metrics.get("cost"), normalized=metrics.get("normalized_cost"))
         job.failure = report.failure or job.failure
         if not report.over:
             return

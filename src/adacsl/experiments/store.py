@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import uuid
 from collections.abc import Iterator, Mapping
@@ -37,7 +36,7 @@ class Scan(NamedTuple):
     done: set[Cell]
     failed: dict[Cell, Failure]
     corrupt: list[Path]  # where the damaged files lie now
-    costs: dict[Cell, float]  # normalised costs of the cells that are done
+    costs: dict[Cell, dict[str, float | None]]  # of the cells that are done: per row, and normalised
 
 
 class Store:
@@ -202,7 +201,8 @@ class Store:
                 scan.corrupt.append(self._set_aside(path))
             else:
                 scan.done.add(result.cell)
-                scan.costs[result.cell] = result.metrics.get("normalized_cost", math.nan)
+                cost, normalized = (result.metrics.get(name) for name in ("cost", "normalized_cost"))
+                scan.costs[result.cell] = {"cost": cost, "normalized": normalized}
         scan.failed.update((cell, failure) for cell, failure in self._failed() if cell not in scan.done)
         return scan
 

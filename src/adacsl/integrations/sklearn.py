@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.arrays import Array
-from adacsl.core.costs import CostMatrix, merge_prices
+from adacsl.core.costs import CostMatrix, merge_prices, no_costs
 from adacsl.core.labels import choose_positive, same_label
 from adacsl.core.recipes import is_recipe
 from adacsl.extras import requires
@@ -51,7 +51,7 @@ def cost_scorer(costs: CostMatrix | None = None, *, positive: Any = None) -> Any
     -2.0
     """
     if costs is not None and not isinstance(costs, CostMatrix):
-        raise TypeError(f"costs must be a CostMatrix such as CostMatrix(fp=1, fn=8), got {costs!r}")
+        raise no_costs(costs)
     if costs is not None and not costs.settled:
         return _ColumnScorer(costs, positive)
     if costs is not None and costs.n_instances is not None:

@@ -36,9 +36,9 @@ def tiles(data: ReportData, view: tuple[str, float]) -> list[tuple[str, str, str
     known = data.savings.get(view)
     if known is not None and np.isfinite(known.percent.estimate):
         found.append(_saving_tile(known))
-        found += filter(None, [money_tile(data, view)])
     elif "savings" in rows.columns:
         found.append(("Saved", show_percent(row["savings"]), "of what the best constant decision costs"))
+    found += filter(None, [money_tile(data, view)])
     if "standing" in rows.columns:
         counts = rows["standing"].value_counts()
         words = {"probably worse": "probably", "not told apart": "not told apart from the cheapest"}

@@ -14,7 +14,7 @@ from adacsl.report.data import ReportData
 from adacsl.report.embedding import write_page
 from adacsl.report.money_cards import money_rows, money_words, people_told, people_words
 from adacsl.report.people import money_each
-from adacsl.report.segment_cards import segment_parts, segment_rows, segment_words
+from adacsl.report.segment_cards import segment_parts, segment_tables, segment_words
 from adacsl.report.tables import Table
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~@$])")
@@ -57,7 +57,7 @@ def _of_view(data: ReportData, view: tuple[str, float]) -> Iterator[str]:
     for rows in segment_parts(data, view):
         yield f"### By {words(str(rows['column'].iloc[0]))}"
         yield words(segment_words(data, rows))
-        yield table_of(segment_rows(data, rows))
+        yield from map(table_of, segment_tables(data, rows))
     yield from _about(data, view)
 
 

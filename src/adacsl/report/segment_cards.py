@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from adacsl.core.intervals import Interval
@@ -30,7 +30,7 @@ def segment_cards(data: ReportData, view: Any, key: str) -> list[list[Card | Non
     """Return costs and errors by segment, two rows of cards for each column."""
     found: list[list[Card | None]] = []
     for number, rows in enumerate(segment_parts(data, view)):
-        numbers = Card(f"{key}-by-{number}", tables=[segment_rows(data, rows)])
+        numbers = Card(f"{key}-by-{number}", tables=segment_tables(data, rows))
         pictures = _cost_card(data, rows, f"{key}-segment-{number}"), _rates_card(data, rows, f"{key}-rates-{number}")
         found += [[*pictures], [numbers]]
     return found
@@ -73,19 +73,27 @@ def _amount(data: ReportData, each: Interval, people: float) -> str:
     return f"{f'{text} {data.unit}'.strip()} ({between})"
 
 
-def segment_rows(data: ReportData, rows: pd.DataFrame) -> Table:
-    """Return the segments of a column as a table."""
+def segment_tables(data: ReportData, rows: pd.DataFrame) -> list[Table]:
+    """Return the costs of the segments of a column, and their errors."""
     column = str(rows["column"].iloc[0])
-    columns = {"rows": [f"{n:,}" for n in rows["rows"]]}
-    columns |= {head: [show_percent(share) for share in rows[name]] for name, head in _shares(data, rows).items()}
-    columns |= _spans(rows, "cost", f"cost, {data.unit}" if data.unit else "cost")
-    columns |= _spans(rows, "difference", "than all others")
+    counts = {"rows": [f"{n:,}" for n in rows["rows"]]}
+    costs = counts | _spans(rows, "cost", f"cost, {data.unit}" if data.unit else "cost")
+    costs |= _spans(rows, "difference", "than all others")
     if "saved" in rows:
-        columns |= _spans(rows, "saved", "saved against today")
-    body = [list(row) for row in zip(rows["segment"], *columns.values(), strict=True)]
-    told = rows.loc[rows["standing"] == "told apart", "segment"]
-    caption = f"Costs and errors by {column}, per case (95 % interval)"
-    return Table(caption, [column, *columns], body, badges=dict.fromkeys(told, "told apart"))
+        costs |= _spans(rows, "saved", "saved against today")
+    shares = {head: [show_percent(share) for share in rows[name]] for name, head in _shares(data, rows).items()}
+    told = dict.fromkeys(rows.loc[rows["standing"] == "told apart", "segment"], "told apart")
+    return [
+        Table(caption, [column, *columns], _lines(rows, columns), badges=badges)
+        for caption, columns, badges in (
+            (f"Costs by {column}, per case (95 % interval)", costs, told),
+            (f"Decisions and errors by {column}", counts | shares, {}),
+        )
+    ]
+
+
+def _lines(rows: pd.DataFrame, columns: Mapping[str, list[str]]) -> list[list[str]]:
+    return [list(line) for line in zip(rows["segment"], *columns.values(), strict=True)]
 
 
 def _shares(data: ReportData, rows: pd.DataFrame) -> dict[str, str]:
@@ -93,7 +101,7 @@ def _shares(data: ReportData, rows: pd.DataFrame) -> dict[str, str]:
         return {"wrong": "decided wrongly"}
     positive = data.classes[1]
     called = {"positive": f"are “{positive}”", "decided": f"called “{positive}”"}
-    return called | {"misses": f"“{positive}” missed", "alarms": f"“{data.classes[0]}” called so"}
+    return called | {"misses": f"“{positive}” missed", "alarms": f"“{data.classes[0]}” called “{positive}”"}
 
 
 def _spans(rows: pd.DataFrame, name: str, head: str) -> dict[str, list[str]]:

@@ -13,10 +13,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
+from threadpoolctl import threadpool_limits
+
 from adacsl import __version__
 from adacsl.estimators.persistence import load
 from adacsl.estimators.predicting import CostClassifier
-from adacsl.extras import requires
 from adacsl.serving.answers import answer_columns, decide, write_json
 from adacsl.serving.arrow import read_arrow, write_arrow
 from adacsl.serving.contract import PICTURE, Contract, describe
@@ -26,11 +29,6 @@ from adacsl.serving.refusing import Refused
 from adacsl.serving.rows import Rows, read_inputs, read_json
 from adacsl.training.running import choose_device
 from adacsl.workers import cores
-
-with requires("serve"):
-    from fastapi import FastAPI, Request, Response
-    from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
-    from threadpoolctl import threadpool_limits
 
 SETTINGS = "ADACSL_SERVE"
 """Environment variable by which worker processes learn what to serve."""

@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from adacsl.estimators.policy import Decisions
-from adacsl.extras import requires
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
 
-with requires("serve"):
-    from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-    from prometheus_client.multiprocess import MultiProcessCollector
+from adacsl.estimators.policy import Decisions
 
 SHARED = "PROMETHEUS_MULTIPROC_DIR"
 """Names the folder through which processes share what they count."""

@@ -12,14 +12,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import uvicorn
+
 from adacsl.estimators.persistence import load
-from adacsl.extras import requires
 from adacsl.serving.app import SETTINGS, Bounds, make_app
 from adacsl.serving.metrics import SHARED
 from adacsl.workers import cores, thread_settings
-
-with requires("serve"):
-    import uvicorn
 
 LAST_SECONDS = 20
 """So long may requests that are being answered take once the server is told to stop."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from adacsl.core.html import html_table
 from adacsl.datasets.errors import DataError, did_you_mean, listed
 
 if TYPE_CHECKING:
@@ -139,9 +139,8 @@ class Checks:
 
     def _repr_html_(self) -> str:
         if not self.findings:
-            return "<p>nothing was found</p>"
-        cells = ("".join(f"<td>{html.escape(part)}</td>" for part in (f.severity, f.code, f.text)) for f in self)
-        return f"<table><tbody>{''.join(f'<tr>{row}</tr>' for row in cells)}</tbody></table>"
+            return f"<p>{self}</p>"
+        return html_table([(found.code, found.severity, found.text) for found in self])
 
 
 def known_codes(ignore: Iterable[str]) -> tuple[str, ...]:

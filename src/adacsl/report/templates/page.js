@@ -9,7 +9,7 @@
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
   const NARROW = 560;
   const PRINT_WIDTH = 660;
-  const PRINT_HEIGHTS = { category: 460, other: 290 }; // a list of methods; two curves on a page
+  const PRINT_HEIGHTS = { category: 460, other: 265 }; // a list of methods; two curves on a page
   let printing = false;
   let current = 0;
 
