@@ -1,6 +1,8 @@
 """What is answered is what the model decides in Python."""
 
+import asyncio
 import json
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -10,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adacsl import CostMatrix, Policy
+from adacsl.serving.answers import decide
 from adacsl.serving.app import Bounds, Desk
 
 FEATURES = ["age", "gap", "shop", "since"]
@@ -136,3 +139,57 @@ def test_threads_get_the_answers_that_one_gets(plain, rows, records, kind):
     alone = [desk.decided(body, "application/json") for body in bodies]
     with ThreadPoolExecutor(6) as pool:
         assert list(pool.map(lambda body: desk.decided(body, "application/json"), bodies * 3)) == alone * 3
+
+
+def gathered(app, bodies):
+    """Send bodies at the same time, and return the answers."""
+
+    async def ask():
+        import httpx
+
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
+            return await asyncio.gather(*(client.post("/predict", json=body) for body in bodies))
+
+    return asyncio.run(ask())
+
+
+def test_requests_that_wait_are_decided_together_and_answered_one_by_one(plain, rows, records, monkeypatch):
+    from adacsl.serving import app
+
+    sizes = []
+
+    def slowly(classifier, contract, inputs):
+        sizes.append(len(inputs))
+        time.sleep(0.05)
+        return decide(classifier, contract, inputs)
+
+    monkeypatch.setattr(app, "decide", slowly)
+    bodies = [{"rows": records(rows[i : i + 1 + i % 3])} for i in range(12)]
+    made = app.make_app(plain, bounds=Bounds(rows=9), device="cpu", threads=1)
+    answers = gathered(made, [*bodies, {"rows": [{"age": "old"}]}])
+    assert [answer.status_code for answer in answers] == [200] * 12 + [422]
+    for answer, body in zip(answers[:12], bodies, strict=True):
+        alone = Desk(plain, Bounds(), device="cpu").decided(json.dumps(body).encode(), "application/json")
+        assert answer.json() == json.loads(alone)
+    assert sum(sizes) == sum(len(body["rows"]) for body in bodies)
+    assert len(sizes) < 12
+    assert max(sizes) <= 9
+
+
+def test_the_fault_of_one_request_is_not_that_of_those_beside_it(plain, rows, records, monkeypatch):
+    from adacsl.serving import app
+
+    def picky(classifier, contract, inputs):
+        time.sleep(0.02)
+        if (inputs["age"] > 1000).any():
+            raise ValueError("nobody is that old")
+        return decide(classifier, contract, inputs)
+
+    monkeypatch.setattr(app, "decide", picky)
+    (good,) = records(rows[:1])
+    answers = gathered(
+        app.make_app(plain, device="cpu", threads=1), [{"rows": [good]}, {"rows": [good | {"age": 2000}]}] * 4
+    )
+    assert [answer.status_code for answer in answers] == [200, 422] * 4
+    assert "nobody is that old" in answers[1].text

@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from adacsl import __version__
 from adacsl.estimators.persistence import load
+from adacsl.estimators.policy import Decisions
 from adacsl.estimators.predicting import CostClassifier
 from adacsl.serving.answers import answer_columns, decide, write_json
 from adacsl.serving.arrow import read_arrow, write_arrow
@@ -26,7 +27,8 @@ from adacsl.serving.contract import PICTURE, Contract, describe
 from adacsl.serving.metrics import Metrics
 from adacsl.serving.page import ARROW, request_body, show
 from adacsl.serving.refusing import Refused
-from adacsl.serving.rows import Rows, read_inputs, read_json
+from adacsl.serving.rows import Form, Rows, read_inputs, read_json
+from adacsl.serving.together import Together
 from adacsl.training.running import choose_device
 from adacsl.workers import cores
 
@@ -34,6 +36,10 @@ SETTINGS = "ADACSL_SERVE"
 """Environment variable by which worker processes learn what to serve."""
 WAITING = 128
 """So many requests may be held at a time; others are asked to come again."""
+SMALL = 16_384
+"""Bodies of fewer bytes are read at once: handing them to a thread takes longer."""
+ROUNDS = 2
+"""So many calls of the model at a time: with more, fewer requests are decided together."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,8 @@ class Desk:
     """A model with a few threads that decide, so that the server goes on listening.
 
     Each thread has one core: on few rows several threads wait for each other longer than they work. On a GPU there is
-    one, as a net that predicts is moved there and back.
+    one, as a net that predicts is moved there and back. Without a policy, requests that wait are decided together; a
+    policy looks at the rows of one request.
     """
 
     def __init__(self, classifier: CostClassifier, bounds: Bounds, *, device: str = "auto", threads: int = 1) -> None:
@@ -56,6 +63,7 @@ class Desk:
         self.contract, self.metrics, self.held = Contract.of(classifier), Metrics(), 0
         threads = threads if choose_device(device, warn=False) == "cpu" else 1
         self.pool = ThreadPoolExecutor(threads, "decide", initializer=_one_thread)
+        self.together = Together(self.columns, self.pool, min(threads, ROUNDS), bounds.rows)
 
     @property
     def busy(self) -> bool:
@@ -82,22 +90,38 @@ class Desk:
         try:
             body = await read_body(request, self.bounds.body)
             kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
-            loop = asyncio.get_running_loop()
-            content = await loop.run_in_executor(self.pool, self.decided, body, kind)
+            content = await self._decided(body, kind)
         finally:
             self.held -= 1
         return Response(content, media_type=ARROW if kind == ARROW else "application/json")
 
+    async def _decided(self, body: bytes, kind: str) -> bytes:
+        loop = asyncio.get_running_loop()
+        if self.classifier.policy is not None:
+            return await loop.run_in_executor(self.pool, self.decided, body, kind)
+        small = len(body) < SMALL
+        rows = self._read(body, kind) if small else await loop.run_in_executor(self.pool, self._read, body, kind)
+        columns = await self.together.decided(rows.inputs)
+        written = columns, list[str](), rows.form, kind
+        return _write(*written) if small else await loop.run_in_executor(self.pool, _write, *written)
+
     def decided(self, body: bytes, kind: str) -> bytes:
-        """Return the answer to a body of some content type."""
+        """Return the answer to a body of some content type, about its rows alone."""
         rows = self._read(body, kind)
+        found = self._decide(rows.inputs)
+        return _write(answer_columns(self.classifier, found), list(found.notes), rows.form, kind)
+
+    def columns(self, inputs: Any) -> dict[str, Any]:
+        """Return what is answered about rows of any number of requests."""
+        return answer_columns(self.classifier, self._decide(inputs))
+
+    def _decide(self, inputs: Any) -> Decisions:
         try:
-            found = decide(self.classifier, self.contract, rows.inputs)
+            found = decide(self.classifier, self.contract, inputs)
         except ValueError as error:
             raise Refused(" ".join(str(error).split())) from None
         self.metrics.decided(found)
-        columns, notes = answer_columns(self.classifier, found), list(found.notes)
-        return write_arrow(columns, notes) if kind == ARROW else write_json(columns, notes, rows.form)
+        return found
 
     def _read(self, body: bytes, kind: str) -> Rows:
         if kind == ARROW:
@@ -107,6 +131,10 @@ class Desk:
         if kind == "application/json" or kind.endswith("+json"):
             return read_json(body, self.contract, self.bounds.rows)
         raise Refused(f"the content type {kind} is not known here: send application/json or {ARROW}", 415)
+
+
+def _write(columns: dict[str, Any], notes: list[str], form: Form, kind: str) -> bytes:
+    return write_arrow(columns, notes) if kind == ARROW else write_json(columns, notes, form)
 
 
 def _one_thread() -> None:
