@@ -63,8 +63,8 @@ def _shares(task: Task, counts: Any) -> Iterator[Finding]:
     if share < RARE:
         yield finding(
             "rare-positive",
-            f"{share:.2%} of the rows are {label!r}: accuracy says nothing here, and deciding at 0.5 finds hardly any; "
-            "look at costs, and at the number of positives rather than of rows",
+            f"{share:.2%} of the rows are {label!r}: accuracy says nothing here, as a rule that finds none is right "
+            f"about {1 - share:.2%}; look at costs, and at the number of positives rather than of rows",
         )
     ratio = float(task.costs.averaged().ratio)
     given = not any(found.code == "costs-not-given" for found in task.findings)
