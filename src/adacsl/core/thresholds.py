@@ -55,6 +55,12 @@ class CostCurve(NamedTuple):
     false_negatives: Array
     false_positives: Array
 
+    def __repr__(self) -> str:
+        xp = array_namespace(self.costs)
+        best = int(xp.argmin(self.costs))
+        cost, cut = float(self.costs[best]), float(self.thresholds[best])
+        return f"CostCurve({self.costs.shape[0]} cuts, cheapest {cost:.4g} at {cut:.4g})"
+
     def _repr_html_(self) -> str:
         return html_record(self, "Cost of every threshold")
 

@@ -121,6 +121,12 @@ class TableEncoder:
         """Positions of the output features that are scaled numbers, as opposed to 0/1 indicators and cycles."""
         return [i for i, (_, scaled) in enumerate(self._features()) if scaled]
 
+    @property
+    def sources(self) -> list[int]:
+        """Which column of the table each output feature comes from."""
+        self._check_fitted()
+        return [i for i, rule in enumerate(self._rules) if rule is not None for _ in rule.features()] or [0]
+
     def _features(self) -> list[tuple[str, bool]]:
         self._check_fitted()
         return [feature for rule in self._rules if rule is not None for feature in rule.features()]

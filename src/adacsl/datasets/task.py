@@ -31,7 +31,7 @@ with requires("train"):
 PRICE_NAMES = re.compile(r"c_(fp|fn|tp|tn)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Task:
     """A data set and what its errors cost.
 
@@ -170,6 +170,10 @@ class Task:
             name, features, labels, settled, groups, classes, sample_weight=weight, said=kept, time=times,
             baseline=today, findings=strange, segments=shown,
         )  # fmt: skip
+
+    def __repr__(self) -> str:
+        shape = " x ".join(map(str, self.X.shape))
+        return f"Task({self.name!r}, {shape}, classes={list(self.classes)}, costs={self.costs})"
 
     @property
     def images(self) -> bool:

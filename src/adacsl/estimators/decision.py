@@ -96,6 +96,10 @@ class Decision:
         rows += [("calibration", scaled), ("class shares in training", self.prior)]
         return html_table([row for row in rows if row[1] is not None], title="Decision") + self.costs._repr_html_()
 
+    def __repr__(self) -> str:
+        cut = f", threshold={self.threshold_:.4g}" if self.costs.n_classes == 2 else ""
+        return f"Decision({self.costs}, {self.decide!r}{cut})"
+
     def fit(
         self,
         scores: NDArray[Any],

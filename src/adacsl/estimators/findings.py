@@ -60,7 +60,7 @@ class Window(NamedTuple):
     psi: float | None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Monitoring:
     """What :func:`adacsl.monitor` has found about a model in use.
 
@@ -102,6 +102,9 @@ class Monitoring:
     redecided: Redecided | None
     labels: Labelled | None
     windows: tuple[Window, ...]
+
+    def __repr__(self) -> str:
+        return f"Monitoring({self.rows} rows, {self.labelled} labelled, verdict={self.verdict!r})"
 
     @property
     def retune(self) -> bool:

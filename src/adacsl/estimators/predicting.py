@@ -99,6 +99,17 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
 
         return check_model(self, ignore)
 
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """The share of each column in what trees have learned, where there are some; ``permutation_cost`` is money."""
+        check_is_fitted(self)
+        from adacsl.estimators.importances import importances  # noqa: PLC0415  boosters
+
+        found = importances(self.model_, int(self.n_features_in_))
+        if found is None:
+            raise AttributeError("nothing in this model knows importances of columns; permutation_cost works for all")
+        return found
+
     def predict_proba(
         self,
         X: Any,  # noqa: N803

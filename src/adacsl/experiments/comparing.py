@@ -29,12 +29,13 @@ from adacsl.experiments.ratios import choose_ratios, mean_ratio
 from adacsl.experiments.statistics.verdicts import TOLERANCE, check_tolerance
 from adacsl.experiments.store import Store, StoredSplit
 from adacsl.experiments.today import about_today, refuse_today, results_of_today
+from adacsl.integrations.sklearn import row_costs
 
 RUNNING = ("engine", "workers", "address", "gpus")
 """How jobs are run."""
 
 
-def compare(
+def compare(  # noqa: PLR0913  prices by name, as fit has them
     X: Any,  # noqa: N803  scikit-learn's name
     y: Any,
     costs: CostMatrix | None = None,
@@ -50,6 +51,10 @@ def compare(
     repeats: int = 2,
     folds: int = 5,
     name: str = "data",
+    fp: Any = None,
+    fn: Any = None,
+    tp: Any = None,
+    tn: Any = None,
     **options: Any,
 ) -> Comparison:
     """Find out which method is cheapest on this data, and how sure that is.
@@ -90,6 +95,8 @@ def compare(
         narrower. Groups, and rows that are copies of each other, stay together. With a time there is one repeat.
     name : str
         What to call the data.
+    fp, fn, tp, tn : arrays of shape (n,), numbers or texts, optional
+        Costs of each row, as :meth:`Method.fit` takes them; what is left out comes from ``costs``.
     **options
         See :func:`compare_tasks`: ``folder``, ``engine``, ``workers``, ``device``, ``net``, ``progress``, ...
 
@@ -102,6 +109,10 @@ def compare(
     >>> sorted(found.table["method"])
     ['ce', 'gbm-bayes']
     """
+    said = {name: price for name, price in (("fp", fp), ("fn", fn), ("tp", tp), ("tn", tn)) if price is not None}
+    if isinstance(costs, Mapping):
+        costs, said = {**costs, **said}, {}
+    costs = row_costs(said, costs) if said else costs
     task = Task.from_data(
         X, y, costs, positive=positive, groups=groups, sample_weight=sample_weight, time=time, baseline=baseline,
         segments=segments, name=name,

@@ -40,7 +40,7 @@ class NoResultError(RuntimeError):
     """Every cell of a comparison failed."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
     """What a comparison found: ``print(comparison.verdict)``, ``comparison.table``, ``comparison.report(path)``."""
 
@@ -62,6 +62,10 @@ class Comparison:
     """What the simplicity of the recommended method may cost, as a share of the cost of the cheapest."""
     segments: Mapping[str, Mapping[str, Segments]] = field(default_factory=dict, repr=False)
     """Which segment each row belongs to: by data set, then by column."""
+
+    def __repr__(self) -> str:
+        names = sorted(set(self.results["method"]))
+        return f"Comparison({', '.join(self.facts['data'])}: {len(names)} methods, {len(self.results)} results)"
 
     # the answer
 

@@ -229,6 +229,11 @@ def margins(model: Any, data: Matrix) -> NDArray[np.float64]:
     return _finite(found) if told is None else _spread(found, *json.loads(told))
 
 
+def importances(model: Any, columns: int) -> NDArray[np.float64]:
+    """Return what each of so many columns has gained, in the library's own unit."""
+    return np.asarray(model.get_feature_importance(type="PredictionValuesChange"), dtype=np.float64)[:columns]
+
+
 def to_bytes(model: Any, rounds: int) -> bytes:
     """Return the first rounds of a model in CatBoost's own format."""
     model = model.copy()

@@ -174,6 +174,12 @@ def margins(model: Any, data: Matrix) -> NDArray[np.float64]:
     return np.asarray(model.predict(_matrix(data), output_margin=True), dtype=np.float64)
 
 
+def importances(model: Any, columns: int) -> NDArray[np.float64]:
+    """Return what each of so many columns has gained, in the library's own unit."""
+    gained = model.get_score(importance_type="total_gain")
+    return np.asarray([gained.get(f"f{i}", 0.0) for i in range(columns)])
+
+
 def to_bytes(model: Any, rounds: int) -> bytes:
     """Return the first rounds of a model as UBJSON."""
     return bytes(model[:rounds].save_raw("ubj"))
