@@ -186,7 +186,8 @@ def test_a_baseline_column_is_a_row_of_the_table_and_no_feature(adacsl, rows, tm
     assert said.code == 0, said.err
     lines = said.out.splitlines()
     assert [line.split()[0] for line in lines[3:6]] == ["logistic", "today", "always-positive"]  # constants last
-    assert re.search(r"Use logistic: .* per row, 86 % \(.*-100 %\) less than what you do today\.", said.out)
+    assert re.search(r"Use logistic: .* per row, 86 % \(.*-100 %\) less than what you do today, which costs", said.out)
+    assert "which costs more than calling everything yes (" in said.out
     command = shlex.split(lines[-1].partition(": ")[2])
     assert command[command.index("--drop") + 1] == "id,since,done"
     assert ">today<" in (tmp_path / "run/report.html").read_text()
