@@ -171,7 +171,8 @@ def test_requests_that_wait_are_decided_together_and_answered_one_by_one(plain, 
     assert [answer.status_code for answer in answers] == [200] * 12 + [422]
     for answer, body in zip(answers[:12], bodies, strict=True):
         alone = Desk(plain, Bounds(), device="cpu").decided(json.dumps(body).encode(), "application/json")
-        assert answer.json() == json.loads(alone)
+        # the last bits of a probability depend on how many rows are multiplied at a time
+        pd.testing.assert_frame_equal(pd.DataFrame(answer.json()["rows"]), pd.DataFrame(json.loads(alone)["rows"]))
     assert sum(sizes) == sum(len(body["rows"]) for body in bodies)
     assert len(sizes) < 12
     assert max(sizes) <= 9
