@@ -1,7 +1,7 @@
 """Make the documentation's pictures of a report, light and dark: the top of its page, or one card of it.
 
-adacsl compare --out runs/breast-cancer
-python docs/report_picture.py runs/breast-cancer/report.html
+adacsl compare --save model --out runs/german-credit
+python docs/report_picture.py runs/german-credit/report.html
 adacsl explain model new.csv --html columns.html
 python docs/report_picture.py columns.html columns "#view-0-worth"
 adacsl compare wine --repeats 1 --methods ce --methods ce-bayes --methods gbm-bayes --methods adacsl --out runs/wine

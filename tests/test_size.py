@@ -37,5 +37,5 @@ def test_tests_reach_through_public_seams(measured):
     assert measured["private names in tests"] <= 9
 
 
-LIMITS = {"code lines": 26_000, "class and alias names": 225}
+LIMITS = {"code lines": 27_200, "class and alias names": 245}
 """To be lowered, never raised without a reason in the changelog."""

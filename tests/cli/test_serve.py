@@ -44,6 +44,8 @@ def served(folder, place, *words, start=None):
             os.kill(number, signal.SIGKILL)
         with suppress(ChildProcessError):
             os.waitpid(number, 0)
+        for process in STARTED:
+            process.poll()
 
 
 def fork(command, out, err):

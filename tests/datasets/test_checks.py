@@ -264,6 +264,7 @@ def test_which_class_is_positive():
     assert "positive-is-common" in text
     assert "70% of the rows are '1', and missing one costs 8 false alarms" in text
     assert codes(X, 1 - y, {"fp": 8, "fn": 1}) == ()
+    assert codes(*clean(2000, share=0.55)) == ()
     assert codes(X, 1 - y) == ("positive-is-common",)
     assert codes(X, 1 - y, None) == ("costs-not-given",)
     rare = clean(8000, share=0.008)
@@ -332,14 +333,15 @@ def by_hand(values, y, k, *, ordered):
 @given(st.integers(2, 3), st.integers(1, 60), st.integers(0, 10**6), st.booleans(), st.floats(0, 1))
 def test_the_share_that_a_column_tells_is_what_counting_says(k, levels, seed, ordered, lean):
     rng = np.random.default_rng(seed)
-    y = rng.integers(0, k, 120)
-    assume(np.bincount(y, minlength=k).min() >= 10)
-    values = np.where(rng.random(120) < lean, y * levels // k, rng.integers(0, levels, 120)).astype(float)
-    values[rng.random(120) < 0.05] = np.nan
+    n = 60 * k
+    y = rng.integers(0, k, n)
+    assume(np.bincount(y, minlength=k).min() >= FEW)
+    values = np.where(rng.random(n) < lean, y * levels // k, rng.integers(0, levels, n)).astype(float)
+    values[rng.random(n) < 0.05] = np.nan
     column = values if ordered else pd.Series([None if np.isnan(v) else f"v{v:03.0f}" for v in values])
     share = told_share(column, y, k)
     assert share == pytest.approx(by_hand(values, y, k, ordered=ordered))
-    order = rng.permutation(120)
+    order = rng.permutation(n)
     assert told_share(pd.Series(column)[order], y[order], k) == share
     if ordered:
         assert told_share(np.exp(values / 10), y, k) == share
@@ -422,7 +424,7 @@ def test_the_page_names_the_limits_of_the_code():
     words = " ".join(PAGE.read_text(encoding="utf-8").split())
     for said in (
         f"**stop** from {100 * SURE:g} % on, **warn** from {100 * TELLING:g} % on",
-        f"with fewer than {FEW} rows are not looked at",
+        f"Classes with fewer than {FEW} rows are not looked at",
         f"A value that {LARGE} rows or more share",
         f"**warn** below {OF_A_CLASS} rows of a class, **stop** below {LEAST}",
         f"**warn** below {ROWS} rows",

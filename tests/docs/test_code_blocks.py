@@ -36,8 +36,7 @@ def test_pages_with_code_are_found() -> None:
 )
 def test_code_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # what a page writes is not left behind
-    if page != "README.md":  # there a comparison has worker processes, as a reader's has; they take long to start
-        monkeypatch.setattr("adacsl.workers.cores", lambda: 1)
+    monkeypatch.setattr("adacsl.workers.cores", lambda: 1)  # processes take long to start; test_runner.py has them
     text = (ROOT / page).read_text(encoding="utf-8")
     namespace: dict[str, object] = {"__name__": "page"}
     for block in BLOCK.finditer(text):

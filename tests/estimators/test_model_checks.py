@@ -9,7 +9,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from adacsl import AdaCSLClassifier, AdaptiveWeight, CostMatrix, Method, calibration_error, load, method
+from adacsl import AdaCSLClassifier, AdaptiveWeight, CostMatrix, Interval, Method, calibration_error, load, method
 from adacsl.core.intervals import saving_over_constant
 from adacsl.core.partitions import Quantile
 from adacsl.estimators.model_checks import chance_error, still_falling
@@ -41,6 +41,10 @@ def test_features_that_tell_nothing():
     made = logistic(CostMatrix(fp=1, fn=3), positive="bad").fit(X, np.where(y == 1, "bad", "good"))
     (found,) = made.check(ignore=["threshold-at-border"])
     assert found.code == "no-better-than-constant"
+    made.saving_ = Interval(0.1, -0.01, 0.21)  # that may be chance
+    assert "no-better-than-constant" in made.check().codes
+    made.saving_ = Interval(0.1, 0.01, 0.19)
+    assert "no-better-than-constant" not in made.check().codes
     share = np.mean(y)
     always, cost = ("good", 3 * share) if 3 * share < 1 - share else ("bad", 1 - share)
     assert f"and about {cost:.4g} if {always!r} is decided about every row" in found.text

@@ -308,6 +308,7 @@ def test_members_that_are_more_than_numbers_are_fitted_again(tmp_path):
     assert not list(tmp_path.glob("bayes*"))
 
 
+@pytest.mark.weekly  # of one that is broken off from within, every time
 @pytest.mark.slow
 def test_a_killed_fit_goes_on(tmp_path, load_module):
     path = Path(__file__).parent / "scripts" / "stack_slowly.py"

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from adacsl import CostMatrix, Method, workers
 from adacsl.estimators.learners.net import Net
@@ -57,7 +56,7 @@ def test_an_estimator_of_many_rows_keeps_its_threads(rows, monkeypatch, many, th
     monkeypatch.setattr(workers, "MANY_ROWS", many)
     fitted = Method(COSTS, learner=Counting(), random_state=0).fit(*rows)
     assert fitted.model_.estimators[0].threads_ == threads
-    assert _openmp_effective_n_threads() == 2
+    assert {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "openmp"} == {2}
 
 
 def test_catboost_is_told_how_many_threads_there_are(rows, monkeypatch):

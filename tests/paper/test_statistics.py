@@ -6,7 +6,7 @@ import statistics as stdlib
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -294,6 +294,7 @@ def from_counts(rows, factor=1.0, shift=0.0):
     return made({f"r{i}": [(x + shift) * factor / 100 for x in row] for i, row in enumerate(rows)})
 
 
+@settings(max_examples=25)  # each is two tables
 @given(matrices, st.randoms(use_true_random=False))
 def test_order_of_rows_does_not_matter(rows, random):
     results = from_counts(rows)
@@ -302,6 +303,7 @@ def test_order_of_rows_does_not_matter(rows, random):
     pd.testing.assert_frame_equal(summarise(results.iloc[shuffled]), summarise(results))
 
 
+@settings(max_examples=25)  # each is two tables
 @given(matrices, st.floats(1e-9, 1e9))
 def test_scaling_all_costs_changes_no_certainty(rows, factor):
     plain, scaled = summarise(from_counts(rows)), summarise(from_counts(rows, factor))
@@ -311,6 +313,7 @@ def test_scaling_all_costs_changes_no_certainty(rows, factor):
     np.testing.assert_allclose(scaled["difference"], plain["difference"] * factor, rtol=1e-9, atol=1e-12 * factor)
 
 
+@settings(max_examples=25)  # each is two tables
 @given(matrices, st.integers(-100, 1000))
 def test_a_constant_added_to_all_costs_changes_no_difference(rows, shift):
     plain, moved = by_method(summarise(from_counts(rows))), by_method(summarise(from_counts(rows, shift=shift)))
@@ -319,6 +322,7 @@ def test_a_constant_added_to_all_costs_changes_no_difference(rows, shift):
         np.testing.assert_allclose(moved[name], plain[name], rtol=1e-6, atol=1e-9)
 
 
+@settings(max_examples=25)
 @given(matrices)
 def test_standing_follows_p(rows):
     table = summarise(from_counts(rows))

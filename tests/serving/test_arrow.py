@@ -112,8 +112,21 @@ def test_compressed_batches_are_refused_before_they_are_unpacked(client, table, 
     assert "batches are compressed" in refused(client, table, compression=compression)
     encoded = table[:0].set_column(2, "shop", table["shop"][:0].dictionary_encode())
     assert "there are no rows" in refused(client, encoded)
-    dictionary = pa.table({"shop": pa.array(["web"] * 9).dictionary_encode()})
-    assert "batches are compressed" in refused(client, dictionary, compression=compression)
+    dictionary = stream(pa.table({"shop": pa.array(["web"] * 9).dictionary_encode()}), compression=compression)
+    schema, words, *_ = pa.ipc.MessageReader.open_stream(dictionary)
+    assert words.type == "dictionary"  # it comes before the rows, which are compressed too
+    assert "batches are compressed" in refused(client, bytes(schema.serialize()) + bytes(words.serialize()))
+
+
+def test_offsets_that_point_elsewhere_are_refused(client, table):
+    n = len(table)
+    offsets = pa.py_buffer(np.r_[0, np.full(n - 1, 2**20), 3].astype(np.int32).tobytes())
+    wild = pa.StringArray.from_buffers(n, offsets, pa.py_buffer(b"web"))
+    sink = pa.BufferOutputStream()
+    batch = pa.record_batch([wild if name == "shop" else table[name].combine_chunks() for name in FEATURES], FEATURES)
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    assert "is no Arrow IPC stream that can be read" in refused(client, bytes(sink.getvalue()))
 
 
 @settings(max_examples=30)

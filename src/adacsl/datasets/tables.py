@@ -17,7 +17,6 @@ from adacsl.datasets import jsonlines, workbooks
 from adacsl.datasets.arrowfiles import FEATHER, PARQUET, holds_parquet, open_feather, open_parquet
 from adacsl.datasets.errors import DataError, listed
 from adacsl.datasets.opened import Table
-from adacsl.datasets.queries import open_query
 from adacsl.datasets.textfiles import SEPARATORS, TextTable
 from adacsl.extras import requires
 
@@ -103,10 +102,11 @@ def count_rows(path: str | os.PathLike[str]) -> int | None:
 
 def open_table(path: str | os.PathLike[str] | None = None, **how: Unpack[How]) -> Table:
     """Open a table: its columns are known, its rows not yet read."""
-    sql, db = how.get("sql"), how.get("db")
     check_words(path, how)
-    if sql is not None:
-        return open_query(sql, db)
+    if (sql := how.get("sql")) is not None:
+        from adacsl.datasets.queries import open_query  # noqa: PLC0415  some builds of Python lack sqlite3
+
+        return open_query(sql, how.get("db"))
     found = _existing(path or "")
     suffix = "" if found.is_dir() else str(_suffix(found))
     if found.is_dir() or suffix in PARQUET:

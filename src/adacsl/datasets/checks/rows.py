@@ -25,6 +25,8 @@ OF_A_CLASS = 30
 LEAST = 10
 """Fewer rows of a class give some of five folds one row of it, or none: nothing can be said."""
 RARE = 0.01
+COMMON = 0.6
+"""A class is called common where it clearly is: of two alike, either may be the dear one."""
 COPIES = 0.01
 """From this share of the rows on, copies weigh enough to be more than a note."""
 ALONE = 0.5
@@ -61,12 +63,12 @@ def _shares(task: Task, counts: Any) -> Iterator[Finding]:
     if share < RARE:
         yield finding(
             "rare-positive",
-            f"{share:.2%} of the rows are {label!r}: accuracy says nothing here, and deciding at 0.5 finds hardly any; "
-            "look at costs, and at the number of positives rather than of rows",
+            f"{share:.2%} of the rows are {label!r}: accuracy says nothing here, as a rule that finds none is right "
+            f"about {1 - share:.2%}; look at costs, and at the number of positives rather than of rows",
         )
     ratio = float(task.costs.averaged().ratio)
     given = not any(found.code == "costs-not-given" for found in task.findings)
-    if share > 0.5 and ratio > 1 and given:
+    if share > COMMON and ratio > 1 and given:
         yield finding(
             "positive-is-common",
             f"{share:.0%} of the rows are {label!r}, and missing one costs {ratio:.3g} false alarms: is it the class "

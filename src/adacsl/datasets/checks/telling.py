@@ -16,8 +16,8 @@ TELLING = 0.99
 """A column that tells so much is looked at twice: of the tables at hand, no honest one comes near."""
 SURE = 0.999
 """From here on it is the label under another name, but for errors in it."""
-FEW = 10
-"""Of a class with fewer rows, a column sorts them together by chance."""
+FEW = 30
+"""Of classes with fewer rows, a column sorts all to their like by chance: of 30 and 30, three columns in a million."""
 LARGE = 20
 """Rows that share a value speak for each other from so many on; below, they may be copies, or of one group."""
 AT_FIRST = 60_000
@@ -30,7 +30,7 @@ def told_share(values: Any, y: NDArray[np.int64], n_classes: int) -> float:
     A row's label is told where its value is that of many rows, most of the others of this very label; or, of numbers
     that few rows share, where the next smaller or the next larger value is mostly of its label, and rows of the same
     value do not object. What is missing is a value of its own. Rows never speak for themselves, and copies not for each
-    other. 0 where a class has fewer than ten rows.
+    other. 0 where a class has fewer than 30 rows.
 
     Parameters
     ----------
