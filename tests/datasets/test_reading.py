@@ -268,7 +268,7 @@ def test_what_is_wrong_with_an_image_folder_is_said(pets, tmp_path):
         load_task(pets, positive="dog", on_error="stop")
     (pets / "dog" / "broken.jpg").unlink()
     (pets / "bird").mkdir()
-    with pytest.raises(DataError, match=r"3 class folders \(bird, cat, dog\), expected two"):
+    with pytest.raises(DataError, match=r"3 class folders \(bird, cat, dog\): say what errors cost"):
         load_task(pets, positive="dog")
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="holds no images"):
@@ -303,7 +303,7 @@ def test_a_table_of_three_classes_becomes_a_task(tmp_path):
     assert (task.classes, task.y.tolist(), task.name) == (("bird", "cat", "dog"), [0, 2, 1, 0], "animals")
     assert task.costs == THREE.aligned(task.classes)
     assert load_task(path, target="kind", costs="balanced").costs.to_array()[1].tolist() == [2, 0, 4]
-    with pytest.raises(DataError, match=r"column 'kind' of .*animals\.csv has 3 classes .*expected two"):
+    with pytest.raises(DataError, match=r"column 'kind' of .*animals\.csv has 3 classes .*: say what errors cost"):
         load_task(path, target="kind")
     with pytest.raises(DataError, match="fp_column and fn_column are prices of two classes"):
         load_task(path, target="kind", costs="balanced", fn_column="legs")
