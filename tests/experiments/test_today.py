@@ -82,9 +82,23 @@ def test_without_a_baseline_today_is_deciding_at_half():
     assert verdict.saving.against == "deciding at 0.5"
     assert f", {verdict.saving.words}." in found.verdict
     # a constant has no probabilities: those of the cheapest method that predicts
-    words, rows, _ = practice(found, next(iter(found.verdicts)), "always-negative", "bayes")
-    assert (words, set(rows.methods)) == ("deciding at 0.5", {"always-negative", "today"})
+    words, rows, _, source = practice(found, next(iter(found.verdicts)), "always-negative")
+    assert (words, source, set(rows.methods)) == ("deciding at 0.5", "bayes", {"always-negative", "today"})
     assert rows.costs[rows.methods.index("today")].mean() == pytest.approx(half.mean())
+
+
+def test_today_has_the_best_probabilities_for_deciding_at_half():
+    X, y = table()
+    worse = ("worse", Method(learner=GaussianNB(var_smoothing=10.0)))
+    found = compare(X[["a", "b"]], y, CostMatrix(fp=1, fn=8), methods=[worse, BAYES], **QUICK)
+    outcomes = {name: found.outcome(name) for name in ("worse", "bayes")}
+    halves = {name: own.costs.mean(own.labels, (own.scores > 0.5).astype(int)) for name, own in outcomes.items()}
+    best = min(halves, key=halves.get)
+    assert halves["worse"] != halves["bayes"]
+    for taken in halves:
+        known = practice(found, next(iter(found.verdicts)), taken)
+        assert known.source == best
+        assert known.costs.costs[known.costs.methods.index("today")].mean() == pytest.approx(halves[best])
 
 
 def test_classes_are_named_where_deciding_nothing_would_be_cheaper():

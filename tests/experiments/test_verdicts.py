@@ -307,7 +307,7 @@ def test_savings_in_words(saving, words):
 def test_the_words_say_what_is_saved():
     costs = rows_of({"ce-bayes": 0.5, "portfolio": 0.9, TODAY: 0.8})
     plain = RowCosts(costs.methods[:2], costs.costs[:2], costs.rows, costs.fits, costs.units)
-    found = judged(plain, practice=lambda taken, base: Practice("deciding at 0.5", costs))
+    found = judged(plain, practice=lambda taken: Practice("deciding at 0.5", costs))
     assert found.saving.against == "deciding at 0.5"
     assert found.text.startswith("Use ce-bayes: it is clearly the cheapest of 2 methods. It costs 0.5 (")
     assert f"per row, {found.saving.words}. portfolio is clearly worse." in found.text
@@ -368,7 +368,7 @@ def test_where_rows_are_missing_their_number_is_said():
 
 def test_what_would_tell_about_today_and_about_predicting():
     costs = rows_of({"ce-bayes": 1.0, TODAY: 1.1}, spread=1.0)
-    found = judged(costs, practice=lambda taken, base: Practice("what you do today", costs))
+    found = judged(costs, practice=lambda taken: Practice("what you do today", costs))
     assert found.text.startswith(
         "Use ce-bayes or keep what you do today: no method is shown to be cheaper than that. ce-bayes costs 1 "
         "(0.9-1.1) per row, 9.1 % (-4.9 to 23 %) less than what you do today, which may be chance. More "

@@ -15,7 +15,7 @@ from adacsl.experiments.facts import facts_in_words
 from adacsl.experiments.model_card import model_card
 from adacsl.experiments.segments import tables_of
 from adacsl.experiments.statistics.folds import estimate
-from adacsl.experiments.statistics.wording import CONSTANTS, TODAY
+from adacsl.experiments.statistics.wording import TODAY
 from adacsl.extras import requires
 from adacsl.report.data import UNKNOWN, Outcome, ReportData, Saved
 
@@ -113,17 +113,15 @@ def saved_of(found: Comparison, view: tuple[str, float]) -> Saved:
 
 def _decided_today(found: Comparison, view: tuple[str, float], taken: str) -> tuple[Interval, Outcome | None]:
     """Return what today's decisions cost per row, and the rows so decided."""
-    rows = found.table[(found.table["data"] == view[0]) & (found.table["ratio"] == view[1])]
-    base = next((name for name in rows["method"] if name not in CONSTANTS and name != TODAY), taken)
-    known = today.practice(found, view, taken, base)
+    known = today.practice(found, view, taken)
     if known is None:
         return UNKNOWN, None
-    costs = known[1]
+    costs = known.costs
     mine, kept = costs.methods.index(TODAY), costs.entries(costs.methods.index(taken), costs.methods.index(TODAY))
     cost = estimate(costs.costs[mine][kept], costs.evidence.only(kept))
-    if TODAY in set(rows["method"]):
-        return Interval(*cost[:3]), found.outcome(TODAY, data=view[0], ratio=view[1])
-    outcome = found.outcome(base if taken in CONSTANTS else taken, data=view[0], ratio=view[1])
+    outcome = found.outcome(known.source or TODAY, data=view[0], ratio=view[1])
+    if not known.source:
+        return Interval(*cost[:3]), outcome
     half = None if outcome.n_classes > 2 else today.HALF
     decided = today.decided_at_half(outcome.scores)
     return Interval(*cost[:3]), replace(outcome, decisions=decided, threshold=half, rule="half")

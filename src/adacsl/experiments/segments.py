@@ -92,7 +92,7 @@ def _saved(found: Comparison, view: tuple[str, float], method: str) -> Measured 
     """Return what each entry costs less than under today's practice, and its row; None: no practice."""
     if method == TODAY or method in CONSTANTS:
         return None
-    told = practice(found, view, method, method)
+    told = practice(found, view, method)
     if told is None:
         return None
     costs = told[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
@@ -65,11 +66,11 @@ def about_today(task: Task) -> dict[str, Any]:
     return {"today": {"column": task.baseline.column, "kind": task.baseline.kind}}
 
 
-def practice(found: Comparison, view: tuple[str, float], taken: str, base: str) -> Practice | None:
+def practice(found: Comparison, view: tuple[str, float], taken: str) -> Practice | None:
     """Return today's practice in words, with what each row costs under it, the method that is taken and constants.
 
-    It is the user's own decisions, or else the probabilities of the method that is taken, decided at 0.5 (of more than
-    two classes: the likeliest); where that is a constant, those of ``base``, the cheapest method that predicts.
+    It is the user's own decisions, or else probabilities decided at 0.5 (of more than two classes: the likeliest):
+    those of the method that is cheapest when decided so, as nobody would be content with worse ones.
     """
     about = found.facts["data"].get(view[0], {})
     if TODAY in found.paired[view].methods:
@@ -77,16 +78,22 @@ def practice(found: Comparison, view: tuple[str, float], taken: str, base: str) 
         words = f"what you do today{' (your scores decided at 0.5)' if scores else ''}"
         return Practice(words, found.paired[view], _spoken(about))
     own = {cell: result for cell, result in found.cells.items() if (cell.data, cell.ratio) == view}
-    made = {cell: result for cell, result in own.items() if cell.method in {taken, *CONSTANTS}}
-    source = base if taken in CONSTANTS else taken
-    for cell, result in own.items():
-        if cell.method == source:
-            made[cell._replace(method=TODAY)] = replace(result, decisions=decided_at_half(result.scores))
-    if not any(cell.method == TODAY for cell in made):
+    halves = {
+        cell: replace(result, decisions=decided_at_half(result.scores))
+        for cell, result in own.items()
+        if cell.method not in CONSTANTS
+    }
+    if not halves:
         return None
-    costs = row_costs(made, found.splits, lambda _, ratio, costs: scale_misses(costs, ratio / about["ratio"]))
-    many = len(about["classes"]) > 2
-    return Practice("taking the likeliest class" if many else "deciding at 0.5", costs[view], _spoken(about))
+    paid = partial(
+        row_costs, splits=found.splits, prices=lambda _, ratio, costs: scale_misses(costs, ratio / about["ratio"])
+    )
+    decided = paid(halves)[view]
+    source = decided.methods[int(np.nanmean(decided.costs, axis=1).argmin())]
+    made = {cell: result for cell, result in own.items() if cell.method in {taken, *CONSTANTS}}
+    made |= {cell._replace(method=TODAY): result for cell, result in halves.items() if cell.method == source}
+    words = "taking the likeliest class" if len(about["classes"]) > 2 else "deciding at 0.5"
+    return Practice(words, paid(made)[view], _spoken(about), source)
 
 
 def _spoken(about: Mapping[str, Any]) -> tuple[str, str]:

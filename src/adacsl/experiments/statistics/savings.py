@@ -22,6 +22,8 @@ class Practice(NamedTuple):
     """Of rows under it (:data:`TODAY`), under the method that is taken, and under constant decisions if they ran."""
     classes: tuple[str, str] = ("negative", "positive")
     """As constant decisions are to be named."""
+    source: str = ""
+    """The method whose probabilities are decided at 0.5; "": the user's own decisions."""
 
 
 class Saving(NamedTuple):

@@ -60,7 +60,7 @@ def verdicts(
     simplest_first: Sequence[str],
     tolerance: float = TOLERANCE,
     paired: Mapping[tuple[str, float], RowCosts] | None = None,
-    practice: Callable[[tuple[str, float], str, str], Practice | None] | None = None,
+    practice: Callable[[tuple[str, float], str], Practice | None] | None = None,
 ) -> dict[tuple[str, float], Verdict]:
     """Return a verdict for each data set and ratio of a summary; parameters as in :func:`verdict`."""
     found = {}
@@ -78,7 +78,7 @@ def verdict(
     simplest_first: Sequence[str],
     tolerance: float = TOLERANCE,
     costs: RowCosts | None = None,
-    practice: Callable[[str, str], Practice | None] | None = None,
+    practice: Callable[[str], Practice | None] | None = None,
 ) -> Verdict:
     """Say in plain words which method to take for one data set and ratio.
 
@@ -98,8 +98,7 @@ def verdict(
         Costs of the rows behind the summary. Without them nothing is said about how many repeats would tell, and where
         a constant decision or today's practice is the cheapest, the cheapest method that predicts is recommended.
     practice : function, optional
-        Of the recommended method and of the cheapest one that predicts; returns what is done today. None: nothing to
-        compare with.
+        Of the recommended method; returns what is done today. None: nothing to compare with.
     """
     blocks = summary[["data", "ratio"]].drop_duplicates()
     if len(blocks) != 1:
@@ -114,7 +113,7 @@ def verdict(
     if len(rows) == 1 or max(row["n"] for row in rows.values()) > 1:
         dearer = {name: _excess(name, str(base), rows, costs) for name in predicting}
         taken = _recommended(found, rows, dearer, simplest_first, tolerance, costs)
-        saving = saving_of(taken, practice(taken, base)) if practice and taken and base else None
+        saving = saving_of(taken, practice(taken)) if practice and taken and base else None
         found = replace(found, recommended=taken, saving=saving)
         outlook = _outlook(found, dearer, simplest_first, tolerance, costs)
     return replace(found, text=told(found, rows, base, tolerance, outlook))
