@@ -133,9 +133,9 @@ def test_matrices_and_other_words_exclude_each_other(refused, wines, tmp_path):
     assert "--positive 'red' is for two classes" in refused(*words, "--costs", matrix, "--positive", "red")
     assert "there is no file" in refused(*words, "--costs", tmp_path / "nowhere.csv")
     told = refused(*words)
-    assert "3 classes (rose: 35, red: 30, white: 24), expected two" in told
+    assert "has 3 classes (rose: 35, red: 30, white: 24)" in told
     assert "--costs ... (a matrix with these 3 classes, as 'adacsl costs template' writes one" in told
-    assert "expected two" in refused(*words, "--fn", "8", "--fp", "1")
+    assert "a matrix with these 3 classes" in refused(*words, "--fn", "8", "--fp", "1")
 
 
 # models of three classes

@@ -56,7 +56,7 @@ def test_numbers_stay_numbers(given_as):
     [
         (["2024-03-31", None], "missing in 1 rows, first in row 2"),
         ([1.0, np.nan], "missing in 1 rows, first in row 2"),
-        ([1.0, np.inf], "finite"),
+        ([1.0, np.inf], "missing in 1 rows, first in row 2"),
         (["2024-03-31", "31.12.2023"], r"'31.12.2023' in row 2"),
         ([[1, 2]], "one time for each row"),
     ],

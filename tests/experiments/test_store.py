@@ -493,7 +493,7 @@ def test_other_files_do_not_matter(store):
     (store.folder / "cells" / "notes.txt").write_text("x")
     (store.folder / "report.html").write_text("x")
     (store.folder / "cells" / "toy" / "ce-tuned" / ".DS_Store").write_text("x")
-    assert store.scan() == ({CELL}, {}, [], {CELL: 0.5})
+    assert store.scan() == ({CELL}, {}, [], {CELL: pytest.approx({"cost": 0.3, "normalized": 0.5})})
 
 
 # failures
@@ -517,7 +517,7 @@ def test_failures_are_recorded_counted_and_forgotten_when_the_cell_is_done(store
     assert store.scan().failed == {}
     assert store.failures().empty
     store.fail(CELL, ValueError("too late"))
-    assert store.scan() == ({CELL}, {}, [], {CELL: 0.5})
+    assert store.scan() == ({CELL}, {}, [], {CELL: pytest.approx({"cost": 0.3, "normalized": 0.5})})
     assert not list((store.folder / "failed").rglob("*.json"))
 
 

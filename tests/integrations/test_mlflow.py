@@ -146,8 +146,9 @@ def test_it_is_logged_to_a_run(model, tmp_path, monkeypatch):
 
     before = mlflow.get_tracking_uri()
     mlflow.set_tracking_uri(Path(tmp_path / "mlruns").as_uri())
+    experiment = mlflow.create_experiment("churn")  # another test may have chosen one elsewhere
     try:
-        with mlflow.start_run():
+        with mlflow.start_run(experiment_id=experiment):
             logged = log_model(model, "churn", input_example=ROWS[:5], tags={"unit": "EUR"})
         assert load_model(logged.model_uri).predict(ROWS).tolist() == model.predict(ROWS).tolist()
         served = mlflow.pyfunc.load_model(logged.model_uri)
