@@ -31,7 +31,7 @@ def main() -> int:
     del logits
     rows = []
     single = CostMatrix(fp=1, fn=rng.lognormal(1.0, 1.0, args.n))
-    for name, costs in (("class-wide costs", COSTS), ("costs of each sample", single)):
+    for name, costs in (("histogram, class-wide costs", COSTS), ("histogram, costs of each sample", single)):
         kept: list[float] = []
         works: dict[str, Work] = {
             "ours": partial(by_histogram, scores, labels, costs, kept),
