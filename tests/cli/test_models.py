@@ -264,7 +264,7 @@ def test_every_method_is_trained_predicted_and_evaluated(adacsl, refused, rows, 
         assert names(tmp_path) == ["m", "p.parquet", "rows.parquet"]
 
 
-@pytest.mark.parametrize("name", ["ce", "ce-calibrated"])
+@pytest.mark.parametrize("name", [pytest.param("ce", marks=pytest.mark.weekly), "ce-calibrated"])
 def test_nets_of_any_method_are_exported_and_decide_the_same(adacsl, place, rows, tmp_path, name):
     onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")

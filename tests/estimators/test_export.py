@@ -59,11 +59,11 @@ def metadata(path):
     "settings",
     [
         {"cv": 3},
-        {"decide": "unweighted", "target": "middle"},
+        pytest.param({"decide": "unweighted", "target": "middle"}, marks=pytest.mark.weekly),
         {"decide": "tuned"},
         {"decide": "calibrated"},
         {"decide": "half"},
-        {"decide": "raw"},
+        pytest.param({"decide": "raw"}, marks=pytest.mark.weekly),
     ],
     ids=repr,
 )

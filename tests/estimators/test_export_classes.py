@@ -51,12 +51,12 @@ def metadata(path):
     "settings",
     [
         {"cv": 3},
-        {"decide": "unweighted", "target": "half"},
-        {"target": "middle"},
+        pytest.param({"decide": "unweighted", "target": "half"}, marks=pytest.mark.weekly),
+        pytest.param({"target": "middle"}, marks=pytest.mark.weekly),
         {"decide": "tuned"},
         {"decide": "calibrated"},
         {"decide": "half"},
-        {"decide": "raw", "target": "half"},
+        pytest.param({"decide": "raw", "target": "half"}, marks=pytest.mark.weekly),
     ],
     ids=repr,
 )

@@ -410,7 +410,7 @@ def test_images_train_one_net_at_a_time(trained):
     assert all(np.isfinite(one.scores).all() for one in found.values())
 
 
-@pytest.mark.parametrize("views", [1, 4])
+@pytest.mark.parametrize("views", [pytest.param(1, marks=pytest.mark.weekly), 4])
 def test_test_images_are_scored_in_the_epochs_that_are_kept(views, trained):
     few = Protocol(net={"epochs": 4, "batch_size": 16, "views": views}, device="cpu")
     methods = {"best": method("adacsl"), "last": Method(**STEERED, select="last")}

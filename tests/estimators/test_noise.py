@@ -88,6 +88,7 @@ def test_nets():
     assert flattering < 0.49
 
 
+@pytest.mark.weekly
 def test_boosters():
     pytest.importorskip("xgboost")
 

@@ -548,7 +548,7 @@ def test_workers_end_soon_after_the_run_was_killed(tmp_path, start):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").exists(), reason="needs /proc to see processes")
-@pytest.mark.parametrize("whom", ["all", "parent"])
+@pytest.mark.parametrize("whom", [pytest.param("all", marks=pytest.mark.weekly), "parent"])
 def test_control_c_ends_workers_quickly_and_can_go_on(toys, tmp_path, start, whom):
     folder, log = tmp_path / "run", tmp_path / "log"
     with Store.open(folder, toys.IDENTITY) as store:
