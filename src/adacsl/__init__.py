@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from adacsl.experiments.comparison import Comparison
     from adacsl.report.displays import BrierCurveDisplay, CostCurveDisplay, DecisionCurveDisplay
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # where a name lives that needs a framework, and the extra that brings the framework
 _LAZY = {

@@ -20,7 +20,6 @@ from contextlib import contextmanager, suppress
 from textwrap import indent
 from typing import Annotated, Any, NoReturn
 
-from adacsl import __version__
 from adacsl.extras import requires
 
 with requires("cli"):
@@ -41,6 +40,7 @@ from adacsl.cli.commands.serve import serve
 from adacsl.cli.commands.threshold import threshold
 from adacsl.cli.commands.train import train
 from adacsl.cli.screen import INTERRUPTED, PLAIN, Answer, one_line
+from adacsl.cli.versions import told
 
 BAD_NEWS, BAD_INPUT, FAULT, NO_READER, TERMINATED = 1, 2, 70, 141, 143
 
@@ -65,7 +65,8 @@ def build() -> App:
     app = App(
         name="adacsl",
         help="Classifiers that minimise cost, not error: which method is cheapest on your data, and how sure is that?",
-        version=__version__,
+        version=told,
+        version_format="plaintext",
         default_parameter=Parameter(negative=()),
         help_format="markdown",
         help_epilogue="Start with `adacsl compare`; `adacsl COMMAND --help` shows examples.",
