@@ -1,6 +1,8 @@
 """The frame: help, errors as one line, exit codes, notes."""
 
+import importlib.metadata
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -42,7 +44,11 @@ def test_help_of_a_command_shows_examples_and_the_common_options(adacsl, command
 
 
 def test_version(adacsl):
-    assert adacsl("--version").out.strip() == __version__
+    lines = adacsl("--version").out.splitlines()
+    assert lines[0] == f"adacsl {__version__}"
+    assert lines[1].startswith(f"Python {platform.python_version()}")
+    assert f"numpy {importlib.metadata.version('numpy')}" in lines
+    assert not any(line.startswith("pytest") for line in lines)
 
 
 def test_help_is_light_and_quick():

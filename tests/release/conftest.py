@@ -26,7 +26,7 @@ def script():
     return lambda name: load(ROOT / "scripts" / f"{name}.py")
 
 
-def build(root, out, *targets):
+def build_into(root, out, *targets):
     """Build with hatchling, as pip does, and return the files."""
     env = os.environ | {"SOURCE_DATE_EPOCH": "1700000000"}
     command = [sys.executable, "-m", "hatchling", "build", "-d", str(out), *(f"-t{target}" for target in targets)]
@@ -34,11 +34,17 @@ def build(root, out, *targets):
     return sorted(out.iterdir())
 
 
+@pytest.fixture
+def build():
+    """Build something else."""
+    return build_into
+
+
 @pytest.fixture(scope="session")
 def built(tmp_path_factory):
     """Return the wheel and the archive of the sources."""
     pytest.importorskip("hatchling")
-    archive, wheel = sorted(build(ROOT, tmp_path_factory.mktemp("dist"), "wheel", "sdist"), key=lambda p: p.suffix)
+    archive, wheel = sorted(build_into(ROOT, tmp_path_factory.mktemp("dist"), "wheel", "sdist"), key=lambda p: p.suffix)
     return SimpleNamespace(wheel=wheel, archive=archive)
 
 

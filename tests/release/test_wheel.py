@@ -12,8 +12,7 @@ import pytest
 
 from adacsl import __version__
 
-from .conftest import ROOT, build
-
+ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
@@ -36,7 +35,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(built):
     assert {"adacsl/py.typed", "adacsl/datasets/builtin.toml"} <= held
 
 
-def test_the_archive_gives_the_same_wheel(built, tmp_path):
+def test_the_archive_gives_the_same_wheel(build, built, tmp_path):
     with tarfile.open(built.archive) as file:
         file.extractall(tmp_path / "sources", filter="data")
     (sources,) = (tmp_path / "sources").iterdir()
@@ -87,4 +86,6 @@ def test_lowest_versions_are_read_from_the_metadata(script):
     found = script("minimum").lowest(PROJECT)
     assert found["numpy"] == "2.1"
     assert "pytest" not in found
-    assert script("minimum").lowest({"dependencies": ["a>=1.2", "adacsl[x]"], "optional-dependencies": {}}) == {"a": "1.2"}
+    assert script("minimum").lowest({"dependencies": ["a>=1.2", "adacsl[x]"], "optional-dependencies": {}}) == {
+        "a": "1.2"
+    }

@@ -1,0 +1,52 @@
+"""The wheel on every Python it is said to work with, and at the lowest versions of everything it is said to work with.
+
+Needs the package index and some gigabytes; interpreters are looked for as python3.12 and python3.13, or named by
+ADACSL_PYTHONS (a list of paths with colons in between).
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXTRAS = "cli,excel,lightgbm,onnx,serve,skorch,sql"
+TOOLS = ("httpx", "hypothesis", "openpyxl", "polars", "pytest", "pytest-timeout")
+TESTS = (
+    "tests/core", "tests/torch", "tests/datasets", "tests/serving", "tests/cli/test_threshold.py",
+    "tests/estimators/test_methods.py", "tests/estimators/test_persistence.py", "tests/estimators/test_boosting.py",
+)  # fmt: skip
+
+pytestmark = [pytest.mark.weekly, pytest.mark.timeout(3600)]
+
+
+def interpreters():
+    named = os.environ.get("ADACSL_PYTHONS", "")
+    return named.split(":") if named else [p for v in ("3.12", "3.13") if (p := shutil.which(f"python{v}"))]
+
+
+def try_out(python, folder, pins, wheel):
+    """Install the wheel with these pins into an environment of its own, and run tests with it."""
+    own = folder / "venv/bin/python"
+    subprocess.run([python, "-m", "venv", str(folder / "venv")], check=True)
+    pip = [str(own), "-m", "pip", "install", "-q", "--no-compile", "-c", str(pins)]
+    subprocess.run([*pip, f"{wheel}[{EXTRAS}]", *TOOLS], check=True)
+    # warnings of versions that we do not pin are not ours
+    command = [str(own), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "filterwarnings=default", *TESTS]
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | {"OMP_NUM_THREADS": "1"}
+    subprocess.run(command, cwd=ROOT, env=env, check=True)
+
+
+@pytest.mark.parametrize("python", interpreters() or [pytest.param("", marks=pytest.mark.skip("no other Python here"))])
+def test_another_python(python, built, tmp_path):
+    try_out(python, tmp_path, ROOT / "constraints.txt", built.wheel)
+
+
+def test_lowest_versions(script, built, tmp_path):
+    done = subprocess.run([sys.executable, ROOT / "scripts/minimum.py"], capture_output=True, text=True, check=True)
+    pins = tmp_path / "minimum.txt"
+    pins.write_text(done.stdout)
+    try_out(sys.executable, tmp_path, pins, built.wheel)
