@@ -1,14 +1,13 @@
 """Write constraints.lock: the versions of constraints.txt with the SHA-256 of every file that pip may take for them.
 
 Usage: ``python scripts/lock.py`` (Linux, x86-64; needs the package index). Of each version the wheel for each Python in
-``PYTHONS`` is listed, as pip chooses it; of torch also the build without CUDA, if pip is told where one lies
-(``PIP_FIND_LINKS``). CI installs nothing else: ``pip install --no-deps --require-hashes -r constraints.lock``.
+``PYTHONS`` is listed, as pip chooses it: of torch the build without CUDA where pip is told of one (``PIP_FIND_LINKS``,
+``PIP_EXTRA_INDEX_URL``). CI installs nothing else: ``pip install --no-deps --require-hashes -r constraints.lock``.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -28,14 +27,13 @@ def pins(text: str) -> dict[str, str]:
     return dict(line.split("==") for line in lines if "==" in line)
 
 
-def chosen(python: str, wanted: Iterable[str], *, local: bool) -> dict[str, str]:
-    """Return the hash of the file that pip takes of each package; with ``local``, one that lies on this machine too."""
+def chosen(python: str, wanted: Iterable[str]) -> dict[str, str]:
+    """Return the hash of the file that pip takes of each package."""
     with tempfile.TemporaryDirectory() as empty:
         where = ["--python-version", python, "--only-binary=:all:", "--target", empty]
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--report", "-", "--no-deps"]
-        env = dict(os.environ) if local else os.environ | {"PIP_FIND_LINKS": empty}
         done = subprocess.run(  # noqa: S603
-            [*command, "--ignore-installed", *where, *wanted], env=env, capture_output=True, text=True, check=False
+            [*command, "--ignore-installed", *where, *wanted], capture_output=True, text=True, check=False
         )
     if done.returncode:
         sys.exit(done.stderr)
@@ -56,9 +54,8 @@ def main() -> None:
     all_of_them = [f"{name}=={version}" for name, version in known.items()]
     hashes: defaultdict[str, set[str]] = defaultdict(set)
     for python in PYTHONS:
-        for wanted, local in ((all_of_them, True), ([f"torch=={known['torch']}"], False)):
-            for name, digest in chosen(python, wanted, local=local).items():
-                hashes[name].add(digest)
+        for name, digest in chosen(python, all_of_them).items():
+            hashes[name].add(digest)
     lines = []
     for pin, name in zip(all_of_them, known, strict=True):
         digests = sorted(hashes[canonical(name)])
