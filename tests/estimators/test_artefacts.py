@@ -402,10 +402,10 @@ def test_missing_things_are_named(folder, tmp_path):
 
 
 def test_unreadable_file(folder, monkeypatch):
-    def refuse(self):
+    def refuse(*_):
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(ArtefactError, match="cannot be read: Permission denied"):
         read_artefact(folder)
 
