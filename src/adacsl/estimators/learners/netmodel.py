@@ -129,15 +129,10 @@ class NetModel:
         encoder = None if document["encoder"] is None else TableEncoder.from_dict(document["encoder"])
         features = 0 if encoder is None else encoder.n_features_out_
         _set_kept(settings, document["settings"])
-        if name == "custom" and module is None:
-            raise ValueError(
-                "it was trained with a net that is not adacsl's: give that net too, load(folder, module=...)"
-            )
         if name == "TableNet":
             check_table_sizes(about, tensors, members=len(undone), n_features=features)
             net: nn.Module = TableNet(**about, members=len(undone), seeds=[0] * len(undone))
         else:
-            settings.module = {"custom": module, "tabm": settings.module}.get(name, name)
             parts = [part_of(tensors, f"{i}.") for i in range(len(undone))]
             if sum(map(len, parts)) != len(tensors) or not all(parts):
                 raise ValueError(f"these are not the weights of {len(undone)} nets")
@@ -145,6 +140,7 @@ class NetModel:
             if name == "tabm":
                 net = nn.ModuleList(_tabm_of(about, part, features) for part in parts)
             else:
+                settings.module = _checked_module(name, module)
                 if name != "custom":  # code of one's own is not run just to look at it
                     _check_shapes(make, parts)
                 net = nn.ModuleList(make() for _ in parts)
@@ -164,6 +160,13 @@ def _set_kept(settings: Net, kept: dict[str, Any]) -> None:
     if not set(kept) <= set(KEPT) or not (size is None or (type(size) is int and size <= LARGEST_IMAGE)):
         raise ValueError(f"a saved net keeps {', '.join(KEPT)} up to {LARGEST_IMAGE}, and nothing else")
     settings.set_params(**kept).check()
+
+
+def _checked_module(name: str, module: Any) -> Any:
+    """Return what a net is made with: its name, or code that is never stored."""
+    if name == "custom" and module is None:
+        raise ValueError("it was trained with a net that is not adacsl's: give that net too, load(folder, module=...)")
+    return module if name == "custom" else name
 
 
 def _check_shapes(make: Callable[[], nn.Module], parts: Sequence[dict[str, Tensor]]) -> None:
