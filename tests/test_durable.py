@@ -1,6 +1,7 @@
 """Files that are there as a whole or not at all."""
 
 import errno
+import hashlib
 import os
 import socket
 import subprocess
@@ -10,7 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from adacsl.durable import DamagedError, check_file, check_folder, draft_of, place_file, read_regular, replace_file
+from adacsl.durable import (
+    DamagedError,
+    check_file,
+    check_folder,
+    draft_of,
+    place_file,
+    read_regular,
+    replace_file,
+    sealed,
+    unsealed,
+)
 
 
 def names(folder):
@@ -157,3 +168,32 @@ def test_a_sparse_giant_is_not_read(tmp_path):
 def test_a_file_that_says_another_size_than_it_has():
     with pytest.raises(DamagedError, match="it changes while it is read"):
         read_regular(Path("/proc/self/status"), at_most=10**6)  # says 0 bytes
+
+
+@pytest.mark.parametrize(
+    ("inside", "why"),
+    [
+        ("1e999", "a number is too large"),
+        ("-1e999", "a number is too large"),
+        ("NaN", "a number is too large"),
+        ('{"a": 1, "b": 2, "a": 1}', "a key comes twice"),
+        ("[" * 61 + "]" * 61, "lists are nested more than 60 deep"),
+        ('{"a": ' * 61 + "1" + "}" * 61, "lists are nested more than 60 deep"),
+        ("[" * 10**5 + "]" * 10**5, "no JSON: maximum recursion depth"),
+        ("9" * 5000, "no JSON: Exceeds the limit"),
+        ("{1: 2}", "no JSON: Expecting property name"),
+        ('{"$float": ["nan"]}', "unknown number"),
+    ],
+)
+def test_what_no_writer_of_ours_writes_is_refused_although_its_digest_fits(inside, why):
+    begun = f'{{\n"format": "mine",\n"schema_version": 1,\n"x": {inside},\n'.encode()
+    content = begun + f'"sha256": "{hashlib.sha256(begun).hexdigest()}"\n}}\n'.encode()
+    with pytest.raises(DamagedError, match=why):
+        unsealed(content, "mine")
+
+
+def test_a_document_comes_back_and_true_is_no_version():
+    values = {"format": "mine", "schema_version": 1, "x": [[{"$float": "nan"}]]}
+    assert str(unsealed(sealed(values), "mine")["x"]) == "[[nan]]"
+    with pytest.raises(DamagedError, match="schema_version is True"):
+        unsealed(sealed(values | {"schema_version": True}), "mine")

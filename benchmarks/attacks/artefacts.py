@@ -10,96 +10,26 @@ import os
 import shutil
 import socket
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import pandas as pd
-import safetensors.torch
 import torch
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
 
-import adacsl
-from adacsl import AdaCSLBoostingClassifier, AdaCSLClassifier, CostMatrix, Method, PortfolioClassifier
 from adacsl.durable import encode, sealed
-from adacsl.estimators.artefacts import ArtefactError, read_artefact
-from adacsl.estimators.persistence import load_noted, save_method
+from adacsl.estimators.artefacts import read_artefact
+from benchmarks.attacks.saved import DOCUMENT, Model, answer, head_of, models, part_at, paths_of, resealed, tensor_file
 from benchmarks.attacks.scoreboard import Attack, Attempt
 
-LONGEST_LINE = 500
 MOST_MEMORY = 300 * 2**20
 """Bytes that one try may add to the resident memory, at its peak; the models themselves are a few hundred kB."""
 LONGEST = 20.0
 """Seconds of one try."""
-DOCUMENT = "model.json"
-
-
-class Model(NamedTuple):
-    """A saved model, rows for it, and what it says about them."""
-
-    folder: Path
-    rows: pd.DataFrame
-    said: np.ndarray[Any, Any]
 
 
 Change = Callable[[Path, list[Model], np.random.Generator], str]
 """Changes a copy of a model and returns what it did."""
-
-
-# the models
-
-
-def table(n: int = 90, classes: int = 2) -> tuple[pd.DataFrame, np.ndarray[Any, Any]]:
-    rng = np.random.default_rng(0)
-    y = np.arange(n) % classes
-    rng.shuffle(y)
-    frame = pd.DataFrame(
-        {
-            "amount": np.round(rng.lognormal(size=n) + y, 2),
-            "shop": np.where(rng.random(n) < 0.2 + 0.3 * y, "web", "city"),
-            "when": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 10**7, n), unit="s"),
-            "age": rng.integers(18, 80, n).astype(float),
-        }
-    )
-    return frame, np.asarray(["no", "yes", "maybe"])[y]
-
-
-def models(folder: Path, *, few: bool = False) -> list[Model]:
-    """Fit and save models of several kinds; a few of the quickest in the short form."""
-    costs, many = CostMatrix(fp=1, fn=6, tp=0.25), CostMatrix.from_array([[0, 3, 9], [1, 0, 4], [2, 5, 0]], rows="predicted")
-    said = CostMatrix(fp=1, fn="0.5 * amount + 2")
-    made: dict[str, Method] = {
-        "logistic": Method(said, learner=LogisticRegression(), cv=2, decide="calibrated"),
-        "net": AdaCSLClassifier(costs, net={"epochs": 1}),
-        "forest": Method(many, learner=RandomForestClassifier(n_estimators=3, max_depth=3), random_state=0),
-        "booster": AdaCSLBoostingClassifier(costs, engine="lightgbm", rounds=4),
-    }
-    if not few:
-        learned = CostMatrix(fp=1, fn=adacsl.CostModel("amount", cv=2))
-        made |= {
-            "tabm": AdaCSLClassifier(costs, net={"epochs": 1, "module": {"kind": "tabm", "k": 2, "d_block": 8, "n_bins": 4}}),
-            "heads": AdaCSLClassifier(costs, cv=2, net={"epochs": 1, "module": {"heads": 2, "bins": 4, "width": 8}}),
-            "nets of three": AdaCSLClassifier(many, net={"epochs": 1}),
-            "xgboost": AdaCSLBoostingClassifier(costs, rounds=4),
-            "portfolio": PortfolioClassifier(costs, members=["logistic", "lightgbm", "histogram"], cv=2, n_jobs=1),
-            "portfolio of three": PortfolioClassifier(many, members=["logistic", "histogram"], cv=2, n_jobs=1),
-            "price model": Method(learned, learner=LogisticRegression(), cv=2),
-            "constant": Method(costs, learner="constant", decide="positive"),
-        }
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return [_saved(folder / name.replace(" ", "-"), method) for name, method in made.items()]
-
-
-def _saved(folder: Path, method: Method) -> Model:
-    many = getattr(method.costs, "n_classes", 2) > 2
-    rows, labels = table(classes=3 if many else 2)
-    method.set_params(positive=None if many else "yes").fit(rows, labels)
-    save_method(method, folder, notes={"target": "label", "prices": {"fn": 6.0, "fp": 1.0}, "rows": len(rows)})
-    return Model(folder, rows, method.predict_proba(rows))
 
 
 # damage: whatever is changed, it must be refused
@@ -153,7 +83,7 @@ def missing(folder: Path, _: list[Model], rng: np.random.Generator) -> str:
 
 def swapped(folder: Path, known: list[Model], rng: np.random.Generator) -> str:
     other = known[int(rng.integers(len(known)))].folder
-    own, theirs = _tensors(folder), _tensors(other)
+    own, theirs = tensor_file(folder), tensor_file(other)
     how = int(rng.integers(3))
     if own.name == theirs.name:  # of one model both are the same
         own.unlink()
@@ -195,25 +125,8 @@ def no_file(folder: Path, known: list[Model], rng: np.random.Generator) -> str:
 # forged heads: digests fit, and the form is wrong; must be refused
 
 
-def _head(folder: Path) -> dict[str, Any]:
-    head: dict[str, Any] = json.loads((folder / DOCUMENT).read_bytes())
-    del head["sha256"]
-    return head
-
-
-def _tensors(folder: Path) -> Path:
-    return next(folder.glob("tensors-*"))
-
-
-def _write_text(folder: Path, text: str) -> None:
-    """Write any text as a document whose digest fits."""
-    begun = f"{text},\n".encode()
-    tail = f'"sha256": "{hashlib.sha256(begun).hexdigest()}"\n}}\n'.encode()
-    (folder / DOCUMENT).write_bytes(begun + tail)
-
-
 def version(folder: Path, _: list[Model], rng: np.random.Generator) -> str:
-    head = _head(folder)
+    head = head_of(folder)
     choice = [0, -1, 2, 10**30, 1.5, "1", None, [1], {}, True, "newer", "absent"][int(rng.integers(12))]
     if choice == "absent":
         del head["schema_version"]
@@ -225,12 +138,12 @@ def version(folder: Path, _: list[Model], rng: np.random.Generator) -> str:
 
 def listed(folder: Path, known: list[Model], rng: np.random.Generator) -> str:
     """Lie about the tensor file: another name, another size, another digest."""
-    head = _head(folder)
+    head = head_of(folder)
     ((name, entry),) = head["files"].items()
     other = known[int(rng.integers(len(known)))].folder
     names = [
-        f"../{other.name}/{_tensors(other).name}", f"/etc/{name}", f"./{name}", f"{name}\0", f"{name}/", f"{name} ", "",
-        "..", ".", "model.json", f"{'x' * 10**5}.safetensors", name.upper(), f"../{name}", "/dev/zero", "\ud800",
+        f"../{other.name}/{tensor_file(other).name}", f"/etc/{name}", f"./{name}", f"{name}\0", f"{name}/", f"{name} ",
+        "", "..", ".", "model.json", f"{'x' * 10**5}.safetensors", name.upper(), f"../{name}", "/dev/zero", "\ud800",
     ]  # fmt: skip
     values = [0, -1, 2**34, 2**63, 10**400, 1.0, "1", None, True, [], {}, entry["bytes"] + 1, entry["bytes"] - 1]
     lists = [None, [], [1], {}, "x", entry["tensors"] * 2, [*entry["tensors"], "more"], [[]], ["a"] * 10**5]
@@ -241,21 +154,23 @@ def listed(folder: Path, known: list[Model], rng: np.random.Generator) -> str:
         entry["bytes"] = values[int(rng.integers(len(values)))]
     elif how == "tensors":
         entry["tensors"] = lists[int(rng.integers(len(lists)))]
-        if not _head(folder)["files"][name]["tensors"] and entry["tensors"] == []:
+        if not head_of(folder)["files"][name]["tensors"] and entry["tensors"] == []:
             entry["tensors"] = None
     elif how == "sha256":
         entry["sha256"] = [None, "", 1, "0" * 64, entry["sha256"].upper() + "x", []][int(rng.integers(6))]
     elif how == "keys":
         entry.pop(["sha256", "bytes", "tensors"][int(rng.integers(3))])
     else:
-        head["files"] = [{}, None, [], {name: entry, "tensors-0123456789abcdef.safetensors": entry}][int(rng.integers(4))]
+        head["files"] = [{}, None, [], {name: entry, "tensors-0123456789abcdef.safetensors": entry}][
+            int(rng.integers(4))
+        ]
     (folder / DOCUMENT).write_bytes(sealed(head))
     return f"files: wrong {how}"
 
 
 def hostile_text(folder: Path, _: list[Model], rng: np.random.Generator) -> str:
     """Write what no writer of JSON of ours writes, with a digest that fits."""
-    text = sealed(_head(folder)).decode().rpartition(",\n")[0]
+    text = sealed(head_of(folder)).decode().rpartition(",\n")[0]
     depth = int(rng.integers(61, 100_000))
     inside = {
         "nested lists": "[" * depth + "]" * depth, "nested dicts": '{"a":' * depth + "1" + "}" * depth,
@@ -288,31 +203,22 @@ def hostile_text(folder: Path, _: list[Model], rng: np.random.Generator) -> str:
 STRANGE: list[Any] = [
     None, True, False, 0, 1, -1, 2, 7, 10**9, 10**30, -0.5, 0.5, 1e308, 1e-320, float("nan"), float("inf"), "", "x",
     "../x", "/etc/passwd", "\0", "\x1b[31m", "\ud800", "n" * 10**5, [], [0], [[]], [None], ["a", "b"], [1.0, 2.0, 3.0],
-    [[1, 2], [3, 4]], [0] * 1000, {}, {"a": 1}, {"kind": "model"}, {"$": 1}, "nan", "negative", "tuned", "stack", "nets",
+    [[1, 2], [3, 4]], [0] * 1000, {}, {"a": 1}, {"kind": "model"}, {"$": 1}, "nan", "negative", "tuned", "stack",
+    "nets",
 ]  # fmt: skip
-
-
-def _paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    if path:
-        yield path
-    items = value.items() if isinstance(value, dict) else enumerate(value[:40]) if isinstance(value, list) else ()
-    for key, inner in items:
-        yield from _paths(inner, (*path, key))
 
 
 def forged_value(folder: Path, known: list[Model], rng: np.random.Generator) -> str:
     """Change one place of the document: another value, nothing at all, one thing more, another model's."""
-    head = _head(folder)
+    head = head_of(folder)
     document = head["document"]
-    paths = list(_paths(document))
+    paths = list(paths_of(document))
     # every key as often as any other: long lists of numbers are much alike
     kinds = sorted({tuple(key for key in path if isinstance(key, str)) for path in paths})
     kind = kinds[int(rng.integers(len(kinds)))]
     fitting = [path for path in paths if tuple(key for key in path if isinstance(key, str)) == kind]
     path = fitting[int(rng.integers(len(fitting)))]
-    holder = document
-    for key in path[:-1]:
-        holder = holder[key]
+    holder = part_at(document, path[:-1])
     how = ("value", "value", "value", "gone", "doubled", "halved", "number", "other")[int(rng.integers(8))]
     value = holder[path[-1]]
     if how == "gone":
@@ -324,15 +230,26 @@ def forged_value(folder: Path, known: list[Model], rng: np.random.Generator) -> 
     elif how == "number" and isinstance(value, int | float):
         holder[path[-1]] = [-value, value * 10**6, value + 1, str(value), [value], float(value)][int(rng.integers(6))]
     elif how == "other":
-        theirs = _head(known[int(rng.integers(len(known)))].folder)["document"]
+        theirs = head_of(known[int(rng.integers(len(known)))].folder)["document"]
         with contextlib.suppress(KeyError, IndexError, TypeError):
-            for key in path:
-                theirs = theirs[key]
-            holder[path[-1]] = theirs
+            holder[path[-1]] = part_at(theirs, path)
     else:
         holder[path[-1]] = encode(copy.deepcopy(STRANGE[int(rng.integers(len(STRANGE)))]), "")
     (folder / DOCUMENT).write_bytes(sealed(head))
     return f"{'.'.join(map(str, path))}: {how}, {str(holder.get(path[-1]) if isinstance(holder, dict) else '')[:30]!r}"
+
+
+def enlarged(folder: Path, _: list[Model], rng: np.random.Generator) -> str:
+    """Let the document speak of a much larger model: hidden units, classes, columns, labels."""
+    head = head_of(folder)
+    document = head["document"]
+    paths = [path for path in paths_of(document) if type(part_at(document, path)) in (int, bool)]
+    dtype = ("classes", "dtype")
+    path = [dtype, *paths][int(rng.integers(len(paths) + 1))]
+    size = 10 ** int(rng.integers(4, 13))
+    part_at(document, path[:-1])[path[-1]] = f"<U{min(size, 2**29)}" if path == dtype else size
+    (folder / DOCUMENT).write_bytes(sealed(head))
+    return f"{'.'.join(map(str, path))}: {size}"
 
 
 def forged_tensor(folder: Path, known: list[Model], rng: np.random.Generator) -> str:
@@ -340,7 +257,7 @@ def forged_tensor(folder: Path, known: list[Model], rng: np.random.Generator) ->
     tensors, _ = read_artefact(folder)
     names = [name for name in tensors if "booster." not in name]
     if not names:
-        return _resealed(folder, {"more": torch.zeros(1)}, "one tensor more")
+        return resealed(folder, {"more": torch.zeros(1)}, "one tensor more")
     name = names[int(rng.integers(len(names)))]
     value = tensors[name]
     changes: dict[str, Callable[[], torch.Tensor]] = {
@@ -365,18 +282,7 @@ def forged_tensor(folder: Path, known: list[Model], rng: np.random.Generator) ->
             tensors[name] = changes[what]().contiguous()
         except (RuntimeError, TypeError, IndexError):
             tensors[name] = torch.zeros(2, 2)
-    return _resealed(folder, tensors, f"tensor {name}: {what}")
-
-
-def _resealed(folder: Path, tensors: dict[str, torch.Tensor], what: str) -> str:
-    head, content = _head(folder), safetensors.torch.save({name: own.clone() for name, own in tensors.items()})
-    _tensors(folder).unlink()
-    digest = hashlib.sha256(content).hexdigest()
-    name = f"tensors-{digest[:16]}.safetensors"
-    (folder / name).write_bytes(content)
-    head["files"] = {name: {"sha256": digest, "bytes": len(content), "tensors": list(tensors)}}
-    (folder / DOCUMENT).write_bytes(sealed(head))
-    return what
+    return resealed(folder, tensors, f"tensor {name}: {what}")
 
 
 def beside(folder: Path, known: list[Model], rng: np.random.Generator) -> str:
@@ -390,7 +296,7 @@ def beside(folder: Path, known: list[Model], rng: np.random.Generator) -> str:
 
 DAMAGE: tuple[Change, ...] = (truncated, flipped, overwritten, prolonged, missing, swapped, no_file)
 HEADS: tuple[Change, ...] = (version, listed, hostile_text)
-CONTENT: tuple[Change, ...] = (forged_value, forged_value, forged_value, forged_tensor, forged_tensor)
+CONTENT: tuple[Change, ...] = (forged_value, forged_value, forged_value, forged_tensor, enlarged)
 
 
 # trying
@@ -430,28 +336,6 @@ def fault_of(place: Path, model: Model, change: Change) -> str:
     return "" if found is None else "loaded silently"
 
 
-def answer(place: Path, rows: pd.DataFrame) -> tuple[Any, str | None]:
-    """Return what a model says about rows, None where it is refused; and what is wrong with that."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        try:
-            model, _ = load_noted(place, device="cpu")
-        except ArtefactError as error:
-            line = str(error)
-            fine = len(line) < LONGEST_LINE and line.isprintable()
-            return None, None if fine else f"told in {len(line)} characters: {line[:80]!r}"
-        except Exception as error:  # what adacsl does wrong
-            return None, f"{type(error).__name__} when loaded: {str(error)[:80]!r}"
-        try:
-            said = model.predict_proba(rows)
-            model.predict(rows)
-        except ValueError:
-            return model, None
-        except Exception as error:
-            return None, f"{type(error).__name__} when it predicts: {str(error)[:80]!r}"
-    return said, None
-
-
 def _memory(name: str) -> int:
     """Return a number of this process's status in bytes; 0 where the system has none."""
     status = Path("/proc/self/status")
@@ -468,9 +352,9 @@ ATTACKS = (
     Attack(
         "artefacts",
         "A saved model (linear, net, TabM, forest, booster, portfolio, K classes, prices over columns, notes) is cut, "
-        "flipped, swapped, replaced by links, pipes, devices and sparse giants, or forged with digests that fit (paths, "
-        "sizes, nesting, versions, types, shapes): failed if it loads although damaged, if loading raises anything but "
-        "an ArtefactError of one line, if it predicts with a raw error, or takes more than 300 MiB or 20 s.",
+        "flipped, swapped, replaced by links, pipes, devices and sparse giants, or forged with digests that fit: "
+        "paths, sizes, nesting, versions, types, shapes (not the bytes of boosters). Failed: it loads though damaged, "
+        "raises anything but an ArtefactError of one line, predicts with a raw error, takes over 300 MiB or 20 s.",
         run,
         long=10_000,
         short=60,

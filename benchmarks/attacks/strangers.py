@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import copy
+import hashlib
 import io
 import json
 import pickle
@@ -18,15 +19,17 @@ import joblib
 import numpy as np
 import torch
 
+import adacsl
 from adacsl.durable import sealed
-from benchmarks.attacks.artefacts import Model, _head, _paths, _resealed, _tensors, answer, models
+from adacsl.estimators.artefacts import read_artefact
+from benchmarks.attacks.saved import Model, answer, head_of, models, part_at, paths_of, resealed, tensor_file
 from benchmarks.attacks.scoreboard import Attack, Attempt
 
 FORBIDDEN = (
-    "pickle.find_class", "subprocess.Popen", "os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn",
-    "os.startfile", "pty.spawn", "socket.connect", "socket.bind", "socket.getaddrinfo", "urllib.Request", "exec",
-    "compile", "ctypes.dlopen", "marshal.loads", "shutil.rmtree", "os.remove", "os.rename", "os.mkdir", "os.symlink",
-    "os.link", "os.truncate", "os.chmod", "code.__new__", "function.__new__", "builtins.input",
+    "pickle.find_class", "subprocess.Popen", "os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn",
+    "os.spawn", "os.startfile", "pty.spawn", "socket.connect", "socket.bind", "socket.getaddrinfo", "urllib.Request",
+    "exec", "compile", "ctypes.dlopen", "marshal.loads", "shutil.rmtree", "os.remove", "os.rename", "os.mkdir",
+    "os.symlink", "os.link", "os.truncate", "os.chmod", "code.__new__", "function.__new__", "builtins.input",
 )  # fmt: skip
 """What Python itself reports (:func:`sys.addaudithook`), and no reading of a model has any need of."""
 
@@ -39,6 +42,7 @@ class Watch:
         sys.addaudithook(self)
 
     def __call__(self, event: str, args: tuple[Any, ...]) -> None:
+        """Take note of an event."""
         if not self.on:
             return
         if event == "compile" and args[1] == "<unknown>":
@@ -93,13 +97,15 @@ def texts(folder: Path, sentinel: Path) -> list[Any]:
     code = f"open({str(sentinel)!r}, 'w').close()"
     packed = base64.b64encode(pickle.dumps(Payload(sentinel))).decode()
     return [
-        code, f"__import__('os').system('touch {sentinel}')", "mine:forest", "mine", "os:system", "os.system", "builtins.exec",
-        str(folder / "model.pkl"), str(folder / "model.pt"), "../model.pkl", f"file://{folder}/model.pkl", "timm:mine",
-        "torchvision:mine", f"timm:local-dir:{folder}", "timm:hf-hub:a/b", "http://127.0.0.1:1/x", "!!python/object/apply:os.system",
-        {"kind": "model", "price": {"dtype": "O", "bytes": packed, "shape": [1]}}, {"__reduce__": ["os.system", [code]]},
-        {"py/object": "os.system"}, {"kind": "expression", "text": code}, {"kind": "expression", "text": f"where({code}, 1, 2)"},
-        {"kind": "Net", "settings": {"weights": str(folder / "model.pt")}}, {"_target_": "os.system", "args": [code]},
-        "|O", "O", packed, "${jndi:ldap://127.0.0.1/a}", "{{7*7}}", "$(touch x)", "`touch x`", "%s" * 20, "keras", "..mlflow",
+        code, f"__import__('os').system('touch {sentinel}')", "mine:forest", "mine", "os:system", "os.system",
+        "builtins.exec", str(folder / "model.pkl"), str(folder / "model.pt"), "../model.pkl",
+        f"file://{folder}/model.pkl", "timm:mine", "torchvision:mine", f"timm:local-dir:{folder}", "timm:hf-hub:a/b",
+        "http://127.0.0.1:1/x", "!!python/object/apply:os.system", "|O", "O", packed, "${jndi:ldap://127.0.0.1/a}",
+        "{{7*7}}", "$(touch x)", "`touch x`", "%s" * 20, "keras", "..mlflow", {"py/object": "os.system"},
+        {"kind": "model", "price": {"dtype": "O", "bytes": packed, "shape": [1]}},
+        {"__reduce__": ["os.system", [code]]}, {"kind": "expression", "text": code},
+        {"kind": "expression", "text": f"where({code}, 1, 2)"}, {"_target_": "os.system", "args": [code]},
+        {"kind": "Net", "settings": {"weights": str(folder / "model.pt")}},
     ]  # fmt: skip
 
 
@@ -116,14 +122,14 @@ def plant_file(folder: Path, sentinel: Path, number: int) -> str:
     if where == 0:
         (folder / "model.json").write_bytes(content)
     elif where == 1:
-        _tensors(folder).write_bytes(content)
+        tensor_file(folder).write_bytes(content)
     elif where == 2:  # with a digest that fits
-        head = _head(folder)
-        (folder / "model.json").write_bytes(sealed(head | {"document": head["document"] | {"pickle": base64.b64encode(content).decode()}}))
+        head = head_of(folder)
+        (folder / "model.json").write_bytes(
+            sealed(head | {"document": head["document"] | {"pickle": base64.b64encode(content).decode()}})
+        )
     else:
-        import hashlib
-
-        head, digest = _head(folder), hashlib.sha256(content).hexdigest()
+        head, digest = head_of(folder), hashlib.sha256(content).hexdigest()
         ((_, entry),) = head["files"].items()
         name = f"tensors-{digest[:16]}.safetensors"
         (folder / name).write_bytes(content)
@@ -134,28 +140,28 @@ def plant_file(folder: Path, sentinel: Path, number: int) -> str:
 
 def plant_tensor(folder: Path, sentinel: Path, number: int) -> str:
     """Put a payload's bytes in the place of a tensor, a booster's own bytes among them."""
-    from adacsl.estimators.artefacts import read_artefact
-
     tensors, _ = read_artefact(folder)
     made = payloads(sentinel)
     names, kinds = sorted(tensors) or ["none"], sorted(made)
     name, kind = names[number % len(names)], kinds[number // len(names) % len(kinds)]
     tensors[name] = torch.frombuffer(bytearray(made[kind]), dtype=torch.uint8)
-    return _resealed(folder, tensors, f"{kind} as tensor {name}")
+    return resealed(folder, tensors, f"{kind} as tensor {name}")
 
 
 def plant_text(folder: Path, sentinel: Path, number: int) -> str:
     """Put a payload into a field of the document, or under a new name beside it; digests fit."""
-    head = _head(folder)
+    head = head_of(folder)
     document = copy.deepcopy(head["document"])
-    paths = [path for path in _paths(document) if not any(isinstance(key, int) and key > 3 for key in path)]
+    paths = [path for path in paths_of(document) if not any(isinstance(key, int) and key > 3 for key in path)]
     path, some = paths[number % len(paths)], texts(folder, sentinel)
     text = some[(number // len(paths) + number) % len(some)]
-    holder = document
-    for key in path[:-1]:
-        holder = holder[key]
+    holder = part_at(document, path[:-1])
     new = number % 3 == 0 and isinstance(holder, dict)
-    name = ("weights", "resume", "trainer", "module", "loader", "__class__", "state", "device")[number // 3 % 8] if new else path[-1]
+    name = (
+        ("weights", "resume", "trainer", "module", "loader", "__class__", "state", "device")[number // 3 % 8]
+        if new
+        else path[-1]
+    )
     holder[name] = text
     (folder / "model.json").write_bytes(sealed(head | {"document": document}))
     return f"{'.'.join(map(str, (*path[:-1], name)))}: {json.dumps(text)[:40]}"
@@ -165,6 +171,7 @@ def run(folder: Path, tries: int, seed: int) -> Iterator[Attempt]:
     known = models(folder / "models", few=tries < 500)
     for model in known:
         answer(model.folder, model.rows)  # imports run code of their own, once
+    adacsl.CostModel("amount")
     watch, plants = Watch(), (plant_text, plant_text, plant_text, plant_tensor, plant_file)
     for number in range(tries):
         model = known[number % len(known)]

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 MOST_FEATURES = 2**23
 """Columns that a model may have, and pixels on a side."""
-LARGEST_LABELS = 2**26
-"""Bytes of the labels of all classes."""
+LARGEST_LABEL = 2**12
+"""Bytes of a label that may be kept for longer ones: each decision takes so many."""
 LABELS = "biufUO"
 """Kinds of numpy's dtypes that labels may have."""
 
@@ -20,13 +20,13 @@ LABELS = "biufUO"
 def read_labels(about: Mapping[str, Any], n_classes: int) -> NDArray[Any]:
     """Return the labels of the classes, as many as there are, all different."""
     kind, values = np.dtype(str(about["dtype"])), list(about["values"])
-    if kind.kind not in LABELS or kind.itemsize * len(values) > LARGEST_LABELS:
+    if kind.kind not in LABELS:
         raise ValueError(f"labels are no {str(kind)[:20]}")
     if not all(isinstance(value, bool | int | float | str) for value in values) or len(set(values)) < len(values):
         raise ValueError("labels are different texts or numbers")
     if len(values) != n_classes:
         raise ValueError(f"{len(values)} classes, but costs of {n_classes}")
-    return np.asarray(values, dtype=kind)
+    return np.asarray(values, dtype=str if kind.kind == "U" and kind.itemsize > LARGEST_LABEL else kind)
 
 
 def read_whole(name: str, value: Any) -> int:

@@ -133,7 +133,7 @@ class NetModel:
             check_table_sizes(about, tensors, members=len(undone), n_features=features)
             net: nn.Module = TableNet(**about, members=len(undone), seeds=[0] * len(undone))
         else:
-            parts = [part_of(tensors, f"{i}.") for i in range(len(undone))]
+            parts = [part_of(tensors, f"{i}.") for i in range(min(len(undone), len(tensors) + 1))]
             if sum(map(len, parts)) != len(tensors) or not all(parts):
                 raise ValueError(f"these are not the weights of {len(undone)} nets")
             make = functools.partial(build_net, settings, features, outputs, images=encoder is None)
