@@ -214,6 +214,6 @@ ATTACKS = (
         "sentinel is written, or Python's audit hook sees code, processes, sockets, pickle or files elsewhere.",
         run,
         long=2_000,
-        short=40,
+        short=25,
     ),
 )

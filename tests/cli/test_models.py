@@ -866,7 +866,7 @@ def test_notes_of_former_versions_are_refused_and_those_of_python_absent(adacsl,
     words = ("evaluate", noted, place / "rows.csv", "--target", "churn", "--json")
     assert adacsl(*words).code == 0
     (noted / "training.json").write_text(json.dumps({"target": "churn", "prices": {"fn": 80.0, "fp": 1.0}}))
-    assert "its training.json is of a version before 0.2, and not read any more): train it again" in refused(*words)
+    assert "its training.json is of a former version, and not read any more): train it again" in refused(*words)
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,12 @@
 import copy
 import json
 import pickle
+import shutil
 import subprocess
 import sys
 import tracemalloc
 import warnings
+from pathlib import Path
 
 import lightning.pytorch  # noqa: F401  it derives a class from pickle's, which may be gone later
 import numpy as np
@@ -209,10 +211,15 @@ def test_an_absent_device_is_said_once(tmp_path):
 # damage
 
 
-@pytest.fixture
-def saved(tmp_path):
+@pytest.fixture(scope="module")
+def saved_once(tmp_path_factory):
     X, y = table()
-    return fit(X, y, net={"epochs": 1}).save(tmp_path / "model")
+    return fit(X, y, net={"epochs": 1}).save(tmp_path_factory.mktemp("saved") / "model")
+
+
+@pytest.fixture
+def saved(saved_once, tmp_path):
+    return Path(shutil.copytree(saved_once, tmp_path / "model"))
 
 
 def test_an_unfitted_classifier_is_not_saved(tmp_path):

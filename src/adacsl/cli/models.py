@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from adacsl.estimators.predicting import CostClassifier
 
 FORMER_NOTES = "training.json"
-"""Where versions before 0.2 kept what was said in training; it was not checked, and is not read any more."""
+"""Where the first versions kept what was said in training; it was not checked, and is not read any more."""
 
 PICTURES = 512
 """How many pictures are held in memory at a time."""
@@ -60,7 +60,7 @@ def load_with_notes(folder: Path, *, device: str) -> tuple[CostClassifier, dict[
     with requires("train"):
         classifier, notes = load_noted(folder, device=device)
     if notes is None and (folder / FORMER_NOTES).exists():
-        raise _unreadable(folder, f"its {FORMER_NOTES} is of a version before 0.2, and not read any more")
+        raise _unreadable(folder, f"its {FORMER_NOTES} is of a former version, and not read any more")
     return classifier, notes or {}
 
 
