@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import hashlib
 import json
 import math
+import operator
 import os
 import re
+import stat
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -20,7 +23,11 @@ MARK = "$float"
 """NaN and infinities, which JSON lacks, are written as {"$float": "nan"}, {"$float": "inf"}, {"$float": "-inf"}."""
 TAIL = re.compile(rb'"sha256": "([0-9a-f]{64})"\n}\n')
 TAIL_LENGTH = 79
+DEEPEST = 60
+"""Levels of lists and dicts inside one another that are read."""
 SPECIAL_FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+CAREFULLY = ("O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY")
+"""How a stranger's file is opened, as far as the system knows it: no link is followed, no pipe waited for."""
 
 
 def encode(value: Any, where: str) -> Any:
@@ -46,17 +53,21 @@ def encode(value: Any, where: str) -> Any:
     raise TypeError(f"{where} must be a JSON value (str, number, bool, None, list or dict), got {type(value).__name__}")
 
 
-def decode(value: Any) -> Any:
+def decode(value: Any, deeper: int = DEEPEST) -> Any:
     """Return what was encoded: lists for tuples, Python numbers for numpy's."""
-    if isinstance(value, list):
-        return [decode(item) for item in value]
-    if not isinstance(value, dict):
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("a number is too large")  # 1e999: no writer of ours
+    if not isinstance(value, list | dict):
         return value
+    if deeper == 0:
+        raise ValueError(f"lists are nested more than {DEEPEST} deep")
+    if isinstance(value, list):
+        return [decode(item, deeper - 1) for item in value]
     if MARK in value:
-        if len(value) != 1 or str(value[MARK]) not in SPECIAL_FLOATS:
-            raise ValueError(f"unknown number {str(value)[:40]}")
-        return SPECIAL_FLOATS[str(value[MARK])]
-    return {key: decode(item) for key, item in value.items()}
+        if len(value) != 1 or not isinstance(value[MARK], str) or value[MARK] not in SPECIAL_FLOATS:
+            raise ValueError("unknown number")
+        return SPECIAL_FLOATS[value[MARK]]
+    return {key: decode(item, deeper - 1) for key, item in value.items()}
 
 
 def plain(value: Any, digits: int = 17) -> Any:
@@ -100,18 +111,71 @@ def unsealed(content: bytes, form: str) -> dict[str, Any]:
     if not is_whole(content):
         raise DamagedError("its digest does not fit its content")
     try:
-        values = decode(json.loads(content))
+        values = decode(json.loads(content, object_pairs_hook=_without_doubles))
     except (ValueError, RecursionError) as error:
         raise DamagedError(f"no JSON: {str(error)[:60]}") from error
     if not isinstance(values, dict) or values.get("format") != form:
         raise DamagedError(f"its format is not {form}")
     version = values.get("schema_version")
-    if not isinstance(version, int) or version < 1:
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise DamagedError(f"schema_version is {str(version)[:20]}")
     return values
 
 
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key comes twice")  # readers differ in which of both they take
+    return found
+
+
 # files
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open an ordinary file to be read; what else may lie there under its name is neither followed nor waited for.
+
+    Folders on the way may be links, the file itself not.
+
+    Raises
+    ------
+    DamagedError
+        It is a link, a folder, a pipe, a device.
+    OSError
+        It is missing, or cannot be opened.
+    """
+    try:
+        handle = os.open(path, functools.reduce(operator.or_, (getattr(os, flag, 0) for flag in CAREFULLY)))
+    except OSError as error:
+        if path.is_symlink():
+            raise DamagedError("it is a link, which is not followed") from error
+        if error.errno == errno.ENXIO:  # a socket
+            raise DamagedError("it is no ordinary file") from error
+        raise
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise DamagedError("it is no ordinary file")
+    return os.fdopen(handle, "rb")
+
+
+def read_regular(path: Path, *, at_most: int) -> bytes:
+    """Return the content of an ordinary file of at most so many bytes; its size is known before anything is read.
+
+    Raises
+    ------
+    DamagedError
+        It is no ordinary file (see :func:`open_regular`), too large, or changes while it is read.
+    OSError
+        It is missing, or cannot be read.
+    """
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > at_most:
+            raise DamagedError(f"it has {size:,} bytes, and at most {at_most:,} are read")
+        content = file.read(size + 1)
+    if len(content) != size:
+        raise DamagedError("it changes while it is read")
+    return content
 
 
 @contextlib.contextmanager

@@ -1,11 +1,12 @@
 """Every command reads every kind of data, and says what it left out."""
 
-import json
 import shutil
 import sqlite3
 
 import pandas as pd
 import pytest
+
+from adacsl.estimators.persistence import load_noted
 
 WORDS = ("--target", "churn", "--positive", "yes", "--fn", 8, "--fp", 1)
 
@@ -56,7 +57,7 @@ def test_what_was_left_out_is_said_and_kept(adacsl, refused, place, tmp_path):
     said = adacsl("train", *words, "--method", "always-positive", "--out", tmp_path / "m", "--json")
     assert "3 rows have no label and are left out, 397 are used" in said.err
     assert (said.json["rows"], said.json["unlabelled"]) == (397, 3)
-    assert json.loads((tmp_path / "m" / "training.json").read_text())["unlabelled"] == 3
+    assert load_noted(tmp_path / "m")[1]["unlabelled"] == 3
     assert adacsl("evaluate", place / "model", tmp_path / "gaps.csv", *WORDS, "--json").json["unlabelled"] == 3
     methods = ("--methods", "always-positive,always-negative", "--folds", 2, "--repeats", 1, "--workers", 1)
     said = adacsl("compare", *words, *methods, "--out", tmp_path / "run", "--json", "--quiet")

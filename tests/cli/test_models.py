@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,9 @@ from sklearn.linear_model import LogisticRegression
 
 import adacsl as library
 from adacsl import CostMatrix
+from adacsl.cli.models import load_model, save_model
 from adacsl.cli.screen import Screen
+from adacsl.estimators.artefacts import ArtefactError
 from adacsl.estimators.learners.nets import Net
 
 PROGRAM = [sys.executable, "-m", "adacsl.cli"]
@@ -820,12 +823,97 @@ def test_unknown_data_is_one_line(refused):
     assert "did you mean 'breast-cancer'" in refused("data", "breast-cancr")
 
 
-def test_notes_of_training_may_be_missing_or_damaged(adacsl, place, tmp_path):
+# what was said in training
+
+
+@pytest.fixture
+def noted(place, tmp_path):
+    """A model whose notes say a price that it was not fitted with: whoever misses the notes decides otherwise."""
     import shutil
 
+    from adacsl.estimators.persistence import load_noted, save_method
+
     shutil.copytree(place / "model", tmp_path / "m")
-    for damage in ("{", json.dumps({"target": "churn"}), None):
-        notes = tmp_path / "m/training.json"
-        notes.unlink() if damage is None else notes.write_text(damage)
-        said = adacsl("evaluate", tmp_path / "m", place / "rows.csv", "--target", "churn", "--json")
-        assert said.code == 0, said.err
+    model, notes = load_noted(tmp_path / "m")
+    assert notes["target"] == "churn"
+    save_method(model, tmp_path / "m", notes=notes | {"prices": {"fn": 80.0, "fp": 1.0}})
+    return tmp_path / "m"
+
+
+def test_notes_are_part_of_the_model_and_no_byte_of_them_is_taken_otherwise(adacsl, refused, noted, place, tmp_path):
+    assert adacsl("predict", noted, place / "rows.csv", "--out", tmp_path / "p.parquet").code == 0
+    model = library.load(noted)
+    proba = model.predict_proba(pd.read_csv(place / "rows.csv")[model.feature_names_in_])[:, 1]
+    assert (pd.read_parquet(tmp_path / "p.parquet")["decision"] == "yes").tolist() == (proba > 1 / 81).tolist()
+    assert names(noted) == ["model.json", next(name for name in names(noted) if name.startswith("tensors-"))]
+    path = noted / "model.json"
+    whole = path.read_bytes()
+    begin = whole.index(b'"notes"')
+    for number in (*range(0, begin, 211), *range(begin, len(whole), 17)):
+        changed = bytearray(whole)
+        changed[number] ^= 0x04
+        path.write_bytes(changed)
+        with pytest.raises(ArtefactError):
+            load_model(noted, device="cpu")
+    path.write_bytes(whole[:begin])
+    assert "is damaged (its digest does not fit its content)" in refused("predict", noted, place / "rows.csv")
+    path.unlink()
+    assert "is no adacsl model (it has no model.json)" in refused("evaluate", noted, place / "rows.csv")
+
+
+def test_notes_of_former_versions_are_refused_and_those_of_python_absent(adacsl, refused, noted, place):
+    library.load(noted).save(noted)  # in Python: without notes
+    words = ("evaluate", noted, place / "rows.csv", "--target", "churn", "--json")
+    assert adacsl(*words).code == 0
+    (noted / "training.json").write_text(json.dumps({"target": "churn", "prices": {"fn": 80.0, "fp": 1.0}}))
+    assert "its training.json is of a former version, and not read any more): train it again" in refused(*words)
+
+
+@pytest.mark.parametrize(
+    ("notes", "why"),
+    [
+        ({"prices": {"fn": [1]}}, "neither number nor text"),
+        ({"target": {"a": 1}}, "neither number nor text"),
+        ({"prices": {"gold": 1}}, "gold"),
+        ({"prices": 3}, "must be a mapping"),
+        ({"prices": {"fn": 1.0, "costs": "m.csv"}}, "--costs holds all prices"),
+    ],
+)
+def test_notes_of_another_form_are_refused(refused, noted, place, notes, why):
+    from adacsl.estimators.persistence import save_method
+
+    save_method(library.load(noted), noted, notes=notes)
+    line = refused("evaluate", noted, place / "rows.csv", "--target", "churn")
+    assert "does not say how it was trained" in line
+    assert why in line
+
+
+def test_model_and_notes_change_together_or_not_at_all(noted, tmp_path, monkeypatch):
+    from adacsl.estimators.persistence import load_noted
+
+    model, before = load_noted(noted)
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis/thesis.tex").write_text("years of work")
+    real = Path.replace
+
+    def full(self, target):
+        if Path(target).name == "model.json":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(self, target)
+
+    monkeypatch.setattr(Path, "replace", full)
+    for folder in (noted, tmp_path / "thesis"):
+        with pytest.raises(ArtefactError, match="No space left"):
+            save_model(model, folder, {"target": "other"}, force=True)
+    monkeypatch.undo()
+    assert load_noted(noted)[1] == before
+    assert names(tmp_path / "thesis") == ["thesis.tex"]
+    save_model(model, tmp_path / "thesis", {"target": "other"}, force=True)
+    assert load_noted(tmp_path / "thesis")[1] == {"target": "other"}
+
+
+def test_a_model_json_of_somebody_else_stays(noted, tmp_path):
+    (tmp_path / "model.json").write_text("{}")
+    with pytest.raises(ArtefactError, match=r"holds other files \(model.json, ...\) and no adacsl model"):
+        save_model(library.load(noted), tmp_path, {}, force=True)
+    assert (tmp_path / "model.json").read_text() == "{}"

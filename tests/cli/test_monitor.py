@@ -1,7 +1,5 @@
 """adacsl monitor: labels from columns and files, exit codes, what is written."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +7,7 @@ from sklearn.linear_model import LogisticRegression
 
 import adacsl as library
 from adacsl import CostMatrix, Method
+from adacsl.estimators.persistence import save_method
 
 
 def made(n, share, seed, first=0):
@@ -32,9 +31,8 @@ def used(tmp_path_factory):
     folder = tmp_path_factory.mktemp("used")
     train = made(2000, 0.1, 0)
     model = Method(CostMatrix(fp=1, fn=8), learner=LogisticRegression(), positive="no", random_state=0)
-    model.fit(train[["a", "b"]], train["paid"]).save(folder / "model")
     notes = {"target": "paid", "prices": {"fn": 8.0, "fp": 1.0}}
-    (folder / "model" / "training.json").write_text(json.dumps(notes))
+    save_method(model.fit(train[["a", "b"]], train["paid"]), folder / "model", notes=notes)
     made(1500, 0.1, 1).to_csv(folder / "same.csv", index=False)
     made(1500, 0.4, 2).to_csv(folder / "other.csv", index=False)
     made(1500, 0.4, 2).drop(columns="paid").to_parquet(folder / "unknown.parquet")

@@ -1,7 +1,5 @@
 """Prices on the command line: numbers, ranges, columns and expressions over columns; from training to new rows."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +7,7 @@ import pytest
 import adacsl as library
 from adacsl import CostMatrix
 from adacsl.cli.options import Prices, as_words
+from adacsl.estimators.persistence import load_noted
 
 ROWS = ("--target", "churn", "--positive", "yes", "--method", "gbm-bayes", "--quiet")
 SAID = ("--fn", "0.5 * amount + 2", "--fp", "1.5")
@@ -31,7 +30,7 @@ def test_expressions_are_trained_with_and_remembered(adacsl, place, rows, model,
     fitted = library.load(model)
     assert fitted.said_costs_ == CostMatrix(fp=1.5, fn="0.5 * amount + 2")
     assert fitted.costs_ == own(rows).averaged((rows["churn"] == "yes").to_numpy())
-    assert json.loads((model / "training.json").read_text())["prices"]["fn"] == "0.5 * amount + 2"
+    assert load_noted(model)[1]["prices"]["fn"] == "0.5 * amount + 2"
     proba = fitted.predict_proba(rows[fitted.feature_names_in_])[:, 1]
     decided = own(rows).decide(proba)
     for data in ("rows.csv", "rows.parquet"):

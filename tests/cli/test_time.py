@@ -1,10 +1,10 @@
 """adacsl train and compare with --time-column."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
+
+from adacsl.estimators.persistence import load_noted
 
 COSTS = ("--target", "default", "--positive", "yes", "--fn", 8, "--fp", 1)
 TIMES = ("--time-column", "applied", "--gap", "2d", "--maturity", "5d")
@@ -62,7 +62,7 @@ def test_train_keeps_the_order_and_predict_needs_no_times(adacsl, loans, tmp_pat
     assert "have dates" not in said.out
     assert "(on later rows)" in said.out
     assert "trained on rows until 2024-0" in said.out
-    assert json.loads((tmp_path / "model/training.json").read_text())["times"]["gap"] == "2d"
+    assert load_noted(tmp_path / "model")[1]["times"]["gap"] == "2d"
     pd.read_csv(loans).drop(columns=["applied", "default"]).to_csv(tmp_path / "new.csv", index=False)
     for rows in (tmp_path / "new.csv", loans):
         assert adacsl("predict", tmp_path / "model", rows, "--out", tmp_path / "out.csv").code == 0

@@ -10,6 +10,7 @@ import pickle
 import struct
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -47,9 +48,11 @@ def forge(folder, *, content=None, **changes):
     """Change an artefact and make every digest fit again, as an attacker or a fault of ours could."""
     head = json.loads((folder / "model.json").read_text())
     if content is not None:
-        path = tensor_file(folder)
-        path.write_bytes(content)
-        head["files"][path.name] |= {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+        tensor_file(folder).unlink()
+        digest = hashlib.sha256(content).hexdigest()
+        name = f"tensors-{digest[:16]}.safetensors"
+        (folder / name).write_bytes(content)
+        head["files"] = {name: {"sha256": digest, "bytes": len(content), "tensors": list(TENSORS)}}
     head |= changes
     del head["sha256"]
     (folder / "model.json").write_bytes(sealed(head))
@@ -333,6 +336,67 @@ def test_read_only_folder(folder):
     assert read_artefact(folder)[1] == DOCUMENT
 
 
+# several at once
+
+
+def test_who_saves_at_the_same_time_waits_and_no_model_is_lost(tmp_path):
+    target, faults = tmp_path / "model", []
+
+    def save(who):
+        for number in range(8):
+            try:
+                write_artefact(target, {"w": torch.full((9,), 100.0 * who + number)}, {"value": 100 * who + number})
+                tensors, document = read_artefact(target)
+                assert tensors["w"].tolist() == [document["value"]] * 9
+            except Exception as error:  # whatever it is
+                faults.append(f"{type(error).__name__}: {error}")
+
+    threads = [threading.Thread(target=save, args=(who,)) for who in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert faults == []
+    assert len(list(target.iterdir())) == 2
+
+
+SAVING = """
+import sys, torch
+from adacsl.estimators.artefacts import read_artefact, write_artefact
+for number in range(100):
+    value = 1000.0 * int(sys.argv[2]) + number
+    write_artefact(sys.argv[1], {"w": torch.full((9,), value)}, {"value": value})
+    tensors, document = read_artefact(sys.argv[1])
+    assert tensors["w"].tolist() == [document["value"]] * 9
+"""
+
+
+@pytest.mark.weekly
+def test_processes_that_save_at_the_same_time_lose_no_model(tmp_path):
+    command = [sys.executable, "-c", SAVING, str(tmp_path / "model")]
+    running = [subprocess.Popen([*command, str(who)], stderr=subprocess.PIPE, text=True) for who in range(4)]
+    told = [own.communicate()[1] for own in running]
+    assert [own.returncode for own in running] == [0] * 4, told
+    assert len(list((tmp_path / "model").iterdir())) == 2
+
+
+def test_a_model_that_is_replaced_while_it_is_read(folder, monkeypatch):
+    """Its tensors are gone after the document was read: the new document names others."""
+    from adacsl.estimators import artefacts
+
+    real, reads = artefacts.read_regular, []
+
+    def late(path, at_most):
+        reads.append(path.name)
+        if len(reads) == 2:
+            write_artefact(folder, {"w": torch.ones(2)}, {"v": 2})
+        return real(path, at_most=at_most)
+
+    monkeypatch.setattr(artefacts, "read_regular", late)
+    tensors, document = read_artefact(folder)
+    assert (list(tensors), document) == (["w"], {"v": 2})
+
+
 # reading what is wrong
 
 
@@ -402,10 +466,10 @@ def test_missing_things_are_named(folder, tmp_path):
 
 
 def test_unreadable_file(folder, monkeypatch):
-    def refuse(self):
+    def refuse(*_):
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(ArtefactError, match="cannot be read: Permission denied"):
         read_artefact(folder)
 
@@ -438,6 +502,77 @@ def test_forged_file_lists(folder, files):
     forge(folder, files=files)
     with pytest.raises(ArtefactError):
         read_artefact(folder)
+
+
+def entry(folder):
+    return json.loads((folder / "model.json").read_text())["files"][tensor_file(folder).name]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"bytes": 2**34 + 1}, "lists the content"),
+        ({"bytes": -1}, "lists the content"),
+        ({"bytes": True}, "lists the content"),
+        ({"bytes": 1e3}, "lists the content"),
+        ({"bytes": 10**12}, "lists the content"),
+        ({"bytes": 5}, r"bytes, and at most 5 are read"),
+        ({"tensors": ["alpha", "alpha"]}, "lists the content"),
+        ({"tensors": [1]}, "lists the content"),
+        ({"tensors": ["alpha"]}, "does not hold the tensors that model.json lists"),
+        ({"sha256": "0" * 64}, "the digest of .* is another"),
+        ({"sha256": None}, "the digest of .* is another"),
+    ],
+)
+def test_forged_entries(folder, change, why):
+    forge(folder, files={tensor_file(folder).name: entry(folder) | change})
+    with pytest.raises(ArtefactError, match=why):
+        read_artefact(folder)
+
+
+def test_one_file_of_tensors(folder):
+    other = "tensors-0123456789abcdef.safetensors"
+    forge(
+        folder, files={tensor_file(folder).name: entry(folder), other: entry(folder) | {"sha256": "0123456789abcdef"}}
+    )
+    with pytest.raises(ArtefactError, match="it lists 2 files instead of one"):
+        read_artefact(folder)
+
+
+def test_a_tensor_without_numbers_is_not_very_long(folder):
+    forge(folder, content=safetensors.torch.save(TENSORS | {"empty": torch.zeros(2**40, 0)}))
+    with pytest.raises(ArtefactError, match="a tensor without numbers is very long"):
+        read_artefact(folder)
+
+
+@pytest.mark.parametrize("part", ["model.json", "tensors"])
+@pytest.mark.parametrize("what", ["device", "same content", "pipe", "folder", "giant", "itself"])
+def test_what_is_no_file_of_the_folder_is_not_read(folder, tmp_path, part, what):
+    path = next(own for own in folder.iterdir() if own.name.startswith(part))
+    aside = path.rename(tmp_path / "aside")
+    if what == "pipe":
+        os.mkfifo(path)
+    elif what == "folder":
+        path.mkdir()
+    elif what == "giant":
+        with path.open("wb") as file:
+            file.write(aside.read_bytes())
+            file.truncate(10**12)
+    else:
+        path.symlink_to({"device": "/dev/zero", "same content": aside, "itself": path}[what])
+    why = {"pipe": "no ordinary file", "folder": "no ordinary file", "giant": "1,000,000,000,000 bytes, and at most"}
+    with pytest.raises(ArtefactError, match=f"is damaged .it (is|has) {why.get(what, 'a link')}"):
+        read_artefact(folder)
+    assert is_artefact(folder) == (part != "model.json" or what == "giant")
+
+
+def test_what_could_not_be_read_is_not_written(tmp_path, monkeypatch):
+    from adacsl.estimators import artefacts
+
+    monkeypatch.setattr(artefacts, "LARGEST_DOCUMENT", 300)
+    with pytest.raises(ArtefactError, match="would be too large: at most 300 bytes of text"):
+        write_artefact(tmp_path / "m", {}, {"a": "x" * 300})
+    assert list(tmp_path.iterdir()) == []
 
 
 def bloated(content):

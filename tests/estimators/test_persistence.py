@@ -1,8 +1,14 @@
 """Saved classifiers come back the same, without pickle; damaged ones are refused."""
 
+import copy
 import json
 import pickle
+import shutil
+import subprocess
+import sys
+import tracemalloc
 import warnings
+from pathlib import Path
 
 import lightning.pytorch  # noqa: F401  it derives a class from pickle's, which may be gone later
 import numpy as np
@@ -205,10 +211,15 @@ def test_an_absent_device_is_said_once(tmp_path):
 # damage
 
 
-@pytest.fixture
-def saved(tmp_path):
+@pytest.fixture(scope="module")
+def saved_once(tmp_path_factory):
     X, y = table()
-    return fit(X, y, net={"epochs": 1}).save(tmp_path / "model")
+    return fit(X, y, net={"epochs": 1}).save(tmp_path_factory.mktemp("saved") / "model")
+
+
+@pytest.fixture
+def saved(saved_once, tmp_path):
+    return Path(shutil.copytree(saved_once, tmp_path / "model"))
 
 
 def test_an_unfitted_classifier_is_not_saved(tmp_path):
@@ -260,6 +271,37 @@ def test_newer_and_foreign_artefacts_are_refused(saved, tmp_path):
         lambda d: d["decision"].update(mapped="high"),
         lambda d: d["decision"].update(decide="elsewhere"),
         lambda d: d.update(target="high"),
+        # what a stranger might want to be built, read or written
+        lambda d: d["model"]["net"].update(width=10**9),
+        lambda d: d["model"]["net"].update(depth=10**9),
+        lambda d: d["model"]["net"].update(bins=10**9),
+        lambda d: d["model"]["net"].update(heads=10**9),
+        lambda d: d["model"]["net"].update(n_features=10**9),
+        lambda d: d["model"]["net"].update(outputs=10**9),
+        lambda d: d["model"]["net"].update(name="tabm"),
+        lambda d: d["model"]["net"].update(name="resnet18"),
+        lambda d: d["model"].update(undone=[0.0] * 10**4),
+        lambda d: d["model"].update(n_classes=10**9),
+        lambda d: d["model"]["settings"].update(weights="evil.pt"),
+        lambda d: d["model"]["settings"].update(image_size=10**6),
+        lambda d: d["nested"]["net"]["settings"].update(weights="evil.pt"),
+        lambda d: d["params"].update(resume="elsewhere"),
+        lambda d: d["params"].update(trainer={"default_root_dir": "elsewhere"}),
+        lambda d: d["model"]["encoder"]["columns"][0].update(missing=10**9),
+        lambda d: d["model"]["encoder"]["columns"][1].update(levels=[{}]),
+        lambda d: d["model"]["encoder"]["columns"][0]["scales"]["rank"].update(knots=["a"]),
+        lambda d: d.update(n_features_in=10**12),
+        lambda d: d.update(n_features_in=2),
+        lambda d: d.update(feature_names_in=["amount", "shop", 3]),
+        lambda d: d["classes"].update(dtype="V8"),
+        lambda d: d["classes"].update(values=[[0], [1]]),
+        lambda d: d["classes"].update(values=[1, 1]),
+        lambda d: d.update(positive=-1),
+        lambda d: d.update(learner="stack"),
+        lambda d: d.update(kind=["Method"]),
+        lambda d: d.update(notes=[1]),
+        lambda d: d["decision"].update(calibration={"kind": "nonsense"}),
+        lambda d: d.update(estimated_cost=["a", "b", "c"]),
     ],
 )
 def test_whole_artefacts_of_wrong_content_are_refused(saved, tmp_path, change):
@@ -267,8 +309,102 @@ def test_whole_artefacts_of_wrong_content_are_refused(saved, tmp_path, change):
     tensors, document = read_artefact(saved)
     change(document)
     write_artefact(tmp_path / "other", tensors, document)
-    with pytest.raises(ArtefactError):
+    tracemalloc.start()
+    try:
+        with pytest.raises(ArtefactError) as caught:
+            adacsl.load(tmp_path / "other")
+        assert tracemalloc.get_traced_memory()[1] < 64 * 2**20
+    finally:
+        tracemalloc.stop()
+    assert len(str(caught.value)) < 500
+    assert str(caught.value).isprintable()
+
+
+def test_a_model_whose_numbers_say_nothing_is_refused(saved, tmp_path):
+    tensors, document = read_artefact(saved)
+    name = next(name for name in tensors if name.endswith("output.bias"))
+    write_artefact(tmp_path / "other", tensors | {name: torch.full_like(tensors[name], float("nan"))}, document)
+    with pytest.raises(ArtefactError, match="probabilities must be finite, got nan"):
         adacsl.load(tmp_path / "other")
+
+
+def test_labels_of_a_wide_kind_are_as_wide_as_they_are(saved, tmp_path):
+    tensors, document = read_artefact(saved)
+    document["classes"] = {"dtype": f"<U{2**29 - 1}", "values": ["no", "yes"]}  # of 2 GB each
+    write_artefact(tmp_path / "other", tensors, document)
+    assert adacsl.load(tmp_path / "other").classes_.dtype == np.dtype("<U3")
+
+
+def test_strange_words_of_a_document_do_not_reach_the_screen(tmp_path):
+    write_artefact(tmp_path / "other", {}, {"kind": "\x1b[31m" + "x" * 10**4})
+    with pytest.raises(ArtefactError) as caught:
+        adacsl.load(tmp_path / "other")
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("size", ["k", "n_blocks", "d_block", "d_embedding", "n_features"])
+def test_forged_sizes_of_tabm(tabm, tmp_path, size):
+    tensors, document = read_artefact(tabm)
+    document["model"]["net"][size] = 10**7
+    write_artefact(tmp_path / "other", tensors, document)
+    with pytest.raises(ArtefactError, match="the sizes of the net are not those of its weights"):
+        adacsl.load(tmp_path / "other")
+
+
+@pytest.fixture(scope="module")
+def tabm(tmp_path_factory):
+    pytest.importorskip("tabm")
+    X, y = table(80)
+    net = {"epochs": 1, "module": {"kind": "tabm", "k": 2, "d_block": 4, "n_bins": 3}}
+    return fit(X, y, net=net).save(tmp_path_factory.mktemp("tabm") / "model")
+
+
+def test_a_named_net_is_not_built_unless_the_weights_are_its_own(tmp_path):
+    """A net of pictures that would take 2 TB, by a document of a few bytes."""
+    X, y = images()
+    folder = fit(X, y, net={"module": picture_net}).save(tmp_path / "model")
+    tensors, document = read_artefact(folder)
+    document["model"] |= {"net": {"name": "resnet18", "outputs": 10**9}}
+    document["costs"] = CostMatrix(fp=1, fn=6).to_dict()
+    write_artefact(tmp_path / "other", tensors, document)
+    with pytest.raises(ArtefactError, match="outputs is not 2, the number of classes"):
+        adacsl.load(tmp_path / "other")
+    document["model"]["net"] = {"name": "resnet34"}
+    write_artefact(tmp_path / "other", tensors, document)
+    with pytest.raises(ArtefactError, match="the saved weights have not the shapes of the net that is named"):
+        adacsl.load(tmp_path / "other")
+
+
+LIMITED = """
+import resource, sys
+import adacsl
+from adacsl.estimators.artefacts import ArtefactError
+adacsl.load(sys.argv[1], device="cpu")
+used = int(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmSize"))) * 1024
+resource.setrlimit(resource.RLIMIT_AS, (used + 2**28, used + 2**28))
+for folder in sys.argv[2:]:
+    try:
+        adacsl.load(folder, device="cpu")
+    except ArtefactError as error:
+        print(error)
+"""
+
+
+@pytest.mark.weekly
+def test_forged_sizes_take_no_memory(saved, tmp_path):
+    """In a process that may take 256 MiB more than a good model needs."""
+    tensors, document = read_artefact(saved)
+    forged = [("net", {"width": 10**8}), ("net", {"depth": 10**6}), ("net", {"heads": 10**8}), ("net", {"bins": 10**9})]
+    folders = []
+    for number, (part, change) in enumerate(forged):
+        other = copy.deepcopy(document)
+        other["model"][part] |= change
+        folders.append(str(write_artefact(tmp_path / str(number), tensors, other)))
+    command = [sys.executable, "-c", LIMITED, str(saved), *folders]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("the sizes of the net are not those of its weights") == len(folders)
 
 
 def test_saving_over_another_model_replaces_it(saved):

@@ -72,6 +72,13 @@ def test_numbers_that_are_no_trees_are_refused(fitted, damage):
         Regression.from_numbers({**arrays, damage: arrays[damage][:-1]}, about)
 
 
+@pytest.mark.parametrize("levels", [[[10**6, [1.0]]], [[-1, [1.0]]], [[0, [[1.0]]]]])
+def test_levels_of_columns_that_are_not_there_are_refused(fitted, levels):
+    arrays, about = fitted.regression_.numbers()
+    with pytest.raises(ValueError, match="no trees: levels cannot be right"):
+        Regression.from_numbers(arrays, about | {"levels": levels})
+
+
 def test_predictions_out_of_fold_never_saw_the_price():
     table, _ = drawn(300)
     features, prices = table.drop(columns="amount"), table["amount"].to_numpy()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,15 +12,15 @@ import numpy as np
 from adacsl.cli.options import AS_FOUND, FREE, Files, Prices, Source
 from adacsl.core.costs import CostMatrix, merge_prices
 from adacsl.core.labels import label_name, plain_labels
-from adacsl.durable import check_folder, replace_file
+from adacsl.durable import check_folder, plain
 
 if TYPE_CHECKING:
     from adacsl.datasets.opened import Table
     from adacsl.datasets.task import Task
     from adacsl.estimators.predicting import CostClassifier
 
-NOTES = "training.json"
-"""Kept beside the model, so that prediction and evaluation need not be told everything again."""
+FORMER_NOTES = "training.json"
+"""Where the first versions kept what was said in training; it was not checked, and is not read any more."""
 
 PICTURES = 512
 """How many pictures are held in memory at a time."""
@@ -39,20 +36,11 @@ def check_model_folder(folder: Path, *, force: bool = False, option: str = "--ou
         raise FileExistsError(f"{folder} holds other files and no model: give a new folder{forced}")
 
 
-def save_model(classifier: CostClassifier, folder: Path, notes: dict[str, Any], *, force: bool) -> Path:
-    """Write the model, all of it or nothing, and what was said when it was trained."""
-    from adacsl.estimators.artefacts import is_artefact  # noqa: PLC0415
+def save_model(classifier: CostClassifier, folder: Path, notes: Mapping[str, Any], *, force: bool) -> Path:
+    """Write the model and what was said when it was trained as one, all of it or nothing."""
+    from adacsl.estimators.persistence import save_method  # noqa: PLC0415  torch
 
-    if force and folder.is_dir() and not is_artefact(folder):
-        # the model folder takes nobody else's files: complete it elsewhere, then bring it in, its head last
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".adacsl-") as scratch:
-            made = classifier.save(Path(scratch) / "model")
-            for path in sorted(made.iterdir(), key=lambda path: path.suffix == ".json"):
-                shutil.move(path, folder / path.name)
-    else:
-        classifier.save(folder)
-    replace_file(folder / NOTES, f"{json.dumps(notes, indent=1)}\n".encode())
-    return folder
+    return save_method(classifier, folder, notes=plain(notes), beside=force)
 
 
 def load_model(folder: Path, *, device: str, said: Prices = FREE) -> tuple[CostClassifier, str | None, Prices]:
@@ -60,18 +48,39 @@ def load_model(folder: Path, *, device: str, said: Prices = FREE) -> tuple[CostC
 
     Models saved in Python have no such notes.
     """
-    from adacsl.estimators.persistence import load  # noqa: PLC0415  torch
+    classifier, notes = load_with_notes(folder, device=device)
+    return classifier, *said_in_training(folder, notes, said)
+
+
+def load_with_notes(folder: Path, *, device: str) -> tuple[CostClassifier, dict[str, Any]]:
+    """Read a model and all that was noted in training."""
+    from adacsl.estimators.persistence import load_noted  # noqa: PLC0415  torch
     from adacsl.extras import requires  # noqa: PLC0415
 
     with requires("train"):
-        classifier = load(folder, device=device)
+        classifier, notes = load_noted(folder, device=device)
+    if notes is None and (folder / FORMER_NOTES).exists():
+        raise _unreadable(folder, f"its {FORMER_NOTES} is of a former version, and not read any more")
+    return classifier, notes or {}
+
+
+def said_in_training(folder: Path, notes: Mapping[str, Any], said: Prices = FREE) -> tuple[str | None, Prices]:
+    """Return the column the labels came from, and the prices, unless others are said."""
+    target = notes.get("target")
     try:
-        notes = json.loads((folder / NOTES).read_text(encoding="utf-8"))
-        noted = Prices(**notes["prices"])
-        noted = FREE if noted.costs is not None else noted  # a matrix is in the model; its file may be gone
-        return classifier, notes["target"], said if said.given else noted
-    except (OSError, ValueError, KeyError, TypeError):
-        return classifier, None, said
+        noted = Prices(**notes.get("prices", {}))
+        if not all(isinstance(each, float | int | str | None) for each in (target, *vars(noted).values())):
+            raise TypeError("a price or a column is neither number nor text")
+    except (TypeError, ValueError) as error:
+        raise _unreadable(folder, str(error)[:100]) from error
+    noted = FREE if noted.costs is not None else noted  # a matrix is in the model; its file may be gone
+    return target, said if said.given else noted
+
+
+def _unreadable(folder: Path, why: str) -> Exception:
+    from adacsl.estimators.artefacts import ArtefactError  # noqa: PLC0415  torch
+
+    return ArtefactError(f"{folder} does not say how it was trained ({why}): train it again")
 
 
 # what a model takes

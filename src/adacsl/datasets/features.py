@@ -234,6 +234,9 @@ def rule_from_dict(data: dict[str, Any]) -> Number | Category:
     if rule is None:
         raise ValueError(f"a column must be of kind {', '.join(_RULES)}, got {data.get('kind')!r}")
     values = {field.name: data[field.name] for field in fields(rule)}
+    for name in {"missing", "other"} & set(values):
+        if not isinstance(values[name], bool):  # a number would be so many features
+            raise TypeError(f"a column says of {name} values true or false, got {str(values[name])[:20]}")
     if values.get("scale") is not None:
         values["scale"] = Scale(**values["scale"])
     if "scales" in values:

@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,19 @@ import torch
 from torch import Tensor
 
 from adacsl import __version__
-from adacsl.durable import DamagedError, encode, sealed, sync_folder, unsealed, write_file
+from adacsl.durable import DamagedError, encode, open_regular, read_regular, sealed, sync_folder, unsealed, write_file
 
 FORMAT = "adacsl-artefact"
 SCHEMA_VERSION = 1
 DOCUMENT = "model.json"
 BEGINNING = 100
 """Within so many bytes the document of every artefact of any version names its format."""
+LARGEST_DOCUMENT, LARGEST_TENSORS = 2**26, 2**34
+"""Bytes that are read, and written, at most: 64 MiB and 16 GiB."""
+LARGEST_EMPTY = 2**20
+"""A side of a tensor without numbers is at most so long: what is computed with it has numbers."""
+READS = 20
+"""So often a model is looked for that others write anew at the same time."""
 TENSORS = re.compile(r"tensors-[0-9a-f]{16}\.safetensors")
 STAGE = re.compile(r"\.adacsl-[0-9a-f]{12}\.tmp")
 
@@ -33,8 +39,16 @@ class ArtefactError(ValueError):
     """An artefact cannot be read or written; the message says what to do."""
 
 
+class _GoneError(ArtefactError):
+    """A file is missing."""
+
+
 def write_artefact(
-    folder: str | os.PathLike[str], tensors: Mapping[str, Tensor | np.ndarray[Any, Any]], document: Mapping[str, Any]
+    folder: str | os.PathLike[str],
+    tensors: Mapping[str, Tensor | np.ndarray[Any, Any]],
+    document: Mapping[str, Any],
+    *,
+    beside: bool = False,
 ) -> Path:
     """Write tensors and a JSON document as one artefact: either all of it is there afterwards, or nothing has changed.
 
@@ -47,6 +61,8 @@ def write_artefact(
     document : mapping
         JSON values: str keys, str, bool, None, int, float (NaN and infinities too), lists and dicts of these. Tuples
         come back as lists, numpy scalars as Python numbers; the order of keys is kept.
+    beside : bool, default False
+        Write into a folder that holds other files, too, unless one of them is a ``model.json`` of somebody else's.
 
     Returns
     -------
@@ -57,7 +73,8 @@ def write_artefact(
     -----
     The new files are completed and flushed to disk in a temporary folder. A new target is that folder, renamed. In an
     existing one the switch is the one renaming of ``model.json``, which names its tensor file by content: a process
-    killed at any moment leaves the old model or the new one, never a mixture. One process may write at a time.
+    killed at any moment leaves the old model or the new one, never a mixture. Who writes at the same time waits (where
+    the system can lock folders); the last one's model stays.
     """
     target = Path(os.path.realpath(folder))
     try:
@@ -65,26 +82,25 @@ def write_artefact(
     except TypeError as error:
         raise ArtefactError(str(error)) from None
     content = _tensor_bytes(tensors)
-    _check_target(target)
     name = f"tensors-{_sha256(content)[:16]}.safetensors"
     entry = {"sha256": _sha256(content), "bytes": len(content), "tensors": list(tensors)}
     head = {"format": FORMAT, "schema_version": SCHEMA_VERSION, "adacsl_version": __version__}
     text = sealed(head | {"files": {name: entry}, "document": payload})
-    # inside a folder that exists: it may be a mount point, and renames do not cross file systems
-    stage = (target if target.exists() else target.parent) / f".adacsl-{uuid.uuid4().hex[:12]}.tmp"
+    if len(text) > LARGEST_DOCUMENT or len(content) > LARGEST_TENSORS:
+        raise ArtefactError(
+            f"{target} would be too large: at most {LARGEST_DOCUMENT:,} bytes of text and {LARGEST_TENSORS:,} of "
+            f"numbers are read again, got {len(text):,} and {len(content):,}"
+        )
     try:
-        stage.mkdir(parents=True)
-        write_file(stage / name, content)
-        write_file(stage / DOCUMENT, text)
-        sync_folder(stage)
-        _commit(stage, target, name)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with _alone(target.parent):
+            _check_target(target, beside=beside)
+            _write(target, name, {name: content, DOCUMENT: text})
     except OSError as error:
         reason = error.strerror or str(error)
         raise ArtefactError(
             f"could not write {target}: {reason}; nothing was changed there, free space or choose another folder"
         ) from error
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)
     return target
 
 
@@ -101,19 +117,23 @@ def read_artefact(folder: str | os.PathLike[str]) -> tuple[dict[str, Tensor], di
         No artefact, a damaged or incomplete one, or one of a newer adacsl.
     """
     folder = Path(folder)
-    head = _read_document(folder)
-    tensors: dict[str, Tensor] = {}
-    for name, entry in head["files"].items():
-        tensors |= _read_tensors(folder / name, entry)
-    return tensors, head["document"]
+    for left in reversed(range(READS)):
+        head = _read_document(folder)
+        ((name, entry),) = head["files"].items()
+        try:
+            return _read_tensors(folder / name, entry), head["document"]
+        except _GoneError:
+            if not left or _read_document(folder)["files"] == head["files"]:
+                raise  # nobody has put another model there in the meantime
+    raise AssertionError("unreachable")
 
 
 def is_artefact(folder: str | os.PathLike[str]) -> bool:
     """Tell whether a folder holds an artefact, whole or damaged."""
     try:
-        with (Path(folder) / DOCUMENT).open("rb") as file:
+        with open_regular(Path(folder) / DOCUMENT) as file:
             return FORMAT.encode() in file.read(BEGINNING)
-    except OSError:
+    except (OSError, DamagedError, ValueError):
         return False
 
 
@@ -146,19 +166,50 @@ def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _check_target(target: Path) -> None:
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Wait until nobody else writes to models in a folder, and keep others out.
+
+    The lock is the kernel's and ends with the process, however that ends. Without locks: one at a time, please.
+    """
+    with contextlib.ExitStack() as held:
+        with contextlib.suppress(ImportError, OSError):
+            import fcntl  # noqa: PLC0415  not every system has it
+
+            handle = os.open(folder, os.O_RDONLY)
+            held.callback(os.close, handle)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _check_target(target: Path, *, beside: bool) -> None:
     if not target.exists() or is_artefact(target):
         return
     if not target.is_dir():
         raise ArtefactError(f"{target} is a file: give a folder to write to")
     try:
-        other = next((path for path in target.iterdir() if not _is_leftover(path)), None)
+        others = [path.name for path in target.iterdir() if not _is_leftover(path)]
     except OSError as error:
         raise ArtefactError(f"could not look into {target}: {error.strerror}; choose another folder") from error
-    if other is not None:
+    if DOCUMENT in others or (others and not beside):
+        first = DOCUMENT if DOCUMENT in others else others[0]
         raise ArtefactError(
-            f"{target} holds other files ({other.name}, ...) and no adacsl model: give a new or an empty folder"
+            f"{target} holds other files ({first}, ...) and no adacsl model: give a new or an empty folder"
         )
+
+
+def _write(target: Path, name: str, files: Mapping[str, bytes]) -> None:
+    """Complete the files in a folder of their own, then bring them into the target."""
+    # inside a folder that exists: it may be a mount point, and renames do not cross file systems
+    stage = (target if target.exists() else target.parent) / f".adacsl-{uuid.uuid4().hex[:12]}.tmp"
+    try:
+        stage.mkdir()
+        for own, content in files.items():
+            write_file(stage / own, content)
+        sync_folder(stage)
+        _commit(stage, target, name)
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
 
 
 def _commit(stage: Path, target: Path, name: str) -> None:
@@ -200,11 +251,13 @@ def _damaged(path: Path, what: str) -> ArtefactError:
     return ArtefactError(f"{path} is damaged ({what}): copy the model again from its source, or save it anew")
 
 
-def _read_bytes(path: Path) -> bytes:
+def _read_bytes(path: Path, at_most: int) -> bytes:
     try:
-        return path.read_bytes()
+        return read_regular(path, at_most=at_most)
+    except DamagedError as error:
+        raise _damaged(path, str(error)) from error
     except FileNotFoundError as error:
-        raise ArtefactError(f"{path} is missing: copy the whole folder of the model again") from error
+        raise _GoneError(f"{path} is missing: copy the whole folder of the model again") from error
     except OSError as error:
         raise ArtefactError(f"{path} cannot be read: {error.strerror or error}; check its permissions") from error
 
@@ -214,9 +267,9 @@ def _read_document(folder: Path) -> dict[str, Any]:
     path = folder / DOCUMENT
     if not folder.is_dir():
         raise ArtefactError(f"there is no model folder {folder}: give the folder that save() wrote")
-    if not path.exists():
+    if not os.path.lexists(path):
         raise ArtefactError(f"{folder} is no adacsl model (it has no {DOCUMENT}): give the folder that save() wrote")
-    content = _read_bytes(path)
+    content = _read_bytes(path, LARGEST_DOCUMENT)
     if FORMAT.encode() not in content[:BEGINNING]:
         raise ArtefactError(f"{path} belongs to no adacsl model, or is damaged: give the folder that save() wrote")
     try:
@@ -242,16 +295,28 @@ def _check_structure(path: Path, head: dict[str, Any]) -> None:
         # a file of the folder itself: a name such as ../other must not lead elsewhere
         if not TENSORS.fullmatch(name) or not isinstance(entry, dict) or set(entry) != {"sha256", "bytes", "tensors"}:
             raise _damaged(path, f"it lists {name[:40]!r} wrongly")
+        names, size = entry["tensors"], entry["bytes"]
+        named = isinstance(names, list) and all(isinstance(own, str) for own in names)
+        if type(size) is not int or not 0 <= size <= LARGEST_TENSORS or not named or len(set(names)) < len(names):
+            raise _damaged(path, f"it lists the content of {name} wrongly")
+        if not isinstance(entry["sha256"], str) or not name.startswith(f"tensors-{entry['sha256'][:16]}."):
+            raise _damaged(path, f"the digest of {name} is another")
+    if len(files) != 1:
+        raise _damaged(path, f"it lists {len(files)} files instead of one")
 
 
 def _read_tensors(path: Path, entry: dict[str, Any]) -> dict[str, Tensor]:
-    content = _read_bytes(path)
+    content = _read_bytes(path, entry["bytes"])
     if len(content) != entry["bytes"]:
         raise _damaged(path, f"{len(content)} bytes instead of {entry['bytes']}")
     if _sha256(content) != entry["sha256"]:
         raise _damaged(path, "its digest does not fit its content")
     try:
         found = safetensors.torch.load(content)
-        return {name: found.pop(name) for name in entry["tensors"]}
     except Exception as error:  # right digest, wrong content: whatever the parser says
-        raise _damaged(path, str(error)[:60] or type(error).__name__) from error
+        raise _damaged(path, " ".join(str(error).split())[:60] or type(error).__name__) from error
+    if set(found) != set(entry["tensors"]):
+        raise _damaged(path, f"it does not hold the tensors that {DOCUMENT} lists")
+    if any(not tensor.numel() and max(tensor.shape) > LARGEST_EMPTY for tensor in found.values()):
+        raise _damaged(path, "a tensor without numbers is very long")
+    return {name: found[name] for name in entry["tensors"]}

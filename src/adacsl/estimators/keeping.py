@@ -113,7 +113,7 @@ def read_member(folder: Path, name: str, made: Method, device: str) -> list[Fitt
         return [
             _fitted(name, part_of(tensors, f"{i}."), about, made, device) for i, about in enumerate(document["fitted"])
         ]
-    except (ArtefactError, KeyError, TypeError, IndexError, ValueError, AttributeError) as error:
+    except Exception as error:  # whatever is wrong with it
         reason = " ".join(str(error).split())[:200]
         warnings.warn(f"what was kept of member {name!r} is of no use, so it is fitted again: {reason}", stacklevel=2)
         shutil.rmtree(folder, ignore_errors=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from adacsl.durable import encode
 from adacsl.estimators.artefacts import ArtefactError, read_artefact, write_artefact
 from adacsl.estimators.classifiers import AdaCSLBoostingClassifier, AdaCSLClassifier, AdaptiveCostClassifier
 from adacsl.estimators.decision import Decision
+from adacsl.estimators.forms import check_classes, check_elsewhere, check_predicts, read_labels, read_names, read_whole
 from adacsl.estimators.learners.boosters import Booster, BoosterModel
 from adacsl.estimators.learners.constant import Constant
 from adacsl.estimators.learners.models import EstimatorModel
@@ -42,9 +44,16 @@ NESTED: dict[str, Any] = {kind.__name__: kind for kind in (dict, Net, Booster, P
 PARTITIONS = {kind.__name__: kind for kind in (Whole, EqualWidth, Quantile)}
 
 
-def save_method(method: Method, folder: str | Path) -> Path:
-    """Write a fitted method; see :meth:`Method.save`."""
-    return write_artefact(Path(folder), *_numbers(method))
+def save_method(
+    method: Method, folder: str | Path, *, notes: dict[str, Any] | None = None, beside: bool = False
+) -> Path:
+    """Write a fitted method; see :meth:`Method.save`.
+
+    ``notes`` are plain values to be kept with it, part of the same document; ``beside`` is that of
+    :func:`~adacsl.estimators.artefacts.write_artefact`.
+    """
+    tensors, document = _numbers(method)
+    return write_artefact(folder, tensors, document | ({} if notes is None else {"notes": notes}), beside=beside)
 
 
 def _numbers(method: Method) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -79,16 +88,34 @@ def load(folder: str | Path, *, module: Any = None, device: str = "auto") -> Met
     device : str, default "auto"
         Where to predict.
     """
+    return load_noted(folder, module=module, device=device)[0]
+
+
+def load_noted(folder: str | Path, *, module: Any = None, device: str = "auto") -> tuple[Method, dict[str, Any] | None]:
+    """Read a method, and the notes that were kept with it; arguments are those of :func:`load`."""
     choose_device(device)  # says so where it is absent
-    tensors, document = read_artefact(Path(folder))
-    if document.get("kind") not in KINDS:
-        raise ArtefactError(f"{folder} holds {document.get('kind')!r}, not a classifier of adacsl")
+    tensors, document = read_artefact(folder)
+    kind, notes = document.get("kind"), document.get("notes")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ArtefactError(f"{folder} holds {str(kind)[:40]!r}, not a classifier of adacsl")
     try:
-        return _rebuild(tensors, document, module, device)
-    except ArtefactError:
+        if not isinstance(notes, dict | None):
+            raise TypeError("its notes are none")
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")  # what is wrong is refused
+            method = _rebuild(tensors, document, module, device)
+            check_predicts(method, document["model"])
+    except (ArtefactError, ImportError):
         raise
-    except (KeyError, TypeError, IndexError, ValueError, AttributeError) as error:
-        raise ArtefactError(f"{folder} is not a complete classifier ({error}); save it again") from error
+    except Exception as error:  # right digests, wrong content: whatever libraries say about it
+        raise ArtefactError(f"{folder} is not a complete classifier ({_told(error)}); save it again") from error
+    return method, notes
+
+
+def _told(error: Exception) -> str:
+    """Return what an error says in one line that any terminal shows."""
+    line = " ".join(f"{str(error) or type(error).__name__:.1000}".split())
+    return "".join(letter if letter.isprintable() else "?" for letter in line)[:300]
 
 
 def _describe(method: Method, kind: str) -> dict[str, Any]:
@@ -160,6 +187,7 @@ def _nested(about: dict[str, Any]) -> Any:
     if about["kind"] is None:
         return None
     settings = dict(about["settings"])
+    check_elsewhere(settings, HERE_ONLY)
     if settings.get("partition"):
         part = dict(settings["partition"])
         settings["partition"] = PARTITIONS[part.pop("kind")](**part)
@@ -168,32 +196,31 @@ def _nested(about: dict[str, Any]) -> Any:
 
 def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, device: str) -> Method:
     costs = CostMatrix.from_dict(document["costs"])
+    check_classes(document["model"], costs.n_classes)
     said = CostMatrix.from_dict(document["said_costs"]) if document.get("said_costs") else None
     method = _unfitted(document, costs if said is None else _forgotten(said), device)
     method.costs_, method.said_costs_ = costs, said
     method.decision_ = Decision.from_dict(document["decision"], costs)
-    method.classes_ = np.asarray(document["classes"]["values"], dtype=np.dtype(document["classes"]["dtype"]))
-    if costs.n_classes != len(method.classes_):
-        raise ValueError(f"{len(method.classes_)} classes, but costs of {costs.n_classes}")
-    method.positive_ = None if costs.n_classes > 2 else method.classes_[document["positive"]]
+    method.classes_ = read_labels(document["classes"], costs.n_classes)
+    method.positive_ = None if costs.n_classes > 2 else method.classes_[[0, 1].index(document["positive"])]
     method.target_ = _target(document["target"], costs)
     method.adapted_ = bool(document["adapted"])
     method.target_costs_ = {t if t == PLAIN else _target(t, costs): float(c) for t, c in document["target_costs"]}
     method.history_ = pd.DataFrame(document["history"])
-    method.n_features_in_ = int(document["n_features_in"])
+    method.n_features_in_ = read_whole("n_features_in", document["n_features_in"])
     if document["feature_names_in"]:
-        method.feature_names_in_ = np.asarray(document["feature_names_in"], dtype=object)
+        method.feature_names_in_ = read_names(document["feature_names_in"], method.n_features_in_)
     method.left_out_ = tuple(str(name) for name in document.get("left_out", ()))
     method.times_ = str(document.get("times", ""))
     method.images_ = document["image_shape"] is not None
     if method.images_:
-        method.image_shape_ = tuple(document["image_shape"])
+        method.image_shape_ = tuple(read_whole("image_shape", side) for side in document["image_shape"])
     if "estimated_cost" in document:
-        method.estimated_cost_ = Interval(*document["estimated_cost"])
+        method.estimated_cost_ = Interval(*map(float, document["estimated_cost"]))
         method.calibration_error_ = float(document["calibration_error"])
         method.oof_scores_ = tensors[OUT_OF_FOLD].numpy()
     if "saving" in document:
-        method.saving_ = Interval(*document["saving"])
+        method.saving_ = Interval(*map(float, document["saving"]))
     if REFERENCE in tensors:
         method.reference_scores_ = tensors[REFERENCE].numpy()
     if "policy" in document:
@@ -218,6 +245,7 @@ def _forgotten(said: CostMatrix) -> CostMatrix:
 
 def _unfitted(document: dict[str, Any], costs: CostMatrix, device: str) -> Method:
     kind = KINDS[document["kind"]]
+    check_elsewhere(document["params"], HERE_ONLY)
     given = document["params"] | ({"estimator": None} if kind is AdaptiveCostClassifier else {})
     here = {"device": device} if kind in (Method, AdaCSLClassifier, PortfolioClassifier) else {}
     nested = {name: _nested(about) for name, about in document["nested"].items()}

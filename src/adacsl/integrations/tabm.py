@@ -6,7 +6,7 @@ Gorishniy et al., ICLR 2025; the packages ``tabm`` and ``rtdl_num_embeddings`` o
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -63,6 +63,17 @@ class BinnedTabM(nn.Module):
             features = torch.cat((self.net.num_module(numbers).flatten(1), features), dim=1)
         logits: Tensor = self.net.output(self.net.backbone(self.net.ensemble_view(features)))
         return logits.transpose(1, 2) if logits.shape[2] == 1 else logits.unsqueeze(1)
+
+
+def check_tabm_sizes(sizes: Mapping[str, Any], state: Mapping[str, Tensor], *, n_features: int) -> None:
+    """Refuse sizes of a :class:`BinnedTabM` that are not those of its weights, before memory is taken for them."""
+    k, width, outputs = state["net.output.weight"].shape
+    blocks = sum(name.startswith("net.backbone.blocks.") and name.endswith(".weight") for name in state)
+    found = {"n_features": n_features, "k": k, "d_block": width, "n_blocks": blocks, "outputs": outputs}
+    if len(state["numeric"]):
+        found["d_embedding"] = state["net.num_module.linear0.weight"].shape[1]
+    if {"outputs": 1} | dict(sizes) != {"outputs": 1} | dict(sizes) | found:
+        raise ValueError("the sizes of the net are not those of its weights")
 
 
 def find_bins(x: Tensor, numeric: Sequence[int], n_bins: int) -> dict[str, Tensor]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 from typing import Any
 
@@ -217,6 +217,18 @@ def stack_members(net: TableNet, states: Sequence[dict[str, Tensor]]) -> TableNe
     own = {name for name, _ in net.named_parameters()}
     chosen.load_state_dict({k: torch.stack([s[k] for s in states]) if k in own else v for k, v in states[0].items()})
     return chosen
+
+
+def check_table_sizes(sizes: Mapping[str, Any], state: Mapping[str, Tensor], *, members: int, n_features: int) -> None:
+    """Refuse sizes of a :class:`TableNet` that are not those of its weights, before memory is taken for them."""
+    first, last, numeric = state["layers.0.weight"], state["output.weight"], state["numeric"].tolist()
+    depth = sum(name.startswith("layers.") and name.endswith(".weight") for name in state)
+    bins = max(len(state["borders"]) - 1, 0)
+    found: dict[str, Any] = dict(zip(("members", "heads", "width", "outputs"), last.shape, strict=True))
+    found |= {"n_features": first.shape[1] - bins * len(numeric), "depth": depth, "bins": bins, "numeric": numeric}
+    said = {"outputs": 1} | {name: size for name, size in sizes.items() if name != "dropout"}
+    if said | {"members": members} != found or found["n_features"] != n_features:
+        raise ValueError("the sizes of the net are not those of its weights")
 
 
 def member_logits(net: nn.Module, x: Tensor, n_classes: int | None = None) -> Tensor:

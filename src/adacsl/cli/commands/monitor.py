@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from adacsl.cli.models import (
-    NOTES,
     check_kind,
     check_model_folder,
     feature_columns,
     labels_of,
     load_labelled,
-    load_model,
+    load_with_notes,
     matrix_of,
     model_input,
+    said_in_training,
     save_model,
 )
 from adacsl.cli.options import ANY, AS_FOUND, FREE, Files, Prices, as_words
@@ -96,7 +96,8 @@ def monitor(
         check_file(html)
     if retuned is not None:
         check_model_folder(retuned, option="--retuned")
-    classifier, target, spoken = load_model(model, device=device, said=prices)
+    classifier, notes = load_with_notes(model, device=device)
+    target, spoken = said_in_training(model, notes, prices)
     with stoppable("nothing was written; start the command again"):
         from adacsl.estimators.monitoring import look_at  # noqa: PLC0415  pandas
 
@@ -111,7 +112,7 @@ def monitor(
 
             write_monitoring(found, html, title=f"{model.resolve().name} on {data or files.sql}")
         if retuned is not None:
-            _write_retuned(classifier, found, rows, model, retuned)
+            _write_retuned(classifier, found, rows, notes, retuned)
     document = found.to_dict() | {"report": html, "retuned": retuned}
     said = [*(["--labels", labels] if labels else []), *(["--id", id] if id else [])]
     typed = shlex.join(["adacsl", "monitor", str(model), *([data] if data else []), *said, *as_words(files)])
@@ -286,10 +287,10 @@ def settled(costs: CostMatrix, frame: pd.DataFrame, data: str) -> CostMatrix:
 # what follows
 
 
-def _write_retuned(classifier: CostClassifier, found: Monitoring, rows: _Rows, model: Path, folder: Path) -> None:
+def _write_retuned(
+    classifier: CostClassifier, found: Monitoring, rows: _Rows, notes: dict[str, Any], folder: Path
+) -> None:
     """Write a model that decides as these rows say, with the notes of the old one."""
-    import json  # noqa: PLC0415
-
     if found.by_labels:
         from adacsl.estimators.monitoring import retune  # noqa: PLC0415  pandas
 
@@ -298,10 +299,6 @@ def _write_retuned(classifier: CostClassifier, found: Monitoring, rows: _Rows, m
         raise ValueError("--retuned needs at least ten labels of each class: this model knows no held-out scores")
     else:
         fresh = _under_shares(classifier, found)
-    try:
-        notes = json.loads((model / NOTES).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        notes = {}
     save_model(fresh, folder, notes, force=False)
 
 

@@ -103,6 +103,8 @@ def installed_engine() -> str | None:
 
 def load_engine(name: str) -> Any:
     """Return a boosting library, or say what to install."""
+    if name not in ENGINES:  # a saved model names its own
+        raise ValueError(f"there is no engine {str(name)[:40]!r}: {', '.join(ENGINES)} are known")
     return importlib.import_module(f"adacsl.integrations.{name}")
 
 

@@ -110,7 +110,7 @@ class HistogramBoosting(ClassifierMixin, BaseEstimator):
         model.arrays_ = {name: np.asarray(value) for name, value in arrays.items()}
         predictors(model.arrays_)  # says what is wrong with them
         model.encoder_ = ColumnEncoder.from_dict(document["encoder"])
-        model.levels_ = levels_from_list(document["levels"])
+        model.levels_ = levels_from_list(document["levels"], len(model.encoder_.columns))
         model.classes_ = np.asarray(document["classes"])
         insist(len(model.arrays_["start"]) == per_round(len(model.classes_)), "start")
         return model
@@ -179,9 +179,11 @@ def listed_levels(levels: Levels) -> list[list[Any]]:
     return [[column, values.tolist()] for column, values in levels.items()]
 
 
-def levels_from_list(listed: list[list[Any]]) -> Levels:
-    """Read what :func:`listed_levels` gave."""
-    return {int(column): np.asarray(values, dtype=np.float64) for column, values in listed}
+def levels_from_list(listed: list[list[Any]], n_columns: int) -> Levels:
+    """Read what :func:`listed_levels` gave of a table of so many columns."""
+    levels = {int(column): np.asarray(values, dtype=np.float64) for column, values in listed}
+    insist(all(0 <= column < n_columns and own.ndim == 1 for column, own in levels.items()), "levels")
+    return levels
 
 
 def _frequent(codes: NDArray[np.float64]) -> NDArray[np.float64]:

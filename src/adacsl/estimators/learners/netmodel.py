@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,14 +17,21 @@ from adacsl.datasets.encoding import TableEncoder
 from adacsl.datasets.images import resize
 from adacsl.estimators.candidates import mean_logits
 from adacsl.estimators.learners.net import Net, table_sizes
+from adacsl.estimators.learners.numbers import part_of
 from adacsl.torch.augment import Augment, ChannelsFirst, FlipAverage
 from adacsl.torch.resnet import Normalise, load_backbone, named_network
-from adacsl.torch.tablenet import TableNet, stack_members
+from adacsl.torch.tablenet import TableNet, check_table_sizes, stack_members
 from adacsl.training.keepers import Keeper
 from adacsl.training.running import choose_device, predict_logits
 
 if TYPE_CHECKING:
     from adacsl.estimators.learners.nets import Prepared
+
+
+KEPT = ("image_size", "views", "module")
+"""Settings that predictions depend on; the last one unless it is code."""
+LARGEST_IMAGE = 4096
+"""Pixels on a side that pictures are enlarged to."""
 
 
 class NetModel:
@@ -104,7 +113,7 @@ class NetModel:
             about = {"name": (self.settings.module or "resnet18") if own else "custom"}
             about |= {} if self.outputs == 1 else {"outputs": self.outputs}
         # code is never stored; names and sizes are, for members of a portfolio have no settings elsewhere
-        kept = ("image_size", "views") + (("module",) if about["name"] != "custom" else ())
+        kept = KEPT[:2] if about["name"] == "custom" else KEPT
         return dict(self.net.state_dict()), {
             "net": about, "encoder": None if self.encoder is None else self.encoder.to_dict(), "undone": self.undone,
             "settings": {name: getattr(self.settings, name) for name in kept},
@@ -118,29 +127,54 @@ class NetModel:
         about, undone = dict(document["net"]), np.asarray(document["undone"], dtype=np.float64).tolist()
         name, outputs = about.pop("name"), int(about.get("outputs", 1))
         encoder = None if document["encoder"] is None else TableEncoder.from_dict(document["encoder"])
-        settings.set_params(**document["settings"])
+        features = 0 if encoder is None else encoder.n_features_out_
+        _set_kept(settings, document["settings"])
         if name == "TableNet":
+            check_table_sizes(about, tensors, members=len(undone), n_features=features)
             net: nn.Module = TableNet(**about, members=len(undone), seeds=[0] * len(undone))
-        elif name == "tabm":
-            net = nn.ModuleList(
-                _tabm(about, {key: tensors[f"{i}.{key}"] for key in ("numeric", "borders")}) for i in range(len(undone))
-            )
         else:
-            if name == "custom" and module is None:
-                raise ValueError(
-                    "it was trained with a net that is not adacsl's: give that net too, load(folder, module=...)"
-                )
-            settings.module = module if name == "custom" else name
-            features = 0 if encoder is None else encoder.n_features_out_
-            net = nn.ModuleList(build_net(settings, features, outputs, images=encoder is None) for _ in undone)
+            parts = [part_of(tensors, f"{i}.") for i in range(min(len(undone), len(tensors) + 1))]
+            if sum(map(len, parts)) != len(tensors) or not all(parts):
+                raise ValueError(f"these are not the weights of {len(undone)} nets")
+            make = functools.partial(build_net, settings, features, outputs, images=encoder is None)
+            if name == "tabm":
+                net = nn.ModuleList(_tabm_of(about, part, features) for part in parts)
+            else:
+                settings.module = _checked_module(name, module)
+                if name != "custom":  # code of one's own is not run just to look at it
+                    _check_shapes(make, parts)
+                net = nn.ModuleList(make() for _ in parts)
         try:
             net.load_state_dict(tensors)
         except RuntimeError as error:
             raise ValueError(
-                f"the saved weights do not fit {type(net).__name__}: {str(error)[:300]}; "
+                f"the saved weights do not fit {type(net).__name__}: {str(error)[:150]}; "
                 "give the net it was trained with, load(folder, module=...)"
             ) from error
         return cls(net, settings, encoder, undone, device, outputs)
+
+
+def _set_kept(settings: Net, kept: dict[str, Any]) -> None:
+    """Set what :meth:`NetModel.numbers` keeps of the settings; paths and the like are none of it."""
+    size = kept.get("image_size")
+    if not set(kept) <= set(KEPT) or not (size is None or (type(size) is int and size <= LARGEST_IMAGE)):
+        raise ValueError(f"a saved net keeps {', '.join(KEPT)} up to {LARGEST_IMAGE}, and nothing else")
+    settings.set_params(**kept).check()
+
+
+def _checked_module(name: str, module: Any) -> Any:
+    """Return what a net is made with: its name, or code that is never stored."""
+    if name == "custom" and module is None:
+        raise ValueError("it was trained with a net that is not adacsl's: give that net too, load(folder, module=...)")
+    return module if name == "custom" else name
+
+
+def _check_shapes(make: Callable[[], nn.Module], parts: Sequence[dict[str, Tensor]]) -> None:
+    """Refuse weights of other shapes than the net's, before memory is taken for it."""
+    with contextlib.suppress(NotImplementedError, RuntimeError), torch.device("meta"):  # some cannot do without memory
+        shapes = {name: value.shape for name, value in make().state_dict().items()}
+        if any(shapes != {name: value.shape for name, value in part.items()} for part in parts):
+            raise ValueError("the saved weights have not the shapes of the net that is named")
 
 
 def outputs_for(n_classes: int) -> int:
@@ -184,6 +218,13 @@ def _tabm(sizes: dict[str, Any], bins: Mapping[str, Tensor]) -> nn.Module:
     from adacsl.integrations.tabm import BinnedTabM  # noqa: PLC0415
 
     return BinnedTabM(**sizes, numeric=bins["numeric"], borders=bins["borders"])
+
+
+def _tabm_of(sizes: dict[str, Any], state: Mapping[str, Tensor], n_features: int) -> nn.Module:
+    from adacsl.integrations.tabm import check_tabm_sizes  # noqa: PLC0415
+
+    check_tabm_sizes(sizes, state, n_features=n_features)
+    return _tabm(sizes, state)
 
 
 def preparation(settings: Net) -> nn.Module:

@@ -113,9 +113,9 @@ class Regression(NamedTuple):
         model: Any
         if about["kind"] == "trees":
             insist(len(predictors(plain)) and plain["start"].size == 1, "start")
-            model = Trees(levels_from_list(about["levels"]), plain, logarithmic)
             encoder: Any = ColumnEncoder.from_dict(about["encoder"])
             insist(len(encoder.columns) == len(plain["order"]), "number of features")
+            model = Trees(levels_from_list(about["levels"], len(encoder.columns)), plain, logarithmic)
         else:
             model = Sums(plain["weights"], float(about["intercept"]), logarithmic)
             encoder = TableEncoder.from_dict(about["encoder"])
