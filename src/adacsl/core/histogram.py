@@ -115,6 +115,62 @@ class CostHistogram:
             self.positives += sums[BUCKETS:]
         self.rows += int(found.scores.shape[0])
 
+    @classmethod
+    def from_counts(
+        cls, buckets: Array, labels: Array, counts: Array, *,
+        rows: int | None = None, base: float = 0.0, kind: str = "float64",
+    ) -> Self:  # fmt: skip
+        """Return the histogram of rows that another engine has counted, grouped by bucket and label.
+
+        Parameters
+        ----------
+        buckets : array of shape (g,)
+            The number of the bucket of each group: of a score ``s``, rounded to float32,
+            ``floor(512 * (126 + e + s / 2**e))`` with ``e = floor(log2(max(s, 2**-126)))``.
+        labels : array of shape (g,)
+            0 or 1.
+        counts : array of shape (g,)
+            How many rows, whole numbers; or, as floats, the sums of what errors about them cost more than being right,
+            times their weights.
+        rows : int, optional
+            How many rows there were; needed with sums.
+        base : float, default 0
+            With sums: what the rows cost even when every decision is right.
+        kind : str, default "float64"
+            The float type of the scores.
+
+        Examples
+        --------
+        >>> CostHistogram.from_counts([64511, 64512], [0, 1], [3, 2]).curve(CostMatrix(fp=1, fn=8)).costs.tolist()
+        [3.0, 0.0, 16.0]
+        """
+        place, label, held = np.asarray(buckets), np.asarray(labels), np.asarray(counts)
+        counted = held.dtype.kind in "iu"
+        if not place.shape == label.shape == held.shape == (len(place),):
+            raise ValueError(f"buckets, labels and counts must be equally long, got {place.shape}, {label.shape}, ...")
+        if not (np.isin(place, range(BUCKETS)).all() and np.isin(label, (0, 1)).all()):
+            raise ValueError(f"buckets must be whole numbers from 0 to {BUCKETS - 1}, and labels 0 or 1")
+        if not counted and rows is None:
+            raise ValueError("counts are no whole numbers: of sums of costs, say how many rows= there were")
+        if not np.isfinite(held).all() or (held < 0).any():
+            raise ValueError("counts must be finite and not negative")
+        made = cls()
+        made._agree(summed=not counted, kind=np.dtype(kind).name if kind != "bfloat16" else kind)
+        for number, sums in enumerate((made.negatives, made.positives)):
+            np.add.at(sums, place[label == number].astype(np.intp), held[label == number])
+        made.rows, made.base = int(held.sum()) if rows is None else int(rows), float(base)
+        return made
+
+    def to_counts(self) -> dict[str, Any]:
+        """Return what :meth:`from_counts` takes: three columns for a table or a file, and three facts."""
+        negative, positive = np.flatnonzero(self.negatives), np.flatnonzero(self.positives)
+        return {
+            "buckets": np.concatenate((negative, positive)),
+            "labels": np.repeat((0, 1), (len(negative), len(positive))),
+            "counts": np.concatenate((self.negatives[negative], self.positives[positive])),
+            "rows": self.rows, "base": self.base, "kind": self.kind or "float64",
+        }  # fmt: skip
+
     def merge(self, other: CostHistogram) -> Self:
         """Add what another one has counted, and return itself."""
         if other.rows:
@@ -206,6 +262,8 @@ class SecondPass:
     ----------
     share : float
         How much of all rows will be kept.
+    buckets : array
+        The buckets whose rows are looked at; an engine may leave out all others.
     """
 
     def __init__(self, histogram: CostHistogram, costs: CostMatrix | None) -> None:
@@ -215,6 +273,7 @@ class SecondPass:
         # at best all negatives of a bucket lie below its positives; ties count, as the nearest to the target is taken
         best = total[:-1] - found.fp * histogram.negatives
         self._open = best <= total.min() + ROUNDING * np.abs(total).max()
+        self.buckets = np.flatnonzero(self._open & self._filled)
         held = histogram.positives + histogram.negatives
         self._held = float(held[self._open].sum())
         self.share = self._held / float(held.sum()) if held.any() else 1.0
@@ -259,8 +318,10 @@ class SecondPass:
         """
         bucket, found = bucket_numbers(scores), self._edges
         misses, alarms = np.where(positive, stakes, 0.0), np.where(positive, 0.0, stakes)
-        missed = np.append(found.missed[bucket] + _within(misses, bucket), found.missed[bucket[-1] + 1]) * found.fn
-        alarmed = np.append(found.alarmed[bucket] - _within(alarms, bucket), found.alarmed[bucket[-1] + 1]) * found.fp
+        below, above = _sums_within(misses, bucket), _sums_within(alarms[::-1], bucket[::-1])[::-1] + alarms
+        missed = np.append(found.missed[bucket] + below, found.missed[bucket[-1] + 1]) * found.fn
+        # from above, as the borders are: where one false alarm costs a million times another, no digits cancel
+        alarmed = np.append(found.alarmed[bucket + 1] + above, found.alarmed[bucket[-1] + 1]) * found.fp
         closed = np.flatnonzero(self._filled & ~self._open)
         ends = np.concatenate(([-1], bucket, [BUCKETS]))
         torn = np.searchsorted(closed, ends[:-1], "right") != np.searchsorted(closed, ends[1:], "left")
@@ -290,8 +351,7 @@ def _sums_below(values: NDArray[Any]) -> NDArray[Any]:
     return np.concatenate((np.zeros(1, values.dtype), np.cumsum(values)))
 
 
-def _within(values: NDArray[Any], bucket: NDArray[Any]) -> NDArray[Any]:
-    """Return the sum of the values before each one in its own bucket; rows are in rising order."""
-    sums = np.cumsum(values) - values
-    first = np.flatnonzero(np.append(True, bucket[1:] != bucket[:-1]))
-    return np.asarray(sums - np.repeat(sums[first], np.diff(np.append(first, len(bucket)))))
+def _sums_within(values: NDArray[Any], bucket: NDArray[Any]) -> NDArray[Any]:
+    """Return the sum of the values before each one in its own bucket; those of a bucket are neighbours."""
+    first = np.flatnonzero(bucket[1:] != bucket[:-1]) + 1
+    return np.concatenate([_sums_below(part[:-1]) for part in np.split(values, first)])
