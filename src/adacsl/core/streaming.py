@@ -1,4 +1,4 @@
-"""What is known of more rows than fit into memory: a mean with its interval, calibration, a threshold and how sure it is.
+"""What is known of more rows than fit into memory: a mean and its interval, calibration, a threshold, how sure it is.
 
 All of it from sums over batches. Of so many rows, a mean is normal, and how often a bucket's rows are drawn is Poisson.
 """
@@ -42,6 +42,17 @@ class Batch(NamedTuple):
         """Return some of the rows."""
         weight = None if self.weight is None else self.weight[index]
         return Batch(self.scores[index], self.labels[index], self.costs.rows(index), weight)
+
+    @classmethod
+    def joined(cls, batches: Iterable[Batch]) -> Batch:
+        """Return all rows of batches."""
+        scores, labels, costs, weights = zip(*batches, strict=True)
+        weight = None if weights[0] is None else np.concatenate(weights)
+        whole: CostMatrix = costs[0]
+        if whole.n_instances is not None:
+            prices = np.concatenate([own.to_array() for own in costs])
+            whole = unchecked_costs(tuple(tuple(prices[:, i, j] for j in (0, 1)) for i in (0, 1)))
+        return cls(np.concatenate(scores), np.concatenate(labels), whole, weight)
 
     def given(self) -> dict[str, Any]:
         """Return what a histogram has to be told besides scores and labels."""
