@@ -125,10 +125,9 @@ def test_other_engines_find_the_same_buckets():
     scores = np.concatenate([scores.astype(np.float64), rng.random(50_000) ** 3, [0.0, -0.0, 0.1, 1 - 1e-9]])
     expected = bucket_numbers(scores)
     frame = pl.DataFrame({"score": scores})
-    found = duckdb.sql(  # noqa: S608  a constant
-        f"SELECT {SQL} AS arithmetic, ((s::FLOAT + 0)::BIT::INTEGER) >> 14 AS bits FROM (SELECT *, floor(log2("
-        "greatest(s, pow(2, -126)))) AS e FROM (SELECT score::FLOAT::DOUBLE AS s FROM frame))"
-    ).fetchnumpy()
+    rounded = duckdb.sql("SELECT score::FLOAT::DOUBLE AS s FROM frame")
+    raised = rounded.project("s, floor(log2(greatest(s, pow(2, -126)))) AS e")
+    found = raised.project(f"{SQL} AS arithmetic, (s::FLOAT + 0)::BIT::INTEGER >> 14 AS bits").fetchnumpy()
     assert (found["arithmetic"] == expected).all()
     assert (found["bits"] == expected).all()
     s = pl.col("score").cast(pl.Float32).cast(pl.Float64)
