@@ -160,6 +160,24 @@ def test_many_rows_and_few_looked_at_again():
     assert halves[0].merge(halves[1]).threshold() == find_threshold(scores, labels, costs)
 
 
+def test_rows_of_equal_scores_are_kept_as_one(monkeypatch):
+    monkeypatch.setattr("adacsl.core.histogram.KEPT", 30)
+    rng = np.random.default_rng(2)
+    scores, fn = (rng.integers(400, 440, 3000) / 1000).astype(np.float32), rng.lognormal(size=3000)
+    labels = rng.random(3000) < scores
+    parts = np.array_split(np.arange(3000), 20)
+    for costs in (COSTS, CostMatrix(fp=1, fn=fn)):
+        own, histogram = costs.n_instances is not None, CostHistogram()
+        for part in parts:
+            histogram.update(scores[part], labels[part], costs=costs.rows(part) if own else None)
+        seconds = [histogram.second_pass(None if own else costs) for _ in range(2)]
+        for turn, part in enumerate(parts):
+            seconds[turn % 2].update(scores[part], labels[part], costs=costs.rows(part) if own else None)
+        whole = seconds[0].merge(seconds[1])
+        assert_allclose(whole.threshold(), find_threshold(scores, labels, costs), rtol=1e-12)
+        assert sum(len(kept) for kept, *_ in whole._parts) < 150
+
+
 @pytest.mark.parametrize(
     ("wrong", "match"),
     [

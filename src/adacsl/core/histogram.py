@@ -27,6 +27,8 @@ BUCKETS = (0x3F800000 >> SHIFT) + 1
 """0x3F800000 are the bits of 1.0."""
 CHUNK = 1 << 18
 """Rows that are counted at a time: their numbers stay in the cache."""
+KEPT = 1 << 22
+"""So many rows are kept by a second pass before those of equal scores are summed."""
 FREE = CostMatrix(fp=1, fn=1)
 ROUNDING = 1e-12
 """Sums of floats may be off by so much of the largest: buckets that near to the best are looked at too."""
@@ -277,7 +279,8 @@ class SecondPass:
         held = histogram.positives + histogram.negatives
         self._held = float(held[self._open].sum())
         self.share = self._held / float(held.sum()) if held.any() else 1.0
-        self._parts: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []
+        self._parts: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []  # scores, misses, alarms
+        self._limit = KEPT
 
     def update(
         self, scores: Array, labels: Array, *, costs: CostMatrix | None = None, sample_weight: Array | None = None
@@ -287,37 +290,39 @@ class SecondPass:
         found = Samples.of(scores, labels, given, sample_weight)
         for part, positive, stakes in _chunks(found, counted=costs is None):
             kept = self._open[bucket_numbers(part)]
-            own = np.ones(len(part)) if stakes is None else stakes
-            self._parts.append((part[kept], positive[kept], own[kept]))
+            missed, own = positive[kept], 1.0 if stakes is None else stakes[kept]
+            self._keep([(part[kept], np.where(missed, own, 0.0), np.where(missed, 0.0, own))])
 
     def merge(self, other: SecondPass) -> Self:
         """Add what another one has kept, and return itself."""
-        self._parts += other._parts
+        self._keep(other._parts)
         return self
+
+    def _keep(self, parts: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]) -> None:
+        """Keep rows; many of them have equal scores, and are summed now and then."""
+        self._parts += parts
+        if sum(len(scores) for scores, *_ in self._parts) > self._limit:
+            self._parts = [_by_score(self._parts)]
+            self._limit = max(KEPT, 2 * len(self._parts[0][0]))
 
     def threshold(self, *, target: float = 0.5) -> Threshold:
         """Return the cheapest threshold of all rows; among equally cheap ones, the point nearest ``target``."""
         goal = floats.nearest(self._kind, check_target(target))
-        parts = self._parts or [(np.empty(0), np.empty(0, bool), np.empty(0))]
-        scores, positive, stakes = (np.concatenate(column) for column in zip(*parts, strict=True))
-        if not len(scores) or not math.isclose(stakes.sum(), self._held, rel_tol=1e-9):
+        held = float(sum(misses.sum() + alarms.sum() for _, misses, alarms in self._parts))
+        if not any(len(scores) for scores, *_ in self._parts) or not math.isclose(held, self._held, rel_tol=1e-9):
             raise ValueError(
-                f"the second pass kept {stakes.sum():.9g} of {self._held:.9g} that the first counted: give it the very "
+                f"the second pass kept {held:.9g} of {self._held:.9g} that the first counted: give it the very "
                 "same rows, costs and weights, each once"
             )
-        order = np.argsort(scores, kind="stable")
-        scores, positive, stakes = scores[order], positive[order], stakes[order]
-        cuts = self._cuts(scores, positive, stakes)
-        return best_cut(cuts, self._kind, goal, (0.0, 1.0))
+        return best_cut(self._cuts(*_by_score(self._parts)), self._kind, goal, (0.0, 1.0))
 
-    def _cuts(self, scores: NDArray[Any], positive: NDArray[Any], stakes: NDArray[Any]) -> Cuts:
+    def _cuts(self, scores: NDArray[Any], misses: NDArray[Any], alarms: NDArray[Any]) -> Cuts:
         """Return what each cut of the rows that were kept costs, all rows counted; inf where rows in between are not.
 
         A cut beside rows that were not kept is a border between buckets, and not among the cheapest: those have
         their neighbours on both sides open.
         """
         bucket, found = bucket_numbers(scores), self._edges
-        misses, alarms = np.where(positive, stakes, 0.0), np.where(positive, 0.0, stakes)
         below, above = _sums_within(misses, bucket), _sums_within(alarms[::-1], bucket[::-1])[::-1] + alarms
         missed = np.append(found.missed[bucket] + below, found.missed[bucket[-1] + 1]) * found.fn
         # from above, as the borders are: where one false alarm costs a million times another, no digits cancel
@@ -345,6 +350,17 @@ def _stakes(samples: Samples, positive: NDArray[np.bool_]) -> NDArray[Any]:
     costs = samples.costs
     stakes = np.where(positive, as_host(costs.fn - costs.tp), as_host(costs.fp - costs.tn))
     return stakes if samples.weight is None else np.asarray(stakes * as_host(samples.weight))
+
+
+def _by_score(
+    parts: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]],
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return the distinct scores in rising order, with the sums of what missing and alarming their rows costs."""
+    scores, misses, alarms = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.argsort(scores)
+    scores = scores[order]
+    first = np.flatnonzero(np.append(True, scores[1:] != scores[:-1])) if len(scores) else order
+    return scores[first], *(np.add.reduceat(values[order], first) for values in (misses, alarms))
 
 
 def _sums_below(values: NDArray[Any]) -> NDArray[Any]:
