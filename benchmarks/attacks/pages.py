@@ -272,6 +272,6 @@ ATTACKS = (
         "names of data, columns, classes, methods, segments, units and files that hold scripts, quotes, styles, links "
         "and templates, in the report, its Markdown, the pages of monitoring and serving and in notebooks, opened in "
         "Chromium: a script, handler or style that works, an element or a request, or a name not shown as it is",
-        attack, long=240, short=3,
+        attack, long=120, short=3,
     ),
 )  # fmt: skip

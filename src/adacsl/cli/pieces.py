@@ -12,7 +12,7 @@ import numpy as np
 
 from adacsl.cli.models import check_kind, class_names, feature_columns, matrix_of, model_input
 from adacsl.cli.options import Prices, Source
-from adacsl.core.costs import unchecked_costs
+from adacsl.core.costs import CostMatrix, unchecked_costs
 from adacsl.core.labels import same_label
 from adacsl.core.streaming import Batch
 
@@ -32,7 +32,8 @@ class Kept:
     def __init__(self) -> None:
         self._file: Any = tempfile.TemporaryFile()  # noqa: SIM115  never seen by name, and gone with this object
         weakref.finalize(self, self._file.close)
-        self._parts, self._costs = 0, None
+        self._parts = 0
+        self._costs: CostMatrix | None = None
 
     def add(self, batch: Batch) -> None:
         """Keep some rows."""

@@ -360,7 +360,7 @@ def _by_score(
     order = np.argsort(scores)
     scores = scores[order]
     first = np.flatnonzero(np.append(True, scores[1:] != scores[:-1])) if len(scores) else order
-    return scores[first], *(np.add.reduceat(values[order], first) for values in (misses, alarms))
+    return scores[first], np.add.reduceat(misses[order], first), np.add.reduceat(alarms[order], first)
 
 
 def _sums_below(values: NDArray[Any]) -> NDArray[Any]:

@@ -41,7 +41,7 @@ def histogram(
         How many rows are counted at a time.
     """
 
-    def count(rows: Columns) -> dict[str, Any]:
+    def count(rows: Any) -> Any:
         part = CostHistogram()
         if len(rows[score]):
             part.update(rows[score], rows[label], costs=None if costs is None else costs(rows))
@@ -76,11 +76,12 @@ def threshold(
     second = counted.second_pass(whole)
     wanted = second.buckets
 
-    def pick(rows: Columns) -> dict[str, Any]:
+    def pick(rows: Any) -> Any:
         kept = np.isin(bucket_numbers(rows[score]), wanted)
         return {name: column[kept] for name, column in rows.items()}
 
     picked = dataset.map_batches(pick, batch_size=batch_rows, batch_format="numpy")
+    rows: Any
     for rows in picked.iter_batches(batch_size=batch_rows, batch_format="numpy"):
         if len(rows[score]):
             second.update(rows[score], rows[label], costs=None if each is None else each(rows))

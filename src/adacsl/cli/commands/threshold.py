@@ -132,7 +132,8 @@ def _in_pieces(
     """Return what :func:`_of_task` does, of a table that is read once; scores and prices are kept in a file."""
     from adacsl.datasets.task import Task  # noqa: PLC0415  pandas
 
-    kept, classes, chances = Kept(), (), True
+    kept, chances = Kept(), True
+    classes: tuple[str, ...] = ()
     for task in _tasks(table, columns, positive, known, rows):
         kept.add(Batch(task.X, task.y, task.costs, task.sample_weight))
         classes, chances = task.classes, chances and _are_chances(task)
