@@ -102,7 +102,7 @@ def stream(args: Any) -> int:
         share_looked_at_again=second.share, peak_mb=peak / 1024, peak_before_mb=before / 1024,
     )  # fmt: skip
     told = f"{sum(seconds):.1f} s, {peak / 1024:.0f} MB at most ({before / 1024:.0f} MB before the first row); {found}"
-    return publish(f"CostHistogram, n = {args.n:,}, streamed", [row], args, n=args.n, seed=SEED, passes=told)
+    return publish(f"CostHistogram, n = {args.n:,}, streamed", [row], args, n=args.n, seed=SEED, note=told)
 
 
 def by_histogram(scores: Any, labels: Any, costs: CostMatrix, kept: list[float]) -> Threshold:
