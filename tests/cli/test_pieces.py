@@ -69,7 +69,7 @@ def scored(tmp_path_factory):
     [
         ("csv", ("--fn", 4, "--fp", 1)),
         ("parquet", ("--fn", 4, "--fp", 1, "--tn", -0.5, "--weight-column", "w")),
-        ("parquet", ("--fn", "2 * amount", "--fp", 2, "--tp", 0.5)),
+        pytest.param("parquet", ("--fn", "2 * amount", "--fp", 2, "--tp", 0.5), marks=pytest.mark.weekly),
         ("csv", ("--fn-column", "amount", "--fp", 1, "--weight-column", "w")),
     ],
 )

@@ -29,7 +29,12 @@ def cut_into(parts, batch):
 
 @pytest.mark.parametrize(
     ("given", "kind"),
-    [("class-wide", "float32"), ("rows", "float64"), ("weights", "float64"), ("rows and weights", "float32")],
+    [
+        ("class-wide", "float32"),
+        pytest.param("rows", "float64", marks=pytest.mark.weekly),
+        pytest.param("weights", "float64", marks=pytest.mark.weekly),
+        ("rows and weights", "float32"),
+    ],
 )
 def test_a_threshold_of_batches_is_that_of_all_rows(given, kind):
     scores, labels, rng = drawn(kind)

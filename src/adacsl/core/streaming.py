@@ -20,7 +20,7 @@ from adacsl.core.intervals import Interval
 from adacsl.core.thresholds import TIE_TOLERANCE, CostCurve
 from adacsl.core.tuning import TunedThreshold, costs_of_cuts
 
-RESAMPLES = 200
+RESAMPLES = 500
 AT_ONCE = 20
 """Resamples that are held in memory."""
 
