@@ -169,6 +169,19 @@ def test_evaluation_equals_sums_over_the_rows(adacsl, wines, tmp_path):
     assert rows["decision"].tolist() == [NAMES[i] for i in expected.argmin(axis=1)]
 
 
+def test_evaluation_of_three_classes_in_pieces(adacsl, wines):
+    words = ("evaluate", wines / "model", wines / "test.csv", "--json")
+    pieces, whole = adacsl(*words, "--batch-rows", "20").json, adacsl(*words).json
+    assert (pieces.pop("in_pieces"), whole.pop("in_pieces")) == (True, False)
+    (low, high), found = whole["cost"].pop("interval"), pieces["cost"].pop("interval")
+    assert found == pytest.approx([low, high], abs=0.2 * (high - low))
+    assert pieces.pop("calibration_error") == pytest.approx(whole.pop("calibration_error"), abs=0.02)
+    for name in ("normalized_cost", "savings"):
+        assert pieces.pop(name) == pytest.approx(whole.pop(name))
+    assert pieces["cost"] == pytest.approx(whole["cost"])
+    assert pieces | {"cost": 0} == whole | {"cost": 0}
+
+
 def test_evaluation_for_people(adacsl, wines):
     done = adacsl("evaluate", wines / "model", wines / "test.csv", "--at-most", "0")
     assert done.out.splitlines()[0] == "89 rows of 3 classes"

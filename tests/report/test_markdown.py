@@ -80,3 +80,7 @@ def test_without_savings_and_checks_there_are_verdict_and_costs(made):
     assert "checks" not in text
     assert text.count("### What each method costs") == 2
     assert "## breast-cancer, ratio 8" in text
+
+
+def test_entities_stay_as_they_are_written():
+    assert READER.render(words("&lt;b&gt; & &#60;")) == "<p>&amp;lt;b&amp;gt; &amp; &amp;#60;</p>\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
@@ -328,10 +328,14 @@ def hidden_text(task: Task) -> str | None:
 
 def task_text(task: Task) -> str:
     """Return how many rows there are, and of what, for people."""
-    rows, classes = f"{len(task.y)} rows", task.classes
+    return rows_text([int((task.y == number).sum()) for number in range(len(task.classes))], task.classes)
+
+
+def rows_text(counts: Sequence[int], classes: Sequence[str]) -> str:
+    """Return how many rows there are, and of what, by the number of each class."""
     if len(classes) > 2:
-        return f"{rows} of {len(classes)} classes"
-    return f"{rows}, {int(task.y.sum())} of them positive ({classes[1]})"
+        return f"{sum(counts)} rows of {len(classes)} classes"
+    return f"{sum(counts)} rows, {counts[1]} of them positive ({classes[1]})"
 
 
 def interval_text(low: float, high: float) -> str:

@@ -27,6 +27,8 @@ BUCKETS = (0x3F800000 >> SHIFT) + 1
 """0x3F800000 are the bits of 1.0."""
 CHUNK = 1 << 18
 """Rows that are counted at a time: their numbers stay in the cache."""
+KEPT = 1 << 22
+"""So many rows are kept by a second pass before those of equal scores are summed."""
 FREE = CostMatrix(fp=1, fn=1)
 ROUNDING = 1e-12
 """Sums of floats may be off by so much of the largest: buckets that near to the best are looked at too."""
@@ -114,6 +116,62 @@ class CostHistogram:
             self.negatives += sums[:BUCKETS]
             self.positives += sums[BUCKETS:]
         self.rows += int(found.scores.shape[0])
+
+    @classmethod
+    def from_counts(
+        cls, buckets: Array, labels: Array, counts: Array, *,
+        rows: int | None = None, base: float = 0.0, kind: str = "float64",
+    ) -> Self:  # fmt: skip
+        """Return the histogram of rows that another engine has counted, grouped by bucket and label.
+
+        Parameters
+        ----------
+        buckets : array of shape (g,)
+            The number of the bucket of each group: of a score ``s``, rounded to float32,
+            ``floor(512 * (126 + e + s / 2**e))`` with ``e = floor(log2(max(s, 2**-126)))``.
+        labels : array of shape (g,)
+            0 or 1.
+        counts : array of shape (g,)
+            How many rows, whole numbers; or, as floats, the sums of what errors about them cost more than being right,
+            times their weights.
+        rows : int, optional
+            How many rows there were; needed with sums.
+        base : float, default 0
+            With sums: what the rows cost even when every decision is right.
+        kind : str, default "float64"
+            The float type of the scores.
+
+        Examples
+        --------
+        >>> CostHistogram.from_counts([64511, 64512], [0, 1], [3, 2]).curve(CostMatrix(fp=1, fn=8)).costs.tolist()
+        [3.0, 0.0, 16.0]
+        """
+        place, label, held = np.asarray(buckets), np.asarray(labels), np.asarray(counts)
+        counted = held.dtype.kind in "iu"
+        if not place.shape == label.shape == held.shape == (len(place),):
+            raise ValueError(f"buckets, labels and counts must be equally long, got {place.shape}, {label.shape}, ...")
+        if not (np.isin(place, range(BUCKETS)).all() and np.isin(label, (0, 1)).all()):
+            raise ValueError(f"buckets must be whole numbers from 0 to {BUCKETS - 1}, and labels 0 or 1")
+        if not counted and rows is None:
+            raise ValueError("counts are no whole numbers: of sums of costs, say how many rows= there were")
+        if not np.isfinite(held).all() or (held < 0).any():
+            raise ValueError("counts must be finite and not negative")
+        made = cls()
+        made._agree(summed=not counted, kind=np.dtype(kind).name if kind != "bfloat16" else kind)
+        for number, sums in enumerate((made.negatives, made.positives)):
+            np.add.at(sums, place[label == number].astype(np.intp), held[label == number])
+        made.rows, made.base = int(held.sum()) if rows is None else int(rows), float(base)
+        return made
+
+    def to_counts(self) -> dict[str, Any]:
+        """Return what :meth:`from_counts` takes: three columns for a table or a file, and three facts."""
+        negative, positive = np.flatnonzero(self.negatives), np.flatnonzero(self.positives)
+        return {
+            "buckets": np.concatenate((negative, positive)),
+            "labels": np.repeat((0, 1), (len(negative), len(positive))),
+            "counts": np.concatenate((self.negatives[negative], self.positives[positive])),
+            "rows": self.rows, "base": self.base, "kind": self.kind or "float64",
+        }  # fmt: skip
 
     def merge(self, other: CostHistogram) -> Self:
         """Add what another one has counted, and return itself."""
@@ -206,6 +264,8 @@ class SecondPass:
     ----------
     share : float
         How much of all rows will be kept.
+    buckets : array
+        The buckets whose rows are looked at; an engine may leave out all others.
     """
 
     def __init__(self, histogram: CostHistogram, costs: CostMatrix | None) -> None:
@@ -215,10 +275,12 @@ class SecondPass:
         # at best all negatives of a bucket lie below its positives; ties count, as the nearest to the target is taken
         best = total[:-1] - found.fp * histogram.negatives
         self._open = best <= total.min() + ROUNDING * np.abs(total).max()
+        self.buckets = np.flatnonzero(self._open & self._filled)
         held = histogram.positives + histogram.negatives
         self._held = float(held[self._open].sum())
         self.share = self._held / float(held.sum()) if held.any() else 1.0
-        self._parts: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []
+        self._parts: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []  # scores, misses, alarms
+        self._limit = KEPT
 
     def update(
         self, scores: Array, labels: Array, *, costs: CostMatrix | None = None, sample_weight: Array | None = None
@@ -228,39 +290,43 @@ class SecondPass:
         found = Samples.of(scores, labels, given, sample_weight)
         for part, positive, stakes in _chunks(found, counted=costs is None):
             kept = self._open[bucket_numbers(part)]
-            own = np.ones(len(part)) if stakes is None else stakes
-            self._parts.append((part[kept], positive[kept], own[kept]))
+            missed, own = positive[kept], 1.0 if stakes is None else stakes[kept]
+            self._keep([(part[kept], np.where(missed, own, 0.0), np.where(missed, 0.0, own))])
 
     def merge(self, other: SecondPass) -> Self:
         """Add what another one has kept, and return itself."""
-        self._parts += other._parts
+        self._keep(other._parts)
         return self
+
+    def _keep(self, parts: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]) -> None:
+        """Keep rows; many of them have equal scores, and are summed now and then."""
+        self._parts += parts
+        if sum(len(scores) for scores, *_ in self._parts) > self._limit:
+            self._parts = [_by_score(self._parts)]
+            self._limit = max(KEPT, 2 * len(self._parts[0][0]))
 
     def threshold(self, *, target: float = 0.5) -> Threshold:
         """Return the cheapest threshold of all rows; among equally cheap ones, the point nearest ``target``."""
         goal = floats.nearest(self._kind, check_target(target))
-        parts = self._parts or [(np.empty(0), np.empty(0, bool), np.empty(0))]
-        scores, positive, stakes = (np.concatenate(column) for column in zip(*parts, strict=True))
-        if not len(scores) or not math.isclose(stakes.sum(), self._held, rel_tol=1e-9):
+        held = float(sum(misses.sum() + alarms.sum() for _, misses, alarms in self._parts))
+        if not any(len(scores) for scores, *_ in self._parts) or not math.isclose(held, self._held, rel_tol=1e-9):
             raise ValueError(
-                f"the second pass kept {stakes.sum():.9g} of {self._held:.9g} that the first counted: give it the very "
+                f"the second pass kept {held:.9g} of {self._held:.9g} that the first counted: give it the very "
                 "same rows, costs and weights, each once"
             )
-        order = np.argsort(scores, kind="stable")
-        scores, positive, stakes = scores[order], positive[order], stakes[order]
-        cuts = self._cuts(scores, positive, stakes)
-        return best_cut(cuts, self._kind, goal, (0.0, 1.0))
+        return best_cut(self._cuts(*_by_score(self._parts)), self._kind, goal, (0.0, 1.0))
 
-    def _cuts(self, scores: NDArray[Any], positive: NDArray[Any], stakes: NDArray[Any]) -> Cuts:
+    def _cuts(self, scores: NDArray[Any], misses: NDArray[Any], alarms: NDArray[Any]) -> Cuts:
         """Return what each cut of the rows that were kept costs, all rows counted; inf where rows in between are not.
 
         A cut beside rows that were not kept is a border between buckets, and not among the cheapest: those have
         their neighbours on both sides open.
         """
         bucket, found = bucket_numbers(scores), self._edges
-        misses, alarms = np.where(positive, stakes, 0.0), np.where(positive, 0.0, stakes)
-        missed = np.append(found.missed[bucket] + _within(misses, bucket), found.missed[bucket[-1] + 1]) * found.fn
-        alarmed = np.append(found.alarmed[bucket] - _within(alarms, bucket), found.alarmed[bucket[-1] + 1]) * found.fp
+        below, above = _sums_within(misses, bucket), _sums_within(alarms[::-1], bucket[::-1])[::-1] + alarms
+        missed = np.append(found.missed[bucket] + below, found.missed[bucket[-1] + 1]) * found.fn
+        # from above, as the borders are: where one false alarm costs a million times another, no digits cancel
+        alarmed = np.append(found.alarmed[bucket + 1] + above, found.alarmed[bucket[-1] + 1]) * found.fp
         closed = np.flatnonzero(self._filled & ~self._open)
         ends = np.concatenate(([-1], bucket, [BUCKETS]))
         torn = np.searchsorted(closed, ends[:-1], "right") != np.searchsorted(closed, ends[1:], "left")
@@ -286,12 +352,22 @@ def _stakes(samples: Samples, positive: NDArray[np.bool_]) -> NDArray[Any]:
     return stakes if samples.weight is None else np.asarray(stakes * as_host(samples.weight))
 
 
+def _by_score(
+    parts: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]],
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return the distinct scores in rising order, with the sums of what missing and alarming their rows costs."""
+    scores, misses, alarms = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.argsort(scores)
+    scores = scores[order]
+    first = np.flatnonzero(np.append(True, scores[1:] != scores[:-1])) if len(scores) else order
+    return scores[first], np.add.reduceat(misses[order], first), np.add.reduceat(alarms[order], first)
+
+
 def _sums_below(values: NDArray[Any]) -> NDArray[Any]:
     return np.concatenate((np.zeros(1, values.dtype), np.cumsum(values)))
 
 
-def _within(values: NDArray[Any], bucket: NDArray[Any]) -> NDArray[Any]:
-    """Return the sum of the values before each one in its own bucket; rows are in rising order."""
-    sums = np.cumsum(values) - values
-    first = np.flatnonzero(np.append(True, bucket[1:] != bucket[:-1]))
-    return np.asarray(sums - np.repeat(sums[first], np.diff(np.append(first, len(bucket)))))
+def _sums_within(values: NDArray[Any], bucket: NDArray[Any]) -> NDArray[Any]:
+    """Return the sum of the values before each one in its own bucket; those of a bucket are neighbours."""
+    first = np.flatnonzero(bucket[1:] != bucket[:-1]) + 1
+    return np.concatenate([_sums_below(part[:-1]) for part in np.split(values, first)])

@@ -110,7 +110,7 @@ def _resampled(rows: tuple[Any, Any, Any], cells: int, resamples: int, rng: np.r
     for done in range(0, resamples, size):
         times = min(size, resamples - done)
         drawn = rng.multinomial(n, counts / n, size=times) if few else _drawn(n, times, rng)
-        yield _costs_of_cuts(drawn * missed, drawn * alarmed, starts)
+        yield costs_of_cuts(drawn * missed, drawn * alarmed, starts)
 
 
 def _kinds(rows: tuple[Any, Any, Any]) -> tuple[Array, Array]:
@@ -125,7 +125,7 @@ def _drawn(n: int, resamples: int, rng: np.random.Generator) -> Array:
     return np.stack([np.bincount(rng.integers(0, n, size=n), minlength=n) for _ in range(resamples)])
 
 
-def _costs_of_cuts(missed: Array, alarmed: Array, starts: Array) -> Array:
+def costs_of_cuts(missed: Array, alarmed: Array, starts: Array) -> Array:
     """Return what it costs to call the lowest k cells negative, for each resample."""
     below = np.cumsum(np.add.reduceat(missed, starts, axis=1), axis=1)
     above = np.cumsum(np.add.reduceat(alarmed, starts, axis=1)[:, ::-1], axis=1)[:, ::-1]

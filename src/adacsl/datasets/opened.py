@@ -8,6 +8,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,12 @@ class Table(ABC):
         if not pieces:
             return pd.DataFrame(columns=columns)
         return pieces[0] if len(pieces) == 1 else pd.concat(pieces)
+
+    def exceeds(self, rows: int) -> bool:
+        """Tell whether there are more rows than so many, which are read where the file does not say."""
+        if self.n_rows is not None:
+            return self.n_rows > rows
+        return any(seen > rows for seen in accumulate(map(len, self.pieces(self.columns[:1], rows))))
 
     @abstractmethod
     def pieces(self, columns: list[str], rows: int) -> Iterator[pd.DataFrame]:

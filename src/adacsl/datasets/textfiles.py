@@ -85,6 +85,11 @@ class TextTable(Table):
                     return
                 yield self._with_points(chunk[columns], numbers=False)
 
+    def exceeds(self, rows: int) -> bool:
+        """Tell whether there are more rows than so many; each takes two bytes or more."""
+        packed = self.path.name.lower().endswith(".gz")
+        return (packed or self.path.stat().st_size > 2 * rows) and super().exceeds(rows)
+
     def _options(self) -> dict[str, Any]:
         # index_col: pandas else makes an index of the first column where lines are longer than the header. All columns
         # are read and some then picked, because pandas counts the fields of a line only where it reads them all

@@ -17,7 +17,7 @@ from adacsl.report.people import money_each
 from adacsl.report.segment_cards import segment_parts, segment_tables, segment_words
 from adacsl.report.tables import Table
 
-SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~@$])")
+SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~@$&])")
 """Signs that would be no words in Markdown: emphasis, links, tables, HTML, mentions and formulas of GitHub."""
 
 

@@ -1,0 +1,226 @@
+"""adacsl threshold and evaluate on tables that are read in pieces: what they say of all rows in memory."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from adacsl import CostMatrix, find_threshold
+
+EXACT = (
+    "rows", "positives", "classes", "always_negative", "always_positive", "counts", "money", "normalized_cost",
+    "savings", "cheapest_threshold", "cheapest_constant", "threshold", "passed", "unlabelled", "actions",
+)  # fmt: skip
+
+
+def same(pieces, whole, *, sure=0.5):
+    """Compare two answers: exactly but for intervals, by chance, and calibration, in other bins."""
+    assert set(pieces) == set(whole)
+    assert (pieces["in_pieces"], whole["in_pieces"]) == (True, False)
+    for name in EXACT:
+        if name == "threshold" and isinstance(whole.get(name), dict):
+            continue
+        if isinstance(whole.get(name), dict | float) or (name in whole and name in ("counts", "money")):
+            assert flat(pieces[name]) == pytest.approx(flat(whole[name]), rel=1e-9, nan_ok=True), name
+        else:
+            assert pieces.get(name) == whole.get(name), name
+    for name in ("cost", "bayes", "threshold"):
+        if isinstance(whole.get(name), dict):
+            near(pieces[name], whole[name], sure)
+    if "calibration_error" in whole:
+        assert pieces["calibration_error"] == pytest.approx(whole["calibration_error"], abs=0.02)
+
+
+def flat(value):
+    if isinstance(value, dict):
+        return [inner for inner in value.values() if isinstance(inner, float | int)]
+    return list(np.ravel(value)) if isinstance(value, list) else value
+
+
+def near(pieces, whole, sure):
+    low, high = whole["interval"]
+    assert pieces["interval"] == pytest.approx([low, high], abs=sure * (high - low))
+    for name in set(whole) - {"interval", "expected"}:
+        assert pieces[name] == (whole[name] if whole[name] is None else pytest.approx(whole[name], rel=1e-9)), name
+    if "expected" in whole:
+        assert pieces["expected"] == pytest.approx(whole["expected"], abs=sure * (high - low))
+
+
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory):
+    rng = np.random.default_rng(4)
+    y = rng.random(6000) < 0.3
+    scores = 1 / (1 + np.exp(-(rng.normal(size=6000) + 2 * y - 1.5)))
+    frame = pd.DataFrame(
+        {"score": scores, "label": y.astype(int), "amount": rng.lognormal(1, 0.5, 6000), "w": rng.integers(0, 3, 6000)}
+    ).sort_values("label")  # the first pieces hold one class only
+    folder = tmp_path_factory.mktemp("scored")
+    frame.to_csv(folder / "s.csv", index=False)
+    frame.to_parquet(folder / "s.parquet")
+    return folder, frame
+
+
+# threshold
+
+
+@pytest.mark.parametrize(
+    ("suffix", "words"),
+    [
+        ("csv", ("--fn", 4, "--fp", 1)),
+        ("parquet", ("--fn", 4, "--fp", 1, "--tn", -0.5, "--weight-column", "w")),
+        pytest.param("parquet", ("--fn", "2 * amount", "--fp", 2, "--tp", 0.5), marks=pytest.mark.weekly),
+        ("csv", ("--fn-column", "amount", "--fp", 1, "--weight-column", "w")),
+    ],
+)
+def test_a_threshold_in_pieces_is_that_of_all_rows(adacsl, scored, suffix, words):
+    folder, _ = scored
+    said = ("threshold", folder / f"s.{suffix}", "--score-column", "score", "--label-column", "label", *words, "--json")
+    pieces = adacsl(*said, "--batch-rows", 700)
+    assert pieces.code == 0, pieces.err
+    same(pieces.json, adacsl(*said).json)
+
+
+def test_the_curve_in_pieces_has_true_costs(adacsl, scored, tmp_path):
+    folder, frame = scored
+    words = ("--fn", 4, "--fp", 1, "--score-column", "score", "--label-column", "label", "--batch-rows", 1000)
+    said = adacsl("threshold", folder / "s.parquet", *words, "--curve", tmp_path / "c.csv")
+    assert "read in pieces" in said.out
+    assert "each cut between two buckets" in said.out
+    curve = pd.read_csv(tmp_path / "c.csv")
+    for row in curve.iloc[::50].itertuples():
+        called = frame["score"] > row.threshold
+        assert row.total_cost == 4 * (frame["label"] & ~called).sum() + ((frame["label"] == 0) & called).sum()
+    assert curve["total_cost"].min() >= find_threshold(frame["score"], frame["label"], CostMatrix(fp=1, fn=4)).cost
+
+
+def test_scores_that_are_no_chances_are_joined_again(adacsl, scored, tmp_path):
+    _, frame = scored
+    logits = frame.assign(score=np.log(frame["score"] / (1 - frame["score"])))
+    logits.to_parquet(tmp_path / "l.parquet")
+    words = ("--fn-column", "amount", "--fp", 1, "--score-column", "score", "--label-column", "label", "--json")
+    pieces = adacsl("threshold", tmp_path / "l.parquet", *words, "--batch-rows", 999)
+    assert pieces.json == adacsl("threshold", tmp_path / "l.parquet", *words).json
+    assert pieces.json["in_pieces"] is False
+
+
+def test_balanced_costs_need_all_rows(adacsl, scored):
+    folder, _ = scored
+    words = ("--costs", "balanced", "--score-column", "score", "--label-column", "label", "--json")
+    assert adacsl("threshold", folder / "s.csv", *words, "--batch-rows", 100).json["in_pieces"] is False
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (
+            {"score": "high"},
+            "column 'score' of {}, from row 41 on must hold a score in every row, got 'high' in row 10",
+        ),
+        ({"label": "9"}, "from row 41 on has the classes '9', known are '0', '1'"),
+        ({"label": None}, "column 'label' of {}, from row 41 on is missing in 1 of 20 rows, first in row 10"),
+    ],
+)
+def test_what_is_wrong_in_a_later_piece_is_one_line(refused, tmp_path, change, match):
+    frame = pd.DataFrame({"score": np.linspace(0, 1, 60).astype(str), "label": np.arange(60) % 2})
+    frame = frame.astype({"label": object})
+    for name, value in change.items():
+        frame.loc[49, name] = value
+    frame.to_csv(tmp_path / "bad.csv", index=False)
+    told = refused("threshold", tmp_path / "bad.csv", "--fn", 4, "--fp", 1, "--batch-rows", 20)
+    assert match.format(tmp_path / "bad.csv") in told
+
+
+def test_labels_of_a_text_file_are_those_of_all_rows(adacsl, tmp_path):
+    table = tmp_path / "s.csv"
+    table.write_text("score,label\n" + "0.1,0.0\n0.7,1\n0.3,0\n0.9,1.0\n" * 20)
+    words = ("threshold", table, "--fn", 4, "--fp", 1, "--json")
+    assert adacsl(*words, "--batch-rows", 7).json["classes"] == adacsl(*words).json["classes"] == ["0", "1"]
+
+
+@pytest.mark.parametrize("command", ["threshold", "evaluate"])
+def test_no_rows_at_a_time_are_refused(refused, scored, place, command):
+    words = (place / "model", place / "rows.csv")
+    words = (scored[0] / "s.csv", "--fn", 4, "--fp", 1) if command == "threshold" else words
+    assert "--batch-rows must be at least 1, got 0" in refused(command, *words, "--batch-rows", 0)
+
+
+# evaluate
+
+
+@pytest.mark.parametrize(
+    ("suffix", "words"),
+    [
+        ("csv", ()),
+        ("parquet", ("--fn", "amount", "--fp", 2, "--tp", 0.5)),
+        ("csv", ("--group-column", "id", "--fn-column", "amount", "--fp", 1)),
+        ("parquet", ("--refer", 1, "--refer-errors", 0.02)),
+        ("csv", ("--prior", 0.4, "--at-most", 0.001)),
+    ],
+)
+def test_an_evaluation_in_pieces_is_that_of_all_rows(adacsl, place, tmp_path, suffix, words):
+    said = ("evaluate", place / "model", place / f"rows.{suffix}", *words, "--json")
+    pieces = adacsl(*said, "--batch-rows", 90, "--rows", tmp_path / "p.csv")
+    whole = adacsl(*said, "--rows", tmp_path / "w.csv")
+    assert pieces.code == whole.code, pieces.err
+    assert {**pieces.json, "written": 0}.keys() == whole.json.keys()
+    assert pieces.json.get("notes") == whole.json.get("notes")
+    same({**pieces.json, "written": 0}, whole.json)
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "p.csv"), pd.read_csv(tmp_path / "w.csv"))
+
+
+def test_rows_of_a_group_are_one_observation_in_pieces_too(adacsl, place, rows, tmp_path):
+    rows.assign(team=np.arange(400) % 40).to_parquet(tmp_path / "teams.parquet")
+    said = ("evaluate", place / "model", tmp_path / "teams.parquet", "--group-column", "team", "--json")
+    same(adacsl(*said, "--batch-rows", 77).json, adacsl(*said).json)
+
+
+def test_an_evaluation_of_a_query_and_its_words(adacsl, place):
+    query = f"from '{place / 'rows.parquet'}' select *"
+    said = adacsl("evaluate", place / "model", "--sql", query, "--batch-rows", 150)
+    assert said.code == 0, said.err
+    assert "400 rows" in said.out
+    assert "read in pieces: intervals are from sums" in said.out
+
+
+def test_rows_without_a_label_are_left_out_of_pieces_too(adacsl, refused, place, rows, tmp_path):
+    table = tmp_path / "gaps.csv"
+    rows.assign(churn=rows["churn"].where(np.arange(400) >= 120)).to_csv(table, index=False, date_format="%Y-%m-%d")
+    said = ("evaluate", place / "model", table)
+    pieces, whole = adacsl(*said, "--batch-rows", 100, "--json"), adacsl(*said, "--json")
+    same(pieces.json, whole.json)
+    assert pieces.json["unlabelled"] == 120
+    assert "120 rows have no label and are left out, 280 are used" in pieces.err
+    stopped = refused(*said, "--batch-rows", 100, "--on-error", "stop")
+    assert "is missing in 100 of 100 rows" in stopped
+    rows.assign(churn=None).to_csv(table, index=False)
+    assert "no row of" in refused(*said, "--batch-rows", 100)
+
+
+def test_prices_that_look_wrong_are_said_once(adacsl, place, rows, tmp_path):
+    table = tmp_path / "odd.parquet"
+    rows.assign(amount=1e6).to_parquet(table)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        said = adacsl("evaluate", place / "model", table, "--fn", "amount", "--fp", 1, "--batch-rows", 50)
+    whole = adacsl("evaluate", place / "model", table, "--fn", "amount", "--fp", 1)
+    assert len(said.err.splitlines()) == len(whole.err.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("words", "match"),
+    [
+        (("--target", "left"), "no column 'left'"),
+        (("--positive", "maybe"), "no class 'maybe'"),
+        (("--target", "id"), "has the classes"),
+        (("--fn", "age - 1000", "--fp", "1"), "fn"),
+        (("--group-column", "shop"), "lacks 1 of the 5 columns that the model was trained on (shop)"),
+    ],
+)
+def test_wrong_evaluation_in_pieces_is_one_line(refused, place, words, match):
+    assert match in refused("evaluate", place / "model", place / "rows.csv", *words, "--batch-rows", 80)
+
+
+def test_a_capacity_looks_at_all_rows(adacsl, place):
+    words = ("evaluate", place / "model", place / "rows.csv", "--capacity", 20, "--json")
+    assert adacsl(*words, "--batch-rows", 50).json == adacsl(*words).json
