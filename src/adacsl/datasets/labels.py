@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix, no_costs
 from adacsl.core.labels import customary_positive, label_name, plain_labels, same_label
-from adacsl.datasets.errors import DataError, did_you_mean, listed, one_line
+from adacsl.datasets.errors import DataError, did_you_mean, listed, one_line, repeated
 from adacsl.extras import requires
 
 with requires("train"):
@@ -111,8 +111,7 @@ def check_classes(names: Sequence[str], costs: Any, *, what: str, counts: str = 
         )
     if len(names) > MOST_CLASSES:
         raise DataError(f"{said}, expected {MOST_CLASSES} at most: are these numbers to predict, or names of the rows?")
-    doubled = sorted({name for name in names if list(names).count(name) > 1})
-    if doubled:
+    if doubled := repeated(names):
         raise DataError(
             f"{what} has different labels that all read {listed(map(repr, doubled))}: spell each class one way"
         )

@@ -186,10 +186,12 @@ def _named_separator(named: str) -> str:
 
 
 def _beginning(path: Path, encoding: str) -> str:
-    """Return the first lines, whole ones."""
+    """Return the first lines, whole ones; the header, however long it is."""
     with reading_text(path, encoding), open_text(path, encoding) as file:
         text = file.read(LOOKED_AT)
-    return text if len(text) < LOOKED_AT else text[: text.rfind("\n") + 1] or text
+        if len(text) < LOOKED_AT:
+            return text
+        return text[: text.rfind("\n") + 1] or text + file.readline()
 
 
 def _lines(text: str, separator: str) -> Iterator[list[str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -170,12 +171,18 @@ def date_columns(X: Any) -> list[str]:  # noqa: N803
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         return []
-    return [str(name) for name in frame.columns if _holds_dates(frame.select(name).head(SHOWN_ALIKE).to_native())]
+    if 0 in frame.shape:
+        return []
+    _, _, column = read_columns(frame.head(SHOWN_ALIKE).to_native())
+    kinds = enumerate(frame.schema.dtypes())
+    looked_at = [i for i, kind in kinds if not kind.is_numeric() and _holds_dates(column, i)]
+    names = frame.columns
+    return [str(names[i]) for i in looked_at]
 
 
-def _holds_dates(table: Any) -> bool:
+def _holds_dates(read: Callable[[int], Column], place: int) -> bool:
     try:
-        column = recognised(read_columns(table)[2](0))
+        column = recognised(read(place))
     except ValueError:  # what cannot be learned from is found out elsewhere
         return False
     return column.kind == "date" and not bool(np.isnan(column.values).all())

@@ -25,7 +25,7 @@ from adacsl.cli.options import ANY, AS_FOUND, FREE, Files, Prices, as_words
 from adacsl.cli.screen import PLAIN, Answer, Screen, listing, stoppable
 from adacsl.core.costs import CostMatrix
 from adacsl.core.labels import label_name, same_label
-from adacsl.durable import check_file
+from adacsl.durable import at_home, check_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -155,7 +155,7 @@ def _read(
     from adacsl.datasets.tables import is_table, open_table, read_opened  # noqa: PLC0415
     from adacsl.datasets.times import read_times  # noqa: PLC0415
 
-    path = None if data is None else Path(data).expanduser()
+    path = None if data is None else at_home(data)
     if data is not None and path is not None and (is_builtin(data) or not is_table(path)):
         return _read_task(classifier, data, files, given, prices)
     table = open_table(path, **files.how)
