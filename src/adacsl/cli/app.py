@@ -124,15 +124,8 @@ def run_app(app: App, arguments: Sequence[str] | None = None) -> int:
         if debug:
             tell(visible(traceback.format_exc()))
         return _complain(error)
-    except KeyboardInterrupt as stop:
-        return _say(f"stopped: {one_line(stop) or 'start the command again'}", INTERRUPTED)
-    except Terminated as stop:
-        return _say(f"stopped by SIGTERM: {one_line(stop.advice) or 'start the command again'}", TERMINATED)
-    except SystemExit as end:
-        # rich ends the program itself, as if the news were bad
-        if isinstance(end.__context__, BrokenPipeError):
-            return _nobody_reads()
-        raise
+    except (KeyboardInterrupt, SystemExit) as stop:
+        return _stopped(stop)
 
 
 def _dispatch(app: App, words: list[str]) -> int:
@@ -165,6 +158,16 @@ def _written_out(value: Any) -> Any:
         new = {field.name: _written_out(getattr(value, field.name)) for field in fields(value)}
         return value if all(new[name] is getattr(value, name) for name in new) else replace(value, **new)
     return value
+
+
+def _stopped(stop: KeyboardInterrupt | SystemExit) -> int:
+    """Say how to go on, and return the exit code that belongs to what ended the command."""
+    if isinstance(stop, SystemExit) and not isinstance(stop, Terminated):
+        if isinstance(stop.__context__, BrokenPipeError):
+            return _nobody_reads()  # rich ends the program itself, as if the news were bad
+        raise stop
+    advice, code = (stop.advice, TERMINATED) if isinstance(stop, Terminated) else (stop, INTERRUPTED)
+    return _say(f"stopped: {one_line(advice) or 'start the command again'}", code)
 
 
 def _nobody_reads() -> int:

@@ -205,8 +205,6 @@ def open_rows(
     from adacsl.datasets.reading import load_task  # noqa: PLC0415
     from adacsl.datasets.tables import check_words, is_table, open_table  # noqa: PLC0415
 
-    if rows < 1:
-        raise ValueError(f"--batch-rows must be at least 1, got {rows}")
     check_words(data, files.how)  # type: ignore[arg-type]
     path = at_home(data or "")
     on_disk = data is not None and not is_builtin(data) and path.exists()

@@ -19,6 +19,8 @@ with requires("train"):
 
 MOST_CLASSES = 1000
 """With more labels a column is rather a number to predict, or names the rows."""
+LONGEST = 1000
+"""A label of more characters is rather a text; arrays of labels hold all of them at the width of the longest."""
 
 
 def class_labels(
@@ -111,6 +113,10 @@ def check_classes(names: Sequence[str], costs: Any, *, what: str, counts: str = 
         )
     if len(names) > MOST_CLASSES:
         raise DataError(f"{said}, expected {MOST_CLASSES} at most: are these numbers to predict, or names of the rows?")
+    if (longest := max(map(len, names), default=0)) > LONGEST:
+        raise DataError(
+            f"{what} has a label of {longest:,} characters, expected {LONGEST} at most: is it the right one?"
+        )
     if doubled := repeated(names):
         raise DataError(
             f"{what} has different labels that all read {listed(map(repr, doubled))}: spell each class one way"

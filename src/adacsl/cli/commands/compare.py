@@ -23,6 +23,8 @@ from adacsl.cli.options import (
     ALL,
     ANY,
     FREE,
+    MOST_EPOCHS,
+    MOST_WORKERS,
     NEVER,
     USUAL,
     Checking,
@@ -35,6 +37,7 @@ from adacsl.cli.options import (
     interval_text,
     net_settings,
     split_words,
+    within,
 )
 from adacsl.cli.screen import PLAIN, Answer, Screen, listing, one_line, stoppable
 from adacsl.durable import check_folder
@@ -67,10 +70,10 @@ def compare(  # noqa: PLR0913  one argument for each option
     save: Path | None = None,
     engine: Literal["joblib", "ray"] = "joblib",
     address: str | None = None,
-    workers: int | None = None,
-    gpus: float = 0.0,
+    workers: Annotated[int | None, within(1, MOST_WORKERS)] = None,
+    gpus: Annotated[float, within(0, MOST_WORKERS)] = 0.0,
     device: str = "auto",
-    epochs: int | None = None,
+    epochs: Annotated[int | None, within(1, MOST_EPOCHS)] = None,
     weights: Path | None = None,
     rotate: bool = False,
     screen: Screen = PLAIN,
@@ -136,8 +139,6 @@ def compare(  # noqa: PLR0913  one argument for each option
     """
     if address is not None and engine != "ray":
         raise ValueError("--address is for --engine ray")
-    if workers is not None and workers < 1:
-        raise ValueError(f"--workers must be at least 1, got {workers}")
     net = net_settings(epochs, weights, rotate=rotate)
     own = {word: own_method(word) for word in method}
     chosen = [*(split_words(methods) or ["all" if everything else "default"]), *own.values()]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
 from adacsl.cli.models import labels_of, load_labelled, load_model, probability_columns
-from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text, task_text
+from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text, task_text, within
 from adacsl.cli.policies import NONE, Limits, decide, decided_labels, timed_by
 from adacsl.cli.screen import PLAIN, Answer, Screen, listing
 from adacsl.cli.writing import check_table_file, label_type, writing_table
@@ -36,7 +36,7 @@ def evaluate(
     prices: Prices = FREE,
     limits: Limits = NONE,
     time_column: str | None = None,
-    at_most: float | None = None,
+    at_most: Annotated[float | None, within(-1e15, 1e15)] = None,
     rows: Path | None = None,
     device: str = "auto",
     screen: Screen = PLAIN,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from adacsl.cli.models import (
     model_input,
     save_model,
 )
-from adacsl.cli.options import ANY, AS_FOUND, FREE, Files, Prices, as_words
+from adacsl.cli.options import ANY, AS_FOUND, FREE, Files, Prices, as_words, within
 from adacsl.cli.screen import PLAIN, Answer, Screen, listing, stoppable
 from adacsl.core.costs import CostMatrix
 from adacsl.core.labels import label_name, same_label
@@ -46,8 +46,8 @@ def monitor(
     time_column: str | None = None,
     group_column: str | None = None,
     prices: Prices = FREE,
-    tolerance: float = 0.05,
-    level: float = 0.95,
+    tolerance: Annotated[float, within(0, 1e15)] = 0.05,
+    level: Annotated[float, within(0.01, 0.9999)] = 0.95,
     html: Path | None = None,
     retuned: Path | None = None,
     device: str = "auto",

@@ -20,9 +20,13 @@ from adacsl.cli.options import (
     ALL,
     ANY,
     FREE,
+    MOST_EPOCHS,
+    MOST_SPLITS,
+    MOST_WORKERS,
     NEVER,
     Checking,
     Prices,
+    Seed,
     Source,
     Times,
     hidden_text,
@@ -30,6 +34,7 @@ from adacsl.cli.options import (
     net_settings,
     split_words,
     task_text,
+    within,
 )
 from adacsl.cli.policies import NONE, Limits, decide
 from adacsl.cli.screen import INTERRUPTED, PLAIN, Answer, Screen, listing, one_line, stoppable
@@ -62,13 +67,13 @@ def train(  # noqa: PLR0913  one argument for each option
     method: str = "portfolio",
     members: tuple[str, ...] = (),
     budget: str | None = None,
-    jobs: int | None = None,
-    cv: int | None = None,
-    epochs: int | None = None,
+    jobs: Annotated[int | None, within(1, MOST_WORKERS)] = None,
+    cv: Annotated[int | None, within(0, MOST_SPLITS)] = None,
+    epochs: Annotated[int | None, within(1, MOST_EPOCHS)] = None,
     weights: Path | None = None,
     rotate: bool = False,
     device: str = "auto",
-    seed: int = 0,
+    seed: Seed = 0,
     resume: Path | None = None,
     force: Annotated[bool, Parameter(show_default=False)] = False,
     screen: Screen = PLAIN,
@@ -128,7 +133,7 @@ def train(  # noqa: PLR0913  one argument for each option
     adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --time-column applied --gap 7d --out model/
     """
     check_model_folder(out, force=force)
-    if cv is not None and (cv < 0 or cv == 1):
+    if cv == 1:
         raise ValueError(f"--cv must be 0 or at least 2 folds, got {cv}")
     stacked = _portfolio_settings(method, members, budget, jobs)
     started = time.perf_counter()
@@ -191,8 +196,6 @@ def _portfolio_settings(method: str, members: tuple[str, ...], budget: str | Non
     for name in said if method != "portfolio" else ():
         option = "--jobs" if name == "n_jobs" else f"--{name}"
         raise ValueError(f"{option} is for the portfolio, and {method} is none: leave out --method, or {option}")
-    if jobs is not None and jobs < 1:
-        raise ValueError(f"--jobs must be at least 1, got {jobs}")
     return said
 
 
