@@ -208,6 +208,19 @@ class Times:
     def __post_init__(self) -> None:
         if self.time_column is None and (self.gap or self.maturity):
             raise ValueError("--gap and --maturity speak of times: say which column holds them, --time-column NAME")
+        if self.gap or self.maturity:
+            from adacsl.datasets.times import Duration  # noqa: PLC0415  pandas
+
+            Duration.read(self.gap, "--gap")
+            Duration.read(self.maturity, "--maturity")
+
+    def check(self, when: Any) -> None:
+        """Refuse durations that do not fit the times of the rows."""
+        from adacsl.datasets.times import Duration  # noqa: PLC0415  pandas
+
+        for name, said in (("--gap", self.gap), ("--maturity", self.maturity)):
+            if said:
+                Duration.read(said, name).after(when[:1], name)
 
 
 NEVER = Times()
@@ -225,7 +238,7 @@ class Judging:
     """Into how many parts: each is tested on once in every repeat, by models of the others. Of rows with a time: how
     many test windows, one after another, the latest first; these have no repeats."""
 
-    tolerance: Annotated[float, within(0, 1)] = 0.1
+    tolerance: Annotated[float, within(-LARGEST)] = 0.1
     """How much dearer than the cheapest, at most, a method may be that is recommended as it is simpler; 0.1: 10 %."""
 
     baseline_column: str | None = None

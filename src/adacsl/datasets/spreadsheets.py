@@ -8,8 +8,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-BEGINS = "^[=@+\\-\uff1d\uff20\uff0b\uff0d\t\r\n]"
-"""What a formula may begin with, wide forms included; some programs look behind blanks of this kind."""
+BEGINS = "^'*[=@+\\-\uff1d\uff20\uff0b\uff0d\t\r\n]"
+"""What a formula may begin with, wide forms included; some programs look behind blanks of this kind.
+
+What looks guarded already is guarded once more, so that reading it takes away what writing it has added."""
 HARMLESS = r"^[+-](?:[0-9\s.,:/()%-]*|(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+|(?i:inf|infinity|nan))$"
 """Numbers, and what has no letters: nothing that could be called."""
 GUARD = "'"

@@ -19,6 +19,9 @@ from adacsl.datasets.errors import DataError, check_column
 
 SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 MONTHS = {"mo": 1, "y": 12}
+MONTH = 2_629_746
+LONGEST = 12_000 * MONTH
+"""Seconds of 1000 years: dates so much later can still be counted."""
 SHOWN_ALIKE = 1000
 """Text of so many rows is looked at to tell whether a column holds dates."""
 
@@ -57,8 +60,9 @@ class Duration:
                 f"{name} must be a number in the unit of the times, or such as '7d' or '3mo', got {said!r}"
             )
         made = cls(float(found[1]), found[2])
-        if not math.isfinite(made.amount) or (made.unit in MONTHS and made.amount % 1):
-            raise ValueError(f"{name} must be finite, months and years whole numbers, got {said!r}")
+        unit = SECONDS.get(made.unit, 0) or MONTHS.get(made.unit, 0) * MONTH
+        if not math.isfinite(made.amount) or made.amount * unit > LONGEST or (made.unit in MONTHS and made.amount % 1):
+            raise ValueError(f"{name} must be 1000 years at most, months and years whole numbers, got {said!r}")
         return made
 
     def __str__(self) -> str:

@@ -162,6 +162,9 @@ def compare(  # noqa: PLR0913  one argument for each option
     with requires("compare"):
         from adacsl.experiments.comparing import compare_tasks  # noqa: PLC0415  torch
         from adacsl.experiments.drivers import drivers  # noqa: PLC0415
+    for task in tasks:
+        _check_words(task, chosen, split_words(ratios) or None)
+        times.check(task.time)
     for task, checks in loaded:
         screen.found(checks, task.name if len(names) > 1 else "")
     with stoppable(f"what is finished is kept in {folder}; the same command goes on from there"), _said_already():
@@ -182,6 +185,16 @@ def compare(  # noqa: PLR0913  one argument for each option
         shown = vars(showing) | {"explain": drivers(found, tasks[0]) if "model" in saved else None}
         page = found.report(folder / "report.html", command=command, model=saved.get("model"), **shown)
     return _answer(found, folder, page, [one for one in trainings if one], saved)
+
+
+def _check_words(task: Task, methods: list[Any], ratios: list[str] | None) -> None:
+    """Refuse methods and ratios that do not fit the data, before anything is said about these."""
+    from adacsl.estimators.methods import choose_methods  # noqa: PLC0415  scikit-learn
+    from adacsl.experiments.ratios import choose_ratios  # noqa: PLC0415
+
+    by_row = task.costs.n_instances is not None
+    choose_methods(methods, images=task.images, n_classes=task.costs.n_classes, row_costs=by_row)
+    choose_ratios(task.costs, ratios)
 
 
 @contextmanager

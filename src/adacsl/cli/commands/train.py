@@ -141,6 +141,7 @@ def train(  # noqa: PLR0913  one argument for each option
     if not task.images and (weights is not None or rotate):
         option = "--rotate is" if weights is None else "--weights are"
         raise ValueError(f"{option} for the net of pictures, but the data are a table")
+    times.check(task.time)
     net = net_settings(epochs, weights, rotate=rotate)
     made = _unfitted(method, task, net, stacked, device=device, resume=resume)
     if cv is not None:
@@ -167,7 +168,7 @@ def train(  # noqa: PLR0913  one argument for each option
 
 def _checked_policy(limits: Limits, times: Times, task: Task, made: Method) -> Policy | None:
     """Return the policy to be saved with the model; refuse at once what could not decide in the end."""
-    from adacsl.estimators.acting import BLIND, price_actions  # noqa: PLC0415  scikit-learn
+    from adacsl.estimators.acting import BLIND, price_actions, read_prior  # noqa: PLC0415  scikit-learn
 
     policy = limits.policy(None, None if limits.per is None else times.time_column)
     if policy.empty:
@@ -175,6 +176,8 @@ def _checked_policy(limits: Limits, times: Times, task: Task, made: Method) -> P
     if made.decide in BLIND:
         raise ValueError("a policy decides by expected costs, and this method looks at none: take another --method")
     price_actions(policy, task.costs.averaged(), None, task.classes)
+    if policy.prior is not None and not isinstance(policy.prior, str):
+        read_prior(policy.prior, np.asarray(task.classes))
     return policy
 
 
@@ -204,10 +207,14 @@ def _unfitted(
 ) -> Method:
     """Return the method of that name with what was said about it; refuse what it has no use for."""
     from adacsl.estimators.learners.net import Net  # noqa: PLC0415  torch
+    from adacsl.estimators.learners.portfolio import seconds_of  # noqa: PLC0415
+    from adacsl.estimators.members import choose_members  # noqa: PLC0415
     from adacsl.estimators.methods import choose_methods, needs_net  # noqa: PLC0415
     from adacsl.estimators.portfolio import PortfolioClassifier  # noqa: PLC0415  scikit-learn
 
     if name == "portfolio":
+        seconds_of(stacked.get("budget"))
+        choose_members(stacked.get("members", "auto"), images=task.images)
         stack: Method = PortfolioClassifier(net=net or None, device=device, resume=resume, **stacked)
         return stack
     short, item = own_method(name) if ":" in name else (name, None)
