@@ -222,7 +222,8 @@ def _usable_streams() -> Iterator[None]:
         os.close(opened)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+            with suppress(OSError):  # it writes what it still holds
+                stream.reconfigure(errors="backslashreplace")
     width = os.environ.get("COLUMNS", "")
     believed = width.isascii() and width.isdecimal() and len(width) < 5 and NARROWEST <= int(width) <= WIDEST
     if width and not believed:

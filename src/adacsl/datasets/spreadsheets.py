@@ -12,7 +12,7 @@ BEGINS = "^'*[=@+\\-\uff1d\uff20\uff0b\uff0d\t\r\n]"
 """What a formula may begin with, wide forms included; some programs look behind blanks of this kind.
 
 What looks guarded already is guarded once more, so that reading it takes away what writing it has added."""
-HARMLESS = r"^[+-](?:[0-9\s.,:/()%-]*|(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+|(?i:inf|infinity|nan))$"
+HARMLESS = r"[+-](?:[0-9 .,:/()%-]*|(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+|(?i:inf|infinity|nan))"
 """Numbers, and what has no letters: nothing that could be called."""
 GUARD = "'"
 
@@ -23,7 +23,7 @@ def guarded(text: str) -> str:
     >>> guarded("=cmd|' /C calc'!A0"), guarded("-5"), guarded("+49 30 1234"), guarded("-x")
     ("'=cmd|' /C calc'!A0", '-5', '+49 30 1234', "'-x")
     """
-    return GUARD + text if re.search(BEGINS, text) and not re.search(HARMLESS, text) else text
+    return GUARD + text if re.match(BEGINS, text) and not re.fullmatch(HARMLESS, text) else text
 
 
 def unguarded(text: str) -> str:
@@ -43,6 +43,6 @@ def guarded_column(column: Any) -> Any:
     begins = compute.match_substring_regex(column, BEGINS)
     if not compute.any(begins).as_py():
         return column
-    runs = compute.and_(begins, compute.invert(compute.match_substring_regex(column, HARMLESS)))
+    runs = compute.and_(begins, compute.invert(compute.match_substring_regex(column, f"^(?:{HARMLESS})$")))
     marked = compute.binary_join_element_wise(pa.scalar(GUARD, column.type), column, pa.scalar("", column.type))
     return compute.if_else(runs, marked, column)
