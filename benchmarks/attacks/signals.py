@@ -54,7 +54,7 @@ def _furnish(folder: Path) -> None:
 
 
 def _line(words: Any) -> list[str]:
-    return [sys.executable, "-c", PROGRAM, *words]
+    return [sys.executable, "-m", "adacsl.cli", *words]
 
 
 def _environment(**others: str) -> dict[str, str]:
@@ -69,7 +69,7 @@ def _stopped(folder: Path, words: tuple[str, ...], number: int, wait: float) -> 
     """Start a long command, tell it to stop some time after its start, and return what was wrong."""
     before = set(folder.iterdir())
     program = subprocess.Popen(  # noqa: S603
-        _line(words), cwd=folder, env=_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [sys.executable, "-c", PROGRAM, *words], cwd=folder, env=_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         start_new_session=True, encoding="utf-8",
     )  # fmt: skip
     assert program.stderr is not None
@@ -165,7 +165,7 @@ def _gone(folder: Path, words: tuple[str, ...]) -> str:
         ["bash", "-c", line, "bash", *_line(words)], cwd=place, env=_environment(), capture_output=True, text=True,  # noqa: S607
         timeout=SECONDS, check=False,
     )  # fmt: skip
-    lines = [line for line in done.stderr.splitlines() if "getcwd" not in line and line != READY]
+    lines = [line for line in done.stderr.splitlines() if "getcwd" not in line]
     told = done.returncode == 2 and len(lines) == 1 and lines[0].startswith("error: ")
     return "" if done.returncode == 0 or told else f"exit code {done.returncode}: {done.stderr[-200:]!r}"
 
@@ -179,7 +179,7 @@ ENVIRONMENTS: dict[str, dict[str, str]] = {
     "no colour": {"NO_COLOR": "1"},
     "forced colour": {"FORCE_COLOR": "1"},
     **{f"COLUMNS={width[:12]}": {"COLUMNS": width} for width in ("0", "1", "-5", "abc", "1000000000", "", "9" * 5000)},
-    "LANG=C": {"LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    "LANG=C": {"LANG": "C", "LC_ALL": "C"},
     "ASCII": {"PYTHONIOENCODING": "ascii"},
     "Latin-1": {"PYTHONIOENCODING": "latin-1"},
     "no temporary folder": {"TMPDIR": "/nowhere/at/all"},

@@ -151,6 +151,14 @@ def test_users_that_are_not_here_are_one_line(refused, words):
     assert "there is no such user here, or no home folder: write the path out" in refused(*words)
 
 
+def test_a_folder_that_is_gone_is_one_line(refused, monkeypatch, tmp_path):
+    place = tmp_path / "gone"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    place.rmdir()
+    assert refused("data") == "error: the folder you are in is no longer there: go to another one"
+
+
 def test_home_is_written_out(adacsl, monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "rows.csv").write_text("a,y\n" + "1,0\n2,1\n" * 20)

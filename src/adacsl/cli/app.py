@@ -112,7 +112,7 @@ def run_app(app: App, arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words or os.environ.get("ADACSL_DEBUG", "") not in ("", "0")
     try:
-        with _usable_streams(), _warnings_as_notes(quiet="--quiet" in words), _ended_by_sigterm():
+        with _usable_place(), _warnings_as_notes(quiet="--quiet" in words), _ended_by_sigterm():
             code = _dispatch(app, words)
             if sys.stdout is None:
                 return NO_READER
@@ -214,8 +214,12 @@ def _warnings_as_notes(*, quiet: bool) -> Iterator[None]:
 
 
 @contextmanager
-def _usable_streams() -> Iterator[None]:
+def _usable_place() -> Iterator[None]:
     """Let nothing fail for how it would be shown: closed streams, narrow alphabets, terminals without width."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:  # libraries below end the program in words of their own
+        raise FileNotFoundError("the folder you are in is no longer there: go to another one") from None
     with suppress(OSError):
         while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
             pass  # what was closed must not become the number of a file that is written
