@@ -69,7 +69,8 @@ def _stopped(folder: Path, words: tuple[str, ...], number: int, wait: float) -> 
     """Start a long command, tell it to stop some time after its start, and return what was wrong."""
     before = set(folder.iterdir())
     program = subprocess.Popen(  # noqa: S603
-        [sys.executable, "-c", PROGRAM, *words], cwd=folder, env=_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [sys.executable, "-c", PROGRAM, *words], cwd=folder, env=_environment(), stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
         start_new_session=True, encoding="utf-8",
     )  # fmt: skip
     assert program.stderr is not None
