@@ -6,10 +6,12 @@ import json
 import os
 import sys
 
+import pandas as pd
 import pytest
 
 from adacsl.cli import app
 from adacsl.cli.screen import Answer, Screen, Terminated, listing, one_line, stoppable
+from adacsl.datasets.prices import read_costs
 
 ESCAPES = "a\x1b[31mred\x9b0m\x07\u202eb"
 SHOWN = r"a\x1b[31mred\x9b0m\x07\u202eb"
@@ -214,3 +216,9 @@ def test_formulas_of_a_cost_matrix_come_back(adacsl, tmp_path):
     assert adacsl("costs", "template", tmp_path / "rows.csv", "--target", "y", "--out", matrix).code == 0
     assert matrix.read_text().splitlines()[0] == "predicted,''=x,-1,'=x;;z"
     assert adacsl("check", tmp_path / "rows.csv", "--target", "y", "--costs", matrix).code in (0, 1)
+
+
+def test_a_cost_matrix_with_numbers_for_names_is_read(tmp_path):
+    pd.DataFrame({"predicted": [0, 1], "0": [0.0, 1.0], "1": [8.0, 0.0]}).to_parquet(tmp_path / "m.parquet")
+    costs = read_costs(tmp_path / "m.parquet")
+    assert (costs.fn, costs.fp) == (8.0, 1.0)

@@ -39,7 +39,7 @@ def read_costs(path: str | os.PathLike[str]) -> CostMatrix:
     if nameless.any():
         raise DataError(f"row {int(nameless.to_numpy().argmax()) + 1} of {path} has no name in its first column")
     frame = frame.rename(columns=unguarded)
-    frame.isetitem(0, frame.iloc[:, 0].map(unguarded))
+    frame.isetitem(0, [unguarded(name) if isinstance(name, str) else name for name in frame.iloc[:, 0]])
     try:
         return CostMatrix.from_frame(frame, rows="predicted")
     except (TypeError, ValueError) as error:
