@@ -258,6 +258,14 @@ def sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
+def at_home(path: str | os.PathLike[str]) -> Path:
+    """Return a path with ``~`` and ``~user`` written out."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise FileNotFoundError(f"{path}: there is no such user here, or no home folder: write the path out") from None
+
+
 def check_file(path: Path) -> None:
     """Refuse, before any work is done, a file that cannot be written in the end."""
     if path.is_dir():

@@ -749,7 +749,7 @@ def test_explanation_shows_the_dearest_columns_of_models_without_names_too(adacs
     ("words", "match"),
     [
         (("--target", "left"), "no column 'left'"),
-        (("--repeats", "0"), "repeats must be a whole number of at least 1"),
+        (("--repeats", "0"), "--repeats must be at least 1, got 0"),
         (("--out", "x.txt"), "cannot tell how to write"),
         (("--html", "."), "is a folder: give the name of a file"),
     ],

@@ -12,4 +12,7 @@ def main() -> int:
     except ImportError as error:
         sys.stderr.write(f"error: the command adacsl needs {error.name!r}: run  pip install 'adacsl[cli]'\n")
         return 2
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped: start the command again\n")
+        return 130
     return run()

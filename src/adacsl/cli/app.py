@@ -2,12 +2,13 @@
 
 0: done. 1: done, but the result is bad news (cells failed, the cost is above a limit). 2: the input is wrong.
 3, 4: `monitor` says that something has changed, or to retune.
-70: a fault of adacsl. 130: stopped by Ctrl-C. 141: nobody reads the output any more.
+70: a fault of adacsl. 130: stopped by Ctrl-C. 141: nobody reads the output (any more). 143: stopped by SIGTERM.
 """
 
 from __future__ import annotations
 
 import inspect
+import io
 import os
 import re
 import shlex
@@ -17,6 +18,8 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
 from textwrap import indent
 from typing import Annotated, Any, NoReturn
 
@@ -39,10 +42,14 @@ from adacsl.cli.commands.report import report
 from adacsl.cli.commands.serve import serve
 from adacsl.cli.commands.threshold import threshold
 from adacsl.cli.commands.train import train
-from adacsl.cli.screen import INTERRUPTED, PLAIN, Answer, one_line
+from adacsl.cli.screen import INTERRUPTED, PLAIN, TERMINATED, Answer, Terminated, one_line, tell
 from adacsl.cli.versions import told
+from adacsl.durable import at_home
+from adacsl.visible import visible
 
-BAD_NEWS, BAD_INPUT, FAULT, NO_READER, TERMINATED = 1, 2, 70, 141, 143
+BAD_NEWS, BAD_INPUT, FAULT, NO_READER = 1, 2, 70, 141
+NARROWEST, WIDEST = 20, 1000
+"""Columns of a terminal that are believed."""
 
 USER_ERRORS = (ValueError, TypeError, OSError, ImportError, MemoryError, CycloptsError)
 KNOWN_SOURCES = ("adacsl.", "pyarrow.")
@@ -106,25 +113,25 @@ def run_app(app: App, arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words or os.environ.get("ADACSL_DEBUG", "") not in ("", "0")
     try:
-        with _warnings_as_notes(quiet="--quiet" in words), _ended_by_sigterm():
+        with _usable_place(), _warnings_as_notes(quiet="--quiet" in words), _ended_by_sigterm():
             code = _dispatch(app, words)
+            if sys.stdout is None:
+                return NO_READER
             sys.stdout.flush()
             return code
     except BrokenPipeError:
-        # `adacsl data | head -1` is no error: let the interpreter flush into nowhere at its end
-        with suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return NO_READER
+        return _nobody_reads()
     except Exception as error:
         if debug:
-            traceback.print_exc()
+            tell(visible(traceback.format_exc()))
         return _complain(error)
-    except KeyboardInterrupt as stop:
-        return _say(f"stopped: {one_line(stop) or 'start the command again'}", INTERRUPTED)
+    except (KeyboardInterrupt, SystemExit) as stop:
+        return _stopped(stop)
 
 
 def _dispatch(app: App, words: list[str]) -> int:
     command, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False)
+    bound.arguments.update({name: _written_out(value) for name, value in bound.arguments.items()})
     answer: Any = command(*bound.args, **bound.kwargs)
     if isinstance(answer, Answer):
         bound.arguments.get("screen", PLAIN).answer(answer)
@@ -144,10 +151,35 @@ def _complain(error: Exception) -> int:
     return _say(f"error: {fault}: please report it with what the same command prints with --debug", FAULT)
 
 
+def _written_out(value: Any) -> Any:
+    """Return paths, and options that hold some, with ``~`` written out."""
+    if isinstance(value, Path):
+        return at_home(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        new = {field.name: _written_out(getattr(value, field.name)) for field in fields(value)}
+        return value if all(new[name] is getattr(value, name) for name in new) else replace(value, **new)
+    return value
+
+
+def _stopped(stop: KeyboardInterrupt | SystemExit) -> int:
+    """Say how to go on, and return the exit code that belongs to what ended the command."""
+    if isinstance(stop, SystemExit) and not isinstance(stop, Terminated):
+        if isinstance(stop.__context__, BrokenPipeError):
+            return _nobody_reads()  # rich ends the program itself, as if the news were bad
+        raise stop
+    advice, code = (stop.advice, TERMINATED) if isinstance(stop, Terminated) else (stop, INTERRUPTED)
+    return _say(f"stopped: {one_line(advice) or 'start the command again'}", code)
+
+
+def _nobody_reads() -> int:
+    """Let the interpreter flush into nowhere at its end: `adacsl data | head -1` is no error."""
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return NO_READER
+
+
 def _say(line: str, code: int) -> int:
-    with suppress(OSError):  # stderr may be closed: the exit code still tells
-        sys.stderr.write(line + "\n")
-        sys.stderr.flush()
+    tell(line)  # stderr may be closed: the exit code still tells
     return code
 
 
@@ -173,7 +205,7 @@ def _warnings_as_notes(*, quiet: bool) -> Iterator[None]:
         text = _as_options(one_line(message))
         if not quiet and text not in seen:
             seen.add(text)
-            sys.stderr.write(f"note: {text}\n")
+            tell(f"note: {text}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -183,11 +215,37 @@ def _warnings_as_notes(*, quiet: bool) -> Iterator[None]:
 
 
 @contextmanager
+def _usable_place() -> Iterator[None]:
+    """Let nothing fail for how it would be shown: closed streams, narrow alphabets, terminals without width."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:  # libraries below end the program in words of their own
+        raise FileNotFoundError("the folder you are in is no longer there: go to another one") from None
+    with suppress(OSError):
+        while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
+            pass  # what was closed must not become the number of a file that is written
+        os.close(opened)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            with suppress(OSError):  # it writes what it still holds
+                stream.reconfigure(errors="backslashreplace")
+    width = os.environ.get("COLUMNS", "")
+    believed = width.isascii() and width.isdecimal() and len(width) < 5 and NARROWEST <= int(width) <= WIDEST
+    if width and not believed:
+        del os.environ["COLUMNS"]
+    try:
+        yield
+    finally:
+        if width:
+            os.environ["COLUMNS"] = width
+
+
+@contextmanager
 def _ended_by_sigterm() -> Iterator[None]:
     """Let a polite kill clean up as Ctrl-C does."""
 
     def end(*_: object) -> NoReturn:
-        raise SystemExit(TERMINATED)
+        raise Terminated
 
     try:
         before = signal.signal(signal.SIGTERM, end)

@@ -12,7 +12,7 @@ import numpy as np
 from adacsl.cli.options import AS_FOUND, FREE, Files, Prices, Source
 from adacsl.core.costs import CostMatrix, merge_prices
 from adacsl.core.labels import label_name, plain_labels
-from adacsl.durable import check_folder, plain
+from adacsl.durable import at_home, check_folder, plain
 
 if TYPE_CHECKING:
     from adacsl.datasets.opened import Table
@@ -115,7 +115,8 @@ def feature_columns(
                 f"{len(left)}: give exactly these, in their order"
             )
         return left
-    missing = [name for name in names if name not in known]
+    there = set(known)
+    missing = [name for name in names if name not in there]
     if missing:
         raise DataError(
             f"{data} lacks {len(missing)} of the {len(names)} columns that the model was trained on "
@@ -213,10 +214,8 @@ def open_rows(
     from adacsl.datasets.reading import load_task  # noqa: PLC0415
     from adacsl.datasets.tables import check_words, is_table, open_table  # noqa: PLC0415
 
-    if rows < 1:
-        raise ValueError(f"--batch-rows must be at least 1, got {rows}")
     check_words(data, files.how)  # type: ignore[arg-type]
-    path = Path(data or "").expanduser()
+    path = at_home(data or "")
     on_disk = data is not None and not is_builtin(data) and path.exists()
     if data is None or (on_disk and is_table(path)):
         return _table_rows(classifier, open_table(None if data is None else path, **files.how), extra, rows)

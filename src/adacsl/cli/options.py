@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from cyclopts import Group, Parameter
+from cyclopts import CycloptsError, Group, Parameter, Token
 
 if TYPE_CHECKING:
     from adacsl.datasets.prices import Costs
     from adacsl.datasets.task import Task
 
 
+MOST_SPLITS, MOST_WORKERS, MOST_EPOCHS, LARGEST = 1000, 1024, 10**6, 2**31 - 1
+"""Nobody means more of these; the last is the largest number of rows, or the like, that all libraries take."""
+
+
+def within(least: float, most: float = LARGEST) -> Parameter:
+    """Return how the number of an option is read: finite, whole where its type is, and within these ends."""
+
+    def read(kind: type, tokens: Sequence[Token]) -> float:
+        option, word = tokens[0].keyword, tokens[0].value
+        try:
+            value: float = int(word) if kind is int else float(word)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise CycloptsError(msg=f"{option} must be a {'whole ' * (kind is int)}number, got {word!r}")
+        if not least <= value <= most:
+            end = f"at least {least:g}" if value < least else f"at most {most:.17g}"
+            raise CycloptsError(msg=f"{option} must be {end}, got {word}")
+        return value
+
+    return Parameter(converter=read)
+
+
+Seed: TypeAlias = Annotated[int, within(0, 2**32 - 1)]
+Side: TypeAlias = Annotated[int | None, within(1, 10_000)]
 Price: TypeAlias = Annotated[float | str | None, Parameter(allow_leading_hyphen=True)]
 
 
@@ -144,7 +170,7 @@ class Source:
     drop: tuple[str, ...] = ()
     """Columns that are no features: they give the answer away, or only name the row."""
 
-    image_size: int | None = None
+    image_size: Side = None
     """Side to which pictures are resized; default 64 for folders."""
 
     folder: Path | None = None
@@ -182,6 +208,19 @@ class Times:
     def __post_init__(self) -> None:
         if self.time_column is None and (self.gap or self.maturity):
             raise ValueError("--gap and --maturity speak of times: say which column holds them, --time-column NAME")
+        if self.gap or self.maturity:
+            from adacsl.datasets.times import Duration  # noqa: PLC0415  pandas
+
+            Duration.read(self.gap, "--gap")
+            Duration.read(self.maturity, "--maturity")
+
+    def check(self, when: Any) -> None:
+        """Refuse durations that do not fit the times of the rows."""
+        from adacsl.datasets.times import Duration  # noqa: PLC0415  pandas
+
+        for name, said in (("--gap", self.gap), ("--maturity", self.maturity)):
+            if said:
+                Duration.read(said, name).after(when[:1], name)
 
 
 NEVER = Times()
@@ -192,14 +231,14 @@ NEVER = Times()
 class Judging:
     """How much evidence a comparison gathers, and how it is judged, as said on the command line."""
 
-    repeats: int = 2
+    repeats: Annotated[int, within(1, MOST_SPLITS)] = 2
     """How often the rows are cut into folds anew; more repeats later go on from what is there."""
 
-    folds: int = 5
+    folds: Annotated[int, within(2, MOST_SPLITS)] = 5
     """Into how many parts: each is tested on once in every repeat, by models of the others. Of rows with a time: how
     many test windows, one after another, the latest first; these have no repeats."""
 
-    tolerance: float = 0.1
+    tolerance: Annotated[float, within(-LARGEST)] = 0.1
     """How much dearer than the cheapest, at most, a method may be that is recommended as it is simpler; 0.1: 10 %."""
 
     baseline_column: str | None = None
@@ -215,9 +254,6 @@ class Judging:
                 "--seeds is gone: rows are cut into folds, and each is tested on; give --repeats and --folds (default "
                 "2 and 5; more repeats make it more certain)"
             )
-        for name, least in (("repeats", 1), ("folds", 2)):
-            if getattr(self, name) < least:
-                raise ValueError(f"--{name} must be at least {least}, got {getattr(self, name)}")
         if not 0 <= self.tolerance < 1:
             raise ValueError(
                 f"--tolerance is a share of the cost from 0 to below 1, such as 0.1; got {self.tolerance:g}"
@@ -258,7 +294,7 @@ class Showing:
     unit: str = ""
     """What costs are counted in, such as EUR."""
 
-    volume: float | None = None
+    volume: Annotated[float | None, within(0, 1e15)] = None
     """How many decisions are made in a year, such as 50000: money is shown per year too."""
 
     people: str = "rows"
@@ -283,8 +319,6 @@ def split_words(words: Iterable[str] | None) -> list[str]:
 
 def net_settings(epochs: int | None, weights: Path | None, *, rotate: bool) -> dict[str, Any]:
     """Return what was said about nets as Python's ``net=`` has it; refuse at once what would make every net fail."""
-    if epochs is not None and epochs < 1:
-        raise ValueError(f"--epochs must be at least 1, got {epochs}")
     if weights is not None and not weights.is_file():
         raise FileNotFoundError(f"there is no file {weights} of weights")
     said: dict[str, Any] = {"epochs": epochs, "weights": None if weights is None else str(weights)}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from cyclopts import Group, Parameter
 
+from adacsl.cli.options import within
 from adacsl.core.costs import CostMatrix
 from adacsl.core.labels import is_number
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 class Limits:
     """The settings of a policy."""
 
-    refer: float | None = None
+    refer: Annotated[float | None, within(0, 1e15)] = None
     """A person may decide: what it costs to have one row looked at. The decision is a class or refer then."""
 
     refer_errors: str | None = None
@@ -31,7 +32,7 @@ class Limits:
     actions: Path | None = None
     """CSV file with the prices of all actions: rows are actions, columns the classes that are true."""
 
-    capacity: int | None = None
+    capacity: Annotated[int | None, within(0, 10**15)] = None
     """At most so many rows get the limited action: those that gain most by it."""
 
     capacity_of: str | None = None

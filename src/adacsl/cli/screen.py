@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,9 +13,12 @@ from typing import Any
 from cyclopts import Group, Parameter
 
 from adacsl.durable import plain
+from adacsl.visible import visible, visible_json
 
-INTERRUPTED = 130
-"""Exit code of what Ctrl-C ended."""
+INTERRUPTED, TERMINATED = 130, 143
+"""Exit codes of what Ctrl-C and SIGTERM ended."""
+LONGEST = 2000
+"""Characters of a line that is told: a cell of data may hold millions."""
 
 
 @dataclass(frozen=True)
@@ -54,25 +57,29 @@ class Screen:
     def note(self, text: str) -> None:
         """Tell the user something that is no error."""
         if not self.quiet:
-            sys.stderr.write(f"note: {one_line(text)}\n")
+            tell(f"note: {one_line(text)}")
 
     def found(self, checks: Iterable[object], about: str = "") -> None:
         """Tell what checks have found, one line each with its code; ``about`` names one of several data sets."""
         lines = [f"{about}: {each}" if about else str(each) for each in checks]
         if lines and not self.quiet:
             lines.append("what each [code] means: docs/checks.md; to say nothing about one: --ignore CODE")
-            sys.stderr.writelines(f"{one_line(line)}\n" for line in lines)
+            tell("\n".join(map(one_line, lines)))
 
     def answer(self, answer: Answer) -> None:
         """Print the one thing that belongs on stdout."""
+        if sys.stdout is None:
+            raise BrokenPipeError("stdout is closed")
         if self.json:
-            sys.stdout.write(json.dumps(plain(answer.document), ensure_ascii=False, allow_nan=False) + "\n")
+            ascii_only = "utf" not in (sys.stdout.encoding or "").lower()
+            text = json.dumps(plain(answer.document), ensure_ascii=ascii_only, allow_nan=False)
+            sys.stdout.write(f"{visible_json(text)}\n")
             return
         from rich.console import Console  # noqa: PLC0415  a help text needs none of this
 
         console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
         for item in answer.shown:
-            console.print(item)
+            console.print(visible(item) if isinstance(item, str) else item)
 
     @contextmanager
     def progress(self, title: str, *, total: float | None = None, unit: str = "rows") -> Iterator[Callable[..., None]]:
@@ -90,11 +97,21 @@ class Screen:
             yield partial(bar.update, bar.add_task(title, total=total, note=""))
 
 
+class Terminated(SystemExit):
+    """SIGTERM came; ``advice`` says what is left and how to go on."""
+
+    def __init__(self, advice: str = "") -> None:
+        super().__init__(TERMINATED)
+        self.advice = advice
+
+
 @contextmanager
 def stoppable(advice: str) -> Iterator[None]:
-    """Give Ctrl-C a line that says what is left and how to go on."""
+    """Give Ctrl-C and SIGTERM a line that says what is left and how to go on."""
     try:
         yield
+    except Terminated:
+        raise Terminated(advice) from None
     except (KeyboardInterrupt, SystemExit) as error:
         # Lightning answers Ctrl-C by itself, and ends the program
         if isinstance(error, SystemExit) and not isinstance(error.__context__, KeyboardInterrupt):
@@ -109,14 +126,26 @@ def listing(*left: str, right: Iterable[str], then: Iterable[str] = ()) -> Any:
     """Return an empty table without lines: columns of words, of numbers, and of words again."""
     from rich.table import Table  # noqa: PLC0415
 
-    table = Table(*left, box=None, pad_edge=False)
+    class Listing(Table):
+        def add_row(self, *cells: Any, **style: Any) -> None:
+            super().add_row(*(visible(cell) for cell in cells), **style)
+
+    table = Listing(*map(visible, left), box=None, pad_edge=False)
     for heading in right:
-        table.add_column(heading, justify="right", no_wrap=True)
+        table.add_column(visible(heading), justify="right", no_wrap=True)
     for heading in then:
-        table.add_column(heading)
+        table.add_column(visible(heading))
     return table
 
 
 def one_line(text: object) -> str:
-    """Return a text without line breaks."""
-    return " ".join(str(text).split())
+    """Return a text without line breaks, nor anything else that a terminal obeys; not all of a very long one."""
+    line = visible(" ".join(str(text).split()))
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]}..."
+
+
+def tell(text: str) -> None:
+    """Write lines to stderr, where somebody may read them: it may be closed."""
+    with suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()

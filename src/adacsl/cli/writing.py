@@ -15,6 +15,7 @@ from adacsl.durable import check_file, draft_of
 from adacsl.extras import requires
 
 SUFFIXES = (".parquet", ".pq", ".csv")
+TEXTS = ("string", "large_string")
 EXACT = 2.0**53
 
 
@@ -42,6 +43,9 @@ def check_table_file(path: Path) -> None:
 def writing_table(path: Path, columns: Mapping[str, Any]) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     """Yield a function that appends rows to a table, Parquet or CSV by its name; it is there when it is complete.
 
+    CSV files are opened in spreadsheets: text in them that begins as a formula gets an apostrophe. Parquet holds all
+    values as they are.
+
     Parameters
     ----------
     path : path
@@ -53,13 +57,21 @@ def writing_table(path: Path, columns: Mapping[str, Any]) -> Iterator[Callable[[
         import pyarrow as pa  # noqa: PLC0415
         from pyarrow.csv import CSVWriter  # noqa: PLC0415
         from pyarrow.parquet import ParquetWriter  # noqa: PLC0415
-    schema = pa.schema(list(columns.items()))
+    from adacsl.datasets.spreadsheets import guarded, guarded_column  # noqa: PLC0415  pandas
+
+    schema, csv = pa.schema(list(columns.items())), path.suffix.lower() == ".csv"
+    shown = pa.schema([field.with_name(guarded(field.name)) for field in schema]) if csv else schema
+
+    def write(values: Mapping[str, Any]) -> None:
+        cells = [_arrow(values[field.name], field) for field in schema]
+        if csv:
+            cells = [guarded_column(cell) if str(cell.type) in TEXTS else cell for cell in cells]
+        writer.write_table(pa.table(cells, schema=shown))
+
     with writing(path) as draft:
-        writer = CSVWriter(draft, schema) if path.suffix.lower() == ".csv" else ParquetWriter(draft, schema)
+        writer = CSVWriter(draft, shown) if csv else ParquetWriter(draft, shown)
         try:
-            yield lambda values: writer.write_table(
-                pa.table([_arrow(values[field.name], field) for field in schema], schema=schema)
-            )
+            yield write
             writer.close()
         except BaseException:
             # closing a file that could not be written fails as well

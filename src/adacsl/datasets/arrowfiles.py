@@ -201,7 +201,8 @@ def _ipc(path: Path, fields: Sequence[int] = ()) -> Any:
 
 
 def _ipc_batches(path: Path, schema: Any, columns: list[str], rows: int) -> Iterator[Any]:
-    reader = _ipc(path, sorted(map(schema.names.index, columns)))
+    places = {name: place for place, name in enumerate(schema.names)}
+    reader = _ipc(path, sorted(places[name] for name in columns))
     count = getattr(reader, "num_record_batches", None)
     with whole(path, "is damaged"):
         for batch in reader if count is None else map(reader.get_batch, range(count)):

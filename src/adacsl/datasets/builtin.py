@@ -19,6 +19,7 @@ import numpy as np
 from adacsl.core.costs import CostMatrix
 from adacsl.datasets.errors import DataError, did_you_mean, listed
 from adacsl.datasets.tables import read_table
+from adacsl.durable import at_home
 from adacsl.extras import requires
 
 with requires("train"):
@@ -104,7 +105,7 @@ def dataset(name: str) -> DataSet:
 def data_folder(folder: str | os.PathLike[str] | None = None) -> Path | None:
     """Return the folder of the data files: the argument, else ``ADACSL_DATA``, else None."""
     named = folder if folder is not None else os.environ.get(FOLDER_VARIABLE) or None
-    return None if named is None else Path(named).expanduser()
+    return None if named is None else at_home(named)
 
 
 def is_builtin(name: object) -> bool:

@@ -11,11 +11,13 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.datasets.errors import listed
+from adacsl.datasets.errors import listed, repeated
 
 LARGEST = 2**27
 """So many cells of a sparse matrix are written out."""
 MISSING_TEXT = ("", "None", "nan", "NaN", "NaT", "<NA>")
+NARROW = 64
+"""Text of at most so many characters is held at one width, which is fastest; one long cell would widen all rows."""
 
 
 class Column(NamedTuple):
@@ -87,8 +89,7 @@ def _read_array(array: NDArray[Any]) -> tuple[None, tuple[int, int], Callable[[i
 
 def _read_frame(frame: nw.DataFrame[Any]) -> tuple[list[str] | None, tuple[int, int], Callable[[int], Column]]:
     columns = list(frame.columns)
-    doubled = sorted({str(c) for c in columns if columns.count(c) > 1})
-    if doubled:
+    if doubled := repeated(columns):
         raise ValueError(f"the table has two columns of the same name: {listed(map(repr, doubled))}")
     names = columns if all(isinstance(c, str) for c in columns) else None
     return names, frame.shape, lambda i: _from_series(str(columns[i]), frame.get_column(columns[i]))
@@ -100,7 +101,7 @@ def _from_array(name: str, values: NDArray[Any]) -> Column:
     if values.dtype.kind == "m":
         return Column(name, "number", np.where(np.isnat(values), np.nan, values / np.timedelta64(1, "s")))
     if values.dtype.kind in "OUST":
-        return Column(name, "text", _clean_text(values))
+        return Column(name, "text", clean_text(values))
     return Column(name, "number", _finite(values.astype(np.float64)))
 
 
@@ -136,11 +137,28 @@ def _seconds(values: NDArray[Any]) -> NDArray[np.float64]:
     return np.where(np.isnat(instants), np.nan, instants.astype(np.int64) / 1e6)
 
 
-def _clean_text(values: NDArray[Any]) -> NDArray[Any]:
+def clean_text(values: NDArray[Any]) -> NDArray[Any]:
     """Return the values as text, ``""`` where they are missing."""
     # str() of every kind of missing value is one of a few words: this needs no loop and no pandas
-    text = np.strings.strip(values.astype(str))
+    text = np.strings.strip(as_text(values))
     return np.where(np.isin(text, MISSING_TEXT), "", text)
+
+
+def as_text(values: NDArray[Any]) -> NDArray[Any]:
+    """Return values as text, each of its own length where one is long.
+
+    >>> as_text(np.array(["a", 1, None], dtype=object)).dtype, as_text(np.array(["a", "b" * 99], dtype=object)).dtype
+    (dtype('<U4'), StringDType())
+    """
+    if values.dtype.kind in "US":
+        return values.astype(str)
+    try:
+        text = values.astype(np.dtypes.StringDType())
+    except UnicodeEncodeError:  # halves of a character, which JSON may hold
+        halves = [str(value).encode(errors="replace").decode() for value in values]
+        text = np.asarray(halves, dtype=np.dtypes.StringDType())
+    longest = int(np.strings.str_len(text).max(initial=1))
+    return text if longest > NARROW else text.astype(f"<U{longest}")
 
 
 # text that is something else
@@ -227,12 +245,9 @@ def as_levels(column: Column) -> NDArray[Any]:
 
 
 def positions_among(levels: list[str], text: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the position of each text in the sorted levels, -1 where it is none of them."""
-    if not levels:
-        return np.full(len(text), -1, dtype=np.int64)
-    table = np.asarray(levels)
-    position = np.minimum(np.searchsorted(table, text), len(levels) - 1)
-    return np.where(table[position] == text, position, -1).astype(np.int64)
+    """Return the position of each text among the levels, -1 where it is none of them."""
+    places = {level: place for place, level in enumerate(levels)}
+    return np.fromiter((places.get(each, -1) for each in text.tolist()), np.int64, len(text))
 
 
 def names_of(X: Any) -> tuple[str, ...] | None:  # noqa: N803
@@ -247,7 +262,8 @@ def without_columns(X: Any, names: Sequence[str]) -> Any:  # noqa: N803
     frame = nw.from_native(X, eager_only=True, pass_through=True) if names else X
     if not isinstance(frame, nw.DataFrame):
         return X
-    gone = [name for name in names if name in frame.columns]
+    known = set(frame.columns)
+    gone = [name for name in names if name in known]
     return frame.drop(gone).to_native() if gone else X
 
 
@@ -256,6 +272,7 @@ def with_columns(X: Any, names: Sequence[str]) -> Any:  # noqa: N803
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         raise TypeError(f"columns with names ({listed(names)}) need a table, got {type(X).__name__}")
-    if missing := [name for name in names if name not in frame.columns]:
+    known = set(frame.columns)
+    if missing := [name for name in names if name not in known]:
         raise ValueError(f"the table has no column {missing[0]!r}; it has {listed(map(str, frame.columns))}")
     return frame.select(list(names)).to_native()

@@ -202,11 +202,11 @@ class TableEncoder:
         """Return how many rows, and the training columns: by name where both tables have names, else by position."""
         names, (n_rows, n_columns), column = read_columns(X)
         if self._names is not None and names is not None:
-            missing = [name for name in self._names if name not in names]
+            where = {name: i for i, name in enumerate(names)}
+            missing = [name for name in self._names if name not in where]
             if missing:
                 has = listed(map(repr, names))
                 raise ValueError(f"X lacks columns that fit saw: {listed(map(repr, missing))}; it has {has}")
-            where = {name: i for i, name in enumerate(names)}
             return n_rows, (column(where[name]) for name in self._names)
         if n_columns != self.n_features_in_:
             expected = f"TableEncoder is expecting {self.n_features_in_} features as input"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable
 
 
 class DataError(ValueError):
@@ -35,7 +36,7 @@ def did_you_mean(name: object, names: Iterable[object]) -> str:
     return f"; did you mean {known[near[0]]!r}?" if near else ""
 
 
-def check_column(column: object, known: Iterable[object], what: str) -> None:
+def check_column(column: object, known: Collection[object], what: str) -> None:
     """Refuse a column that is not there.
 
     >>> check_column("agee", ["age", "job"], "people.csv")
@@ -43,9 +44,18 @@ def check_column(column: object, known: Iterable[object], what: str) -> None:
         ...
     adacsl.datasets.errors.DataError: people.csv has no column 'agee'; did you mean 'age'? (it has age, job)
     """
-    names = list(known)
-    if column not in names:
+    if column not in known:
+        names = list(known)
         raise DataError(f"{what} has no column {column!r}{did_you_mean(column, names)} (it has {listed(names)})")
+
+
+def repeated(names: Iterable[object]) -> list[str]:
+    """Return the names that are there more than once, sorted.
+
+    >>> repeated(["age", "job", "age"])
+    ['age']
+    """
+    return sorted(str(name) for name, count in Counter(names).items() if count > 1)
 
 
 def one_line(error: object) -> str:

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from adacsl.datasets.errors import DataError, listed, one_line
+from adacsl.datasets.errors import DataError, listed, one_line, repeated
 from adacsl.datasets.opened import Table, common_kind, reading_text
 from adacsl.datasets.textfiles import found_encoding, open_text
 from adacsl.extras import requires
@@ -63,6 +63,5 @@ def _row(line: str, what: str) -> dict[str, Any]:
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     row = dict(pairs)
     if len(row) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"{listed(sorted({name for name in names if names.count(name) > 1}))} is said twice")
+        raise ValueError(f"{listed(repeated(name for name, _ in pairs))} is said twice")
     return row

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix, no_costs
 from adacsl.core.labels import customary_positive, label_name, plain_labels, same_label
-from adacsl.datasets.errors import DataError, did_you_mean, listed, one_line
+from adacsl.datasets.errors import DataError, did_you_mean, listed, one_line, repeated
 from adacsl.extras import requires
 
 with requires("train"):
@@ -19,6 +19,8 @@ with requires("train"):
 
 MOST_CLASSES = 1000
 """With more labels a column is rather a number to predict, or names the rows."""
+LONGEST = 1000
+"""A label of more characters is rather a text; arrays of labels hold all of them at the width of the longest."""
 
 
 def class_labels(
@@ -111,8 +113,11 @@ def check_classes(names: Sequence[str], costs: Any, *, what: str, counts: str = 
         )
     if len(names) > MOST_CLASSES:
         raise DataError(f"{said}, expected {MOST_CLASSES} at most: are these numbers to predict, or names of the rows?")
-    doubled = sorted({name for name in names if list(names).count(name) > 1})
-    if doubled:
+    if (longest := max(map(len, names), default=0)) > LONGEST:
+        raise DataError(
+            f"{what} has a label of {longest:,} characters, expected {LONGEST} at most: is it the right one?"
+        )
+    if doubled := repeated(names):
         raise DataError(
             f"{what} has different labels that all read {listed(map(repr, doubled))}: spell each class one way"
         )

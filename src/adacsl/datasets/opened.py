@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from adacsl.datasets.errors import DataError, check_column, listed, one_line
+from adacsl.datasets.errors import DataError, check_column, listed, one_line, repeated
 from adacsl.extras import requires
 
 with requires("train"):
@@ -38,8 +38,7 @@ class Table(ABC):
     """
 
     def __init__(self, name: str, columns: Sequence[str], n_rows: int | None = None) -> None:
-        doubled = sorted({column for column in columns if list(columns).count(column) > 1})
-        if doubled:
+        if doubled := repeated(columns):
             raise DataError(f"{name} has several columns called {listed(map(repr, doubled))}: rename or remove them")
         self.name, self.columns, self.n_rows = name, list(columns), n_rows
         self.read_as: list[str] = []
@@ -49,8 +48,9 @@ class Table(ABC):
 
     def wanted(self, columns: Sequence[str] | None) -> list[str]:
         """Return the columns to read, all of which are there."""
+        known = dict.fromkeys(self.columns)
         for column in columns or ():
-            check_column(column, self.columns, self.name)
+            check_column(column, known, self.name)
         return list(self.columns if columns is None else columns)
 
     def kind(self, column: str) -> Any:

@@ -16,6 +16,7 @@ from adacsl.core.recipes import LEARNED, as_cell
 from adacsl.datasets.checks import Finding, finding
 from adacsl.datasets.errors import DataError, check_column, listed, one_line
 from adacsl.datasets.price_checks import warn_of_prices
+from adacsl.datasets.spreadsheets import unguarded
 from adacsl.datasets.tables import stream_table
 from adacsl.extras import requires
 
@@ -37,6 +38,8 @@ def read_costs(path: str | os.PathLike[str]) -> CostMatrix:
     nameless = frame.iloc[:, 0].isna()
     if nameless.any():
         raise DataError(f"row {int(nameless.to_numpy().argmax()) + 1} of {path} has no name in its first column")
+    frame = frame.rename(columns=unguarded)
+    frame.isetitem(0, [unguarded(name) if isinstance(name, str) else name for name in frame.iloc[:, 0]])
     try:
         return CostMatrix.from_frame(frame, rows="predicted")
     except (TypeError, ValueError) as error:

@@ -12,6 +12,7 @@ from typing import Any
 from adacsl.datasets.arrowfiles import ArrowTable
 from adacsl.datasets.errors import DataError, one_line
 from adacsl.datasets.opened import Table, common_kind
+from adacsl.durable import at_home
 from adacsl.extras import requires
 
 with requires("train"):
@@ -41,7 +42,7 @@ def open_query(sql: str, db: str | os.PathLike[str] | None) -> Table:
     """
     if db is None:
         return _duckdb(sql, ":memory:")
-    path = Path(db).expanduser()
+    path = at_home(db)
     if not path.is_file():
         raise DataError(f"there is no database {path}: db=... names a DuckDB or SQLite file")
     with path.open("rb") as file:
@@ -114,7 +115,8 @@ class SqliteTable(Table):
         with self._open() as connection:
             found = connection.execute(self.sql)
             some = iter(lambda: found.fetchmany(rows), [])
-            places = {name: self.columns.index(name) for name in columns}
+            place = {name: i for i, name in enumerate(self.columns)}
+            places = {name: place[name] for name in columns}
             yield from self.typed({name: [row[i] for row in part] for name, i in places.items()} for part in some)
 
     @contextmanager

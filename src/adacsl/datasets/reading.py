@@ -20,6 +20,7 @@ from adacsl.datasets.opened import Table
 from adacsl.datasets.prices import Costs, said_costs, settle, strange_prices, worth_saying
 from adacsl.datasets.tables import SUFFIXES, How, check_words, is_table, open_table, read_opened
 from adacsl.datasets.task import Task, table_task, target_column
+from adacsl.durable import at_home
 from adacsl.extras import requires
 
 with requires("train"):
@@ -251,7 +252,7 @@ def _read(
 
 
 def _existing(data: str | os.PathLike[str]) -> Path:
-    path = Path(data).expanduser()
+    path = at_home(data)
     if not path.exists():
         near = did_you_mean(data, DATASETS) or f" ({listed(DATASETS, 20)})"
         raise DataError(f"there is no file or folder {path} here, and no built-in data set of that name{near}")

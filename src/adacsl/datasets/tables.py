@@ -18,6 +18,7 @@ from adacsl.datasets.arrowfiles import FEATHER, PARQUET, holds_parquet, open_fea
 from adacsl.datasets.errors import DataError, listed
 from adacsl.datasets.opened import Table
 from adacsl.datasets.textfiles import SEPARATORS, TextTable
+from adacsl.durable import at_home
 from adacsl.extras import requires
 
 with requires("train"):
@@ -143,7 +144,7 @@ def check_words(path: str | os.PathLike[str] | None, how: How) -> None:
 
 def _existing(path: str | os.PathLike[str]) -> Path:
     """Return the path of something that can be read as a table."""
-    found = Path(path).expanduser()
+    found = at_home(path)
     if not found.exists():
         raise DataError(f"there is no file {found}: check the name and the folder ({Path.cwd()} is the current one)")
     if found.is_dir():

@@ -48,8 +48,8 @@ class TextTable(Table):
 
     def __init__(self, path: Path, separator: str | None, encoding: str | None) -> None:
         self.path, self.encoding = path, found_encoding(path, encoding)
-        text = _beginning(path, self.encoding)
-        found = _found_separator(text, SEPARATORS[path.name.lower().removesuffix(".gz")[-4:]])
+        text, cut = _beginning(path, self.encoding)
+        found = _found_separator(text, cut, SEPARATORS[path.name.lower().removesuffix(".gz")[-4:]])
         self.separator = found if separator is None else _named_separator(separator)
         with reading_text(path, self.encoding):
             names = next((line for line in _lines(text, self.separator) if line), None)
@@ -190,18 +190,20 @@ def _named_separator(named: str) -> str:
     return separator
 
 
-def _beginning(path: Path, encoding: str) -> str:
-    """Return the first lines, whole ones."""
+def _beginning(path: Path, encoding: str) -> tuple[str, bool]:
+    """Return the first lines, whole ones, and whether there are more; the header, however long it is."""
     with reading_text(path, encoding), open_text(path, encoding) as file:
         text = file.read(LOOKED_AT)
-    return text if len(text) < LOOKED_AT else text[: text.rfind("\n") + 1] or text
+        if len(text) < LOOKED_AT:
+            return text, False
+        return text[: text.rfind("\n") + 1] or text + file.readline(), True
 
 
 def _lines(text: str, separator: str) -> Iterator[list[str]]:
     return csv.reader(io.StringIO(text, newline=""), delimiter=separator)
 
 
-def _found_separator(text: str, usual: str) -> str:
+def _found_separator(text: str, cut: bool, usual: str) -> str:
     """Return what parts the header, and every line, into most fields; where nothing does, what is usual."""
 
     def parted(separator: str) -> tuple[int, int, bool]:
@@ -210,7 +212,8 @@ def _found_separator(text: str, usual: str) -> str:
         except csv.Error:
             return 0, 0, False
         header = counts[0] if counts else 0
-        same = header > 1 and set(counts[:-1] or counts) == {header}  # the last line may have been cut
+        # a line break within quotes may have cut the last line
+        same = header > 1 and set(counts[: -1 if cut else None] or counts) == {header}
         return (header if same else 0), header, separator == usual
 
     return max(TRIED, key=parted)

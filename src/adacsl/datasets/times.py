@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -18,6 +19,9 @@ from adacsl.datasets.errors import DataError, check_column
 
 SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 MONTHS = {"mo": 1, "y": 12}
+MONTH = 2_629_746
+LONGEST = 12_000 * MONTH
+"""Seconds of 1000 years: dates so much later can still be counted."""
 SHOWN_ALIKE = 1000
 """Text of so many rows is looked at to tell whether a column holds dates."""
 
@@ -56,8 +60,9 @@ class Duration:
                 f"{name} must be a number in the unit of the times, or such as '7d' or '3mo', got {said!r}"
             )
         made = cls(float(found[1]), found[2])
-        if not math.isfinite(made.amount) or (made.unit in MONTHS and made.amount % 1):
-            raise ValueError(f"{name} must be finite, months and years whole numbers, got {said!r}")
+        unit = SECONDS.get(made.unit, 0) or MONTHS.get(made.unit, 0) * MONTH
+        if not math.isfinite(made.amount) or made.amount * unit > LONGEST or (made.unit in MONTHS and made.amount % 1):
+            raise ValueError(f"{name} must be 1000 years at most, months and years whole numbers, got {said!r}")
         return made
 
     def __str__(self) -> str:
@@ -170,12 +175,18 @@ def date_columns(X: Any) -> list[str]:  # noqa: N803
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         return []
-    return [str(name) for name in frame.columns if _holds_dates(frame.select(name).head(SHOWN_ALIKE).to_native())]
+    if 0 in frame.shape:
+        return []
+    _, _, column = read_columns(frame.head(SHOWN_ALIKE).to_native())
+    kinds = enumerate(frame.schema.dtypes())
+    looked_at = [i for i, kind in kinds if not kind.is_numeric() and _holds_dates(column, i)]
+    names = frame.columns
+    return [str(names[i]) for i in looked_at]
 
 
-def _holds_dates(table: Any) -> bool:
+def _holds_dates(read: Callable[[int], Column], place: int) -> bool:
     try:
-        column = recognised(read_columns(table)[2](0))
+        column = recognised(read(place))
     except ValueError:  # what cannot be learned from is found out elsewhere
         return False
     return column.kind == "date" and not bool(np.isnan(column.values).all())

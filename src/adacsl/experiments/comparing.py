@@ -193,6 +193,8 @@ def compare_tasks(
     every = {name: method for some in chosen.values() for name, method in some.items()}
     jobs = plan_jobs(tasks, chosen, at, range(repeats * folds), conditions)
     own = {cell for job in jobs for cell in job.cells}
+    for task in tasks:
+        conditions.split(task, 0)  # says so where there are too few rows, before a folder is made
     with tempfile.TemporaryDirectory(prefix="adacsl-") as scratch:
         place = Path(folder) if folder is not None else Path(scratch) / "run"
         with Store.open(place, _identity(tasks, conditions, known_codes(ignore))) as store:

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from adacsl.experiments.runner import Event
 from adacsl.extras import requires
+from adacsl.visible import visible
 
 with requires("compare"):
     from rich import progress
@@ -112,7 +113,7 @@ class Progress:
 
     def _say(self, line: str) -> None:
         if not self._quiet:
-            self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+            self._console.print(visible(line), markup=False, highlight=False, soft_wrap=True)
 
 
 def find_leader(costs: Mapping[str, Mapping[tuple[Any, ...], float]]) -> tuple[str, float] | None:

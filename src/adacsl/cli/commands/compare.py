@@ -23,6 +23,8 @@ from adacsl.cli.options import (
     ALL,
     ANY,
     FREE,
+    MOST_EPOCHS,
+    MOST_WORKERS,
     NEVER,
     USUAL,
     Checking,
@@ -35,6 +37,7 @@ from adacsl.cli.options import (
     interval_text,
     net_settings,
     split_words,
+    within,
 )
 from adacsl.cli.screen import PLAIN, Answer, Screen, listing, one_line, stoppable
 from adacsl.durable import check_folder
@@ -67,10 +70,10 @@ def compare(  # noqa: PLR0913  one argument for each option
     save: Path | None = None,
     engine: Literal["joblib", "ray"] = "joblib",
     address: str | None = None,
-    workers: int | None = None,
-    gpus: float = 0.0,
+    workers: Annotated[int | None, within(1, MOST_WORKERS)] = None,
+    gpus: Annotated[float, within(0, MOST_WORKERS)] = 0.0,
     device: str = "auto",
-    epochs: int | None = None,
+    epochs: Annotated[int | None, within(1, MOST_EPOCHS)] = None,
     weights: Path | None = None,
     rotate: bool = False,
     screen: Screen = PLAIN,
@@ -136,8 +139,6 @@ def compare(  # noqa: PLR0913  one argument for each option
     """
     if address is not None and engine != "ray":
         raise ValueError("--address is for --engine ray")
-    if workers is not None and workers < 1:
-        raise ValueError(f"--workers must be at least 1, got {workers}")
     net = net_settings(epochs, weights, rotate=rotate)
     own = {word: own_method(word) for word in method}
     chosen = [*(split_words(methods) or ["all" if everything else "default"]), *own.values()]
@@ -161,6 +162,9 @@ def compare(  # noqa: PLR0913  one argument for each option
     with requires("compare"):
         from adacsl.experiments.comparing import compare_tasks  # noqa: PLC0415  torch
         from adacsl.experiments.drivers import drivers  # noqa: PLC0415
+    for task in tasks:
+        _check_words(task, chosen, split_words(ratios) or None)
+        times.check(task.time)
     for task, checks in loaded:
         screen.found(checks, task.name if len(names) > 1 else "")
     with stoppable(f"what is finished is kept in {folder}; the same command goes on from there"), _said_already():
@@ -181,6 +185,16 @@ def compare(  # noqa: PLR0913  one argument for each option
         shown = vars(showing) | {"explain": drivers(found, tasks[0]) if "model" in saved else None}
         page = found.report(folder / "report.html", command=command, model=saved.get("model"), **shown)
     return _answer(found, folder, page, [one for one in trainings if one], saved)
+
+
+def _check_words(task: Task, methods: list[Any], ratios: list[str] | None) -> None:
+    """Refuse methods and ratios that do not fit the data, before anything is said about these."""
+    from adacsl.estimators.methods import choose_methods  # noqa: PLC0415  scikit-learn
+    from adacsl.experiments.ratios import choose_ratios  # noqa: PLC0415
+
+    by_row = task.costs.n_instances is not None
+    choose_methods(methods, images=task.images, n_classes=task.costs.n_classes, row_costs=by_row)
+    choose_ratios(task.costs, ratios)
 
 
 @contextmanager

@@ -42,6 +42,7 @@ def template(
     """
     from adacsl.core.costs import CostMatrix  # noqa: PLC0415
     from adacsl.datasets.reading import data_classes  # noqa: PLC0415  pandas
+    from adacsl.datasets.spreadsheets import guarded  # noqa: PLC0415
 
     if out is not None:
         check_file(out)
@@ -52,7 +53,8 @@ def template(
     classes = data_classes(data, target=target, **files.how)
     ones = [[float(i != j) for j in range(len(classes))] for i in range(len(classes))]
     costs = CostMatrix.from_array(ones, rows="predicted", classes=classes)
-    text = costs.to_frame().astype(int).to_csv(lineterminator="\n")
+    frame = costs.to_frame().astype(int).rename(index=guarded, columns=guarded)
+    text = frame.to_csv(lineterminator="\n")
     document = {"classes": list(classes), "costs": ones, "rows": "predicted", "out": out}
     if out is None:
         screen.note(MEANING)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
 from adacsl.cli.measuring import Measured
 from adacsl.cli.models import labels_of, load_labelled, load_model, probability_columns
-from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text, rows_text
+from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text, rows_text, within
 from adacsl.cli.pieces import ROWS, LabelledPieces, large_table
 from adacsl.cli.policies import NONE, Limits, decide, decided_labels, timed_by
 from adacsl.cli.screen import PLAIN, Answer, Screen, listing
@@ -35,9 +35,9 @@ def evaluate(
     prices: Prices = FREE,
     limits: Limits = NONE,
     time_column: str | None = None,
-    at_most: float | None = None,
+    at_most: Annotated[float | None, within(-1e15, 1e15)] = None,
     rows: Path | None = None,
-    batch_rows: int = ROWS,
+    batch_rows: Annotated[int, within(1)] = ROWS,
     device: str = "auto",
     screen: Screen = PLAIN,
 ) -> Answer:

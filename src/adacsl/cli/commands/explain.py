@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
 from adacsl.cli.models import labels_of, load_labelled, load_model, n_classes, takes_pictures
-from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text
+from adacsl.cli.options import ANY, FREE, MOST_SPLITS, Prices, Seed, Source, interval_text, within
 from adacsl.cli.screen import PLAIN, Answer, Screen, listing, stoppable
 from adacsl.cli.writing import check_table_file, writing_table
 from adacsl.core.intervals import cost_interval
@@ -31,10 +31,10 @@ def explain(
     *,
     source: Source = ANY,
     prices: Prices = FREE,
-    repeats: int = 5,
+    repeats: Annotated[int, within(1, MOST_SPLITS)] = 5,
     out: Path | None = None,
     html: Path | None = None,
-    seed: int = 0,
+    seed: Seed = 0,
     device: str = "auto",
     screen: Screen = PLAIN,
 ) -> Answer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -21,11 +21,11 @@ from adacsl.cli.models import (
     said_in_training,
     save_model,
 )
-from adacsl.cli.options import ANY, AS_FOUND, FREE, Files, Prices, as_words
+from adacsl.cli.options import ANY, AS_FOUND, FREE, Files, Prices, as_words, within
 from adacsl.cli.screen import PLAIN, Answer, Screen, listing, stoppable
 from adacsl.core.costs import CostMatrix
 from adacsl.core.labels import label_name, same_label
-from adacsl.durable import check_file
+from adacsl.durable import at_home, check_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,8 +46,8 @@ def monitor(
     time_column: str | None = None,
     group_column: str | None = None,
     prices: Prices = FREE,
-    tolerance: float = 0.05,
-    level: float = 0.95,
+    tolerance: Annotated[float, within(0, 1e15)] = 0.05,
+    level: Annotated[float, within(0.01, 0.9999)] = 0.95,
     html: Path | None = None,
     retuned: Path | None = None,
     device: str = "auto",
@@ -156,7 +156,7 @@ def _read(
     from adacsl.datasets.tables import is_table, open_table, read_opened  # noqa: PLC0415
     from adacsl.datasets.times import read_times  # noqa: PLC0415
 
-    path = None if data is None else Path(data).expanduser()
+    path = None if data is None else at_home(data)
     if data is not None and path is not None and (is_builtin(data) or not is_table(path)):
         return _read_task(classifier, data, files, given, prices)
     table = open_table(path, **files.how)

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from adacsl.cli.models import (
     open_rows,
     probability_columns,
 )
-from adacsl.cli.options import AS_FOUND, FREE, Files, Prices, split_words
+from adacsl.cli.options import AS_FOUND, FREE, Files, Prices, split_words, within
 from adacsl.cli.policies import NONE, Limits, decide, decided_labels, timed_by
 from adacsl.cli.screen import PLAIN, Answer, Screen, stoppable
 from adacsl.cli.writing import check_table_file, label_type, writing_table
@@ -39,7 +39,7 @@ def predict(
     prices: Prices = FREE,
     limits: Limits = NONE,
     time_column: str | None = None,
-    batch_rows: int = 65_536,
+    batch_rows: Annotated[int, within(1)] = 65_536,
     device: str = "auto",
     folder: Path | None = None,
     files: Files = AS_FOUND,

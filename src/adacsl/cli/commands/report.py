@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 from adacsl.cli.commands.compare import failed_cells
-from adacsl.cli.options import ALIKE, USUAL, Showing
+from adacsl.cli.options import ALIKE, LARGEST, USUAL, Showing, within
 from adacsl.cli.screen import PLAIN, Answer, Screen
 from adacsl.durable import check_file
 from adacsl.extras import requires
@@ -18,7 +19,7 @@ def report(
     markdown: Path | None = None,
     explain: Path | None = None,
     model: Path | None = None,
-    tolerance: float = USUAL.tolerance,
+    tolerance: Annotated[float, within(-LARGEST)] = USUAL.tolerance,
     showing: Showing = ALIKE,
     screen: Screen = PLAIN,
 ) -> Answer:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
+from adacsl.cli.options import MOST_WORKERS, within
 from adacsl.cli.screen import PLAIN, Answer, Screen
 
 
@@ -11,9 +13,9 @@ def serve(
     model: Path,
     *,
     host: str = "127.0.0.1",
-    port: int = 8000,
-    batch_limit: int = 10_000,
-    workers: int = 1,
+    port: Annotated[int, within(0, 65_535)] = 8000,
+    batch_limit: Annotated[int, within(1)] = 10_000,
+    workers: Annotated[int, within(1, MOST_WORKERS)] = 1,
     device: str = "auto",
     screen: Screen = PLAIN,
 ) -> Answer:
@@ -44,11 +46,6 @@ def serve(
     adacsl serve model/
     adacsl serve model/ --host 0.0.0.0 --port 8080 --workers 4 --batch-limit 1000
     """
-    for option, value, least in (("batch-limit", batch_limit, 1), ("workers", workers, 1), ("port", port, 0)):
-        if value < least:
-            raise ValueError(f"--{option} must be at least {least}, got {value}")
-    if port > 65_535:
-        raise ValueError(f"--port must be at most 65535, got {port}")
     from adacsl.serving.app import Bounds  # noqa: PLC0415  torch, FastAPI
     from adacsl.serving.running import serve as run  # noqa: PLC0415
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.cli.options import FREE, Prices, interval_text
+from adacsl.cli.options import FREE, Prices, interval_text, within
 from adacsl.cli.pieces import ROWS, Kept, from_row, said_once
 from adacsl.cli.screen import PLAIN, Answer, Screen, listing
 from adacsl.cli.writing import writing
@@ -37,7 +37,7 @@ def threshold(
     positive: str | None = None,
     prices: Prices = FREE,
     curve: Path | None = None,
-    batch_rows: int = ROWS,
+    batch_rows: Annotated[int, within(1)] = ROWS,
     screen: Screen = PLAIN,
 ) -> Answer:
     """Find the cheapest threshold of scores that any model gave.
@@ -72,8 +72,6 @@ def threshold(
     prices.check(required=True)
     if curve is not None:
         check_file(curve)
-    if batch_rows < 1:
-        raise ValueError(f"--batch-rows must be at least 1, got {batch_rows}")
     columns = (score_column, label_column, weight_column)
     document, whole = _measured(scores, columns, positive, prices, batch_rows)
     cuts = np.asarray(whole.thresholds, np.float64)

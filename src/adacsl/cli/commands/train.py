@@ -20,9 +20,13 @@ from adacsl.cli.options import (
     ALL,
     ANY,
     FREE,
+    MOST_EPOCHS,
+    MOST_SPLITS,
+    MOST_WORKERS,
     NEVER,
     Checking,
     Prices,
+    Seed,
     Source,
     Times,
     hidden_text,
@@ -30,6 +34,7 @@ from adacsl.cli.options import (
     net_settings,
     split_words,
     task_text,
+    within,
 )
 from adacsl.cli.policies import NONE, Limits, decide
 from adacsl.cli.screen import INTERRUPTED, PLAIN, Answer, Screen, listing, one_line, stoppable
@@ -62,13 +67,13 @@ def train(  # noqa: PLR0913  one argument for each option
     method: str = "portfolio",
     members: tuple[str, ...] = (),
     budget: str | None = None,
-    jobs: int | None = None,
-    cv: int | None = None,
-    epochs: int | None = None,
+    jobs: Annotated[int | None, within(1, MOST_WORKERS)] = None,
+    cv: Annotated[int | None, within(0, MOST_SPLITS)] = None,
+    epochs: Annotated[int | None, within(1, MOST_EPOCHS)] = None,
     weights: Path | None = None,
     rotate: bool = False,
     device: str = "auto",
-    seed: int = 0,
+    seed: Seed = 0,
     resume: Path | None = None,
     force: Annotated[bool, Parameter(show_default=False)] = False,
     screen: Screen = PLAIN,
@@ -128,7 +133,7 @@ def train(  # noqa: PLR0913  one argument for each option
     adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --time-column applied --gap 7d --out model/
     """
     check_model_folder(out, force=force)
-    if cv is not None and (cv < 0 or cv == 1):
+    if cv == 1:
         raise ValueError(f"--cv must be 0 or at least 2 folds, got {cv}")
     stacked = _portfolio_settings(method, members, budget, jobs)
     started = time.perf_counter()
@@ -136,6 +141,7 @@ def train(  # noqa: PLR0913  one argument for each option
     if not task.images and (weights is not None or rotate):
         option = "--rotate is" if weights is None else "--weights are"
         raise ValueError(f"{option} for the net of pictures, but the data are a table")
+    times.check(task.time)
     net = net_settings(epochs, weights, rotate=rotate)
     made = _unfitted(method, task, net, stacked, device=device, resume=resume)
     if cv is not None:
@@ -162,7 +168,7 @@ def train(  # noqa: PLR0913  one argument for each option
 
 def _checked_policy(limits: Limits, times: Times, task: Task, made: Method) -> Policy | None:
     """Return the policy to be saved with the model; refuse at once what could not decide in the end."""
-    from adacsl.estimators.acting import BLIND, price_actions  # noqa: PLC0415  scikit-learn
+    from adacsl.estimators.acting import BLIND, price_actions, read_prior  # noqa: PLC0415  scikit-learn
 
     policy = limits.policy(None, None if limits.per is None else times.time_column)
     if policy.empty:
@@ -170,6 +176,8 @@ def _checked_policy(limits: Limits, times: Times, task: Task, made: Method) -> P
     if made.decide in BLIND:
         raise ValueError("a policy decides by expected costs, and this method looks at none: take another --method")
     price_actions(policy, task.costs.averaged(), None, task.classes)
+    if policy.prior is not None and not isinstance(policy.prior, str):
+        read_prior(policy.prior, np.asarray(task.classes))
     return policy
 
 
@@ -191,8 +199,6 @@ def _portfolio_settings(method: str, members: tuple[str, ...], budget: str | Non
     for name in said if method != "portfolio" else ():
         option = "--jobs" if name == "n_jobs" else f"--{name}"
         raise ValueError(f"{option} is for the portfolio, and {method} is none: leave out --method, or {option}")
-    if jobs is not None and jobs < 1:
-        raise ValueError(f"--jobs must be at least 1, got {jobs}")
     return said
 
 
@@ -201,10 +207,14 @@ def _unfitted(
 ) -> Method:
     """Return the method of that name with what was said about it; refuse what it has no use for."""
     from adacsl.estimators.learners.net import Net  # noqa: PLC0415  torch
+    from adacsl.estimators.learners.portfolio import seconds_of  # noqa: PLC0415
+    from adacsl.estimators.members import choose_members  # noqa: PLC0415
     from adacsl.estimators.methods import choose_methods, needs_net  # noqa: PLC0415
     from adacsl.estimators.portfolio import PortfolioClassifier  # noqa: PLC0415  scikit-learn
 
     if name == "portfolio":
+        seconds_of(stacked.get("budget"))
+        choose_members(stacked.get("members", "auto"), images=task.images)
         stack: Method = PortfolioClassifier(net=net or None, device=device, resume=resume, **stacked)
         return stack
     short, item = own_method(name) if ":" in name else (name, None)

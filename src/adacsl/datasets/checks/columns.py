@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from adacsl.datasets.checks.codes import Finding, finding
 from adacsl.datasets.checks.telling import SURE, TELLING, told_share
-from adacsl.datasets.columns import Column, recognised
+from adacsl.datasets.columns import Column, clean_text, recognised
 from adacsl.datasets.errors import DataError, listed
 from adacsl.datasets.times import date_columns
 from adacsl.extras import requires
@@ -158,7 +158,7 @@ def _odd_text(task: Task, name: str, column: pd.Series[Any]) -> Finding | None:
 
 def _is_something_else(text: pd.Series[Any]) -> bool:
     """Tell whether text is numbers or dates."""
-    first = text.iloc[:FIRST].str.strip().to_numpy().astype(str)
+    first = clean_text(text.iloc[:FIRST].to_numpy().astype(object))
     return recognised(Column("", "text", first)).kind != "text"
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from adacsl.datasets.columns import MISSING_TEXT, Column
+from adacsl.datasets.columns import MISSING_TEXT, Column, as_text
 from adacsl.datasets.encoding import TableEncoder
 from adacsl.datasets.features import FAR, PERIODS, Category, Number, Scale
 
@@ -128,7 +128,7 @@ def level_features(rule: Category) -> np.ndarray[tuple[int, int], np.dtype[np.fl
     """Return the features of each code."""
     levels = known_levels(rule)
     stranger = "?" * (1 + max(map(len, levels), default=0))  # longer than any level
-    text = np.asarray([*levels, stranger, ""], dtype=str)
+    text = as_text(np.asarray([*levels, stranger, ""], dtype=object))
     return np.stack(rule.encode(Column(rule.name, "text", text)), axis=1)
 
 
