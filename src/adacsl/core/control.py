@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, Literal
@@ -39,6 +40,9 @@ NEUTRAL_LIMITS = (1e-12, 1.0 - 2.0**-24)
 WEIGHT_LIMITS = (1e-20, 1e20)
 """The weight of the loss stays within these limits: it and its inverse, times a batch of losses, fit a float32."""
 
+MOST_DAMPING = 2.0
+"""With a greater exponent each step overshoots by more than it corrects: lambda would swing ever wider."""
+
 CHOICES = {"update": ("exponential", "odds"), "search": ("everywhere", "subgroup"), "ties": ("nearest", "lowest")}
 
 PLAIN_SETTINGS = ("target", "update", "damping", "caution", "tolerance", "search", "ties", "row_weighted")
@@ -72,7 +76,7 @@ class AdaptiveWeight:
     update : {"exponential", "odds"}
         The paper's first-order form, or the exact odds ratio it approximates, which more than two classes always have.
     damping : float, default 1
-        Exponent of the factor; 1 is the paper, less is slower.
+        Exponent of the factor, at most 2; 1 is the paper, less is slower.
     bounds : (float, float), default (0.001, 1000)
         Limits of lambda, of each one of K classes.
     caution : float, default 0
@@ -121,9 +125,10 @@ class AdaptiveWeight:
         for name, value in (("update", update), ("search", search), ("ties", ties)):
             if value not in CHOICES[name]:
                 raise ValueError(f"{name} must be one of {', '.join(map(repr, CHOICES[name]))}, got {value!r}")
-        for name, number in (("damping", damping), ("tolerance", tolerance)):
-            if not (math.isfinite(number) and number > 0):
-                raise ValueError(f"{name} must be a positive number, got {number!r}")
+        if not 0.0 < arrays.number_or_nan(damping) <= MOST_DAMPING:
+            raise ValueError(f"damping must be a positive number of at most {MOST_DAMPING:g}, got {damping!r}")
+        if not 0.0 < arrays.number_or_nan(tolerance) < math.inf:
+            raise ValueError(f"tolerance must be a positive number, got {tolerance!r}")
         self.costs, self.update, self.search, self.ties = costs, update, search, ties
         self.damping, self.tolerance, self.row_weighted = float(damping), float(tolerance), bool(row_weighted)
         self.target: Any = check_targets(target, costs)
@@ -377,6 +382,9 @@ class AdaptiveWeight:
 def as_controller(costs: CostMatrix | AdaptiveWeight, settings: dict[str, Any]) -> AdaptiveWeight:
     """Return a controller of these costs and settings, or the one that was given."""
     if not isinstance(costs, AdaptiveWeight):
+        known = [*inspect.signature(AdaptiveWeight).parameters][1:]
+        if unknown := [name for name in settings if name not in known]:
+            raise TypeError(f"a controller has no setting {unknown[0]!r}; it has {', '.join(known)}")
         return AdaptiveWeight(costs, **settings)
     if settings:
         raise TypeError(f"the controller brings its own settings: {', '.join(settings)} cannot be given too")

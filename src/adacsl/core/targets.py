@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 from array_api_compat import array_namespace
 
-from adacsl.core.arrays import Array, count_true
+from adacsl.core.arrays import Array, count_true, number_or_nan
 from adacsl.core.costs import CostMatrix, no_costs
 from adacsl.core.thresholds import check_target
 
@@ -92,7 +93,8 @@ def check_both_classes(labels: Array, weight: Array | None) -> None:
 
 def check_bounds(bounds: tuple[float, float] | None) -> tuple[float, float]:
     """Return the limits of lambda, which enclose 1, or raise."""
-    low, high = (float(b) for b in (LAMBDA_BOUNDS if bounds is None else bounds))
+    given = LAMBDA_BOUNDS if bounds is None else bounds
+    low, high = map(number_or_nan, given) if np.shape(given) == (2,) else (math.nan, math.nan)
     if not (LAMBDA_LIMITS[0] <= low <= 1.0 <= high <= LAMBDA_LIMITS[1]):
         raise ValueError(f"bounds must enclose lambda's start, low <= 1 <= high within {LAMBDA_LIMITS}, got {bounds!r}")
     return low, high
