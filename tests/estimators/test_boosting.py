@@ -164,7 +164,9 @@ def test_history_and_kept_rounds(fitted):
     assert history["weight"].to_numpy() == pytest.approx(history["lambda"].to_numpy() / 8)
 
 
-@pytest.mark.parametrize("like", [AdaptiveWeight(COSTS, damping=0.25), {"damping": 0.25}], ids=["controller", "dict"])
+@pytest.mark.parametrize(
+    "like", [AdaptiveWeight(COSTS, damping=0.25), {"damping": 0.25, "caution": 0.0}], ids=["controller", "dict"]
+)
 def test_the_history_is_the_controllers(like, data):
     apart = made_up(200, seed=3)
     clf = quick(validation=apart, select="last", patience=None, controller=like).fit(*data)
@@ -340,7 +342,7 @@ def test_patience_ends_the_training(engine, data):
 
 
 def test_every_adapts_less_often(engine, data):
-    history = quick(engine=engine, every=5).fit(*data).history_
+    history = quick(engine=engine, every=5, controller={"caution": 0.0}).fit(*data).history_
     assert history["lambda"].nunique() in (2, 3)
     assert history["lambda"][:5].eq(1.0).all()
     assert history["lambda"][5] != 1.0

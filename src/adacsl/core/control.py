@@ -24,7 +24,9 @@ from adacsl.core.targets import (
     POWERS,
     check_both_classes,
     check_bounds,
+    check_choice,
     check_class_wide,
+    check_speed,
     check_targets,
     refuse_thresholds,
 )
@@ -39,11 +41,6 @@ NEUTRAL_LIMITS = (1e-12, 1.0 - 2.0**-24)
 
 WEIGHT_LIMITS = (1e-20, 1e20)
 """The weight of the loss stays within these limits: it and its inverse, times a batch of losses, fit a float32."""
-
-MOST_DAMPING = 2.0
-"""With a greater exponent each step overshoots by more than it corrects: lambda would swing ever wider."""
-
-CHOICES = {"update": ("exponential", "odds"), "search": ("everywhere", "subgroup"), "ties": ("nearest", "lowest")}
 
 PLAIN_SETTINGS = ("target", "update", "damping", "caution", "tolerance", "search", "ties", "row_weighted")
 """The settings that are numbers and words."""
@@ -123,12 +120,8 @@ class AdaptiveWeight:
     ) -> None:
         check_class_wide(costs)
         for name, value in (("update", update), ("search", search), ("ties", ties)):
-            if value not in CHOICES[name]:
-                raise ValueError(f"{name} must be one of {', '.join(map(repr, CHOICES[name]))}, got {value!r}")
-        if not 0.0 < arrays.number_or_nan(damping) <= MOST_DAMPING:
-            raise ValueError(f"damping must be a positive number of at most {MOST_DAMPING:g}, got {damping!r}")
-        if not 0.0 < arrays.number_or_nan(tolerance) < math.inf:
-            raise ValueError(f"tolerance must be a positive number, got {tolerance!r}")
+            check_choice(name, value)
+        check_speed(damping, tolerance)
         self.costs, self.update, self.search, self.ties = costs, update, search, ties
         self.damping, self.tolerance, self.row_weighted = float(damping), float(tolerance), bool(row_weighted)
         self.target: Any = check_targets(target, costs)

@@ -24,6 +24,11 @@ TARGET_LIMITS = (1e-7, 1.0 - 1e-7)
 POWERS = {"bayes": 0.0, "middle": 0.5, "half": 1.0}
 """How far the loss of K classes is weighted by their mean costs: not at all, in between, fully (T' = 0.5 of two)."""
 
+MOST_DAMPING = 2.0
+"""With a greater exponent each step overshoots by more than it corrects: lambda would swing ever wider."""
+
+CHOICES = {"update": ("exponential", "odds"), "search": ("everywhere", "subgroup"), "ties": ("nearest", "lowest")}
+
 TWO_CLASSES_ONLY = {"search": "everywhere", "ties": "nearest", "candidates": None, "partition": None}
 """Settings that speak of thresholds, and what they are where there are none."""
 
@@ -37,6 +42,20 @@ def check_class_wide(costs: CostMatrix) -> None:
             "the controller holds one weight for all samples: give class-wide costs, for instance "
             "costs.averaged(), and pass the costs of the validation samples to step(..., costs=...)"
         )
+
+
+def check_choice(name: str, value: Any) -> None:
+    """Raise unless a setting is one of the words it can be."""
+    if value not in CHOICES[name]:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, CHOICES[name]))}, got {value!r}")
+
+
+def check_speed(damping: Any, tolerance: Any) -> None:
+    """Raise unless these are numbers that a loop can settle with."""
+    if not 0.0 < number_or_nan(damping) <= MOST_DAMPING:
+        raise ValueError(f"damping must be a positive number of at most {MOST_DAMPING:g}, got {damping!r}")
+    if not 0.0 < number_or_nan(tolerance) < math.inf:
+        raise ValueError(f"tolerance must be a positive number, got {tolerance!r}")
 
 
 def check_targets(target: float | str | None, costs: CostMatrix) -> float | str:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from adacsl.core.arrays import as_weights, refuse_masked
 from adacsl.core.costs import CostMatrix
 from adacsl.core.expressions import Expression
 from adacsl.datasets.baseline import Baseline
@@ -157,7 +158,7 @@ class Task:
         """
         X, times, _ = take_times(X, time)  # noqa: N806
         labels, classes = class_labels(y, positive, costs=costs)
-        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weight = as_weights(sample_weight, labels)
         groups = None if groups is None else np.asarray(groups)
         features, said = _as_features(X), said_costs(costs, labels, classes=classes)
         settled, kept = settle(said, labels, features, name), worth_saying(said, features)
@@ -248,6 +249,7 @@ def _check_weight(weight: NDArray[np.float64], n: int) -> None:
 
 
 def _as_features(X: Any) -> Any:  # noqa: N803
+    refuse_masked(X, "X")
     if isinstance(X, np.ndarray) and X.ndim == 4:
         return X
     if isinstance(X, pd.DataFrame):

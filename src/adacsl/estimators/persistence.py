@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,8 @@ def load(folder: str | Path, *, module: Any = None, device: str = "auto") -> Met
     device : str, default "auto"
         Where to predict.
     """
+    if not isinstance(folder, str | PathLike):
+        raise TypeError(f"folder must be the path of a saved classifier, got {folder!r}")
     choose_device(device)  # says so where it is absent
     tensors, document = read_artefact(Path(folder))
     if document.get("kind") not in KINDS:
