@@ -189,7 +189,7 @@ class AdaptiveWeight:
     def base_weight(self) -> float:
         """The weight before any adaptation, b = C(1,0)/C(0,1) * (1 - T')/T' (eq. 5)."""
         self._of_two_classes("base_weight", "base_weights")
-        if self.target == float(self.costs.threshold):
+        if self.target == check_targets("bayes", self.costs):
             return 1.0  # to the last bit: plain cross-entropy
         return float((1.0 - self.target) / self.target / float(self.costs.ratio))
 
@@ -367,7 +367,8 @@ class AdaptiveWeight:
         return [threshold.value for threshold in found], sizes
 
     def _factor(self, thresholds: list[float], sizes: list[float], goal: float) -> float:
-        moves = np.asarray([step_factor(t, goal, update=self.update) for t in thresholds])
+        inner = goal if 0.0 < goal < 1.0 else float(self.target)  # which a narrow type rounds to 0 or 1
+        moves = np.asarray([1.0 if t == goal else step_factor(t, inner, update=self.update) for t in thresholds])
         factor = 1.0 if bool(np.all(moves == 1.0)) else float(moves @ (np.asarray(sizes) / math.fsum(sizes)))
         return float(factor**self.damping)
 

@@ -18,8 +18,8 @@ LAMBDA_BOUNDS = (1e-3, 1e3)
 LAMBDA_LIMITS = (1e-30, 1e30)
 """lambda multiplies from epoch to epoch: no bounds may be wider than these."""
 
-TARGET_LIMITS = (1e-7, 1.0 - 1e-7)
-"""Costs as unequal as 1e9 to 1e-9 have a threshold that rounds to 0 or 1."""
+TARGET_LIMITS = (1e-30, 1.0 - 1e-7)
+"""Costs as unequal as 1e9 to 1e-9 have a threshold that a float32 rounds to 1, and others to 0."""
 
 POWERS = {"bayes": 0.0, "middle": 0.5, "half": 1.0}
 """How far the loss of K classes is weighted by their mean costs: not at all, in between, fully (T' = 0.5 of two)."""

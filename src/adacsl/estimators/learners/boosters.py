@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.control import AdaptiveWeight
+from adacsl.core.targets import check_targets
 from adacsl.datasets.codes import ColumnEncoder
 from adacsl.estimators.candidates import Candidate, mean_logits
 from adacsl.estimators.learners.models import stakes_of
@@ -90,8 +91,7 @@ class Booster(BaseEstimator):
 
     def adapts(self, candidate: Candidate) -> bool:
         """Tell whether "auto" adapts: unless T' is the Bayes threshold, where the plain booster did as well."""
-        costs = candidate.class_costs
-        bayes = float(costs.threshold) if costs.n_classes == 2 else "bayes"
+        bayes = check_targets("bayes", candidate.class_costs)
         return not (isinstance(candidate.method.controller, str) and candidate.target == bayes)
 
     @property
