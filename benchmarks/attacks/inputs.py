@@ -107,7 +107,7 @@ def masked(values: Any) -> Any:
     return np.ma.masked_array(array, mask)
 
 
-def fit(X: Any = None, y: Any = None, /, *, model: Any = None, **given: Any) -> Call:  # noqa: N803
+def fit(X: Any = None, y: Any = None, /, *, model: Any = None, **given: Any) -> Call:
     """Return a fit of spoiled data; what is left out is right."""
 
     def call(_: Path) -> Any:
@@ -128,7 +128,7 @@ def booster(**settings: Any) -> Call:
     return fit(model=lambda: AdaCSLBoostingClassifier(COSTS, random_state=0, **settings))
 
 
-def of_model(X: Any = None, method: str = "predict", **given: Any) -> Call:  # noqa: N803
+def of_model(X: Any = None, method: str = "predict", **given: Any) -> Call:
     """Return a call of the fitted model with spoiled rows."""
     return lambda _: getattr(fitted(), method)(table()[0] if X is None else X, **given)
 
@@ -276,8 +276,8 @@ TABLE: tuple[Wrong, ...] = (
     Wrong("fit: no labels", "requires y", lambda _: Method(COSTS, learner=LogisticRegression()).fit(X)),
     Wrong("fit: y empty", "y is empty|0 sample", fit(None, [])),
     Wrong("fit: nothing at all", "0 sample", fit(np.empty((0, 3)), [])),
-    Wrong("fit: no columns", "0 feature|no columns|at least one column", fit(np.empty((60, 0)))),
-    Wrong("fit: a frame without columns", "0 feature|no columns|at least one column", fit(pd.DataFrame(index=range(60)))),
+    Wrong("fit: no columns", "0 feature", fit(np.empty((60, 0)))),
+    Wrong("fit: a frame without columns", "0 feature", fit(pd.DataFrame(index=range(60)))),
     Wrong("fit: X of one dimension", "2D|rows and columns", fit(np.arange(60.0))),
     Wrong("fit: X of three dimensions", "2D|dim|rows and columns", fit(np.zeros((60, 3, 2)))),
     Wrong("fit: two lengths", "inconsistent numbers|one label for each", fit(X.head(50))),
@@ -296,7 +296,7 @@ TABLE: tuple[Wrong, ...] = (
     Wrong("fit: X text", "X must be|table|folder", fit("data")),
     Wrong("fit: a column twice", "unique column names", fit(X.set_axis(["age", "age", "length"], axis=1))),
     Wrong("fit: negative weights", "sample_weight must not be negative", fit(sample_weight=-np.ones(60))),
-    Wrong("fit: one negative weight", "sample_weight must not be negative", fit(sample_weight=np.r_[-1.0, np.ones(59)])),
+    Wrong("fit: one negative weight", "must not be negative", fit(sample_weight=np.r_[-1.0, np.ones(59)])),
     Wrong("fit: weights with NaN", "sample_weight", fit(sample_weight=np.full(60, np.nan))),
     Wrong("fit: weights of zero", "sample_weight is zero everywhere", fit(sample_weight=np.zeros(60))),
     Wrong("fit: weights of two lengths", "sample_weight", fit(sample_weight=np.ones(59))),
@@ -312,7 +312,7 @@ TABLE: tuple[Wrong, ...] = (
     Wrong("settings: costs as a tuple", "costs must be a CostMatrix", fit(model=lambda: Method((1, 8)))),
     Wrong("settings: costs as an array", "from_array", fit(model=lambda: Method(np.eye(2)))),
     Wrong("settings: costs of rows", "one price per outcome", fit(model=lambda: Method(CostMatrix(fp=1, fn=[1.0, 2])))),
-    Wrong("settings: costs of three classes", "2 classes", fit(model=lambda: Method(MANY, learner=LogisticRegression()))),
+    Wrong("settings: costs of three", "2 classes", fit(model=lambda: Method(MANY, learner=LogisticRegression()))),
     Wrong("settings: learner misspelt", "learner", fit(model=lambda: Method(COSTS, learner="boostng"))),
     Wrong("settings: learner a number", "learner|classifier", fit(model=lambda: Method(COSTS, learner=5))),
     Wrong("settings: learner a class", "instance|class", fit(model=lambda: Method(COSTS, learner=LogisticRegression))),
@@ -387,7 +387,7 @@ TABLE: tuple[Wrong, ...] = (
     Wrong("booster: constant columns", "every column is constant", fit(
         np.ones((60, 3)), model=lambda: AdaCSLBoostingClassifier(COSTS))),
     Wrong("estimator: a number", "estimator", lambda _: AdaptiveCostClassifier(5, COSTS).fit(X, Y)),
-    Wrong("estimator: a class", "instance|class", lambda _: AdaptiveCostClassifier(LogisticRegression, COSTS).fit(X, Y)),
+    Wrong("estimator: a class", "instance", lambda _: AdaptiveCostClassifier(LogisticRegression, COSTS).fit(X, Y)),
     Wrong("estimator: rounds 0", "rounds must be", lambda _: AdaptiveCostClassifier(
         LogisticRegression(), COSTS, rounds=0).fit(X, Y)),
     Wrong("estimator: training unknown", "training must be", lambda _: AdaptiveCostClassifier(
@@ -421,12 +421,12 @@ TABLE: tuple[Wrong, ...] = (
     Wrong("compare: folds 1", "folds", lambda _: adacsl.compare(X, Y, COSTS, methods=["logistic"], folds=1)),
     Wrong("compare: folds 2.9", "folds", lambda _: adacsl.compare(X, Y, COSTS, methods=["logistic"], folds=2.9)),
     Wrong("compare: repeats 0", "repeats", lambda _: adacsl.compare(X, Y, COSTS, methods=["logistic"], repeats=0)),
-    Wrong("compare: ratios of text", "ratio", lambda _: adacsl.compare(X, Y, COSTS, methods=["logistic"], ratios=["a"])),
-    Wrong("compare: ratios negative", "ratio", lambda _: adacsl.compare(X, Y, COSTS, methods=["logistic"], ratios=[-1])),
+    Wrong("compare: ratios of text", "ratio", lambda _: adacsl.compare(X, Y, COSTS, methods=["wce"], ratios=["a"])),
+    Wrong("compare: ratios negative", "ratio", lambda _: adacsl.compare(X, Y, COSTS, methods=["wce"], ratios=[-1])),
     Wrong("compare: unknown option", "epoch", lambda _: adacsl.compare(X, Y, COSTS, methods=["logistic"], epoch=1)),
     Wrong("compare: y empty", "no rows", lambda _: adacsl.compare(X, [], COSTS, methods=["logistic"])),
     Wrong("compare: two lengths", "label|rows", lambda _: adacsl.compare(X, Y[:9], COSTS, methods=["logistic"])),
-    Wrong("compare: negative weights", "sample_weight must not be negative", lambda _: adacsl.compare(
+    Wrong("compare: negative weights", "sample_weight must be finite and not negative", lambda _: adacsl.compare(
         X, Y, COSTS, sample_weight=-np.ones(60), methods=["logistic"])),
     Wrong("task: y empty", "y|label|0 sample", lambda _: Task.from_data(X, [], COSTS)),
     Wrong("task: two lengths", "label|rows", lambda _: Task.from_data(X, Y[:9], COSTS)),
@@ -434,7 +434,7 @@ TABLE: tuple[Wrong, ...] = (
     Wrong("task: costs as a list", "costs must be a CostMatrix", lambda _: Task.from_data(X, Y, [1, 8])),
     Wrong("task: masked labels", "missing in 1 of 60 rows", lambda _: Task.from_data(X, masked(Y), COSTS)),
     Wrong("task: masked rows", "masked", lambda _: Task.from_data(masked(WIDE), Y, COSTS)),
-    Wrong("task: negative weights", "sample_weight must not be negative", lambda _: Task.from_data(
+    Wrong("task: negative weights", "sample_weight must be finite and not negative", lambda _: Task.from_data(
         X, Y, COSTS, sample_weight=-np.ones(60))),
     Wrong("task: weights of zero", "sample_weight", lambda _: Task.from_data(X, Y, COSTS, sample_weight=np.zeros(60))),
     Wrong("task: a missing file", "nowhere", lambda folder: load_task(folder / "nowhere.csv")),
@@ -460,14 +460,16 @@ TABLE: tuple[Wrong, ...] = (
     Wrong("model: retune with one class", "class", of_model(None, "retune", y=np.zeros(60, dtype=int)), fitted=True),
     Wrong("model: policy a number", "policy", of_model(policy=5), fitted=True),
     Wrong("model: saved as a file", "folder|director", lambda folder: fitted().save(a_file(folder)), fitted=True),
-    Wrong("model: saved below a file", "folder|director", lambda folder: fitted().save(a_file(folder) / "m"), fitted=True),
+    Wrong("model: saved below a file", "folder|director", lambda folder: fitted().save(
+        a_file(folder) / "m"), fitted=True),
     Wrong("model: saved unfitted", "fit", lambda folder: Method(COSTS).save(folder / "m")),
     Wrong("model: loaded from nowhere", "nowhere", lambda folder: adacsl.load(folder / "nowhere")),
     Wrong("model: loaded from a file", "folder|director", lambda folder: adacsl.load(a_file(folder))),
     Wrong("model: loaded from a number", "folder|path", lambda _: adacsl.load(5)),
     Wrong("monitor: not a model", "model", lambda _: adacsl.monitor(5, X)),
     Wrong("monitor: not fitted", "fit", lambda _: adacsl.monitor(Method(COSTS), X)),
-    Wrong("monitor: too few labels", "label|inconsistent|entries", lambda _: adacsl.monitor(fitted(), X, Y[:9]), fitted=True),
+    Wrong("monitor: too few labels", "label|inconsistent|entries", lambda _: adacsl.monitor(
+        fitted(), X, Y[:9]), fitted=True),
     Wrong("monitor: level 95", "level", lambda _: adacsl.monitor(fitted(), X, Y, level=95), fitted=True),
     Wrong("monitor: no rows", "0 sample|rows", lambda _: adacsl.monitor(fitted(), X.head(0)), fitted=True),
 )  # fmt: skip
@@ -494,7 +496,7 @@ def fault_of(wrong: Wrong, folder: Path) -> str:
         warnings.simplefilter("always")
         try:
             given = wrong.call(folder)
-        except Exception as error:  # noqa: BLE001  whatever it is, it is judged
+        except Exception as error:
             return _judged(wrong, error) or (f"it warned: {said[0].message}" if said else "")
         return f"taken without a word: {str(given)[:80]!r}"
 

@@ -100,7 +100,7 @@ def units(given: dict[str, Any], rng: Generator) -> dict[str, Any]:
 
 
 def cheapest_cut(rng: Generator) -> str:
-    """The threshold is the cheapest of all cuts, its cost what it says, and the same in another unit."""
+    """Find the cheapest of all cuts; its cost is what is said, and it is the same in another unit."""
     n = size(rng)
     scores, labels, given = scores_of(rng, n), labels_of(rng, n), prices(rng, n if rng.random() < 0.3 else None)
     weight = rng.integers(1, 5, n).astype(float) if rng.random() < 0.3 else None
@@ -109,7 +109,7 @@ def cheapest_cut(rng: Generator) -> str:
     exact = dict(given) if weight is None else given | {"weight": weight}
     best = BRUTE.optimum(scores, labels, **exact)
     paid = BRUTE.cost_at(found.value, scores, labels, **exact)
-    stake = sum(Fraction(float(np.max(np.abs(value)))) for value in given.values()) 
+    stake = sum(Fraction(float(np.max(np.abs(value)))) for value in given.values())
     stake *= n if weight is None else sum(map(Fraction, weight))
     if abs(paid - best.cost) > Fraction(CLOSE) * stake or paid > best.cost + Fraction(1e-11) * _reduced(exact, labels):
         return f"cuts at {found.value} for {float(paid)}, the cheapest costs {float(best.cost)}"
@@ -145,7 +145,7 @@ def measured(rng: Generator) -> str:
 
 
 def decided(rng: Generator) -> str:
-    """A decision is the one of least expected cost, in exact fractions, unless rounding makes it a tie."""
+    """Decide for the least expected cost, in exact fractions, unless rounding makes it a tie."""
     given = {"fp": price(rng), "fn": price(rng)}
     p = float(rng.choice([*EDGES, *rng.random(3)]))
     called = int(CostMatrix(**given).decide([p])[0])
@@ -164,7 +164,10 @@ def steered(rng: Generator) -> str:
         "update": ("exponential", "odds")[rng.integers(2)], "caution": float(rng.integers(0, 3)),
         "partition": (None, EqualWidth(10))[rng.integers(2)],
     }  # fmt: skip
-    one, other = AdaptiveWeight(CostMatrix(**given), **settings), AdaptiveWeight(CostMatrix(**units(given, rng)), **settings)
+    one, other = (
+        AdaptiveWeight(CostMatrix(**given), **settings),
+        AdaptiveWeight(CostMatrix(**units(given, rng)), **settings),
+    )
     for _ in range(6):
         scores, labels = scores_of(rng, n), labels_of(rng, n, both=True)
         step, again = one.step(scores, labels), other.step(scores, labels)
@@ -231,7 +234,9 @@ def _not_finite(what: str, values: NDArray[Any]) -> str:
 # fits
 
 
-def separable(seed: int, n: int = 400, noise: float = 0.0) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+def separable(
+    seed: int, n: int = 400, noise: float = 0.0
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return training and test rows whose classes two columns tell apart."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(n + 4000, 5))
@@ -255,13 +260,14 @@ def booster_cost(engine: str, seed: int, costs: CostMatrix, **settings: Any) -> 
 def dearer(engine: str, seeds: range, costs: CostMatrix) -> float:
     """Return how many times dearer an adapted booster is than the plain one, in the geometric mean of some seeds."""
     ratios = [
-        booster_cost(engine, seed, costs, target=0.5) / booster_cost(engine, seed, costs, target="bayes") for seed in seeds
+        booster_cost(engine, seed, costs, target=0.5) / booster_cost(engine, seed, costs, target="bayes")
+        for seed in seeds
     ]
     return float(np.exp(np.mean(np.log(ratios))))
 
 
 def boosted(rng: Generator) -> str:
-    """An adapted booster of separable rows is not much dearer than the plain one."""
+    """Adapt boosters of separable rows: they are not much dearer than the plain ones."""
     engine = ("lightgbm", "xgboost", "catboost")[rng.integers(3)]
     first, ratio = int(rng.integers(10**6)), (8.0, 0.125)[rng.integers(2)]
     found = dearer(engine, range(first, first + 3), CostMatrix(fp=1.0, fn=ratio))
@@ -269,7 +275,7 @@ def boosted(rng: Generator) -> str:
 
 
 def fitted(rng: Generator) -> str:
-    """A fit at extreme prices steers within bounds, decides every row, and alike in another unit of money."""
+    """Fit at extreme prices: within bounds, every row decided, and alike in another unit of money."""
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
 
     x, y, test, _ = separable(int(rng.integers(10**6)), n=120)
@@ -301,7 +307,7 @@ def attempt(draw: Draw, seed: int, number: int) -> Attempt:
         warnings.simplefilter("always")
         try:
             fault = draw(np.random.default_rng((seed, number)))
-        except Exception as error:  # noqa: BLE001  the numbers are right: nothing may be raised
+        except Exception as error:
             return Attempt(name, f"{type(error).__name__}: {str(error)[:200]}")
     told = [str(warning.message) for warning in said if issubclass(warning.category, RuntimeWarning)]
     return Attempt(name, fault or (f"it warned: {told[0]}" if told else ""))
@@ -321,7 +327,7 @@ ATTACKS = (
         "numbers",
         "Prices from 1e-12 to 1e12, one row, ties, denormals, scores of 0 and 1, one class, separable rows: failed is "
         "an error, infinite or missing numbers, lambda beyond its bounds, a threshold that is not the cheapest of all "
-        "in exact fractions, another decision in another unit of money, an adapted booster much dearer than a plain one",
+        "in exact fractions, another decision in another unit of money, adapted boosters much dearer than plain ones",
         run,
         long=6000,
         short=60,

@@ -122,9 +122,10 @@ def test_steps_that_only_overshoot_are_refused(damping):
 
 
 def test_prices_beyond_all_sums_are_refused():
-    for given in ({"fp": 1e308, "fn": 1e308}, {"fp": 1, "fn": np.asarray([1.0, 1e101])}, {"fp": 1, "fn": 2, "tn": -1e200}):
+    rows = np.asarray([1.0, 1e101])
+    for prices in ({"fp": 1e308, "fn": 1e308}, {"fp": 1, "fn": rows}, {"fp": 1, "fn": 2, "tn": -1e200}):
         with pytest.raises(ValueError, match="is too large to be added up"):
-            CostMatrix(**given)
+            CostMatrix(**prices)
     with pytest.raises(ValueError, match="is too large to be added up"):
         CostMatrix.from_array([[0, 1, 1], [1, 0, 1], [1e200, 1, 0]], rows="predicted")
     with pytest.raises(ValueError, match="fn is too small to be counted with"):

@@ -11,7 +11,7 @@ from array_api_compat import array_namespace, device, is_array_api_obj, is_torch
 from adacsl.core import floats
 
 LARGEST = 1e100
-"""Prices and weights are no larger, nor are prices of errors smaller than its inverse: they are added up and squared."""
+"""Prices and weights are no larger, prices of errors no smaller than its inverse: they are added up and squared."""
 
 Array = Any
 """An array of any library that follows the array API standard: the core never asks which."""

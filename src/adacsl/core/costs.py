@@ -18,7 +18,6 @@ from adacsl.core.arrays import Array, as_host
 from adacsl.core.prices import check_samples, is_free, price_like
 from adacsl.core.recipes import read_prices
 
-
 BELOW_ONE = 1.0 - 2.0**-53
 """Where false alarms cost 10^16 misses the threshold rounds to 1, but who is surely positive is to be called so."""
 

@@ -96,7 +96,9 @@ def check_dearer(error: Any, right: Any, error_name: str, right_name: str) -> No
                 "one constant decision is best and nothing is left to learn"
             )
         if extra < 1.0 / LARGEST:
-            raise ValueError(f"{error_name} is too small to be counted with, {error:g}: give all prices in a smaller unit")
+            raise ValueError(
+                f"{error_name} is too small to be counted with, {error:g}: give all prices in a smaller unit"
+            )
         return
     xp = array_namespace(extra)
     lowest = int(xp.argmin(extra))

@@ -39,7 +39,7 @@ def check_method(method: Any) -> None:
         raise TypeError(f"policy must be a Policy such as Policy(refer=3, capacity=200), got {method.policy!r}")
     _check_resume(method.resume)
     if isinstance(method.random_state, str | float | bool):
-        raise ValueError(f"random_state must be a whole number, a RandomState or None, got {method.random_state!r}")
+        raise TypeError(f"random_state must be a whole number, a RandomState or None, got {method.random_state!r}")
     if method.random_state is None and (method.resume is not None or _several_processes(method.learner_)):
         what = "resume" if method.resume is not None else "training in several processes"
         raise ValueError(f"{what} needs random_state=a number: splits and weights must come out the same each time")

@@ -106,7 +106,8 @@ def _checked(method: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
     if hasattr(X, "columns") or hasattr(X, "schema") or hasattr(X, "column_names"):
         validate_data(method, X, reset=reset, skip_check_array=True)
         return X
-    if np.ndim(X) == 0:
+    known = hasattr(X, "__array__") or hasattr(X, "toarray") or isinstance(X, Sequence)
+    if not known or isinstance(X, str):
         raise TypeError(f"X must be a table (an array, a frame or a list of rows), got {type(X).__name__}")
     if hasattr(X, "toarray"):
         from adacsl.datasets.columns import dense  # noqa: PLC0415  scikit-learn alone needs none
@@ -175,7 +176,9 @@ def _known(y: Any, name: str, *, warn: bool = False) -> NDArray[Any]:
     if y.dtype == object:
         missing = np.flatnonzero([label is None or label != label for label in y.tolist()])  # noqa: PLR0124  NaN
         if missing.size:
-            raise ValueError(f"{name} has no label (None or NaN) in row {missing[0] + 1}: fill it in or leave the row out")
+            raise ValueError(
+                f"{name} has no label (None or NaN) in row {missing[0] + 1}: fill it in or leave the row out"
+            )
         texts = [isinstance(label, str) for label in y.tolist()]
         if any(texts) and not all(texts):
             first, other = y[texts.index(True)], y[texts.index(False)]
@@ -204,7 +207,10 @@ def _with_validation(method: Any, rows: Rows) -> Rows:
     if unknown:
         raise ValueError(f"the validation labels {sorted(unknown, key=str)} do not occur in y")
     if len(np.unique(labels)) < 2:
-        raise ValueError(f"validation must hold rows of both classes, but all {len(labels)} are {labels[0]!r}")
+        raise ValueError(
+            f"adaptation needs both classes in the validation set, but all {len(labels)} labels are "
+            f"{labels.tolist()[0]!r}"
+        )
     extra = _more_images(method, other) if rows.images else read_features(method, other, reset=False)
     if _num_samples(extra) != len(labels):
         raise ValueError(f"validation must be as many rows as labels, got {_num_samples(extra)} and {len(labels)}")

@@ -237,7 +237,8 @@ def align_classes(
         )
     if sample_weight is not None and sample_weight.shape != shape:
         raise ValueError(f"sample_weight must have shape {tuple(shape)}, got {tuple(sample_weight.shape)}")
-    if targets.device.type == "cpu" and not torch.compiler.is_compiling():  # elsewhere it would take longer than the loss
+    # elsewhere to look at them would take longer than the loss
+    if targets.device.type == "cpu" and not torch.compiler.is_compiling():
         strange = targets[((targets < 0) & (targets != IGNORED)) | (targets >= n_classes)]
         if strange.numel():
             raise ValueError(f"targets must be class numbers from 0 to {n_classes - 1}, got {strange[0].item()}")

@@ -91,7 +91,9 @@ class Net(BaseEstimator):
         """Refuse settings that make no sense, before anything is read."""
         check_sizes(*table_sizes(self.module))
         if not (self.module is None or isinstance(self.module, str | dict) or callable(self.module)):
-            raise TypeError(f"module must be a net, a callable that makes one, a dict of sizes or a name, got {self.module!r}")
+            raise TypeError(
+                f"module must be a net, a callable that makes one, a dict of sizes or a name, got {self.module!r}"
+            )
         self._check_training()
         if self.views not in (1, 4):
             raise ValueError(f"views must be one of 1, 4, got {self.views!r}")
@@ -116,15 +118,13 @@ class Net(BaseEstimator):
         """Refuse epochs, rates and arguments of the trainer that make no sense."""
         for name in ("epochs", "batch_size", "patience"):
             value = getattr(self, name)
-            if not (_is_auto(value) or (name == "patience" and value is None)):
-                whole = isinstance(value, Integral) and not isinstance(value, bool) and value >= 1
-                if not whole:
-                    raise ValueError(f"{name} must be 'auto' or a whole number of at least 1, got {value!r}")
+            whole = isinstance(value, Integral) and not isinstance(value, bool) and value >= 1
+            if not (whole or _is_auto(value) or (name == "patience" and value is None)):
+                raise ValueError(f"{name} must be 'auto' or a whole number of at least 1, got {value!r}")
         for name in ("lr", "weight_decay"):
             value = getattr(self, name)
-            if not (_is_auto(value) or 0.0 <= number_or_nan(value) < math.inf) or (name == "lr" and value == 0):
-                least = "a positive number" if name == "lr" else "a number from 0"
-                raise ValueError(f"{name} must be 'auto' or {least}, got {value!r}")
+            if not (_is_auto(value) or 0.0 <= number_or_nan(value) < math.inf):
+                raise ValueError(f"{name} must be 'auto' or a number from 0, got {value!r}")
         check_trainer(self.trainer)
 
     def adapts(self, candidate: Candidate) -> bool:
