@@ -37,7 +37,7 @@ Draw = Callable[[Generator], str]
 
 ROOT = Path(__file__).resolve().parents[2]
 EDGES = (0.0, 5e-324, 1e-310, 2.3e-308, 1e-45, 1e-38, 1e-7, 0.5, 1.0 - 2.0**-24, 1.0 - 2.0**-53, 1.0)
-FITS = 200
+FITS = 300
 """In the long form one of so many tries trains something."""
 
 CLOSE = 1e-9
@@ -329,7 +329,7 @@ ATTACKS = (
         "an error, infinite or missing numbers, lambda beyond its bounds, a threshold that is not the cheapest of all "
         "in exact fractions, another decision in another unit of money, adapted boosters much dearer than plain ones",
         run,
-        long=6000,
+        long=3000,
         short=60,
     ),
 )

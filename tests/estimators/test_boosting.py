@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from adacsl import AdaCSLBoostingClassifier, AdaptiveWeight, CostMatrix, EqualWidth, Interval, find_threshold, load
 from adacsl.estimators.artefacts import ArtefactError
-from adacsl.estimators.learners.boosters import _levelled
+from adacsl.estimators.learners.boosters import levelled
 from adacsl.integrations.boosting import Matrix, sigmoid
 
 COSTS = CostMatrix(fp=1, fn=8)
@@ -363,9 +363,9 @@ def test_classes_weigh_one_in_the_mean_at_the_start(data):
     """As where nothing steers: small weights alone would keep XGBoost from splitting."""
     x, y = data
     controller = AdaptiveWeight(CostMatrix(fp=1, fn=1000))
-    weight = _levelled(Matrix(x, y), controller).weight
+    weight = levelled(Matrix(x, y), controller).weight
     assert np.mean(weight * np.where(y == 1, 1.0, 0.001)) == pytest.approx(1.0)
-    doubled = _levelled(Matrix(x, y, np.full(len(y), 2.0)), controller).weight
+    doubled = levelled(Matrix(x, y, np.full(len(y), 2.0)), controller).weight
     assert doubled == pytest.approx(2.0 * weight)
 
 

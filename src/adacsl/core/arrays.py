@@ -38,7 +38,7 @@ def number_or_nan(value: Any) -> float:
 def refuse_masked(values: Any, name: str) -> None:
     """Raise where some values are masked: what lies beneath a mask is not meant."""
     if np.ma.is_masked(values):
-        count = int(np.ma.count_masked(values))
+        count = int(np.ma.getmaskarray(values).sum())
         raise ValueError(f"{name} has {count} masked value{'s' if count > 1 else ''}: fill them in, or leave them out")
 
 

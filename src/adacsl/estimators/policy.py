@@ -72,7 +72,7 @@ class Policy:
             raise ValueError(f"per must be one of {', '.join(map(repr, PER))}, got {self.per!r}")
         if isinstance(self.prior, str) and self.prior != "em":
             raise ValueError(f"prior must be shares of the classes or 'em', got {self.prior!r}")
-        if isinstance(self.prior, Real) and not 0.0 < self.prior < 1.0:
+        if isinstance(self.prior, Real) and not 0.0 < float(self.prior) < 1.0:
             raise ValueError(f"prior must be a share between 0 and 1, got {self.prior!r}")
         for name, needed in (("errors", "refer"), ("action", "capacity"), ("per", "capacity"), ("time", "per")):
             if getattr(self, name) is not None and getattr(self, needed) is None:

@@ -183,7 +183,7 @@ def _known(y: Any, name: str, *, warn: bool = False) -> NDArray[Any]:
         if any(texts) and not all(texts):
             first, other = y[texts.index(True)], y[texts.index(False)]
             raise ValueError(f"{name} mixes text and others, such as {first!r} and {other!r}: write all labels alike")
-    return y
+    return np.asarray(y)
 
 
 def number_labels(method: Any, labels: NDArray[Any]) -> NDArray[np.int64]:

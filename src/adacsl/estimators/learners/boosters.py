@@ -163,7 +163,7 @@ def _boost(candidate: Candidate, rows: Rows, matrix: Matrix, encoder: ColumnEnco
         held, trained = candidate.hold_out(rows, held_out), trained_with(controller, rows.n_classes)
         shift = candidate.shift(rows.y) + candidate.offsets(held_out)
         model, seen = engine.boost(
-            _levelled(_part(matrix, train, candidate.row_weights(train, rows.y)), controller),
+            levelled(_part(matrix, train, candidate.row_weights(train, rows.y)), controller),
             _part(matrix, held_out),
             controller,
             **_options(candidate),
@@ -296,7 +296,7 @@ def _part(matrix: Matrix, rows: NDArray[Any], prices: NDArray[np.float64] | None
     return Matrix(matrix.x[rows], matrix.y[rows], weight, matrix.categories, matrix.n_classes)
 
 
-def _levelled(part: Matrix, controller: AdaptiveWeight) -> Matrix:
+def levelled(part: Matrix, controller: AdaptiveWeight) -> Matrix:
     """Return rows whose classes weigh 1 in the mean at the start, as where nothing steers: sums of weights regularise.
 
     More than two classes are levelled round by round.

@@ -118,7 +118,7 @@ class Net(BaseEstimator):
         """Refuse epochs, rates and arguments of the trainer that make no sense."""
         for name in ("epochs", "batch_size", "patience"):
             value = getattr(self, name)
-            whole = isinstance(value, Integral) and not isinstance(value, bool) and value >= 1
+            whole = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
             if not (whole or _is_auto(value) or (name == "patience" and value is None)):
                 raise ValueError(f"{name} must be 'auto' or a whole number of at least 1, got {value!r}")
         for name in ("lr", "weight_decay"):
