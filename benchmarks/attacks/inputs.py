@@ -284,6 +284,7 @@ TABLE: tuple[Wrong, ...] = (
     Wrong("fit: one class", "one class only", fit(None, np.zeros(60))),
     Wrong("fit: y with NaN", "y contains NaN|y holds", fit(None, np.where(Y == 0, np.nan, 1.0))),
     Wrong("fit: y with None", "None|missing|NaN", fit(None, np.where(Y == 0, None, 1))),
+    Wrong("fit: y with NA", "no label", fit(None, pd.Series(Y).astype(object).mask(Y == 0, pd.NA))),
     Wrong("fit: y continuous", "continuous|classes", fit(None, np.linspace(0, 1, 60))),
     Wrong("fit: y mixed", "text and numbers|mix", fit(None, np.asarray([1, "a"] * 30, dtype=object))),
     Wrong("fit: y of two columns", "1d|one column", fit(None, np.zeros((60, 2)))),

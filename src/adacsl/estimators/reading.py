@@ -33,6 +33,8 @@ with requires("sklearn"):
         validate_data,
     )
 
+MISSING = ("None", "nan", "NaT", "<NA>")
+
 FILE_SIZE = 64
 """Side of images read from files, unless another is asked for."""
 
@@ -174,7 +176,7 @@ def _known(y: Any, name: str, *, warn: bool = False) -> NDArray[Any]:
     if len(y) == 0:
         raise ValueError(f"{name} is empty: give a label for each row")
     if y.dtype == object:
-        missing = np.flatnonzero([label is None or label != label for label in y.tolist()])  # noqa: PLR0124  NaN
+        missing = np.flatnonzero([not isinstance(label, str) and str(label) in MISSING for label in y.tolist()])
         if missing.size:
             raise ValueError(
                 f"{name} has no label (None or NaN) in row {missing[0] + 1}: fill it in or leave the row out"
@@ -183,7 +185,7 @@ def _known(y: Any, name: str, *, warn: bool = False) -> NDArray[Any]:
         if any(texts) and not all(texts):
             first, other = y[texts.index(True)], y[texts.index(False)]
             raise ValueError(f"{name} mixes text and others, such as {first!r} and {other!r}: write all labels alike")
-    return np.asarray(y)
+    return np.asarray(y.tolist() if y.dtype == object and not isinstance(y[0], str) else y)  # numbers as objects
 
 
 def number_labels(method: Any, labels: NDArray[Any]) -> NDArray[np.int64]:
