@@ -19,6 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from adacsl import AdaCSLBoostingClassifier, AdaptiveWeight, CostMatrix, EqualWidth, Interval, find_threshold, load
 from adacsl.estimators.artefacts import ArtefactError
+from adacsl.estimators.learners.boosters import levelled
 from adacsl.integrations.boosting import Matrix, sigmoid
 
 COSTS = CostMatrix(fp=1, fn=8)
@@ -164,7 +165,9 @@ def test_history_and_kept_rounds(fitted):
     assert history["weight"].to_numpy() == pytest.approx(history["lambda"].to_numpy() / 8)
 
 
-@pytest.mark.parametrize("like", [AdaptiveWeight(COSTS, damping=0.25), {"damping": 0.25}], ids=["controller", "dict"])
+@pytest.mark.parametrize(
+    "like", [AdaptiveWeight(COSTS, damping=0.25), {"damping": 0.25, "caution": 0.0}], ids=["controller", "dict"]
+)
 def test_the_history_is_the_controllers(like, data):
     apart = made_up(200, seed=3)
     clf = quick(validation=apart, select="last", patience=None, controller=like).fit(*data)
@@ -339,8 +342,42 @@ def test_patience_ends_the_training(engine, data):
     assert rounds < 200
 
 
+def test_adapting_is_not_dear_where_classes_are_apart():
+    """At full speed lambda ran to its bounds where few held-out rows are close to the threshold."""
+    costs, paid = CostMatrix(fp=1, fn=8), []
+    for seed in range(1, 6):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=(3400, 5))
+        z = x[:, 0] + 0.5 * x[:, 1] + (0.0, 0.1)[seed % 2] * rng.normal(size=3400)
+        y = (z > np.quantile(z, 0.85)).astype(int)
+        settings = {"engine": "lightgbm", "rounds": 120, "lr": 0.1, "patience": 30, "random_state": seed}
+        adapted, plain = (quick(costs, target=target, **settings).fit(x[:400], y[:400]) for target in (0.5, "bayes"))
+        assert adapted.history_["lambda"].between(0.05, 20).all()
+        paid.append([costs.mean(y[400:], model.predict(x[400:])) for model in (adapted, plain)])
+    ratios = np.divide(*np.transpose(paid))
+    assert np.exp(np.log(ratios).mean()) < 1.4  # at full speed 1.7
+    assert ratios.max() < 2.0  # 3.5
+
+
+def test_classes_weigh_one_in_the_mean_at_the_start(data):
+    """As where nothing steers: small weights alone would keep XGBoost from splitting."""
+    x, y = data
+    controller = AdaptiveWeight(CostMatrix(fp=1, fn=1000))
+    weight = levelled(Matrix(x, y), controller).weight
+    assert np.mean(weight * np.where(y == 1, 1.0, 0.001)) == pytest.approx(1.0)
+    doubled = levelled(Matrix(x, y, np.full(len(y), 2.0)), controller).weight
+    assert doubled == pytest.approx(2.0 * weight)
+
+
+@pytest.mark.parametrize(("fp", "fn"), [(1.0, 1e9), (1e9, 1.0)])
+def test_nothing_adapts_at_the_bayes_threshold_of_unequal_prices(fp, fn, data):
+    clf = quick(CostMatrix(fp=fp, fn=fn), target="bayes").fit(*data)
+    assert not clf.adapted_
+    assert set(clf.history_["weight"]) == {1.0}
+
+
 def test_every_adapts_less_often(engine, data):
-    history = quick(engine=engine, every=5).fit(*data).history_
+    history = quick(engine=engine, every=5, controller={"caution": 0.0}).fit(*data).history_
     assert history["lambda"].nunique() in (2, 3)
     assert history["lambda"][:5].eq(1.0).all()
     assert history["lambda"][5] != 1.0

@@ -129,7 +129,10 @@ def test_settings_inside_settings():
 
 
 def test_unknown_methods_are_named():
-    with pytest.raises(ValueError, match=r"there is no method 'wce-tunned'; known: always-negative, .*wce-tuned"):
+    with pytest.raises(
+        ValueError,
+        match=r"there is no method 'wce-tunned'; did you mean 'wce-tuned'\?; known: always-negative, .*wce-tuned",
+    ):
         method("wce-tunned")
 
 
@@ -302,3 +305,16 @@ def test_prices_with_names_follow_their_classes(plain, positive):
     assert made.positive_ == (positive or "ill")
     assert made.costs_.to_frame().loc["well", "ill"] == 6
     assert made.costs_.fn == (1 if positive == "well" else 6)
+
+
+@pytest.mark.parametrize("labels", [(0, 1), (False, True), (2, 7), ("well", "ill")])
+def test_labels_of_any_kind_also_as_objects(labels):
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    y = (x[:, 0] > 0.5).astype(int)
+    made = Method(CostMatrix(fp=1, fn=8), learner="logistic", positive=labels[1], random_state=0)
+    plain, objects = (
+        made.fit(x, given).predict(x) for given in (np.asarray(labels)[y], np.asarray(labels)[y].astype(object))
+    )
+    expected = Method(CostMatrix(fp=1, fn=8), learner="logistic", random_state=0).fit(x, y).predict(x)
+    assert np.array_equal(plain == labels[1], expected == 1)
+    assert plain.tolist() == objects.tolist()

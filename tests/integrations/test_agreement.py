@@ -50,6 +50,17 @@ def expected(frozen):
     return found
 
 
+@pytest.mark.parametrize("adapter", ALL, ids=lambda adapter: adapter.name)
+def test_lambda_stays_within_its_bounds_at_extreme_prices(adapter, frozen):
+    alone, steered = (AdaptiveWeight(CostMatrix(fp=1e12, fn=1e-5)) for _ in range(2))
+    for scores in frozen[0]:
+        alone.step(scores, frozen[1])
+    found = adapter.run(*frozen, steered)
+    assert found == pytest.approx([step.lambda_ for step in alone.history], rel=1e-4)
+    assert min(found) >= 1e-3
+    assert max(found) <= 1e3
+
+
 @pytest.fixture(scope="module")
 def asked(frozen):
     """What Keras answers, by backend: each is asked once for both parts of the battery."""

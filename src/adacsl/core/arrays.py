@@ -10,6 +10,9 @@ from array_api_compat import array_namespace, device, is_array_api_obj, is_torch
 
 from adacsl.core import floats
 
+LARGEST = 1e100
+"""Prices and weights are no larger, prices of errors no smaller than its inverse: they are added up and squared."""
+
 Array = Any
 """An array of any library that follows the array API standard: the core never asks which."""
 
@@ -20,16 +23,40 @@ def check_whole(name: str, value: Any, least: int = 1) -> None:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
 
 
+def number_or_nan(value: Any) -> float:
+    """Return a setting that is to be a number as a float; NaN, which lies within no limits, where it is none.
+
+    >>> number_or_nan(np.float32(0.5)), number_or_nan("0.5"), number_or_nan([0.5])
+    (0.5, nan, nan)
+    """
+    try:
+        return math.nan if isinstance(value, str | bytes | bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def refuse_masked(values: Any, name: str) -> None:
+    """Raise where some values are masked: what lies beneath a mask is not meant."""
+    if np.ma.is_masked(values):
+        count = int(np.ma.getmaskarray(values).sum())
+        raise ValueError(f"{name} has {count} masked value{'s' if count > 1 else ''}: fill them in, or leave them out")
+
+
 def as_array(values: Array, name: str) -> Array:
     """Pass arrays through untouched; turn lists, pandas and polars columns into numpy arrays."""
     if is_torch_array(values):
         return values.detach()
     if is_array_api_obj(values) and not isinstance(values, np.generic | np.ndarray):
         return values
-    array = np.asarray(values)
+    refuse_masked(values, name)
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{name} must be numbers in rows of one length, got rows of several lengths") from None
     if array.dtype.kind not in "fiub":
+        such = " ".join(repr(array.ravel()[:1].tolist()).split())[:80]
         raise TypeError(
-            f"{name} must be numbers, got an array of {array.dtype} such as {array.ravel()[:1]!r}; "
+            f"{name} must be numbers, got an array of {array.dtype} such as {such}; "
             "encode text and objects as numbers first"
         )
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
@@ -173,6 +200,8 @@ def as_weights(values: Array | None, like: Array, name: str = "sample_weight") -
         raise ValueError(f"{name} must not be negative, got {float(xp.min(array)):g}")
     if float(xp.max(array)) == 0:
         raise ValueError(f"{name} is zero everywhere: nothing is left to weigh")
+    if float(xp.max(array)) > LARGEST:
+        raise ValueError(f"{name} must be at most {LARGEST:g}, got {float(xp.max(array)):g}: divide all by their mean")
     return array
 
 

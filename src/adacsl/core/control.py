@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,7 +24,9 @@ from adacsl.core.targets import (
     POWERS,
     check_both_classes,
     check_bounds,
+    check_choice,
     check_class_wide,
+    check_speed,
     check_targets,
     refuse_thresholds,
 )
@@ -38,8 +41,6 @@ NEUTRAL_LIMITS = (1e-12, 1.0 - 2.0**-24)
 
 WEIGHT_LIMITS = (1e-20, 1e20)
 """The weight of the loss stays within these limits: it and its inverse, times a batch of losses, fit a float32."""
-
-CHOICES = {"update": ("exponential", "odds"), "search": ("everywhere", "subgroup"), "ties": ("nearest", "lowest")}
 
 PLAIN_SETTINGS = ("target", "update", "damping", "caution", "tolerance", "search", "ties", "row_weighted")
 """The settings that are numbers and words."""
@@ -72,7 +73,7 @@ class AdaptiveWeight:
     update : {"exponential", "odds"}
         The paper's first-order form, or the exact odds ratio it approximates, which more than two classes always have.
     damping : float, default 1
-        Exponent of the factor; 1 is the paper, less is slower.
+        Exponent of the factor, at most 2; 1 is the paper, less is slower.
     bounds : (float, float), default (0.001, 1000)
         Limits of lambda, of each one of K classes.
     caution : float, default 0
@@ -119,11 +120,8 @@ class AdaptiveWeight:
     ) -> None:
         check_class_wide(costs)
         for name, value in (("update", update), ("search", search), ("ties", ties)):
-            if value not in CHOICES[name]:
-                raise ValueError(f"{name} must be one of {', '.join(map(repr, CHOICES[name]))}, got {value!r}")
-        for name, number in (("damping", damping), ("tolerance", tolerance)):
-            if not (math.isfinite(number) and number > 0):
-                raise ValueError(f"{name} must be a positive number, got {number!r}")
+            check_choice(name, value)
+        check_speed(damping, tolerance)
         self.costs, self.update, self.search, self.ties = costs, update, search, ties
         self.damping, self.tolerance, self.row_weighted = float(damping), float(tolerance), bool(row_weighted)
         self.target: Any = check_targets(target, costs)
@@ -191,7 +189,7 @@ class AdaptiveWeight:
     def base_weight(self) -> float:
         """The weight before any adaptation, b = C(1,0)/C(0,1) * (1 - T')/T' (eq. 5)."""
         self._of_two_classes("base_weight", "base_weights")
-        if self.target == float(self.costs.threshold):
+        if self.target == check_targets("bayes", self.costs):
             return 1.0  # to the last bit: plain cross-entropy
         return float((1.0 - self.target) / self.target / float(self.costs.ratio))
 
@@ -369,7 +367,8 @@ class AdaptiveWeight:
         return [threshold.value for threshold in found], sizes
 
     def _factor(self, thresholds: list[float], sizes: list[float], goal: float) -> float:
-        moves = np.asarray([step_factor(t, goal, update=self.update) for t in thresholds])
+        inner = goal if 0.0 < goal < 1.0 else float(self.target)  # which a narrow type rounds to 0 or 1
+        moves = np.asarray([1.0 if t == goal else step_factor(t, inner, update=self.update) for t in thresholds])
         factor = 1.0 if bool(np.all(moves == 1.0)) else float(moves @ (np.asarray(sizes) / math.fsum(sizes)))
         return float(factor**self.damping)
 
@@ -377,6 +376,9 @@ class AdaptiveWeight:
 def as_controller(costs: CostMatrix | AdaptiveWeight, settings: dict[str, Any]) -> AdaptiveWeight:
     """Return a controller of these costs and settings, or the one that was given."""
     if not isinstance(costs, AdaptiveWeight):
+        known = [*inspect.signature(AdaptiveWeight).parameters][1:]
+        if unknown := [name for name in settings if name not in known]:
+            raise TypeError(f"a controller has no setting {unknown[0]!r}; it has {', '.join(known)}")
         return AdaptiveWeight(costs, **settings)
     if settings:
         raise TypeError(f"the controller brings its own settings: {', '.join(settings)} cannot be given too")

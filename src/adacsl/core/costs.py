@@ -18,6 +18,9 @@ from adacsl.core.arrays import Array, as_host
 from adacsl.core.prices import check_samples, is_free, price_like
 from adacsl.core.recipes import read_prices
 
+BELOW_ONE = 1.0 - 2.0**-53
+"""Where false alarms cost 10^16 misses the threshold rounds to 1, but who is surely positive is to be called so."""
+
 
 class CostMatrix(ActionMatrix):
     r"""What each outcome costs: one price per outcome, K x K prices, or prices of each single sample.
@@ -96,10 +99,11 @@ class CostMatrix(ActionMatrix):
             return self.deciding.threshold
         fp, fn = self.fp - self.tn, self.fn - self.tp
         if isinstance(fp + fn, float):
-            return fp / (fp + fn)
+            return min(fp / (fp + fn), BELOW_ONE)
         xp = array_namespace(fp + fn)
-        indifferent = fp + fn == 0  # both errors are free: never positive, as nothing is gained by it
-        return xp.where(indifferent, 1.0, fp / xp.where(indifferent, 1.0, fp + fn))
+        share = fp / xp.where(fp + fn == 0, 1.0, fp + fn)
+        # misses are free: never positive, as nothing is gained by it
+        return xp.where(fn == 0, 1.0, xp.where(share < BELOW_ONE, share, BELOW_ONE))
 
     @property
     def ratio(self) -> Any:

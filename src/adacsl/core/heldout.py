@@ -16,6 +16,7 @@ from adacsl.core.costs import CostMatrix
 from adacsl.core.multipliers import find_multipliers
 from adacsl.core.rowwise import bayes_log_odds
 from adacsl.core.scores import known, log_odds, losses_of, sigmoid, to_probabilities
+from adacsl.core.targets import two_class_target
 from adacsl.core.thresholds import find_threshold
 
 BLIND = ("half", "raw")
@@ -195,7 +196,7 @@ def tune_cut(
     """
     bayes = bayes_log_odds(costs)
     if costs.n_instances is None:
-        target = min(max(float(costs.threshold), 1e-7), 1.0 - 1e-7)
+        target = two_class_target("bayes", costs)
         found = find_threshold(sigmoid(logits), labels, costs, target=target, sample_weight=weight)
     else:
         found = find_threshold(sigmoid(logits - bayes), labels, costs, target=0.5, sample_weight=weight)

@@ -291,7 +291,11 @@ class PriceMatrix(SaidPrices):
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Read what :meth:`to_json` wrote."""
-        return cls.from_dict(json.loads(text))
+        try:
+            data = json.loads(text)
+        except ValueError as error:
+            raise ValueError(f"these costs are no JSON as to_json writes it: {error}") from None
+        return cls.from_dict(data)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PriceMatrix):

@@ -10,7 +10,17 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from adacsl.core.arrays import Array, as_array, as_host, as_vector, check_finite, count_true, move, widest
+from adacsl.core.arrays import (
+    LARGEST,
+    Array,
+    as_array,
+    as_host,
+    as_vector,
+    check_finite,
+    count_true,
+    move,
+    widest,
+)
 
 
 def as_price(value: Any, name: str) -> Any:
@@ -23,14 +33,21 @@ def as_price(value: Any, name: str) -> Any:
         number = float(array)
         if not math.isfinite(number):
             raise ValueError(f"{name} must be finite, got {number}")
+        _check_size(abs(number), name)
         return number
     if array.ndim != 1:
         raise ValueError(f"{name} must be one number or one for each sample, got shape {tuple(array.shape)}")
     vector = widest(as_vector(array, name))
     check_finite(vector, name)
+    _check_size(float(array_namespace(vector).max(abs(vector))), name)
     if isinstance(vector, np.ndarray):
         vector.flags.writeable = False
     return vector
+
+
+def _check_size(size: float, name: str) -> None:
+    if size > LARGEST:
+        raise ValueError(f"{name} is too large to be added up, {size:g}: give all prices in a larger unit")
 
 
 def price_like(cell: Any, like: Array) -> Any:
@@ -77,6 +94,10 @@ def check_dearer(error: Any, right: Any, error_name: str, right_name: str) -> No
                 f"{error_name} must cost more than {right_name}, got {error_name}={error:g} and "
                 f"{right_name}={right:g}: where being wrong is no dearer than being right, "
                 "one constant decision is best and nothing is left to learn"
+            )
+        if extra < 1.0 / LARGEST:
+            raise ValueError(
+                f"{error_name} is too small to be counted with, {error:g}: give all prices in a smaller unit"
             )
         return
     xp = array_namespace(extra)

@@ -99,7 +99,8 @@ def step_factor(
     if threshold == target:
         return 1.0
     if update == "odds":
-        inside = min(max(threshold, ODDS_LIMITS[0]), ODDS_LIMITS[1])
+        # T' itself may lie outside: then the limits reach as far
+        inside = min(max(threshold, min(ODDS_LIMITS[0], target)), max(ODDS_LIMITS[1], target))
         return inside / (1.0 - inside) * (1.0 - target) / target
     # T' near 0 or 1 can ask for e^1000: the clip keeps the product with lambda finite
     return math.exp(min(max((threshold - target) / (target * (1.0 - target)), -300.0), 300.0))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 from array_api_compat import array_namespace
 
-from adacsl.core.arrays import Array, count_true
+from adacsl.core.arrays import Array, count_true, number_or_nan
 from adacsl.core.costs import CostMatrix, no_costs
 from adacsl.core.thresholds import check_target
 
@@ -17,11 +18,16 @@ LAMBDA_BOUNDS = (1e-3, 1e3)
 LAMBDA_LIMITS = (1e-30, 1e30)
 """lambda multiplies from epoch to epoch: no bounds may be wider than these."""
 
-TARGET_LIMITS = (1e-7, 1.0 - 1e-7)
-"""Costs as unequal as 1e9 to 1e-9 have a threshold that rounds to 0 or 1."""
+TARGET_LIMITS = (1e-30, 1.0 - 1e-7)
+"""Costs as unequal as 1e9 to 1e-9 have a threshold that a float32 rounds to 1, and others to 0."""
 
 POWERS = {"bayes": 0.0, "middle": 0.5, "half": 1.0}
 """How far the loss of K classes is weighted by their mean costs: not at all, in between, fully (T' = 0.5 of two)."""
+
+MOST_DAMPING = 2.0
+"""With a greater exponent each step overshoots by more than it corrects: lambda would swing ever wider."""
+
+CHOICES = {"update": ("exponential", "odds"), "search": ("everywhere", "subgroup"), "ties": ("nearest", "lowest")}
 
 TWO_CLASSES_ONLY = {"search": "everywhere", "ties": "nearest", "candidates": None, "partition": None}
 """Settings that speak of thresholds, and what they are where there are none."""
@@ -36,6 +42,20 @@ def check_class_wide(costs: CostMatrix) -> None:
             "the controller holds one weight for all samples: give class-wide costs, for instance "
             "costs.averaged(), and pass the costs of the validation samples to step(..., costs=...)"
         )
+
+
+def check_choice(name: str, value: Any) -> None:
+    """Raise unless a setting is one of the words it can be."""
+    if value not in CHOICES[name]:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, CHOICES[name]))}, got {value!r}")
+
+
+def check_speed(damping: Any, tolerance: Any) -> None:
+    """Raise unless these are numbers that a loop can settle with."""
+    if not 0.0 < number_or_nan(damping) <= MOST_DAMPING:
+        raise ValueError(f"damping must be a positive number of at most {MOST_DAMPING:g}, got {damping!r}")
+    if not 0.0 < number_or_nan(tolerance) < math.inf:
+        raise ValueError(f"tolerance must be a positive number, got {tolerance!r}")
 
 
 def check_targets(target: float | str | None, costs: CostMatrix) -> float | str:
@@ -92,7 +112,8 @@ def check_both_classes(labels: Array, weight: Array | None) -> None:
 
 def check_bounds(bounds: tuple[float, float] | None) -> tuple[float, float]:
     """Return the limits of lambda, which enclose 1, or raise."""
-    low, high = (float(b) for b in (LAMBDA_BOUNDS if bounds is None else bounds))
+    given = LAMBDA_BOUNDS if bounds is None else bounds
+    low, high = map(number_or_nan, given) if np.shape(given) == (2,) else (math.nan, math.nan)
     if not (LAMBDA_LIMITS[0] <= low <= 1.0 <= high <= LAMBDA_LIMITS[1]):
         raise ValueError(f"bounds must enclose lambda's start, low <= 1 <= high within {LAMBDA_LIMITS}, got {bounds!r}")
     return low, high

@@ -13,7 +13,17 @@ import numpy as np
 from array_api_compat import array_namespace, device
 
 from adacsl.core import floats
-from adacsl.core.arrays import Array, OutsideError, as_vector, check_finite, count_true, default_float, move, widen
+from adacsl.core.arrays import (
+    Array,
+    OutsideError,
+    as_vector,
+    check_finite,
+    count_true,
+    default_float,
+    move,
+    number_or_nan,
+    widen,
+)
 from adacsl.core.costs import CostMatrix
 from adacsl.core.cuts import Cuts, Samples, can_pack, cut_costs, distinct_cuts, rising_order, scores_of, sorted_keys
 from adacsl.core.html import html_record
@@ -184,16 +194,16 @@ def subgroup_thresholds(
 
 def check_target(target: float) -> float:
     """Return a threshold strictly between 0 and 1, or raise."""
-    if not 0.0 < float(target) < 1.0:
+    if not 0.0 < (number := number_or_nan(target)) < 1.0:
         raise ValueError(f"target must lie strictly between 0 and 1, got {target!r}")
-    return float(target)
+    return number
 
 
 def check_caution(caution: float) -> float:
     """Return a number of standard errors, 0 or more, or raise."""
-    if not 0.0 <= float(caution) < math.inf:
+    if not 0.0 <= (number := number_or_nan(caution)) < math.inf:
         raise ValueError(f"caution must be a finite number of standard errors from 0, got {caution!r}")
-    return float(caution)
+    return number
 
 
 # choosing among the cuts

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from adacsl.core.arrays import as_array, as_host, refuse_masked
 from adacsl.core.costs import CostMatrix
 from adacsl.core.expressions import Expression
 from adacsl.datasets.baseline import Baseline
@@ -157,7 +158,7 @@ class Task:
         """
         X, times, _ = take_times(X, time)  # noqa: N806
         labels, classes = class_labels(y, positive, costs=costs)
-        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weight = None if sample_weight is None else _read_weight(sample_weight)
         groups = None if groups is None else np.asarray(groups)
         features, said = _as_features(X), said_costs(costs, labels, classes=classes)
         settled, kept = settle(said, labels, features, name), worth_saying(said, features)
@@ -238,6 +239,13 @@ def _said_of_rows(said: CostMatrix, rows: NDArray[np.int64]) -> CostMatrix:
     return said.made(lambda recipe, *_: recipe.rows(rows) if hasattr(recipe, "rows") else recipe)
 
 
+def _read_weight(given: Any) -> NDArray[np.float64]:
+    weight = np.asarray(as_host(as_array(given, "sample_weight")), dtype=np.float64)
+    if not weight.any():
+        raise ValueError("sample_weight is zero everywhere: nothing is left to weigh")
+    return weight
+
+
 def _check_weight(weight: NDArray[np.float64], n: int) -> None:
     if weight.shape != (n,):
         raise ValueError(f"sample_weight must hold one number for each of {n} rows, got shape {weight.shape}")
@@ -248,6 +256,7 @@ def _check_weight(weight: NDArray[np.float64], n: int) -> None:
 
 
 def _as_features(X: Any) -> Any:  # noqa: N803
+    refuse_masked(X, "X")
     if isinstance(X, np.ndarray) and X.ndim == 4:
         return X
     if isinstance(X, pd.DataFrame):

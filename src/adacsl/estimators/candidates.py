@@ -14,7 +14,7 @@ from adacsl.core.costs import CostMatrix
 from adacsl.core.heldout import HeldOut, bayes_log_odds, pooled
 from adacsl.core.rowwise import row_offsets, row_weights
 from adacsl.core.scores import known, log_odds, losses_of
-from adacsl.core.targets import POWERS
+from adacsl.core.targets import POWERS, check_targets
 from adacsl.estimators.rows import Rows
 
 LATEST = 2
@@ -157,7 +157,7 @@ class Candidate:
     def is_plain(self) -> bool:
         """Whether the loss is plain cross-entropy: as it is, or where nothing weighs it (T' = T) and nothing steers."""
         costs = self.class_costs
-        unweighted = self.target == ("bayes" if costs.n_classes > 2 else float(costs.threshold)) and not self.adapts
+        unweighted = self.target == check_targets("bayes", costs) and not self.adapts
         return self.loss == "plain" or (self.loss == "weighted" and unweighted and not self.row_weighted)
 
     def shift(self, y: NDArray[Any]) -> Any:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from adacsl.core.costs import CostMatrix, no_costs
 from adacsl.estimators.decision import check_decide
+from adacsl.estimators.policy import Policy
 from adacsl.estimators.prices import stand_in
 from adacsl.estimators.settings import find_targets, make_controller
 
@@ -32,9 +35,21 @@ def check_method(method: Any) -> None:
     targets = find_targets(method.target, like)
     if method.controller is not None:
         make_controller(method.controller, like, targets[0], {})
+    if not (method.policy is None or isinstance(method.policy, Policy)):
+        raise TypeError(f"policy must be a Policy such as Policy(refer=3, capacity=200), got {method.policy!r}")
+    _check_resume(method.resume)
+    if isinstance(method.random_state, str | float | bool):
+        raise TypeError(f"random_state must be a whole number, a RandomState or None, got {method.random_state!r}")
     if method.random_state is None and (method.resume is not None or _several_processes(method.learner_)):
         what = "resume" if method.resume is not None else "training in several processes"
         raise ValueError(f"{what} needs random_state=a number: splits and weights must come out the same each time")
+
+
+def _check_resume(resume: Any) -> None:
+    if not (resume is None or isinstance(resume, str | PathLike)):
+        raise TypeError(f"resume must be the path of a folder, got {resume!r}")
+    if resume is not None and Path(resume).exists() and not Path(resume).is_dir():
+        raise ValueError(f"resume must be the path of a folder, and {resume} is a file")
 
 
 def _check_costs(costs: Any, decide: str) -> None:

@@ -119,7 +119,8 @@ class AdaCSLBoostingClassifier(Method):
     rounds, lr, patience, every, params
         See :class:`~adacsl.estimators.learners.boosters.Booster`.
     controller : "auto", None, dict or AdaptiveWeight
-        Whether and how lambda moves. "auto": the paper's update, unless T' = T, where the plain booster did as well.
+        Whether and how lambda moves. "auto": the paper's update at a tenth of its speed, with caution 1, unless T' = T,
+        where the plain booster did as well.
     target, decide, select, cv, validation, positive, random_state, verbose
         As for every :class:`Method`; ``target="bayes"`` by default. A policy is set as ``model.policy = Policy(...)``.
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.control import AdaptiveWeight
-from adacsl.core.costs import CostMatrix
+from adacsl.core.costs import CostMatrix, no_costs
 from adacsl.core.heldout import bayes_log_odds, tune_cut, tune_multipliers
 from adacsl.core.html import html_table
 from adacsl.core.rowwise import row_offsets
@@ -78,6 +78,8 @@ class Decision:
         self, costs: CostMatrix, decide: str = "bayes", *, target: Any = None, row_weighted: bool = False,
         weighted: bool = False,
     ) -> None:  # fmt: skip
+        if not isinstance(costs, CostMatrix):
+            raise no_costs(costs)
         self.costs, self.decide = costs, check_decide(decide)
         self.row_weighted, self.weighted = row_weighted, weighted
         if costs.n_classes > 2:

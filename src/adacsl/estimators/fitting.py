@@ -33,10 +33,12 @@ def as_learner(learner: Any) -> Any:
     """Return what learns, from its short form: a name, a scikit-learn classifier, or itself."""
     if isinstance(learner, str):
         return _named(learner)
+    if isinstance(learner, type):
+        raise TypeError(f"learner must be an instance, {learner.__name__}(...), not the class")
     if hasattr(learner, "tables_only"):  # Net, Booster, Model, Portfolio, Constant
         return learner
     if not hasattr(learner, "fit") or not (hasattr(learner, "predict_proba") or hasattr(learner, "decision_function")):
-        raise TypeError(f"{learner!r} has no predict_proba, which costs need, nor a decision_function")
+        raise TypeError(f"learner {learner!r} has no predict_proba, which costs need, nor a decision_function")
     picks = any(isinstance(part, ColumnTransformer) for part in getattr(learner, "get_params", dict)().values())
     return Model(learner, encode=not picks)  # what picks columns wants the table as it came
 

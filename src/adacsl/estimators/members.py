@@ -6,6 +6,7 @@ import importlib.util
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from adacsl.datasets.errors import did_you_mean
 from adacsl.estimators.fitting import as_learner
 from adacsl.estimators.learners.boosters import ENGINES, Booster
 from adacsl.estimators.learners.histogram import HistogramBoosting
@@ -96,7 +97,8 @@ def named_member(name: str, net: Any = None) -> Method:
     if name not in MEMBERS:
         if name not in METHODS:
             raise ValueError(
-                f"there is no member {name!r}; known: {', '.join(dict.fromkeys([*MEMBERS, *PICTURES, *METHODS]))}"
+                f"there is no member {name!r}{did_you_mean(name, [*MEMBERS, *PICTURES, *METHODS])}; known: "
+                f"{', '.join([*MEMBERS, *PICTURES])}, and the names in adacsl.METHODS"
             )
         listed = method(name)
         return listed.set_params(learner=net) if net is not None and needs_net(listed) else listed

@@ -8,6 +8,7 @@ from typing import Any
 
 from adacsl.core.costs import CostMatrix
 from adacsl.core.partitions import EqualWidth
+from adacsl.datasets.errors import did_you_mean
 from adacsl.estimators.method import Method
 
 WEIGHTED = {"loss": "weighted", "target": 0.5}
@@ -105,7 +106,7 @@ def method(name: str, costs: CostMatrix | None = None, **settings: Any) -> Metho
     'tuned'
     """
     if name not in METHODS:
-        raise ValueError(f"there is no method {name!r}; known: {', '.join(METHODS)}")
+        raise ValueError(f"there is no method {name!r}{did_you_mean(name, METHODS)}; known: {', '.join(METHODS)}")
     made: Method = Method(costs, **(METHODS[name][1] | settings))
     return made
 
@@ -134,6 +135,8 @@ def choose_methods(
     ['wce', 'mine']
     """
     methods = "default" if methods is None else methods
+    if not isinstance(methods, Iterable):
+        raise TypeError(f"methods must be names, or pairs of a name and a Method or classifier, got {methods!r}")
     fit: dict[str, Any] = {"images": images, "n_classes": n_classes}
     chosen: dict[str, Method] = {}
     named: set[str] = set()

@@ -19,6 +19,7 @@ from adacsl.estimators.acting import ordered_labels, read_prior
 from adacsl.estimators.decision import Decision
 from adacsl.estimators.findings import Labelled, Monitoring, Redecided, Window
 from adacsl.estimators.later import UNKNOWN, LaterRows, act, read_later_rows, split_times
+from adacsl.estimators.predicting import CostClassifier
 from adacsl.estimators.prices import prices_of
 from adacsl.estimators.retuning import calibration_of, costs_retuned, retuned, way_to_retune
 from adacsl.estimators.shifts import PriorShift, prior_shift, score_shift
@@ -89,6 +90,8 @@ def monitor(
     >>> found.verdict, found.retune
     ('well', False)
     """
+    if not isinstance(model, CostClassifier):
+        raise TypeError(f"model must be a fitted classifier of adacsl, got {model!r}")
     check_is_fitted(model)
     prices = {"fp": fp, "fn": fn, "tp": tp, "tn": tn}
     costs = prices_of(model, X, **prices)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -93,8 +94,10 @@ def load(folder: str | Path, *, module: Any = None, device: str = "auto") -> Met
 
 def load_noted(folder: str | Path, *, module: Any = None, device: str = "auto") -> tuple[Method, dict[str, Any] | None]:
     """Read a method, and the notes that were kept with it; arguments are those of :func:`load`."""
+    if not isinstance(folder, str | PathLike):
+        raise TypeError(f"folder must be the path of a saved classifier, got {folder!r}")
     choose_device(device)  # says so where it is absent
-    tensors, document = read_artefact(folder)
+    tensors, document = read_artefact(Path(folder))
     kind, notes = document.get("kind"), document.get("notes")
     if not isinstance(kind, str) or kind not in KINDS:
         raise ArtefactError(f"{folder} holds {str(kind)[:40]!r}, not a classifier of adacsl")

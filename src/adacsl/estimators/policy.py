@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.arrays import check_whole
+from adacsl.core.arrays import check_whole, number_or_nan
 from adacsl.core.costs import CostMatrix
 from adacsl.core.html import html_lines, html_table
 from adacsl.estimators.periods import PER, split_time
@@ -63,7 +64,7 @@ class Policy:
     prior: Any = None
 
     def __post_init__(self) -> None:
-        if self.refer is not None and not np.all(np.asarray(self.refer, dtype=np.float64) >= 0):
+        if self.refer is not None and not all(number_or_nan(price) >= 0 for price in np.ravel(self.refer)):
             raise ValueError(f"refer must be a price that is not negative, got {self.refer!r}")
         if self.capacity is not None:
             check_whole("capacity", self.capacity, least=0)
@@ -71,6 +72,8 @@ class Policy:
             raise ValueError(f"per must be one of {', '.join(map(repr, PER))}, got {self.per!r}")
         if isinstance(self.prior, str) and self.prior != "em":
             raise ValueError(f"prior must be shares of the classes or 'em', got {self.prior!r}")
+        if isinstance(self.prior, Real) and not 0.0 < float(self.prior) < 1.0:
+            raise ValueError(f"prior must be a share between 0 and 1, got {self.prior!r}")
         for name, needed in (("errors", "refer"), ("action", "capacity"), ("per", "capacity"), ("time", "per")):
             if getattr(self, name) is not None and getattr(self, needed) is None:
                 raise ValueError(f"{name} is nothing without {needed}: give both")

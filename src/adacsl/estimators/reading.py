@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from adacsl.core.arrays import as_weights, refuse_masked
 from adacsl.core.costs import CostMatrix
 from adacsl.core.labels import encode_labels
+from adacsl.datasets.errors import one_line
 from adacsl.estimators.numbered import positive_label
 from adacsl.estimators.rows import Rows
 from adacsl.estimators.timesplits import Timeline
@@ -21,7 +25,6 @@ from adacsl.extras import requires
 with requires("sklearn"):
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import (
-        _check_sample_weight,
         _num_samples,
         assert_all_finite,
         check_consistent_length,
@@ -29,6 +32,8 @@ with requires("sklearn"):
         indexable,
         validate_data,
     )
+
+MISSING = ("None", "nan", "NaT", "<NA>")
 
 FILE_SIZE = 64
 """Side of images read from files, unless another is asked for."""
@@ -44,7 +49,7 @@ def read_rows(method: Any, X: Any, y: Any, sample_weight: Any, groups: Any, cost
         raise ValueError(f"this {type(method).__name__} estimator requires y to be passed, but the target y is None")
     labels = _labels(method, y)
     check_consistent_length(X, labels)
-    weight = None if sample_weight is None else _check_sample_weight(sample_weight, labels, dtype=np.float64)
+    weight = as_weights(sample_weight, labels)
     groups = None if groups is None else column_or_1d(groups)
     check_consistent_length(X, labels, groups)
     if costs is not None and costs.settled and costs.n_instances not in (None, len(labels)):
@@ -78,14 +83,34 @@ def with_times(rows: Rows, time: NDArray[Any] | None, gap: Any, maturity: Any) -
 
 def read_features(method: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
     """Check the features of training rows (``reset``), or of others like them; no features are left out."""
+    refuse_masked(X, "X")
     X = X if reset else features_of(X, getattr(method, "said_costs_", None), getattr(method, "left_out_", ()))  # noqa: N806
     if getattr(method, "images_", False):
         return _more_images(method, X, picture_size(method))
     if method.takes_anything:
         return _unread(method, X, reset=reset)
+    with in_one_line():
+        return _checked(method, X, reset=reset)
+
+
+@contextmanager
+def in_one_line() -> Iterator[None]:
+    """Let scikit-learn say what is wrong in one line, without the data."""
+    try:
+        yield
+    except ValueError as error:
+        told = re.sub(r"\s*array=.*?\.?\n(?=Reshape)|(?<=not supported)\n.*", " ", str(error), flags=re.DOTALL)
+        raise ValueError(one_line(told)) from None
+
+
+def _checked(method: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
+    """Return features as scikit-learn wants them: number and names of columns, two dimensions."""
     if hasattr(X, "columns") or hasattr(X, "schema") or hasattr(X, "column_names"):
         validate_data(method, X, reset=reset, skip_check_array=True)
         return X
+    known = hasattr(X, "__array__") or hasattr(X, "toarray") or isinstance(X, Sequence)
+    if not known or isinstance(X, str):
+        raise TypeError(f"X must be a table (an array, a frame or a list of rows), got {type(X).__name__}")
     if hasattr(X, "toarray"):
         from adacsl.datasets.columns import dense  # noqa: PLC0415  scikit-learn alone needs none
 
@@ -114,7 +139,7 @@ def features_of(X: Any, costs: CostMatrix | None, others: Sequence[str] = ()) ->
 
 def read_known_labels(method: Any, y: Any) -> NDArray[np.int64]:
     """Return labels as class numbers; refuse those that were not in training."""
-    labels = column_or_1d(y)
+    labels = _known(y, "y")
     unknown = set(np.unique(labels).tolist()) - set(method.classes_.tolist())
     if unknown:
         raise ValueError(f"y holds labels that were not in training: {sorted(unknown, key=str)}")
@@ -135,13 +160,32 @@ def _unread(method: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
 
 
 def _labels(method: Any, y: Any) -> NDArray[np.int64]:
-    y = column_or_1d(y, warn=True)
+    y = _known(y, "y", warn=True)
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     names = getattr(method.costs, "classes", None)
     positive = positive_label(np.unique(y).tolist(), method.positive, names)
     labels, method.classes_, method.positive_ = encode_labels(y, positive, who=type(method).__name__, stacklevel=4)
     return labels
+
+
+def _known(y: Any, name: str, *, warn: bool = False) -> NDArray[Any]:
+    """Return labels as a vector of one kind, none of them missing."""
+    refuse_masked(y, name)
+    y = column_or_1d(y, warn=warn)
+    if len(y) == 0:
+        raise ValueError(f"{name} is empty: give a label for each row")
+    if y.dtype == object:
+        missing = np.flatnonzero([not isinstance(label, str) and str(label) in MISSING for label in y.tolist()])
+        if missing.size:
+            raise ValueError(
+                f"{name} has no label (None or NaN) in row {missing[0] + 1}: fill it in or leave the row out"
+            )
+        texts = [isinstance(label, str) for label in y.tolist()]
+        if any(texts) and not all(texts):
+            first, other = y[texts.index(True)], y[texts.index(False)]
+            raise ValueError(f"{name} mixes text and others, such as {first!r} and {other!r}: write all labels alike")
+    return np.asarray(y.tolist() if y.dtype == object and not isinstance(y[0], str) else y)  # numbers as objects
 
 
 def number_labels(method: Any, labels: NDArray[Any]) -> NDArray[np.int64]:
@@ -160,16 +204,23 @@ def _with_validation(method: Any, rows: Rows) -> Rows:
         raise ValueError(
             f"validation must be a fraction between 0 and 1 or a pair (X, y), got {type(method.validation).__name__}"
         ) from None
-    labels = column_or_1d(labels)
+    labels = _known(labels, "the y of validation")
     unknown = set(np.unique(labels).tolist()) - set(method.classes_.tolist())
     if unknown:
         raise ValueError(f"the validation labels {sorted(unknown, key=str)} do not occur in y")
+    if len(np.unique(labels)) < 2:
+        raise ValueError(
+            f"adaptation needs both classes in the validation set, but all {len(labels)} labels are "
+            f"{labels.tolist()[0]!r}"
+        )
+    extra = _more_images(method, other) if rows.images else read_features(method, other, reset=False)
+    if _num_samples(extra) != len(labels):
+        raise ValueError(f"validation must be as many rows as labels, got {_num_samples(extra)} and {len(labels)}")
     added = number_labels(method, labels)
     own = np.arange(len(added)) + len(rows.y)
     return Rows(
         rows.x, np.concatenate((rows.y, added)), np.arange(len(rows.y)), validation=own, images=rows.images,
-        n_classes=rows.n_classes,
-        extra=_more_images(method, other) if rows.images else read_features(method, other, reset=False),
+        n_classes=rows.n_classes, extra=extra,
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from adacsl.core.arrays import number_or_nan
 from adacsl.core.control import AdaptiveWeight
 from adacsl.core.costs import CostMatrix
 from adacsl.core.heldout import bayes_log_odds
@@ -89,7 +90,7 @@ def find_targets(target: Any, costs: CostMatrix) -> list[Any]:
     given = 0.5 if target is None else target
     if target != "auto" and (isinstance(given, str) and given not in POWERS):
         raise ValueError(f"target must be a number or one of {', '.join(map(repr, TARGETS))}, got {target!r}")
-    if not isinstance(given, str) and (isinstance(given, bool) or not 0.0 < given < 1.0):
+    if not isinstance(given, str) and not 0.0 < number_or_nan(given) < 1.0:
         known = ", ".join(map(repr, TARGETS))
         raise ValueError(f"target must be a number between 0 and 1 or one of {known}, got {target!r}")
     return list(dict.fromkeys(two_class_target(0.5 if one is None else one, costs) for one in several))

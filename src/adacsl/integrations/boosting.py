@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from adacsl.core.arrays import check_whole
 from adacsl.core.control import AdaptiveWeight, check_settings
-from adacsl.core.costs import CostMatrix
+from adacsl.core.costs import CostMatrix, no_costs
 from adacsl.core.scores import sigmoid, to_probabilities
 from adacsl.core.steps import ClassAdjustment
 
@@ -53,6 +53,8 @@ class Feedback:
         check_settings(controller, every, optional=False)
         if patience is not None:
             check_whole("patience", patience)
+        if not (costs is None or isinstance(costs, CostMatrix)):
+            raise no_costs(costs)
         self.controller, self.every = controller, every
         self.costs, self.patience = costs, patience
         self.history: list[Any] = []

@@ -8,7 +8,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from adacsl.core.arrays import number_or_nan
+
 Reduction = Literal["mean", "sum", "none"]
+
+IGNORED = -100
+"""torch's number for samples that count nothing."""
 
 SMALLEST_WEIGHT = 1e-25
 """Weights of the negative class below this one count as this one: the difference is none in float32."""
@@ -126,8 +131,7 @@ def weighted_focal_loss(
     Of K classes it is :math:`-w_y (1 - p_y)^\gamma \log p_y`. ``gamma=0`` is :func:`weighted_cross_entropy`, which also
     explains the other parameters.
     """
-    if gamma < 0:
-        raise ValueError(f"gamma must not be negative, got {gamma!r}: 0 is cross-entropy, 2 the usual choice")
+    check_gamma(gamma)
     if isinstance(negative_weight, Tensor) and _is_of_classes(logits, negative_weight):
         return focal_loss_of_classes(logits, targets, negative_weight, gamma, sample_weight, reduction)
     z, y, scale = align(logits, targets, sample_weight)
@@ -135,6 +139,13 @@ def weighted_focal_loss(
     log_p, log_q = F.logsigmoid(z), F.logsigmoid(-z)
     losses = -y * torch.exp(gamma * log_q) * log_p - negative_weight * (1.0 - y) * torch.exp(gamma * log_p) * log_q
     return _reduced(losses, scale, reduction)
+
+
+def check_gamma(gamma: float) -> float:
+    """Return the exponent of a focal loss, or raise."""
+    if not 0.0 <= number_or_nan(gamma) < float("inf"):
+        raise ValueError(f"gamma must not be negative, got {gamma!r}: 0 is cross-entropy, 2 the usual choice")
+    return gamma
 
 
 def focal_loss_of_classes(
@@ -226,5 +237,10 @@ def align_classes(
         )
     if sample_weight is not None and sample_weight.shape != shape:
         raise ValueError(f"sample_weight must have shape {tuple(shape)}, got {tuple(sample_weight.shape)}")
+    # elsewhere to look at them would take longer than the loss
+    if targets.device.type == "cpu" and not torch.compiler.is_compiling():
+        strange = targets[((targets < 0) & (targets != IGNORED)) | (targets >= n_classes)]
+        if strange.numel():
+            raise ValueError(f"targets must be class numbers from 0 to {n_classes - 1}, got {strange[0].item()}")
     z = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
     return z, targets.long(), None if sample_weight is None else sample_weight.to(z.dtype)

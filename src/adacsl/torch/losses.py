@@ -15,6 +15,7 @@ from adacsl.torch.functional import (
     Reduction,
     align,
     align_classes,
+    check_gamma,
     cross_entropy_of_classes,
     cross_entropy_of_weight,
     focal_loss_of_classes,
@@ -118,7 +119,7 @@ class FocalLoss(_WeightedLoss):
     def __init__(
         self, costs: CostMatrix, *, target: float | str = 0.5, gamma: float = 2.0, reduction: Reduction = "mean"
     ) -> None:
-        super().__init__(AdaptiveWeight(costs, target=target), reduction, gamma)
+        super().__init__(AdaptiveWeight(costs, target=target), reduction, check_gamma(gamma))
 
 
 class AdaptiveLoss(_WeightedLoss):
@@ -214,4 +215,4 @@ class AdaptiveFocalLoss(AdaptiveLoss):
         self, costs: CostMatrix | AdaptiveWeight, *, gamma: float = 2.0, reduction: Reduction = "mean", **settings: Any
     ) -> None:
         super().__init__(costs, reduction=reduction, **settings)
-        self.gamma = gamma
+        self.gamma = check_gamma(gamma)

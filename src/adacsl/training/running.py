@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from adacsl.datasets.errors import did_you_mean
 from adacsl.integrations.lightning import pl
 from adacsl.torch.tablenet import member_logits
 from adacsl.training.keepers import Keeper
@@ -111,6 +112,15 @@ class KeepLast(pl.callbacks.Checkpoint):
                 shutil.rmtree(path)
             draft.replace(path)
         trainer.strategy.barrier()
+
+
+def check_trainer(options: Any) -> None:
+    """Raise unless these are arguments of Lightning's Trainer by name, or none."""
+    if not (options is None or isinstance(options, dict)):
+        raise TypeError(f"trainer must be a dict of arguments of Lightning's Trainer, got {options!r}")
+    known = inspect.signature(pl.Trainer).parameters
+    if unknown := [name for name in options or () if name not in known]:
+        raise ValueError(f"Lightning's trainer has no argument {unknown[0]!r}{did_you_mean(unknown[0], known)}")
 
 
 def _make_trainer(settings: Settings, resume: Path | None) -> pl.Trainer:

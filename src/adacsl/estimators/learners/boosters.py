@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.control import AdaptiveWeight
+from adacsl.core.targets import check_targets
 from adacsl.datasets.codes import ColumnEncoder
 from adacsl.estimators.candidates import Candidate, mean_logits
 from adacsl.estimators.learners.models import stakes_of
@@ -30,7 +31,9 @@ MANY = ("lambdas", "weights")
 FOLDS, FEW = 5, 10_000
 """Where nothing steers, so many folds tell the rounds of at most so many rows, and one split those of more."""
 Folds: TypeAlias = list[tuple[NDArray[Any], NDArray[Any]]]
-USUAL = {"update": "exponential", "damping": 1.0}
+USUAL = {"update": "exponential", "damping": 0.1, "caution": 1.0}
+"""A round learns little, and many rounds sum up what each asks for: at the paper's full speed lambda ran to its bounds
+where few held-out rows are close to the threshold, and separable data cost several times as much."""
 USUAL_OF_MANY = {"damping": 0.02, "caution": 1.0}
 """With more than two classes: a round learns little, and so each may move the weights but little."""
 
@@ -83,11 +86,12 @@ class Booster(BaseEstimator):
                 raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
         if not isinstance(self.lr, Real) or not 0.0 < float(self.lr) <= 1.0:
             raise ValueError(f"lr must be a number above 0 and at most 1, got {self.lr!r}")
+        if not (self.params is None or isinstance(self.params, dict)):
+            raise TypeError(f"params must be a dict of the library's own parameters, got {self.params!r}")
 
     def adapts(self, candidate: Candidate) -> bool:
         """Tell whether "auto" adapts: unless T' is the Bayes threshold, where the plain booster did as well."""
-        costs = candidate.class_costs
-        bayes = float(costs.threshold) if costs.n_classes == 2 else "bayes"
+        bayes = check_targets("bayes", candidate.class_costs)
         return not (isinstance(candidate.method.controller, str) and candidate.target == bayes)
 
     @property
@@ -161,7 +165,7 @@ def _boost(candidate: Candidate, rows: Rows, matrix: Matrix, encoder: ColumnEnco
         held, trained = candidate.hold_out(rows, held_out), trained_with(controller, rows.n_classes)
         shift = candidate.shift(rows.y) + candidate.offsets(held_out)
         model, seen = engine.boost(
-            _part(matrix, train, candidate.row_weights(train, rows.y)),
+            levelled(_part(matrix, train, candidate.row_weights(train, rows.y)), controller),
             _part(matrix, held_out),
             controller,
             **_options(candidate),
@@ -292,6 +296,17 @@ def _part(matrix: Matrix, rows: NDArray[Any], prices: NDArray[np.float64] | None
     if prices is not None:
         weight = prices if weight is None else prices * weight
     return Matrix(matrix.x[rows], matrix.y[rows], weight, matrix.categories, matrix.n_classes)
+
+
+def levelled(part: Matrix, controller: AdaptiveWeight) -> Matrix:
+    """Return rows whose classes weigh 1 in the mean at the start, as where nothing steers: sums of weights regularise.
+
+    More than two classes are levelled round by round.
+    """
+    if part.n_classes > 2:
+        return part
+    own = np.ones(len(part.y)) if part.weight is None else part.weight
+    return part._replace(weight=own / np.mean(controller.base_weights[part.y.astype(np.int64)]))
 
 
 def _centred(margins: NDArray[Any]) -> NDArray[Any]:

@@ -8,12 +8,12 @@ from typing import Any
 
 from torch import nn
 
-from adacsl.core.arrays import check_whole
+from adacsl.core.arrays import check_whole, number_or_nan
 from adacsl.estimators.candidates import Candidate
 from adacsl.estimators.settings import keeps_settings
 from adacsl.extras import requires
 from adacsl.training.members import Settings
-from adacsl.training.running import choose_device
+from adacsl.training.running import check_trainer, choose_device
 
 with requires("train"):
     from sklearn.base import BaseEstimator
@@ -90,15 +90,20 @@ class Net(BaseEstimator):
     def check(self) -> None:
         """Refuse settings that make no sense, before anything is read."""
         check_sizes(*table_sizes(self.module))
+        if not (self.module is None or isinstance(self.module, str | dict) or callable(self.module)):
+            raise TypeError(
+                f"module must be a net, a callable that makes one, a dict of sizes or a name, got {self.module!r}"
+            )
+        self._check_training()
         if self.views not in (1, 4):
             raise ValueError(f"views must be one of 1, 4, got {self.views!r}")
         if self.schedule not in ("cosine", "constant"):
             raise ValueError(f"schedule must be 'cosine' or 'constant', got {self.schedule!r}")
         if self.every is not None and (not isinstance(self.every, Integral) or self.every < 1):
             raise ValueError(f"every must be None or a number of batches from 1, got {self.every!r}")
-        if self.image_size is not None and self.image_size < 8:
+        if self.image_size is not None and not number_or_nan(self.image_size) >= 8:
             raise ValueError(f"image_size must be None or a side of at least 8 pixels, got {self.image_size!r}")
-        if isinstance(self.optimizer, str) and self.optimizer not in ("auto", "adamw", "sgd"):
+        if self.optimizer not in ("auto", "adamw", "sgd") and not callable(self.optimizer):
             raise ValueError(f"optimizer must be 'adamw', 'sgd' or a callable, got {self.optimizer!r}")
         if str(self.precision).startswith("64"):
             raise ValueError(f"precision={self.precision!r} is not supported: nets train in 32 bits, or mixed with 16")
@@ -108,6 +113,19 @@ class Net(BaseEstimator):
                 f"strategy={strategy!r} trains in processes that end with the fit and take the nets with them; "
                 "use 'ddp', which runs the script in every process"
             )
+
+    def _check_training(self) -> None:
+        """Refuse epochs, rates and arguments of the trainer that make no sense."""
+        for name in ("epochs", "batch_size", "patience"):
+            value = getattr(self, name)
+            whole = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+            if not (whole or _is_auto(value) or (name == "patience" and value is None)):
+                raise ValueError(f"{name} must be 'auto' or a whole number of at least 1, got {value!r}")
+        for name in ("lr", "weight_decay"):
+            value = getattr(self, name)
+            if not (_is_auto(value) or 0.0 <= number_or_nan(value) < math.inf):
+                raise ValueError(f"{name} must be 'auto' or a number from 0, got {value!r}")
+        check_trainer(self.trainer)
 
     def adapts(self, candidate: Candidate) -> bool:
         """Tell whether "auto" adapts: with two classes, and on images.
@@ -124,9 +142,6 @@ class Net(BaseEstimator):
             chosen["epochs"] = max(10, chosen["epochs"] // 4)
         chosen |= {name: getattr(self, name) for name in USUAL if not _is_auto(getattr(self, name))}
         chosen.pop("patience")
-        for name in ("epochs", "batch_size"):
-            if not isinstance(chosen[name], Integral) or chosen[name] < 1:
-                raise ValueError(f"{name} must be 'auto' or a whole number of at least 1, got {chosen[name]!r}")
         return Settings(
             **chosen, schedule=self.schedule, device=choose_device(device), precision=self.precision, verbose=verbose,
             trainer=dict(self.trainer or {}), evaluation_batch_size=self.scored_at_once(images=images),
@@ -186,7 +201,7 @@ def check_sizes(kind: str, sizes: dict[str, Any]) -> None:
         if name not in known:
             there = f"{kind} has {', '.join(known)}" if known else f"kind is one of {', '.join(SIZES)}"
             raise ValueError(f"module has no size {name!r}: {there}")
-        if name == "dropout" and not 0.0 <= size < 1.0:
+        if name == "dropout" and not 0.0 <= number_or_nan(size) < 1.0:
             raise ValueError(f"dropout must be at least 0 and below 1, got {size!r}")
         if name != "dropout":
             check_whole(name, size, {"bins": 0, "n_bins": 2}.get(name, 1))
