@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from typing import Any
+from typing import Any, ClassVar
 
 from adacsl.extras import requires
 
@@ -18,7 +18,7 @@ with requires("sklearn"):
     import joblib
     from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor
     from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
-    from threadpoolctl import threadpool_limits
+    from threadpoolctl import ThreadpoolController
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 MANY_ROWS = 20_000
@@ -48,22 +48,48 @@ def thread_settings(share: int) -> dict[str, str]:
     return {name: str(threads_for(name, share)) for name in THREAD_VARIABLES}
 
 
+class _Limit:
+    """The limit of one thread of this process, and what it found before."""
+
+    held: ClassVar[list[_Limit]] = []
+    lock = threading.Lock()
+
+    def __init__(self, threads: int) -> None:
+        self.torch = sys.modules.get("torch")
+        self.before = 0 if self.torch is None else self.torch.get_num_threads()
+        libraries = ThreadpoolController()
+        self.own = libraries.select(user_api="openmp").limit(limits=threads)  # of the thread that asks
+        self.everybodys = libraries.select(user_api="blas").limit(limits=threads)
+        if self.torch is not None:
+            self.torch.set_num_threads(threads)
+
+    def end(self) -> None:
+        """Restore what was there; where others began meanwhile, the next of them does so when it ends."""
+        following = _Limit.held[_Limit.held.index(self) + 1 :]
+        _Limit.held.remove(self)
+        self.own.restore_original_limits()
+        if self.torch is not None:
+            self.torch.set_num_threads(self.before)
+        if following:
+            following[0].everybodys, following[0].before = self.everybodys, self.before or following[0].before
+        else:
+            self.everybodys.restore_original_limits()
+
+
 @contextlib.contextmanager
 def limited(threads: int) -> Iterator[None]:
     """Let the libraries of this process use so many threads, for a while.
 
     Several threads on little data wait for each other longer than they work, on a busy machine very much longer.
     """
-    torch = sys.modules.get("torch")
-    before = torch.get_num_threads() if torch is not None else 0
-    with threadpool_limits(threads):
-        if torch is not None:
-            torch.set_num_threads(threads)
-        try:
-            yield
-        finally:
-            if torch is not None:
-                torch.set_num_threads(before)
+    with _Limit.lock:
+        limit = _Limit(threads)
+        _Limit.held.append(limit)
+    try:
+        yield
+    finally:
+        with _Limit.lock:
+            limit.end()
 
 
 def limited_for(rows: int) -> contextlib.AbstractContextManager[None]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import contextlib
 import inspect
 import logging
-import shutil
 import signal
+import threading
 import warnings
-import zipfile
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -18,11 +16,22 @@ from torch import Tensor, nn
 
 from adacsl.integrations.lightning import pl
 from adacsl.torch.tablenet import member_logits
+from adacsl.training.checkpoints import Checkpoints, KeepLast
 from adacsl.training.keepers import Keeper
 from adacsl.training.loop import MemberTraining
 from adacsl.training.members import Data, Member, Settings
 
-CHECKPOINT = "last.ckpt"
+_MAKING_NETS = threading.RLock()
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Let one thread at a time make or train nets: torch's random numbers and Lightning's loggers are the process's.
+
+    The caller's random numbers are left alone.
+    """
+    with _MAKING_NETS, torch.random.fork_rng(devices=_cuda_devices()):
+        yield
 
 
 def train(
@@ -33,17 +42,20 @@ def train(
     settings: Settings,
     *,
     prepare: nn.Module | None = None,
-    resume: Path | None = None,
+    resume: Checkpoints | None = None,
+    identity: Callable[[], Mapping[str, str]] | None = None,
 ) -> None:
     """Train the members of one net; what is worth keeping is with the keepers afterwards.
 
-    From the last checkpoint in ``resume``, if there is one; the caller's random numbers are left alone.
+    From the last checkpoint in ``resume``, if there is one; the caller's random numbers are left alone. ``identity``
+    tells digests of what is fitted by name: several processes compare theirs.
     """
-    module = MemberTraining(net, data, members, keepers, settings, prepare)
-    with quiet(settings.verbose), torch.random.fork_rng(devices=_cuda_devices()), _tuned_convolutions(prepare):
+    resume = resume and resume.of(net)
+    path = resume and resume.last()
+    module = MemberTraining(net, data, members, keepers, settings, prepare, identity)
+    with alone(), quiet(settings.verbose), _tuned_convolutions(prepare):
         trainer = _make_trainer(settings, resume)
-        path = None if resume is None else _last_checkpoint(resume)
-        with _plain_interrupt():
+        with _plain_interrupt(), _lost_processes():
             trainer.fit(module, ckpt_path=path, weights_only=True if path else None)
     if any(keeper.held.best < 0 for keeper in keepers):
         raise RuntimeError(
@@ -96,24 +108,7 @@ def _users_level() -> int:
     return level
 
 
-class KeepLast(pl.callbacks.Checkpoint):
-    """Keeps the state after each epoch, and only the last one: a process killed while writing leaves the one before."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Write beside the checkpoint, then put it in its place."""
-        draft, path = self.folder / f"draft-{CHECKPOINT}", self.folder / CHECKPOINT
-        trainer.save_checkpoint(draft)
-        if trainer.is_global_zero:
-            if path.is_dir():  # sharded strategies write folders
-                shutil.rmtree(path)
-            draft.replace(path)
-        trainer.strategy.barrier()
-
-
-def _make_trainer(settings: Settings, resume: Path | None) -> pl.Trainer:
+def _make_trainer(settings: Settings, resume: Checkpoints | None) -> pl.Trainer:
     device = choose_device(settings.device)
     accelerator = settings.trainer.get("accelerator", device.split(":")[0])
     precision = settings.precision
@@ -137,23 +132,6 @@ def _make_trainer(settings: Settings, resume: Path | None) -> pl.Trainer:
     if resume is not None:
         callbacks.append(KeepLast(resume))
     return pl.Trainer(**(options | settings.trainer | {"callbacks": callbacks}))
-
-
-def _last_checkpoint(folder: Path) -> str | None:
-    """Return the checkpoint to go on from, if there is one, after looking at every byte of it."""
-    path = folder / CHECKPOINT
-    if not path.exists():
-        return None
-    if path.is_dir():
-        return str(path)
-    try:
-        with zipfile.ZipFile(path) as archive:  # torch writes zip archives with checksums, but does not read those
-            damaged = archive.testzip()
-    except (OSError, zipfile.BadZipFile) as error:
-        damaged = str(error)
-    if damaged is not None:
-        raise ValueError(f"the checkpoint {path} is damaged ({damaged}): delete its folder, and training starts anew")
-    return str(path)
 
 
 def _cuda_devices() -> list[int]:
@@ -182,6 +160,20 @@ def _plain_interrupt() -> Iterator[None]:
             raise
         signal.signal(signal.SIGINT, handler)
         raise KeyboardInterrupt from None
+
+
+@contextlib.contextmanager
+def _lost_processes() -> Iterator[None]:
+    """Say in one line that another process is gone, where torch tells about its sockets."""
+    try:
+        yield
+    except RuntimeError as error:
+        if isinstance(error, torch.distributed.DistError) or "gloo" in str(error):
+            raise RuntimeError(
+                "another process of this fit has ended, or does not answer: its own output says why; start all of them "
+                "again (with resume=, they go on from the last finished epoch)"
+            ) from None
+        raise
 
 
 @contextlib.contextmanager
