@@ -26,6 +26,9 @@ MANY_ROWS = 20_000
 HEARTBEAT = 0.1
 """Seconds between two looks of a worker whether its parent still lives."""
 
+HOME = os.getpid()
+"""The process that has loaded this; what it forks has the same number here, and another one in truth."""
+
 
 def cores() -> int:
     """Return how many cores this process may use."""
@@ -97,7 +100,14 @@ def limited_for(rows: int) -> contextlib.AbstractContextManager[None]:
 
     With many rows nothing changes: the libraries' own settings, and the share of a worker, are what counts.
     """
-    return limited(1) if rows < MANY_ROWS else contextlib.nullcontext()
+    return limited(1) if rows < MANY_ROWS or os.getpid() != HOME else contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def one_thread_if_forked() -> Iterator[None]:
+    """Let a process that was forked use one thread: OpenMP's stayed behind, and it would wait for them for ever."""
+    with limited(1) if os.getpid() != HOME else contextlib.nullcontext():
+        yield
 
 
 def begin(parent: int) -> None:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from adacsl.extras import requires
-from adacsl.integrations.lightning import pl
+from adacsl.integrations.lightning import ShardedNet, pl
 from adacsl.training.batches import MemberBatches, RowBatches, share_of_batch, side_by_side, smote_batch
 from adacsl.training.gathering import check_alike, gather_logits, spread_out
 from adacsl.training.keepers import Keeper
@@ -87,6 +87,13 @@ class MemberTraining(pl.LightningModule):
         """Make sure that all processes fit the same, before they wait for each other."""
         if self.trainer.world_size > 1 and self._identity is not None:
             check_alike(self._identity(), self.device)
+
+    def configure_model(self) -> None:
+        """Share out the weights, where the strategy says so."""
+        if isinstance(self.trainer.strategy, ShardedNet):
+            if self._side_by_side:
+                raise ValueError("strategy='fsdp' is for large nets, module=...; nets for tables are small: use 'ddp'")
+            self.trainer.strategy.shard(self.net)
 
     def on_fit_start(self) -> None:
         """Move the data to the device, once."""

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from adacsl.integrations.lightning import pl
+from adacsl.integrations.lightning import ShardedNet, pl
 from adacsl.torch.tablenet import member_logits
 from adacsl.training.checkpoints import Checkpoints, KeepLast
 from adacsl.training.keepers import Keeper
@@ -131,7 +131,10 @@ def _make_trainer(settings: Settings, resume: Checkpoints | None) -> pl.Trainer:
     }
     if resume is not None:
         callbacks.append(KeepLast(resume))
-    return pl.Trainer(**(options | settings.trainer | {"callbacks": callbacks}))
+    options |= settings.trainer
+    if options.get("strategy") == "fsdp":
+        options["strategy"] = ShardedNet()
+    return pl.Trainer(**(options | {"callbacks": callbacks}))
 
 
 def _cuda_devices() -> list[int]:
