@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import multiprocessing
@@ -39,12 +40,10 @@ GONE = "another process of this fit has ended"
 
 def run(folder: Path, tries: int, seed: int) -> Iterator[Attempt]:
     """Yield tries: first those inside this process, then those that start others."""
-    drawing = random.Random(seed)
-    inside = list(_inside(folder))
-    started: list[Callable[[Path], Attempt]] = []
-    for number in range(max(0, tries - len(inside))):
-        started.append(_STARTED[number] if number < len(_STARTED) else functools.partial(_killed, drawing=drawing))
-    for number, each in enumerate([*inside[:tries], *started]):
+    drawing = random.Random(seed)  # noqa: S311
+    known = [*_inside(folder), *_STARTED]
+    known += [functools.partial(_killed, drawing=drawing)] * (tries - len(known))
+    for number, each in enumerate(known[:tries]):
         own = folder / str(number)
         own.mkdir()
         yield each(own)
@@ -173,11 +172,8 @@ class _Group:
         else:
             return True
         finally:
-            with_all = self.process.pid
-            try:
-                os.killpg(with_all, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
 
     def told(self, words: str) -> int:
         return sum(words in line for line in self.lines)
@@ -262,7 +258,7 @@ def _resumed(steps: Sequence[tuple[int, str]], folder: Path) -> Attempt:
     return Attempt(name, f"differs from one process by {gap:.2g}" if gap > NEAR else "")
 
 
-_FIXED = random.Random(1)
+_FIXED = random.Random(1)  # noqa: S311
 _STARTED: list[Callable[[Path], Attempt]] = [
     *(functools.partial(_killed, drawing=_FIXED, processes=2, victim=v, how="SIGKILL") for v in (0, 1)),
     *(functools.partial(_different, what) for what in ("values", "fewer", "labels", "lr", "costs", "seed")),
@@ -280,10 +276,10 @@ _STARTED: list[Callable[[Path], Attempt]] = [
 ATTACKS = (
     Attack(
         "processes",
-        "fits in four threads and predictions in eight, and after fork, equal to one after another; one of two or three "
-        "processes of a fit killed or stopped: the others end within a minute and say so in one line; one given other "
-        "rows or settings: all refuse in one line; shares that do not divide evenly, sharded nets and resuming on other "
-        f"numbers of processes: scores within {NEAR} of one process",
+        "fits in four threads and predictions in eight, and after fork, equal to one after another; one of two or "
+        "three processes of a fit killed or stopped: the others end within a minute and say so in one line; one given "
+        "other rows or settings: all refuse in one line; shares that do not divide evenly, sharded nets and "
+        f"resuming on other numbers of processes: scores within {NEAR} of one process",
         run,
         long=36,
         short=7,

@@ -36,6 +36,7 @@ class Say(pl.Callback):
         self.seconds, self.stop = seconds, stop
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Say so."""
         sys.stdout.write(f"rank {trainer.global_rank} pid {os.getpid()} epoch {trainer.current_epoch}\n")
         sys.stdout.flush()
         time.sleep(self.seconds)

@@ -91,8 +91,6 @@ class MemberTraining(pl.LightningModule):
     def configure_model(self) -> None:
         """Share out the weights, where the strategy says so."""
         if isinstance(self.trainer.strategy, ShardedNet):
-            if self._side_by_side:
-                raise ValueError("strategy='fsdp' is for large nets, module=...; nets for tables are small: use 'ddp'")
             self.trainer.strategy.shard(self.net)
 
     def on_fit_start(self) -> None:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from adacsl.integrations.lightning import ShardedNet, pl
-from adacsl.torch.tablenet import member_logits
+from adacsl.torch.tablenet import TableNet, member_logits
 from adacsl.training.checkpoints import Checkpoints, KeepLast
 from adacsl.training.keepers import Keeper
 from adacsl.training.loop import MemberTraining
@@ -52,6 +52,8 @@ def train(
     """
     resume = resume and resume.of(net)
     path = resume and resume.last()
+    if isinstance(net, TableNet) and settings.trainer.get("strategy") == "fsdp":
+        raise ValueError("strategy='fsdp' is for large nets, module=...; the nets for tables are small: use 'ddp'")
     module = MemberTraining(net, data, members, keepers, settings, prepare, identity)
     with alone(), quiet(settings.verbose), _tuned_convolutions(prepare):
         trainer = _make_trainer(settings, resume)
