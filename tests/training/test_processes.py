@@ -12,9 +12,13 @@ import pytest
 import torch
 from torch import nn
 
-from adacsl import AdaCSLClassifier, CostMatrix
+from adacsl import AdaCSLClassifier, CostMatrix, Method
+from adacsl.estimators.learners.histogram import HistogramBoosting
+from adacsl.estimators.learners.models import Model
+from adacsl.estimators.learners.net import Net
 from adacsl.training.gathering import check_alike, difference
 from adacsl.training.loop import MemberTraining
+from adacsl.workers import MANY_ROWS, limited
 from benchmarks.attacks.processes import _STARTED
 
 SCRIPT = Path(__file__).parent / "scripts" / "two_processes.py"
@@ -120,6 +124,25 @@ def test_what_cannot_be_sharded_is_refused():
         fit(strategy="fsdp", accelerator="cpu", devices=2)
     with pytest.raises(ValueError, match=r"strategy='ModelParallelStrategy' shows the whole net to one.*use 'fsdp'"):
         fit(strategy=pl.strategies.ModelParallelStrategy(), devices=2)
+
+
+@pytest.mark.weekly
+@pytest.mark.parametrize("learner", ["logistic", "lightgbm", "xgboost", "histogram", "net"])
+def test_scores_do_not_depend_on_the_number_of_threads(learner):
+    """So many rows that libraries use all the threads they are given: sums are made in other orders."""
+    rng = np.random.default_rng(0)
+    y = (rng.random(MANY_ROWS + 1000) < 0.3).astype(int)
+    X = rng.normal(size=(len(y), 4)) + y[:, None]
+    own = {"net": Net(epochs=1), "histogram": Model(HistogramBoosting(max_iter=20), encode=False)}
+
+    def scores(threads):
+        with limited(threads):
+            clf = Method(CostMatrix(fp=1, fn=5), learner=own.get(learner, learner), random_state=0).fit(X, y)
+            return clf.predict_proba(X)
+
+    one = scores(1)
+    gaps = [float(np.abs(scores(threads) - one).max()) for threads in (2, 4)]
+    assert max(gaps) < 1e-4, gaps
 
 
 def own_net(features):
