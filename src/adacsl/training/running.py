@@ -188,9 +188,7 @@ def quiet(verbose: bool) -> Iterator[None]:
     levels = {name: logging.getLogger(name).level for name in names}
     for name in names:
         logging.getLogger(name).setLevel(logging.WARNING if verbose else logging.ERROR)
-    logging.getLogger("lightning.fabric.strategies.launchers").setLevel(
-        logging.INFO
-    )  # it tells who has ended, and kills
+    logging.getLogger("lightning.fabric.strategies.launchers").setLevel(logging.INFO)  # who ended, and is killed
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module=r"(lightning|pytorch_lightning|lightning_fabric)\..*")
         try:
