@@ -43,7 +43,7 @@ def check_alike(identity: Mapping[str, str], device: torch.device) -> None:
     own = torch.tensor(list(bytes.fromhex("".join(identity.values()))), dtype=torch.uint8, device=device)
     all_of_them = [torch.empty_like(own) for _ in range(torch.distributed.get_world_size())]
     torch.distributed.all_gather(all_of_them, own)
-    digests = torch.stack(all_of_them).cpu().unflatten(1, (len(identity), -1))
+    digests = torch.stack(all_of_them).cpu().view(len(all_of_them), len(identity), -1)
     if fault := difference(list(identity), digests):
         raise ValueError(fault)
 
