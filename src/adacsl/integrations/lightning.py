@@ -192,7 +192,8 @@ class ShardedNet(ModelParallelStrategy):
 
     def lightning_module_state_dict(self) -> dict[str, Any]:
         """Return the whole net, in every process."""
-        return get_model_state_dict(self.model, options=StateDictOptions(full_state_dict=True))
+        model: Any = self.model
+        return get_model_state_dict(model, options=StateDictOptions(full_state_dict=True))
 
     def load_checkpoint(self, checkpoint_path: Any, weights_only: bool | None = True) -> dict[str, Any]:
         """Read without running code, whoever asks."""
