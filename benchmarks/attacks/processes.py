@@ -41,7 +41,7 @@ GONE = "another process of this fit has ended"
 def run(folder: Path, tries: int, seed: int) -> Iterator[Attempt]:
     """Yield tries: first those inside this process, then those that start others."""
     drawing = random.Random(seed)  # noqa: S311
-    known = [*_inside(folder), *_STARTED]
+    known = [*_inside(folder), *STARTED]
     known += [functools.partial(_killed, drawing=drawing)] * (tries - len(known))
     for number, each in enumerate(known[:tries]):
         own = folder / str(number)
@@ -259,7 +259,7 @@ def _resumed(steps: Sequence[tuple[int, str]], folder: Path) -> Attempt:
 
 
 _FIXED = random.Random(1)  # noqa: S311
-_STARTED: list[Callable[[Path], Attempt]] = [
+STARTED: list[Callable[[Path], Attempt]] = [
     *(functools.partial(_killed, drawing=_FIXED, processes=2, victim=v, how="SIGKILL") for v in (0, 1)),
     *(functools.partial(_different, what) for what in ("values", "fewer", "labels", "lr", "costs", "seed")),
     functools.partial(_shards, 2, "ddp", {"rows": 301, "batch": 33}),

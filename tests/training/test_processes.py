@@ -19,7 +19,7 @@ from adacsl.estimators.learners.net import Net
 from adacsl.training.gathering import check_alike, difference
 from adacsl.training.loop import MemberTraining
 from adacsl.workers import MANY_ROWS, limited
-from benchmarks.attacks.processes import _STARTED
+from benchmarks.attacks.processes import STARTED
 
 SCRIPT = Path(__file__).parent / "scripts" / "two_processes.py"
 
@@ -44,9 +44,9 @@ def test_two_processes_train_what_one_does(tmp_path, load_module):
 
 @pytest.mark.slow
 @pytest.mark.weekly
-@pytest.mark.parametrize("number", range(len(_STARTED)))
+@pytest.mark.parametrize("number", range(len(STARTED)))
 def test_what_is_done_to_processes_is_withstood(tmp_path, number):
-    attempt = _STARTED[number](tmp_path)
+    attempt = STARTED[number](tmp_path)
     assert not attempt.fault, attempt
 
 
