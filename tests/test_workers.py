@@ -6,13 +6,23 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from threadpoolctl import threadpool_info
 
-from adacsl.workers import limited, run_tasks, thread_settings, threads_for
+from adacsl.workers import (
+    MANY_ROWS,
+    limited,
+    limited_for,
+    one_thread_if_forked,
+    run_tasks,
+    thread_settings,
+    threads_for,
+)
 
 
 def never(task):
@@ -143,6 +153,49 @@ def test_limits_of_threads_are_given_back():
         assert all(own["num_threads"] == 1 for own in threadpool_info())
     assert torch.get_num_threads() == 2
     assert [(own["filepath"], own["num_threads"]) for own in threadpool_info()] == before
+
+
+def test_limits_of_two_threads_at_once_are_given_back():
+    torch = pytest.importorskip("torch")
+    torch.set_num_threads(2)
+    before = [(own["filepath"], own["num_threads"]) for own in threadpool_info()]
+    first_in, second_in, first_out = (threading.Event() for _ in range(3))
+    inside = []
+
+    def first():
+        with limited(1):
+            first_in.set()
+            second_in.wait(10)
+        first_out.set()
+
+    def second():
+        first_in.wait(10)
+        with limited(1):
+            second_in.set()
+            first_out.wait(10)  # who came first is gone
+            inside.append([own["num_threads"] for own in threadpool_info()])
+
+    both = [threading.Thread(target=each) for each in (first, second)]
+    for thread in both:
+        thread.start()
+    for thread in both:
+        thread.join()
+    assert set(inside[0]) == {1}
+    assert [(own["filepath"], own["num_threads"]) for own in threadpool_info()] == before
+    with ThreadPoolExecutor(1) as pool:  # torch gives new threads what the last one left
+        assert pool.submit(torch.get_num_threads).result() == 2
+
+
+def test_a_forked_process_uses_one_thread(monkeypatch):
+    torch = pytest.importorskip("torch")
+    torch.set_num_threads(2)
+    with one_thread_if_forked():
+        assert torch.get_num_threads() == 2
+    monkeypatch.setattr("adacsl.workers.HOME", os.getpid() + 1)
+    for one in (one_thread_if_forked(), limited_for(MANY_ROWS)):
+        with one:
+            assert torch.get_num_threads() == 1
+        assert torch.get_num_threads() == 2
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals to processes")

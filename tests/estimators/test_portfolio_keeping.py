@@ -439,3 +439,19 @@ def test_a_member_without_a_graph_is_named(tmp_path):
     with pytest.raises(ValueError, match=r"member 'trees' is made of estimators: fit members=\['logistic', 'nets'"):
         clf.export_onnx(tmp_path / "clf.onnx", numbers()[0])
     assert not list(tmp_path.iterdir())
+
+
+def test_members_of_another_fit_are_not_taken_though_the_mark_is_gone(tmp_path):
+    X, y = numbers()
+    quick(["logistic"], resume=tmp_path).fit(X, y)
+    (mine,) = tmp_path.glob("logistic-*")
+    (tmp_path / "fit.sha256").unlink()
+    other = quick(["logistic"], resume=tmp_path)
+    scores = quick(["logistic"]).fit(X, 1 - y).predict_proba(X)
+    assert np.array_equal(other.fit(X, 1 - y).predict_proba(X), scores)
+    (others,) = set(tmp_path.glob("logistic-*")) - {mine}
+    shutil.rmtree(others)
+    shutil.copytree(mine, others)
+    with pytest.warns(UserWarning, match="is of no use, so it is fitted again: it belongs to other data or settings"):
+        other.fit(X, 1 - y)
+    assert np.array_equal(other.predict_proba(X), scores)

@@ -1,5 +1,7 @@
 """An interrupted fit goes on where it was, and ends with the very weights of an uninterrupted one."""
 
+import contextlib
+import hashlib
 import shutil
 import signal
 import subprocess
@@ -11,8 +13,10 @@ import lightning.pytorch as pl
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from adacsl import CostMatrix, Method
+from adacsl.durable import draft_of
 from adacsl.estimators.learners.net import Net
 
 SCRIPT = Path(__file__).parent / "scripts" / "fit_slowly.py"
@@ -227,6 +231,91 @@ def test_a_damaged_checkpoint_is_named(script, tmp_path, damage):
         script.fit(tmp_path, net={"epochs": 2})
     shutil.rmtree(tmp_path / "together")
     assert same(script.fit(tmp_path, net={"epochs": 2}), script.fit(tmp_path / "other", net={"epochs": 2}))
+
+
+def sealed(path):
+    """Write the digest that belongs to a file, as somebody who knows how would."""
+    content = path.read_bytes()
+    path.with_name("last.sha256").write_text(f"{hashlib.sha256(content).hexdigest()} {len(content)}\n")
+
+
+ONE_EPOCH = {"kind": "one by one", "net": {"epochs": 1}}
+
+
+@pytest.fixture(scope="module")
+def two_fits(script, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fits")
+    return folder, script.fit(folder / "mine", **ONE_EPOCH), script.fit(folder / "other", seed=1, **ONE_EPOCH)
+
+
+@pytest.mark.parametrize("how", ["another fit", "another fit, no mark", "another net", "other code", "no mark"])
+def test_a_checkpoint_belongs_to_its_fit_and_its_net(script, two_fits, tmp_path, how):
+    fits, mine, _ = two_fits
+    shutil.copytree(fits / "mine", tmp_path / "run")
+    here, asked = tmp_path / "run" / "training-0", ONE_EPOCH
+    if "mark" in how:
+        (here / "fit.sha256").unlink()
+    if "another" in how:
+        source = fits / "mine/training-0/member-1" if how == "another net" else fits / "other/training-0/member-0"
+        shutil.copytree(source, here / "member-0", dirs_exist_ok=True)
+    if how == "other code":
+        changed = lambda d: nn.Linear(d, 2)  # noqa: E731
+        changed.__qualname__ = script.KINDS["one by one"]["net"]["module"].__qualname__
+        asked = ONE_EPOCH | {"net": {"epochs": 1, "module": changed}}
+    if how == "no mark":
+        assert same(script.fit(tmp_path / "run", **asked), mine)
+        return
+    with pytest.raises(ValueError, match=r"^the checkpoint .*last\.ckpt belongs to other data or settings: delete its"):
+        script.fit(tmp_path / "run", **asked)
+
+
+def test_a_checkpoint_without_its_digest_is_refused(script, tmp_path):
+    script.fit(tmp_path, net={"epochs": 1})
+    (tmp_path / "together" / "last.sha256").unlink()
+    with pytest.raises(ValueError, match=r"last\.ckpt is damaged \(last\.sha256 is no ordinary file, or not there\)"):
+        script.fit(tmp_path, net={"epochs": 1})
+
+
+class Evil:
+    executed = False
+
+    def __reduce__(self):
+        return setattr, (Evil, "executed", True)
+
+
+def test_a_checkpoint_runs_no_code(script, tmp_path):
+    script.fit(tmp_path, net={"epochs": 1})
+    path = tmp_path / "together" / "last.ckpt"
+    content = torch.load(path, weights_only=True)
+    torch.save(content | {"callbacks": Evil()}, path)
+    sealed(path)
+    with pytest.raises(ValueError, match=r"^the checkpoint .* is damaged \(Weights only load failed.*\): delete"):
+        script.fit(tmp_path, net={"epochs": 1})
+    assert not Evil.executed
+
+
+def test_a_process_killed_before_the_checkpoint_has_its_name_goes_on(script, tmp_path, monkeypatch):
+    """Digests of what comes are written first; whoever is killed then, again and again, still has the old one."""
+    begun, epochs = [], []
+
+    @contextlib.contextmanager
+    def killed(path):
+        begun.append(path)
+        with draft_of(path) as draft:
+            yield draft
+            if len(begun) % 2 == 0:
+                raise RuntimeError("killed")
+
+    monkeypatch.setattr("adacsl.training.checkpoints.draft_of", killed)
+    settings = {"net": {"epochs": 3}}
+    watch = pl.callbacks.LambdaCallback(on_train_epoch_start=lambda trainer, _: epochs.append(trainer.current_epoch))
+    for _ in range(3):
+        begun[:] = begun[:1]
+        with pytest.raises(RuntimeError, match="killed"):
+            script.classifier(tmp_path / "run", callbacks=[watch], **settings).fit(*script.made_up())
+    monkeypatch.undo()
+    assert epochs == [0, 1, 1, 1]
+    assert same(script.fit(tmp_path / "run", **settings), script.fit(None, **settings))
 
 
 def test_targets_that_train_one_after_another_have_folders_of_their_own(script, tmp_path):

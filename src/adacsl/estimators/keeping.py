@@ -44,10 +44,11 @@ def member_folders(
         encoder = ColumnEncoder().fit(rows.take(rows.use))
         arrays.append(rows.encoded(encoder))
         levels = encoder.to_dict()
-    mark_folder(folder, digest_of(arrays, [levels, group[0].seed, [c.costs.to_json() for c in group]]))
+    fit = digest_of(arrays, [levels, group[0].seed, [c.costs.to_json() for c in group]])
+    mark_folder(folder, fit)
     for left in folder.glob(".adacsl-*.tmp"):  # by a fit that was killed while it wrote
         shutil.rmtree(left, ignore_errors=True)
-    return {name: folder / folder_name(name, made) for name, made in members.items()}
+    return {name: folder / folder_name(name, made, fit) for name, made in members.items()}
 
 
 def _arrays(rows: Rows, folds: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> Iterator[NDArray[Any]]:
@@ -61,15 +62,15 @@ def _arrays(rows: Rows, folds: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> I
         yield np.unique(rows.groups, return_inverse=True)[1]
 
 
-def folder_name(name: str, made: Method) -> str:
-    """Return a folder's name that other settings of a member do not share."""
+def folder_name(name: str, made: Method, fit: str) -> str:
+    """Return a folder's name that other settings of a member, and other fits, do not share."""
     settings = made.get_params()
     own: dict[str, str] = {}
     for key, value in settings.items():
         inner = any(other.startswith(f"{key}__") for other in settings)  # what is inside is told by itself
         if key.split("__")[-1] not in HERE_ONLY:
             own[key] = type(value).__qualname__ if inner else describe(value)
-    return f"{re.sub('[^A-Za-z0-9-]', '_', name)[:40]}-{digest_of([], [name, type(made).__name__, own])[:16]}"
+    return f"{re.sub('[^A-Za-z0-9-]', '_', name)[:40]}-{digest_of([], [fit, name, type(made).__name__, own])[:16]}"
 
 
 def unfinished(folder: Path) -> Path:
@@ -95,7 +96,7 @@ def write_member(folder: Path, name: str, fitted: Sequence[Fitted]) -> None:
                     "by_rows": own.by_rows,
                 }
             )
-        write_artefact(folder, joined(tensors), {"member": name, "fitted": about})
+        write_artefact(folder, joined(tensors), {"member": name, "kept": folder.name, "fitted": about})
     except ArtefactError as error:
         warnings.warn(f"member {name!r} is fitted, but not kept: {error}", stacklevel=2)
     except ValueError:
@@ -110,6 +111,8 @@ def read_member(folder: Path, name: str, made: Method, device: str) -> list[Fitt
         return None
     try:
         tensors, document = read_artefact(folder)
+        if document["kept"] != folder.name:
+            raise ValueError("it belongs to other data or settings")
         return [
             _fitted(name, part_of(tensors, f"{i}."), about, made, device) for i, about in enumerate(document["fitted"])
         ]

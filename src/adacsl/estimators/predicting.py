@@ -20,6 +20,7 @@ from adacsl.estimators.prices import prices_of
 from adacsl.estimators.reading import number_labels, read_features, read_known_labels
 from adacsl.estimators.settings import inside
 from adacsl.extras import requires
+from adacsl.workers import one_thread_if_forked
 
 with requires("sklearn"):
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -65,6 +66,7 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
                 setattr(self, outer, inside(held) | {key: params[name]})
         return self
 
+    @one_thread_if_forked()
     def decision_scores(self, X: Any, *, costs: CostMatrix | None = None) -> NDArray[np.float64]:  # noqa: N803
         """Return the scores: what the learner says, to be compared with ``threshold_``; of K classes (n, K).
 

@@ -22,6 +22,8 @@ from adacsl.extras import requires
 with requires("lightning"):
     import torch
     from torch import Tensor, nn
+    from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
+    from torch.distributed.fsdp import fully_shard
     from torch.utils.data.distributed import DistributedSampler
     from torchmetrics.utilities.distributed import gather_all_tensors
 
@@ -39,6 +41,8 @@ else:
     except ImportError:
         with requires("lightning"):
             import pytorch_lightning as pl
+
+ModelParallelStrategy = pl.strategies.ModelParallelStrategy
 
 
 class AdaptiveCost(pl.Callback):
@@ -170,6 +174,40 @@ class AdaptiveCost(pl.Callback):
         order = torch.argsort(places)
         order = order[places[order] < _samples_without_padding(trainer)]
         return [column[order] for column in columns]
+
+
+class ShardedNet(ModelParallelStrategy):
+    """FSDP of one net, ``strategy="fsdp"``: every process holds its part of the weights, and sees the whole when asked.
+
+    Lightning's own FSDP gives the whole net to the first process only, where all keep the cheapest epoch.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(tensor_parallel_size=1, save_distributed_checkpoint=False, **settings)
+
+    def setup_environment(self) -> None:
+        """Share the weights out among all processes."""
+        self._data_parallel_size = self.num_nodes * self.num_processes
+        super().setup_environment()
+
+    def lightning_module_state_dict(self) -> dict[str, Any]:
+        """Return the whole net, in every process."""
+        model: Any = self.model
+        return get_model_state_dict(model, options=StateDictOptions(full_state_dict=True))
+
+    def load_checkpoint(self, checkpoint_path: Any, weights_only: bool | None = True) -> dict[str, Any]:
+        """Read without running code, whoever asks."""
+        return super().load_checkpoint(checkpoint_path, weights_only=True)
+
+    def shard(self, net: nn.Module) -> None:
+        """Share out a net's weights; those of each block come together when it is its turn."""
+        mesh = self.device_mesh["data_parallel"]
+        for holder in net.modules():
+            if isinstance(holder, nn.Sequential | nn.ModuleList):
+                for block in holder:
+                    if any(True for _ in block.parameters()) and not isinstance(block, nn.ModuleList | nn.ModuleDict):
+                        fully_shard(block, mesh=mesh)
+        fully_shard(net, mesh=mesh)
 
 
 def find_adaptive_loss(module: nn.Module) -> AdaptiveLoss:

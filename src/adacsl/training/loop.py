@@ -8,7 +8,7 @@ are its own, and no number of it is computed in an order that depends on who sta
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
@@ -18,9 +18,9 @@ import torch
 from torch import Tensor, nn
 
 from adacsl.extras import requires
-from adacsl.integrations.lightning import pl
+from adacsl.integrations.lightning import ShardedNet, pl
 from adacsl.training.batches import MemberBatches, RowBatches, share_of_batch, side_by_side, smote_batch
-from adacsl.training.gathering import gather_logits, spread_out
+from adacsl.training.gathering import check_alike, gather_logits, spread_out
 from adacsl.training.keepers import Keeper
 from adacsl.training.losses import member_losses
 from adacsl.training.members import Data, Member, Settings, mix
@@ -56,10 +56,11 @@ class MemberTraining(pl.LightningModule):
         keepers: Sequence[Keeper],
         settings: Settings,
         prepare: nn.Module | None = None,
+        identity: Callable[[], Mapping[str, str]] | None = None,
     ) -> None:
         super().__init__()
         self.automatic_optimization = False  # training_step takes several steps
-        self.net, self.prepare = net, prepare
+        self.net, self.prepare, self._identity = net, prepare, identity
         self._data, self._members, self._settings = data, list(members), settings
         self.keepers = list(keepers)
         self._columns = [next(i for i, m in enumerate(members) if m is k.member) for k in keepers]
@@ -81,6 +82,16 @@ class MemberTraining(pl.LightningModule):
         self._between: dict[int, dict[str, Any]] = {}  # what controllers found that step between batches
 
     # data
+
+    def setup(self, stage: str) -> None:
+        """Make sure that all processes fit the same, before they wait for each other."""
+        if self.trainer.world_size > 1 and self._identity is not None:
+            check_alike(self._identity(), self.device)
+
+    def configure_model(self) -> None:
+        """Share out the weights, where the strategy says so."""
+        if isinstance(self.trainer.strategy, ShardedNet):
+            self.trainer.strategy.shard(self.net)
 
     def on_fit_start(self) -> None:
         """Move the data to the device, once."""

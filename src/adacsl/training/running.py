@@ -5,25 +5,34 @@ from __future__ import annotations
 import contextlib
 import inspect
 import logging
-import shutil
 import signal
+import threading
 import warnings
-import zipfile
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from adacsl.datasets.errors import did_you_mean
-from adacsl.integrations.lightning import pl
-from adacsl.torch.tablenet import member_logits
+from adacsl.integrations.lightning import ShardedNet, pl
+from adacsl.torch.tablenet import TableNet, member_logits
+from adacsl.training.checkpoints import Checkpoints, KeepLast
 from adacsl.training.keepers import Keeper
 from adacsl.training.loop import MemberTraining
 from adacsl.training.members import Data, Member, Settings
 
-CHECKPOINT = "last.ckpt"
+_MAKING_NETS = threading.RLock()
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Let one thread at a time make or train nets: torch's random numbers and Lightning's loggers are the process's.
+
+    The caller's random numbers are left alone.
+    """
+    with _MAKING_NETS, torch.random.fork_rng(devices=_cuda_devices()):
+        yield
 
 
 def train(
@@ -34,17 +43,22 @@ def train(
     settings: Settings,
     *,
     prepare: nn.Module | None = None,
-    resume: Path | None = None,
+    resume: Checkpoints | None = None,
+    identity: Callable[[], Mapping[str, str]] | None = None,
 ) -> None:
     """Train the members of one net; what is worth keeping is with the keepers afterwards.
 
-    From the last checkpoint in ``resume``, if there is one; the caller's random numbers are left alone.
+    From the last checkpoint in ``resume``, if there is one; the caller's random numbers are left alone. ``identity``
+    tells digests of what is fitted by name: several processes compare theirs.
     """
-    module = MemberTraining(net, data, members, keepers, settings, prepare)
-    with quiet(settings.verbose), torch.random.fork_rng(devices=_cuda_devices()), _tuned_convolutions(prepare):
+    resume = resume and resume.of(net)
+    path = resume and resume.last()
+    if isinstance(net, TableNet) and settings.trainer.get("strategy") == "fsdp":
+        raise ValueError("strategy='fsdp' is for large nets, module=...; the nets for tables are small: use 'ddp'")
+    module = MemberTraining(net, data, members, keepers, settings, prepare, identity)
+    with alone(), quiet(settings.verbose), _tuned_convolutions(prepare):
         trainer = _make_trainer(settings, resume)
-        path = None if resume is None else _last_checkpoint(resume)
-        with _plain_interrupt():
+        with _plain_interrupt(), _lost_processes():
             trainer.fit(module, ckpt_path=path, weights_only=True if path else None)
     if any(keeper.held.best < 0 for keeper in keepers):
         raise RuntimeError(
@@ -97,23 +111,6 @@ def _users_level() -> int:
     return level
 
 
-class KeepLast(pl.callbacks.Checkpoint):
-    """Keeps the state after each epoch, and only the last one: a process killed while writing leaves the one before."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Write beside the checkpoint, then put it in its place."""
-        draft, path = self.folder / f"draft-{CHECKPOINT}", self.folder / CHECKPOINT
-        trainer.save_checkpoint(draft)
-        if trainer.is_global_zero:
-            if path.is_dir():  # sharded strategies write folders
-                shutil.rmtree(path)
-            draft.replace(path)
-        trainer.strategy.barrier()
-
-
 def check_trainer(options: Any) -> None:
     """Raise unless these are arguments of Lightning's Trainer by name, or none."""
     if not (options is None or isinstance(options, dict)):
@@ -123,7 +120,7 @@ def check_trainer(options: Any) -> None:
         raise ValueError(f"Lightning's trainer has no argument {unknown[0]!r}{did_you_mean(unknown[0], known)}")
 
 
-def _make_trainer(settings: Settings, resume: Path | None) -> pl.Trainer:
+def _make_trainer(settings: Settings, resume: Checkpoints | None) -> pl.Trainer:
     device = choose_device(settings.device)
     accelerator = settings.trainer.get("accelerator", device.split(":")[0])
     precision = settings.precision
@@ -146,24 +143,10 @@ def _make_trainer(settings: Settings, resume: Path | None) -> pl.Trainer:
     }
     if resume is not None:
         callbacks.append(KeepLast(resume))
-    return pl.Trainer(**(options | settings.trainer | {"callbacks": callbacks}))
-
-
-def _last_checkpoint(folder: Path) -> str | None:
-    """Return the checkpoint to go on from, if there is one, after looking at every byte of it."""
-    path = folder / CHECKPOINT
-    if not path.exists():
-        return None
-    if path.is_dir():
-        return str(path)
-    try:
-        with zipfile.ZipFile(path) as archive:  # torch writes zip archives with checksums, but does not read those
-            damaged = archive.testzip()
-    except (OSError, zipfile.BadZipFile) as error:
-        damaged = str(error)
-    if damaged is not None:
-        raise ValueError(f"the checkpoint {path} is damaged ({damaged}): delete its folder, and training starts anew")
-    return str(path)
+    options |= settings.trainer
+    if options.get("strategy") == "fsdp":
+        options["strategy"] = ShardedNet()
+    return pl.Trainer(**(options | {"callbacks": callbacks}))
 
 
 def _cuda_devices() -> list[int]:
@@ -195,12 +178,27 @@ def _plain_interrupt() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def _lost_processes() -> Iterator[None]:
+    """Say in one line that another process is gone, where torch tells about its sockets."""
+    try:
+        yield
+    except RuntimeError as error:
+        if isinstance(error, torch.distributed.DistError) or "gloo" in str(error):
+            raise RuntimeError(
+                "another process of this fit has ended, or does not answer: its own output says why; start all of them "
+                "again (with resume=, they go on from the last finished epoch)"
+            ) from None
+        raise
+
+
+@contextlib.contextmanager
 def quiet(verbose: bool) -> Iterator[None]:
     """Keep Lightning's advice (about workers we do not have, loggers we do not need) off the user's screen."""
     names = ("lightning.pytorch", "pytorch_lightning", "lightning.fabric", "lightning_fabric")
     levels = {name: logging.getLogger(name).level for name in names}
     for name in names:
         logging.getLogger(name).setLevel(logging.WARNING if verbose else logging.ERROR)
+    logging.getLogger("lightning.fabric.strategies.launchers").setLevel(logging.INFO)  # who ended, and is killed
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module=r"(lightning|pytorch_lightning|lightning_fabric)\..*")
         try:

@@ -107,7 +107,13 @@ class Net(BaseEstimator):
             raise ValueError(f"optimizer must be 'adamw', 'sgd' or a callable, got {self.optimizer!r}")
         if str(self.precision).startswith("64"):
             raise ValueError(f"precision={self.precision!r} is not supported: nets train in 32 bits, or mixed with 16")
-        strategy = str((self.trainer or {}).get("strategy", ""))
+        asked = (self.trainer or {}).get("strategy", "")
+        strategy = asked if isinstance(asked, str) else type(asked).__name__
+        if strategy in ("FSDPStrategy", "ModelParallelStrategy", "fsdp_cpu_offload"):
+            raise ValueError(
+                f"strategy={strategy!r} shows the whole net to one process, or to none, but each keeps the cheapest "
+                "epoch: use 'fsdp', or 'ddp'"
+            )
         if any(kind in strategy for kind in ("spawn", "fork", "notebook")):
             raise ValueError(
                 f"strategy={strategy!r} trains in processes that end with the fit and take the nets with them; "

@@ -22,7 +22,7 @@ from adacsl.torch.augment import Augment, ChannelsFirst, FlipAverage
 from adacsl.torch.resnet import Normalise, load_backbone, named_network
 from adacsl.torch.tablenet import TableNet, check_table_sizes, stack_members
 from adacsl.training.keepers import Keeper
-from adacsl.training.running import choose_device, predict_logits
+from adacsl.training.running import alone, choose_device, predict_logits
 
 if TYPE_CHECKING:
     from adacsl.estimators.learners.nets import Prepared
@@ -182,6 +182,7 @@ def outputs_for(n_classes: int) -> int:
     return 1 if n_classes == 2 else n_classes
 
 
+@alone()
 def build_net(
     settings: Net, n_features: int, outputs: int = 1, *, images: bool, bins: Mapping[str, Tensor] | None = None
 ) -> nn.Module:
@@ -214,6 +215,7 @@ def learned_bins(settings: Net, data: Prepared, rows: NDArray[np.int64]) -> dict
     return find_bins(data.x[torch.from_numpy(rows)], data.encoder.numeric_features, sizes["n_bins"])
 
 
+@alone()
 def _tabm(sizes: dict[str, Any], bins: Mapping[str, Tensor]) -> nn.Module:
     from adacsl.integrations.tabm import BinnedTabM  # noqa: PLC0415
 

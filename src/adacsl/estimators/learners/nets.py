@@ -6,7 +6,7 @@ import functools
 import hashlib
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,14 +24,14 @@ from adacsl.datasets.images import resize
 from adacsl.estimators.candidates import Candidate, mean_logits
 from adacsl.estimators.learners.net import Net, table_sizes
 from adacsl.estimators.learners.netmodel import NetModel, build_net, learned_bins, outputs_for, preparation
-from adacsl.estimators.resuming import claim_folder
+from adacsl.estimators.resuming import claim_folder, identity_of
 from adacsl.estimators.rows import Rows
 from adacsl.estimators.settings import make_controller
 from adacsl.extras import requires
 from adacsl.torch.tablenet import TableNet
 from adacsl.training.keepers import Keeper
 from adacsl.training.members import Data, Member, Settings, batch_shape
-from adacsl.training.running import choose_device, train
+from adacsl.training.running import alone, choose_device, train
 
 SAMPLE = 500
 """Training rows whose cost is measured after each epoch, where a comparison shows it."""
@@ -88,7 +88,8 @@ def fit_nets(candidates: Sequence[Candidate], rows: Rows, parts: Parts | None = 
         resume = candidates[next(iter(group[0].keepers))].method.resume
         if resume is not None and len(groups) > 1:  # a folder belongs to one training
             resume = Path(resume) / f"training-{place}"
-        _train(group, data, resume, parts)
+        with alone():
+            _train(group, data, resume, parts)
         for training in group:
             for number, keepers in training.keepers.items():
                 yield _finish(candidates[number], training, keepers, data)
@@ -283,18 +284,18 @@ def _train(group: Sequence[Training], data: Prepared, resume: Any, parts: Parts 
     """Train all members of a group: together where the net can hold many, else one after another."""
     training = group[0]
     tensors = data.tensors(training.net.image_size)
-    folder = None
-    if resume is not None:
-        folder = claim_folder(Path(resume), tensors, [m for t in group for m in t.members], training)
+    members = [member for t in group for member in t.members]
+    identity = functools.cache(functools.partial(identity_of, tensors, members, training, data.encoder))
+    folder = None if resume is None else claim_folder(Path(resume), identity())
+    fit = functools.partial(train, identity=identity)
     start = time.perf_counter()
     if _is_table_net(training.net, data.rows):
-        members = [member for t in group for member in t.members]
         keepers = [keeper for t in group for own in t.keepers.values() for keeper in own]
         numeric = [] if data.encoder is None else data.encoder.numeric_features
         seeds = [member.seed for member in members]
         sizes = {"outputs": outputs_for(data.rows.n_classes), **table_sizes(training.net.module)[1]}
         table = TableNet(tensors.x.shape[1], len(members), numeric=numeric, seeds=seeds, **sizes)
-        train(table, tensors, members, keepers, training.settings, resume=folder and folder / "together")
+        fit(table, tensors, members, keepers, training.settings, resume=folder and folder.part("together"))
         # nets share the time they trained together, and those who look at one net share its part
         each = (time.perf_counter() - start) / len(members)
         for keeper in keepers:
@@ -302,13 +303,13 @@ def _train(group: Sequence[Training], data: Prepared, resume: Any, parts: Parts 
         return
     for number, member in enumerate(training.members):
         keepers = [own[number] for own in training.keepers.values()]
-        part = folder and folder / f"member-{number}"
-        _train_or_take_up(training, member, keepers, tensors, data, part, parts)
+        alone = functools.partial(fit, resume=folder and folder.part(f"member-{number}"))
+        _train_or_take_up(training, member, keepers, tensors, data, alone, parts)
 
 
 def _train_or_take_up(
-    training: Training, member: Member, keepers: Sequence[Keeper], tensors: Data, data: Prepared, folder: Path | None,
-    parts: Parts | None,
+    training: Training, member: Member, keepers: Sequence[Keeper], tensors: Data, data: Prepared,
+    fit: Callable[..., None], parts: Parts | None,
 ) -> None:  # fmt: skip
     """Train a net, or give its keepers what an earlier run has kept of it."""
     keep = parts if len(training.members) > 1 else None
@@ -319,13 +320,13 @@ def _train_or_take_up(
             keeper.load_state_dict(kept[name])
         return
     start = time.perf_counter()
-    with torch.random.fork_rng(devices=[]):
+    with alone():
         torch.manual_seed(member.seed)
         bins = learned_bins(training.net, data, member.train)
         outputs = outputs_for(data.rows.n_classes)
         net = build_net(training.net, tensors.x.shape[1], outputs, images=data.rows.images, bins=bins)
     prepare = preparation(training.net) if data.rows.images else None
-    train(net, tensors, [member], keepers, training.settings, prepare=prepare, resume=folder)
+    fit(net, tensors, [member], keepers, training.settings, prepare=prepare)
     for keeper in keepers:
         keeper.seconds = time.perf_counter() - start
     if keep is not None:
