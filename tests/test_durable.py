@@ -2,6 +2,7 @@
 
 import errno
 import os
+import socket
 import subprocess
 import sys
 import textwrap
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from adacsl.durable import check_file, check_folder, draft_of, place_file, replace_file
+from adacsl.durable import DamagedError, check_file, check_folder, draft_of, place_file, read_regular, replace_file
 
 
 def names(folder):
@@ -111,3 +112,48 @@ def test_places_are_checked_before_any_work(tmp_path, monkeypatch):
     for check in (lambda: check_file(tmp_path / "x"), lambda: check_folder(tmp_path / "x", "")):
         with pytest.raises(PermissionError, match=r"no permission to write to .*: choose another place"):
             check()
+
+
+# files of strangers
+
+
+def test_an_ordinary_file_is_read_up_to_a_bound(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "file").write_bytes(b"12345")
+    (tmp_path / "linked").symlink_to(tmp_path / "real")
+    assert read_regular(tmp_path / "real" / "file", at_most=5) == b"12345"
+    assert read_regular(tmp_path / "linked" / "file", at_most=9) == b"12345"  # folders may be links
+    with pytest.raises(DamagedError, match="it has 5 bytes, and at most 4 are read"):
+        read_regular(tmp_path / "real" / "file", at_most=4)
+    with pytest.raises(FileNotFoundError):
+        read_regular(tmp_path / "none", at_most=9)
+    with pytest.raises(NotADirectoryError):
+        read_regular(tmp_path / "real" / "file" / "below", at_most=9)
+
+
+def test_what_is_no_ordinary_file_is_neither_read_nor_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_bytes(b"x")
+    for name, target in {"zero": "/dev/zero", "link": tmp_path / "file", "loop": tmp_path / "loop", "no": "no"}.items():
+        (tmp_path / name).symlink_to(target)
+        with pytest.raises(DamagedError, match="it is a link, which is not followed"):
+            read_regular(tmp_path / name, at_most=10**9)
+    with socket.socket(socket.AF_UNIX) as own:
+        own.bind(str(tmp_path / "socket"))
+        for path in (tmp_path / "pipe", tmp_path / "folder", tmp_path / "socket", Path("/dev/zero")):
+            with pytest.raises(DamagedError, match="it is no ordinary file"):
+                read_regular(path, at_most=10**9)
+
+
+def test_a_sparse_giant_is_not_read(tmp_path):
+    with (tmp_path / "giant").open("wb") as file:
+        file.truncate(10**12)
+    with pytest.raises(DamagedError, match="it has 1,000,000,000,000 bytes"):
+        read_regular(tmp_path / "giant", at_most=10**6)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="files without a size are Linux's")
+def test_a_file_that_says_another_size_than_it_has():
+    with pytest.raises(DamagedError, match="it changes while it is read"):
+        read_regular(Path("/proc/self/status"), at_most=10**6)  # says 0 bytes

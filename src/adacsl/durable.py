@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import hashlib
 import json
 import math
+import operator
 import os
 import re
+import stat
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -21,6 +24,8 @@ MARK = "$float"
 TAIL = re.compile(rb'"sha256": "([0-9a-f]{64})"\n}\n')
 TAIL_LENGTH = 79
 SPECIAL_FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+CAREFULLY = ("O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY")
+"""How a stranger's file is opened, as far as the system knows it: no link is followed, no pipe waited for."""
 
 
 def encode(value: Any, where: str) -> Any:
@@ -112,6 +117,52 @@ def unsealed(content: bytes, form: str) -> dict[str, Any]:
 
 
 # files
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open an ordinary file to be read; what else may lie there under its name is neither followed nor waited for.
+
+    Folders on the way may be links, the file itself not.
+
+    Raises
+    ------
+    DamagedError
+        It is a link, a folder, a pipe, a device.
+    OSError
+        It is missing, or cannot be opened.
+    """
+    try:
+        handle = os.open(path, functools.reduce(operator.or_, (getattr(os, flag, 0) for flag in CAREFULLY)))
+    except OSError as error:
+        if path.is_symlink():
+            raise DamagedError("it is a link, which is not followed") from error
+        if error.errno == errno.ENXIO:  # a socket
+            raise DamagedError("it is no ordinary file") from error
+        raise
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise DamagedError("it is no ordinary file")
+    return os.fdopen(handle, "rb")
+
+
+def read_regular(path: Path, *, at_most: int) -> bytes:
+    """Return the content of an ordinary file of at most so many bytes; its size is known before anything is read.
+
+    Raises
+    ------
+    DamagedError
+        It is no ordinary file (see :func:`open_regular`), too large, or changes while it is read.
+    OSError
+        It is missing, or cannot be read.
+    """
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > at_most:
+            raise DamagedError(f"it has {size:,} bytes, and at most {at_most:,} are read")
+        content = file.read(size + 1)
+    if len(content) != size:
+        raise DamagedError("it changes while it is read")
+    return content
 
 
 @contextlib.contextmanager
