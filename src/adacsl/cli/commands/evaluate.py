@@ -118,7 +118,7 @@ def _write_rows(path: Path, classifier: CostClassifier, task: Task, found: Decis
 
 
 def _document(task: Task, probability: np.ndarray[Any, Any], decided: np.ndarray[Any, Any]) -> dict[str, Any]:
-    from adacsl.experiments.jobs import measure  # noqa: PLC0415  torch
+    from adacsl.experiments.measures import measure  # noqa: PLC0415  torch
 
     costs, y = task.costs, task.y
     measured = measure(decided == 1, y, costs)
