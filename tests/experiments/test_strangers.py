@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adacsl import CostMatrix, compare, durable, load_comparison
+from adacsl import CostMatrix, compare, durable, heartbeat, load_comparison
 from adacsl.experiments import documents, joblib_pool
 from adacsl.experiments.cell_documents import cell_result
 from adacsl.experiments.parts import Parts
@@ -348,7 +348,7 @@ def test_what_is_packed_comes_back_also_where_no_nameless_file_can_be_reached(tm
     content = {"x": np.arange(9.0), "empty": np.zeros(0), "word": "y"}
     with (tmp_path / "a").open("w+b") as file:
         parcel = joblib_pool._pack(content, file if nameless else None)
-        monkeypatch.setattr(joblib_pool, "_received", [parcel])
+        monkeypatch.setattr(heartbeat, "received", [tuple(parcel)])
         back = joblib_pool._unpacked.__wrapped__()
     assert bool(parcel.file) is nameless
     np.testing.assert_equal(back, content)
@@ -358,7 +358,7 @@ def test_what_is_packed_comes_back_also_where_no_nameless_file_can_be_reached(tm
 def test_data_that_are_not_those_that_were_sent_are_refused(tmp_path, monkeypatch):
     with (tmp_path / "a").open("w+b") as file:
         parcel = joblib_pool._pack({"x": np.arange(9.0)}, file)
-    monkeypatch.setattr(joblib_pool, "_received", [parcel._replace(file=str(tmp_path / "b"))])
+    monkeypatch.setattr(heartbeat, "received", [tuple(parcel._replace(file=str(tmp_path / "b")))])
     (tmp_path / "b").write_bytes((tmp_path / "a").read_bytes())
     with pytest.raises(RuntimeError, match="holds other data than this worker was sent"):
         joblib_pool._unpacked.__wrapped__()

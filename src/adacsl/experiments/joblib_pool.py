@@ -20,12 +20,13 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from adacsl import heartbeat
 from adacsl.experiments.cells import Cell, CellResult
 from adacsl.experiments.documents import StoreError, as_store_error
 from adacsl.experiments.pools import Job, Pool, Report, outcomes
 from adacsl.experiments.store import Failure, Store
 from adacsl.extras import requires
-from adacsl.workers import begin, cores, thread_settings
+from adacsl.workers import cores, thread_settings
 
 with requires("compare"):
     import cloudpickle
@@ -111,8 +112,9 @@ class JoblibPool(Pool):
 
     def _start(self) -> ProcessPoolExecutor:
         env = thread_settings(cores() // self._workers)
-        given = os.getpid(), str(self._store.folder), self._parcel
-        return ProcessPoolExecutor(1, initializer=_begin, initargs=given, env=env)
+        # a tuple: to read a Parcel, this module would be imported before the worker looks after its parent
+        given = os.getpid(), tuple(self._parcel)
+        return ProcessPoolExecutor(1, initializer=heartbeat.begin, initargs=given, env=env)
 
 
 def _obituary(error: BaseException) -> Failure:
@@ -126,18 +128,9 @@ def _obituary(error: BaseException) -> Failure:
 # in the worker
 
 
-_received: list[Parcel] = []
-
-
-def _begin(parent: int, folder: str, parcel: Parcel) -> None:
-    begin(parent)
-    process_executor._MAX_MEMORY_LEAK_SIZE = GROWTH
-    _received.append(parcel)
-    _attached(folder)
-
-
 @functools.cache
 def _attached(folder: str) -> Store:
+    process_executor._MAX_MEMORY_LEAK_SIZE = GROWTH
     return Store.attach(folder)
 
 
@@ -154,7 +147,7 @@ def _do(folder: str, *job: Any) -> tuple[dict[Cell, dict[str, float]], Failure |
 
 @functools.cache
 def _unpacked() -> Any:
-    (parcel,) = _received
+    parcel = Parcel(*heartbeat.received[0])
     mapped = memoryview(b"")
     if parcel.file:
         with Path(parcel.file).open("rb") as file:
@@ -164,7 +157,7 @@ def _unpacked() -> Any:
             mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
     buffers = [mapped[start : start + length] for start, length in parcel.places]
     content = pickle.loads(parcel.head, buffers=buffers)  # noqa: S301  from our parent, through a pipe
-    _received.clear()
+    heartbeat.received.clear()
     return content
 
 
