@@ -158,6 +158,7 @@ def test_splits_of_other_data_or_seeds_are_told_and_made_anew(folder, finished, 
     shutil.copy(folder / SPLIT.replace("seed-1", "seed-0"), folder / SPLIT)
     with pytest.raises(StoreError, match=r"damaged \(it belongs to seed 0 of 'data'\): run the comparison again"):
         load_comparison(folder)
+    same(compared(folder), whole)
 
 
 @pytest.mark.parametrize(
@@ -281,6 +282,9 @@ def test_links_lead_nowhere(folder, tmp_path, name):
     else:
         with pytest.raises(StoreError, match=rf"{name} is a link, which may lead anywhere: remove it, or choose"):
             compared(folder)
+        if name.startswith("cells"):
+            with pytest.raises(StoreError, match=f"{name} is a link"):
+                load_comparison(folder)
     assert not list(outside.iterdir())
 
 

@@ -170,14 +170,14 @@ class Store:
 
     def write_split(self, data: str, seed: int, split: StoredSplit) -> None:
         """Write which rows a split tests on, with their labels, units and costs (class-wide, or of these rows)."""
-        body = {**self._belongs(data), "data": data, "seed": int(seed), **cell_documents.split_body(split)}
-        path, content = self._split_path(data, seed), document("split", body)
+        place = {**self._belongs(data), "data": data, "seed": int(seed)}
+        path, content = self._split_path(data, seed), document("split", place | cell_documents.split_body(split))
         self._splits.pop((data, seed), None)
         with as_store_error(path):
             known = _content(path)
         if known == content:
             return
-        if self._is_ours(known, data):
+        if _is_whole(known, place):
             raise StoreError(f"seed {seed} of {data!r} was split in another way, see {path}: choose another --out")
         put(path, content, replace=True)
 
@@ -196,13 +196,6 @@ class Store:
 
     def _belongs(self, data: str) -> dict[str, Any]:
         return {"origin": origin_of(self._known, data)}
-
-    def _is_ours(self, content: bytes, data: str) -> bool:
-        """Tell whether a split is whole and belongs to these data and settings."""
-        try:
-            return unsealed(content, "adacsl-split").items() >= self._belongs(data).items()
-        except DamagedError:
-            return False
 
     # reading
 
@@ -309,7 +302,10 @@ class Store:
 
     def _results(self) -> Iterator[tuple[Path, CellResult | DamagedError]]:
         """Go through the files of all cells: results, and what is wrong with those that are damaged."""
-        for path in sorted((self.folder / "cells").glob("*/*/*.json")):
+        cells = self.folder / "cells"
+        for path in (cells, *cells.glob("*"), *cells.glob("*/*")):
+            inside(self.folder, path / "any")
+        for path in sorted(cells.glob("*/*/*.json")):
             try:
                 found: CellResult | DamagedError = self._read(path)
             except DamagedError as error:
@@ -344,6 +340,14 @@ class Store:
 
     def _segments_path(self, data: str) -> Path:
         return inside(self.folder, self.folder / "splits" / f"{file_name(data)}_segments.json")
+
+
+def _is_whole(split: bytes, place: Mapping[str, Any]) -> bool:
+    """Tell whether a split is what was written, for this place."""
+    try:
+        return unsealed(split, "adacsl-split").items() >= place.items()
+    except DamagedError:
+        return False
 
 
 def _content(path: Path) -> bytes:
