@@ -9,7 +9,6 @@ import contextlib
 import errno
 import hashlib
 import json
-import math
 import os
 import random
 import resource
@@ -343,7 +342,7 @@ def _left(folder: Path) -> str:
 
 
 def run_kills(folder: Path, tries: int, seed: int) -> Iterator[Attempt]:
-    """Kill at a random moment, go on, compare; one in five with workers, of which the parent alone is killed."""
+    """Kill at a random moment, go on, compare; one in ten with workers, of which the parent alone is killed."""
     options: dict[str, Any] = {"methods": list(ALL), "repeats": 2}
     compared(folder / "warm", **options)
     begin = time.monotonic()
@@ -351,7 +350,7 @@ def run_kills(folder: Path, tries: int, seed: int) -> Iterator[Attempt]:
     took = time.monotonic() - begin
     for number in range(tries):
         rng, place = random.Random(f"{seed} {number}"), folder / f"run-{number}"  # noqa: S311  draws, no secrets
-        if number % 5 == 4:
+        if number % 10 == 9:
             _kill_workers(place, rng)
         else:
             _kill_here(place, took * rng.uniform(0.0, 1.1), options)
@@ -385,13 +384,15 @@ def _kill_here(folder: Path, after: float, options: dict[str, Any]) -> None:
 def _kill_workers(folder: Path, rng: random.Random) -> None:
     command = [sys.executable, "-m", "benchmarks.attacks.run_folders", str(folder)]
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL, start_new_session=True) as process:  # noqa: S603
-        enough, deadline = rng.randrange(4), time.monotonic() + PATIENCE
+        enough, deadline = rng.choice([0, 1, 3, 7]), time.monotonic() + 5 * PATIENCE
         while len([*folder.glob("cells/*/*/*.json")]) < enough and process.poll() is None:
             time.sleep(0.005)
             if time.monotonic() > deadline:
                 raise TimeoutError("the run that is to be killed does not begin")
-        time.sleep(rng.uniform(0.0, 0.3 if enough else math.e))
+        time.sleep(rng.uniform(0.0, 0.3 if enough else 5.0))
         process.kill()
+        if process.wait() > 0:
+            raise RuntimeError("the run that was to be killed ended by itself")
 
 
 ATTACKS = (

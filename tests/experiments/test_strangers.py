@@ -5,6 +5,8 @@ import hashlib
 import json
 import os
 import pickle
+import pickletools
+import re
 import shutil
 import stat
 import sys
@@ -351,9 +353,9 @@ def test_no_pickle_lies_in_the_folder_while_a_run_goes_on(load_module, tmp_path)
 def test_what_is_packed_comes_back_also_where_no_nameless_file_can_be_reached(tmp_path, monkeypatch, nameless):
     content = {"x": np.arange(9.0), "empty": np.zeros(0), "word": "y"}
     with (tmp_path / "a").open("w+b") as file:
-        parcel = joblib_pool._pack(content, file if nameless else None)
+        parcel = joblib_pool.pack_parcel(content, file if nameless else None)
         monkeypatch.setattr(heartbeat, "received", [tuple(parcel)])
-        back = joblib_pool._unpacked.__wrapped__()
+        back = joblib_pool.unpacked.__wrapped__()
     assert bool(parcel.file) is nameless
     np.testing.assert_equal(back, content)
     back["x"][0] = 5.0  # its own copy
@@ -361,11 +363,29 @@ def test_what_is_packed_comes_back_also_where_no_nameless_file_can_be_reached(tm
 
 def test_data_that_are_not_those_that_were_sent_are_refused(tmp_path, monkeypatch):
     with (tmp_path / "a").open("w+b") as file:
-        parcel = joblib_pool._pack({"x": np.arange(9.0)}, file)
+        parcel = joblib_pool.pack_parcel({"x": np.arange(9.0)}, file)
     monkeypatch.setattr(heartbeat, "received", [tuple(parcel._replace(file=str(tmp_path / "b")))])
     (tmp_path / "b").write_bytes((tmp_path / "a").read_bytes())
     with pytest.raises(RuntimeError, match="holds other data than this worker was sent"):
-        joblib_pool._unpacked.__wrapped__()
+        joblib_pool.unpacked.__wrapped__()
+
+
+def test_a_worker_imports_nothing_before_it_looks_after_its_parent(load_module, tmp_path, monkeypatch):
+    toys = load_module(Path(__file__).parent / "scripts" / "small_cells.py")
+    asked = {}
+
+    def catch(*_, **given):
+        asked.update(given)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(joblib_pool, "ProcessPoolExecutor", catch)
+    with Store.open(tmp_path / "run", toys.IDENTITY) as store, pytest.raises(KeyboardInterrupt):
+        run(toys.grid(2), toys.work_slowly, store, shared={"x": np.ones(9)}, workers=2)
+    sent = pickle.dumps((asked["initializer"], asked["initargs"]), protocol=0)
+    names = [argument for code, argument, _ in pickletools.genops(sent) if code.name == "GLOBAL"]
+    assert [name for name in names if not name.startswith("_codecs ")] == ["adacsl.heartbeat begin"]
+    source = Path(heartbeat.__file__).read_text()
+    assert set(re.findall(r"^(?:import|from) (\w+)", source, re.M)) <= {"__future__", *sys.stdlib_module_names}
 
 
 @pytest.fixture(scope="module")

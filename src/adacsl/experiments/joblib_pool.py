@@ -67,9 +67,10 @@ class JoblibPool(Pool):
         self._idle: list[ProcessPoolExecutor] = []
         self._busy: dict[Future[Any], tuple[ProcessPoolExecutor, Job]] = {}
         with as_store_error(store.folder), contextlib.ExitStack() as opened:
-            named = {"dir": store.folder, "prefix": ".", "suffix": ".draft"}  # for a moment, on some file systems
-            file = opened.enter_context(tempfile.TemporaryFile(**named)) if NAMELESS.exists() else None
-            self._parcel = _pack((work, shared), file)
+            file: IO[bytes] | None = None
+            if NAMELESS.exists():  # on some file systems it has a name for a moment
+                file = opened.enter_context(tempfile.TemporaryFile(dir=store.folder, prefix=".", suffix=".draft"))
+            self._parcel = pack_parcel((work, shared), file)
             self._opened = opened.pop_all()
 
     def has_room(self) -> bool:
@@ -136,7 +137,7 @@ def _attached(folder: str) -> Store:
 
 def _do(folder: str, *job: Any) -> tuple[dict[Cell, dict[str, float]], Failure | None]:
     """Return the metrics of what is now on the disk, and why there is no more."""
-    store, (work, shared) = _attached(folder), _unpacked()
+    store, (work, shared) = _attached(folder), unpacked()
     saved: dict[Cell, dict[str, float]] = {}
     for outcome in outcomes(work, shared, *job, save=store.write):
         if isinstance(outcome, Failure):
@@ -146,7 +147,8 @@ def _do(folder: str, *job: Any) -> tuple[dict[Cell, dict[str, float]], Failure |
 
 
 @functools.cache
-def _unpacked() -> Any:
+def unpacked() -> Any:
+    """Return what the parent packed."""
     parcel = Parcel(*heartbeat.received[0])
     mapped = memoryview(b"")
     if parcel.file:
@@ -164,7 +166,8 @@ def _unpacked() -> Any:
 # parcels: a pickle without its large buffers, and where these lie
 
 
-def _pack(content: Any, file: IO[bytes] | None) -> Parcel:
+def pack_parcel(content: Any, file: IO[bytes] | None) -> Parcel:
+    """Return what is to be sent; large buffers go to the file, where there is one."""
     if file is None:
         return Parcel(cloudpickle.dumps(content, protocol=5))
     buffers: list[pickle.PickleBuffer] = []
