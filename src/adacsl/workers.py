@@ -1,10 +1,9 @@
-"""Worker processes on the cores of this machine: their share of the threads, and an end when their parent ends."""
+"""Worker processes on the cores of this machine, with their share of the threads."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import sys
 import threading
 import time
@@ -12,6 +11,7 @@ from collections.abc import Callable, Container, Generator, Iterator, Mapping, S
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any, ClassVar
 
+from adacsl import heartbeat
 from adacsl.extras import requires
 
 with requires("sklearn"):
@@ -23,8 +23,6 @@ with requires("sklearn"):
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 MANY_ROWS = 20_000
 """With fewer rows of a table a second thread waits longer than it works."""
-HEARTBEAT = 0.1
-"""Seconds between two looks of a worker whether its parent still lives."""
 
 HOME = os.getpid()
 """The process that has loaded this; what it forks has the same number here, and another one in truth."""
@@ -108,19 +106,6 @@ def one_thread_if_forked() -> Iterator[None]:
     """Let a process that was forked use one thread: OpenMP's stayed behind, and it would wait for them for ever."""
     with limited(1) if os.getpid() != HOME else contextlib.nullcontext():
         yield
-
-
-def begin(parent: int) -> None:
-    """Let a worker leave Ctrl-C to its parent, and end with it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-
-
-def _end_with(parent: int) -> None:
-    """End this process when its parent is gone: nobody would hear of its results."""
-    while os.getppid() == parent:
-        time.sleep(HEARTBEAT)
-    os._exit(1)
 
 
 def run_tasks(
@@ -217,7 +202,7 @@ class _Crew:
     def _start(self) -> Any:
         return ProcessPoolExecutor(
             self._workers,
-            initializer=_receive,
+            initializer=heartbeat.begin,
             initargs=(os.getpid(), self._shared),
             env=thread_settings(self._threads),
         )
@@ -243,14 +228,6 @@ class _Crew:
         self._executor.shutdown(wait=True, kill_workers=True)
 
 
-_shared: Any = None
-
-
-def _receive(parent: int, shared: Any) -> None:
-    global _shared  # noqa: PLW0603  what a worker holds for all its tasks
-    begin(parent)
-    _shared = shared
-
-
 def _do(work: Callable[[Any, Any], Any], task: Any) -> Any:
-    return work(_shared, task)
+    (shared,) = heartbeat.received
+    return work(shared, task)

@@ -1,5 +1,8 @@
 """adacsl compare and report: the real runner on methods that need no training, and stand-ins for what goes wrong."""
 
+import errno
+import json
+import os
 import re
 import shlex
 from types import SimpleNamespace
@@ -160,6 +163,26 @@ def test_what_cannot_be_saved_is_said_and_the_verdict_all_the_same(adacsl, refus
     (tmp_path / "model/notes.txt").touch()
     line = refused("compare", "wine", *model)
     assert line.endswith("model holds other files and no model: give a new folder, --save model/")
+
+
+def test_a_full_disk_withholds_no_verdict(adacsl, tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "report.html")
+
+    monkeypatch.setattr("adacsl.report.page.write_report", full)
+    monkeypatch.setattr("adacsl.cli.following.Training.run", full)
+    words = ("compare", *QUICK, *TWICE, "--out", tmp_path / "run", "--quiet")
+    said = adacsl(*words, "--save", tmp_path / "model")
+    assert said.code == 1
+    assert "Call everything positive: that has the lowest cost" in said.out
+    again = f"once there is room: adacsl report {tmp_path / 'run'}"
+    assert said.out.splitlines()[-3] == "no model was saved: No space left on device"
+    assert said.out.splitlines()[-2] == f"no report was written: No space left on device; {again}"
+    document = json.loads(adacsl(*words, "--json").out)
+    assert (document["report"], document["not_reported"]) == (None, "No space left on device")
+    assert document["best"] == "always-positive"
+    monkeypatch.undo()
+    assert adacsl("report", tmp_path / "run").code == 0
 
 
 def test_the_last_line_keeps_what_was_said_about_nets_and_names_the_costs_of_its_verdict(adacsl, place, tmp_path):

@@ -20,7 +20,7 @@ from adacsl.experiments.model_card import model_card
 from adacsl.experiments.parts import Parts
 from adacsl.experiments.protocol import Protocol, split_rows
 from adacsl.experiments.ratios import choose_ratios
-from adacsl.experiments.store import StoreError
+from adacsl.experiments.store import Store, StoreError
 from adacsl.torch.augment import Augment
 
 QUICK = {"workers": 1, "progress": False, "net": {"epochs": 2}, "device": "cpu"}
@@ -71,7 +71,8 @@ def test_nets_of_unfinished_jobs_are_kept_where_all_workers_reach_the_folder(tmp
     with pytest.raises(SeenError) as seen:
         compare(*table(), CostMatrix(fp=1, fn=5), positive="sick", engine=engine, folder=tmp_path / "run", **QUICK)
     (parts,) = seen.value.args
-    assert parts == (Parts(tmp_path / "run" / "parts") if kept else None)
+    origins = Store.read_only(tmp_path / "run").origins(["data"])
+    assert parts == (Parts(tmp_path / "run" / "parts", origins=origins) if kept else None)
 
 
 def test_every_cell_has_a_result(found):

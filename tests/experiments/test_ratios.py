@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import confusion_matrix
 
 from adacsl import CostMatrix
-from adacsl.experiments.jobs import measure
+from adacsl.experiments.measures import measure
 from adacsl.experiments.ratios import at_ratio, mean_ratio, scale_misses
 
 COSTS = CostMatrix(fp=1, fn=8)

@@ -329,10 +329,10 @@ def test_a_damaged_result_is_told_kept_and_run_again(toys, store):
     assert tally[:2] == (4, 0)
     assert tally.ran == 1
     (event,) = [event for event in events if event.kind == "corrupt"]
-    assert "was damaged: it is kept there, and its cell runs again" in event.message
+    assert "was damaged (its digest does not fit its content): it is kept there, and its cell runs" in event.message
     (kept,) = (store.folder / "corrupt").rglob("*.json")
     assert str(kept) in event.message
-    assert store.scan().corrupt == []
+    assert store.scan().corrupt == {}
 
 
 @both
@@ -529,7 +529,7 @@ def test_killing_it_loses_no_cell_and_runs_none_twice(toys, tmp_path, start, tim
         scan = store.scan()
         assert scan.done == cells_of(toys.grid(n))
         assert len(store.results()) == n
-    assert (scan.failed, scan.corrupt) == ({}, [])
+    assert (scan.failed, scan.corrupt) == ({}, {})
     assert not drafts(folder)
     wait_until(lambda: not any(members(session) for session in sessions), seconds=5)
 

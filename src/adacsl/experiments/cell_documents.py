@@ -53,6 +53,15 @@ def cell_key(cell: Cell) -> dict[str, Any]:
     return {"data": cell.data, "ratio": float(cell.ratio), "method": cell.method, "seed": int(cell.seed)}
 
 
+def cell_of(key: Mapping[str, Any]) -> Cell:
+    """Return what :func:`cell_key` was given."""
+    cell = Cell(**key)
+    wanted = (str, float, str, int)
+    if not all(isinstance(value, kind) for value, kind in zip(cell, wanted, strict=True)) or not cell.ratio < math.inf:
+        raise TypeError("a cell is named by two texts and two numbers")
+    return cell
+
+
 def cell_body(result: CellResult) -> dict[str, Any]:
     """Return a result as JSON values."""
     scores, decisions = np.asarray(result.scores, dtype="<f4"), np.asarray(result.decisions)
@@ -87,7 +96,7 @@ def cell_result(body: dict[str, Any]) -> CellResult:
         if len(decisions) != len(scores) or (not classes and len(packed) != (len(scores) + 7) // 8):
             raise ValueError(f"{len(packed)} numbers of decisions for {len(scores)} scores")
         return CellResult(
-            cell=Cell(**body["cell"]),
+            cell=cell_of(body["cell"]),
             metrics=dict(body["metrics"]),
             scores=scores,
             decisions=decisions,
@@ -110,8 +119,8 @@ def result_row(result: CellResult) -> dict[str, Any]:
 def failed_cell(body: dict[str, Any]) -> tuple[Cell, Failure]:
     """Return a cell and why it failed."""
     try:
-        return Cell(**body["cell"]), Failure(*(body[name] for name in Failure._fields))
-    except (KeyError, TypeError) as error:
+        return cell_of(body["cell"]), Failure(*(body[name] for name in Failure._fields))
+    except (KeyError, TypeError, ValueError) as error:
         raise DamagedError(f"its form is wrong: {str(error)[:60]}") from error
 
 
@@ -136,6 +145,10 @@ def stored_split(body: dict[str, Any]) -> StoredSplit:
     units = unpack(body["units"]).astype(np.int64) if "units" in body else rows
     costs = _decode_prices(body)
     costs = costs.decided_by(_decode_prices(body["deciding"])) if "deciding" in body else costs
+    if {labels.shape, units.shape} != {rows.shape} or costs.n_instances not in (None, len(rows)):
+        raise ValueError("labels, units or costs are not those of its rows")
+    if len(labels) and not 0 <= labels.min() <= labels.max() < costs.n_classes:
+        raise ValueError("it has labels of no class")
     return StoredSplit(rows, labels, costs, units)
 
 

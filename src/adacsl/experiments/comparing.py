@@ -27,7 +27,7 @@ from adacsl.experiments.progress import Progress
 from adacsl.experiments.protocol import Protocol
 from adacsl.experiments.ratios import choose_ratios, mean_ratio
 from adacsl.experiments.statistics.verdicts import TOLERANCE, check_tolerance
-from adacsl.experiments.store import Store, StoredSplit
+from adacsl.experiments.store import Store, StoredSplit, StoreError
 from adacsl.experiments.today import about_today, refuse_today, results_of_today
 from adacsl.integrations.sklearn import row_costs
 
@@ -341,6 +341,8 @@ def _read(folder: Path, *, kept: bool, only: set[Cell] | None = None) -> Compari
         raise NoResultError(f"no method came to an end{first}")
     if len(failures):
         warnings.warn(f"{len(failures)} cells failed; the table is about the others", stacklevel=3)
+    if unknown := sorted(set(results["data"]) - set(store.identity.get("data", {}))):
+        raise StoreError(f"{folder} holds results on {unknown[0]!r}, which its run.json does not know: remove them")
     cells = {cell: store.read(cell) for cell in _cells(results)}
     splits = {key: store.read_split(*key) for key in sorted({(cell.data, cell.seed) for cell in cells})}
     segments = {name: store.read_segments(name) for name in sorted({cell.data for cell in cells})}

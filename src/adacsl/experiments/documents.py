@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl import __version__
-from adacsl.durable import encode, place_file, replace_file, sealed, unsealed
+from adacsl.durable import encode, place_file, read_regular, replace_file, sealed, unsealed
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
+LARGEST = 2**30
+"""Bytes of the largest document that is read: scores of a hundred million test rows fit into it."""
 DTYPES = ("<f4", "<f8", "<i8", "|i1", "|u1")
 
 
@@ -39,12 +41,12 @@ def read_document(path: Path, kind: str) -> dict[str, Any]:
     Raises
     ------
     DamagedError
-        It is not what was written, or not of this kind.
+        It is not what was written, not of this kind, no ordinary file, or too large.
     StoreError
         It cannot be read, or was written by an older or newer adacsl.
     """
     try:
-        content = path.read_bytes()
+        content = read_regular(path, at_most=LARGEST)
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror or error}; check its permissions") from error
     body = unsealed(content, f"adacsl-{kind}")
@@ -91,7 +93,9 @@ def put(path: Path, content: bytes, *, replace: bool) -> bool:
     with as_store_error(path):
         if replace:
             replace_file(path, content)
-        return replace or place_file(path, content)
+            return True
+        # what is there needs no room on a full disk
+        return not path.exists() and place_file(path, content)
 
 
 # locks
@@ -108,7 +112,9 @@ def locked(path: Path, *, shared: bool = False) -> Iterator[None]:
     """
     import fcntl  # noqa: PLC0415  - systems without it can still read results
 
-    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o644)) as file:
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise StoreError(f"{path} is a link or no ordinary file: remove it, or choose another --out")
+    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)) as file:
         try:
             fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except OSError as error:

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.arrays import count_outcomes
-from adacsl.core.costs import CostMatrix, or_nan
+from adacsl.core.costs import CostMatrix
 from adacsl.core.curves import calibration_error
 from adacsl.core.partitions import Quantile
 from adacsl.core.scores import likeliest, to_probabilities
@@ -24,6 +23,7 @@ from adacsl.estimators.pricing import learn_prices
 from adacsl.estimators.rows import Rows
 from adacsl.estimators.settings import in_full
 from adacsl.experiments.cells import Cell, CellResult
+from adacsl.experiments.measures import measure
 from adacsl.experiments.parts import Parts
 from adacsl.experiments.pools import Job
 from adacsl.experiments.protocol import Protocol
@@ -117,7 +117,7 @@ def run_jobs(
     ``options`` are those of :func:`adacsl.experiments.runner.run`: ``workers``, ``seconds``, ``on_event``, ...
     """
     # on a cluster the run's folder may be out of reach
-    parts = Parts(store.folder / "parts") if engine == "joblib" else None
+    parts = Parts(store.folder / "parts", origins=store.origins(tasks)) if engine == "joblib" else None
     return run(jobs, functools.partial(run_work, parts=parts), store, shared=tasks, engine=engine, **options)
 
 
@@ -170,20 +170,3 @@ def _result(cell: Cell, method: Method, costs: CostMatrix, labels: NDArray[np.in
     metrics["calibration_error"] = calibration_error(*likeliest(scores, labels), partition=Quantile(15)).error
     threshold = decision.threshold_for(costs)
     return CellResult(cell, metrics, scores, decided, threshold, candidate.history, candidate.seconds, about)
-
-
-def measure(decided: NDArray[Any], labels: NDArray[np.int64], costs: CostMatrix) -> dict[str, float]:
-    """Return what the decisions about the test rows cost, and, of two classes, the counts behind it."""
-    truth = labels == 1 if costs.n_classes == 2 else labels
-    total = costs.total(truth, decided)
-    metrics = {
-        "cost": total / len(truth),
-        "total_cost": total,
-        "normalized_cost": or_nan(costs.normalized, truth, decided),
-        "savings": or_nan(costs.savings, truth, decided),
-        "accuracy": float(np.mean(truth == decided)),
-    }
-    if costs.n_classes == 2:
-        tn, fn, fp, tp = (count for _, _, count in count_outcomes(truth, decided, 2))
-        metrics |= {"tp": tp, "fp": fp, "fn": fn, "tn": tn}
-    return metrics | {"n_test": len(truth)}

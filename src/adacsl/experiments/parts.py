@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from adacsl.durable import DamagedError
 from adacsl.experiments.documents import StoreError, document, pack, put, read_document, unpack
-from adacsl.experiments.run_folder import file_name
+from adacsl.experiments.run_folder import file_name, inside
 
 ARRAY, SHAPE = "$array", "shape"
 
@@ -33,22 +33,27 @@ class Parts:
         Inside the folder of a run, whose data and conditions the parts depend on.
     data, seed
         Which split.
+    origins : mapping
+        Digest of the data and the settings of the run, by the name of the data: other parts are not taken.
     """
 
     folder: Path
     data: str = "data"
     seed: int = 0
+    origins: Mapping[str, str] = field(default_factory=dict)
 
     def read(self, training: str, fold: int) -> dict[str, Any] | None:
         """Return what was kept of a net, or None where there is nothing that can be used."""
         try:
-            return dict(_restored(read_document(self._folder(training) / f"{fold}.json", "part")))
-        except (DamagedError, StoreError):
+            body = read_document(self._folder(training) / f"{fold}.json", "part")
+            return dict(_restored(body["kept"])) if body.items() >= self._place(training, fold).items() else None
+        except (DamagedError, StoreError, KeyError, TypeError, ValueError):
             return None
 
     def write(self, training: str, fold: int, kept: Mapping[str, Any]) -> None:
         """Keep what a net is needed for: numbers, lists and arrays by name."""
-        put(self._folder(training) / f"{fold}.json", document("part", _plain(kept)), replace=True)
+        body = self._place(training, fold) | {"kept": _plain(kept)}
+        put(self._folder(training) / f"{fold}.json", document("part", body), replace=True)
 
     def forget(self, training: str) -> None:
         """Remove all parts of a training, and folders that are empty then."""
@@ -59,8 +64,15 @@ class Parts:
             self.folder.rmdir()
 
     def _folder(self, training: str) -> Path:
-        digest = hashlib.sha256(training.encode()).hexdigest()[:16]
-        return self.folder / file_name(self.data) / f"seed-{int(self.seed)}_{digest}"
+        own = self.folder / file_name(self.data) / f"seed-{int(self.seed)}_{_digest(training)[:16]}"
+        return inside(self.folder.parent, own / "part").parent
+
+    def _place(self, training: str, fold: int) -> dict[str, Any]:
+        return {"origin": self.origins.get(self.data), "training": _digest(training), "fold": fold}
+
+
+def _digest(training: str) -> str:
+    return hashlib.sha256(training.encode()).hexdigest()
 
 
 def _plain(value: Any) -> Any:

@@ -9,11 +9,11 @@ import math
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from adacsl.durable import DamagedError
+from adacsl.durable import DamagedError, encode
 from adacsl.experiments.documents import StoreError, as_store_error, locked, read_document
 
 PLAIN_NAME = re.compile(r"[a-z0-9_-][a-z0-9._-]{0,59}")
@@ -92,7 +92,7 @@ def check_folder(path: Path) -> None:
 def remove_drafts(folder: Path) -> None:
     """Remove what killed processes had not finished."""
     for draft in list(folder.rglob(".*.draft")):
-        if draft.is_dir():
+        if draft.is_dir() and not draft.is_symlink():
             shutil.rmtree(draft, ignore_errors=True)
         else:
             draft.unlink(missing_ok=True)
@@ -112,9 +112,30 @@ def read_run(folder: Path) -> dict[str, Any]:
     if not path.exists():
         raise StoreError(f"there is no run in {folder} (it has no run.json): give the --out of a comparison")
     try:
-        return read_document(path, "run")
+        run = read_document(path, "run")
+        identity = run.get("identity")
+        if not isinstance(identity, dict) or not isinstance(identity.get("data", {}), dict):
+            raise DamagedError("it does not say what the results depend on")
     except DamagedError as error:
         raise StoreError(f"{path} is damaged ({error}): restore it, or choose another --out") from error
+    return run
+
+
+def origin_of(identity: Mapping[str, Any], data: str) -> str:
+    """Return a digest of what results on a data set depend on: its rows, and the settings of the run."""
+    about = identity.get("data", {}).get(data)
+    digest = about.get("digest", about) if isinstance(about, dict) else about
+    settings = {key: value for key, value in identity.items() if key != "data"}
+    text = json.dumps(encode([data, digest, settings], "identity"), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def inside(folder: Path, path: Path) -> Path:
+    """Return a path in a run folder, unless a link on the way would lead out of it."""
+    for above in path.relative_to(folder).parents:
+        if (folder / above).is_symlink() and above != Path():
+            raise StoreError(f"{folder / above} is a link, which may lead anywhere: remove it, or choose another --out")
+    return path
 
 
 def differences(known: Any, asked: Any, where: str = "") -> Iterator[str]:
@@ -129,11 +150,11 @@ def differences(known: Any, asked: Any, where: str = "") -> Iterator[str]:
             yield f"{where} was {_short(known)}, is {_short(asked)}"
         return
     for key in known | asked:
-        inside = f"{where}.{key}" if where else key
+        place = f"{where}.{key}" if where else key
         if key in known and key in asked:
-            yield from differences(known[key], asked[key], inside)
+            yield from differences(known[key], asked[key], place)
         elif where != "data":
-            yield f"{inside} is {'new' if key in asked else 'missing'}"
+            yield f"{place} is {'new' if key in asked else 'missing'}"
 
 
 def _short(value: Any) -> str:

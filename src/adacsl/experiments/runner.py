@@ -129,8 +129,8 @@ class _Course:
             if missing := tuple(cell for cell in job.cells if cell not in scan.done):
                 self.queue.append(replace(job, cells=missing))
         self.say("start")
-        for path in scan.corrupt:
-            self.say("corrupt", message=f"{path} was damaged: it is kept there, and its cell runs again")
+        for path, why in scan.corrupt.items():
+            self.say("corrupt", message=f"{path} was damaged ({why}): it is kept there, and its cell runs again")
         for cell in sorted(self.done):
             self.say("kept", (cell,), **scan.costs[cell])
 

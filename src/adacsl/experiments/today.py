@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from adacsl.core.costs import CostMatrix
 from adacsl.datasets.task import Task
 from adacsl.experiments.cells import Cell, CellResult
-from adacsl.experiments.jobs import measure
+from adacsl.experiments.measures import measure
 from adacsl.experiments.ratios import at_ratio, mean_ratio, scale_misses
 from adacsl.experiments.statistics.paired import row_costs
 from adacsl.experiments.statistics.savings import Practice

@@ -183,7 +183,11 @@ def compare(  # noqa: PLR0913  one argument for each option
         saved = {} if save is None else _save(trainings[0], save, screen)
         command = shlex.join(["adacsl", *sys.argv[1:]])
         shown = vars(showing) | {"explain": drivers(found, tasks[0]) if "model" in saved else None}
-        page = found.report(folder / "report.html", command=command, model=saved.get("model"), **shown)
+        page = folder / "report.html"
+        try:
+            found.report(page, command=command, model=saved.get("model"), **shown)
+        except OSError as error:  # a full disk: what was found is worth telling all the same
+            saved["not_reported"] = one_line(error.strerror or error)
     return _answer(found, folder, page, [one for one in trainings if one], saved)
 
 
@@ -217,8 +221,8 @@ def _save(training: Training | None, model: Path, screen: Screen) -> dict[str, A
         return {"not_saved": "the method to take cannot be named on the command line: fit it in Python"}
     try:
         fitted = training.run(model, screen).document
-    except ValueError as error:  # what was compared is worth telling all the same
-        return {"not_saved": one_line(error)}
+    except (OSError, ValueError) as error:  # what was compared is worth telling all the same
+        return {"not_saved": one_line(getattr(error, "strerror", None) or error)}
     return {"model": model, "fitted": fitted, "next": training.predicting(model)}
 
 
@@ -260,7 +264,7 @@ def _answer(found: Comparison, folder: Path, page: Path, trainings: list[Trainin
         "intervals": found.intervals,
         "table": found.table.to_dict("records"),
         "folder": folder,
-        "report": page,
+        "report": None if "not_reported" in saved else page,
         "train": [training.command() for training in trainings],
         **saved,
         "failed": failed,
@@ -288,21 +292,24 @@ def _answer(found: Comparison, folder: Path, page: Path, trainings: list[Trainin
     if failed:
         shown += ["", *_failures(failed)]
     shown += ["", *_ending(page, trainings, saved)]
-    return Answer(document, tuple(shown), code=1 if failed or "not_saved" in saved else 0)
+    return Answer(document, tuple(shown), code=1 if failed or {"not_saved", "not_reported"} & set(saved) else 0)
 
 
 def _ending(page: Path, trainings: list[Training], saved: dict[str, Any]) -> list[str]:
     """Return where model and report are, and the next command to type."""
+    written = f"report: {page}"
+    if "not_reported" in saved:
+        written = f"no report was written: {saved['not_reported']}; once there is room: adacsl report {page.parent}"
     if "model" in saved:
         fitted = saved["fitted"]
         return [
             *(f"{each['severity']}: {each['text']} [{each['code']}]" for each in fitted["model_checks"]),
             f"model: {saved['model']} ({fitted['method']}, fitted on all {fitted['rows']:,} rows)",
-            f"report: {page}",
+            written,
             f"next: {saved['next']}",
         ]
-    lines = [f"no model was saved: {saved['not_saved']}"] if saved else []
-    return [*lines, f"report: {page}", *(f"fit and save it: {training.command()}" for training in trainings)]
+    lines = [f"no model was saved: {saved['not_saved']}"] if "not_saved" in saved else []
+    return [*lines, written, *(f"fit and save it: {training.command()}" for training in trainings)]
 
 
 def _segments(found: Comparison) -> list[dict[str, Any]]:

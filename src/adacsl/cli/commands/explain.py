@@ -129,7 +129,7 @@ def _page(classifier: CostClassifier, task: Task, inputs: Any, found: pd.DataFra
     """Return a report of one model on these rows."""
     import pandas as pd  # noqa: PLC0415
 
-    from adacsl.experiments.jobs import measure  # noqa: PLC0415  torch
+    from adacsl.experiments.measures import measure  # noqa: PLC0415  torch
     from adacsl.experiments.ratios import choose_ratios, named_costs  # noqa: PLC0415
     from adacsl.report.data import Outcome, ReportData  # noqa: PLC0415
 
