@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 import sys
@@ -172,6 +173,15 @@ class Crew(Protocol):
 
 OpenCrew = Callable[[int, int, Any], Crew]
 """What opens a crew, by the number of workers, their threads and what they share."""
+
+
+def crew_of(where: Where) -> OpenCrew | None:
+    """Return what opens the crew of a place; None: processes of this machine."""
+    if where.engine != "ray":
+        return None
+    from adacsl.integrations.ray import RayCrew  # noqa: PLC0415  Ray only for those who ask for it
+
+    return functools.partial(RayCrew, where=where)
 
 
 def run_tasks(
