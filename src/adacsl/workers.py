@@ -249,9 +249,7 @@ def _room(workers: int, number: int, running: Mapping[Any, int], suspects: Conta
     return 1 if any(other in suspects for other in (number, *running.values())) else workers
 
 
-def _lost(
-    crew: Crew, done: set[Future[Any]], running: Mapping[Future[Any], int], losses: Counter[int]
-) -> set[int]:
+def _lost(crew: Crew, done: set[Future[Any]], running: Mapping[Future[Any], int], losses: Counter[int]) -> set[int]:
     """Return the tasks whose machine went away, unless that has happened to them too often."""
     gone = {running[future] for future in done if crew.lost(future)}
     losses.update(gone)

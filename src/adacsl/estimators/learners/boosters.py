@@ -15,10 +15,10 @@ from adacsl.core.control import AdaptiveWeight
 from adacsl.datasets.codes import ColumnEncoder
 from adacsl.estimators.candidates import Candidate, mean_logits
 from adacsl.estimators.learners.models import stakes_of
+from adacsl.estimators.learners.together import boost_anywhere, load_engine, on_several
 from adacsl.estimators.rows import Rows
 from adacsl.estimators.settings import keeps_settings, make_controller, measured, trained_with
 from adacsl.extras import requires
-from adacsl.estimators.learners.together import boost_anywhere, load_engine, on_several
 from adacsl.integrations.boosting import Matrix
 from adacsl.workers import read_trainer, threads_in_use
 

@@ -139,7 +139,9 @@ def _joined(folds: Sequence[Fitted]) -> Fitted:
 def _one_model(models: Sequence[Any]) -> Any:
     first = models[0]
     if isinstance(first, BoosterModel):
-        boosters, rounds = ([one for model in models for one in getattr(model, name)] for name in ("boosters", "rounds"))
+        boosters, rounds = (
+            [one for model in models for one in getattr(model, name)] for name in ("boosters", "rounds")
+        )
         return BoosterModel(first.engine, boosters, rounds, first.encoder)
     estimators = [one for model in models for one in model.estimators]
     return EstimatorModel(estimators, first.encoder, first.undone, first.n_classes)
