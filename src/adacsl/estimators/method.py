@@ -179,7 +179,7 @@ class Method(CostClassifier):
     def __sklearn_clone__(self) -> Any:
         """Return an unfitted copy, which is fitted where this one is."""
         fresh = super().__sklearn_clone__()
-        for name in self.BESIDE:
+        for name in set(self.BESIDE) & set(vars(self)):
             setattr(fresh, name, getattr(self, name))
         return fresh
 

@@ -47,9 +47,11 @@ def meet(place: tuple[str, int], rank: int) -> tuple[list[str], int]:
         with socket.create_server((line.getsockname()[0], 0)) as free:
             port = int(free.getsockname()[1])
         line.sendall(json.dumps([rank, port]).encode())
-        told = line.makefile().readline()
+        told = ""
+        with contextlib.suppress(OSError):
+            told = line.makefile().readline()
     if not told:
-        raise TimeoutError(f"the workers of this booster were not all there within {WAIT:.0f} s")
+        raise TimeoutError(f"the workers of this booster were not all there within {WAIT:g} s")
     return json.loads(told), port
 
 
