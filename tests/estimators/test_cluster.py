@@ -211,7 +211,9 @@ def test_margins_of_a_trained_model_are_those_it_had_round_by_round(engine, clas
     found = list(engine.margins_by_round(read, validation))
     assert len(found) == len(seen) == 6
     for one, other in zip(found, seen, strict=True):
-        centred = (margins - margins.mean(axis=-1, keepdims=True) if classes > 2 else margins for margins in (one, other))
+        centred = (
+            margins - margins.mean(axis=-1, keepdims=True) if classes > 2 else margins for margins in (one, other)
+        )
         np.testing.assert_allclose(*centred, atol=1e-5)
 
 

@@ -77,7 +77,12 @@ def test_a_node_may_die_while_members_train(cluster, tmp_path):
     X, y = numbers()
     doomed = cluster.add_node(num_cpus=1)
     slow = slow_on(doomed.node_id, tmp_path)
-    members = ["logistic", ("slow", slow), ("light", Booster("lightgbm", rounds=5)), ("boost", Booster("xgboost", rounds=5))]
+    members = [
+        "logistic",
+        ("slow", slow),
+        ("light", Booster("lightgbm", rounds=5)),
+        ("boost", Booster("xgboost", rounds=5)),
+    ]
 
     def stacked(**where):
         return PortfolioClassifier(COSTS, members=members, cv=3, random_state=0, **where)
@@ -162,6 +167,15 @@ def test_adacsl_train_says_it_as_a_comparison_does(tmp_path):
 def test_an_address_that_leads_nowhere_is_one_line():
     with pytest.raises(ConnectionError, match=r"no Ray cluster at '127.0.0.1:1'"):
         PortfolioClassifier(trainer={"engine": "ray", "address": "127.0.0.1:1"}).fit(*numbers())
+
+
+def test_the_example_runs_on_a_cluster_of_its_own(tmp_path):
+    example = Path(__file__).resolve().parents[2] / "examples" / "cluster_portfolio.py"
+    run = [sys.executable, str(example)]
+    done = subprocess.run(run, capture_output=True, text=True, check=False, timeout=300, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "estimated cost per row: Interval(" in done.stdout
+    assert len(list((tmp_path / "cluster_members").glob("*/model.json"))) == 3
 
 
 # boosters
