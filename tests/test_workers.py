@@ -190,11 +190,11 @@ def test_workers_end_with_a_killed_parent(tmp_path):
 # other crews than processes
 
 
-class Gone(Exception):
+class GoneError(Exception):
     """A machine went away."""
 
 
-class Dead(Exception):
+class DeadError(Exception):
     """A process died."""
 
 
@@ -216,10 +216,10 @@ class PretendedCrew:
         return future
 
     def died(self, running):
-        return {number for future, number in running.items() if future.done() and self._is(future, Dead)}
+        return {number for future, number in running.items() if future.done() and self._is(future, DeadError)}
 
     def lost(self, future):
-        return self._is(future, Gone)
+        return self._is(future, GoneError)
 
     def outcome(self, future):
         return future.exception() or future.result()
@@ -254,25 +254,25 @@ def sent(open_crew, tasks, workers=0, **settings):
 
 def test_a_task_whose_machine_went_away_is_sent_again_but_not_for_ever(crews):
     opened, open_crew = crews
-    tasks = [(1, []), (2, [Gone()] * LOSSES), (3, [Gone()] * (LOSSES + 1))]
+    tasks = [(1, []), (2, [GoneError()] * LOSSES), (3, [GoneError()] * (LOSSES + 1))]
     found = sent(open_crew, tasks)
     assert (found[0], found[1]) == (11, 12)
-    assert isinstance(found[2], Gone)
+    assert isinstance(found[2], GoneError)
     assert [task[0] for task in opened[0].begun].count(2) == LOSSES + 1
     assert opened[0].ended
 
 
 def test_of_several_processes_that_died_at_once_each_task_runs_again_alone(crews):
     opened, open_crew = crews
-    found = sent(open_crew, [(1, [Dead()]), (2, [Dead()]), (3, [])], workers=2)
+    found = sent(open_crew, [(1, [DeadError()]), (2, [DeadError()]), (3, [])], workers=2)
     assert found == {0: 11, 1: 12, 2: 13}
     assert [task[0] for task in opened[0].begun][:4] == [1, 2, 1, 2]  # the suspects first, before 3 is begun
 
 
 def test_one_process_that_died_is_the_fault_of_its_task(crews):
     _, open_crew = crews
-    found = sent(open_crew, [(1, [Dead()]), (2, [])], workers=1)
-    assert isinstance(found[0], Dead)
+    found = sent(open_crew, [(1, [DeadError()]), (2, [])], workers=1)
+    assert isinstance(found[0], DeadError)
     assert found[1] == 12
 
 
@@ -281,8 +281,8 @@ def test_one_process_that_died_is_the_fault_of_its_task(crews):
     [
         ([None, None], None, None),
         ([ValueError("no"), None], ValueError, "no"),
-        ([ValueError("the line is dead"), Gone()], ConnectionResetError, "a machine went away"),
-        ([ValueError("the line is dead"), Dead()], RuntimeError, "one of the worker processes died"),
+        ([ValueError("the line is dead"), GoneError()], ConnectionResetError, "a machine went away"),
+        ([ValueError("the line is dead"), DeadError()], RuntimeError, "one of the worker processes died"),
     ],
 )
 def test_together_one_failure_is_that_of_all_and_its_cause_is_told(crews, fates, error, match):

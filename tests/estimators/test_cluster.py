@@ -38,7 +38,7 @@ def numbers(n=151, classes=2):
     return X, y
 
 
-class Gone(Exception):
+class GoneError(Exception):
     """A machine went away."""
 
 
@@ -51,24 +51,28 @@ class Picky(GaussianNB):
         return super().fit(X, y, sample_weight)
 
 
+def carried(value):
+    return pickle.loads(pickle.dumps(value))  # noqa: S301
+
+
 class Elsewhere:
     """Workers that share nothing with this process but what is pickled; each task is lost once."""
 
     begun = []
 
     def __init__(self, workers, threads, shared):
-        self.workers, self.shared, self.known = workers or 2, pickle.dumps(shared), set()
+        self.workers, self.shared, self.known = workers or 2, shared, set()
 
     def submit(self, work, task):
         future, name = Future(), next(iter(task))
         if name not in self.known:
             self.known.add(name)
-            future.set_exception(Gone())
+            future.set_exception(GoneError())
             return future
         self.begun.append(name)
         try:
-            result = work(pickle.loads(self.shared), pickle.loads(pickle.dumps(task)))
-            future.set_result(pickle.loads(pickle.dumps(result)))
+            result = work(*map(carried, (self.shared, task)))
+            future.set_result(carried(result))
         except ValueError as error:
             future.set_exception(error)
         return future
@@ -77,7 +81,7 @@ class Elsewhere:
         return set()
 
     def lost(self, future):
-        return isinstance(future.exception(), Gone)
+        return isinstance(future.exception(), GoneError)
 
     def outcome(self, future):
         return future.exception() or future.result()

@@ -43,7 +43,7 @@ def main():
     made = {"costs": CostMatrix(fp=1, fn=6), "members": members, "cv": 3, "random_state": 0}
     found = PortfolioClassifier(**made, trainer={"engine": "ray", "workers": 2}, resume=folder).fit(X, y)
     alone = PortfolioClassifier(**made, n_jobs=1).fit(X, y)
-    print(np.array_equal(alone.predict_proba(X), found.predict_proba(X)))
+    sys.stdout.write(f"{np.array_equal(alone.predict_proba(X), found.predict_proba(X))}\n")
 
 
 if __name__ == "__main__":
