@@ -31,7 +31,7 @@ HEARTBEAT = 0.1
 """Seconds between two looks of a worker whether its parent still lives."""
 LOSSES = 5
 """How often work is sent again because its machine went away: that says nothing about the work."""
-GRACE = 10.0
+GRACE = 60.0
 """Seconds in which workers that need each other follow the first that failed: the cause may be told after its effects.
 """
 

@@ -202,10 +202,9 @@ def test_rows_over_two_processes_give_nearly_the_same_booster(engine, kind):
         y = y.ravel()  # 0, 1, 0, 1, ...
     more = {"sample_weight": np.linspace(0.5, 2.0, len(y))} if kind == "weighted" else {}
     settings = {"target": 0.4, "controller": None} if kind == "weighted" else {}
-    validation = {"validation": numbers(500)}  # rows given apart: one boosting, no second one on all rows
-    one, two = (
-        boosted(engine, trainer, **settings, **validation).fit(X, y, **more) for trainer in (None, {"workers": 2})
-    )
+    rows = np.arange(len(y))
+    folds = {"cv": [(rows[: len(y) * 3 // 4], rows[len(y) * 3 // 4 :])]}  # one boosting, no second one on all rows
+    one, two = (boosted(engine, trainer, **settings, **folds).fit(X, y, **more) for trainer in (None, {"workers": 2}))
     new = numbers(3000)
     first, second = (made.predict_proba(new[0])[:, 1] for made in (one, two))
     mean, loss = GAPS[engine]

@@ -210,7 +210,7 @@ def _prepared(
         about = usual | (params or {})  # all of them: for another one LightGBM would make the bins anew
 
     def dataset(data: Matrix, reference: Any = None) -> Any:
-        more = {} if reference else {"categorical_feature": list(data.categories) or "auto"}
+        more: dict[str, Any] = {} if reference else {"categorical_feature": list(data.categories) or "auto"}
         own = about if reference is None or like is not None else None
         return lgb.Dataset(data.x, data.y, weight=data.weight, reference=reference, params=own, **more)
 

@@ -95,7 +95,7 @@ def joining(where: Where, workers: int) -> Iterator[str]:
     printing = builtins.print
     ours = connect(where.address, workers=workers or None, gpus=where.gpus)
     try:
-        yield str(ray.util.get_node_ip_address())
+        yield str(ray.util.get_node_ip_address())  # type: ignore[no-untyped-call]
     finally:
         if ours:
             ray.shutdown()
@@ -111,7 +111,7 @@ def _do(threads: int, without_gpus: bool, shared: Any, work: Callable[[Any, Any]
 
 def room(gpus: float = 0.0) -> int:
     """Return how many tasks the cluster can run at once."""
-    known: dict[str, float] = ray.cluster_resources()
+    known: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
     return max(1, int(min(known.get("CPU", 1.0), known.get("GPU", 0.0) / gpus if gpus else float("inf"))))
 
 

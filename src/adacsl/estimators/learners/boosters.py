@@ -226,8 +226,8 @@ def _watched(group: Sequence[Candidate], rows: Rows, matrix: Matrix, fold: int, 
             held.look(logits + shift)
             candidate.history.append({"round": held.seen - 1} | about | {"val_cost": held.latest[0]})
 
-    parts = [_part(matrix, some, _weights(first, rows, some)) for some in split]
-    return boost_anywhere(first.method.learner_, *parts, look, **_options(first))
+    own, other = (_part(matrix, some, _weights(first, rows, some)) for some in split)
+    return boost_anywhere(first.method.learner_, own, other, look, **_options(first))
 
 
 def _unmoved(candidate: Candidate, n_classes: int) -> dict[str, Any]:

@@ -37,8 +37,9 @@ def boost_anywhere(
     if not on_several(settings):
         return engine.boost_plainly(train, validation, look or (lambda _: None), **options)
     model = engine.from_bytes(_boost_together(settings.chosen_engine, settings.trainer, train, validation, options))
-    for margins in engine.margins_by_round(model, validation) if look else ():
-        look(margins)
+    if look is not None:
+        for margins in engine.margins_by_round(model, validation):
+            look(margins)
     return model
 
 
@@ -58,7 +59,7 @@ def _boost_together(name: str, trainer: Any, train: Matrix, validation: Matrix, 
                     threads = _threads(where, workers, len(train.y))
                     return bytes(run_together(_boost_part, shared, tasks, threads=threads, open_crew=crew_of(where))[0])
             except ConnectionResetError:
-                workers = min(workers, room())
+                workers = int(min(workers, room()))
     raise RuntimeError(f"machines went away {LOSSES + 1} times: the booster is not trained")
 
 
