@@ -217,12 +217,13 @@ def test_a_booster_of_three_classes_on_a_cluster_and_without_early_stopping(clus
     y = y + (X[:, 1] > 1)
     trainer = {"workers": 2, "engine": "ray", "address": cluster.address}
     costs = CostMatrix.from_array([[0, 5, 2], [1, 0, 2], [1, 4, 0]], rows="predicted")
+    usual = {"random_state": 0, "cv": [(np.arange(200), np.arange(200, 301))]}
     one, two = (
-        Method(costs, learner=Booster("xgboost", rounds=5, patience=None, trainer=where), random_state=0).fit(X, y)
+        Method(costs, learner=Booster("xgboost", rounds=5, patience=None, trainer=where), **usual).fit(X, y)
         for where in (None, trainer)
     )
     np.testing.assert_allclose(one.predict_proba(X), two.predict_proba(X), atol=1e-5)
-    light = Method(costs, learner=Booster("lightgbm", rounds=5, trainer=trainer), random_state=0).fit(X, y)
+    light = Method(costs, learner=Booster("lightgbm", rounds=5, trainer=trainer), **usual).fit(X, y)
     assert np.isfinite(light.predict_proba(X)).all()
 
 
