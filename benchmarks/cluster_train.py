@@ -1,7 +1,7 @@
 """A portfolio on a local Ray cluster of two workers beside two processes: seconds, and whether the result is the same.
 
-Usage: ``python benchmarks/cluster_train.py [repeats]``; German credit, which comes with adacsl. The first fit of each
-kind warms the disk and is not counted. Then boosters whose rows are spread over two processes, beside one.
+Usage: ``python benchmarks/cluster_train.py [repeats]``; German credit, which comes with adacsl. Medians; starting the
+workers counts. Then boosters whose rows are spread over two processes, beside one.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ MEMBERS = ["logistic", "lightgbm", "lightgbm-shallow", "xgboost", "nets"]
 def main(repeats: int = 3) -> None:
     task = load_task("german-credit")
     found, seconds = {}, {place: [] for place in PLACES}
-    for number in range(repeats + 1):
+    for _ in range(repeats):
         for place, trainer in PLACES.items():
             clf = PortfolioClassifier(task.costs, members=MEMBERS, random_state=0, trainer=trainer)
             start = time.perf_counter()
             found[place] = clf.fit(task.X, task.y)
-            seconds[place] += [time.perf_counter() - start] if number else []
+            seconds[place].append(time.perf_counter() - start)
     here, ray = (statistics.median(taken) for taken in seconds.values())
     one, other = (clf.predict_proba(task.X) for clf in found.values())
     print(f"portfolio: {here:.1f} s in 2 processes, {ray:.1f} s on Ray, ratio {ray / here:.2f}")
