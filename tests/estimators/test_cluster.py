@@ -2,6 +2,7 @@
 
 import contextlib
 import pickle
+import sys
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -186,6 +187,13 @@ def test_the_trainer_is_kept_by_clones_and_by_no_artefact(tmp_path):
 def test_places_that_make_no_sense_are_refused(made, match):
     with pytest.raises(ValueError, match=match):
         made.fit(*numbers())
+
+
+def test_without_ray_it_is_said_what_to_install(monkeypatch):
+    monkeypatch.delitem(sys.modules, "adacsl.integrations.ray", raising=False)
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ImportError, match=r"needs 'ray': run  pip install 'adacsl\[ray\]'"):
+        stacked(trainer=RAY).fit(*numbers())
 
 
 def test_nets_say_their_trainer_inside():
