@@ -59,7 +59,7 @@ class Booster(BaseEstimator):
     trainer : dict, optional
         On how many workers the rows are spread, and where: ``{"workers": 4}`` are processes of this machine,
         ``{"workers": 4, "engine": "ray", "address": "auto"}`` tasks of a Ray cluster. By the library's own distributed
-        training, for XGBoost and LightGBM where nothing steers; the model is nearly the same.
+        training, where nothing steers: XGBoost's model is the same, LightGBM's another one of like quality.
     """
 
     tables_only = True
