@@ -1,6 +1,5 @@
 """Portfolios and boosters on real workers: a Ray cluster that loses a node, killed drivers, processes that talk."""
 
-import logging
 import os
 import signal
 import subprocess
@@ -262,30 +261,3 @@ def _cpu_seconds(pid):
     except OSError:
         return 0.0
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def test_a_node_may_die_while_a_booster_trains(cluster, tmp_path):
-    X, y = numbers(20_001)
-    doomed = cluster.add_node(num_cpus=2)
-    ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.ERROR)
-
-    def kill():
-        while not any(node["NodeID"] == doomed.node_id and _busy(node) for node in ray.nodes()):
-            time.sleep(0.1)
-        time.sleep(3)
-        cluster.remove_node(doomed, allow_graceful=False)
-
-    killer = threading.Thread(target=kill)
-    killer.start()
-    try:
-        found = boosted("xgboost", {"workers": 4, "engine": "ray"}, rounds=150, patience=None).fit(X, y)
-    finally:
-        killer.join()
-        ray.shutdown()
-    one = boosted("xgboost", rounds=150, patience=None).fit(X, y)
-    np.testing.assert_allclose(found.predict_proba(X), one.predict_proba(X), atol=1e-4)
-
-
-def _busy(node):
-    left = ray.available_resources()
-    return left.get(f"node:{node['NodeManagerAddress']}", 1) <= 1 and left.get("CPU", 0) < 1
