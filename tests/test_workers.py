@@ -8,18 +8,23 @@ import sys
 import textwrap
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from threadpoolctl import threadpool_info
 
 from adacsl.workers import (
+    LOSSES,
     MANY_ROWS,
+    Where,
+    crew_of,
     limited,
     limited_for,
     one_thread_if_forked,
+    read_trainer,
     run_tasks,
+    run_together,
     thread_settings,
     threads_for,
 )
@@ -227,3 +232,139 @@ def test_workers_end_with_a_killed_parent(tmp_path):
     parent.send_signal(signal.SIGKILL)
     parent.wait()
     assert ends(worker)
+
+
+# other crews than processes
+
+
+class GoneError(Exception):
+    """A machine went away."""
+
+
+class DeadError(Exception):
+    """A process died."""
+
+
+class PretendedCrew:
+    """Does tasks at once; a task may say what happens to it first."""
+
+    def __init__(self, workers, threads, shared):
+        self.workers, self.shared = workers or 3, shared
+        self.begun, self.at_once, self.ended = [], [], False
+
+    def submit(self, work, task):
+        future = Future()
+        self.begun.append(task)
+        fate = task[1].pop(0) if len(task) > 1 and task[1] else None
+        if fate is not None:
+            future.set_exception(fate)
+        else:
+            future.set_result(work(self.shared, task))
+        return future
+
+    def died(self, running):
+        return {number for future, number in running.items() if future.done() and self._is(future, DeadError)}
+
+    def lost(self, future):
+        return self._is(future, GoneError)
+
+    def outcome(self, future):
+        return future.exception() or future.result()
+
+    def end(self):
+        self.ended = True
+
+    @staticmethod
+    def _is(future, kind):
+        return isinstance(future.exception(), kind)
+
+
+@pytest.fixture
+def crews():
+    opened = []
+
+    def open_crew(*given):
+        opened.append(PretendedCrew(*given))
+        return opened[-1]
+
+    return opened, open_crew
+
+
+def add(shared, task):
+    return shared + task[0]
+
+
+def sent(open_crew, tasks, workers=0, **settings):
+    usual = {"workers": workers, "threads": 1, "skip": never, "deadline": math.inf} | settings
+    return dict(run_tasks(add, 10, tasks, open_crew=open_crew, **usual))
+
+
+def test_a_task_whose_machine_went_away_is_sent_again_but_not_for_ever(crews):
+    opened, open_crew = crews
+    tasks = [(1, []), (2, [GoneError()] * LOSSES), (3, [GoneError()] * (LOSSES + 1))]
+    found = sent(open_crew, tasks)
+    assert (found[0], found[1]) == (11, 12)
+    assert isinstance(found[2], GoneError)
+    assert [task[0] for task in opened[0].begun].count(2) == LOSSES + 1
+    assert opened[0].ended
+
+
+def test_of_several_processes_that_died_at_once_each_task_runs_again_alone(crews):
+    opened, open_crew = crews
+    found = sent(open_crew, [(1, [DeadError()]), (2, [DeadError()]), (3, [])], workers=2)
+    assert found == {0: 11, 1: 12, 2: 13}
+    assert [task[0] for task in opened[0].begun][:4] == [1, 2, 1, 2]  # the suspects first, before 3 is begun
+
+
+def test_one_process_that_died_is_the_fault_of_its_task(crews):
+    _, open_crew = crews
+    found = sent(open_crew, [(1, [DeadError()]), (2, [])], workers=1)
+    assert isinstance(found[0], DeadError)
+    assert found[1] == 12
+
+
+@pytest.mark.parametrize(
+    ("fates", "error", "match"),
+    [
+        ([None, None], None, None),
+        ([ValueError("no"), None], ValueError, "no"),
+        ([ValueError("the line is dead"), GoneError()], ConnectionResetError, "a machine went away"),
+        ([ValueError("the line is dead"), DeadError()], RuntimeError, "one of the worker processes died"),
+    ],
+)
+def test_together_one_failure_is_that_of_all_and_its_cause_is_told(crews, fates, error, match):
+    opened, open_crew = crews
+    tasks = [(number, [fate] if fate else []) for number, fate in enumerate(fates)]
+    if error is None:
+        assert run_together(add, 10, tasks, threads=1, open_crew=open_crew) == [10, 11]
+    else:
+        with pytest.raises(error, match=match):
+            run_together(add, 10, tasks, threads=1, open_crew=open_crew)
+    assert opened[0].ended
+    assert opened[0].workers == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "match"),
+    [
+        (5, TypeError, r"trainer must be a dict such as \{'engine': 'ray', 'workers': 4\}, got 5"),
+        ({"devices": 2}, ValueError, r"no setting 'devices' here; it has engine, address, workers, gpus\. Lightning's"),
+        ({"engine": "dask"}, ValueError, "engine must be 'joblib' .* or 'ray' .*, got 'dask'"),
+        ({"workers": 0}, ValueError, "workers must be a whole number of at least 1, got 0"),
+        ({"workers": 2.5}, ValueError, "workers must be a whole number of at least 1, got 2.5"),
+        ({"workers": True}, ValueError, "workers must be a whole number of at least 1, got True"),
+        ({"address": "auto"}, ValueError, "address and gpus are for engine='ray'"),
+        ({"gpus": 1}, ValueError, "address and gpus are for engine='ray'"),
+        ({"engine": "ray", "gpus": math.nan}, ValueError, "gpus must be a number of at least 0, got nan"),
+        ({"engine": "ray", "gpus": "two"}, ValueError, "gpus must be a number of at least 0, got 'two'"),
+        ({"engine": "ray", "address": 6379}, ValueError, "address must be a text such as 'auto' or 'host:port', got 6"),
+    ],
+)
+def test_places_that_make_no_sense_are_refused(given, error, match):
+    with pytest.raises(error, match=match):
+        read_trainer(given)
+
+
+def test_without_a_trainer_it_is_this_machine():
+    assert read_trainer(None) == Where()
+    assert crew_of(Where(workers=3)) is None

@@ -1,15 +1,19 @@
-"""Worker processes on the cores of this machine, with their share of the threads."""
+"""Workers: where they run and how many, and their share of the threads."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from typing import Any, ClassVar
+from concurrent.futures import FIRST_COMPLETED, FIRST_EXCEPTION, Future, wait
+from dataclasses import dataclass, fields
+from numbers import Integral, Real
+from typing import Any, ClassVar, Protocol
 
 from adacsl import heartbeat
 from adacsl.extras import requires
@@ -26,6 +30,61 @@ MANY_ROWS = 20_000
 
 HOME = os.getpid()
 """The process that has loaded this; what it forks has the same number here, and another one in truth."""
+LOSSES = 5
+"""How often work is sent again because its machine went away: that says nothing about the work."""
+GRACE = 60.0
+"""Seconds in which workers that need each other follow the first that failed: the cause may be told after its effects.
+"""
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where something trains, and on how many: what ``trainer=`` says to portfolios and boosters.
+
+    ``engine`` is "joblib" (processes on this machine) or "ray"; ``address`` that of a Ray cluster (default: a local one
+    of its own); ``gpus`` are those of each worker, on Ray.
+    """
+
+    engine: str = "joblib"
+    address: str | None = None
+    workers: int | None = None
+    gpus: float = 0.0
+
+
+def read_trainer(given: Any) -> Where:
+    """Return where something trains, of a dict of settings or None; refuse what makes no sense.
+
+    Examples
+    --------
+    >>> read_trainer({"workers": 4})
+    Where(engine='joblib', address=None, workers=4, gpus=0.0)
+    """
+    if not isinstance(given, dict | None):
+        raise TypeError(f"trainer must be a dict such as {{'engine': 'ray', 'workers': 4}}, got {given!r}")
+    known = [field.name for field in fields(Where)]
+    if unknown := [name for name in given or () if name not in known]:
+        raise ValueError(
+            f"trainer has no setting {unknown[0]!r} here; it has {', '.join(known)}. "
+            "Lightning's are for nets: net={'trainer': {'devices': 2}}"
+        )
+    where = Where(**(given or {}))
+    check_where(where)
+    return where
+
+
+def check_where(where: Where) -> None:
+    """Refuse places that make no sense."""
+    engine, address, workers, gpus = where.engine, where.address, where.workers, where.gpus
+    if engine not in ("joblib", "ray"):
+        raise ValueError(f"engine must be 'joblib' (this machine) or 'ray' (a cluster), got {engine!r}")
+    if not isinstance(address, str | None) or address == "":
+        raise ValueError(f"address must be a text such as 'auto' or 'host:port', got {address!r}")
+    if workers is not None and (not isinstance(workers, Integral) or isinstance(workers, bool) or workers < 1):
+        raise ValueError(f"workers must be a whole number of at least 1, got {workers!r}")
+    if not isinstance(gpus, Real) or not 0.0 <= float(gpus) < float("inf"):
+        raise ValueError(f"gpus must be a number of at least 0, got {gpus!r}")
+    if engine == "joblib" and (address is not None or gpus):
+        raise ValueError("address and gpus are for engine='ray'; processes of this machine see all its GPUs")
 
 
 def cores() -> int:
@@ -108,9 +167,47 @@ def one_thread_if_forked() -> Iterator[None]:
         yield
 
 
+class Crew(Protocol):
+    """Workers that hold some shared data: processes of this machine, or tasks on a cluster.
+
+    It is opened with the number of workers (0: as many as there is room for), their threads and the shared data.
+    """
+
+    workers: int
+    """How many tasks run at once."""
+
+    def submit(self, work: Callable[[Any, Any], Any], task: Any) -> Future[Any]:
+        """Begin ``work(shared, task)``."""
+
+    def died(self, running: Mapping[Future[Any], Any]) -> set[Any]:
+        """Return the tasks whose process died, or went with one that did."""
+
+    def lost(self, future: Future[Any]) -> bool:
+        """Tell whether the machine went away, which says nothing about the task."""
+
+    def outcome(self, future: Future[Any]) -> Any:
+        """Return what came out, or the error."""
+
+    def end(self) -> None:
+        """End what still runs."""
+
+
+OpenCrew = Callable[[int, int, Any], Crew]
+"""What opens a crew, by the number of workers, their threads and what they share."""
+
+
+def crew_of(where: Where) -> OpenCrew | None:
+    """Return what opens the crew of a place; None: processes of this machine."""
+    if where.engine != "ray":
+        return None
+    from adacsl.integrations.ray import RayCrew  # noqa: PLC0415  Ray only for those who ask for it
+
+    return functools.partial(RayCrew, where=where)
+
+
 def run_tasks(
     work: Callable[[Any, Any], Any], shared: Any, tasks: Sequence[Any], *, workers: int, threads: int,
-    skip: Callable[[Any], bool], deadline: float,
+    skip: Callable[[Any], bool], deadline: float, open_crew: OpenCrew | None = None,
 ) -> Generator[tuple[int, Any]]:  # fmt: skip
     """Yield the number of each task and ``work(shared, task)``, or what it raised, as they come.
 
@@ -129,18 +226,21 @@ def run_tasks(
     deadline : float
         ``time.monotonic()`` when workers are ended, or as soon afterwards as one task has succeeded. Here, where
         nobody can be ended, no task is begun after it.
+    open_crew : callable, optional
+        Who the workers are; default: processes of this machine. Elsewhere ``workers=0`` means as many as have room.
     """
-    if not workers:
+    if not workers and open_crew is None:
         with limited(threads):
             yield from _run_here(work, shared, tasks, skip, deadline)
         return
-    crew = _Crew(workers, threads, shared)
+    crew = (open_crew or Processes)(workers, threads, shared)
     waiting, succeeded = list(range(len(tasks))), False
     running: dict[Future[Any], int] = {}
     suspects: set[int] = set()
+    losses: Counter[int] = Counter()
     try:
         while waiting or running:
-            while waiting and len(running) < _room(workers, waiting[0], running, suspects):
+            while waiting and len(running) < _room(crew.workers, waiting[0], running, suspects):
                 number = waiting.pop(0)
                 if succeeded and (time.monotonic() > deadline or skip(tasks[number])):
                     yield number, TimeoutError("out of time")
@@ -151,11 +251,12 @@ def run_tasks(
             if not done and running:
                 yield from ((number, TimeoutError("out of time")) for number in [*running.values(), *waiting])
                 return
-            died = _died(running)
+            died = crew.died(running)
             if len(died) > 1:  # with one process all are lost, and nobody knows whose it was: each runs again, alone
                 suspects |= died
-                waiting[:0] = sorted(died)
-                running = {future: number for future, number in running.items() if number not in died}
+            again = (died if len(died) > 1 else set()) | _lost(crew, done, running, losses)
+            waiting[:0] = sorted(again)
+            running = {future: number for future, number in running.items() if number not in again}
             for future in [future for future in done if future in running]:
                 outcome = crew.outcome(future)
                 succeeded = succeeded or not isinstance(outcome, Exception)
@@ -169,12 +270,38 @@ def _room(workers: int, number: int, running: Mapping[Any, int], suspects: Conta
     return 1 if any(other in suspects for other in (number, *running.values())) else workers
 
 
-def _died(running: Mapping[Future[Any], int]) -> set[int]:
-    """Return the tasks whose process died, or went with one that did."""
-    if not any(future.done() and isinstance(future.exception(), BrokenProcessPool) for future in running):
-        return set()
-    ended = wait(running).done  # the others follow at once
-    return {running[future] for future in ended if isinstance(future.exception(), BrokenProcessPool)}
+def _lost(crew: Crew, done: set[Future[Any]], running: Mapping[Future[Any], int], losses: Counter[int]) -> set[int]:
+    """Return the tasks whose machine went away, unless that has happened to them too often."""
+    gone = {running[future] for future in done if crew.lost(future)}
+    losses.update(gone)
+    return {number for number in gone if losses[number] <= LOSSES}
+
+
+def run_together(
+    work: Callable[[Any, Any], Any], shared: Any, tasks: Sequence[Any], *, threads: int, open_crew: OpenCrew | None
+) -> list[Any]:
+    """Return ``work(shared, task)`` of tasks that talk to each other and so run at once; one failure ends them all.
+
+    Raises
+    ------
+    ConnectionResetError
+        A machine went away: all of it may be tried again.
+    """
+    crew = (open_crew or Processes)(len(tasks), threads, shared)
+    try:
+        futures = {crew.submit(work, task): number for number, task in enumerate(tasks)}
+        done, rest = wait(futures, return_when=FIRST_EXCEPTION)
+        failed = [future for future in done if future.exception() is not None]
+        if not failed:
+            return [future.result() for future in futures]
+        wait(rest, GRACE)
+        if any(future.done() and crew.lost(future) for future in futures):
+            raise ConnectionResetError("a machine went away")
+        if crew.died(futures):
+            raise RuntimeError("one of the worker processes died (out of memory?)")
+        raise crew.outcome(failed[0])
+    finally:
+        crew.end()
 
 
 def _run_here(
@@ -192,22 +319,23 @@ def _run_here(
             yield number, error
 
 
-class _Crew:
-    """Processes that hold the shared data; when one has died, others take its place."""
+class Processes:
+    """Processes of this machine that hold the shared data; when one has died, others take its place."""
 
     def __init__(self, workers: int, threads: int, shared: Any) -> None:
-        self._workers, self._threads, self._shared = workers, threads, shared
+        self.workers, self._threads, self._shared = workers, threads, shared
         self._executor = self._start()
 
     def _start(self) -> Any:
         return ProcessPoolExecutor(
-            self._workers,
+            self.workers,
             initializer=heartbeat.begin,
             initargs=(os.getpid(), self._shared),
             env=thread_settings(self._threads),
         )
 
     def submit(self, work: Callable[[Any, Any], Any], task: Any) -> Future[Any]:
+        """Begin a task; where processes have died, with others."""
         try:
             future: Future[Any] = self._executor.submit(_do, work, task)
         except BrokenProcessPool:
@@ -216,7 +344,19 @@ class _Crew:
             future = self._executor.submit(_do, work, task)
         return future
 
+    def died(self, running: Mapping[Future[Any], Any]) -> set[Any]:
+        """Return all tasks that ended with the pool: the death of one process is that of all."""
+        if not any(future.done() and isinstance(future.exception(), BrokenProcessPool) for future in running):
+            return set()
+        ended = wait(running).done  # the others follow at once
+        return {running[future] for future in ended if isinstance(future.exception(), BrokenProcessPool)}
+
+    def lost(self, future: Future[Any]) -> bool:
+        """Tell that this machine is still there."""
+        return False
+
     def outcome(self, future: Future[Any]) -> Any:
+        """Return what came out, or the error."""
         error = future.exception()
         if isinstance(error, BrokenProcessPool):
             return RuntimeError("the worker process died (out of memory?)")
@@ -225,6 +365,7 @@ class _Crew:
         return error if isinstance(error, Exception) else RuntimeError(repr(error))
 
     def end(self) -> None:
+        """End the processes."""
         self._executor.shutdown(wait=True, kill_workers=True)
 
 

@@ -308,6 +308,43 @@ class Showing:
 ALIKE = Showing()
 
 
+@Parameter(name="*", group=Group("Where to train", sort_key=45))
+@dataclass(frozen=True)
+class Place:
+    """Where members of a portfolio, or the rows of a booster, are trained, as said on the command line."""
+
+    engine: Literal["joblib", "ray"] = "joblib"
+    """joblib: processes on this machine. ray: a cluster, for the portfolio's members or the rows of a booster."""
+
+    address: str | None = None
+    """Of the Ray cluster, host:port or auto; default: local, one on this machine for this fit."""
+
+    workers: int | None = None
+    """How many members at once, default: as many as have room; or over how many a booster's rows are spread."""
+
+    gpus: float = 0.0
+    """GPUs that each worker asks Ray for, such as 0.25."""
+
+    def __post_init__(self) -> None:
+        for name in ("address", "gpus") if self.engine != "ray" else ():
+            if getattr(self, name):
+                raise ValueError(f"--{name} is for --engine ray")
+        if self.workers is not None and self.workers < 1:
+            raise ValueError(f"--workers must be at least 1, got {self.workers}")
+        if not 0.0 <= self.gpus < float("inf"):
+            raise ValueError(f"--gpus must be at least 0, got {self.gpus:g}")
+
+    @property
+    def trainer(self) -> dict[str, Any]:
+        """What Python's ``trainer=`` is told; nothing where nothing was said."""
+        return {
+            option.name: value for option in fields(self) if (value := getattr(self, option.name)) != option.default
+        }
+
+
+HERE = Place()
+
+
 def split_words(words: Iterable[str] | None) -> list[str]:
     """Return words that came one by one or with commas between them.
 

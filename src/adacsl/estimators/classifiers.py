@@ -123,6 +123,9 @@ class AdaCSLBoostingClassifier(Method):
         where the plain booster did as well.
     target, decide, select, cv, validation, positive, random_state, verbose
         As for every :class:`Method`; ``target="bayes"`` by default. A policy is set as ``model.policy = Policy(...)``.
+    trainer : dict, optional
+        On how many workers the rows are spread, and where, such as ``{"workers": 4}``; see
+        :class:`~adacsl.estimators.learners.boosters.Booster`. By keyword, and no parameter to search over.
 
     Attributes
     ----------
@@ -144,6 +147,8 @@ class AdaCSLBoostingClassifier(Method):
     device = "cpu"
     resume = None
     policy: Policy | None = None
+    BESIDE = ("trainer",)
+    trainer: dict[str, Any] | None = None
 
     @keeps_settings
     def __init__(
@@ -169,7 +174,7 @@ class AdaCSLBoostingClassifier(Method):
         """Keep the settings."""
 
     def _make_learner(self) -> Any:
-        names = ("rounds", "lr", "patience", "every", "params")
+        names = ("rounds", "lr", "patience", "every", "params", "trainer")
         return Booster(self.engine, **{name: getattr(self, name) for name in names})
 
     @property

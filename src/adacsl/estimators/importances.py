@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.estimators.learners.boosters import BoosterModel, load_engine
+from adacsl.estimators.learners.boosters import BoosterModel
 from adacsl.estimators.learners.models import EstimatorModel
 from adacsl.estimators.learners.stackmodel import StackModel
+from adacsl.estimators.learners.together import load_engine
 
 
 def importances(model: Any, columns: int) -> NDArray[np.float64] | None:

@@ -45,6 +45,10 @@ class PortfolioClassifier(Method):
     n_jobs : int or "auto"
         Processes that fit members; each has its share of the cores. "auto": one per core; for few rows, and for images,
         this one alone.
+    trainer : dict, optional
+        Where members are fitted, and how many at once: ``{"engine": "ray", "address": "auto", "workers": 8}`` are tasks
+        of a Ray cluster (without an address: of one on this machine), a fold each where folds know nothing of each
+        other; ``{"workers": 2}`` is ``n_jobs=2``. The result is the same. By keyword, and no parameter to search over.
     decide, validation, positive, device, random_state, verbose, policy
         As for every :class:`Method`.
     resume : path, optional
@@ -81,6 +85,8 @@ class PortfolioClassifier(Method):
     controller = None
     target = 0.5
     select = "best"
+    BESIDE = ("trainer",)
+    trainer: dict[str, Any] | None = None
 
     @keeps_settings
     def __init__(
@@ -108,7 +114,7 @@ class PortfolioClassifier(Method):
     def _make_learner(self) -> Any:
         return Portfolio(
             self.members, budget=self.budget, strength=self.strength, net=_as_net(self.net), distil=self.distil,
-            n_jobs=self.n_jobs,
+            n_jobs=self.n_jobs, trainer=self.trainer,
         )  # fmt: skip
 
     @property

@@ -147,7 +147,7 @@ class Protocol:
             fresh.set_params(learner=Net(**self.net))
         if is_portfolio(fresh):
             # the jobs of a comparison share the cores already
-            fresh = set_portfolio(fresh, self.net, n_jobs=1)
+            fresh = set_portfolio(fresh, self.net, n_jobs=1, trainer=None)
         fresh.check_settings()
         return fresh
 
@@ -159,6 +159,8 @@ def set_portfolio(method: Method, net: Mapping[str, Any], **settings: Any) -> Me
     inside = "learner__" if "learner" in method.get_params(deep=False) else ""
     if net and method.learner.net is None:
         settings["net"] = Net(**net)
+    for name in [name for name in settings if name in method.BESIDE]:
+        setattr(method, name, settings.pop(name))
     return method.set_params(**{f"{inside}{name}": value for name, value in settings.items()})
 
 

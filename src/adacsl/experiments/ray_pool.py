@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import logging
 import os
-import socket
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,10 +12,7 @@ from adacsl.experiments.cells import CellResult
 from adacsl.experiments.pools import Job, Pool, Report, outcomes
 from adacsl.experiments.store import Failure
 from adacsl.extras import requires
-
-os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no calls to the outside
-# Ray prints deaths to stdout, which belongs to the results; the runner tells them itself
-os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "(?i)(worker|node).*(died|dead|killed)")
+from adacsl.integrations.ray import LOST, check_gpus, connect
 
 with requires("ray"):
     import ray
@@ -26,8 +20,6 @@ with requires("ray"):
 
 QUEUE = 1000
 """How many jobs wait in the cluster at most: enough to let an autoscaler see what is needed."""
-# Ray ends some job when memory runs out, not the one that took it
-LOST = (errors.NodeDiedError, errors.LocalRayletDiedError, errors.ObjectLostError, errors.OutOfMemoryError)
 
 
 class RayPool(Pool):
@@ -54,7 +46,7 @@ class RayPool(Pool):
         super().__init__(*base)
         self._limit = workers or QUEUE
         self._print = builtins.print
-        self._ours = _connect(address, workers=workers, gpus=gpus)
+        self._ours = connect(address, workers=workers, gpus=gpus)
         self._running: dict[Any, Job] = {}
         self._task: Any = ray.remote(num_returns="streaming", num_cpus=1, num_gpus=gpus, max_retries=0)(_do)
         self._sent = not gpus, ray.put(self._work), ray.put(self._shared)
@@ -110,62 +102,10 @@ def _do(without_gpus: bool, *job: Any) -> Iterator[CellResult | Failure]:
     yield from outcomes(*job)
 
 
-def _connect(address: str | None, *, workers: int | None, gpus: float) -> bool:
-    """Join or start a cluster; tell whether it is ours to shut down."""
-    if ray.is_initialized():  # by the caller, who shuts it down
-        return False
-    if address is not None:
-        _check_reachable(address)
-    alone: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False} if address is None else {}
-    try:
-        ray.init(address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **alone)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        raise _no_cluster(address, " ".join(str(error).split())[:200]) from error
-    try:
-        check_gpus(gpus, local=address is None)
-    except ValueError:
-        ray.shutdown()
-        raise
-    return True
-
-
-def _check_reachable(address: str) -> None:
-    """Knock at host:port first: Ray itself tries for minutes."""
-    if address.startswith("ray://"):
-        raise ValueError(
-            f"{address!r} is an address of Ray Client, which cannot stream results: run on a machine of the cluster "
-            "with --address auto, or give host:port of its head"
-        )
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdigit():
-        return
-    try:
-        socket.create_connection((host, int(port)), timeout=5.0).close()
-    except OSError as error:
-        raise _no_cluster(address, error.strerror or error) from error
-
-
-def _no_cluster(address: str | None, reason: object) -> ConnectionError:
-    advice = "start one with  ray start --head , or leave --address out"
-    return ConnectionError(f"no Ray cluster at {address or 'this machine'!r} ({reason}): {advice}")
-
-
-def check_gpus(gpus: float, *, local: bool) -> None:
-    """Refuse to wait for ever."""
-    nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
-    most = max((node["Resources"].get("GPU", 0) for node in nodes if node["Alive"]), default=0)
-    if gpus <= most:
-        return
-    if local:
-        raise ValueError(f"each job wants {gpus:g} GPUs, but this machine offers {most:g}: give fewer --gpus")
-    warnings.warn(
-        f"each job wants {gpus:g} GPUs, but no machine of the cluster offers more than {most:g} now: jobs wait "
-        "until one joins",
-        stacklevel=5,
-    )
-
-
 def _describe(error: errors.RayError) -> Failure:
     died = isinstance(error, (errors.WorkerCrashedError, *LOST))
     text = " ".join(str(error).split())[:300]
     return Failure("WorkerDied", f"the worker died: {text}") if died else Failure.of(error)
+
+
+__all__ = ["RayPool", "check_gpus"]

@@ -20,11 +20,13 @@ from adacsl.cli.options import (
     ALL,
     ANY,
     FREE,
+    HERE,
     MOST_EPOCHS,
     MOST_SPLITS,
     MOST_WORKERS,
     NEVER,
     Checking,
+    Place,
     Prices,
     Seed,
     Source,
@@ -64,6 +66,7 @@ def train(  # noqa: PLR0913  one argument for each option
     limits: Limits = NONE,
     times: Times = NEVER,
     checking: Checking = ALL,
+    place: Place = HERE,
     method: str = "portfolio",
     members: tuple[str, ...] = (),
     budget: str | None = None,
@@ -124,6 +127,7 @@ def train(  # noqa: PLR0913  one argument for each option
     adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --budget 60s --out model/
     adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --method gbm-bayes --out model/
     adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --method mine:forest --out model/
+    adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --engine ray --address auto --out model/
     adacsl train cards.parquet --target fraud --fn "0.8 * amount + 12" --fp 5 --out model/
     adacsl train --sql "select * from loans" --db bank.duckdb --target default --fn 8 --fp 1 --out model/
     adacsl train claims.csv --target fraud --fn "model(loss)" --fp 150 --out model/
@@ -136,6 +140,8 @@ def train(  # noqa: PLR0913  one argument for each option
     if cv == 1:
         raise ValueError(f"--cv must be 0 or at least 2 folds, got {cv}")
     stacked = _portfolio_settings(method, members, budget, jobs)
+    if jobs is not None and place.trainer:
+        raise ValueError("--jobs are processes of this machine, --workers of any engine: leave out one of them")
     started = time.perf_counter()
     task, found = load_checked(source, data, prices, checking, time_column=times.time_column)
     if not task.images and (weights is not None or rotate):
@@ -144,6 +150,8 @@ def train(  # noqa: PLR0913  one argument for each option
     times.check(task.time)
     net = net_settings(epochs, weights, rotate=rotate)
     made = _unfitted(method, task, net, stacked, device=device, resume=resume)
+    if place.trainer:
+        _train_on(made, method, place.trainer)
     if cv is not None:
         _cross_fit(made, method, cv)
     costs = _costs(task)
@@ -229,6 +237,19 @@ def _unfitted(
     return made
 
 
+def _train_on(made: Method, name: str, trainer: dict[str, Any]) -> None:
+    """Say where to train; refuse it for what trains in one place."""
+    from adacsl.estimators.fitting import as_learner  # noqa: PLC0415  scikit-learn
+    from adacsl.estimators.learners.boosters import Booster  # noqa: PLC0415
+
+    if "trainer" in made.BESIDE:
+        made.trainer = trainer
+    elif isinstance(learner := as_learner(made.learner), Booster):
+        made.set_params(learner=learner.set_params(trainer=trainer))
+    else:
+        raise ValueError(f"--engine and --workers are for the portfolio and for boosters, and {name} is neither")
+
+
 def _cross_fit(made: Method, name: str, cv: int) -> None:
     if made.decide in ("negative", "positive"):
         raise ValueError(f"--cv is for methods that learn, and {name} does not")
@@ -245,7 +266,7 @@ def _fit(made: Method, task: Task, times: Times, screen: Screen) -> None:
     labels = np.asarray(plain_labels(task.classes))[task.y]
     priced = () if made.costs is not None else ("fp", "fn", "tp", "tn")
     own = {name: getattr(task.costs, name) for name in priced}
-    trains_nets = hasattr(made.learner, "trainer")
+    trains_nets = hasattr(made.learner, "module")
     bar: AbstractContextManager[Any] = screen.progress("training", unit="epochs") if trains_nets else nullcontext()
     with bar as advance, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "member .* is left out")  # the answer says it

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import importlib.util
 from collections.abc import Iterable, Iterator, Sequence
 from numbers import Integral, Real
@@ -17,16 +16,16 @@ from adacsl.core.targets import check_targets
 from adacsl.datasets.codes import ColumnEncoder
 from adacsl.estimators.candidates import Candidate, mean_logits
 from adacsl.estimators.learners.models import stakes_of
+from adacsl.estimators.learners.together import ENGINES, boost_anywhere, load_engine, on_several
 from adacsl.estimators.rows import Rows
 from adacsl.estimators.settings import keeps_settings, make_controller, measured, trained_with
 from adacsl.extras import requires
 from adacsl.integrations.boosting import Matrix
-from adacsl.workers import threads_in_use
+from adacsl.workers import read_trainer, threads_in_use
 
 with requires("sklearn"):
     from sklearn.base import BaseEstimator
 
-ENGINES = ("xgboost", "lightgbm", "catboost")
 MANY = ("lambdas", "weights")
 FOLDS, FEW = 5, 10_000
 """Where nothing steers, so many folds tell the rounds of at most so many rows, and one split those of more."""
@@ -59,6 +58,10 @@ class Booster(BaseEstimator):
         Adapt after every so many rounds.
     params : dict, optional
         The library's own parameters, such as ``{"max_depth": 4, "nthread": 2}``; they win over the above.
+    trainer : dict, optional
+        On how many workers the rows are spread, and where: ``{"workers": 4}`` are processes of this machine,
+        ``{"workers": 4, "engine": "ray", "address": "auto"}`` tasks of a Ray cluster. By the library's own distributed
+        training, where nothing steers: XGBoost's model is the same, LightGBM's another one of like quality.
     """
 
     tables_only = True
@@ -73,6 +76,7 @@ class Booster(BaseEstimator):
         patience: int | None = 50,
         every: int = 1,
         params: dict[str, Any] | None = None,
+        trainer: dict[str, Any] | None = None,
     ) -> None:
         """Keep the settings."""
 
@@ -88,6 +92,17 @@ class Booster(BaseEstimator):
             raise ValueError(f"lr must be a number above 0 and at most 1, got {self.lr!r}")
         if not (self.params is None or isinstance(self.params, dict)):
             raise TypeError(f"params must be a dict of the library's own parameters, got {self.params!r}")
+        self._check_trainer()
+
+    def _check_trainer(self) -> None:
+        where = read_trainer(self.trainer)
+        if self.trainer is not None and where.workers is None:
+            raise ValueError("a booster's trainer says on how many workers: trainer={'workers': 4}")
+        if (where.workers or 1) > 1 and self.chosen_engine == "catboost":
+            raise ValueError(
+                "catboost cannot spread its rows over several workers: leave trainer out, or say engine='xgboost' or "
+                "'lightgbm'"
+            )
 
     def adapts(self, candidate: Candidate) -> bool:
         """Tell whether "auto" adapts: unless T' is the Bayes threshold, where the plain booster did as well."""
@@ -103,13 +118,6 @@ class Booster(BaseEstimator):
 def installed_engine() -> str | None:
     """Return the first boosting library that is installed."""
     return next((name for name in ENGINES if importlib.util.find_spec(name)), None)
-
-
-def load_engine(name: str) -> Any:
-    """Return a boosting library, or say what to install."""
-    if name not in ENGINES:  # a saved model names its own
-        raise ValueError(f"there is no engine {str(name)[:40]!r}: {', '.join(ENGINES)} are known")
-    return importlib.import_module(f"adacsl.integrations.{name}")
 
 
 def load_engines(methods: Iterable[Any]) -> None:
@@ -135,6 +143,11 @@ def fit_boosters(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candid
                 "a plain booster at the Bayes threshold is target='bayes'"
             )
         if group[0].adapts:
+            if on_several(group[0].method.learner_):
+                raise ValueError(
+                    "a controller steers boosters in one process only: leave trainer out, or say controller=None or "
+                    "target='bayes'"
+                )
             _boost(group[0], rows, matrix, encoder)
         else:
             _boost_unsteered(group, rows, matrix, encoder)
@@ -216,8 +229,8 @@ def _watched(group: Sequence[Candidate], rows: Rows, matrix: Matrix, fold: int, 
             held.look(logits + shift)
             candidate.history.append({"round": held.seen - 1} | about | {"val_cost": held.latest[0]})
 
-    parts = [_part(matrix, some, _weights(first, rows, some)) for some in split]
-    return load_engine(first.method.learner_.chosen_engine).boost_plainly(*parts, look, **_options(first))
+    own, other = (_part(matrix, some, _weights(first, rows, some)) for some in split)
+    return boost_anywhere(first.method.learner_, own, other, look, **_options(first))
 
 
 def _unmoved(candidate: Candidate, n_classes: int) -> dict[str, Any]:
@@ -231,7 +244,7 @@ def _boost_all(candidate: Candidate, rows: Rows, matrix: Matrix, rounds: int) ->
     """Return a booster of so many rounds of all rows."""
     whole = _part(matrix, rows.use, _weights(candidate, rows, rows.use))
     options = _options(candidate) | {"rounds": rounds, "patience": None}
-    return load_engine(candidate.method.learner_.chosen_engine).boost_plainly(whole, whole, lambda _: None, **options)
+    return boost_anywhere(candidate.method.learner_, whole, whole, None, **options)
 
 
 def _rounds_of_all(kept: Sequence[int], folds: Folds, rows: Rows) -> int:

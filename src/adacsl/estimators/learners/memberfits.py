@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 from adacsl.core.costs import CostMatrix
 from adacsl.core.heldout import HeldOut, bayes_log_odds, pooled
 from adacsl.core.rowwise import relative_prices
+from adacsl.core.scores import known
 from adacsl.estimators.candidates import Candidate, told_share
+from adacsl.estimators.learners.boosters import Booster, BoosterModel
+from adacsl.estimators.learners.models import EstimatorModel, Model
 from adacsl.estimators.rows import Rows
 from adacsl.extras import requires
 
@@ -58,11 +61,12 @@ def prices_of(candidate: Candidate, rows: NDArray[np.int64]) -> NDArray[np.float
     return np.asarray(relative_prices(candidate.costs.rows(rows), candidate.class_costs) * usual)
 
 
-def fit_members(shared: Any, members: dict[str, Method]) -> dict[str, list[Fitted]]:
-    """Fit some members, for each of the costs; what several need is trained once."""
+def fit_members(shared: Any, members: dict[Any, Method]) -> dict[Any, list[Fitted]]:
+    """Fit some members (or folds of them), for each of the costs; what several need is trained once."""
     from adacsl.estimators.fitting import fit_methods  # noqa: PLC0415  it imports this module
 
-    rows, prices, watch = shared
+    rows, prices, watch, alone = shared
+    members = members if alone else {name: _with_one_worker(made) for name, made in members.items()}
     asked = [(name, clone(made), costs) for name, made in members.items() for costs in prices]
     for _, made, _ in asked:
         made.check_settings()
@@ -70,7 +74,7 @@ def fit_members(shared: Any, members: dict[str, Method]) -> dict[str, list[Fitte
     for _ in fit_methods([(made, costs) for _, made, costs in asked], rows, watch=watch):
         pass
     seconds = (time.perf_counter() - start) / len(members)
-    found: dict[str, list[Fitted]] = {name: [] for name in members}
+    found: dict[Any, list[Fitted]] = {name: [] for name in members}
     for name, made, _ in asked:
         own = made.candidate_
         honest, by_rows = honest_logits(own, rows)
@@ -80,10 +84,75 @@ def fit_members(shared: Any, members: dict[str, Method]) -> dict[str, list[Fitte
     return found
 
 
+def _with_one_worker(made: Method) -> Method:
+    """Return a member that trains in one process: where members run is the portfolio's to say."""
+    member: Method = clone(made)
+    if isinstance(getattr(member, "learner", None), Booster):
+        member.set_params(learner__trainer=None)
+    elif "trainer" in member.BESIDE:
+        member.trainer = None
+    return member
+
+
+# folds apart
+
+
+def fold_tasks(name: str, made: Method, rows: Rows) -> list[dict[Any, Method]]:
+    """Return one task for each fold of a member whose folds know nothing of each other, else one for the member.
+
+    A fold is called by the member, its own number, and how many there are. Folds that share a controller, choose a
+    target together or train side by side (nets) stay together, and so do windows of time, of which the latest decide.
+    """
+    folds = getattr(made, "cv", None)
+    if not isinstance(folds, list) or len(folds) < 2 or rows.line is not None or not _folds_apart(made):
+        return [{name: made}]
+    return [{(name, i, len(folds)): clone(made).set_params(cv=[pair])} for i, pair in enumerate(folds)]
+
+
+def _folds_apart(made: Method) -> bool:
+    fresh: Method = clone(made)
+    try:
+        fresh.check_settings()
+    except (ImportError, TypeError, ValueError):  # said where it is fitted
+        return False
+    alike = fresh.controller is None and fresh.loss in ("plain", "weighted") and fresh.target != "auto"
+    return alike and isinstance(fresh.learner_, Booster | Model)
+
+
+def joined_folds(parts: Sequence[Sequence[Fitted]]) -> list[Fitted]:
+    """Return a member, for each of the costs, of its folds in their order: as if one had fitted them all."""
+    return [_joined(of_one) for of_one in zip(*parts, strict=True)]
+
+
+def _joined(folds: Sequence[Fitted]) -> Fitted:
+    total, count = np.zeros_like(folds[0].honest), np.zeros(len(folds[0].honest))
+    for fold in folds:  # one after another: sums of floats depend on the order
+        seen = known(fold.honest)
+        total[seen] += fold.honest[seen]
+        count[seen] += 1
+    count = count if total.ndim == 1 else count[:, None]
+    honest = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    seconds = sum(fold.seconds for fold in folds)
+    return replace(folds[0], honest=honest, model=_one_model([fold.model for fold in folds]), seconds=seconds)
+
+
+def _one_model(models: Sequence[Any]) -> Any:
+    first = models[0]
+    if isinstance(first, BoosterModel):
+        boosters, rounds = (
+            [one for model in models for one in getattr(model, name)] for name in ("boosters", "rounds")
+        )
+        return BoosterModel(first.engine, boosters, rounds, first.encoder)
+    estimators = [one for model in models for one in model.estimators]
+    return EstimatorModel(estimators, first.encoder, first.undone, first.n_classes)
+
+
 def honest_logits(candidate: Candidate, rows: Rows) -> tuple[NDArray[np.float64], float]:
     """Return the held-out log-odds (or K logits) of a member, and the share of the rows' offsets that is in them."""
     logits, share = pooled(len(rows.y), candidate.held), told_share(candidate, rows)
     return logits + (share - 1.0) * candidate.offsets(np.arange(len(rows.y))), share
 
 
-__all__ = ["Fitted", "cut_of", "fit_members", "honest_logits", "prices_of"]
+__all__ = [
+    "Fitted", "cut_of", "fit_members", "fold_tasks", "honest_logits", "joined_folds", "prices_of",
+]  # fmt: skip

@@ -22,14 +22,14 @@ from adacsl.core.scores import known, losses_of, to_probabilities
 from adacsl.estimators.candidates import Candidate
 from adacsl.estimators.learners.boosters import load_engines
 from adacsl.estimators.learners.distilling import STUDENTS, distil
-from adacsl.estimators.learners.memberfits import Fitted, cut_of, fit_members, prices_of
+from adacsl.estimators.learners.memberfits import Fitted, cut_of, fit_members, fold_tasks, joined_folds, prices_of
 from adacsl.estimators.learners.stackmodel import StackModel, settled
 from adacsl.estimators.rows import Rows, leaks
 from adacsl.estimators.settings import in_full, keeps_settings
 from adacsl.estimators.stacking import Stack, stack_members
 from adacsl.estimators.timesplits import Timeline, possible_folds
 from adacsl.extras import requires
-from adacsl.workers import MANY_ROWS, cores, run_tasks, threads_for
+from adacsl.workers import MANY_ROWS, cores, crew_of, read_trainer, run_tasks, threads_for
 
 with requires("sklearn"):
     import joblib
@@ -64,6 +64,7 @@ class Portfolio(BaseEstimator):
         net: Any = None,
         distil: bool | str = False,
         n_jobs: int | str = "auto",
+        trainer: dict[str, Any] | None = None,
     ) -> None:
         """Keep the settings."""
 
@@ -76,6 +77,7 @@ class Portfolio(BaseEstimator):
             isinstance(self.n_jobs, Integral) and (self.n_jobs == -1 or int(self.n_jobs) > 0)
         ):
             raise ValueError(f"n_jobs must be 'auto', -1 or a number of processes, got {self.n_jobs!r}")
+        read_trainer(self.trainer)
         if self.distil not in STUDENTS:
             raise ValueError(f"distil must be one of {', '.join(map(repr, STUDENTS))}, got {self.distil!r}")
         _choose(self)
@@ -96,8 +98,13 @@ class Portfolio(BaseEstimator):
         return rare
 
     def workers_for(self, rows: Rows) -> int:
-        """Return how many processes the members are fitted in; 0: in this one."""
-        if self.n_jobs == "auto":
+        """Return how many processes the members are fitted in; 0: in this one, or on a cluster as many as have room."""
+        where = read_trainer(self.trainer)
+        if where.engine == "ray":
+            return where.workers or 0
+        if where.workers is not None:
+            count = where.workers
+        elif self.n_jobs == "auto":
             # nets of images use all cores, or the one GPU, by themselves
             alone = rows.images or len(rows.use) < FEW_ROWS
             count = 1 if alone else joblib.effective_n_jobs(-1)
@@ -158,6 +165,8 @@ class _Fits:
         self.failed = {name: str(error) for name, error in chosen.items() if isinstance(error, ImportError)}
         self.folders: dict[str, Path] = {}  # where members are kept until the fit is done
         self.history: list[dict[str, float]] = []
+        self.parts: dict[str, dict[int, list[Fitted]]] = {}  # members of which some folds are done
+        self.where = read_trainer(self.learner.trainer)
         self.start = time.monotonic()
         self.budget = seconds_of(self.learner.budget) * (1.0 - RESERVE)
 
@@ -167,23 +176,26 @@ class _Fits:
         for line in leaks(self.rows):
             warnings.warn(line, stacklevel=6)
         self._take_up()
-        tasks = [{name: self._prepared(name)} for name in self.members if name not in self.done]
-        shared = (self.rows, [c.costs for c in self.group], first.watch)
+        missing = {name: self._prepared(name) for name in self.members if name not in self.done}
+        away = self.where.engine == "ray" and bool(missing)
+        tasks: list[dict[Any, Method]] = [{name: made} for name, made in missing.items()]
+        if away and first.watch is None:
+            tasks = [task for name, made in missing.items() for task in fold_tasks(name, made, self.rows)]
         workers = min(self.learner.workers_for(self.rows), len(tasks))
-        if not workers:
+        alone = not workers and not away  # else no member may have workers of its own
+        shared = (self.rows, [c.costs for c in self.group], first.watch, alone)
+        if alone:
             load_engines(self.members.values())
-        share = cores() // max(workers, 1) if self.rows.images or len(self.rows.use) >= MANY_ROWS else 1
-        threads = threads_for("OMP_NUM_THREADS", share)  # a worker of a comparison has its share already
         outcomes = run_tasks(
-            fit_members, shared, tasks, workers=workers, threads=threads, skip=self._too_long,
-            deadline=self.start + self.budget,
+            fit_members, shared, tasks, workers=workers, threads=self._threads(workers), skip=self._too_long,
+            deadline=self.start + self.budget, open_crew=crew_of(self.where) if away else None,
         )  # fmt: skip
         progress = _Progress(len(self.members), self.budget, self.start, shown=method.verbose)
         try:
             with contextlib.closing(outcomes):  # an interrupt ends the workers too
                 for number, outcome in outcomes:
                     for name in tasks[number]:
-                        self._take(name, outcome)
+                        self._take_part(name, outcome)
                     progress.show(len(self.done), self.history)
         except (KeyboardInterrupt, SystemExit) as error:
             # Lightning answers Ctrl-C by itself, and ends the program
@@ -196,6 +208,12 @@ class _Fits:
         # in one order, whoever was done first: sums of floats depend on it
         self.done = {name: self.done[name] for name in self.members if name in self.done}
         self._tell()
+
+    def _threads(self, workers: int) -> int:
+        """Return how many threads each worker has; tasks of a cluster have one core each."""
+        many = self.rows.images or len(self.rows.use) >= MANY_ROWS
+        share = cores() // max(workers, 1) if many and self.where.engine != "ray" else 1
+        return threads_for("OMP_NUM_THREADS", share)  # a worker of a comparison has its share already
 
     def _take_up(self) -> None:
         """Take the members that an earlier fit has finished; those of a comparison have no models to keep."""
@@ -212,7 +230,7 @@ class _Fits:
     def _prepared(self, name: str) -> Method:
         """Return an unfitted copy on the portfolio's folds."""
         given = {"cv": self.group[0].folds, "random_state": self.group[0].seed, "device": self.method.device}
-        if name in self.folders:
+        if name in self.folders and self.where.engine != "ray":  # other machines need not see the folder
             from adacsl.estimators.keeping import unfinished  # noqa: PLC0415
 
             given["resume"] = unfinished(self.folders[name])
@@ -220,7 +238,7 @@ class _Fits:
         known = member.get_params(deep=False)
         return member.set_params(**{name: value for name, value in given.items() if name in known})
 
-    def _too_long(self, task: dict[str, Method]) -> bool:
+    def _too_long(self, task: dict[Any, Method]) -> bool:
         """Tell whether a member would not be done in time, going by those that are."""
         from adacsl.estimators.members import seconds_for  # noqa: PLC0415  it imports the learners
 
@@ -228,7 +246,20 @@ class _Fits:
             return False
         slowness = max(own[0].seconds / seconds_for(name) for name, own in self.done.items())
         left = self.start + self.budget - time.monotonic()
-        return sum(map(seconds_for, task)) * slowness > left
+        # a fold has a name of three parts, and takes its share of the time
+        asked = ((name, 1) if isinstance(name, str) else (name[0], name[2]) for name in task)
+        return sum(seconds_for(name) / parts for name, parts in asked) * slowness > left
+
+    def _take_part(self, name: Any, outcome: Any) -> None:
+        """Remember what became of a member, or of one of its folds: it is done when all are."""
+        if isinstance(name, str) or isinstance(outcome, Exception):
+            self._take(name if isinstance(name, str) else name[0], outcome)
+            return
+        member, fold, folds = name
+        parts = self.parts.setdefault(member, {})
+        parts[fold] = outcome[name]
+        if len(parts) == folds:
+            self._take(member, {member: joined_folds([parts[i] for i in range(folds)])})
 
     def _take(self, name: str, outcome: Any) -> None:
         """Remember what became of a member."""

@@ -1,0 +1,32 @@
+"""A portfolio whose members train on a Ray cluster; without an address, on one that is started on this machine.
+
+python examples/cluster_portfolio.py                   # a local cluster of two workers
+python examples/cluster_portfolio.py auto              # from a machine of a running cluster
+python examples/cluster_portfolio.py 10.0.0.1:6379     # or by the address of its head
+
+What is finished is kept in cluster_members/: started again after a kill, it goes on there (docs/training/cluster.md).
+"""
+
+import sys
+
+from adacsl import PortfolioClassifier
+from adacsl.datasets.reading import load_task
+
+
+def main(address: str = "local") -> None:
+    task = load_task("german-credit")
+    trainer = {"engine": "ray", "address": address, **({"workers": 2} if address == "local" else {})}
+    clf = PortfolioClassifier(
+        task.costs,
+        members=["logistic", "lightgbm", "xgboost"],
+        trainer=trainer,
+        resume="cluster_members",
+        random_state=0,
+    )
+    clf.fit(task.X, task.y)
+    print(clf.leaderboard_[["member", "cost", "log_loss", "weight"]].to_string(index=False))
+    print("estimated cost per row:", clf.estimated_cost_)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
