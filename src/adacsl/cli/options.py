@@ -2,44 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from cyclopts import CycloptsError, Group, Parameter, Token
+from cyclopts import Group, Parameter
+
+from adacsl.cli.limits import LARGEST, MOST_SPLITS, Side, within
 
 if TYPE_CHECKING:
     from adacsl.datasets.prices import Costs
     from adacsl.datasets.task import Task
 
 
-MOST_SPLITS, MOST_WORKERS, MOST_EPOCHS, LARGEST = 1000, 1024, 10**6, 2**31 - 1
-"""Nobody means more of these; the last is the largest number of rows, or the like, that all libraries take."""
-
-
-def within(least: float, most: float = LARGEST) -> Parameter:
-    """Return how the number of an option is read: finite, whole where its type is, and within these ends."""
-
-    def read(kind: type, tokens: Sequence[Token]) -> float:
-        option, word = tokens[0].keyword, tokens[0].value
-        try:
-            value: float = int(word) if kind is int else float(word)
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value):
-            raise CycloptsError(msg=f"{option} must be a {'whole ' * (kind is int)}number, got {word!r}")
-        if not least <= value <= most:
-            end = f"at least {least:g}" if value < least else f"at most {most:.17g}"
-            raise CycloptsError(msg=f"{option} must be {end}, got {word}")
-        return value
-
-    return Parameter(converter=read)
-
-
-Seed: TypeAlias = Annotated[int, within(0, 2**32 - 1)]
-Side: TypeAlias = Annotated[int | None, within(1, 10_000)]
 Price: TypeAlias = Annotated[float | str | None, Parameter(allow_leading_hyphen=True)]
 
 

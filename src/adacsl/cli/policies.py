@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from cyclopts import Group, Parameter
 
-from adacsl.cli.options import within
+from adacsl.cli.limits import within
 from adacsl.core.costs import CostMatrix
 from adacsl.core.labels import is_number
 

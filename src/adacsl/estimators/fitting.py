@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
 from adacsl.estimators.candidates import Candidate
-from adacsl.estimators.learners.boosters import ENGINES, Booster, fit_boosters, installed_engine, load_engines
+from adacsl.estimators.learners.boosters import Booster, fit_boosters, installed_engine
 from adacsl.estimators.learners.constant import Constant, fit_constants
 from adacsl.estimators.learners.histogram import HistogramBoosting
 from adacsl.estimators.learners.metacost import MetaCost
 from adacsl.estimators.learners.models import Model, fit_models
 from adacsl.estimators.learners.portfolio import Portfolio, fit_portfolios
+from adacsl.estimators.learners.together import ENGINES
 from adacsl.estimators.rows import Rows
 from adacsl.extras import requires
 from adacsl.workers import MANY_ROWS, limited_for

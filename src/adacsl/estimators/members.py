@@ -8,9 +8,10 @@ from typing import Any
 
 from adacsl.datasets.errors import did_you_mean
 from adacsl.estimators.fitting import as_learner
-from adacsl.estimators.learners.boosters import ENGINES, Booster
+from adacsl.estimators.learners.boosters import Booster
 from adacsl.estimators.learners.histogram import HistogramBoosting
 from adacsl.estimators.learners.models import Model
+from adacsl.estimators.learners.together import ENGINES
 from adacsl.estimators.method import Method
 from adacsl.estimators.methods import METHODS, method, needs_net
 from adacsl.extras import requires

@@ -217,7 +217,7 @@ def _unfit(made: Method, *, images: bool, n_classes: int) -> str:
 
 def _missing(made: Method) -> str:
     """Return the boosting library that a method names and that is not installed."""
-    from adacsl.estimators.learners.boosters import ENGINES  # noqa: PLC0415  narwhals
+    from adacsl.estimators.learners.together import ENGINES  # noqa: PLC0415  narwhals
 
     name = made.learner if isinstance(made.learner, str) else getattr(made.learner, "engine", "")
     return name if name in ENGINES and importlib.util.find_spec(name) is None else ""

@@ -17,14 +17,13 @@ from cyclopts import Parameter
 from adacsl.cli.checking import load_checked
 from adacsl.cli.factories import own_method
 from adacsl.cli.following import Training, training_of
+from adacsl.cli.limits import MOST_EPOCHS, MOST_WORKERS, within
 from adacsl.cli.models import check_model_folder
 from adacsl.cli.options import (
     ALIKE,
     ALL,
     ANY,
     FREE,
-    MOST_EPOCHS,
-    MOST_WORKERS,
     NEVER,
     USUAL,
     Checking,
@@ -37,7 +36,6 @@ from adacsl.cli.options import (
     interval_text,
     net_settings,
     split_words,
-    within,
 )
 from adacsl.cli.screen import PLAIN, Answer, Screen, listing, one_line, stoppable
 from adacsl.durable import check_folder

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
+from adacsl.cli.limits import within
 from adacsl.cli.measuring import Measured
 from adacsl.cli.models import labels_of, load_labelled, load_model, probability_columns
-from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text, rows_text, within
+from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text, rows_text
 from adacsl.cli.pieces import ROWS, LabelledPieces, large_table
 from adacsl.cli.policies import NONE, Limits, decide, decided_labels, timed_by
 from adacsl.cli.screen import PLAIN, Answer, Screen, listing

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
+from adacsl.cli.limits import MOST_SPLITS, Seed, within
 from adacsl.cli.models import labels_of, load_labelled, load_model, n_classes, takes_pictures
-from adacsl.cli.options import ANY, FREE, MOST_SPLITS, Prices, Seed, Source, interval_text, within
+from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text
 from adacsl.cli.screen import PLAIN, Answer, Screen, listing, stoppable
 from adacsl.cli.writing import check_table_file, writing_table
 from adacsl.core.intervals import cost_interval

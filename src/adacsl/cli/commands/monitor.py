@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
+from adacsl.cli.limits import within
 from adacsl.cli.models import (
     check_kind,
     check_model_folder,
@@ -21,7 +22,7 @@ from adacsl.cli.models import (
     said_in_training,
     save_model,
 )
-from adacsl.cli.options import ANY, AS_FOUND, FREE, Files, Prices, as_words, within
+from adacsl.cli.options import ANY, AS_FOUND, FREE, Files, Prices, as_words
 from adacsl.cli.screen import PLAIN, Answer, Screen, listing, stoppable
 from adacsl.core.costs import CostMatrix
 from adacsl.core.labels import label_name, same_label

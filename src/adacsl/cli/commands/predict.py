@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
+from adacsl.cli.limits import within
 from adacsl.cli.models import (
     Opened,
     load_model,
@@ -18,7 +19,7 @@ from adacsl.cli.models import (
     open_rows,
     probability_columns,
 )
-from adacsl.cli.options import AS_FOUND, FREE, Files, Prices, split_words, within
+from adacsl.cli.options import AS_FOUND, FREE, Files, Prices, split_words
 from adacsl.cli.policies import NONE, Limits, decide, decided_labels, timed_by
 from adacsl.cli.screen import PLAIN, Answer, Screen, stoppable
 from adacsl.cli.writing import check_table_file, label_type, writing_table

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 from adacsl.cli.commands.compare import failed_cells
-from adacsl.cli.options import ALIKE, LARGEST, USUAL, Showing, within
+from adacsl.cli.limits import LARGEST, within
+from adacsl.cli.options import ALIKE, USUAL, Showing
 from adacsl.cli.screen import PLAIN, Answer, Screen
 from adacsl.durable import check_file
 from adacsl.extras import requires

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from adacsl.cli.options import MOST_WORKERS, within
+from adacsl.cli.limits import MOST_WORKERS, within
 from adacsl.cli.screen import PLAIN, Answer, Screen
 
 

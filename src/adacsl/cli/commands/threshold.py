@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.cli.options import FREE, Prices, interval_text, within
+from adacsl.cli.limits import within
+from adacsl.cli.options import FREE, Prices, interval_text
 from adacsl.cli.pieces import ROWS, Kept, from_row, said_once
 from adacsl.cli.screen import PLAIN, Answer, Screen, listing
 from adacsl.cli.writing import writing

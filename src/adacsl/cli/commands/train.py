@@ -15,20 +15,17 @@ from cyclopts import Parameter
 
 from adacsl.cli.checking import load_checked
 from adacsl.cli.factories import own_method
+from adacsl.cli.limits import MOST_EPOCHS, MOST_SPLITS, MOST_WORKERS, Seed, within
 from adacsl.cli.models import check_model_folder, save_model
 from adacsl.cli.options import (
     ALL,
     ANY,
     FREE,
     HERE,
-    MOST_EPOCHS,
-    MOST_SPLITS,
-    MOST_WORKERS,
     NEVER,
     Checking,
     Place,
     Prices,
-    Seed,
     Source,
     Times,
     hidden_text,
@@ -36,7 +33,6 @@ from adacsl.cli.options import (
     net_settings,
     split_words,
     task_text,
-    within,
 )
 from adacsl.cli.policies import NONE, Limits, decide
 from adacsl.cli.screen import INTERRUPTED, PLAIN, Answer, Screen, listing, one_line, stoppable
