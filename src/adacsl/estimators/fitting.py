@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from adacsl.core.costs import CostMatrix
 from adacsl.estimators.candidates import Candidate
-from adacsl.estimators.learners.boosters import Booster, fit_boosters, installed_engine
+from adacsl.estimators.learners.boosters import Booster, fit_boosters, installed_engine, load_engines
 from adacsl.estimators.learners.constant import Constant, fit_constants
 from adacsl.estimators.learners.histogram import HistogramBoosting
 from adacsl.estimators.learners.metacost import MetaCost
