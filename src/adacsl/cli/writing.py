@@ -39,7 +39,9 @@ def check_table_file(path: Path) -> None:
 
 
 @contextmanager
-def writing_table(path: Path, columns: Mapping[str, Any]) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+def writing_table(
+    path: Path, columns: Mapping[str, Any], about: Callable[[], Mapping[str, str]] = dict
+) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     """Yield a function that appends rows to a table, Parquet or CSV by its name; it is there when it is complete.
 
     Parameters
@@ -48,6 +50,8 @@ def writing_table(path: Path, columns: Mapping[str, Any]) -> Iterator[Callable[[
         The file to write.
     columns : mapping of str to pyarrow type
         Names and kinds of the columns.
+    about : callable
+        Asked when all rows are written: what a Parquet file is to say of itself.
     """
     with requires("cli"):
         import pyarrow as pa  # noqa: PLC0415
@@ -60,6 +64,8 @@ def writing_table(path: Path, columns: Mapping[str, Any]) -> Iterator[Callable[[
             yield lambda values: writer.write_table(
                 pa.table([_arrow(values[field.name], field) for field in schema], schema=schema)
             )
+            if isinstance(writer, ParquetWriter):
+                writer.add_key_value_metadata(dict(about()))
             writer.close()
         except BaseException:
             # closing a file that could not be written fails as well
