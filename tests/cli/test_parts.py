@@ -144,9 +144,9 @@ def test_other_options_and_changed_files_are_refused(adacsl, refused, place, dat
     words = ("predict", place / "model", data, "--out", out)
     assert adacsl(*words).code == 0
     before = {name: (out / name).read_bytes() for name in names(out)}
-    assert "holds predictions of other prices: give another folder" in refused(*words, "--fn", 9, "--fp", 1)
-    assert "holds predictions of another policy" in refused(*words, "--refer", 1)
-    assert "holds predictions of other columns" in refused(*words, *KEEP)
+    assert "holds predictions with another price: give a new folder" in refused(*words, "--fn", 9, "--fp", 1)
+    assert "holds predictions with another policy" in refused(*words, "--refer", 1)
+    assert "holds predictions with another set of columns" in refused(*words, *KEEP)
     changed = rows[:100].assign(age=1.0)
     changed.to_parquet(data / "a.parquet")
     assert f"was made from {data / 'a.parquet'} before it was changed" in refused(*words)
@@ -161,7 +161,7 @@ def test_another_model_is_refused(adacsl, refused, place, data, tmp_path):
     model.left_out_ = ("other",)
     model.save(tmp_path / "other")
     line = refused("predict", tmp_path / "other", data, "--fn", 8, "--fp", 1, "--out", tmp_path / "out")
-    assert "holds predictions of another model" in line
+    assert "holds predictions with another model" in line
 
 
 def test_parts_that_are_no_whole_files_of_ours_are_never_taken(adacsl, refused, place, data, tmp_path):
@@ -208,12 +208,29 @@ def test_places_and_data_that_do_not_fit_are_refused(refused, place, data, pictu
     words = ("predict", place / "model")
     assert "is inside the data to predict" in refused(*words, data, "--out", data / "out")
     assert "holds other files and no predictions" in refused(*words, data, "--out", tmp_path / "full")
-    assert "there is no such file" in refused(*words, tmp_path / "none", "--out", tmp_path / "out")
-    assert "is none: a query" in refused(*words, "--sql", "select 1", "--out", tmp_path / "out")
-    assert "holds no tables" in refused(*words, tmp_path / "full", "--out", tmp_path / "out")
+    assert "none is no table, and no folder of tables" in refused(*words, tmp_path / "none", "--out", tmp_path / "out")
+    assert "a query is no table" in refused(*words, "--sql", "select 1", "--out", tmp_path / "out")
+    assert "holds no tables that can be read" in refused(*words, tmp_path / "full", "--out", tmp_path / "out")
     line = refused("predict", pictures / "model", pictures / "data", "--out", tmp_path / "out")
-    assert "give --out predictions.parquet for others" in line
+    assert "is no table, and no folder of tables: give --out predictions.parquet" in line
     assert not (tmp_path / "out").exists()
+
+
+def test_two_files_never_share_their_predictions(refused, place, data, rows, tmp_path):
+    rows[:10].to_parquet(data / "a.pq")
+    rows[:10].to_parquet(data / "a.pq.parquet")
+    line = refused("predict", place / "model", data, "--out", tmp_path / "out")
+    assert "would have predictions of the same name: rename one" in line
+
+
+def test_nothing_that_can_be_read_is_refused(refused, place, data, tmp_path):
+    for path in data.iterdir():
+        path.write_bytes(b"PAR1")
+    assert "holds no Parquet file that can be read" in refused(
+        "predict", place / "model", data, "--out", tmp_path / "out"
+    )
+    line = refused("predict", place / "model", data / "a.parquet", "--out", tmp_path / "out")
+    assert "a.parquet is no Parquet file, or a damaged one" in line
 
 
 def test_a_file_with_other_columns_is_refused_before_any_work(refused, place, data, rows, tmp_path, counted):
@@ -322,13 +339,11 @@ def test_a_machine_that_sees_other_folders_is_told_so(place, data, adacsl, tmp_p
     plan, units = parts.make_plan(model, place / "model", str(data), tmp_path / "out", asked, AS_FOUND, "cpu")
     assert [unit.rows for unit in units] == [100, 100, 200]
     assert len(parts.load_for(plan, "here").classes_) == 2
-    with pytest.raises(
-        OSError, match=r"machine far: there is no model folder .*; model, data and --out must be folders"
-    ):
+    with pytest.raises(OSError, match=r"machine far: there is no model folder .*; all must see model, data and --out"):
         parts.load_for(plan._replace(model=tmp_path / "none"), "far")
     with pytest.raises(OSError, match="machine far sees another"):
         parts.load_for(plan._replace(digest="0"), "far")
-    with pytest.raises(OSError, match=r"machine far has adacsl .*, the command 9.9: install the same version"):
+    with pytest.raises(OSError, match="or has another version of adacsl"):
         parts.load_for(plan._replace(version="9.9"), "far")
 
 

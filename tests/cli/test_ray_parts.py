@@ -121,7 +121,7 @@ def test_machines_that_do_not_see_the_folders_end_the_run(planned, cluster, tmp_
     plan, units = planned
     first = next(predict_there(plan._replace(out=tmp_path / "gone"), units, address=cluster.address, workers=1, gpus=0))
     assert first.hopeless
-    assert "model, data and --out must be folders that all see" in first.failed
+    assert "all must see model, data and --out" in first.failed
 
 
 def test_a_cluster_of_the_callers_stays_theirs(planned, cluster):

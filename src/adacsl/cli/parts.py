@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,7 +33,6 @@ ABOUT = "adacsl"
 """Under which a part says of itself what it was made from."""
 ROWS = 5_000_000
 """A Parquet file with more is cut at row groups into several parts, which are predicted side by side."""
-DIFFERS = {"model": "another model", "costs": "other prices", "policy": "another policy", "reading": "other readings"}
 
 
 class Unit(NamedTuple):
@@ -83,7 +82,11 @@ def model_digest(folder: Path) -> str:
     """Return a digest of a model: its document holds those of its other files."""
     from adacsl.estimators.artefacts import DOCUMENT  # noqa: PLC0415  torch
 
-    return hashlib.sha256((folder / DOCUMENT).read_bytes()).hexdigest()
+    return _digest(folder / DOCUMENT)
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 # what there is to do
@@ -97,9 +100,7 @@ def make_plan(
 
     path = Path(data or "").expanduser().absolute()
     if data is None or takes_pictures(classifier) or not path.exists():
-        wanted = "there is no such file" if data and not path.exists() else "it is none"
-        raise DataError(f"{out}: a folder of predictions is made from a table or a folder of tables, and {wanted}: "
-                        f"{data or 'a query'}; give --out predictions.parquet for others")  # fmt: skip
+        raise DataError(f"{data or 'a query'} is no table, and no folder of tables: give --out predictions.parquet")
     if asked.policy.needs_all_rows:
         raise ValueError(
             "a capacity and --prior em look at all rows at once, but a folder of predictions is decided part by part: "
@@ -107,15 +108,17 @@ def make_plan(
         )
     out = out.expanduser().absolute()
     _check_place(out, path)
-    schema, parts = _parts(path, files)
+    schema, parts, table = _parts(path, files)
     # what the name of a folder says it says of the predictions below it, too
     asked = asked._replace(kept=[name for name in asked.kept if name not in parts[0][0].said])
-    opened = table_rows(classifier, _first_table(parts, schema, files), asked.extra, asked.rows)
-    columns, digest = output_columns(classifier, opened, asked), model_digest(model)
-    identity = _write_manifest(out, digest, asked, columns, files)
-    plan = Plan(model.expanduser().absolute(), digest, out, identity, asked, columns, files, schema, device)
+    columns = output_columns(classifier, table_rows(classifier, table, asked.extra, asked.rows), asked)
     root = path if path.is_dir() else path.parent
-    return plan, _units(parts, root)
+    units = [Unit(_name_of(part, root), part, rows, _state(part.path)) for part, rows in parts]
+    if len({unit.name for unit in units}) < len(units):
+        raise DataError(f"two files of {path} would have predictions of the same name: rename one")
+    digest = model_digest(model)
+    identity = _write_manifest(out, digest, asked, columns, files)
+    return Plan(model.expanduser().absolute(), digest, out, identity, asked, columns, files, schema, device), units
 
 
 def _check_place(out: Path, data: Path) -> None:
@@ -126,42 +129,30 @@ def _check_place(out: Path, data: Path) -> None:
         raise FileExistsError(f"{out} holds other files and no predictions: give a new folder with --out")
 
 
-def _parts(path: Path, files: Files) -> tuple[Any, list[tuple[Part, int | None]]]:
-    """Return the parts of the data with their rows, and the schema of Parquet files."""
-    from adacsl.datasets.arrowfiles import PARQUET, Part, holds_parquet, split_parquet  # noqa: PLC0415  pandas
+def _parts(path: Path, files: Files) -> tuple[Any, list[tuple[Part, int | None]], Table]:
+    """Return the schema of Parquet files, all parts with their rows, and a table that says what they hold."""
+    from adacsl.datasets.arrowfiles import PARQUET, Part, holds_parquet, open_parts, split_parquet  # noqa: PLC0415
     from adacsl.datasets.errors import DataError, listed  # noqa: PLC0415
     from adacsl.datasets.tables import open_table, table_files  # noqa: PLC0415
 
     if path.suffix.lower() in PARQUET or (path.is_dir() and holds_parquet(path)):
-        return split_parquet(path, ROWS)
-    found = table_files(path) if path.is_dir() else [path]
-    if not found:
-        raise DataError(f"{path} holds no tables")
-    first: Table | None = None
+        schema, parts = split_parquet(path, ROWS)
+        return schema, parts, open_parts(str(path), [], schema)
+    found, first = table_files(path) if path.is_dir() else [path], None
     for each in found:
         try:
             table = open_table(each, **files.how)
         except DataError:
-            if len(found) == 1:
+            if each == path:
                 raise
             continue  # who reads it says why
         first = first or table
         odd = sorted(set(first.columns) ^ set(table.columns))
         if odd:
             raise DataError(f"{each} and {first.name} differ in columns ({listed(odd)}): parts must have the same ones")
-    return None, [(Part(each, {}), None) for each in found]
-
-
-def _first_table(parts: list[tuple[Part, int | None]], schema: Any, files: Files) -> Table:
-    """Return a table that says what all parts hold."""
-    from adacsl.datasets.errors import DataError  # noqa: PLC0415  pandas
-
-    for part, _ in parts:
-        try:
-            return _open(part, schema, files)
-        except DataError as error:
-            last = error
-    raise last
+    if first is None:
+        raise DataError(f"{path} holds no tables that can be read")
+    return None, [(Part(each, {}), None) for each in found], first
 
 
 def _open(part: Part, schema: Any, files: Files) -> Table:
@@ -169,10 +160,6 @@ def _open(part: Part, schema: Any, files: Files) -> Table:
     from adacsl.datasets.tables import open_table  # noqa: PLC0415
 
     return open_table(part.path, **files.how) if schema is None else open_parts(str(part.path), [part], schema)
-
-
-def _units(parts: list[tuple[Part, int | None]], root: Path) -> list[Unit]:
-    return [Unit(_name_of(part, root), part, rows, _state(part.path)) for part, rows in parts]
 
 
 def _name_of(part: Part, root: Path) -> str:
@@ -183,36 +170,30 @@ def _name_of(part: Part, root: Path) -> str:
 
 
 def _state(path: Path) -> list[int]:
-    from adacsl.datasets.errors import DataError  # noqa: PLC0415  pandas
-
-    try:
-        about = path.stat()
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}") from None
+    about = path.stat()
     return [about.st_size, about.st_mtime_ns]
 
 
 def _write_manifest(out: Path, digest: str, asked: Asked, columns: dict[str, Any], files: Files) -> str:
     """Say what all parts have in common, or refuse a folder of which something else is said; return the digest."""
     here = {
-        "model": digest, "costs": asked.costs.to_dict(), "policy": asked.policy.to_dict(),
-        "columns": {name: str(kind) for name, kind in columns.items()},
-        "reading": {name: None if value is None else str(value) for name, value in files.how.items()}, "rows": ROWS,
+        "model": digest, "price": asked.costs.to_dict(), "policy": asked.policy.to_dict(),
+        "set of columns": {name: str(kind) for name, kind in columns.items()},
+        "way to read": {name: value and str(value) for name, value in files.how.items()}, "number of rows": ROWS,
     }  # fmt: skip
     head = {"format": FORMAT, "schema_version": SCHEMA_VERSION, "adacsl": __version__}
     path = out / MANIFEST
     place_file(path, sealed(encode(head | here, "manifest")))
-    content = path.read_bytes()
     try:
-        there = unsealed(content, FORMAT)
+        there = unsealed(path.read_bytes(), FORMAT)
     except DamagedError as error:
         raise OSError(f"{path} is damaged ({error}): give a new folder with --out") from None
-    now = decode(json.loads(json.dumps(encode(here, ""))))
-    odd = [key for key in now if there.get(key) != now[key]]
+    odd = [key for key, value in decode(encode(here, "")).items() if there.get(key) != value]
     if odd:
-        what = DIFFERS.get(odd[0], f"other {odd[0]}")
-        raise ValueError(f"{out} holds predictions of {what}: give another folder with --out, or the same options")
-    return hashlib.sha256(content).hexdigest()
+        raise ValueError(
+            f"{out} holds predictions with another {odd[0]}: give a new folder with --out, or what was said"
+        )
+    return _digest(path)
 
 
 # what is done
@@ -220,13 +201,9 @@ def _write_manifest(out: Path, digest: str, asked: Asked, columns: dict[str, Any
 
 def finished(plan: Plan, units: Sequence[Unit]) -> dict[str, dict[str, Any]]:
     """Return what the rows of each finished part add up to, by name; refuse parts of something else."""
-    known = {unit.name for unit in units}
-    foreign = sorted(path.relative_to(plan.out).as_posix() for path in plan.out.rglob("[!.]*.parquet"))
-    for name in foreign:
-        if name not in known:
-            raise ValueError(
-                f"{plan.out / name} belongs to none of the files to predict: give another folder with --out"
-            )
+    there = {path.relative_to(plan.out).as_posix() for path in plan.out.rglob("[!.]*.parquet")}
+    for name in sorted(there - {unit.name for unit in units}):
+        raise ValueError(f"{plan.out / name} belongs to none of the files to predict: give a new folder with --out")
     done = {unit.name: found(plan, unit) for unit in units}
     return {name: told for name, told in done.items() if told is not None}
 
@@ -289,22 +266,11 @@ def _predict(classifier: CostClassifier, plan: Plan, unit: Unit) -> dict[str, An
 
 def load_for(plan: Plan, machine: str) -> CostClassifier:
     """Return the model on a worker's machine, which must see the very folders that the command saw."""
-    if plan.version != __version__:
-        raise OSError(
-            f"machine {machine} has adacsl {__version__}, the command {plan.version}: install the same version"
-        )
     try:
         classifier, _, _ = load_model(plan.model, device=plan.device)
-        seen = model_digest(plan.model), hashlib.sha256((plan.out / MANIFEST).read_bytes()).hexdigest()
+        seen = model_digest(plan.model), _digest(plan.out / MANIFEST), __version__
     except (OSError, ValueError) as error:
-        raise OSError(
-            f"machine {machine}: {one_line(error)}; model, data and --out must be folders that all see"
-        ) from None
-    if seen != (plan.digest, plan.identity):
-        raise OSError(f"machine {machine} sees another {plan.model} or {plan.out}: all must see the same folders")
+        raise OSError(f"machine {machine}: {one_line(error)}; all must see model, data and --out") from None
+    if seen != (plan.digest, plan.identity, plan.version):
+        raise OSError(f"machine {machine} sees another {plan.model} or {plan.out}, or has another version of adacsl")
     return classifier
-
-
-def predict_here(classifier: CostClassifier, plan: Plan, units: Sequence[Unit]) -> Iterator[Report]:
-    """Predict one part after another in this process."""
-    return (predict_unit(classifier, plan, unit) for unit in units)

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from adacsl.estimators.policy import Decisions, Policy
     from adacsl.estimators.predicting import CostClassifier
 
-Write = Callable[[Mapping[str, Any]], None]
-
 
 class Asked(NamedTuple):
     """What is asked about each row."""
@@ -84,7 +82,7 @@ class Tally:
 
 
 def predict_pieces(
-    classifier: CostClassifier, opened: Opened, asked: Asked, write: Write, seen: Callable[[int], None]
+    classifier: CostClassifier, opened: Opened, asked: Asked, write: Callable[..., None], seen: Callable[[int], None]
 ) -> Tally:
     """Predict and write all rows that were opened; tell how many are seen so far."""
     tally, when = Tally(), asked.when

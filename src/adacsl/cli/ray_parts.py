@@ -28,8 +28,6 @@ WORKERS = 1000
 """At most, where nobody says how many: Ray starts as many as there is room for."""
 TRIES = 3
 """So often a part may take its worker along before it is given up."""
-ROUNDS = 3
-"""So often parts of which nothing came back are sent again."""
 
 
 class _Tries:
@@ -81,22 +79,16 @@ def predict_there(
         logging.getLogger("ray.data").setLevel(logging.CRITICAL)
         tries = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(_Tries).remote()
         missing = {unit.name: number for number, unit in enumerate(units)}
-        for _ in range(ROUNDS):
-            size = min(len(missing), workers or WORKERS)
-            items = ray.data.from_items(
-                [{"unit": number} for number in missing.values()], override_num_blocks=len(missing)
-            )
-            told = items.map_batches(
-                _Worker, fn_constructor_args=(plan, units, tries, gpus), batch_size=1, num_cpus=1,
-                num_gpus=gpus or None, compute=ray.data.ActorPoolStrategy(min_size=1, max_size=size),
-            )  # fmt: skip
-            for report in _reports(told):
-                if missing.pop(report.name, None) is not None:
-                    yield report
-            if not missing:
-                return
-        for number in missing.values():
-            yield Report(units[number].name, failed=f"{units[number].part.path}: its worker was lost {ROUNDS} times")
+        numbers = [{"unit": number} for number in missing.values()]
+        told = ray.data.from_items(numbers, override_num_blocks=len(numbers)).map_batches(
+            _Worker, fn_constructor_args=(plan, units, tries, gpus), batch_size=1, num_cpus=1, num_gpus=gpus or None,
+            compute=ray.data.ActorPoolStrategy(min_size=1, max_size=min(len(numbers), workers or WORKERS)),
+        )  # fmt: skip
+        for report in _reports(told):
+            if missing.pop(report.name, None) is not None:
+                yield report
+    for number in missing.values():
+        yield Report(units[number].name, failed=f"{units[number].part.path}: its worker was lost")
 
 
 def _reports(told: Any) -> Iterator[Report]:

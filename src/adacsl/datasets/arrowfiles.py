@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from mimetypes import guess_type
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -126,8 +126,8 @@ def open_parquet(path: Path) -> ArrowTable:
     """Open a Parquet file, or a folder of them, as one table."""
     parts = _parts(path)
     footers = [_footer(part.path) for part in parts]
-    schema = _schema_of(parts, [footer.schema for footer in footers])
-    return open_parts(str(path), parts, schema, sum(sum(footer.groups) for footer in footers))
+    schema = _schema_of(parts, [schema for schema, _ in footers])
+    return open_parts(str(path), parts, schema, sum(sum(groups) for _, groups in footers))
 
 
 def open_parts(name: str, parts: list[Part], schema: Any, n_rows: int | None = None) -> ArrowTable:
@@ -141,20 +141,22 @@ def split_parquet(path: Path, rows: int) -> tuple[Any, list[tuple[Part, int | No
     A file is one part, unless it has more than ``rows``: then runs of its row groups are. A file that cannot be read is
     a part of unknown length: who reads it says why.
     """
-    parts, footers = _parts(path), dict[Path, _Footer]()
+    parts, readable, schemas, cut = _parts(path), list[Part](), list[Any](), list[tuple[Part, int | None]]()
     for part in parts:
-        with suppress(DataError):
-            footers[part.path] = _footer(part.path)
-    whole_ones = [part for part in parts if part.path in footers]
-    if not whole_ones:
-        _footer(parts[0].path)  # raises
-    schema = _schema_of(whole_ones, [footers[part.path].schema for part in whole_ones])
-    cut: list[tuple[Part, int | None]] = []
-    for part in parts:
-        runs = list(_runs(footers[part.path].groups, rows)) if part.path in footers else []
-        split = [(part._replace(groups=(start, stop)), count) for start, stop, count in runs]
-        cut += split if len(split) > 1 else [(part, runs[0][2] if runs else None)]
-    return schema, cut
+        try:
+            schema, groups = _footer(part.path)
+        except DataError:
+            if len(parts) == 1:
+                raise
+            cut.append((part, None))
+            continue
+        readable.append(part)
+        schemas.append(schema)
+        *runs, last = _runs(groups, rows)
+        cut += [(part._replace(groups=run[:2]), run[2]) for run in (*runs, last)] if runs else [(part, last[2])]
+    if not readable:
+        raise DataError(f"{path} holds no Parquet file that can be read: the first is {parts[0].path}")
+    return _schema_of(readable, schemas), cut
 
 
 def _runs(groups: list[int], rows: int) -> Iterator[tuple[int, int, int]]:
@@ -168,17 +170,11 @@ def _runs(groups: list[int], rows: int) -> Iterator[tuple[int, int, int]]:
     yield start, len(groups), count
 
 
-class _Footer(NamedTuple):
-    """What a Parquet file says of itself: its columns, and the rows of each of its groups."""
-
-    schema: Any
-    groups: list[int]
-
-
-def _footer(path: Path) -> _Footer:
+def _footer(path: Path) -> tuple[Any, list[int]]:
+    """Return what a Parquet file says of itself: its columns, and the rows of each of its groups."""
     file = _parquet_file(path)
     about = file.metadata
-    return _Footer(file.schema_arrow, [int(about.row_group(i).num_rows) for i in range(about.num_row_groups)])
+    return file.schema_arrow, [int(about.row_group(i).num_rows) for i in range(about.num_row_groups)]
 
 
 def _schema_of(parts: list[Part], schemas: list[Any]) -> Any:

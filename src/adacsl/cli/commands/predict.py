@@ -141,7 +141,7 @@ def _into_folder(
     classifier: CostClassifier, model: Path, data: str | None, out: Path, asked: Asked, screen: Screen, *,
     files: Files, device: str, cluster: dict[str, Any] | None,
 ) -> Answer:  # fmt: skip
-    from adacsl.cli.parts import finished, make_plan, predict_here  # noqa: PLC0415  pandas
+    from adacsl.cli.parts import finished, make_plan, predict_unit  # noqa: PLC0415  pandas
     from adacsl.experiments.run_folder import remove_drafts  # noqa: PLC0415
 
     if cluster is not None:
@@ -151,8 +151,9 @@ def _into_folder(
     todo, tally, failed = [unit for unit in units if unit.name not in done], Tally(), list[str]()
     for told in done.values():
         tally.include(told)
-    here = cluster is None or not todo
-    reports = predict_here(classifier, plan, todo) if here else predict_there(plan, todo, **cluster)
+    reports = (predict_unit(classifier, plan, unit) for unit in todo)
+    if cluster is not None and todo:
+        reports = predict_there(plan, todo, **cluster)
     before, started = tally.rows, time.perf_counter()
     rows = [unit.rows for unit in units]
     with (
@@ -221,10 +222,9 @@ def _parts_in_words(counts: dict[str, Any] | None) -> list[str]:
     """Return lines on files: how many there are, and which have failed."""
     if counts is None:
         return []
-    failed, resumed = counts["failed"], counts["resumed"]
-    more = [f"... and {len(failed) - NAMED} more"] if len(failed) > NAMED else []
-    done = f"{counts['files'] - len(failed)} of {counts['files']} files" + (
-        f", {resumed} of them before" if resumed else ""
-    )
-    again = ["what failed is tried again by the same command"] if failed else []
-    return [done, *(f"failed: {line}" for line in failed[:NAMED]), *more, *again]
+    failed, files = counts["failed"], counts["files"]
+    done = f"{files - len(failed)} of {files} files, {counts['resumed']} of them before"
+    if not failed:
+        return [done]
+    more = f"{len(failed) - NAMED} more have failed; " if len(failed) > NAMED else ""
+    return [done, *(f"failed: {line}" for line in failed[:NAMED]), f"{more}the same command tries them again"]
