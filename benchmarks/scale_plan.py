@@ -23,7 +23,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-os.environ["OMP_NUM_THREADS"] = "1"  # before anything computes
+if __name__ == "__main__":
+    os.environ["OMP_NUM_THREADS"] = "1"  # before anything computes
 
 import numpy as np
 import pyarrow.parquet as pq

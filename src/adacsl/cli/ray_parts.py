@@ -7,7 +7,7 @@ import logging
 import os
 import socket
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from adacsl.cli.parts import Plan, Report, Unit, load_for, predict_unit
@@ -67,7 +67,7 @@ class _Worker:
 
 def predict_there(
     plan: Plan, units: Sequence[Unit], *, address: str, workers: int | None, gpus: float
-) -> Iterator[Report]:
+) -> Generator[Report]:
     """Predict parts on a cluster; yield what became of each, as it comes.
 
     Ray's own retries stay on: a part whose machine goes away is begun again elsewhere, and one that was finished before

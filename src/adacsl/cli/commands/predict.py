@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,7 +101,6 @@ def predict(
         raise ValueError(f"--keep {doubled[0]}: the output has a column of that name already")
     policy = limits.policy(classifier.policy, time_column)
     asked = Asked(matrix_of(classifier, prices), policy, kept, batch_rows)
-    asked.extra  # noqa: B018  says so where a time is missing
     if not many:
         return _into_file(classifier, data, out, asked, screen, folder=folder, files=files)
     cluster = None if address is None else {"address": address, "workers": workers, "gpus": gpus}
@@ -133,8 +133,8 @@ def _into_file(
             advance(completed=rows, note=f"{rows / (time.perf_counter() - started):,.0f} {unit}/s")
 
         tally = predict_pieces(classifier, opened, asked, write, seen)
-    broken: dict[str, Any] = {"broken": opened.broken} if opened.broken else {}
-    return _answer(classifier, tally, out, time.perf_counter() - started, tally.rows, unit=unit, left_out=broken)
+    broken = {"broken": opened.broken} if opened.broken else {}
+    return _answer(classifier, tally, out, time.perf_counter() - started, tally.rows, unit, **broken)
 
 
 def _into_folder(
@@ -151,12 +151,14 @@ def _into_folder(
     todo, tally, failed = [unit for unit in units if unit.name not in done], Tally(), list[str]()
     for told in done.values():
         tally.include(told)
-    reports = (predict_unit(classifier, plan, unit) for unit in todo)
     if cluster is not None and todo:
         reports = predict_there(plan, todo, **cluster)
+    else:
+        reports = (predict_unit(classifier, plan, unit) for unit in todo)
     before, started = tally.rows, time.perf_counter()
     rows = [unit.rows for unit in units]
     with (
+        closing(reports),
         stoppable(f"what is finished is kept in {out}; the same command goes on from there"),
         screen.progress("predicting", total=None if None in rows else sum(filter(None, rows))) as advance,
     ):
@@ -169,34 +171,33 @@ def _into_folder(
             advance(completed=tally.rows, note=f"{speed:,.0f} rows/s")
     if not failed:
         remove_drafts(out)  # of workers that were killed
-    seconds, counts = time.perf_counter() - started, {"files": len(units), "resumed": len(done), "failed": failed}
-    return _answer(classifier, tally, out, seconds, tally.rows - before, counts=counts)
+    counts = {"files": len(units), "resumed": len(done), "failed": failed}
+    return _answer(classifier, tally, out, time.perf_counter() - started, tally.rows - before, **counts)
 
 
 def _answer(
-    classifier: CostClassifier, tally: Tally, out: Path, seconds: float, now: int, *,
-    unit: str = "rows", left_out: dict[str, Any] | None = None, counts: dict[str, Any] | None = None,
-) -> Answer:  # fmt: skip
+    classifier: CostClassifier, tally: Tally, out: Path, seconds: float, now: int, unit: str = "rows", **counts: Any
+) -> Answer:
     from adacsl.datasets.leftout import left_out_in_words  # noqa: PLC0415  pandas
 
-    rows, cost, left_out = tally.rows, tally.cost, left_out or {}
+    rows, cost = tally.rows, tally.cost
     decided, told = _decided(classifier, tally)
     speed, mean = now / max(seconds, 1e-9), cost / rows if rows else float("nan")
     return Answer(
         {
-            "out": out, "rows": rows, **decided, **left_out, **(counts or {}),
+            "out": out, "rows": rows, **decided, **counts,
             "expected_cost": {"total": cost, "mean": mean}, "seconds": round(seconds, 3),
             "rows_per_second": round(speed),
         },
         (
             f"{rows:,} {unit}: {told}, expected cost {mean:.4g} each, {cost:.6g} in all",
             *tally.notes,
-            *left_out_in_words(left_out | {"rows": rows}),
+            *left_out_in_words(counts | {"rows": rows}),
             *_parts_in_words(counts),
             f"{seconds:.1f} s, {speed:,.0f} {unit}/s",
             f"written: {out}",
         ),
-        code=1 if counts and counts["failed"] else 0,
+        code=1 if counts.get("failed") else 0,
     )  # fmt: skip
 
 
@@ -218,9 +219,9 @@ def _decided(classifier: CostClassifier, tally: Tally) -> tuple[dict[str, Any], 
     return decided, told
 
 
-def _parts_in_words(counts: dict[str, Any] | None) -> list[str]:
+def _parts_in_words(counts: dict[str, Any]) -> list[str]:
     """Return lines on files: how many there are, and which have failed."""
-    if counts is None:
+    if "files" not in counts:
         return []
     failed, files = counts["failed"], counts["files"]
     done = f"{files - len(failed)} of {files} files, {counts['resumed']} of them before"
