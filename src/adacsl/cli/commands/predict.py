@@ -171,7 +171,7 @@ def _into_folder(
             advance(completed=tally.rows, note=f"{speed:,.0f} rows/s")
     if not failed:
         remove_drafts(out)  # of workers that were killed
-    counts = {"files": len(units), "resumed": len(done), "failed": failed}
+    counts: dict[str, Any] = {"files": len(units), "resumed": len(done), "failed": failed}
     return _answer(classifier, tally, out, time.perf_counter() - started, tally.rows - before, **counts)
 
 
