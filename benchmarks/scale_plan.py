@@ -49,7 +49,8 @@ SEED, DRAWS, REPEATS = 7, 100, 5
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=200_000, help="rows of the file that is predicted")
+    parser.add_argument("--rows", type=int, default=65_536, help="rows of the file that is predicted")
+    parser.add_argument("--folder", type=Path, default=None, help="keep trained models here, and take those that are")
     parser.add_argument("--price", type=float, default=ASSUMED["price_of_a_core_hour"], help="of a core for an hour")
     parser.add_argument("--json", type=Path, default=None, help="measure, and write result and metadata to this file")
     parser.add_argument("--page", type=Path, default=None, help="write the page of the committed result to this file")
@@ -58,7 +59,7 @@ def main() -> int:
         args.page.write_text(page(committed()), encoding="utf-8")
         return 0
     with tempfile.TemporaryDirectory() as name:
-        parts = measure(Path(name), args.rows)
+        parts = measure(Path(name), args.folder or Path(name), args.rows)
     assumed = ASSUMED | {"price_of_a_core_hour": args.price}
     info = {"title": "10^9 rows on paper", **metadata(), "seed": SEED, "draws": DRAWS, "assumed": assumed}
     document = {**info, "parts": parts, "plans": plans(parts, assumed)}
@@ -88,11 +89,11 @@ def processor_seconds(work: Callable[[], object], repeats: int = REPEATS) -> flo
     return statistics.median(seconds[1:])
 
 
-def measure(folder: Path, rows: int) -> dict[str, Any]:
+def measure(folder: Path, models_in: Path, rows: int) -> dict[str, Any]:
     write_table(folder / "train.parquet", 4_000, seed=1)
     (folder / "data").mkdir()
     write_table(folder / "data/rows.parquet", rows, seed=2)
-    models = {name: one_model(folder, name, words, rows) for name, words in METHODS.items()}
+    models = {name: one_model(folder, models_in, words, rows) for name, words in METHODS.items()}
     table = pq.read_table(folder / "data/rows.parquet")
     size, made = (folder / "data/rows.parquet").stat().st_size, folder / "again.parquet"
     read = processor_seconds(lambda: pq.read_table(folder / "data/rows.parquet", use_threads=False))
@@ -100,12 +101,12 @@ def measure(folder: Path, rows: int) -> dict[str, Any]:
     return {
         "rows": rows, "columns": table.num_columns, "models": models, "bytes_of_a_row": size / rows,
         "read_mb_per_second": size / 1e6 / read, "write_mb_per_second": made.stat().st_size / 1e6 / written,
-        "histogram_rows_per_second": histogram(), "start_seconds": start_seconds(folder / "model-portfolio"),
+        "histogram_rows_per_second": histogram(), "start_seconds": start_seconds(models_in / "model-portfolio"),
         "ray_seconds_of_a_file": ray_seconds(),
     }  # fmt: skip
 
 
-def one_model(folder: Path, name: str, words: tuple[str, ...], rows: int) -> dict[str, Any]:
+def one_model(folder: Path, models_in: Path, words: tuple[str, ...], rows: int) -> dict[str, Any]:
     """Train a model and predict a file with it, from file to file, as a worker of a cluster does."""
     from adacsl import load  # noqa: PLC0415
     from adacsl.cli import parts  # noqa: PLC0415
@@ -113,10 +114,11 @@ def one_model(folder: Path, name: str, words: tuple[str, ...], rows: int) -> dic
     from adacsl.cli.predicting import Asked  # noqa: PLC0415
     from adacsl.estimators.policy import Policy  # noqa: PLC0415
 
-    model = folder / f"model-{words[-1]}"
+    model = models_in / f"model-{words[-1]}"
     costs = ("--target", "y", "--fn", "8", "--fp", "1", "--out", str(model), "--quiet")
     command = [sys.executable, "-m", "adacsl.cli", "train", str(folder / "train.parquet"), *words, *costs]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603
+    if not model.exists():
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603
     classifier = load(model, device="cpu")
     asked = Asked(classifier.costs_, Policy(), [], 65_536)
     out = folder / f"out-{words[-1]}"
@@ -161,7 +163,7 @@ class Idle:
         return batch
 
 
-def ray_seconds(many: int = 220, few: int = 20) -> float:
+def ray_seconds(many: int = 120, few: int = 20) -> float:
     """Return what Ray Data takes for each file beside the work itself, in seconds that pass."""
     import ray  # noqa: PLC0415
     import ray.data  # noqa: PLC0415
