@@ -344,27 +344,20 @@ def scale_plan(document: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:
 
     def draw(style: dict[str, Any]) -> Any:
         figure, axis = plt.subplots(figsize=(6.4, 3.4))
-        for name, color in zip(document["parts"]["models"], style["colors"], strict=True):
+        for name, color in zip(document["parts"]["models"], style["colors"], strict=False):
             plans = [each for each in document["plans"] if each["model"] == name]
             cores = [each["cores"] for each in plans]
             axis.fill_between(
                 cores, *([each[end] / 3600 for each in plans] for end in ("low", "high")), color=color, alpha=0.2, lw=0
             )
-            axis.plot(cores, [each["seconds"] / 3600 for each in plans], "o-", color=color, ms=4)
+            axis.plot(cores, [each["seconds"] / 3600 for each in plans], "o-", color=color, ms=4, label=name)
             axis.plot(cores, [each["ideal_seconds"] / 3600 for each in plans], "--", color=color, lw=1)
-            axis.annotate(
-                name,
-                (cores[-1], plans[-1]["seconds"] / 3600),
-                xytext=(8, 0),
-                textcoords="offset points",
-                color=color,
-                va="center",
-            )
         axis.set(xscale="log", yscale="log", xlabel="cores", ylabel="hours for a billion rows (simulated)")
         axis.set_xticks(cores, [str(each) for each in cores])
         axis.minorticks_off()
         axis.set_yticks([0.01, 0.1, 1, 10, 100], ["0.01", "0.1", "1", "10", "100"])
         axis.grid(color=style["faint"], lw=0.6)
+        axis.legend()
         return figure
 
     return draw
