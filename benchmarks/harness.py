@@ -155,7 +155,7 @@ def _line(row: dict[str, Any], width: int) -> str:
 
 def _shown_arguments() -> list[str]:
     # where it was written to is of no interest
-    words, places = sys.argv[1:], ("--json", "--csv", "--run")
+    words, places = sys.argv[1:], ("--json", "--csv", "--run", "--folder")
     shown = [w for i, w in enumerate(words) if w not in places and (i == 0 or words[i - 1] not in places)]
     return [w for w in shown if not w.startswith("--json=")]
 

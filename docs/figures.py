@@ -6,6 +6,7 @@ python docs/figures.py crossfit       # some
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -54,6 +55,7 @@ def main() -> None:
         "credit": lambda: credit_cost(credit_run()),
         "curves": lambda: credit_curves(credit_run()),
         "which": lambda: which_method,
+        "scale": lambda: scale_plan(committed_plan()),
     }
     wanted = [name for name in pictures if name in sys.argv] or list(pictures)
     drawn = {name: pictures[name]() for name in wanted}
@@ -329,6 +331,36 @@ def which_method(style: dict[str, Any]) -> Any:
     axis.set(xlim=(-1.1, 7.4), ylim=(-0.4, 3.4))
     axis.axis("off")
     return figure
+
+
+def committed_plan() -> dict[str, Any]:
+    folder = Path(__file__).resolve().parent.parent / "benchmarks/results"
+    found = [folder / f"{name}.json" for name in ("cpu_scale_plan", "cpu_busy_scale_plan")]
+    return json.loads(next(path for path in found if path.exists()).read_text())
+
+
+def scale_plan(document: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:
+    """Draw how long a billion rows take by the number of cores; without losses and stragglers, dashed."""
+
+    def draw(style: dict[str, Any]) -> Any:
+        figure, axis = plt.subplots(figsize=(6.4, 3.4))
+        for name, color in zip(document["parts"]["models"], style["colors"], strict=False):
+            plans = [each for each in document["plans"] if each["model"] == name]
+            cores = [each["cores"] for each in plans]
+            axis.fill_between(
+                cores, *([each[end] / 3600 for each in plans] for end in ("low", "high")), color=color, alpha=0.2, lw=0
+            )
+            axis.plot(cores, [each["seconds"] / 3600 for each in plans], "o-", color=color, ms=4, label=name)
+            axis.plot(cores, [each["ideal_seconds"] / 3600 for each in plans], "--", color=color, lw=1)
+        axis.set(xscale="log", yscale="log", xlabel="cores", ylabel="hours for a billion rows (simulated)")
+        axis.set_xticks(cores, [str(each) for each in cores])
+        axis.minorticks_off()
+        axis.set_yticks([0.01, 0.1, 1, 10, 100], ["0.01", "0.1", "1", "10", "100"])
+        axis.grid(color=style["faint"], lw=0.6)
+        axis.legend()
+        return figure
+
+    return draw
 
 
 def box(corner: tuple[float, float], color: str, alpha: float, width: float = 0.94) -> Any:

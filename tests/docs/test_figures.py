@@ -110,6 +110,13 @@ def test_the_table_of_ways_to_decide_is_that_of_the_committed_file(benchmark):
     assert benchmark("adacsl_defaults").show(found) in committed("docs/training/probabilities.md")
 
 
+def test_the_page_of_a_billion_rows_is_that_of_the_committed_file(benchmark):
+    made = benchmark("scale_plan")
+    assert made.page(made.committed()) == committed("docs/how-to/scale-plan.md"), (
+        "run python benchmarks/scale_plan.py --page"
+    )
+
+
 PARTS = {"less to adapt on": "validation", "wrong labels": "noise", "pictures enlarged": "enlarged"}
 
 

@@ -218,7 +218,7 @@ def open_rows(
     path = at_home(data or "")
     on_disk = data is not None and not is_builtin(data) and path.exists()
     if data is None or (on_disk and is_table(path)):
-        return _table_rows(classifier, open_table(None if data is None else path, **files.how), extra, rows)
+        return table_rows(classifier, open_table(None if data is None else path, **files.how), extra, rows)
     if takes_pictures(classifier) and extra:
         raise DataError("pictures have no columns: leave out --keep, --fn-column and --fp-column")
     if on_disk and path.is_dir():
@@ -228,12 +228,13 @@ def open_rows(
     task = load_task(data, folder=folder, on_error=files.on_error, **known)
     check_kind(classifier, data, pictures=task.images)
     if not task.images:
-        return _table_rows(classifier, InMemory(data, task.X), extra, rows)
+        return table_rows(classifier, InMemory(data, task.X), extra, rows)
     cut = _cut(task.X, [str(number) for number in range(len(task.y))], PICTURES)
     return Opened(cut, len(task.y), "pictures", _no_column, data, [])
 
 
-def _table_rows(classifier: CostClassifier, table: Table, extra: Sequence[str], rows: int) -> Opened:
+def table_rows(classifier: CostClassifier, table: Table, extra: Sequence[str], rows: int) -> Opened:
+    """Return the rows of a table that was opened; see :func:`open_rows`."""
     from adacsl.datasets.leftout import Reading  # noqa: PLC0415  pandas
 
     check_kind(classifier, table.name, pictures=False)

@@ -40,7 +40,9 @@ def check_table_file(path: Path) -> None:
 
 
 @contextmanager
-def writing_table(path: Path, columns: Mapping[str, Any]) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+def writing_table(
+    path: Path, columns: Mapping[str, Any], about: Callable[[], Mapping[str, str]] = dict
+) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     """Yield a function that appends rows to a table, Parquet or CSV by its name; it is there when it is complete.
 
     CSV files are opened in spreadsheets: text in them that begins as a formula gets an apostrophe. Parquet holds all
@@ -52,6 +54,8 @@ def writing_table(path: Path, columns: Mapping[str, Any]) -> Iterator[Callable[[
         The file to write.
     columns : mapping of str to pyarrow type
         Names and kinds of the columns.
+    about : callable
+        Asked when all rows are written: what a Parquet file is to say of itself.
     """
     with requires("cli"):
         import pyarrow as pa  # noqa: PLC0415
@@ -72,6 +76,8 @@ def writing_table(path: Path, columns: Mapping[str, Any]) -> Iterator[Callable[[
         writer = CSVWriter(draft, shown) if csv else ParquetWriter(draft, shown)
         try:
             yield write
+            if isinstance(writer, ParquetWriter):
+                writer.add_key_value_metadata(dict(about()))
             writer.close()
         except BaseException:
             # closing a file that could not be written fails as well

@@ -96,16 +96,18 @@ def _plain_type(column: Any) -> Any:
 # Parquet
 
 
-class _Part(NamedTuple):
-    """A Parquet file, and what the names of its folders say of all its rows (``year=2024/region=north``)."""
+class Part(NamedTuple):
+    """A file, and what the names of its folders say of all its rows (``year=2024/region=north``)."""
 
     path: Path
     said: dict[str, Any]
+    groups: tuple[int, int] | None = None
+    """Of a Parquet file: its row groups from one number up to another; None: all of them."""
 
 
 def holds_parquet(folder: Path) -> bool:
     """Tell whether a folder, or one below it, holds Parquet files, and no picture comes before them."""
-    for path in _files(folder):
+    for path in visible_files(folder):
         if path.suffix.lower() in PARQUET:
             return True
         if (guess_type(path.name)[0] or "").startswith("image/"):
@@ -113,7 +115,7 @@ def holds_parquet(folder: Path) -> bool:
     return False
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def visible_files(folder: Path) -> Iterator[Path]:
     """Yield the visible files of a folder and then those below it, in the order of their names."""
     for root, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
@@ -122,37 +124,93 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def open_parquet(path: Path) -> ArrowTable:
     """Open a Parquet file, or a folder of them, as one table."""
-    with requires("cli"):
-        import pyarrow as pa  # noqa: PLC0415  text tables need no pyarrow
-    parts = [_Part(path, {})] if path.is_file() else _parts(path)
-    first, schema, n_rows = parts[0], None, 0
+    parts = _parts(path)
+    footers = [_footer(part.path) for part in parts]
+    schema = _schema_of(parts, [schema for schema, _ in footers])
+    return open_parts(str(path), parts, schema, sum(sum(groups) for _, groups in footers))
+
+
+def open_parts(name: str, parts: list[Part], schema: Any, n_rows: int | None = None) -> ArrowTable:
+    """Return Parquet files, or row groups of them, as one table."""
+    return ArrowTable(name, schema, lambda columns, rows: _batches(parts, schema, columns, rows), n_rows)
+
+
+def split_parquet(path: Path, rows: int) -> tuple[Any, list[tuple[Part, int | None]]]:
+    """Return the schema of a Parquet file or folder, and its parts, each with its number of rows.
+
+    A file is one part, unless it has more than ``rows``: then runs of its row groups are. A file that cannot be read is
+    a part of unknown length: who reads it says why.
+    """
+    parts, readable, schemas, cut = _parts(path), list[Part](), list[Any](), list[tuple[Part, int | None]]()
     for part in parts:
-        file = _parquet_file(part.path)
-        n_rows, schema = n_rows + int(file.metadata.num_rows), schema or file.schema_arrow
-        odd = sorted(set(_names(first, schema)) ^ set(_names(part, file.schema_arrow)))
+        try:
+            schema, groups = _footer(part.path)
+        except DataError:
+            if len(parts) == 1:
+                raise
+            cut.append((part, None))
+            continue
+        readable.append(part)
+        schemas.append(schema)
+        *runs, last = _runs(groups, rows)
+        cut += [(part._replace(groups=run[:2]), run[2]) for run in (*runs, last)] if runs else [(part, last[2])]
+    if not readable:
+        raise DataError(f"{path} holds no Parquet file that can be read: the first is {parts[0].path}")
+    return _schema_of(readable, schemas), cut
+
+
+def _runs(groups: list[int], rows: int) -> Iterator[tuple[int, int, int]]:
+    """Yield row groups from, up to, and their rows: at most so many, unless one group has more."""
+    start, count = 0, 0
+    for number, length in enumerate(groups):
+        if count and count + length > rows:
+            yield start, number, count
+            start, count = number, 0
+        count += length
+    yield start, len(groups), count
+
+
+def _footer(path: Path) -> tuple[Any, list[int]]:
+    """Return what a Parquet file says of itself: its columns, and the rows of each of its groups."""
+    file = _parquet_file(path)
+    about = file.metadata
+    return file.schema_arrow, [int(about.row_group(i).num_rows) for i in range(about.num_row_groups)]
+
+
+def _schema_of(parts: list[Part], schemas: list[Any]) -> Any:
+    """Return the columns that all parts have, those that folders say last."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    first, schema = parts[0], schemas[0]
+    for part, own in zip(parts, schemas, strict=True):
+        odd = sorted(set(_names(first, schema)) ^ set(_names(part, own)))
         if odd:
             raise DataError(
                 f"{part.path} and {first.path.name} differ in columns ({listed(odd)}): parts must have the same ones"
             )
     for name in first.said:
         text = any(isinstance(part.said[name], str) for part in parts)
-        schema = schema.append(pa.field(name, pa.string() if text else pa.int64()))  # type: ignore[union-attr]
-    return ArrowTable(str(path), schema, lambda columns, rows: _batches(parts, schema, columns, rows), n_rows)
+        schema = schema.append(pa.field(name, pa.string() if text else pa.int64()))
+    return schema
 
 
-def _names(part: _Part, schema: Any) -> list[str]:
+def _names(part: Part, schema: Any) -> list[str]:
     return [*(name for name in schema.names if not name.startswith("__index_level_")), *part.said]
 
 
-def _parts(folder: Path) -> list[_Part]:
+def _parts(folder: Path) -> list[Part]:
     """Return the Parquet files in and below a folder; values of folders are numbers where all are whole ones."""
-    paths = [path for path in _files(folder) if path.suffix.lower() in PARQUET]
+    with requires("cli"):
+        import pyarrow  # noqa: F401, PLC0415  text tables need no pyarrow
+    if folder.is_file():
+        return [Part(folder, {})]
+    paths = [path for path in visible_files(folder) if path.suffix.lower() in PARQUET]
     said = [_said(path.relative_to(folder).parts[:-1]) for path in paths]
     for name in said[0]:
         values = [words.get(name) for words in said]
         if all(value is None or value.removeprefix("-").isdecimal() for value in values):
             said = [words | ({name: int(words[name])} if words.get(name) else {}) for words in said]
-    return [_Part(path, words) for path, words in zip(paths, said, strict=True)]
+    return [Part(path, words) for path, words in zip(paths, said, strict=True)]
 
 
 def _said(folders: Sequence[str]) -> dict[str, Any]:
@@ -168,13 +226,14 @@ def _parquet_file(path: Path) -> Any:
         return ParquetFile(path, pre_buffer=False, buffer_size=READ_BYTES)
 
 
-def _batches(parts: list[_Part], schema: Any, columns: list[str], rows: int) -> Iterator[Any]:
+def _batches(parts: list[Part], schema: Any, columns: list[str], rows: int) -> Iterator[Any]:
     import pyarrow as pa  # noqa: PLC0415
 
     for part in parts:
         own = [name for name in columns if name not in part.said]
         with whole(part.path, "is damaged"):
-            for batch in _parquet_file(part.path).iter_batches(batch_size=rows, columns=own):
+            groups = None if part.groups is None else list(range(*part.groups))
+            for batch in _parquet_file(part.path).iter_batches(batch_size=rows, row_groups=groups, columns=own):
                 known = dict(zip(batch.schema.names, batch.columns, strict=True))
                 for name in (name for name in columns if name in part.said):
                     known[name] = pa.repeat(pa.scalar(part.said[name], schema.field(name).type), batch.num_rows)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from adacsl.datasets import jsonlines, workbooks
-from adacsl.datasets.arrowfiles import FEATHER, PARQUET, holds_parquet, open_feather, open_parquet
+from adacsl.datasets.arrowfiles import FEATHER, PARQUET, holds_parquet, open_feather, open_parquet, visible_files
 from adacsl.datasets.errors import DataError, listed
 from adacsl.datasets.opened import Table
 from adacsl.datasets.textfiles import SEPARATORS, TextTable
@@ -124,6 +124,11 @@ def open_table(path: str | os.PathLike[str] | None = None, **how: Unpack[How]) -
 def is_table(path: Path) -> bool:
     """Tell whether this is a table by its name: a known suffix, or a folder that holds Parquet files."""
     return holds_parquet(path) if path.is_dir() else _suffix(path) is not None
+
+
+def table_files(folder: Path) -> list[Path]:
+    """Return all tables in and below a folder, by the order of their names."""
+    return [path for path in visible_files(folder) if _suffix(path) is not None]
 
 
 def check_words(path: str | os.PathLike[str] | None, how: How) -> None:

@@ -6,6 +6,7 @@ import builtins
 import contextlib
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from adacsl.experiments.cells import CellResult
@@ -100,6 +101,37 @@ def _do(without_gpus: bool, *job: Any) -> Iterator[CellResult | Failure]:
     if without_gpus:  # new versions of Ray show all GPUs to a job that asked for none
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     yield from outcomes(*job)
+
+
+@contextlib.contextmanager
+def joined(address: str, *, workers: int | None, gpus: float) -> Iterator[None]:
+    """Join a cluster for a while; ``"local"`` starts one on this machine.
+
+    What Ray prints of workers and machines that die goes nowhere: stdout belongs to the results.
+    """
+    printing = builtins.print
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # its C++ parts write to stderr
+    with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
+        with _without_stderr(nowhere.fileno()):
+            ours = connect(address, workers=workers, gpus=gpus)
+        try:
+            yield
+        finally:
+            if ours:
+                ray.shutdown()
+                builtins.print = printing
+
+
+@contextlib.contextmanager
+def _without_stderr(nowhere: int) -> Iterator[None]:
+    """Send what C++ writes elsewhere: Ray says even that it is to say nothing."""
+    kept = os.dup(2)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def _describe(error: errors.RayError) -> Failure:
