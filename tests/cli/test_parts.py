@@ -36,13 +36,17 @@ def predicted(adacsl, place, data, tmp_path):
     return pd.read_parquet(tmp_path / "p.parquet")
 
 
+PROBE = 2
+"""Rows on which a model is tried when it is loaded."""
+
+
 @pytest.fixture
 def counted(monkeypatch):
     """Count how many rows are scored."""
     real, seen = library.Method.decision_scores, []
 
     def count(self, X, **given):
-        seen.append(len(X))
+        seen.extend([len(X)] if len(X) != PROBE else [])
         return real(self, X, **given)
 
     monkeypatch.setattr(library.Method, "decision_scores", count)
@@ -307,7 +311,7 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(adacsl, place, data
     real, calls = library.Method.decision_scores, []
 
     def interrupted(self, X, **given):
-        calls.append(len(X))
+        calls.extend([len(X)] if len(X) != PROBE else [])
         if len(calls) == 2:
             raise KeyboardInterrupt
         return real(self, X, **given)

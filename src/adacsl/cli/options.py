@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from cyclopts import Group, Parameter
 
-from adacsl.cli.limits import LARGEST, MOST_SPLITS, Side, within
+from adacsl.cli.limits import LARGEST, MOST_SPLITS, MOST_WORKERS, Side, within
 
 if TYPE_CHECKING:
     from adacsl.datasets.prices import Costs
@@ -295,20 +295,16 @@ class Place:
     address: str | None = None
     """Of the Ray cluster, host:port or auto; default: local, one on this machine for this fit."""
 
-    workers: int | None = None
+    workers: Annotated[int | None, within(1, MOST_WORKERS)] = None
     """How many members at once, default: as many as have room; or over how many a booster's rows are spread."""
 
-    gpus: float = 0.0
+    gpus: Annotated[float, within(0, MOST_WORKERS)] = 0.0
     """GPUs that each worker asks Ray for, such as 0.25."""
 
     def __post_init__(self) -> None:
         for name in ("address", "gpus") if self.engine != "ray" else ():
             if getattr(self, name):
                 raise ValueError(f"--{name} is for --engine ray")
-        if self.workers is not None and self.workers < 1:
-            raise ValueError(f"--workers must be at least 1, got {self.workers}")
-        if not 0.0 <= self.gpus < float("inf"):
-            raise ValueError(f"--gpus must be at least 0, got {self.gpus:g}")
 
     @property
     def trainer(self) -> dict[str, Any]:

@@ -125,7 +125,7 @@ class AdaCSLBoostingClassifier(Method):
         As for every :class:`Method`; ``target="bayes"`` by default. A policy is set as ``model.policy = Policy(...)``.
     trainer : dict, optional
         On how many workers the rows are spread, and where, such as ``{"workers": 4}``; see
-        :class:`~adacsl.estimators.learners.boosters.Booster`. By keyword, and no parameter to search over.
+        :class:`~adacsl.estimators.learners.boosters.Booster`.
 
     Attributes
     ----------
@@ -147,8 +147,6 @@ class AdaCSLBoostingClassifier(Method):
     device = "cpu"
     resume = None
     policy: Policy | None = None
-    BESIDE = ("trainer",)
-    trainer: dict[str, Any] | None = None
 
     @keeps_settings
     def __init__(
@@ -161,6 +159,7 @@ class AdaCSLBoostingClassifier(Method):
         patience: int | None = 50,
         every: int = 1,
         params: dict[str, Any] | None = None,
+        trainer: dict[str, Any] | None = None,
         controller: Any = "auto",
         target: float | str = "bayes",
         decide: str = "bayes",

@@ -176,13 +176,6 @@ class Method(CostClassifier):
     ) -> None:
         """Keep the settings."""
 
-    def __sklearn_clone__(self) -> Any:
-        """Return an unfitted copy, which is fitted where this one is."""
-        fresh = super().__sklearn_clone__()
-        for name in set(self.BESIDE) & set(vars(self)):
-            setattr(fresh, name, getattr(self, name))
-        return fresh
-
     # fitting
 
     def fit(

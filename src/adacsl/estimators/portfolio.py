@@ -48,7 +48,7 @@ class PortfolioClassifier(Method):
     trainer : dict, optional
         Where members are fitted, and how many at once: ``{"engine": "ray", "address": "auto", "workers": 8}`` are tasks
         of a Ray cluster (without an address: of one on this machine), a fold each where folds know nothing of each
-        other; ``{"workers": 2}`` is ``n_jobs=2``. The result is the same. By keyword, and no parameter to search over.
+        other; ``{"workers": 2}`` is ``n_jobs=2``. The result is the same.
     decide, validation, positive, device, random_state, verbose, policy
         As for every :class:`Method`.
     resume : path, optional
@@ -85,8 +85,6 @@ class PortfolioClassifier(Method):
     controller = None
     target = 0.5
     select = "best"
-    BESIDE = ("trainer",)
-    trainer: dict[str, Any] | None = None
 
     @keeps_settings
     def __init__(
@@ -100,6 +98,7 @@ class PortfolioClassifier(Method):
         net: Any = None,
         distil: bool | str = False,
         n_jobs: int | str = "auto",
+        trainer: dict[str, Any] | None = None,
         decide: str = "bayes",
         validation: Any = 0.2,
         positive: Any = None,

@@ -44,8 +44,6 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
     policy: Policy | None = None
 
     NESTED: tuple[str, ...] = ("controller", "net")
-    BESIDE: tuple[str, ...] = ()
-    """Settings of where a fit runs: taken by keyword and kept by clones, but no parameters."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the settings; those inside dicts as ``name__key``."""

@@ -118,18 +118,16 @@ def refuse_old_names(given: Iterable[str], who: str) -> None:
 def keeps_settings(init: Any) -> Any:
     """Let a constructor do what scikit-learn asks for, and no more: keep every setting as it came.
 
-    An old spelling is an error that names the new one; scikit-learn sees the constructor's own signature. What a class
-    names in ``BESIDE`` is taken by keyword too: it says where a fit runs, which is nothing to search over.
+    An old spelling is an error that names the new one; scikit-learn sees the constructor's own signature.
     """
     signature = inspect.signature(init)
 
     @functools.wraps(init)
     def keep(self: Any, *args: Any, **given: Any) -> None:
-        beside = {name: given.pop(name) for name in getattr(self, "BESIDE", ()) if name in given}
         refuse_old_names([name for name in given if name not in signature.parameters], type(self).__name__)
         bound = signature.bind(self, *args, **given)
         bound.apply_defaults()
-        for name, value in [*[*bound.arguments.items()][1:], *beside.items()]:
+        for name, value in [*bound.arguments.items()][1:]:
             setattr(self, name, value)
 
     return keep

@@ -159,8 +159,6 @@ def set_portfolio(method: Method, net: Mapping[str, Any], **settings: Any) -> Me
     inside = "learner__" if "learner" in method.get_params(deep=False) else ""
     if net and method.learner.net is None:
         settings["net"] = Net(**net)
-    for name in [name for name in settings if name in method.BESIDE]:
-        setattr(method, name, settings.pop(name))
     return method.set_params(**{f"{inside}{name}": value for name, value in settings.items()})
 
 

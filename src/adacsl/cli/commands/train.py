@@ -238,8 +238,8 @@ def _train_on(made: Method, name: str, trainer: dict[str, Any]) -> None:
     from adacsl.estimators.fitting import as_learner  # noqa: PLC0415  scikit-learn
     from adacsl.estimators.learners.boosters import Booster  # noqa: PLC0415
 
-    if "trainer" in made.BESIDE:
-        made.trainer = trainer
+    if "trainer" in made.get_params(deep=False):
+        made.set_params(trainer=trainer)
     elif isinstance(learner := as_learner(made.learner), Booster):
         made.set_params(learner=learner.set_params(trainer=trainer))
     else:

@@ -89,8 +89,8 @@ def _with_one_worker(made: Method) -> Method:
     member: Method = clone(made)
     if isinstance(getattr(member, "learner", None), Booster):
         member.set_params(learner__trainer=None)
-    elif "trainer" in member.BESIDE:
-        member.trainer = None
+    elif "trainer" in member.get_params(deep=False):
+        member.set_params(trainer=None)
     return member
 
 
