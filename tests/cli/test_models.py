@@ -172,7 +172,7 @@ def test_ctrl_c_while_training_says_how_to_go_on(place, rows, tmp_path):
         (("--cv", "1"), "--cv must be 0 or at least 2 folds, got 1"),
         (("--weights", "x.pth"), "--weights are for the net of pictures"),
         (("--epochs", "0"), "--epochs must be at least 1, got 0"),
-        (("--method", "magic"), "there is no method 'magic'; known: always-negative, always-positive, logistic"),
+        (("--method", "magic"), "there is no method 'magic' (known: always-negative, always-positive, logistic"),
         (("--device", "tpu"), "device must be"),
         (("--fn", "0"), "fn must cost more than tp"),
         (("--fp", "-2"), "fp must cost more than tn"),

@@ -89,7 +89,7 @@ def test_a_factory_is_compared_named_recommended_and_trained(adacsl, place, mine
         ("rivals:unlucky", "unlucky() failed with RuntimeError: no luck today"),
         (
             "rivals:odd",
-            "it must return a scikit-learn classifier or a Method: method 'odd': Odd() has no predict_proba",
+            "it must return a scikit-learn classifier or a Method: method 'odd': learner Odd() has no predict_proba",
         ),
         ("rivals:classes", "method 'classes' is a class: give an instance, RandomForestClassifier(...)"),
         ("rivals:wce", "adacsl has a method wce of its own: call the function otherwise"),

@@ -89,7 +89,7 @@ def test_ctrl_c_saves_what_is_done_and_says_so(trained, monkeypatch):
     ("words", "match"),
     [
         (("--budget", "soon"), "budget must be seconds above 0, or a text such as '60s', '5min' or '1h', got 'soon'"),
-        (("--members", "logistic,magic"), "there is no member 'magic'; known: logistic, lightgbm"),
+        (("--members", "logistic,magic"), "there is no member 'magic' (known: logistic, lightgbm"),
         (("--jobs", "0"), "--jobs must be at least 1, got 0"),
         (("--address", "auto"), "--address is for --engine ray"),
         (("--gpus", "1"), "--gpus is for --engine ray"),

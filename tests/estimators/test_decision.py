@@ -160,7 +160,8 @@ def test_stretching_predicts_better_and_decides_the_same(seed, sharpen, fn, targ
     before = Decision(costs, target=decision.mapped)  # the same threshold, nothing stretched
     np.testing.assert_array_equal(decision.predict(fresh), before.predict(fresh))
     np.testing.assert_array_equal(decision.predict(fresh), fresh > decision.threshold_)
-    close = decision.mapped + np.asarray([-1e-9, 1e-9])  # also after the rounding of stored scores
+    near = min(1e-9, decision.mapped / 10)  # also after the rounding of stored scores
+    close = decision.mapped + np.asarray([-near, near])
     stored = decision.probabilities(close).astype(np.float32).astype(np.float64)
     assert decision.of_probabilities(stored).tolist() == [0, 1]
     stretched, plain = decision.probabilities(scores), before.probabilities(scores)

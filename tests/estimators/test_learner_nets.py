@@ -259,7 +259,7 @@ def own_loss(logits, labels, costs):
 def test_losses_are_torchs_and_our_own(monkeypatch):
     train, seen = nets.train, []
 
-    def without_dropout(net, data, members, keepers, settings, resume):
+    def without_dropout(net, data, members, keepers, settings, resume, **_):
         still = TableNet(data.x.shape[1], len(members), dropout=0.0, seeds=range(len(members)))
         before = copy.deepcopy(still)
         train(still, data, members, keepers, replace(settings, epochs=1, batch_size=1000, lr=1e-12))

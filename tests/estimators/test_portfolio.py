@@ -130,7 +130,7 @@ def test_members_come_as_names_methods_classifiers_and_pairs():
         ([LogisticRegression], TypeError, "a member must be"),
         ([("a", "logistic", 1)], TypeError, "a member must be"),
         ([(1, "logistic")], TypeError, "must be a text"),
-        (["nonsense"], ValueError, "no member 'nonsense'; known: logistic"),
+        (["nonsense"], ValueError, r"no member 'nonsense' \(known: logistic"),
         (["logistic", "logistic"], ValueError, "named twice"),
         ([("a", GaussianNB()), ("a", GaussianNB())], ValueError, "named twice"),
     ],

@@ -252,7 +252,7 @@ def test_a_controller_of_ones_own_is_copied():
 @pytest.mark.parametrize(
     ("methods", "images", "message"),
     [
-        (["smoke"], False, "no method 'smoke'; known: always-negative"),
+        (["smoke"], False, r"no method 'smoke'; did you mean 'smote'\? \(known: always-negative"),
         (["ce", "ce"], False, "named twice"),
         (["gbm-bayes"], True, "is for tables, but the data are images"),
         ([], False, "no methods"),
@@ -270,7 +270,10 @@ def test_unknown_methods_are_named(methods, images, message):
         (("mine",), "a method is a name, or a pair"),
         ((Method(), "mine"), "a method is a name, or a pair"),
         (("mine", LogisticRegression), r"method 'mine' is a class: give an instance, LogisticRegression\(...\)"),
-        (("mine", KMeans()), "method 'mine': KMeans.* has no predict_proba, which costs need, nor a decision_function"),
+        (
+            ("mine", KMeans()),
+            "method 'mine': learner KMeans.* has no predict_proba, which costs need",
+        ),
     ],
 )
 def test_a_method_is_a_name_or_a_pair(given, message):

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from adacsl import AdaptiveWeight, CostMatrix
 from adacsl.core.heldout import HeldOut
 from adacsl.torch.tablenet import TableNet, member_logits, stack_members
+from adacsl.training.checkpoints import Checkpoints
 from adacsl.training.keepers import Keeper
 from adacsl.training.losses import member_losses
 from adacsl.training.members import Data, Member, Settings
@@ -302,7 +303,7 @@ def test_a_resumed_training_ends_where_it_would_have(decide, tmp_path):
         members = [steered(pair, k) for k, pair in enumerate(pairs)]
         keepers = [keeper_of(m, data, decide=decide, unweighted=True) for m in members]
         how = settings(epochs=epochs, schedule="constant")
-        train(net(members, 0.2), data, members, keepers, how, resume=folder)
+        train(net(members, 0.2), data, members, keepers, how, resume=folder and Checkpoints(folder, "fit"))
         return keepers
 
     whole = run(None, 4)

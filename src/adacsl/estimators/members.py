@@ -98,8 +98,8 @@ def named_member(name: str, net: Any = None) -> Method:
     if name not in MEMBERS:
         if name not in METHODS:
             raise ValueError(
-                f"there is no member {name!r}{did_you_mean(name, [*MEMBERS, *PICTURES, *METHODS])}; known: "
-                f"{', '.join([*MEMBERS, *PICTURES])}, and the names in adacsl.METHODS"
+                f"there is no member {name!r}{did_you_mean(name, [*MEMBERS, *PICTURES, *METHODS])} (known: "
+                f"{', '.join([*MEMBERS, *PICTURES])}, and the names in adacsl.METHODS)"
             )
         listed = method(name)
         return listed.set_params(learner=net) if net is not None and needs_net(listed) else listed

@@ -106,7 +106,7 @@ def method(name: str, costs: CostMatrix | None = None, **settings: Any) -> Metho
     'tuned'
     """
     if name not in METHODS:
-        raise ValueError(f"there is no method {name!r}{did_you_mean(name, METHODS)}; known: {', '.join(METHODS)}")
+        raise ValueError(f"there is no method {name!r}{did_you_mean(name, METHODS)} (known: {', '.join(METHODS)})")
     made: Method = Method(costs, **(METHODS[name][1] | settings))
     return made
 

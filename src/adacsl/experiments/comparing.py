@@ -194,7 +194,8 @@ def compare_tasks(
     jobs = plan_jobs(tasks, chosen, at, range(repeats * folds), conditions)
     own = {cell for job in jobs for cell in job.cells}
     for task in tasks:
-        conditions.split(task, 0)  # says so where there are too few rows, before a folder is made
+        if task.time is None:  # windows of time are looked at with their dates
+            conditions.split(task, 0)  # says so where there are too few rows, before a folder is made
     with tempfile.TemporaryDirectory(prefix="adacsl-") as scratch:
         place = Path(folder) if folder is not None else Path(scratch) / "run"
         with Store.open(place, _identity(tasks, conditions, known_codes(ignore))) as store:
