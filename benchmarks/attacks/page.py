@@ -12,7 +12,7 @@ HEAD = """\
 What was done to adacsl to make it lose work, run a stranger's code, take damaged files for whole ones or show a
 traceback, and how often it gave way. "Failed" counts every try that was not withstood; the goal is 0 in every row.
 The long form is `python -m benchmarks.attacks`; a short form of every class is part of the tests. What is *not*
-promised is said in SECURITY.md.
+promised: [security](security.md).
 
 | attack | tried | failed | what counts as failed, and what was tried |
 |---|--:|--:|---|

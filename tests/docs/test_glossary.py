@@ -47,7 +47,7 @@ def test_old_decide_names_the_new_one():
     "clf",
     [
         AdaCSLClassifier(COSTS, net={"epochs": 2}, random_state=0),
-        AdaCSLBoostingClassifier(COSTS, rounds=3, target=0.5, controller={"damping": 1, "caution": 0}, random_state=0),
+        AdaCSLBoostingClassifier(COSTS, rounds=3, lr=0.5, target=0.5, controller={"caution": 0}, random_state=0),
         AdaptiveCostClassifier(LogisticRegression(), COSTS, rounds=3, random_state=0),
     ],
     ids=lambda clf: type(clf).__name__,

@@ -220,3 +220,11 @@ def test_other_ratios_scale_both():
     one, three = (found.outcome("plain", ratio=ratio).costs for ratio in sorted(found.results["ratio"].unique()))
     assert np.allclose(three.fn, 3.0 * np.asarray(one.fn), rtol=1e-4)
     assert np.allclose(three.deciding.fn, 3.0 * np.asarray(one.deciding.fn), rtol=1e-4)
+
+
+@pytest.mark.parametrize("names", ["abc", ["a", ["b", "b"], "c"], [None, "b", "c"], {"a": 1}])
+def test_names_of_columns_in_a_saved_model_are_texts(fitted, names):
+    priced = fitted.said_costs_.to_dict()["costs"][0][1]
+    CostModel.from_dict(priced)
+    with pytest.raises(ValueError, match="names of columns are texts"):
+        CostModel.from_dict(priced | {"fitted": priced["fitted"] | {"names": names}})
