@@ -246,7 +246,9 @@ class CostModel:
             arrays = {name: _unpacked(value) for name, value in data["fitted"]["arrays"].items()}
             model.regression_ = Regression.from_numbers(arrays, data["fitted"]["about"])
             model.explained_, names = float(data["fitted"]["explained"]), data["fitted"]["names"]
-            if not isinstance(names, list | None) or not all(isinstance(name, str | int) for name in names or ()):
+            if not isinstance(names, list | tuple | None) or not all(
+                isinstance(name, str | int) for name in names or ()
+            ):
                 raise ValueError("names of columns are texts")
             model._names = None if names is None else tuple(names)
         return model
