@@ -246,9 +246,8 @@ class CostModel:
             arrays = {name: _unpacked(value) for name, value in data["fitted"]["arrays"].items()}
             model.regression_ = Regression.from_numbers(arrays, data["fitted"]["about"])
             model.explained_, names = float(data["fitted"]["explained"]), data["fitted"]["names"]
-            if not isinstance(names, list | tuple | None) or not all(
-                isinstance(name, str | int) for name in names or ()
-            ):
+            known = names or ()
+            if not isinstance(known, list | tuple) or not all(isinstance(name, str | int) for name in known):
                 raise ValueError("names of columns are texts")
             model._names = None if names is None else tuple(names)
         return model
