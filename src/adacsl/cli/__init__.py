@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 
 
@@ -9,10 +11,16 @@ def main() -> int:
     """Run the command line and return its exit code."""
     try:
         from adacsl.cli.app import run  # noqa: PLC0415  nothing heavy before an option is read
+        from adacsl.cli.screen import INTERRUPTED, TERMINATED  # noqa: PLC0415
     except ImportError as error:
         sys.stderr.write(f"error: the command adacsl needs {error.name!r}: run  pip install 'adacsl[cli]'\n")
         return 2
     except KeyboardInterrupt:
         sys.stderr.write("stopped: start the command again\n")
         return 130
-    return run()
+    code = run()
+    if code in (INTERRUPTED, TERMINATED):  # all is said and kept: nobody waits for threads of libraries to end
+        os._exit(code)
+    # only Python's own end is left, and what was done is done
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(code))
+    return code

@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
+from threading import Thread
 from typing import IO, Any, NamedTuple
 
 from adacsl import heartbeat
@@ -33,6 +34,8 @@ with requires("compare"):
     from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor, process_executor
 
 ALIGNMENT = 64
+PATIENCE = 10.0
+"""Seconds to wait for workers that were killed."""
 NAMELESS = Path("/proc/self/fd")
 """Where it is, other processes can open a file that has no name. Elsewhere each worker is sent all data."""
 GROWTH = 4 * 2**30
@@ -64,6 +67,7 @@ class JoblibPool(Pool):
     def __init__(self, work: Callable[..., Iterator[CellResult]], shared: Any, store: Store, *, workers: int) -> None:
         super().__init__(work, shared, store)
         self._workers = workers
+        self._started: list[ProcessPoolExecutor] = []
         self._idle: list[ProcessPoolExecutor] = []
         self._busy: dict[Future[Any], tuple[ProcessPoolExecutor, Job]] = {}
         with as_store_error(store.folder), contextlib.ExitStack() as opened:
@@ -93,6 +97,7 @@ class JoblibPool(Pool):
             broken = isinstance(error, BrokenProcessPool)
             if broken:
                 executor.shutdown(wait=True, kill_workers=True)
+                self._started.remove(executor)
             else:
                 self._idle.append(executor)
             if error is None:
@@ -103,19 +108,22 @@ class JoblibPool(Pool):
 
     def close(self, *, kill: bool) -> None:
         """End the workers."""
-        executors = [*self._idle, *(executor for executor, _ in self._busy.values())]
-        for executor in executors:  # all at once, then one by one
+        for executor in self._started:  # all at once, then one by one
             executor.shutdown(wait=False, kill_workers=kill)
-        for executor in executors:
-            executor.shutdown(wait=True, kill_workers=kill)
-        self._idle, self._busy = [], {}
+        waiting = [Thread(target=one.shutdown, args=(True, kill), daemon=True) for one in self._started]
+        for thread in waiting:
+            thread.start()
+        for thread in waiting:  # a pool that a signal has caught while it was made may never say that it has ended
+            thread.join(PATIENCE if kill else None)
+        self._started, self._idle, self._busy = [], [], {}
         self._opened.close()
 
     def _start(self) -> ProcessPoolExecutor:
         env = thread_settings(cores() // self._workers)
         # a tuple: to read a Parcel, this module would be imported before the worker looks after its parent
         given = os.getpid(), tuple(self._parcel)
-        return ProcessPoolExecutor(1, initializer=heartbeat.begin, initargs=given, env=env)
+        self._started.append(ProcessPoolExecutor(1, initializer=heartbeat.begin, initargs=given, env=env))
+        return self._started[-1]
 
 
 def _obituary(error: BaseException) -> Failure:
