@@ -383,7 +383,7 @@ def test_when_the_time_is_over_workers_end_and_what_is_done_stays(toys, store):
     ]
     begin = time.monotonic()
     with pytest.raises(RunInterrupted):
-        run(jobs, plain(toys), store, workers=2, seconds=4.0)
+        run(jobs, plain(toys), store, workers=2, seconds=6.0)
     assert time.monotonic() - begin < 15.0
     # the first cells of the two jobs that had begun
     assert {cell.method for job in jobs for cell in job.cells if store.has(cell)} == {"ce"}
