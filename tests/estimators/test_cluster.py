@@ -267,6 +267,20 @@ def test_when_a_machine_went_away_all_begin_anew_on_those_that_are_left(monkeypa
     assert len(seen) == 3
 
 
+def test_machines_that_go_away_again_and_again_end_the_booster_with_one_line(monkeypatch):
+    tried = []
+
+    def run(work, shared, tasks, **_):
+        tried.append(len(tasks))
+        raise ConnectionResetError("a machine went away")
+
+    monkeypatch.setattr(together, "run_together", run)
+    settings, options = Booster("lightgbm", trainer={"workers": 2}), {"rounds": 3, "patience": None}
+    with pytest.raises(RuntimeError, match="is not trained, it was tried 6 times: a machine went away"):
+        together.boost_anywhere(settings, *rows_for(lightgbm), None, **options)
+    assert tried == [2] * 6
+
+
 def test_workers_meet_and_strangers_are_shown_out():
     with rendezvous.rendezvous(3, "127.0.0.1") as place:
         stranger = threading.Thread(target=_say, args=(place, b"GET / HTTP/1.0\r\n\r\n"))

@@ -28,8 +28,8 @@ with requires("ray"):
 
 # Ray ends some job when memory runs out, not the one that took it
 LOST = (errors.NodeDiedError, errors.LocalRayletDiedError, errors.ObjectLostError, errors.OutOfMemoryError)
-PATIENCE = 60.0
-"""Seconds in which tasks that run at once have to find room."""
+PATIENCE = 90.0
+"""Seconds in which tasks that run at once have to find room; a cluster knows by then which machines are gone."""
 
 
 class RayCrew:
@@ -48,7 +48,9 @@ class RayCrew:
     Raises
     ------
     ConnectionResetError
-        There is no room for all of them: a machine has just gone away, or others work there.
+        There is no room for all of them: a machine has just gone away.
+    TimeoutError
+        There would be room, but others have it.
 
     Notes
     -----
@@ -126,9 +128,10 @@ def _reserved(workers: int, gpus: float) -> Iterator[PlacementGroupSchedulingStr
     try:
         late = time.monotonic() + PATIENCE
         while not group.wait(1.0):
-            # a cluster learns of a death some seconds after those who were connected
-            if room(gpus) < workers or time.monotonic() > late:
-                raise ConnectionResetError(f"the cluster had no room for {workers} workers at once")
+            if room(gpus) < workers:  # a cluster learns of a death some seconds after those who were connected
+                raise ConnectionResetError(f"the cluster has no room for {workers} workers")
+            if time.monotonic() > late:
+                raise TimeoutError(f"the cluster had no room for {workers} workers at once within {PATIENCE:g} s")
         yield PlacementGroupSchedulingStrategy(group)
     finally:
         with contextlib.suppress(errors.RayError):
