@@ -302,3 +302,12 @@ def test_who_comes_alone_does_not_wait_for_ever(monkeypatch):
     monkeypatch.setattr(rendezvous, "WAIT", 0.3)
     with rendezvous.rendezvous(2, "127.0.0.1") as place, pytest.raises(TimeoutError, match="were not all there within"):
         rendezvous.meet(place, 0)
+
+
+@pytest.mark.parametrize("engine", [xgboost, lightgbm])
+def test_no_booster_waits_for_ever_for_a_worker_that_has_no_place(engine, monkeypatch):
+    monkeypatch.setattr(rendezvous, "WAIT", 0.3)
+    train, _ = rows_for(engine)
+    options = {"rounds": 3, "lr": 0.3, "seed": 0, "params": {}, "patience": None}
+    with engine.meeting(2, "127.0.0.1") as place, pytest.raises(TimeoutError, match="were not all there within"):
+        engine.boost_part(place, 0, train, None, like=train, n_rows=80, **options)
