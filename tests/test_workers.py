@@ -15,6 +15,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from adacsl.workers import (
+    GRACE,
     LOSSES,
     MANY_ROWS,
     Where,
@@ -342,6 +343,17 @@ def test_together_one_failure_is_that_of_all_and_its_cause_is_told(crews, fates,
             run_together(add, 10, tasks, threads=1, open_crew=open_crew)
     assert opened[0].ended
     assert opened[0].workers == 2
+
+
+def test_who_waits_for_a_machine_that_went_away_is_not_waited_for():
+    class Waiting(PretendedCrew):
+        def submit(self, work, task):
+            return Future() if task[0] else super().submit(work, task)
+
+    began = time.monotonic()
+    with pytest.raises(ConnectionResetError, match="a machine went away"):
+        run_together(add, 10, [(0, [GoneError()]), (1, [])], threads=1, open_crew=Waiting)
+    assert time.monotonic() - began < GRACE / 2
 
 
 @pytest.mark.parametrize(

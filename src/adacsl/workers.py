@@ -196,13 +196,13 @@ OpenCrew = Callable[[int, int, Any], Crew]
 """What opens a crew, by the number of workers, their threads and what they share."""
 
 
-def crew_of(where: Where) -> OpenCrew | None:
-    """Return what opens the crew of a place; None: processes of this machine."""
+def crew_of(where: Where, *, together: bool = False) -> OpenCrew | None:
+    """Return what opens the crew of a place, whose tasks may wait for each other; None: processes of this machine."""
     if where.engine != "ray":
         return None
     from adacsl.integrations.ray import RayCrew  # noqa: PLC0415  Ray only for those who ask for it
 
-    return functools.partial(RayCrew, where=where)
+    return functools.partial(RayCrew, where=where, together=together)
 
 
 def run_tasks(
@@ -285,7 +285,7 @@ def run_together(
     Raises
     ------
     ConnectionResetError
-        A machine went away: all of it may be tried again.
+        A machine went away, or there is no room now: all of it may be tried again.
     """
     crew = (open_crew or Processes)(len(tasks), threads, shared)
     try:
@@ -294,7 +294,8 @@ def run_together(
         failed = [future for future in done if future.exception() is not None]
         if not failed:
             return [future.result() for future in futures]
-        wait(rest, GRACE)
+        if not any(crew.lost(future) for future in done):
+            wait(rest, GRACE)
         if any(future.done() and crew.lost(future) for future in futures):
             raise ConnectionResetError("a machine went away")
         if crew.died(futures):

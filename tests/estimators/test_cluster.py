@@ -267,6 +267,20 @@ def test_when_a_machine_went_away_all_begin_anew_on_those_that_are_left(monkeypa
     assert len(seen) == 3
 
 
+def test_machines_that_go_away_again_and_again_end_the_booster_with_one_line(monkeypatch):
+    tried = []
+
+    def run(work, shared, tasks, **_):
+        tried.append(len(tasks))
+        raise ConnectionResetError("a machine went away")
+
+    monkeypatch.setattr(together, "run_together", run)
+    settings, options = Booster("lightgbm", trainer={"workers": 2}), {"rounds": 3, "patience": None}
+    with pytest.raises(RuntimeError, match="is not trained, it was tried 6 times: a machine went away"):
+        together.boost_anywhere(settings, *rows_for(lightgbm), None, **options)
+    assert tried == [2] * 6
+
+
 def test_workers_meet_and_strangers_are_shown_out():
     with rendezvous.rendezvous(3, "127.0.0.1") as place:
         stranger = threading.Thread(target=_say, args=(place, b"GET / HTTP/1.0\r\n\r\n"))
@@ -288,3 +302,12 @@ def test_who_comes_alone_does_not_wait_for_ever(monkeypatch):
     monkeypatch.setattr(rendezvous, "WAIT", 0.3)
     with rendezvous.rendezvous(2, "127.0.0.1") as place, pytest.raises(TimeoutError, match="were not all there within"):
         rendezvous.meet(place, 0)
+
+
+@pytest.mark.parametrize("engine", [xgboost, lightgbm])
+def test_no_booster_waits_for_ever_for_a_worker_that_has_no_place(engine, monkeypatch):
+    monkeypatch.setattr(rendezvous, "WAIT", 0.3)
+    train, _ = rows_for(engine)
+    options = {"rounds": 3, "lr": 0.3, "seed": 0, "params": {}, "patience": None}
+    with engine.meeting(2, "127.0.0.1") as place, pytest.raises(TimeoutError, match="were not all there within"):
+        engine.boost_part(place, 0, train, None, like=train, n_rows=80, **options)

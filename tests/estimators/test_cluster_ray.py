@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -230,6 +231,76 @@ def test_more_workers_than_the_cluster_has_room_for_are_refused(cluster):
     trainer = {"workers": 9, "engine": "ray", "address": cluster.address}
     with pytest.raises(ValueError, match="a booster wants 9 workers at once, but the cluster has room for 2"):
         boosted("xgboost", trainer).fit(*numbers())
+
+
+def fitted_beside(made, disturb):
+    """Fit in a thread, as Ray adds nodes in the main one only; ``disturb`` it meanwhile."""
+    with ThreadPoolExecutor(1) as pool:
+        fit = pool.submit(made.fit, *numbers(40_000))
+        disturb()
+        assert not fit.done()  # otherwise nothing was disturbed
+        return fit.result(timeout=240)
+
+
+def wait_until_trained(node, seconds):
+    """Wait until processes of a node have worked for so long in all: longer than it takes to import and send rows."""
+    raylet = node.all_processes["raylet"][0].process.pid
+    for _ in range(1200):
+        children = subprocess.run(["pgrep", "-P", str(raylet)], capture_output=True, text=True, check=False)
+        tasks = [pid for pid in map(int, children.stdout.split()) if _is_task(pid)]
+        if sum(map(_cpu_seconds, tasks)) > seconds:
+            return
+        time.sleep(0.1)
+    raise AssertionError("nothing was trained on the node")
+
+
+def _is_task(pid):
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::_do")
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize(("engine", "again"), [("xgboost", True), ("xgboost", False), ("lightgbm", True)])
+def test_a_node_may_die_while_a_booster_trains(cluster, engine, again):
+    """With a new node the booster is trained on as many workers as before, without on those that are left."""
+    doomed = cluster.add_node(num_cpus=2)
+    others = []
+    rows = np.arange(40_000)
+    settings = {"rounds": 1000, "patience": None, "cv": [(rows[:30_000], rows[30_000:])]}
+
+    def disturb():
+        wait_until_trained(doomed, 4.0)
+        cluster.remove_node(doomed, allow_graceful=False)
+        if again:
+            others.append(cluster.add_node(num_cpus=2))
+
+    trainer = {"engine": "ray", "address": cluster.address, "workers": 4}
+    try:
+        found = fitted_beside(boosted(engine, trainer, **settings), disturb)
+    finally:
+        for node in others:
+            cluster.remove_node(node)
+    assert not ray.is_initialized()
+    new = numbers(3000)
+    one = boosted(engine, **settings).fit(*numbers(40_000))
+    first, second = (made.predict_proba(new[0])[:, 1] for made in (one, found))
+    mean, loss = GAPS[engine]
+    assert np.abs(first - second).mean() <= mean
+    assert abs(log_loss(new[1], first) - log_loss(new[1], second)) <= loss
+
+
+def test_a_booster_does_not_wait_for_ever_for_room_that_others_have(cluster, monkeypatch):
+    monkeypatch.setattr("adacsl.integrations.ray.PATIENCE", 3.0)
+    ray.init(cluster.address, log_to_driver=False)
+    try:
+        held = ray.remote(num_cpus=1)(lambda: time.sleep(100)).remote()
+        trainer = {"engine": "ray", "address": cluster.address, "workers": 2}
+        with pytest.raises(TimeoutError, match="the cluster had no room for 2 workers at once within 3 s"):
+            boosted("xgboost", trainer).fit(*numbers())
+        ray.cancel(held, force=True)
+    finally:
+        ray.shutdown()
 
 
 @pytest.mark.parametrize("engine", GAPS)

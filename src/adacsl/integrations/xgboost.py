@@ -24,6 +24,7 @@ from adacsl.core.control import AdaptiveWeight
 from adacsl.core.costs import CostMatrix
 from adacsl.extras import requires
 from adacsl.integrations.boosting import Feedback, Matrix, sigmoid
+from adacsl.integrations.rendezvous import meet, rendezvous
 
 with requires("xgboost"):
     import xgboost as xgb
@@ -160,25 +161,28 @@ def boost_plainly(
 
 
 @contextlib.contextmanager
-def meeting(workers: int, host: str) -> Iterator[dict[str, Any]]:
-    """Yield what workers need to find each other."""
+def meeting(workers: int, host: str) -> Iterator[tuple[tuple[str, int], dict[str, Any]]]:
+    """Yield where workers meet first, as XGBoost waits for ever for one that is missing, and its own tracker."""
     tracker = RabitTracker(n_workers=workers, host_ip=host, sortby="task")
     tracker.start()
     try:
-        yield tracker.worker_args()
+        with rendezvous(workers, host) as place:
+            yield place, tracker.worker_args()
     finally:
         with contextlib.suppress(xgb.core.XGBoostError):  # workers that have gone are missed
             tracker.free()
 
 
 def boost_part(
-    place: dict[str, Any], rank: int, part: Matrix, validation: Matrix | None, *, like: Matrix, n_rows: int,
-    **options: Any,
+    place: tuple[tuple[str, int], dict[str, Any]], rank: int, part: Matrix, validation: Matrix | None, *, like: Matrix,
+    n_rows: int, **options: Any,
 ) -> bytes:  # fmt: skip
     """Boost the rows of one worker, beside the others; each ends with the same model."""
+    met, tracker = place
+    meet(met, rank)
     # before workers are connected: they would merge rough bins of what each of them has
     own = _matrix(part, xgb.QuantileDMatrix, ref=_matrix(like, xgb.QuantileDMatrix))
-    with xgb.collective.CommunicatorContext(**place, dmlc_task_id=str(rank)):
+    with xgb.collective.CommunicatorContext(**tracker, dmlc_task_id=str(rank)):
         model = boost_plainly(part, validation, lambda _: None, own=own, **options)
     return to_bytes(model, model.num_boosted_rounds())
 

@@ -60,10 +60,11 @@ def _boost_together(name: str, trainer: Any, train: Matrix, validation: Matrix, 
                 with engine.meeting(workers, host) as place:
                     shared = (name, place, sample_of(train), judged, len(train.y), options)
                     threads = _threads(where, workers, len(train.y))
-                    return bytes(run_together(_boost_part, shared, tasks, threads=threads, open_crew=crew_of(where))[0])
-            except ConnectionResetError:
-                workers = int(min(workers, room()))
-    raise RuntimeError(f"machines went away {LOSSES + 1} times: the booster is not trained")
+                    crew = crew_of(where, together=True)
+                    return bytes(run_together(_boost_part, shared, tasks, threads=threads, open_crew=crew)[0])
+            except ConnectionResetError as error:
+                workers, reason = int(min(workers, room())), str(error)
+    raise RuntimeError(f"the booster is not trained, it was tried {LOSSES + 1} times: {reason}")
 
 
 @contextlib.contextmanager
