@@ -199,7 +199,8 @@ def _killed(
     victim = drawing.randrange(processes) if victim is None else victim
     how = how or drawing.choice(["SIGKILL", "SIGKILL", "SIGSTOP"])
     name = f"{how} to process {victim} of {processes}"
-    group = _Group(folder, processes, epochs=200, slow=0.2, timeout=10)
+    waits = {"timeout": 20} if how == "SIGSTOP" else {}  # who is killed must be missed before any timeout
+    group = _Group(folder, processes, epochs=200, slow=0.2, **waits)
     pid = group.wait_for(victim, drawing.randrange(2, 5))
     time.sleep(drawing.random() * 0.4)
     os.kill(pid, getattr(signal, how))
@@ -237,7 +238,8 @@ def _shards(processes: int, strategy: str, given: dict[str, Any], folder: Path) 
     if len(found) != processes:
         return Attempt(name, f"{len(found)} results: {''.join(group.lines)[-300:]}")
     (folder / "alone").mkdir()
-    gap = max(float(np.abs(own - _alone(folder / "alone", **given)).max()) for own in found)
+    alone = _alone(folder / "alone", **given)
+    gap = max(float(np.abs(own - alone).max()) for own in found)
     return Attempt(name, f"differs from one process by {gap:.2g}" if gap > NEAR else "")
 
 
