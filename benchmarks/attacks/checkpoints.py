@@ -81,14 +81,12 @@ def _fault(folder: Path, fits: Fits, may_be_harmless: bool) -> str:
     try:
         with _bounded(LATE):
             weights = _fit(folder)
-    except Late:
-        return f"still busy after {LATE:.0f} s"
     except (ValueError, OSError) as error:
         said = str(error)
         if "\n" in said or not ("delete its folder" in said or "give an empty folder" in said):
             return f"refused, but with {said[:200]!r}"
         return "code was run" if EXECUTED else ""
-    except Exception as error:  # a raw error is a fault
+    except (Exception, Late) as error:  # a raw error is a fault
         return f"{type(error).__name__}: {str(error)[:100]!r}"
     if EXECUTED:
         return "code was run"
@@ -102,7 +100,7 @@ def _bounded(seconds: float) -> Iterator[None]:
     """End what takes longer: a pipe nobody writes to, or a number of epochs that was flipped."""
 
     def late(number: int, frame: Any) -> None:
-        raise Late
+        raise Late(f"still busy after {seconds:.0f} s")
 
     handler = signal.signal(signal.SIGALRM, late)
     others = signal.setitimer(signal.ITIMER_REAL, seconds)

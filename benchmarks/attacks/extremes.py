@@ -333,7 +333,7 @@ ATTACKS = (
         "an error, infinite or missing numbers, lambda beyond its bounds, a threshold that is not the cheapest of all "
         "in exact fractions, another decision in another unit of money, adapted boosters more than "
         "three times as dear as plain ones in the mean of three fits. Of boosters this says little: five of 3,000 "
-        "tries, misses of 8 and 1/8 only; at misses of 50, which are not drawn, adapted XGBoost can be dearer than that",
+        "tries, misses of 8 and 1/8 only; at misses of 50, which are not drawn, adapted XGBoost can be dearer still",
         run,
         long=3000,
         short=60,
