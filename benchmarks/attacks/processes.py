@@ -12,6 +12,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -162,6 +163,18 @@ class _Group:
                 return int(found[1])
         raise RuntimeError("".join(self.lines)[-2000:])
 
+    def wait_for_word(self, words: str, stopped: int) -> None:
+        """Read until somebody says so, or for a while; then end the one that was stopped, which keeps the pipe open."""
+        ends = threading.Timer(ENDS, os.kill, (stopped, signal.SIGKILL))
+        ends.start()
+        for line in self.process.stdout or ():
+            self.lines.append(line)
+            if words in line:
+                break
+        ends.cancel()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(stopped, signal.SIGKILL)
+
     def end(self, seconds: float) -> bool:
         """Tell whether all processes end in time; none is left afterwards."""
         try:
@@ -204,11 +217,8 @@ def _killed(
     pid = group.wait_for(victim, drawing.randrange(2, 5))
     time.sleep(drawing.random() * 0.4)
     os.kill(pid, getattr(signal, how))
-    start = time.monotonic()
     if how == "SIGSTOP":  # it answers nobody: the others give up after the timeout they were given
-        while not group.told(GONE) and time.monotonic() < start + ENDS:
-            group.lines.append((group.process.stdout.readline() if group.process.stdout else "") or "")
-        os.kill(pid, signal.SIGKILL)
+        group.wait_for_word(GONE, pid)
     if not group.end(ENDS):
         return Attempt(name, f"the others still run after {ENDS:.0f} s")
     if group.told(GONE) < 1:
