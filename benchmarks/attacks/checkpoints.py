@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
 import pickle
 import random
 import shutil
+import signal
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,6 +25,12 @@ from benchmarks.attacks.scoreboard import Attack, Attempt
 CHECKPOINT, DIGESTS = "last.ckpt", "last.sha256"
 FIRST, SECOND, MARK = "training-0/member-0", "training-0/member-1", "training-0/fit.sha256"
 EXECUTED: list[str] = []
+LATE = 60.0
+"""Seconds after which a fit of two nets on 80 rows is said to hang; a busy machine included."""
+
+
+class Late(BaseException):
+    """Time is up; no ``except Exception`` on the way takes it for a damaged file."""
 
 
 class Evil:
@@ -71,19 +79,36 @@ def run(folder: Path, tries: int, seed: int) -> Iterator[Attempt]:
 def _fault(folder: Path, fits: Fits, may_be_harmless: bool) -> str:
     """Return what went wrong when the fit was started again."""
     try:
-        weights = _fit(folder)
+        with _bounded(LATE):
+            weights = _fit(folder)
     except (ValueError, OSError) as error:
         said = str(error)
         if "\n" in said or not ("delete its folder" in said or "give an empty folder" in said):
             return f"refused, but with {said[:200]!r}"
         return "code was run" if EXECUTED else ""
-    except Exception as error:  # a raw error is a fault
+    except (Exception, Late) as error:  # a raw error is a fault
         return f"{type(error).__name__}: {str(error)[:100]!r}"
     if EXECUTED:
         return "code was run"
     if not all(torch.equal(a, b) for a, b in zip(weights, fits.weights, strict=True)):
         return "taken, and the result is another"
     return "" if may_be_harmless else "taken without a word"
+
+
+@contextlib.contextmanager
+def _bounded(seconds: float) -> Iterator[None]:
+    """End what takes longer: a pipe nobody writes to, or a number of epochs that was flipped."""
+
+    def late(number: int, frame: Any) -> None:
+        raise Late(f"still busy after {seconds:.0f} s")
+
+    handler = signal.signal(signal.SIGALRM, late)
+    others = signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, *others)
+        signal.signal(signal.SIGALRM, handler)
 
 
 def _random_damage(fits: Fits, drawing: random.Random) -> tuple[str, Callable[[Path, Fits], Any]]:

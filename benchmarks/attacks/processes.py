@@ -12,6 +12,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -162,6 +163,18 @@ class _Group:
                 return int(found[1])
         raise RuntimeError("".join(self.lines)[-2000:])
 
+    def wait_for_word(self, words: str, stopped: int) -> None:
+        """Read until somebody says so, or for a while; then end the one that was stopped, which keeps the pipe open."""
+        ends = threading.Timer(ENDS, os.kill, (stopped, signal.SIGKILL))
+        ends.start()
+        for line in self.process.stdout or ():
+            self.lines.append(line)
+            if words in line:
+                break
+        ends.cancel()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(stopped, signal.SIGKILL)
+
     def end(self, seconds: float) -> bool:
         """Tell whether all processes end in time; none is left afterwards."""
         try:
@@ -199,15 +212,13 @@ def _killed(
     victim = drawing.randrange(processes) if victim is None else victim
     how = how or drawing.choice(["SIGKILL", "SIGKILL", "SIGSTOP"])
     name = f"{how} to process {victim} of {processes}"
-    group = _Group(folder, processes, epochs=200, slow=0.2, timeout=10)
+    waits = {"timeout": 20} if how == "SIGSTOP" else {}  # who is killed must be missed before any timeout
+    group = _Group(folder, processes, epochs=200, slow=0.2, **waits)
     pid = group.wait_for(victim, drawing.randrange(2, 5))
     time.sleep(drawing.random() * 0.4)
     os.kill(pid, getattr(signal, how))
-    start = time.monotonic()
     if how == "SIGSTOP":  # it answers nobody: the others give up after the timeout they were given
-        while not group.told(GONE) and time.monotonic() < start + ENDS:
-            group.lines.append((group.process.stdout.readline() if group.process.stdout else "") or "")
-        os.kill(pid, signal.SIGKILL)
+        group.wait_for_word(GONE, pid)
     if not group.end(ENDS):
         return Attempt(name, f"the others still run after {ENDS:.0f} s")
     if group.told(GONE) < 1:
@@ -237,7 +248,8 @@ def _shards(processes: int, strategy: str, given: dict[str, Any], folder: Path) 
     if len(found) != processes:
         return Attempt(name, f"{len(found)} results: {''.join(group.lines)[-300:]}")
     (folder / "alone").mkdir()
-    gap = max(float(np.abs(own - _alone(folder / "alone", **given)).max()) for own in found)
+    alone = _alone(folder / "alone", **given)
+    gap = max(float(np.abs(own - alone).max()) for own in found)
     return Attempt(name, f"differs from one process by {gap:.2g}" if gap > NEAR else "")
 
 

@@ -343,7 +343,12 @@ def test_patience_ends_the_training(engine, data):
 
 
 def test_adapting_is_not_dear_where_classes_are_apart():
-    """At full speed lambda ran to its bounds where few held-out rows are close to the threshold."""
+    """At full speed lambda ran to its bounds where few held-out rows are close to the threshold.
+
+    A guard against that speed, no evidence of a bound: LightGBM and misses of 8 only, and the seeds were chosen. Seed 0
+    is left out: there the first round is kept, and the adapted booster costs 2.8 times what the plain one does, more
+    than at full speed. At misses of 50 single fits of XGBoost cost more than ten times as much as plain ones.
+    """
     costs, paid = CostMatrix(fp=1, fn=8), []
     for seed in range(1, 6):
         rng = np.random.default_rng(seed)

@@ -12,10 +12,11 @@ import pytest
 import torch
 from torch import nn
 
-from adacsl import AdaCSLClassifier, CostMatrix, Method
+from adacsl import AdaCSLClassifier, CostMatrix, Method, PortfolioClassifier
 from adacsl.estimators.learners.histogram import HistogramBoosting
 from adacsl.estimators.learners.models import Model
 from adacsl.estimators.learners.net import Net
+from adacsl.integrations.lightning import by_name
 from adacsl.training.gathering import check_alike, difference
 from adacsl.training.loop import MemberTraining
 from adacsl.workers import MANY_ROWS, limited
@@ -62,6 +63,7 @@ def fit(**trainer):
             "[third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:1\nGLHF!"
         ),
         torch.distributed.DistNetworkError("the client socket has timed out"),
+        RuntimeError("Application timeout caused pair closure"),  # Gloo's too, in the backward pass
     ],
 )
 def test_a_process_that_is_gone_is_one_line(monkeypatch, error):
@@ -126,23 +128,54 @@ def test_what_cannot_be_sharded_is_refused():
         fit(strategy=pl.strategies.ModelParallelStrategy(), devices=2)
 
 
+def test_weights_of_an_optimizer_are_told_by_their_places_in_its_groups():
+    """What torch itself makes of a saved state; Lightning takes the numbers to be in the net's order."""
+
+    def made():
+        net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+        groups = [{"params": [layer.weight for layer in net], "weight_decay": 0.1}]
+        return net, torch.optim.AdamW([*groups, {"params": [layer.bias for layer in net], "weight_decay": 0.0}])
+
+    (net, trained), (other, loaded) = made(), made()
+    net(torch.ones(3, 2)).pow(2).sum().backward()
+    trained.step()
+    loaded.load_state_dict(trained.state_dict())
+    told = by_name(trained.state_dict(), loaded, other)
+    assert [group["params"] for group in told["param_groups"]] == [["0.weight", "1.weight"], ["0.bias", "1.bias"]]
+    assert [group["weight_decay"] for group in told["param_groups"]] == [0.1, 0.0]
+    for name, weight in other.named_parameters():
+        assert torch.equal(told["state"][name]["exp_avg"], loaded.state[weight]["exp_avg"])
+
+
+FITTED_ON_THREADS = {
+    "logistic": lambda costs: Method(costs, learner="logistic", random_state=0),
+    "lightgbm": lambda costs: Method(costs, learner="lightgbm", random_state=0),
+    "xgboost": lambda costs: Method(costs, learner="xgboost", random_state=0),
+    "histogram": lambda costs: Method(
+        costs, learner=Model(HistogramBoosting(max_iter=20), encode=False), random_state=0
+    ),
+    "net": lambda costs: Method(costs, learner=Net(epochs=1), random_state=0),
+    "portfolio": lambda costs: PortfolioClassifier(
+        costs, members=["logistic", "lightgbm", "histogram"], cv=2, n_jobs=1, random_state=0
+    ),
+}
+
+
 @pytest.mark.weekly
-@pytest.mark.parametrize("learner", ["logistic", "lightgbm", "xgboost", "histogram", "net"])
+@pytest.mark.parametrize("learner", FITTED_ON_THREADS)
 def test_scores_do_not_depend_on_the_number_of_threads(learner):
     """So many rows that libraries use all the threads they are given: sums are made in other orders."""
     rng = np.random.default_rng(0)
     y = (rng.random(MANY_ROWS + 1000) < 0.3).astype(int)
     X = rng.normal(size=(len(y), 4)) + y[:, None]
-    own = {"net": Net(epochs=1), "histogram": Model(HistogramBoosting(max_iter=20), encode=False)}
 
     def scores(threads):
         with limited(threads):
-            clf = Method(CostMatrix(fp=1, fn=5), learner=own.get(learner, learner), random_state=0).fit(X, y)
-            return clf.predict_proba(X)
+            return FITTED_ON_THREADS[learner](CostMatrix(fp=1, fn=5)).fit(X, y).predict_proba(X)
 
     one = scores(1)
     gaps = [float(np.abs(scores(threads) - one).max()) for threads in (2, 4)]
-    assert max(gaps) < 1e-4, gaps
+    assert max(gaps) < 1e-6, gaps  # 0 on all of three seeds; a few roundings of float32 are left to other machines
 
 
 def own_net(features):

@@ -22,8 +22,13 @@ from adacsl.extras import requires
 with requires("lightning"):
     import torch
     from torch import Tensor, nn
-    from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
+    from torch.distributed.checkpoint.state_dict import (
+        StateDictOptions,
+        get_model_state_dict,
+        set_optimizer_state_dict,
+    )
     from torch.distributed.fsdp import fully_shard
+    from torch.optim import Optimizer
     from torch.utils.data.distributed import DistributedSampler
     from torchmetrics.utilities.distributed import gather_all_tensors
 
@@ -196,8 +201,17 @@ class ShardedNet(ModelParallelStrategy):
         return get_model_state_dict(model, options=StateDictOptions(full_state_dict=True))
 
     def load_checkpoint(self, checkpoint_path: Any, weights_only: bool | None = True) -> dict[str, Any]:
-        """Read without running code, whoever asks."""
-        return super().load_checkpoint(checkpoint_path, weights_only=True)
+        """Read without running code, whoever asks, and whether the weights were shared out before or not."""
+        optimizers, self.optimizers = self.optimizers, []  # Lightning takes their weights to be in the net's order
+        try:
+            checkpoint = super().load_checkpoint(checkpoint_path, weights_only=True)
+        finally:
+            self.optimizers = optimizers
+        model: Any = self.model
+        whole = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+        for optimizer, state in zip(optimizers, checkpoint["optimizer_states"], strict=True):
+            set_optimizer_state_dict(model, optimizer, by_name(state, optimizer, model), options=whole)
+        return checkpoint
 
     def shard(self, net: nn.Module) -> None:
         """Share out a net's weights; those of each block come together when it is its turn."""
@@ -208,6 +222,19 @@ class ShardedNet(ModelParallelStrategy):
                     if any(True for _ in block.parameters()) and not isinstance(block, nn.ModuleList | nn.ModuleDict):
                         fully_shard(block, mesh=mesh)
         fully_shard(net, mesh=mesh)
+
+
+def by_name(state: dict[str, Any], optimizer: Optimizer, net: nn.Module) -> dict[str, Any]:
+    """Return an optimizer's state under the names of a net's weights, whatever numbers it was saved under.
+
+    They are told by their places in the groups, as torch does; weights and biases may be in groups of their own.
+    """
+    names = {weight: name for name, weight in net.named_parameters()}
+    numbers = [number for group in state["param_groups"] for number in group["params"]]
+    weights = [weight for group in optimizer.param_groups for weight in group["params"]]
+    called = {number: names[weight] for number, weight in zip(numbers, weights, strict=True)}
+    groups = [group | {"params": [called[number] for number in group["params"]]} for group in state["param_groups"]]
+    return {"state": {called[number]: own for number, own in state["state"].items()}, "param_groups": groups}
 
 
 def find_adaptive_loss(module: nn.Module) -> AdaptiveLoss:

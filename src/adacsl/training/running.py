@@ -183,7 +183,8 @@ def _lost_processes() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        if isinstance(error, torch.distributed.DistError) or "gloo" in str(error):
+        gloo = any(words in str(error) for words in ("gloo", "timeout caused pair closure"))
+        if gloo or isinstance(error, torch.distributed.DistError):
             raise RuntimeError(
                 "another process of this fit has ended, or does not answer: its own output says why; start all of them "
                 "again (with resume=, they go on from the last finished epoch)"
