@@ -1,12 +1,14 @@
 """The short form of every attack is withstood; the long form is ``python -m benchmarks.attacks``."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from benchmarks.attacks.page import page
 from benchmarks.attacks.scoreboard import Attack, Attempt, attacks, score
 
+ROOT = Path(__file__).parents[2]
 ATTACKS = attacks()
 
 
@@ -15,6 +17,13 @@ def test_the_short_form_is_withstood(name):
     row = score(ATTACKS[name], short=True)
     assert row["tried"] >= 1
     assert row["failed"] == 0, "\n".join(row["faults"])
+
+
+def test_the_committed_page_is_made_from_the_committed_results():
+    results = json.loads((ROOT / "benchmarks/results/attacks.json").read_text())
+    assert set(results["attacks"]) == set(ATTACKS)
+    made = page(results)
+    assert made == (ROOT / "docs/attacks.md").read_text(), "python -m benchmarks.attacks --page docs/attacks.md"
 
 
 def test_faults_are_counted_and_the_folder_is_gone():
