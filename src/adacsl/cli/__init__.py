@@ -22,5 +22,6 @@ def main() -> int:
     if code in (INTERRUPTED, TERMINATED):  # all is said and kept: nobody waits for threads of libraries to end
         os._exit(code)
     # only Python's own end is left, and what was done is done
-    signal.signal(signal.SIGTERM, lambda *_: os._exit(code))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: os._exit(code))
     return code
