@@ -4,11 +4,13 @@ import contextlib
 import io
 import json
 import os
+import signal
 import sys
 
 import pandas as pd
 import pytest
 
+from adacsl import cli
 from adacsl.cli import app
 from adacsl.cli.screen import Answer, Screen, Terminated, listing, one_line, stoppable
 from adacsl.datasets.prices import read_costs
@@ -222,3 +224,28 @@ def test_a_cost_matrix_with_numbers_for_names_is_read(tmp_path):
     pd.DataFrame({"predicted": [0, 1], "0": [0.0, 1.0], "1": [8.0, 0.0]}).to_parquet(tmp_path / "m.parquet")
     costs = read_costs(tmp_path / "m.parquet")
     assert (costs.fn, costs.fp) == (8.0, 1.0)
+
+
+def test_a_signal_after_the_answer_changes_nothing(monkeypatch):
+    left = []
+    monkeypatch.setattr(app, "run", lambda: 3)
+    monkeypatch.setattr(os, "_exit", left.append)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        assert cli.main() == 3
+        for number in before:
+            os.kill(os.getpid(), number)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert left == [3, 3]
+
+
+@pytest.mark.parametrize("code", [130, 143])
+def test_who_was_stopped_waits_for_nobody(monkeypatch, code):
+    left = []
+    monkeypatch.setattr(app, "run", lambda: code)
+    monkeypatch.setattr(os, "_exit", left.append)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    cli.main()
+    assert left == [code]
