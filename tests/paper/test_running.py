@@ -577,7 +577,7 @@ def test_the_real_data_are_found():
     shared = ROOT.parent / "shared" / "data"
     if not shared.is_dir():
         pytest.skip("the data sets are not here: name their folder in ADACSL_DATA")
-    planned, tasks = prepare(Wishes("table2", data=shared, seeds=1))
+    planned, tasks = prepare(Wishes("table2", data=shared, seeds=1, datasets=("ham10k", "pv-d")))
     assert set(tasks) == {"HAM10K", "PV-D"}
     assert all(isinstance(task, Task) and task.X.shape[1:] == (64, 64, 3) for task in tasks.values())
     assert {setting.protocol.net["weights"] is not None for setting, _ in planned.places.values()} == {True}
