@@ -137,3 +137,56 @@ def test_damaged_streams_are_refused_or_answered_and_crash_nothing(client, table
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     end = data.draw(st.one_of(st.none(), st.integers(0, len(content))))
     assert post(client, bytes(content[:end])).status_code in (200, 422)
+
+
+def _forged(table, place, column):
+    columns = [one.combine_chunks() for one in table.columns]
+    columns[place] = column
+    batch = pa.RecordBatch.from_arrays(columns, table.column_names)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+@pytest.mark.xfail(strict=True, reason="28.3a")
+@pytest.mark.parametrize("scale", [-1, 71])
+def test_decimals_have_a_scale_within_their_precision(client, table, scale):
+    numbers = pa.py_buffer(np.tile(np.array([7, 0, 0, 0], np.int64), len(table)))
+    column = pa.Array.from_buffers(pa.decimal256(70, scale), len(table), [None, numbers])
+    assert "a scale from 0 to its precision" in refused(client, _forged(table, 0, column))
+
+
+@pytest.mark.xfail(strict=True, reason="28.3a")
+@pytest.mark.parametrize("zone", ["Nowhere/City", "../../etc/passwd", "x" * 9_000])
+def test_time_zones_must_be_known(client, table, zone):
+    dates = pa.array(np.arange(len(table)), pa.timestamp("us", zone))
+    said = refused(client, _forged(table, 3, dates))
+    assert "column 'since'" in said
+    assert "time zone" in said
+    assert len(said) < 400
+
+
+@pytest.mark.xfail(strict=True, reason="28.3a")
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda n: pa.array([2**60] * n, pa.timestamp("s")),
+        lambda n: pa.array([2**60] * n, pa.timestamp("us")),
+        lambda n: pa.array([2**31 - 1] * n, pa.int32()).view(pa.date32()),
+    ],
+)
+def test_dates_are_within_the_calendar(client, table, make):
+    assert "from year 1 to 9999" in refused(client, _forged(table, 3, make(len(table))))
+
+
+@pytest.mark.xfail(strict=True, reason="28.3a")
+def test_dictionaries_are_not_nested(client, table):
+    inner = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int8()), ["web", "city"])
+    nested = pa.DictionaryArray.from_arrays(pa.array([0] * len(table), pa.int8()), inner)
+    assert "column 'shop'" in refused(client, _forged(table, 2, nested))
+
+
+@pytest.mark.xfail(strict=True, reason="28.3a")
+def test_names_of_columns_are_utf8(client, table):
+    assert "UTF-8" in refused(client, stream(table).replace(b"shop", b"s\xffo\xfe"))
