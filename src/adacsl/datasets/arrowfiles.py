@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from adacsl.datasets.errors import DataError, listed, one_line
-from adacsl.datasets.opened import Table
+from adacsl.datasets.errors import DataError, listed, one_line, shortened
+from adacsl.datasets.opened import AT_ONCE, Table, available_memory
 from adacsl.extras import requires
 
 with requires("train"):
@@ -21,6 +21,16 @@ PARQUET = (".parquet", ".pq")
 FEATHER = (".feather", ".arrow", ".ipc")
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 READ_BYTES = 65_536
+EMPTY_ROWS = 1 << 20
+"""So many rows may a file have that holds no value at all: they take none of its bytes."""
+DEEPEST = 16
+"""Levels of lists and structs inside one another."""
+MOST_TEXT = 1 << 30
+"""Bytes of text in one column of a batch, where rows may share it."""
+YEARS = (-62_135_596_800, 253_402_300_800)
+"""The years 1 to 9999 in seconds, as Python's calendar has them."""
+DAY = 86_400
+UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 class ArrowTable(Table):
@@ -42,6 +52,27 @@ class ArrowTable(Table):
         super().__init__(name, [column for column in schema.names if not column.startswith("__index_level_")], n_rows)
         self.schema, self.batches = schema, batches
 
+    def read(self, columns: list[str]) -> pd.DataFrame:
+        """Return some columns of all rows, if there is memory for them."""
+        self._check_memory(columns, self.n_rows or 0, free := available_memory())
+        frames, n_rows = [], 0
+        for frame in self.pieces(columns, AT_ONCE):
+            frames.append(frame)
+            n_rows += len(frame)
+            self._check_memory(columns, n_rows, free)
+        if not frames:
+            return pd.DataFrame(columns=columns)
+        return frames[0] if len(frames) == 1 else pd.concat(frames)
+
+    def _check_memory(self, columns: list[str], n_rows: int, free: int | None) -> None:
+        needed = n_rows * sum(_width(self.kind(column)) for column in columns)
+        if free is not None and needed > free:
+            raise DataError(
+                f"{self.name} has {n_rows:,} rows x {len(columns):,} columns or more, which take "
+                f"{needed / 2**30:,.1f} GiB, but {free / 2**30:,.1f} GiB of memory are free: read fewer columns, or a "
+                "part of it"
+            )
+
     def kind(self, column: str) -> Any:
         """Return the pyarrow type of a column."""
         import pyarrow as pa  # noqa: PLC0415
@@ -51,10 +82,11 @@ class ArrowTable(Table):
 
     def pieces(self, columns: list[str], rows: int) -> Iterator[pd.DataFrame]:
         """Yield the batches as tables."""
+        check_types(self.schema, columns, self.name)
         start = 0
         for batch in self.batches(columns, rows):
             if batch.num_rows:
-                frame = _as_frame(batch)[columns]
+                frame = _as_frame(batch, self.name)[columns]
                 frame.index = pd.RangeIndex(start, start + len(frame))
                 start += len(frame)
                 yield frame
@@ -67,17 +99,176 @@ def whole(path: object, otherwise: str) -> Iterator[None]:
 
     try:
         yield
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} {otherwise}: a name in it is not UTF-8 text; write it again") from error
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{path} {otherwise}: {one_line(error)}; write it again") from error
 
 
-def _as_frame(batch: Any) -> pd.DataFrame:
+# untrusted batches
+
+
+class ColumnError(DataError):
+    """A column of an untrusted batch that cannot be used: its name, and what is wrong with it."""
+
+    def __init__(self, column: str, problem: str, what: str) -> None:
+        self.column, self.problem = column, problem
+        super().__init__(f"column {shortened(column)!r} of {what} {problem}")
+
+
+def checked(batch: Any, what: str) -> Any:
+    """Return an untrusted record batch, checked: every reader of Arrow data, from a file or a request, calls this.
+
+    Types are checked before values, and values before anything is converted: offsets or codes that point elsewhere, or
+    the scale of a decimal, would crash the process in C++. Extension types are replaced by what they store, and
+    string views by text.
+
+    Parameters
+    ----------
+    batch : pyarrow.RecordBatch
+    what : str
+        What messages call the file or request.
+
+    Raises
+    ------
+    ColumnError
+        If a column has a type that is not supported, or values that its type does not allow.
+    """
+    import pyarrow as pa  # noqa: PLC0415
+
+    check_types(batch.schema, batch.schema.names, what)
+    columns = {}
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if problem := _value_problem(column):
+            raise ColumnError(name, problem, what)
+        columns[name] = _stored(column)
+    return pa.RecordBatch.from_arrays(list(columns.values()), list(columns)) if columns else batch
+
+
+def check_types(schema: Any, columns: Iterable[str], what: str) -> None:
+    """Refuse columns of types that cannot be read, before a batch of them is."""
+    for name in columns:
+        if problem := _type_problem(schema.field(name).type):
+            raise ColumnError(name, problem, what)
+
+
+def _stored(column: Any) -> Any:
+    """Return a column of an extension type as what it stores, and string views as text."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    if isinstance(column.type, pa.BaseExtensionType):
+        return _stored(column.storage)
+    views = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    return column.cast(views[column.type]) if column.type in views else column
+
+
+def _type_problem(kind: Any, deeper: int = DEEPEST) -> str:
+    """Return what is wrong with a type, "" if nothing is."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    types = pa.types
+    if types.is_decimal(kind):
+        sound = 0 <= kind.scale <= kind.precision
+        return "" if sound else f"is {kind}: a decimal needs a scale from 0 to its precision"
+    if types.is_timestamp(kind):
+        return _zone_problem(kind)
+    inner = _inner_types(kind)
+    if inner is None:
+        return ""
+    runs = (types.is_run_end_encoded, types.is_union, types.is_list_view, types.is_large_list_view)
+    nested = types.is_dictionary(kind) and any(types.is_nested(one) or types.is_dictionary(one) for one in inner)
+    if nested or deeper == 0 or not inner or any(is_one(kind) for is_one in runs) or any(map(types.is_null, inner)):
+        return f"has the Arrow type {shortened(kind)}, which is not supported: write numbers, text or dates"
+    return next(filter(None, (_type_problem(one, deeper - 1) for one in inner)), "")
+
+
+def _inner_types(kind: Any) -> list[Any] | None:
+    """Return the types that a type is made of; None if it is made of no others."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    if isinstance(kind, pa.BaseExtensionType):
+        return [kind.storage_type]
+    if pa.types.is_dictionary(kind):
+        return [kind.value_type]
+    return [kind.field(i).type for i in range(kind.num_fields)] if pa.types.is_nested(kind) else None
+
+
+def _zone_problem(kind: Any) -> str:
+    import pyarrow as pa  # noqa: PLC0415
+
+    try:
+        zone = kind.tz
+        pa.scalar(0, kind).as_py()
+    except UnicodeDecodeError:
+        return "has a time zone that is not UTF-8 text"
+    except Exception:  # zoneinfo, pytz and pyarrow have errors of their own
+        return f"has the time zone {shortened(zone)!r}, which is not known here: convert it to UTC"
+    return ""
+
+
+def _value_problem(column: Any) -> str:
+    """Return what is wrong with the values of a column whose type is sound, "" if nothing is."""
+    import pyarrow as pa  # noqa: PLC0415
+    from pyarrow import compute  # noqa: PLC0415
+
+    kind = column.type
+    try:
+        column.validate(full=True)
+        if kind in (pa.string_view(), pa.binary_view()):
+            size = compute.sum(compute.binary_length(column)).as_py() or 0
+            return f"holds {size:,} bytes of text that rows share, at most {MOST_TEXT:,}" if size > MOST_TEXT else ""
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        return f"is damaged: {one_line(error)[:200]}"
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return _date_problem(column)
+    return next(filter(None, map(_value_problem, _inner_columns(column))), "")
+
+
+def _inner_columns(column: Any) -> list[Any]:
+    import pyarrow as pa  # noqa: PLC0415
+
+    if isinstance(column.type, pa.BaseExtensionType):
+        return [column.storage]
+    if pa.types.is_dictionary(column.type):
+        return [column.dictionary]
+    inner = column.flatten() if pa.types.is_nested(column.type) else []
+    return inner if isinstance(inner, list) else [inner]
+
+
+def _date_problem(column: Any) -> str:
+    import pyarrow as pa  # noqa: PLC0415
+    from pyarrow import compute  # noqa: PLC0415
+
+    days, zone = pa.types.is_date32(column.type), getattr(column.type, "tz", None)
+    found = compute.min_max(column.view(pa.int32() if days else pa.int64())).as_py()
+    if found["min"] is None:
+        return ""
+    margin = DAY if zone else 0  # where it is another day than in UTC
+    scale = 1 / DAY if days else UNITS[getattr(column.type, "unit", "ms")]
+    if (YEARS[0] + margin) * scale <= found["min"] and found["max"] < (YEARS[1] - margin) * scale:
+        return ""
+    return "holds dates outside the calendar: expected dates from year 1 to 9999, null where there is none"
+
+
+def _width(kind: Any) -> int:
+    """Return how many bytes a value of a type takes at least."""
+    try:
+        return int(kind.bit_width) // 8 or 1
+    except ValueError:  # text: where it begins
+        return 8
+
+
+def _as_frame(batch: Any, name: str) -> pd.DataFrame:
     """Return a batch as pandas columns of numbers, dates and text; gaps do not make Python objects of numbers."""
     import pyarrow as pa  # noqa: PLC0415
 
+    batch = checked(batch, name)
     columns = zip(batch.schema.names, batch.columns, strict=True)
-    plain = {name: column.cast(_plain_type(column), safe=False) for name, column in columns}
-    frame: pd.DataFrame = pa.table(plain).to_pandas(ignore_metadata=True)
+    try:
+        plain = {name: column.cast(_plain_type(column), safe=False) for name, column in columns}
+        frame: pd.DataFrame = pa.table(plain).to_pandas(ignore_metadata=True)
+    except (pa.ArrowException, ValueError, TypeError, ArithmeticError, NotImplementedError) as error:
+        raise DataError(f"{name} holds values that cannot be read: {one_line(error)[:200]}") from error
     return frame
 
 
@@ -173,8 +364,10 @@ def _runs(groups: list[int], rows: int) -> Iterator[tuple[int, int, int]]:
 def _footer(path: Path) -> tuple[Any, list[int]]:
     """Return what a Parquet file says of itself: its columns, and the rows of each of its groups."""
     file = _parquet_file(path)
-    about = file.metadata
-    return file.schema_arrow, [int(about.row_group(i).num_rows) for i in range(about.num_row_groups)]
+    with whole(path, "is no Parquet file, or a damaged one"):
+        about, schema = file.metadata, file.schema_arrow
+        schema.names  # noqa: B018  refuses what is not UTF-8
+        return schema, [int(about.row_group(i).num_rows) for i in range(about.num_row_groups)]
 
 
 def _schema_of(parts: list[Part], schemas: list[Any]) -> Any:
@@ -245,8 +438,9 @@ def _batches(parts: list[Part], schema: Any, columns: list[str], rows: int) -> I
 
 def open_feather(path: Path) -> ArrowTable:
     """Open a Feather file, or an Arrow file or stream."""
-    schema = _ipc(path).schema
-    return ArrowTable(str(path), schema, lambda columns, rows: _ipc_batches(path, schema, columns, rows))
+    with whole(path, "is no Feather or Arrow file, or a damaged one"):
+        schema = _ipc(path).schema
+        return ArrowTable(str(path), schema, lambda columns, rows: _ipc_batches(path, schema, columns, rows))
 
 
 def _ipc(path: Path, fields: Sequence[int] = ()) -> Any:
@@ -260,9 +454,15 @@ def _ipc(path: Path, fields: Sequence[int] = ()) -> Any:
 
 
 def _ipc_batches(path: Path, schema: Any, columns: list[str], rows: int) -> Iterator[Any]:
+    import pyarrow as pa  # noqa: PLC0415
+
     places = {name: place for place, name in enumerate(schema.names)}
+    empty = all(pa.types.is_null(schema.field(name).type) for name in columns)
     reader = _ipc(path, sorted(places[name] for name in columns))
-    count = getattr(reader, "num_record_batches", None)
+    count, n_rows = getattr(reader, "num_record_batches", None), 0
     with whole(path, "is damaged"):
         for batch in reader if count is None else map(reader.get_batch, range(count)):
+            n_rows += batch.num_rows
+            if empty and n_rows > EMPTY_ROWS:
+                raise DataError(f"{path} has {n_rows:,} rows without any value: write those that hold some")
             yield from (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))

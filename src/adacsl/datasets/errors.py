@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Collection, Iterable
+from itertools import islice
 
 
 class DataError(ValueError):
@@ -15,24 +16,46 @@ class DataWarning(UserWarning):
     """Data that can be used, but not all of them, or not as they seem: the message says which."""
 
 
+LONGEST_NAME = 100
+"""Characters of a name that a message shows."""
+MOST_COMPARED = 2_000
+"""Names among which the nearest is searched for: comparing takes time for each, and data may have any number."""
+
+
+def shortened(name: object) -> str:
+    """Return a name for a message, cut where it is long.
+
+    >>> shortened("age"), len(shortened("x" * 1_000_000))
+    ('age', 100)
+    """
+    text = str(name)
+    return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 3]}..."
+
+
 def listed(names: Iterable[object], most: int = 8) -> str:
-    """Return names for a message, the first ``most`` of them.
+    """Return names for a message, the first ``most`` of them, long ones cut.
 
     >>> listed(["age", "job", "y"], most=2)
     'age, job, ... (3 in all)'
     """
-    shown = [str(name) for name in names]
-    return ", ".join(shown[:most]) + (f", ... ({len(shown)} in all)" if len(shown) > most else "")
+    known = list(names)
+    return ", ".join(map(shortened, known[:most])) + (f", ... ({len(known)} in all)" if len(known) > most else "")
 
 
 def did_you_mean(name: object, names: Iterable[object]) -> str:
     """Return a question that names the nearest of ``names``, or nothing where none is near.
 
+    Long names are not compared, and of very many only the first.
+
     >>> did_you_mean("Target", ["age", "target"])
     "; did you mean 'target'?"
     """
-    known = {str(known).casefold(): str(known) for known in names}
-    near = difflib.get_close_matches(str(name).casefold(), known, n=1, cutoff=0.6)
+    asked = str(name)
+    if len(asked) > LONGEST_NAME:
+        return ""
+    compared = (str(known) for known in islice(names, MOST_COMPARED))
+    known = {known.casefold(): known for known in compared if len(known) <= LONGEST_NAME}
+    near = difflib.get_close_matches(asked.casefold(), known, n=1, cutoff=0.6)
     return f"; did you mean {known[near[0]]!r}?" if near else ""
 
 
@@ -46,7 +69,8 @@ def check_column(column: object, known: Collection[object], what: str) -> None:
     """
     if column not in known:
         names = list(known)
-        raise DataError(f"{what} has no column {column!r}{did_you_mean(column, names)} (it has {listed(names)})")
+        name = repr(column if not isinstance(column, str) else shortened(column))
+        raise DataError(f"{what} has no column {name}{did_you_mean(column, names)} (it has {listed(names)})")
 
 
 def repeated(names: Iterable[object]) -> list[str]:

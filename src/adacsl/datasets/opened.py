@@ -22,6 +22,11 @@ with requires("train"):
 
 AT_ONCE = 1 << 20
 """Rows that are read at a time where all are wanted."""
+MOST_COLUMNS = 100_000
+"""Columns of a table; each takes a name, a check and a place in every message and model."""
+MOST_CELLS, CELLS_PER_BYTE = 1 << 22, 32
+"""Values of a table that its file does not hold one by one (cells between others, names that a line lacks): so many,
+or so many for each byte of the file."""
 
 
 class Table(ABC):
@@ -38,6 +43,10 @@ class Table(ABC):
     """
 
     def __init__(self, name: str, columns: Sequence[str], n_rows: int | None = None) -> None:
+        if len(columns) > MOST_COLUMNS:
+            raise DataError(
+                f"{name} has {len(columns):,} columns, at most {MOST_COLUMNS:,} are read: keep fewer of them"
+            )
         if doubled := repeated(columns):
             raise DataError(f"{name} has several columns called {listed(map(repr, doubled))}: rename or remove them")
         self.name, self.columns, self.n_rows = name, list(columns), n_rows
@@ -100,6 +109,24 @@ class InMemory(Table):
         """Yield the table cut into pieces."""
         for start in range(0, len(self.frame), rows):
             yield self.frame[columns].iloc[start : start + rows]
+
+
+def check_cells(name: str, rows: int, columns: int, n_bytes: int) -> None:
+    """Refuse a table that would take far more memory than its file has bytes."""
+    if rows * columns > max(MOST_CELLS, CELLS_PER_BYTE * n_bytes):
+        raise DataError(
+            f"{name} has {rows:,} rows x {columns:,} columns in {n_bytes:,} bytes, almost all of them empty: remove "
+            "the cells or names that stand apart, or save it as CSV or Parquet"
+        )
+
+
+def available_memory() -> int | None:
+    """Return the bytes of memory that are free, where the system says so (Linux)."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, ValueError, IndexError, StopIteration):
+        return None
 
 
 @contextmanager

@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from adacsl.datasets.arrowfiles import ColumnError, check_types, checked
+from adacsl.datasets.errors import one_line, shortened
 from adacsl.serving.contract import Contract, Field
 from adacsl.serving.refusing import Fault, Refused
 from adacsl.serving.rows import Rows, as_table, check_columns, check_number, read_inputs
@@ -21,14 +23,22 @@ DICTIONARY_BATCH, RECORD_BATCH = 2, 3
 def read_arrow(body: bytes, contract: Contract, limit: int) -> Rows:
     """Return the rows of an Arrow IPC stream."""
     try:
-        table = _read_table(body, contract, limit)
-    except (pa.ArrowException, OSError, struct.error, IndexError, MemoryError) as error:
-        raise Refused(f"the body is no Arrow IPC stream that can be read ({str(error)[:200]})") from None
+        return _read_rows(body, contract, limit)
+    except ColumnError as error:
+        raise Refused([Fault(f"it {error.problem}", column=error.column)]) from None
+    except UnicodeDecodeError:
+        raise Refused("the body is no Arrow IPC stream that can be read (a name in it is not UTF-8 text)") from None
+    except (pa.ArrowException, OSError, struct.error, LookupError, MemoryError, ValueError, ArithmeticError) as error:
+        raise Refused(f"the body is no Arrow IPC stream that can be read ({one_line(error)[:200]})") from None
+
+
+def _read_rows(body: bytes, contract: Contract, limit: int) -> Rows:
+    table = _read_table(body, contract, limit)
     check_number(table.num_rows, limit)
     if contract.picture is not None:
         name = contract.fields[0].name
         if not (pa.types.is_binary(kind := table.schema.field(name).type) or pa.types.is_large_binary(kind)):
-            raise Refused([Fault(f"expected bytes (binary), got {kind}", column=name)])
+            raise Refused([Fault(f"expected bytes (binary), got {shortened(kind)}", column=name)])
         return Rows(read_inputs(contract, {name: table.column(name).to_pylist()}))
     return Rows(as_table(contract, lambda field: _values(field, table.column(field.name))))
 
@@ -51,12 +61,12 @@ def _read_table(body: bytes, contract: Contract, limit: int) -> Any:
     wanted = [schema.get_field_index(field.name) for field in contract.fields]
     if -1 in wanted:
         raise Refused([Fault("two columns have this name", column=contract.fields[wanted.index(-1)].name)])
+    check_types(schema, [field.name for field in contract.fields], "the request")
     batches, rows = [], 0
     for batch in pa.ipc.open_stream(body, options=pa.ipc.IpcReadOptions(included_fields=wanted)):
         rows += batch.num_rows
-        batch.validate(full=True)  # offsets that point elsewhere would crash the process
-        batches.append(batch)
         check_number(rows or 1, limit)
+        batches.append(checked(batch, "the request"))
     return pa.Table.from_batches(batches) if batches else pa.schema([schema.field(i) for i in wanted]).empty_table()
 
 
@@ -74,7 +84,7 @@ def _values(field: Field, column: Any) -> NDArray[Any]:
     if types.is_dictionary(kind):
         column = _decoded(field, column)
     if not (numeric or types.is_null(kind) or types.is_string(column.type) or types.is_large_string(column.type)):
-        raise Refused([Fault(f"expected {field.wanted}, got the Arrow type {kind}", column=field.name)])
+        raise Refused([Fault(f"expected {field.wanted}, got the Arrow type {shortened(kind)}", column=field.name)])
     return read_values(field, [None if one != one else one for one in column.to_pylist()])  # noqa: PLR0124  NaN
 
 
