@@ -104,7 +104,7 @@ def test_rows_without_any_value_are_not_made(tmp_path):
 def test_a_table_that_no_memory_holds_is_not_read(tmp_path, monkeypatch):
     pq.write_table(pa.table({"age": np.arange(50_000.0), "y": np.arange(50_000.0)}), tmp_path / "t.parquet")
     monkeypatch.setattr(arrowfiles, "available_memory", lambda: 500_000)
-    with pytest.raises(DataError, match="50,000 rows x 2 columns .* GiB of memory are free"):
+    with pytest.raises(DataError, match=r"50,000 rows x 2 columns .* GiB of memory are free"):
         read_table(tmp_path / "t.parquet")
     assert len(read_table(tmp_path / "t.parquet", columns=["y"])) == 50_000
     assert sum(map(len, stream_table(tmp_path / "t.parquet"))) == 50_000
@@ -125,7 +125,6 @@ def workbook(path, cells):
     return path
 
 
-@pytest.mark.xfail(strict=True, reason="28.3b")
 @pytest.mark.parametrize("last", ["XFD65536", "XFD1048576"])
 def test_a_cell_far_away_takes_no_memory(tmp_path, last):
     pytest.importorskip("python_calamine")
@@ -145,7 +144,6 @@ def packed(path, block, times, begin=b""):
     return path
 
 
-@pytest.mark.xfail(strict=True, reason="28.3b")
 @pytest.mark.parametrize("name", ["t.csv.gz", "t.jsonl.gz"])
 @pytest.mark.parametrize("encoding", [None, "utf-8"])
 def test_text_packed_far_too_well_is_refused_before_it_is_read(tmp_path, name, encoding):
@@ -155,15 +153,13 @@ def test_text_packed_far_too_well_is_refused_before_it_is_read(tmp_path, name, e
         read_table(path, encoding=encoding)
 
 
-@pytest.mark.xfail(strict=True, reason="28.3b")
 def test_a_header_without_an_end_is_refused(tmp_path):
     (tmp_path / "t.csv").write_bytes(b"y," + b"x" * 40_000_000)
-    with pytest.raises(DataError, match="the header of .* is longer than"):
+    with pytest.raises(DataError, match=r"the header of .* is longer than"):
         read_table(tmp_path / "t.csv")
 
 
-@pytest.mark.xfail(strict=True, reason="28.3b")
-@pytest.mark.parametrize("name", ["t.csv", "t.jsonl", "t.parquet"])
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl", "t.feather"])
 def test_so_many_columns_are_refused(tmp_path, name):
     frame = pd.DataFrame(np.ones((1, 100_001)), columns=[f"c{i}" for i in range(100_001)])
     if name == "t.csv":
@@ -171,12 +167,11 @@ def test_so_many_columns_are_refused(tmp_path, name):
     elif name == "t.jsonl":
         frame.to_json(tmp_path / name, orient="records", lines=True)
     else:
-        pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), tmp_path / name)
+        arrow_file(tmp_path / name, {str(column): pa.array([1.0]) for column in frame})
     with pytest.raises(DataError, match="100,001 columns"):
         read_table(tmp_path / name)
 
 
-@pytest.mark.xfail(strict=True, reason="28.3b")
 def test_lines_that_each_name_another_column_fill_no_memory(tmp_path):
     path = tmp_path / "t.jsonl"
     path.write_text("".join(f'{{"c{i}": 1}}\n' for i in range(4_000)) + '{"y": 1}\n' * 50_000)
@@ -187,7 +182,6 @@ def test_lines_that_each_name_another_column_fill_no_memory(tmp_path):
 # databases
 
 
-@pytest.mark.xfail(strict=True, reason="28.3d")
 @pytest.mark.parametrize(
     "view",
     [
@@ -202,12 +196,11 @@ def test_a_database_reads_no_other_file(tmp_path, view):
     (tmp_path / "secret.csv").write_text("age,y\n1,no\n2,yes\n")
     with duckdb.connect(str(tmp_path / "t.duckdb")) as connection:
         connection.execute(view.format(path=tmp_path / "secret.csv"))
-    with pytest.raises(DataError, match="over .*t.duckdb failed") as caught:
+    with pytest.raises(DataError, match=r"over .*t.duckdb failed") as caught:
         read_table(sql="select * from t", db=tmp_path / "t.duckdb")
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.xfail(strict=True, reason="28.3d")
 @pytest.mark.parametrize(
     "sql",
     [
@@ -224,7 +217,6 @@ def test_a_query_may_end_in_a_comment(tmp_path, sql):
     assert read_table(sql=sql, db=tmp_path / "t.sqlite").iloc[:, 0].tolist() == [1, 2]
 
 
-@pytest.mark.xfail(strict=True, reason="28.3d")
 def test_a_view_makes_no_giant_values(tmp_path):
     with contextlib.closing(sqlite3.connect(tmp_path / "t.sqlite")) as connection:
         connection.executescript("create view t as select hex(zeroblob(100000000)) as a")
@@ -235,7 +227,6 @@ def test_a_view_makes_no_giant_values(tmp_path):
 # JSON lines
 
 
-@pytest.mark.xfail(strict=True, reason="28.3f")
 @pytest.mark.parametrize(
     ("line", "says"),
     [

@@ -9,8 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from adacsl.datasets.errors import DataError, listed, one_line, repeated
-from adacsl.datasets.opened import Table, common_kind, reading_text
+from adacsl.datasets.errors import DataError, listed, one_line, repeated, shortened
+from adacsl.datasets.opened import MOST_COLUMNS, Table, check_cells, common_kind, reading_text
 from adacsl.datasets.textfiles import found_encoding, open_text
 from adacsl.extras import requires
 
@@ -18,6 +18,8 @@ with requires("train"):
     import pandas as pd
 
 SUFFIXES = (".jsonl", ".ndjson")
+INTEGERS = range(-(2**63), 2**63)
+"""What a column of integers holds."""
 
 
 class JsonTable(Table):
@@ -33,7 +35,10 @@ class JsonTable(Table):
             counts.update(row.keys())
             for name, value in row.items():
                 types.setdefault(name, set()).add(type(value))
+            if len(types) > MOST_COLUMNS:
+                break
         super().__init__(str(path), list(types), n_rows)
+        check_cells(str(path), n_rows, len(types), path.stat().st_size)
         gaps = {name: {type(None)} if counts[name] < n_rows else set() for name in types}
         self.kinds = {name: common_kind(found | gaps[name]) for name, found in types.items()}
 
@@ -53,10 +58,17 @@ class JsonTable(Table):
 def _row(line: str, what: str) -> dict[str, Any]:
     try:
         row = json.loads(line, object_pairs_hook=_pairs)
+    except RecursionError:
+        raise DataError(f"{what} is nested too deeply: expected one object a line, with numbers and text") from None
     except ValueError as error:
         raise DataError(f"{what} is no JSON: {one_line(error)}; expected one object a line") from None
     if not isinstance(row, dict):
         raise DataError(f'{what} holds {type(row).__name__}, expected one object a line, such as {{"age": 41}}')
+    for name, value in row.items():
+        if type(value) is int and value not in INTEGERS:
+            raise DataError(
+                f"{what}: {shortened(name)!r} is an integer beyond 64 bits: write it as text, or with a decimal point"
+            )
     return row
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -23,10 +24,19 @@ CLOSED: dict[str, Any] = {
     "autoload_known_extensions": False,
     "python_enable_replacements": False,  # a name in a query is never a variable of this program
 }
+FROM_OUTSIDE: dict[str, Any] = {**CLOSED, "enable_external_access": False}
+"""A database may come from anywhere: its views and macros read no other file."""
 LONGEST = 200
 """Characters of a database's own words that are told."""
 SQLITE = b"SQLite format 3\0"
 TYPES = {"integer": int, "real": float, "text": str, "null": type(None), "blob": bytes}
+LONGEST_VALUE = 1 << 26
+"""Bytes of one value of SQLite: a view may compute one of any length."""
+COMMENTS = re.compile(
+    r"""('(?:[^']|'')*' | "(?:[^"]|"")*" | `(?:[^`]|``)*` | \[[^]]*\]) | --[^\n]* | /\*.*?(?:\*/|\Z)""",
+    re.DOTALL | re.VERBOSE,
+)
+"""Comments of a query; what is quoted (the group) is none."""
 READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 
 
@@ -74,7 +84,8 @@ def _duckdb(sql: str, database: str) -> ArrowTable:
         import pyarrow  # noqa: F401, PLC0415  DuckDB hands its rows over through it
     where = "files" if database == ":memory:" else database
     with _asking(duckdb.Error, where, sql):
-        connection = duckdb.connect(database, read_only=database != ":memory:", config=CLOSED)
+        memory = database == ":memory:"
+        connection = duckdb.connect(database, read_only=not memory, config=CLOSED if memory else FROM_OUTSIDE)
         said = connection.extract_statements(sql)
         if [statement.type for statement in said] != [duckdb.StatementType.SELECT]:
             raise DataError(f"the query {one_line(sql)!r} must be one SELECT: data are only read here")
@@ -100,7 +111,8 @@ class SqliteTable(Table):
     """Rows of a query over SQLite, whose columns hold what all of their values are: whole numbers, numbers or text."""
 
     def __init__(self, path: Path, sql: str) -> None:
-        self.path, self.sql = path, sql.strip().rstrip(";")
+        # the query becomes a part of another, which a comment or semicolon at its end would cut
+        self.path, self.sql = path, COMMENTS.sub(lambda found: found[1] or " ", sql).strip().rstrip("; \n\t\r")
         with self._open() as connection:
             with closing(connection.execute(self.sql)) as found:
                 super().__init__(f"the query over {path}", [name for name, *_ in found.description or ()])
@@ -126,6 +138,8 @@ class SqliteTable(Table):
             _asking(sqlite3.Error, str(self.path), self.sql),
             closing(sqlite3.connect(address, uri=True)) as connection,
         ):
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
+            connection.execute("pragma trusted_schema = off")  # its views call no function with effects
             connection.set_authorizer(
                 lambda action, *_: sqlite3.SQLITE_OK if action in READING else sqlite3.SQLITE_DENY
             )

@@ -28,6 +28,10 @@ TRIED = ",;\t|"
 LOOKED_AT = 1 << 16
 """So much text tells the separator."""
 BLOCK = 1 << 20
+LONGEST_HEADER = 1 << 24
+"""Characters of a header, several hundred for each column that may be read."""
+UNPACKED, RATIO = 1 << 26, 100
+"""A packed file may be so many bytes unpacked, or so many times its own; tables are seldom more than 20 times."""
 MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",  # begins as that of UTF-16 does
@@ -143,9 +147,11 @@ def found_encoding(path: Path, named: str | None = None) -> str:
     if named is not None:
         try:
             "".encode(named)  # refuses what is no encoding of text, too
-            return "utf-8-sig" if codecs.lookup(named).name == "utf-8" else named
         except LookupError:
             raise DataError(f"encoding={named!r} is not known: expected utf-8, utf-16, cp1252, latin-1, ...") from None
+        _check_unpacked(path)
+        return "utf-8-sig" if codecs.lookup(named).name == "utf-8" else named
+    _check_unpacked(path)
     with reading_text(path, "utf-8"), open_bytes(path) as file:
         start = file.read(LOOKED_AT)
     marked = next((name for mark, name in MARKS.items() if start.startswith(mark)), None)
@@ -157,6 +163,22 @@ def found_encoding(path: Path, named: str | None = None) -> str:
         if _decodes(path, name):
             return name
     raise DataError(f"{path} is neither UTF-8 nor cp1252 (Latin-1) text: name its encoding, encoding=...")
+
+
+def _check_unpacked(path: Path) -> None:
+    """Refuse a packed file that is far larger than it looks; no more than that is unpacked."""
+    if not path.name.lower().endswith(".gz"):
+        return
+    size = path.stat().st_size
+    most, seen = max(UNPACKED, RATIO * size), 0
+    with reading_text(path, "utf-8"), open_bytes(path) as file:
+        while block := file.read(BLOCK):
+            seen += len(block)
+            if seen > most:
+                raise DataError(
+                    f"{path} has {size:,} bytes and unpacks to more than {most:,}, as a table hardly would: unpack it "
+                    "first if it is meant to"
+                )
 
 
 def _decodes(path: Path, encoding: str) -> bool:
@@ -196,7 +218,10 @@ def _beginning(path: Path, encoding: str) -> tuple[str, bool]:
         text = file.read(LOOKED_AT)
         if len(text) < LOOKED_AT:
             return text, False
-        return text[: text.rfind("\n") + 1] or text + file.readline(), True
+        whole = text[: text.rfind("\n") + 1] or text + file.readline(LONGEST_HEADER)
+    if len(whole) > LONGEST_HEADER:
+        raise DataError(f"the header of {path} is longer than {LONGEST_HEADER:,} characters: is it a table?")
+    return whole, True
 
 
 def _lines(text: str, separator: str) -> Iterator[list[str]]:

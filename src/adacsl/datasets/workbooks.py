@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
-from adacsl.datasets.errors import DataError, did_you_mean, listed, one_line
-from adacsl.datasets.opened import InMemory, as_kind, common_kind
+from adacsl.datasets.errors import DataError, did_you_mean, listed, one_line, shortened
+from adacsl.datasets.opened import InMemory, as_kind, check_cells, common_kind
 from adacsl.extras import requires
 
 with requires("train"):
     import pandas as pd
 
 SUFFIXES = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+MEMORY, MEMORY_PER_BYTE = 1 << 30, 256
+"""Bytes of memory that measuring a workbook may take: so many, and so many for each byte of the file."""
+MEASURE = """
+import json, sys
+path, sheet, memory, sys.path = json.loads(sys.argv[1])
+from python_calamine import CalamineWorkbook
+try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+except ImportError:
+    pass
+book = CalamineWorkbook.from_path(path)
+names = book.sheet_names
+number = int(sheet) - 1 if sheet.isdecimal() else 0
+name = sheet if sheet in names else names[number if number < len(names) else 0]
+cells = book.get_sheet_by_name(name)
+print(cells.total_height, cells.total_width)
+"""
+"""What the process runs that measures a workbook."""
 
 
 def open_workbook(path: Path, sheet: str | None) -> InMemory:
@@ -22,6 +44,7 @@ def open_workbook(path: Path, sheet: str | None) -> InMemory:
     """
     with requires("excel"):
         import python_calamine  # noqa: F401, PLC0415  pandas reads with it
+    _check_range(path, str(sheet or ""))
     try:
         with pd.ExcelFile(path, engine="calamine") as book:
             names = [str(name) for name in book.sheet_names]
@@ -40,6 +63,30 @@ def open_workbook(path: Path, sheet: str | None) -> InMemory:
     if sheet is None and len(names) > 1:
         found.read_as.append(f"has the sheets {listed(names)}: {chosen!r} was read (another: sheet=...)")
     return found
+
+
+def _check_range(path: Path, sheet: str) -> None:
+    """Refuse a sheet whose used range, from the first cell to the last, would take far more memory than its cells.
+
+    The reader allocates the whole range, and ends the process where it cannot: another process tries first, with
+    little memory (where the system can limit it: not on Windows).
+    """
+    size = path.stat().st_size
+    memory = MEMORY + MEMORY_PER_BYTE * size
+    asked = json.dumps([str(path), sheet, memory, sys.path])
+    done = subprocess.run(  # noqa: S603  this Python
+        [sys.executable, "-I", "-c", MEASURE, asked], capture_output=True, text=True, errors="replace", check=False
+    )
+    if done.returncode < 0 or "MemoryError" in done.stderr:
+        raise DataError(
+            f"the used range of {path} takes more than {memory / 2**30:.1f} GiB of memory for {size:,} bytes: remove "
+            "the cells that stand apart, or save it as CSV"
+        )
+    if done.returncode > 0:
+        why = (done.stderr.strip().splitlines() or ["no reason given"])[-1].partition(": ")[2]
+        raise DataError(f"cannot read {path} as a workbook: {shortened(one_line(why))}; save it again, or as CSV")
+    rows, columns = map(int, done.stdout.split())
+    check_cells(f"the used range of {path}", rows, columns, size)
 
 
 def _types(column: pd.Series[Any]) -> set[type]:
