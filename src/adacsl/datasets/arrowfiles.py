@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
+import numpy as np
+
 from adacsl.datasets.errors import DataError, listed, one_line, shortened
 from adacsl.datasets.opened import AT_ONCE, Table, available_memory
 from adacsl.extras import requires
@@ -209,19 +211,36 @@ def _zone_problem(kind: Any) -> str:
 def _value_problem(column: Any) -> str:
     """Return what is wrong with the values of a column whose type is sound, "" if nothing is."""
     import pyarrow as pa  # noqa: PLC0415
-    from pyarrow import compute  # noqa: PLC0415
 
     kind = column.type
     try:
         column.validate(full=True)
-        if kind in (pa.string_view(), pa.binary_view()):
-            size = compute.sum(compute.binary_length(column)).as_py() or 0
-            return f"holds {size:,} bytes of text that rows share, at most {MOST_TEXT:,}" if size > MOST_TEXT else ""
+        size = _shared_text(column)
     except (pa.ArrowException, UnicodeDecodeError) as error:
         return f"is damaged: {one_line(error)[:200]}"
+    if size > MOST_TEXT:
+        return f"holds {size:,} bytes of text that rows share, at most {MOST_TEXT:,} are read: shorten it"
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return _date_problem(column)
     return next(filter(None, map(_value_problem, _inner_columns(column))), "")
+
+
+def _shared_text(column: Any) -> int:
+    """Return the bytes that the text of a column takes once each row has its own, where rows may share it."""
+    import pyarrow as pa  # noqa: PLC0415
+    from pyarrow import compute  # noqa: PLC0415
+
+    texts = (pa.string_view(), pa.binary_view(), pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+    if column.type in texts[:2]:
+        # a view takes 16 bytes and begins with its length, which pyarrow has no function for
+        views = np.frombuffer(column.buffers()[1], np.int32).reshape(-1, 4)[column.offset :][: len(column), 0]
+        return int(views.sum(where=column.is_valid().to_numpy(zero_copy_only=False), dtype=np.int64))
+    if not pa.types.is_dictionary(column.type) or column.type.value_type not in texts:
+        return 0
+    lengths = compute.binary_length(column.dictionary)
+    if (compute.max(lengths).as_py() or 0) * len(column) <= MOST_TEXT:
+        return 0
+    return int(compute.sum(compute.take(lengths, column.indices)).as_py() or 0)
 
 
 def _inner_columns(column: Any) -> list[Any]:

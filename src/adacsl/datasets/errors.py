@@ -18,7 +18,7 @@ class DataWarning(UserWarning):
 
 LONGEST_NAME = 100
 """Characters of a name that a message shows."""
-MOST_COMPARED = 2_000
+MOST_COMPARED = 500
 """Names among which the nearest is searched for: comparing takes time for each, and data may have any number."""
 
 

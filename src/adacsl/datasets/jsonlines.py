@@ -64,12 +64,22 @@ def _row(line: str, what: str) -> dict[str, Any]:
         raise DataError(f"{what} is no JSON: {one_line(error)}; expected one object a line") from None
     if not isinstance(row, dict):
         raise DataError(f'{what} holds {type(row).__name__}, expected one object a line, such as {{"age": 41}}')
+    if "\\u" in line and not _is_text(row):
+        raise DataError(f"{what} holds half a character, such as \\\\ud800: write text that UTF-8 can hold")
     for name, value in row.items():
         if type(value) is int and value not in INTEGERS:
             raise DataError(
                 f"{what}: {shortened(name)!r} is an integer beyond 64 bits: write it as text, or with a decimal point"
             )
     return row
+
+
+def _is_text(row: dict[str, Any]) -> bool:
+    try:
+        json.dumps(row, ensure_ascii=False).encode()
+    except (UnicodeEncodeError, RecursionError):
+        return False
+    return True
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ with requires("train"):
 
 AT_ONCE = 1 << 20
 """Rows that are read at a time where all are wanted."""
-MOST_COLUMNS = 100_000
+MOST_COLUMNS = 50_000
 """Columns of a table; each takes a name, a check and a place in every message and model."""
 MOST_CELLS, CELLS_PER_BYTE = 1 << 22, 32
 """Values of a table that its file does not hold one by one (cells between others, names that a line lacks): so many,

@@ -13,7 +13,7 @@ from pydantic_core import from_json
 from adacsl.datasets.errors import did_you_mean, listed
 from adacsl.serving.contract import Contract, Field
 from adacsl.serving.pictures import read_pictures
-from adacsl.serving.refusing import Fault, Refused, shown
+from adacsl.serving.refusing import MOST, Fault, Refused, shown
 from adacsl.serving.values import read_values
 
 HOW = 'send {"rows": [{"column": value, ...}, ...]} or {"columns": {"column": [values], ...}}'
@@ -73,7 +73,7 @@ def check_columns(contract: Contract, known: Sequence[str], row: int | None = No
     """Refuse rows that lack columns."""
     missing = [field for field in contract.fields if field.name not in known]
     if missing:
-        raise Refused([Fault(_lacks(field, known), row, field.name) for field in missing])
+        raise Refused([Fault(_lacks(field, known), row, field.name) for field in missing[:MOST]])
 
 
 def _lacks(field: Field, known: Sequence[str]) -> str:
