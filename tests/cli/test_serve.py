@@ -4,12 +4,14 @@ import errno
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 
 import httpx
 import numpy as np
@@ -79,6 +81,55 @@ def address_in(path, seconds=120):
     raise TimeoutError(path.read_text())
 
 
+ROW = ROWS[:1].to_dict(orient="records")
+FORKED = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+
+
+def post_bytes(rows=ROW, length=None):
+    """A request for decisions as it goes over the line, and its body apart."""
+    body = rows if isinstance(rows, bytes) else json.dumps({"rows": rows}).encode()
+    length = len(body) if length is None else length
+    return f"POST /predict HTTP/1.1\r\nhost: here\r\ncontent-length: {length}\r\n\r\n".encode(), body
+
+
+def connect(address, seconds=60):
+    host, port = address.removeprefix("http://").split(":")
+    return socket.create_connection((host, int(port)), timeout=seconds)
+
+
+def read_answer(line):
+    """Read one answer of a connection that may be kept open: status, headers and body."""
+    file = line.makefile("rb")
+    status = int(file.readline().split()[1])
+    headers = {}
+    while text := file.readline().decode().strip():
+        name, _, value = text.partition(":")
+        headers[name.lower()] = value.strip().lower()
+    return status, headers, file.read(int(headers.get("content-length", -1)))
+
+
+def counted(address):
+    """Return the requests that the server has counted, by status."""
+    text = httpx.get(f"{address}/metrics", timeout=60).text
+    return {status: float(n) for status, n in re.findall(r'adacsl_requests_total{status="(\d+)"} (\S+)', text)}
+
+
+def children_of(number):
+    """Return the processes whose parent is this one, without helpers of multiprocessing."""
+    text = "".join(path.read_text() for path in Path(f"/proc/{number}/task").glob("*/children"))
+    found = [int(word) for word in text.split()]
+    return [child for child in found if b"resource_tracker" not in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+def wait_for(true, seconds=60, step=0.1):
+    """Wait until something holds."""
+    for _ in range(int(seconds / step)):
+        if found := true():
+            return found
+        time.sleep(step)
+    raise TimeoutError
+
+
 def code_of(number):
     """Wait for a process to end; return its exit code."""
     return os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
@@ -94,7 +145,7 @@ def wait_until_ready(address, seconds=120):
     raise TimeoutError(f"{address} does not answer")
 
 
-@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+@FORKED
 def test_a_server_answers_and_ends_politely(model, refused, tmp_path):
     classifier, folder = model
     records = ROWS.to_dict(orient="records")
@@ -147,3 +198,191 @@ def test_what_makes_no_sense_is_refused_at_once(model, refused, tmp_path):
     assert "--port must be at most 65535, got 70000" in refused("serve", folder, "--port", 70_000)
     assert "cannot listen at 'nowhere.invalid'" in refused("serve", folder, "--host", "nowhere.invalid", "--port", 0)
     assert f"there is no model folder {tmp_path / 'gone'}" in refused("serve", tmp_path / "gone", "--port", 0)
+
+
+# several processes
+
+
+def two_workers(number, address):
+    """Wait until both workers answer, and return their numbers."""
+    wait_until_ready(address)
+    return wait_for(lambda: len(found := children_of(number)) == 2 and found)
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(strict=True, reason="28.1i")
+def test_a_worker_never_serves_another_model(model, tmp_path):
+    classifier, folder = model
+    shutil.copytree(folder, own := tmp_path / "own")
+    other = Method(CostMatrix(fp=1, fn=6), learner=LogisticRegression(), random_state=0).fit(ROWS, 1 - LABELS)
+    expected = classifier.predict(ROWS[:3]).tolist()
+    assert other.predict(ROWS[:3]).tolist() != expected
+    with served(own, tmp_path, "--workers", "2", start=spawn) as (number, address):
+        first, second = two_workers(number, address)
+        other.save(own)
+        os.kill(first, signal.SIGKILL)
+        said = wait_for(lambda: re.findall(".*another model.*", (tmp_path / "err").read_text()))
+        assert len(said) == 1
+        assert said[0].startswith(f"error: {own} holds another model than the one that is served")
+        time.sleep(2)
+        assert children_of(number) == [second]  # the rest serves on, and nothing is started again and again
+        for _ in range(20):
+            answer = httpx.post(f"{address}/predict", json={"rows": ROWS[:3].to_dict(orient="records")}, timeout=60)
+            assert [one["decision"] for one in answer.json()["rows"]] == expected
+        os.kill(second, signal.SIGKILL)
+        assert code_of(number) == 2
+    lines = (tmp_path / "err").read_text().splitlines()[1:]
+    assert [line for line in lines if line.startswith("error: ")] == lines
+    assert lines[-1].startswith("error: no worker is left")
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(strict=True, reason="28.3e")
+def test_workers_end_with_their_parent_and_are_replaced_before_that(model, tmp_path):
+    _, folder = model
+    with served(folder, tmp_path, "--workers", "2", start=spawn) as (number, address):
+        first, second = two_workers(number, address)
+        os.kill(first, signal.SIGKILL)
+        wait_for(lambda: len(found := children_of(number)) == 2 and first not in found)
+        last = children_of(number)
+        try:
+            os.kill(number, signal.SIGKILL)
+            wait_for(lambda: not any(Path(f"/proc/{child}/exe").exists() for child in last), seconds=20)
+        finally:
+            for child in last:
+                with suppress(ProcessLookupError):
+                    os.kill(child, signal.SIGKILL)
+    assert second in last
+
+
+# over a socket: slow, absent and malformed clients
+
+
+@FORKED
+@pytest.mark.xfail(strict=True, reason="28.3e")
+def test_a_request_that_is_on_its_way_at_the_end_is_answered(model, tmp_path):
+    head, body = post_bytes()
+    with served(model[1], tmp_path, start=fork) as (number, address), ExitStack() as lines:
+        wait_until_ready(address)
+        kept = [lines.enter_context(connect(address)) for _ in range(3)]
+        for line in kept:
+            line.sendall(head + body)
+            status, headers, _ = read_answer(line)
+            assert (status, headers.get("connection")) == (200, None)
+        kept[0].sendall(head[:20])
+        os.kill(number, signal.SIGTERM)
+        time.sleep(0.3)
+        kept[0].sendall(head[20:] + body)
+        kept[1].sendall(head + body)
+        for line in kept[:2]:
+            status, headers, _ = read_answer(line)
+            assert (status, headers["connection"]) == (200, "close")
+            assert line.recv(1) == b""
+        assert kept[2].recv(1) == b""  # nothing was sent: it is closed soon
+        assert code_of(number) == 0
+    assert (tmp_path / "err").read_text().count("\n") == 1
+
+
+@FORKED
+@pytest.mark.xfail(strict=True, reason="28.3c")
+def test_requests_that_are_not_there_yet_take_nobodys_place(model, tmp_path):
+    head, _ = post_bytes(length=1000)
+    with served(model[1], tmp_path, start=fork) as (_, address), ExitStack() as lines:
+        wait_until_ready(address)
+        for _ in range(140):
+            line = lines.enter_context(connect(address))
+            line.sendall(head + b"{")
+        time.sleep(0.5)
+        assert httpx.get(f"{address}/ready", timeout=60).status_code == 200
+        assert httpx.post(f"{address}/predict", json={"rows": ROW}, timeout=60).status_code == 200
+
+
+@FORKED
+@pytest.mark.xfail(strict=True, reason="28.3c")
+def test_a_body_or_a_head_that_does_not_come_ends_the_connection(model, tmp_path, monkeypatch):
+    from adacsl.serving import app
+
+    monkeypatch.setattr(app, "BODY_SECONDS", 1.0, raising=False)
+    monkeypatch.setattr("adacsl.serving.connections.HEAD_SECONDS", 1.0)
+    head, _ = post_bytes(length=1000)
+    with served(model[1], tmp_path, start=fork) as (_, address), ExitStack() as lines:
+        wait_until_ready(address)
+        slow, begun, silent = (lines.enter_context(connect(address, seconds=20)) for _ in range(3))
+        slow.sendall(head + b"{")
+        begun.sendall(head[:-5])
+        status, headers, text = read_answer(slow)
+        assert (status, headers["connection"]) == (408, "close")
+        assert "the body was not there after 1 second: it has 1 of 1,000 bytes" in json.loads(text)["detail"]
+        assert [line.recv(100) for line in (slow, begun, silent)] == [b""] * 3
+        assert counted(address) == {"408": 1}
+    assert (tmp_path / "err").read_text().count("\n") == 1
+
+
+@FORKED
+@pytest.mark.xfail(strict=True, reason="28.3c")
+def test_a_client_that_leaves_is_no_fault(model, tmp_path):
+    head, body = post_bytes(ROW * 500)
+    with served(model[1], tmp_path, start=fork) as (_, address):
+        wait_until_ready(address)
+        for sent in (head, head + body[:-1], head + body):
+            with connect(address) as line:
+                line.sendall(sent)
+        found = wait_for(lambda: sum((found := counted(address)).values()) == 3 and found)
+        assert set(found) == {"200", "499"}
+    assert (tmp_path / "err").read_text().count("\n") == 1
+
+
+@FORKED
+@pytest.mark.xfail(strict=True, reason="28.3c")
+def test_an_answer_that_nobody_reads_is_given_up(model, tmp_path, monkeypatch):
+    monkeypatch.setattr("adacsl.serving.connections.SEND_SECONDS", 1.0)
+    head, body = post_bytes(ROW * 10_000)
+    with served(model[1], tmp_path, start=fork) as (number, address), ExitStack() as lines:
+        wait_until_ready(address)
+        for _ in range(4):
+            line = lines.enter_context(socket.socket())
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            line.connect(("127.0.0.1", int(address.rpartition(":")[2])))
+            for _ in range(4):
+                line.sendall(head + body)
+        port = int(address.rpartition(":")[2])
+        held = lambda: sum(f":{port:04X} " in text for text in established(number))  # noqa: E731
+        wait_for(lambda: held() >= 4, seconds=20)
+        wait_for(lambda: held() == 0, seconds=40)
+
+
+def established(number):
+    """Return the sockets of a process as Linux lists them."""
+    own = {os.readlink(path) for path in Path(f"/proc/{number}/fd").iterdir() if path.is_symlink()}
+    rows = Path("/proc/net/tcp").read_text().splitlines()[1:]
+    return [row for row in rows if f"socket:[{row.split()[9]}]" in own and row.split()[3] != "0A"]
+
+
+@FORKED
+@pytest.mark.xfail(strict=True, reason="28.3c")
+def test_malformed_requests_leave_no_traceback(model, tmp_path):
+    bad_chunk = b"transfer-encoding: chunked\r\n\r\nzz\r\n"
+    large = post_bytes(b"", length=10**9)[0]
+    with served(model[1], tmp_path, start=fork) as (_, address):
+        wait_until_ready(address)
+        for sent in (
+            b"\x16\x03\x01\x02\x00",  # TLS
+            b"GET /health HTTP/1.1\r\n\r\n",
+            b"GET /docs HTTP/1.1\r\nhost: here\r\n" + bad_chunk,
+            b"POST /predict HTTP/1.1\r\nhost: here\r\n" + bad_chunk,
+            b"POST /predict HTTP/1.1\r\nhost: here\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\n",
+            b"GET /health HTTP/1.1\r\nhost: here\r\nx: " + b"y" * 100_000,
+        ):
+            with connect(address, seconds=20) as line:
+                line.sendall(sent)
+                assert line.recv(12) == b"HTTP/1.1 400", sent
+        with connect(address, seconds=20) as line:  # answered, and then it goes on wrongly
+            line.sendall(b"POST /predict HTTP/1.1\r\nhost: here\r\ncontent-type: text/csv\r\n" + bad_chunk[:-4])
+            line.sendall(large[:0])
+            time.sleep(0.3)
+        with connect(address, seconds=20) as line:
+            line.sendall(large + b"{" * 1000)
+            assert line.recv(12) == b"HTTP/1.1 413"
+    told = (tmp_path / "err").read_text()
+    assert "Traceback" not in told
+    assert "exception" not in told.lower()

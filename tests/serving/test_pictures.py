@@ -96,6 +96,17 @@ def test_what_is_no_picture_is_named(client, pixels, monkeypatch):
     assert "there are more than 8 rows" in many.json()["detail"]
 
 
+@pytest.mark.xfail(strict=True, reason="28.3c")
+def test_pixels_are_counted_over_the_whole_request(client, pixels, monkeypatch):
+    monkeypatch.setattr("adacsl.serving.pictures.PIXELS", 4000)
+    large, small = (as_text(encoded(np.zeros((side, side, 3), np.uint8))) for side in (40, 4))
+    assert client.post("/predict", json={"columns": {"picture": [large] * 2}}).status_code == 200
+    for pictures, total in (([large] * 3, "4,800"), ([large, large] + [small] * 6, "4,064")):
+        answer = client.post("/predict", json={"columns": {"picture": pictures}})
+        assert answer.status_code == 422  # a small image takes the place of one as the model takes it, 12 x 12
+        assert f"the images up to this one have {total} pixels" in answer.json()["detail"]
+
+
 def test_a_model_of_grey_pictures_takes_no_colours(client_of, pixels):
     model = fit(pixels[..., :1])
     client = client_of(model)
