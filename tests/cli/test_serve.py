@@ -2,6 +2,7 @@
 
 import errno
 import json
+import multiprocessing
 import os
 import re
 import shutil
@@ -203,48 +204,69 @@ def test_what_makes_no_sense_is_refused_at_once(model, refused, tmp_path):
 # several processes
 
 
+@pytest.fixture
+def forked_workers(monkeypatch):
+    """Workers are copies of this process, which has imported everything already."""
+    monkeypatch.setattr("adacsl.serving.running.SPAWN", multiprocessing.get_context("fork"))
+
+
 def two_workers(number, address):
-    """Wait until both workers answer, and return their numbers."""
+    """Wait until there are two workers and one answers, and return their numbers."""
     wait_until_ready(address)
     return wait_for(lambda: len(found := children_of(number)) == 2 and found)
 
 
-@pytest.mark.slow
-@pytest.mark.xfail(strict=True, reason="28.1i")
-def test_a_worker_never_serves_another_model(model, tmp_path):
+@FORKED
+def test_a_worker_never_serves_another_model(model, tmp_path, forked_workers):
     classifier, folder = model
     shutil.copytree(folder, own := tmp_path / "own")
     other = Method(CostMatrix(fp=1, fn=6), learner=LogisticRegression(), random_state=0).fit(ROWS, 1 - LABELS)
     expected = classifier.predict(ROWS[:3]).tolist()
     assert other.predict(ROWS[:3]).tolist() != expected
-    with served(own, tmp_path, "--workers", "2", start=spawn) as (number, address):
+    with served(own, tmp_path, "--workers", "2", start=fork) as (number, address):
         first, second = two_workers(number, address)
         other.save(own)
         os.kill(first, signal.SIGKILL)
-        said = wait_for(lambda: re.findall(".*another model.*", (tmp_path / "err").read_text()))
-        assert len(said) == 1
-        assert said[0].startswith(f"error: {own} holds another model than the one that is served")
-        time.sleep(2)
+        wait_for(lambda: "another model" in (tmp_path / "err").read_text())
+        wait_for(lambda: children_of(number) == [second])
+        time.sleep(1)
         assert children_of(number) == [second]  # the rest serves on, and nothing is started again and again
         for _ in range(20):
             answer = httpx.post(f"{address}/predict", json={"rows": ROWS[:3].to_dict(orient="records")}, timeout=60)
             assert [one["decision"] for one in answer.json()["rows"]] == expected
         os.kill(second, signal.SIGKILL)
         assert code_of(number) == 2
+    died, refused, again, twice, left = (tmp_path / "err").read_text().splitlines()[1:]
+    assert died == f"error: worker {first} died with exit code -9: another takes its place"
+    assert refused.startswith(f"error: {own} holds another model than the one asked for: its digest is ")
+    assert refused.endswith("this worker is not replaced: put the model back, or start the server again")
+    assert again == f"error: worker {second} died with exit code -9: another takes its place"
+    assert twice == refused
+    assert left.startswith("error: no worker is left to serve")
+
+
+@FORKED
+def test_a_worker_whose_model_is_gone_is_not_started_again_and_again(model, tmp_path, forked_workers):
+    shutil.copytree(model[1], own := tmp_path / "own")
+    with served(own, tmp_path, "--workers", "2", start=fork) as (number, address):
+        first, second = two_workers(number, address)
+        shutil.rmtree(own)
+        for worker in (first, second):
+            os.kill(worker, signal.SIGKILL)
+        assert code_of(number) == 2
     lines = (tmp_path / "err").read_text().splitlines()[1:]
-    assert [line for line in lines if line.startswith("error: ")] == lines
-    assert lines[-1].startswith("error: no worker is left")
+    assert all(line.startswith("error: ") for line in lines)
+    assert sum(f"there is no model folder {own}" in line for line in lines) == 2
 
 
-@pytest.mark.slow
-@pytest.mark.xfail(strict=True, reason="28.3e")
-def test_workers_end_with_their_parent_and_are_replaced_before_that(model, tmp_path):
-    _, folder = model
-    with served(folder, tmp_path, "--workers", "2", start=spawn) as (number, address):
+@FORKED
+def test_workers_are_replaced_and_end_with_their_parent(model, tmp_path, forked_workers):
+    with served(model[1], tmp_path, "--workers", "2", start=fork) as (number, address):
         first, second = two_workers(number, address)
         os.kill(first, signal.SIGKILL)
-        wait_for(lambda: len(found := children_of(number)) == 2 and first not in found)
-        last = children_of(number)
+        last = wait_for(lambda: len(found := children_of(number)) == 2 and first not in found and found)
+        assert second in last
+        wait_until_ready(address)
         try:
             os.kill(number, signal.SIGKILL)
             wait_for(lambda: not any(Path(f"/proc/{child}/exe").exists() for child in last), seconds=20)
@@ -252,14 +274,22 @@ def test_workers_end_with_their_parent_and_are_replaced_before_that(model, tmp_p
             for child in last:
                 with suppress(ProcessLookupError):
                     os.kill(child, signal.SIGKILL)
-    assert second in last
+
+
+@FORKED
+def test_workers_end_politely(model, tmp_path, forked_workers):
+    with served(model[1], tmp_path, "--workers", "2", start=fork) as (number, address):
+        two_workers(number, address)
+        os.kill(number, signal.SIGTERM)
+        assert code_of(number) == 0
+    assert (tmp_path / "out").read_text() == f"stopped serving {model[1]}\n"
+    assert (tmp_path / "err").read_text().count("\n") == 1
 
 
 # over a socket: slow, absent and malformed clients
 
 
 @FORKED
-@pytest.mark.xfail(strict=True, reason="28.3e")
 def test_a_request_that_is_on_its_way_at_the_end_is_answered(model, tmp_path):
     head, body = post_bytes()
     with served(model[1], tmp_path, start=fork) as (number, address), ExitStack() as lines:
@@ -284,7 +314,6 @@ def test_a_request_that_is_on_its_way_at_the_end_is_answered(model, tmp_path):
 
 
 @FORKED
-@pytest.mark.xfail(strict=True, reason="28.3c")
 def test_requests_that_are_not_there_yet_take_nobodys_place(model, tmp_path):
     head, _ = post_bytes(length=1000)
     with served(model[1], tmp_path, start=fork) as (_, address), ExitStack() as lines:
@@ -298,7 +327,6 @@ def test_requests_that_are_not_there_yet_take_nobodys_place(model, tmp_path):
 
 
 @FORKED
-@pytest.mark.xfail(strict=True, reason="28.3c")
 def test_a_body_or_a_head_that_does_not_come_ends_the_connection(model, tmp_path, monkeypatch):
     from adacsl.serving import app
 
@@ -319,7 +347,6 @@ def test_a_body_or_a_head_that_does_not_come_ends_the_connection(model, tmp_path
 
 
 @FORKED
-@pytest.mark.xfail(strict=True, reason="28.3c")
 def test_a_client_that_leaves_is_no_fault(model, tmp_path):
     head, body = post_bytes(ROW * 500)
     with served(model[1], tmp_path, start=fork) as (_, address):
@@ -333,7 +360,6 @@ def test_a_client_that_leaves_is_no_fault(model, tmp_path):
 
 
 @FORKED
-@pytest.mark.xfail(strict=True, reason="28.3c")
 def test_an_answer_that_nobody_reads_is_given_up(model, tmp_path, monkeypatch):
     monkeypatch.setattr("adacsl.serving.connections.SEND_SECONDS", 1.0)
     head, body = post_bytes(ROW * 10_000)
@@ -353,13 +379,12 @@ def test_an_answer_that_nobody_reads_is_given_up(model, tmp_path, monkeypatch):
 
 def established(number):
     """Return the sockets of a process as Linux lists them."""
-    own = {os.readlink(path) for path in Path(f"/proc/{number}/fd").iterdir() if path.is_symlink()}
+    own = {str(path.readlink()) for path in Path(f"/proc/{number}/fd").iterdir() if path.is_symlink()}
     rows = Path("/proc/net/tcp").read_text().splitlines()[1:]
     return [row for row in rows if f"socket:[{row.split()[9]}]" in own and row.split()[3] != "0A"]
 
 
 @FORKED
-@pytest.mark.xfail(strict=True, reason="28.3c")
 def test_malformed_requests_leave_no_traceback(model, tmp_path):
     bad_chunk = b"transfer-encoding: chunked\r\n\r\nzz\r\n"
     large = post_bytes(b"", length=10**9)[0]
