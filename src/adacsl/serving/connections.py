@@ -23,7 +23,7 @@ LAST_SECONDS = 20
 """Time limit for open requests once the server is told to stop."""
 ON_THE_WAY = 1.0
 """Time in which requests on open connections are still received once the server is told to stop."""
-CONNECTIONS = 1_000
+CONNECTIONS = 800
 """Open connections at most: for a new one the connection is closed that has waited longest without a request."""
 
 
@@ -88,6 +88,9 @@ class Connection(H11Protocol):
         super().resume_writing()
         if self._sending is not None:
             self._sending.cancel()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Say nothing: a request to speak another protocol is answered as if it were none."""
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP; a request that has begun is over, and an answer that was sent is not repeated."""
