@@ -277,6 +277,17 @@ def test_workers_are_replaced_and_end_with_their_parent(model, tmp_path, forked_
 
 
 @FORKED
+def test_workers_that_die_before_they_serve_are_not_replaced_for_ever(model, tmp_path, forked_workers, monkeypatch):
+    monkeypatch.setattr("adacsl.serving.running.work", lambda *_: os._exit(5))
+    with served(model[1], tmp_path, "--workers", "2", start=fork) as (number, _):
+        assert code_of(number) == 2
+    lines = (tmp_path / "err").read_text().splitlines()[1:]
+    assert sum(line.endswith("died with exit code 5: another takes its place") for line in lines) == 4
+    assert sum(line.endswith("died with exit code 5: the 3rd in a row, it is not replaced") for line in lines) == 2
+    assert lines[6:] == ["error: no worker is left to serve: mend what is said above, and start again"]
+
+
+@FORKED
 def test_workers_end_politely(model, tmp_path, forked_workers):
     with served(model[1], tmp_path, "--workers", "2", start=fork) as (number, address):
         two_workers(number, address)

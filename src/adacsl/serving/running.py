@@ -92,13 +92,14 @@ class Workers:
     """
 
     def __init__(self, task: Task, own: socket.socket, number: int) -> None:
-        self._task, self._own, self._stopping = task, own, False
-        self._workers = [self._start() for _ in range(number)]
+        self._task, self._own, self._number, self._stopping = task, own, number, False
+        self._workers: list[Worker] = []
 
     def run(self) -> None:
         """Replace workers that die until told to stop; then wait for what they have to answer."""
         before = {sign: signal.signal(sign, self._stop) for sign in (signal.SIGTERM, signal.SIGINT)}
         try:
+            self._workers += [self._start() for _ in range(self._number)]
             while self._workers and not self._stopping:
                 wait([worker.process.sentinel for worker in self._workers], timeout=0.2)
                 self._look_after()
