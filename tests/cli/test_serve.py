@@ -2,14 +2,17 @@
 
 import errno
 import json
+import multiprocessing
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 
 import httpx
 import numpy as np
@@ -79,6 +82,55 @@ def address_in(path, seconds=120):
     raise TimeoutError(path.read_text())
 
 
+ROW = ROWS[:1].to_dict(orient="records")
+FORKED = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+
+
+def post_bytes(rows=ROW, length=None):
+    """A request for decisions as it goes over the line, and its body apart."""
+    body = rows if isinstance(rows, bytes) else json.dumps({"rows": rows}).encode()
+    length = len(body) if length is None else length
+    return f"POST /predict HTTP/1.1\r\nhost: here\r\ncontent-length: {length}\r\n\r\n".encode(), body
+
+
+def connect(address, seconds=60):
+    host, port = address.removeprefix("http://").split(":")
+    return socket.create_connection((host, int(port)), timeout=seconds)
+
+
+def read_answer(line):
+    """Read one answer of a connection that may be kept open: status, headers and body."""
+    file = line.makefile("rb")
+    status = int(file.readline().split()[1])
+    headers = {}
+    while text := file.readline().decode().strip():
+        name, _, value = text.partition(":")
+        headers[name.lower()] = value.strip().lower()
+    return status, headers, file.read(int(headers.get("content-length", -1)))
+
+
+def counted(address):
+    """Return the requests that the server has counted, by status."""
+    text = httpx.get(f"{address}/metrics", timeout=60).text
+    return {status: float(n) for status, n in re.findall(r'adacsl_requests_total{status="(\d+)"} (\S+)', text)}
+
+
+def children_of(number):
+    """Return the processes whose parent is this one, without helpers of multiprocessing."""
+    text = "".join(path.read_text() for path in Path(f"/proc/{number}/task").glob("*/children"))
+    found = [int(word) for word in text.split()]
+    return [child for child in found if b"resource_tracker" not in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+def wait_for(true, seconds=60, step=0.1):
+    """Wait until something holds."""
+    for _ in range(int(seconds / step)):
+        if found := true():
+            return found
+        time.sleep(step)
+    raise TimeoutError
+
+
 def code_of(number):
     """Wait for a process to end; return its exit code."""
     return os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
@@ -94,7 +146,7 @@ def wait_until_ready(address, seconds=120):
     raise TimeoutError(f"{address} does not answer")
 
 
-@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+@FORKED
 def test_a_server_answers_and_ends_politely(model, refused, tmp_path):
     classifier, folder = model
     records = ROWS.to_dict(orient="records")
@@ -147,3 +199,226 @@ def test_what_makes_no_sense_is_refused_at_once(model, refused, tmp_path):
     assert "--port must be at most 65535, got 70000" in refused("serve", folder, "--port", 70_000)
     assert "cannot listen at 'nowhere.invalid'" in refused("serve", folder, "--host", "nowhere.invalid", "--port", 0)
     assert f"there is no model folder {tmp_path / 'gone'}" in refused("serve", tmp_path / "gone", "--port", 0)
+
+
+# several processes
+
+
+@pytest.fixture
+def forked_workers(monkeypatch):
+    """Workers are copies of this process, which has imported everything already."""
+    monkeypatch.setattr("adacsl.serving.running.SPAWN", multiprocessing.get_context("fork"))
+
+
+def two_workers(number, address):
+    """Wait until there are two workers and one answers, and return their numbers."""
+    wait_until_ready(address)
+    return wait_for(lambda: len(found := children_of(number)) == 2 and found)
+
+
+@FORKED
+def test_a_worker_never_serves_another_model(model, tmp_path, forked_workers):
+    classifier, folder = model
+    shutil.copytree(folder, own := tmp_path / "own")
+    other = Method(CostMatrix(fp=1, fn=6), learner=LogisticRegression(), random_state=0).fit(ROWS, 1 - LABELS)
+    expected = classifier.predict(ROWS[:3]).tolist()
+    assert other.predict(ROWS[:3]).tolist() != expected
+    with served(own, tmp_path, "--workers", "2", start=fork) as (number, address):
+        first, second = two_workers(number, address)
+        other.save(own)
+        os.kill(first, signal.SIGKILL)
+        wait_for(lambda: "another model" in (tmp_path / "err").read_text())
+        wait_for(lambda: children_of(number) == [second])
+        time.sleep(1)
+        assert children_of(number) == [second]  # the rest serves on, and nothing is started again and again
+        for _ in range(20):
+            answer = httpx.post(f"{address}/predict", json={"rows": ROWS[:3].to_dict(orient="records")}, timeout=60)
+            assert [one["decision"] for one in answer.json()["rows"]] == expected
+        os.kill(second, signal.SIGKILL)
+        assert code_of(number) == 2
+    died, refused, again, twice, left = (tmp_path / "err").read_text().splitlines()[1:]
+    assert died == f"error: worker {first} died with exit code -9: another takes its place"
+    assert refused.startswith(f"error: {own} holds another model than the one asked for: its digest is ")
+    assert refused.endswith("this worker is not replaced: put the model back, or start the server again")
+    assert again == f"error: worker {second} died with exit code -9: another takes its place"
+    assert twice == refused
+    assert left.startswith("error: no worker is left to serve")
+
+
+@FORKED
+def test_a_worker_whose_model_is_gone_is_not_started_again_and_again(model, tmp_path, forked_workers):
+    shutil.copytree(model[1], own := tmp_path / "own")
+    with served(own, tmp_path, "--workers", "2", start=fork) as (number, address):
+        first, second = two_workers(number, address)
+        shutil.rmtree(own)
+        for worker in (first, second):
+            os.kill(worker, signal.SIGKILL)
+        assert code_of(number) == 2
+    lines = (tmp_path / "err").read_text().splitlines()[1:]
+    assert all(line.startswith("error: ") for line in lines)
+    assert sum(f"there is no model folder {own}" in line for line in lines) == 2
+
+
+@FORKED
+def test_workers_are_replaced_and_end_with_their_parent(model, tmp_path, forked_workers):
+    with served(model[1], tmp_path, "--workers", "2", start=fork) as (number, address):
+        first, second = two_workers(number, address)
+        os.kill(first, signal.SIGKILL)
+        last = wait_for(lambda: len(found := children_of(number)) == 2 and first not in found and found)
+        assert second in last
+        wait_until_ready(address)
+        try:
+            os.kill(number, signal.SIGKILL)
+            wait_for(lambda: not any(Path(f"/proc/{child}/exe").exists() for child in last), seconds=20)
+        finally:
+            for child in last:
+                with suppress(ProcessLookupError):
+                    os.kill(child, signal.SIGKILL)
+
+
+@FORKED
+def test_workers_that_die_before_they_serve_are_not_replaced_for_ever(model, tmp_path, forked_workers, monkeypatch):
+    monkeypatch.setattr("adacsl.serving.running.work", lambda *_: os._exit(5))
+    with served(model[1], tmp_path, "--workers", "2", start=fork) as (number, _):
+        assert code_of(number) == 2
+    lines = (tmp_path / "err").read_text().splitlines()[1:]
+    assert sum(line.endswith("died with exit code 5: another takes its place") for line in lines) == 4
+    assert sum(line.endswith("died with exit code 5: the 3rd in a row, it is not replaced") for line in lines) == 2
+    assert lines[6:] == ["error: no worker is left to serve: mend what is said above, and start again"]
+
+
+@FORKED
+def test_workers_end_politely(model, tmp_path, forked_workers):
+    with served(model[1], tmp_path, "--workers", "2", start=fork) as (number, address):
+        two_workers(number, address)
+        os.kill(number, signal.SIGTERM)
+        assert code_of(number) == 0
+    assert (tmp_path / "out").read_text() == f"stopped serving {model[1]}\n"
+    assert (tmp_path / "err").read_text().count("\n") == 1
+
+
+# over a socket: slow, absent and malformed clients
+
+
+@FORKED
+def test_a_request_that_is_on_its_way_at_the_end_is_answered(model, tmp_path):
+    head, body = post_bytes()
+    with served(model[1], tmp_path, start=fork) as (number, address), ExitStack() as lines:
+        wait_until_ready(address)
+        kept = [lines.enter_context(connect(address)) for _ in range(3)]
+        for line in kept:
+            line.sendall(head + body)
+            status, headers, _ = read_answer(line)
+            assert (status, headers.get("connection")) == (200, None)
+        kept[0].sendall(head[:20])
+        os.kill(number, signal.SIGTERM)
+        time.sleep(0.3)
+        kept[0].sendall(head[20:] + body)
+        kept[1].sendall(head + body)
+        for line in kept[:2]:
+            status, headers, _ = read_answer(line)
+            assert (status, headers["connection"]) == (200, "close")
+            assert line.recv(1) == b""
+        assert kept[2].recv(1) == b""  # nothing was sent: it is closed soon
+        assert code_of(number) == 0
+    assert (tmp_path / "err").read_text().count("\n") == 1
+
+
+@FORKED
+def test_requests_that_are_not_there_yet_take_nobodys_place(model, tmp_path):
+    head, _ = post_bytes(length=1000)
+    with served(model[1], tmp_path, start=fork) as (_, address), ExitStack() as lines:
+        wait_until_ready(address)
+        for _ in range(140):
+            line = lines.enter_context(connect(address))
+            line.sendall(head + b"{")
+        time.sleep(0.5)
+        assert httpx.get(f"{address}/ready", timeout=60).status_code == 200
+        assert httpx.post(f"{address}/predict", json={"rows": ROW}, timeout=60).status_code == 200
+
+
+@FORKED
+def test_a_body_or_a_head_that_does_not_come_ends_the_connection(model, tmp_path, monkeypatch):
+    from adacsl.serving import app
+
+    monkeypatch.setattr(app, "BODY_SECONDS", 1.0, raising=False)
+    monkeypatch.setattr("adacsl.serving.connections.HEAD_SECONDS", 1.0)
+    head, _ = post_bytes(length=1000)
+    with served(model[1], tmp_path, start=fork) as (_, address), ExitStack() as lines:
+        wait_until_ready(address)
+        slow, begun, silent = (lines.enter_context(connect(address, seconds=20)) for _ in range(3))
+        slow.sendall(head + b"{")
+        begun.sendall(head[:-5])
+        status, headers, text = read_answer(slow)
+        assert (status, headers["connection"]) == (408, "close")
+        assert "the body was not there after 1 second: it has 1 of 1,000 bytes" in json.loads(text)["detail"]
+        assert [line.recv(100) for line in (slow, begun, silent)] == [b""] * 3
+        assert counted(address) == {"408": 1}
+    assert (tmp_path / "err").read_text().count("\n") == 1
+
+
+@FORKED
+def test_a_client_that_leaves_is_no_fault(model, tmp_path):
+    head, body = post_bytes(ROW * 500)
+    with served(model[1], tmp_path, start=fork) as (_, address):
+        wait_until_ready(address)
+        for sent in (head, head + body[:-1], head + body):
+            with connect(address) as line:
+                line.sendall(sent)
+        found = wait_for(lambda: sum((found := counted(address)).values()) == 3 and found)
+        assert set(found) == {"200", "499"}
+    assert (tmp_path / "err").read_text().count("\n") == 1
+
+
+@FORKED
+def test_an_answer_that_nobody_reads_is_given_up(model, tmp_path, monkeypatch):
+    monkeypatch.setattr("adacsl.serving.connections.SEND_SECONDS", 1.0)
+    head, body = post_bytes(ROW * 10_000)
+    with served(model[1], tmp_path, start=fork) as (number, address), ExitStack() as lines:
+        wait_until_ready(address)
+        for _ in range(4):
+            line = lines.enter_context(socket.socket())
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            line.connect(("127.0.0.1", int(address.rpartition(":")[2])))
+            for _ in range(4):
+                line.sendall(head + body)
+        port = int(address.rpartition(":")[2])
+        held = lambda: sum(f":{port:04X} " in text for text in established(number))  # noqa: E731
+        wait_for(lambda: held() >= 4, seconds=20)
+        wait_for(lambda: held() == 0, seconds=40)
+
+
+def established(number):
+    """Return the sockets of a process as Linux lists them."""
+    own = {str(path.readlink()) for path in Path(f"/proc/{number}/fd").iterdir() if path.is_symlink()}
+    rows = Path("/proc/net/tcp").read_text().splitlines()[1:]
+    return [row for row in rows if f"socket:[{row.split()[9]}]" in own and row.split()[3] != "0A"]
+
+
+@FORKED
+def test_malformed_requests_leave_no_traceback(model, tmp_path):
+    bad_chunk = b"transfer-encoding: chunked\r\n\r\nzz\r\n"
+    large = post_bytes(b"", length=10**9)[0]
+    with served(model[1], tmp_path, start=fork) as (_, address):
+        wait_until_ready(address)
+        for sent in (
+            b"\x16\x03\x01\x02\x00",  # TLS
+            b"GET /health HTTP/1.1\r\n\r\n",
+            b"GET /docs HTTP/1.1\r\nhost: here\r\n" + bad_chunk,
+            b"POST /predict HTTP/1.1\r\nhost: here\r\n" + bad_chunk,
+            b"POST /predict HTTP/1.1\r\nhost: here\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\n",
+            b"GET /health HTTP/1.1\r\nhost: here\r\nx: " + b"y" * 100_000,
+        ):
+            with connect(address, seconds=20) as line:
+                line.sendall(sent)
+                assert line.recv(12) == b"HTTP/1.1 400", sent
+        with connect(address, seconds=20) as line:  # answered, and then it goes on wrongly
+            line.sendall(b"POST /predict HTTP/1.1\r\nhost: here\r\ncontent-type: text/csv\r\n" + bad_chunk[:-4])
+            line.sendall(large[:0])
+            time.sleep(0.3)
+        with connect(address, seconds=20) as line:
+            line.sendall(large + b"{" * 1000)
+            assert line.recv(12) == b"HTTP/1.1 413"
+    told = (tmp_path / "err").read_text()
+    assert "Traceback" not in told
+    assert "exception" not in told.lower()

@@ -19,7 +19,13 @@ import safetensors.torch
 import torch
 
 from adacsl.durable import sealed
-from adacsl.estimators.artefacts import ArtefactError, is_artefact, read_artefact, write_artefact
+from adacsl.estimators.artefacts import (
+    ArtefactError,
+    artefact_digest,
+    is_artefact,
+    read_artefact,
+    write_artefact,
+)
 
 TENSORS = {
     "zeta.weight": torch.arange(6, dtype=torch.float32).view(2, 3),
@@ -655,3 +661,16 @@ def test_error_lines_are_short(folder):
         read_artefact(folder)
     assert len(str(caught.value)) < 400
     assert "\n" not in str(caught.value)
+
+
+def test_only_the_artefact_of_a_digest_is_read(tmp_path):
+    folder = write_artefact(tmp_path / "m", {"a": np.arange(3.0)}, {"v": 1})
+    digest = artefact_digest(folder)
+    assert read_artefact(folder, digest=digest)[1] == {"v": 1}
+    write_artefact(folder, {"a": np.arange(3.0)}, {"v": 2})  # other notes, the same numbers
+    with pytest.raises(
+        ArtefactError, match=rf"holds another model than .*: its digest is \w{{12}}, not {digest[:12]}$"
+    ):
+        read_artefact(folder, digest=digest)
+    write_artefact(folder, {"a": np.arange(3.0)}, {"v": 1})
+    assert artefact_digest(folder) == digest

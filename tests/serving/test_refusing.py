@@ -131,3 +131,45 @@ def test_a_fault_of_ours_is_no_fault_of_the_rows(plain, monkeypatch):
     desk = Desk(plain, Bounds(), device="cpu")
     with pytest.raises(RuntimeError, match="torn"):
         desk.decided(json.dumps({"rows": [OK]}).encode(), "application/json")
+
+
+@pytest.mark.parametrize("form", ["rows", "columns", "document"])
+def test_an_answer_does_not_repeat_long_names(client_of, plain, form):
+    client = client_of(plain)
+    names = {"k" * 3_000_000: 1, **{f"{i}{'n' * 300_000}": 1 for i in range(8)}}
+    body = {"rows": {"rows": [names]}, "columns": {"columns": names}, "document": names}[form]
+    answer = client.post("/predict", json=body)
+    assert answer.status_code == 422
+    assert len(answer.content) < 20_000
+    assert "kkkk..." in answer.json()["detail"]
+
+
+def test_an_answer_does_not_repeat_long_values_or_headers(client):
+    for value in ("v" * 50_000, [["v" * 1000] * 40], {"v" * 50_000: {}}):
+        said = refused(client, {"rows": [OK | {"since": value}]})
+        assert len(json.dumps(said)) < 2_000
+        assert len(json.dumps(refused(client, {"rows": value}))) < 2_000
+    kind = "text/" + "c" * 20_000
+    assert len(json.dumps(refused(client, "a", 415, **{"content-type": kind}))) < 3_000
+
+
+def test_rows_are_limited_by_the_size_of_their_answer(client_of, fitted):
+    model = fitted(CostMatrix(fp=1, fn=6), plain=True)
+    client = client_of(model, rows=10**9, answer=10_000)
+    rows = client.get("/model").json()["limits"]["rows"]
+    assert 50 < rows < 150
+    one = {"x0": 41.5, "x1": 3.25}
+    answer = client.post("/predict", json={"rows": [one] * rows})
+    assert 5_000 < len(answer.content) <= 10_000
+    assert f"there are more than {rows} rows" in refused(client, {"rows": [one] * (rows + 1)})["detail"]
+
+
+def test_large_bodies_are_bounded_together_and_small_ones_pass(client_of, plain, monkeypatch):
+    from adacsl.serving import app
+
+    monkeypatch.setattr(app, "BODIES", 0)
+    client = client_of(plain)
+    assert client.post("/predict", json={"rows": [OK]}).status_code == 200
+    answer = client.post("/predict", json={"rows": [OK | {"note": "x" * 100_000}]})
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    assert "large bodies" in answer.json()["detail"]

@@ -104,21 +104,40 @@ def write_artefact(
     return target
 
 
-def read_artefact(folder: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def artefact_digest(folder: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 of an artefact: of its document, which holds the digests of its other files."""
+    return str(_read_document(Path(folder))["sha256"])
+
+
+def read_artefact(
+    folder: str | os.PathLike[str], *, digest: str | None = None
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return the tensors (on the CPU) and the document of an artefact, after checking every byte of it.
 
     Nothing that is read is executed. The digests find damage, not forgery: who can write the folder can also write
     digests, so take artefacts from sources you trust as you would any model. Files that the artefact does not list
     are not looked at.
 
+    Parameters
+    ----------
+    folder : path
+        As :func:`write_artefact` left it.
+    digest : str, optional
+        What :func:`artefact_digest` has returned before: only that very artefact is read.
+
     Raises
     ------
     ArtefactError
-        No artefact, a damaged or incomplete one, or one of a newer adacsl.
+        No artefact, a damaged or incomplete one, one of a newer adacsl, or another one than asked for.
     """
     folder = Path(folder)
     for left in reversed(range(READS)):
         head = _read_document(folder)
+        if digest not in (None, head["sha256"]):
+            raise ArtefactError(
+                f"{folder} holds another model than the one asked for: its digest is {head['sha256'][:12]}, not "
+                f"{str(digest)[:12]}"
+            )
         ((name, entry),) = head["files"].items()
         try:
             return _read_tensors(folder / name, entry), head["document"]

@@ -92,12 +92,17 @@ def load(folder: str | Path, *, module: Any = None, device: str = "auto") -> Met
     return load_noted(folder, module=module, device=device)[0]
 
 
-def load_noted(folder: str | Path, *, module: Any = None, device: str = "auto") -> tuple[Method, dict[str, Any] | None]:
-    """Read a method, and the notes that were kept with it; arguments are those of :func:`load`."""
+def load_noted(
+    folder: str | Path, *, module: Any = None, device: str = "auto", digest: str | None = None
+) -> tuple[Method, dict[str, Any] | None]:
+    """Read a method, and the notes that were kept with it; arguments are those of :func:`load`.
+
+    With a ``digest``, that of :func:`~adacsl.estimators.artefacts.artefact_digest`, no other model is read.
+    """
     if not isinstance(folder, str | PathLike):
         raise TypeError(f"folder must be the path of a saved classifier, got {folder!r}")
     choose_device(device)  # says so where it is absent
-    tensors, document = read_artefact(Path(folder))
+    tensors, document = read_artefact(Path(folder), digest=digest)
     kind, notes = document.get("kind"), document.get("notes")
     if not isinstance(kind, str) or kind not in KINDS:
         raise ArtefactError(f"{folder} holds {str(kind)[:40]!r}, not a classifier of adacsl")

@@ -9,12 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic_core import to_json
 
-from adacsl.estimators.acting import decide_rows
+from adacsl.core.labels import label_name
+from adacsl.estimators.acting import REFER, decide_rows, ordered_labels
 from adacsl.estimators.policy import Decisions, Policy
 from adacsl.estimators.predicting import CostClassifier
 from adacsl.estimators.prices import prices_of
 from adacsl.serving.contract import Contract, probability_names
 from adacsl.serving.rows import Form
+
+NUMBER = 28
+"""Bytes of a number in JSON at most, with what separates it from its name and from the next."""
 
 
 def decide(classifier: CostClassifier, contract: Contract, inputs: Any) -> Decisions:
@@ -36,6 +40,14 @@ def answer_columns(classifier: CostClassifier, found: Decisions) -> dict[str, ND
     proba = found.probabilities[None] if found.probabilities.ndim == 1 else found.probabilities.T
     named = dict(zip(probability_names(classifier), proba, strict=True))
     return {"decision": labels, **named, "expected_cost": found.expected}
+
+
+def bytes_per_row(classifier: CostClassifier) -> int:
+    """Return an upper bound of the bytes of one row of an answer in JSON, the larger of its two forms."""
+    names = ["decision", *probability_names(classifier), "expected_cost"]
+    added = () if classifier.policy is None or classifier.policy.actions is None else classifier.policy.actions.actions
+    labels = [label_name(label) for label in (*ordered_labels(classifier), *(added or ()), REFER)]
+    return sum(len(to_json(name)) + NUMBER for name in names) + max(len(to_json(label)) for label in labels)
 
 
 def write_json(columns: dict[str, NDArray[Any]], notes: list[str], form: Form) -> bytes:

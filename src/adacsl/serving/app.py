@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 import sys
 import time
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
+from starlette.requests import ClientDisconnect
 from threadpoolctl import threadpool_limits
 
 from adacsl import __version__
-from adacsl.estimators.persistence import load
 from adacsl.estimators.policy import Decisions
 from adacsl.estimators.predicting import CostClassifier
-from adacsl.serving.answers import answer_columns, decide, write_json
+from adacsl.serving.answers import answer_columns, bytes_per_row, decide, write_json
 from adacsl.serving.arrow import read_arrow, write_arrow
 from adacsl.serving.contract import PICTURE, Contract, describe
 from adacsl.serving.metrics import Metrics
@@ -32,22 +30,27 @@ from adacsl.serving.together import Together
 from adacsl.training.running import choose_device
 from adacsl.workers import cores
 
-SETTINGS = "ADACSL_SERVE"
-"""Environment variable by which worker processes learn what to serve."""
 WAITING = 128
-"""So many requests may be held at a time; others are asked to come again."""
+"""Requests that may wait for their decisions at a time, once they have been received; others get a 503."""
+BODY_SECONDS = 30.0
+"""Time limit for receiving the body of a request."""
+BODIES = 16
+"""How many bodies of the largest size may be held at a time, all requests together."""
 SMALL = 16_384
-"""Bodies of fewer bytes are read at once: handing them to a thread takes longer."""
+"""Bodies of fewer bytes are parsed at once, as handing them to a thread takes longer, and are always received."""
+CLIENT_LEFT = 499
+"""Status under which a request is counted whose client has closed the connection before the body was complete."""
 ROUNDS = 2
 """So many calls of the model at a time: with more, fewer requests are decided together."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What one request may ask for: rows, and bytes of its body."""
+    """Limits of one request: rows, bytes of its body, and bytes of its answer, which limit the rows as well."""
 
     rows: int = 10_000
     body: int = 32 * 2**20
+    answer: int = 64 * 2**20
 
 
 class Desk:
@@ -59,11 +62,12 @@ class Desk:
     """
 
     def __init__(self, classifier: CostClassifier, bounds: Bounds, *, device: str = "auto", threads: int = 1) -> None:
-        self.classifier, self.bounds = classifier, bounds
-        self.contract, self.metrics, self.held = Contract.of(classifier), Metrics(), 0
+        fitting = max(1, bounds.answer // bytes_per_row(classifier))
+        self.classifier, self.bounds = classifier, replace(bounds, rows=min(bounds.rows, fitting))
+        self.contract, self.metrics, self.held, self.held_bytes = Contract.of(classifier), Metrics(), 0, 0
         threads = threads if choose_device(device, warn=False) == "cpu" else 1
         self.pool = ThreadPoolExecutor(threads, "decide", initializer=_one_thread)
-        self.together = Together(self.columns, self.pool, min(threads, ROUNDS), bounds.rows)
+        self.together = Together(self.columns, self.pool, min(threads, ROUNDS), self.bounds.rows)
 
     @property
     def busy(self) -> bool:
@@ -79,21 +83,50 @@ class Desk:
         except Refused as refused:
             status = refused.status
             raise
+        except ClientDisconnect:
+            status = CLIENT_LEFT
+            return Response(status_code=status)  # nobody reads it
+        except asyncio.CancelledError:
+            status = 503
+            raise
         finally:
             self.metrics.answered(status, time.perf_counter() - started)
         return response
 
     async def _answer(self, request: Request) -> Response:
+        self._check_waiting()
+        async with self._received(request) as body:
+            self._check_waiting()  # others may have been received meanwhile
+            self.held += 1
+            try:
+                kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+                content = await self._decided(body, kind)
+            finally:
+                self.held -= 1
+        return Response(content, media_type=ARROW if kind == ARROW else "application/json")
+
+    def _check_waiting(self) -> None:
         if self.busy:
             raise Refused(f"{WAITING} requests are waiting already: come again in a second", 503)
-        self.held += 1
+
+    @asynccontextmanager
+    async def _received(self, request: Request) -> AsyncIterator[bytes]:
+        """Receive the body of a request within the limits of time and size; its bytes count as held until the end."""
+        body, large = bytearray(), 0
         try:
-            body = await read_body(request, self.bounds.body)
-            kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
-            content = await self._decided(body, kind)
+            try:
+                async with asyncio.timeout(BODY_SECONDS):
+                    async for part in checked_length(request, self.bounds.body):
+                        body += part
+                        grown = max(0, len(body) - SMALL) - large
+                        large, self.held_bytes = large + grown, self.held_bytes + grown
+                        if large and self.held_bytes > BODIES * self.bounds.body:
+                            raise Refused("too many large bodies are being received: come again in a second", 503)
+            except TimeoutError:
+                raise Refused(_too_slow(request, len(body)), 408) from None
+            yield bytes(body)
         finally:
-            self.held -= 1
-        return Response(content, media_type=ARROW if kind == ARROW else "application/json")
+            self.held_bytes -= large
 
     async def _decided(self, body: bytes, kind: str) -> bytes:
         loop = asyncio.get_running_loop()
@@ -143,19 +176,25 @@ def _one_thread() -> None:
         torch.set_num_threads(1)
 
 
-async def read_body(request: Request, limit: int) -> bytes:
-    """Return the body of a request, if it is not too large; no more than that is ever held."""
+async def checked_length(request: Request, limit: int) -> AsyncIterator[bytes]:
+    """Yield the parts of a body; one that is too large is refused at its head, or as soon as it is."""
     too_large = Refused(f"the body has more than {limit:,} bytes: send the rows in parts", 413)
-    said = request.headers.get("content-length", "")
-    if said.isdigit() and int(said) > limit:
+    size = request.headers.get("content-length", "")
+    if size.isdigit() and (len(size) > len(str(limit)) + 1 or int(size) > limit):
         raise too_large
-    parts, size = [], 0
+    received = 0
     async for part in request.stream():
-        size += len(part)
-        if size > limit:
+        received += len(part)
+        if received > limit:
             raise too_large
-        parts.append(part)
-    return b"".join(parts)
+        yield part
+
+
+def _too_slow(request: Request, size: int) -> str:
+    length = request.headers.get("content-length", "")
+    whole = f" of {int(length):,}" if length.isdigit() else ""
+    seconds = f"{BODY_SECONDS:g} second{'' if BODY_SECONDS == 1 else 's'}"
+    return f"the body was not there after {seconds}: it has {size:,}{whole} bytes; send fewer rows at a time"
 
 
 def make_app(
@@ -219,21 +258,15 @@ def make_app(
 
 
 ANSWERS: dict[int | str, dict[str, Any]] = {
+    408: {"description": "the body did not arrive in time"},
     413: {"description": "the body is too large"},
     415: {"description": "neither JSON nor Arrow"},
     422: {"description": "rows that cannot be decided; `errors` names row (from 0), column and what was expected"},
-    503: {"description": "too many requests are waiting"},
+    503: {"description": "too many requests are waiting, or the server is stopping"},
 }
 
 
 async def _refuse(_: Request, refused: Exception) -> JSONResponse:
     assert isinstance(refused, Refused)  # noqa: S101  for mypy: it is registered for nothing else
-    headers = {"retry-after": "1"} if refused.status == 503 else None
+    headers = {503: {"retry-after": "1"}, 408: {"connection": "close"}}.get(refused.status)
     return JSONResponse(refused.document, refused.status, headers)
-
-
-def from_environment() -> FastAPI:
-    """Return the application that a worker process is told of by its environment."""
-    said = json.loads(os.environ[SETTINGS])
-    classifier = load(said["model"], device=said["device"])
-    return make_app(classifier, bounds=Bounds(rows=said["rows"]), device=said["device"], threads=said["threads"])

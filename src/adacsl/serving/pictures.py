@@ -19,13 +19,20 @@ from adacsl.serving.refusing import Fault, Refused, shown
 FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF")
 """Others have decoders that few have looked at, or start other programs."""
 PIXELS = 50_000_000
-"""So many may a picture have: a small file can hold a very large one."""
+"""So many may the images of a request have, all together: a small file can hold a very large image."""
 
 
 def read_pictures(values: Sequence[Any], shape: tuple[int, int, int]) -> NDArray[np.uint8]:
     """Return pictures as bytes, N x H x W x C, of the size of the training."""
     height, width, channels = shape
-    streams = [_checked(value, row) for row, value in enumerate(values)]
+    streams, total = [], 0
+    for row, value in enumerate(values):
+        stream, size = _checked(value, row)
+        total += max(size, height * width)  # decoded, and as the model takes it
+        if total > PIXELS:
+            fault = f"the images up to this one have {total:,} pixels, at most {PIXELS:,} are taken in one request"
+            raise Refused([Fault(f"{fault}: send fewer or smaller ones", row, PICTURE)])
+        streams.append(stream)
     names = [f"row {row}" for row in range(len(streams))]
     try:
         pixels = decode_files(streams, names, image_size=(height, width))
@@ -39,7 +46,8 @@ def read_pictures(values: Sequence[Any], shape: tuple[int, int, int]) -> NDArray
     return pixels[..., :1]
 
 
-def _checked(value: Any, row: int) -> io.BytesIO:
+def _checked(value: Any, row: int) -> tuple[io.BytesIO, int]:
+    """Return the file of an image, and how many pixels it says it has."""
     try:
         content = value if isinstance(value, bytes) else base64.b64decode(value, validate=True)
     except (TypeError, ValueError, binascii.Error):
@@ -51,7 +59,5 @@ def _checked(value: Any, row: int) -> io.BytesIO:
     except Exception:  # decoders raise OSError, SyntaxError, struct.error, ...
         said = f"these {len(content):,} bytes are no picture that can be read ({', '.join(FORMATS)})"
         raise Refused([Fault(said, row, PICTURE)]) from None
-    if size > PIXELS:
-        raise Refused([Fault(f"the picture has {size:,} pixels, at most {PIXELS:,} are taken", row, PICTURE)])
     stream.seek(0)
-    return stream
+    return stream, size

@@ -10,10 +10,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic_core import from_json
 
-from adacsl.datasets.errors import did_you_mean, listed
+from adacsl.datasets.errors import did_you_mean
 from adacsl.serving.contract import Contract, Field
 from adacsl.serving.pictures import read_pictures
-from adacsl.serving.refusing import MOST, Fault, Refused, shown
+from adacsl.serving.refusing import MOST, Fault, Refused, named, shown
 from adacsl.serving.values import read_values
 
 HOW = 'send {"rows": [{"column": value, ...}, ...]} or {"columns": {"column": [values], ...}}'
@@ -34,7 +34,7 @@ def read_json(body: bytes, contract: Contract, limit: int) -> Rows:
     except ValueError as error:
         raise Refused(f"the body is no JSON ({error}): {HOW}") from None
     if not isinstance(document, dict) or len(document.keys() & {"rows", "columns"}) != 1:
-        got = f"an object with {listed(document) or 'nothing'}" if isinstance(document, dict) else shown(document)
+        got = f"an object with {named(document) or 'nothing'}" if isinstance(document, dict) else shown(document)
         raise Refused(f"expected an object with either rows or columns, got {got}: {HOW}")
     form: Form = "rows" if "rows" in document else "columns"
     values = (_of_records if form == "rows" else _of_columns)(document[form], contract, limit)
@@ -71,13 +71,15 @@ def as_table(contract: Contract, read: Callable[[Field], NDArray[Any]]) -> pd.Da
 
 def check_columns(contract: Contract, known: Sequence[str], row: int | None = None) -> None:
     """Refuse rows that lack columns."""
-    missing = [field for field in contract.fields if field.name not in known]
+    there = set(known)
+    missing = [field for field in contract.fields if field.name not in there]
     if missing:
-        raise Refused([Fault(_lacks(field, known), row, field.name) for field in missing[:MOST]])
+        got = named(known)
+        raise Refused([Fault(_lacks(field, known, got), row, field.name) for field in missing[:MOST]])
 
 
-def _lacks(field: Field, known: Sequence[str]) -> str:
-    return f"this column is missing{did_you_mean(field.name, known)} (expected {field.wanted}; got {listed(known)})"
+def _lacks(field: Field, known: Sequence[str], got: str) -> str:
+    return f"this column is missing{did_you_mean(field.name, known)} (expected {field.wanted}; got {got})"
 
 
 def _of_records(records: Any, contract: Contract, limit: int) -> dict[str, list[Any]]:

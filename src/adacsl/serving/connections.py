@@ -1,0 +1,159 @@
+"""HTTP connections with time limits, and a server that ends without cutting off requests."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from adacsl.serving import app as limits
+
+HEAD_SECONDS = 10.0
+"""Time limit for the head of a request, from the start of the connection or the end of the answer before."""
+SEND_SECONDS = 60.0
+"""Time limit for a client to read an answer that does not fit into the buffers."""
+MARGIN = 5.0
+"""Seconds that the application has to answer a body that is late, before the connection is closed."""
+LAST_SECONDS = 20
+"""Time limit for open requests once the server is told to stop."""
+ON_THE_WAY = 1.0
+"""Time in which requests on open connections are still received once the server is told to stop."""
+CONNECTIONS = 800
+"""Open connections at most: for a new one the connection is closed that has waited longest without a request."""
+
+
+class Connection(H11Protocol):
+    """An HTTP/1.1 connection that is closed when a request does not arrive, or its answer is not read, in time."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._state: Any = None
+        self.since = 0.0
+        self._receiving: asyncio.TimerHandle | None = None
+        self._sending: asyncio.TimerHandle | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is no request, or not all of its head."""
+        return self._state is h11.IDLE
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin, and make room where there are too many connections."""
+        super().connection_made(transport)
+        self._watch()
+        if len(self.connections) > CONNECTIONS:
+            waiting = [one for one in self.connections if isinstance(one, Connection) and one.waits]
+            min(waiting, key=lambda one: one.since).transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End, and all timers with it."""
+        super().connection_lost(exc)
+        self._unset_keepalive_if_required()
+        for timer in (self._receiving, self._sending):
+            if timer is not None:
+                timer.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        """Take what has come, and see how far the request is."""
+        super().data_received(data)
+        self._watch()
+
+    def on_response_complete(self) -> None:
+        """Expect the next request."""
+        super().on_response_complete()
+        self._watch()
+
+    def _watch(self) -> None:
+        """Start the time limit of the part of a request that is expected now, if it is another one than before."""
+        if self.conn.their_state is self._state:
+            return
+        self._state, self.since = self.conn.their_state, self.loop.time()
+        if self._receiving is not None:
+            self._receiving.cancel()
+        allowed = {h11.IDLE: HEAD_SECONDS, h11.SEND_BODY: limits.BODY_SECONDS + MARGIN}.get(self._state)
+        self._receiving = None if allowed is None else self.loop.call_later(allowed, self.transport.abort)
+
+    def pause_writing(self) -> None:
+        """Give the client some time to read."""
+        super().pause_writing()
+        self._sending = self.loop.call_later(SEND_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Go on, as the client has read."""
+        super().resume_writing()
+        if self._sending is not None:
+            self._sending.cancel()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Say nothing: a request to speak another protocol is answered as if it were none."""
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP; a request that has begun is over, and an answer that was sent is not repeated."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.close()
+
+
+class Server(uvicorn.Server):
+    """A server that answers what was sent before it is told to stop; answers from then on end their connection."""
+
+    def __init__(self, app: Any, ready: Callable[[], None] = lambda: None) -> None:
+        self._ready, self._app = ready, app
+        super().__init__(
+            uvicorn.Config(
+                self._answer,
+                http=Connection,
+                ws="none",
+                lifespan="on",
+                interface="asgi3",
+                log_level="warning",
+                access_log=False,
+                timeout_graceful_shutdown=LAST_SECONDS,
+            )
+        )
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and say so."""
+        await super().startup(sockets)
+        self._ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take no more connections, answer what is on its way on those that are open, and end."""
+        for server in self.servers:
+            server.close()
+        end = asyncio.get_running_loop().time() + ON_THE_WAY
+        while self.server_state.connections and asyncio.get_running_loop().time() < end:
+            await asyncio.sleep(0.05)
+        await super().shutdown(sockets)
+
+    async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
+        """Call the application; once the server is told to stop, its answers close their connections."""
+        begun = False
+
+        async def sending(message: Any) -> None:
+            nonlocal begun
+            if message["type"] == "http.response.start":
+                begun = True
+                if self.should_exit:
+                    headers = [pair for pair in message.get("headers", ()) if pair[0].lower() != b"connection"]
+                    message = {**message, "headers": [*headers, (b"connection", b"close")]}
+            await send(message)
+
+        try:
+            await self._app(scope, receive, sending)
+        except asyncio.CancelledError:
+            if begun or scope["type"] != "http" or not self.should_exit:
+                raise
+            text = b'{"detail":"the server is stopping: ask again","errors":[]}'
+            pairs = [(b"content-type", b"application/json"), (b"content-length", str(len(text)).encode())]
+            await sending({"type": "http.response.start", "status": 503, "headers": [*pairs, (b"retry-after", b"1")]})
+            await sending({"type": "http.response.body", "body": text})
