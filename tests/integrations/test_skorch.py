@@ -209,3 +209,22 @@ def test_costs_of_rows_are_those_of_the_validation_rows(data):
     net = make(callbacks=[AdaptiveCost(costs=prices)], max_epochs=1).fit(X, y)
     proba = AdaptiveWeight(COSTS).correct(net.predict_proba(X[rows])[:, 1])
     assert net.history[-1, "valid_cost"] == pytest.approx(prices.mean(y[rows], prices.decide(proba)))
+
+
+@pytest.mark.xfail(strict=True, reason="28.1k")
+def test_a_net_without_the_callback_warns(data):
+    with pytest.warns(UserWarning, match="AdaptiveCrossEntropy has not been adapted"):
+        make(callbacks=[]).fit(*data)
+
+
+@pytest.mark.parametrize("every", [1, 5])
+def test_a_net_with_the_callback_does_not(data, every):
+    make(callbacks=[AdaptiveCost(every=every)]).fit(*data)
+
+
+@pytest.mark.xfail(strict=True, reason="28.1d")
+@pytest.mark.parametrize("strange", [-100, -1, 2])
+def test_labels_are_checked(data, strange):
+    X, y = data
+    with pytest.raises(ValueError, match=r"targets must lie in \[0, 1\]"):
+        make(train_split=None).fit(X, np.where(np.arange(len(y)) == 3, strange, y).astype(np.float32))

@@ -259,3 +259,37 @@ def test_a_controller_of_other_classes_is_refused():
     loss.controller = AdaptiveWeight(CostMatrix.from_array(1 - torch.eye(4).numpy(), rows="actual"))
     with pytest.raises(ValueError, match="the loss has 3 classes, its controller 4"):
         loss.refresh()
+
+
+@pytest.mark.xfail(strict=True, reason="28.1d")
+@pytest.mark.parametrize("kind", ALL)
+@pytest.mark.parametrize("strange", [0.5, float("nan")])
+def test_soft_labels_are_refused_not_cut_off(kind, strange):
+    with pytest.raises(ValueError, match="targets must be class numbers from 0 to 2, got"):
+        kind(COSTS)(torch.zeros(3, 3), torch.tensor([0.0, strange, 2.0]))
+
+
+@pytest.mark.xfail(strict=True, reason="28.1l", raises=AttributeError)
+@pytest.mark.parametrize("kind", ADAPTIVE)
+def test_decisions_are_those_that_adapt_measures_and_not_the_likeliest(kind):
+    loss, (logits, targets) = kind(COSTS), batch()
+    loss.adapt(logits, targets)
+    decided = loss.decide(logits)
+    assert decided.dtype == torch.int64
+    assert not torch.equal(decided, logits.argmax(1))
+    assert COSTS.mean(targets, decided) == pytest.approx(loss.adapt(logits, targets).cost)
+    assert COSTS.mean(targets, decided) < COSTS.mean(targets, logits.argmax(1))
+    assert torch.equal(torch.cat([loss.decide(one[None]) for one in logits]), decided)
+    maps = logits.reshape(-1, 4, 3).transpose(1, 2)
+    assert torch.equal(loss.decide(maps), decided.reshape(-1, 4))
+
+
+@pytest.mark.xfail(strict=True, reason="28.4d")
+@pytest.mark.parametrize("kind", ADAPTIVE)
+def test_samples_that_count_nothing_in_the_loss_count_nothing_in_adapt(kind):
+    (logits, targets), loss = batch(), kind(COSTS)
+    masked = torch.cat((targets, torch.full((5,), -100)))
+    loss.adapt(torch.cat((logits, torch.zeros(5, 3))), masked)
+    other = kind(COSTS)
+    other.adapt(logits, targets)
+    assert loss.controller.history == other.controller.history
