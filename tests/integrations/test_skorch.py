@@ -222,7 +222,6 @@ def test_a_net_with_the_callback_does_not(data, every):
     make(callbacks=[AdaptiveCost(every=every)]).fit(*data)
 
 
-@pytest.mark.xfail(strict=True, reason="28.1d")
 @pytest.mark.parametrize("strange", [-100, -1, 2])
 def test_labels_are_checked(data, strange):
     X, y = data

@@ -261,7 +261,6 @@ def test_a_controller_of_other_classes_is_refused():
         loss.refresh()
 
 
-@pytest.mark.xfail(strict=True, reason="28.1d")
 @pytest.mark.parametrize("kind", ALL)
 @pytest.mark.parametrize("strange", [0.5, float("nan")])
 def test_soft_labels_are_refused_not_cut_off(kind, strange):

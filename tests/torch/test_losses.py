@@ -367,7 +367,6 @@ def test_copies_go_their_own_way(kind):
 # labels
 
 
-@pytest.mark.xfail(strict=True, reason="28.1d")
 @pytest.mark.parametrize("kind", ALL)
 @pytest.mark.parametrize("strange", [-100, -1, 2, 1.5, float("nan")])
 @pytest.mark.parametrize("shape", [(4,), (4, 1), (2, 2, 2)])
@@ -377,7 +376,7 @@ def test_labels_outside_0_to_1_are_refused(kind, strange, shape):
     if len(shape) == 3:
         targets = targets.reshape(shape)
     logits = torch.zeros(shape)
-    for labels in [targets] if strange in (1.5,) or strange != strange else [targets, targets.long()]:
+    for labels in [targets, targets.long()] if isinstance(strange, int) else [targets]:
         with pytest.raises(ValueError, match=r"targets must lie in \[0, 1\], got (-?\d|nan)"):
             kind(COSTS)(logits, labels)
 
@@ -391,7 +390,6 @@ def test_labels_of_any_type_soft_ones_and_none_at_all_are_taken(kind, dtype):
     assert loss(logits[:0], torch.zeros(0)).numel() == 1
 
 
-@pytest.mark.xfail(strict=True, reason="28.1d")
 @pytest.mark.parametrize("kind", ALL)
 def test_a_compiled_loss_refuses_labels_too(kind):
     compiled = torch.compile(kind(COSTS), backend="aot_eager", fullgraph=True)

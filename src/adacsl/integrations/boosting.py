@@ -120,10 +120,11 @@ class Feedback:
 
         Rows of more classes have that of their class.
         """
+        codes = class_codes(labels, self.n_classes)
         if self.n_classes == 2:
-            weight = np.where(np.asarray(labels) == 1, 1.0, self.controller.weight)
+            weight = np.where(codes == 1, 1.0, self.controller.weight)
         else:
-            weight = self.class_weights(labels, sample_weight)[class_codes(labels, self.n_classes)]
+            weight = self.class_weights(codes, sample_weight)[codes]
         return weight if sample_weight is None else weight * sample_weight
 
     def cost_of(
@@ -165,8 +166,9 @@ class Feedback:
 
 
 def class_codes(labels: NDArray[Any], n_classes: int) -> NDArray[np.int64]:
-    """Return labels that are the numbers of classes as whole numbers, or say what they have to be."""
-    codes = np.asarray(labels).astype(np.int64)
+    """Return labels as class numbers; raise where one is not a whole number from 0 to K - 1."""
+    with np.errstate(invalid="ignore"):  # NaN is refused below
+        codes = np.asarray(labels).astype(np.int64)
     if np.any(codes != labels) or np.any((codes < 0) | (codes >= n_classes)):
         raise ValueError(
             f"with costs of {n_classes} classes labels must be the whole numbers 0 to {n_classes - 1}, in the order of "

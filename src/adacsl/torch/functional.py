@@ -37,7 +37,7 @@ def weighted_cross_entropy(
         One logit z per sample, or the two outputs of a softmax head (then :math:`z = z_1 - z_0`). K classes: (n, K),
         or (n, K, ...) for maps.
     targets : Tensor of shape (n,) or (n, 1)
-        0 or 1, in any dtype (bool, int, float; soft labels in [0, 1] too). K classes: class numbers.
+        0 or 1, in any dtype (bool, int, float), or soft labels in [0, 1]; others are refused. K classes: class numbers.
     negative_weight : Tensor or float
         w >= 0, the weight of the negative class. K classes: their K weights.
     sample_weight : Tensor of shape (n,), optional
@@ -66,6 +66,7 @@ def cross_entropy_of_weight(
     z, y, scale = logits, targets, None
     if sample_weight is not None or not _is_plain(logits, targets):
         z, y, scale = align(logits, targets, sample_weight)
+    check_labels(targets)
     weight = weight.to(z.dtype)
     # w * BCE with pos_weight = 1 / w is the same number from torch's fused kernels, forward and backward
     weights = weight if scale is None else weight * scale
@@ -135,6 +136,7 @@ def weighted_focal_loss(
     if isinstance(negative_weight, Tensor) and _is_of_classes(logits, negative_weight):
         return focal_loss_of_classes(logits, targets, negative_weight, gamma, sample_weight, reduction)
     z, y, scale = align(logits, targets, sample_weight)
+    check_labels(targets)
     # in logarithms: (1 - p)^gamma = exp(gamma * logsigmoid(-z)) has a finite gradient everywhere
     log_p, log_q = F.logsigmoid(z), F.logsigmoid(-z)
     losses = -y * torch.exp(gamma * log_q) * log_p - negative_weight * (1.0 - y) * torch.exp(gamma * log_p) * log_q
@@ -203,6 +205,30 @@ def _is_plain(logits: Tensor, targets: Tensor) -> bool:
     return logits.ndim == 1 and logits.dtype == targets.dtype == torch.float32 and logits.shape == targets.shape
 
 
+def check_labels(targets: Tensor) -> None:
+    """Raise where a label of two classes lies outside [0, 1].
+
+    Compiled code and CUDA devices assert on their own, so that nothing waits for them.
+    """
+    if targets.dtype == torch.bool or torch._C._are_functorch_transforms_active():  # vmap has no values to look at
+        return
+    inside = targets == targets.clamp(0, 1)
+    if _is_readable(targets):
+        if not bool(inside.all()):
+            raise ValueError(
+                f"targets must lie in [0, 1], got {targets[~inside][0].item():g}; give 0 for the negative class and 1 "
+                "for the positive one, and samples that are to count nothing a sample_weight of 0"
+            )
+    elif targets.device.type in ("cpu", "cuda"):
+        torch._assert_async(inside.all(), "targets must lie in [0, 1]")
+
+
+def _is_readable(targets: Tensor) -> bool:
+    """Tell whether labels can be looked at without waiting for a device, and outside of compiled code."""
+    hidden = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    return targets.device.type == "cpu" and not hidden
+
+
 def align(logits: Tensor, targets: Tensor, sample_weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
     """Bring logits, targets and weights to one shape, in float32 or wider; raise rather than broadcast."""
     # half-precision logits of a two-output head are subtracted in float32, or their difference loses digits
@@ -237,10 +263,12 @@ def align_classes(
         )
     if sample_weight is not None and sample_weight.shape != shape:
         raise ValueError(f"sample_weight must have shape {tuple(shape)}, got {tuple(sample_weight.shape)}")
-    # elsewhere to look at them would take longer than the loss
-    if targets.device.type == "cpu" and not torch.compiler.is_compiling():
-        strange = targets[((targets < 0) & (targets != IGNORED)) | (targets >= n_classes)]
-        if strange.numel():
-            raise ValueError(f"targets must be class numbers from 0 to {n_classes - 1}, got {strange[0].item()}")
+    classes = targets.long()
+    # elsewhere torch's own kernels assert that classes exist
+    if _is_readable(targets):
+        strange = ((classes < 0) & (classes != IGNORED)) | (classes >= n_classes) | (classes != targets)
+        if bool(strange.any()):
+            number = targets[strange][0].item()
+            raise ValueError(f"targets must be class numbers from 0 to {n_classes - 1}, got {number:g}")
     z = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
-    return z, targets.long(), None if sample_weight is None else sample_weight.to(z.dtype)
+    return z, classes, None if sample_weight is None else sample_weight.to(z.dtype)
