@@ -47,7 +47,6 @@ def controller_of(cost):
     return cost.controller_ if hasattr(cost, "controller_") else cost.controller
 
 
-@pytest.mark.xfail(strict=True, reason="28.4d")
 @pytest.mark.parametrize("framework", FRAMEWORKS, ids=lambda module: module.__name__.split(".")[-1])
 def test_a_controller_or_costs(framework):
     assert controller_of(made(framework, COSTS)).weight == AdaptiveWeight(COSTS).weight
@@ -129,7 +128,6 @@ def test_keras_refuses_labels(costs, strange):
 # decisions
 
 
-@pytest.mark.xfail(strict=True, reason="28.1l")
 @pytest.mark.parametrize("costs", [COSTS, THREE], ids=["two", "three"])
 @pytest.mark.parametrize("library", BOOSTERS)
 def test_boosters_decide_by_their_margins(library, costs):
@@ -140,10 +138,10 @@ def test_boosters_decide_by_their_margins(library, costs):
         "lightgbm": lambda: model.predict(X),
         "catboost": lambda: model.predict(X, prediction_type="RawFormulaVal"),
     }[library]()
-    assert costs.mean(y, cost.decide(margins)) == pytest.approx(cost.history[-1].cost)
+    last = model.tree_count_ - 1 if library == "catboost" else -1  # CatBoost keeps the rounds up to the best one
+    assert costs.mean(y, cost.decide(margins)) == pytest.approx(cost.history[last].cost)
 
 
-@pytest.mark.xfail(strict=True, reason="28.1l")
 @pytest.mark.parametrize("costs", [COSTS, THREE], ids=["two", "three"])
 def test_keras_decides_by_its_predictions(costs):
     X, y = rows(k=costs.n_classes, seed=1)
@@ -152,7 +150,6 @@ def test_keras_decides_by_its_predictions(costs):
     assert costs.mean(y, decided) == pytest.approx(cost.controller.history[-1].cost)
 
 
-@pytest.mark.xfail(strict=True, reason="28.1l")
 @pytest.mark.parametrize("costs", [COSTS, THREE], ids=["two", "three"])
 def test_the_trainer_decides_by_its_predictions(costs):
     k, cost = costs.n_classes, in_transformers.AdaptiveCost(AdaptiveWeight(costs))
@@ -164,7 +161,6 @@ def test_the_trainer_decides_by_its_predictions(costs):
     assert (cost.decide((logits, None)) == decided).all()  # models with several outputs
 
 
-@pytest.mark.xfail(strict=True, reason="28.1l")
 def test_margins_of_samples_with_costs_of_their_own():
     own = CostMatrix(fp=1.0, fn=np.linspace(1, 30, 40))
     cost = Feedback(AdaptiveWeight(COSTS), costs=own)

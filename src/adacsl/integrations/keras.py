@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from adacsl.core.arrays import Array
-from adacsl.core.control import PLAIN_SETTINGS, AdaptiveWeight, as_controller, check_settings
+from adacsl.core.control import PLAIN_SETTINGS, AdaptiveWeight, as_controller, callback_controller
 from adacsl.core.costs import CostMatrix
 from adacsl.core.partitions import EqualWidth, Quantile, Whole
 from adacsl.core.scores import sigmoid, to_probabilities
@@ -104,6 +104,13 @@ class AdaptiveCrossEntropy(keras.losses.Loss):  # type: ignore[misc]
             return columns[:, -1]
         return sigmoid(columns[:, 0] if columns.shape[1] == 1 else columns[:, 1] - columns[:, 0])
 
+    def decide(self, y_pred: Array, costs: CostMatrix | None = None) -> np.ndarray[Any, Any]:
+        """Return the decision about each prediction: 0 or 1, or the class of least expected cost, in numpy.
+
+        ``costs`` are those of these samples, where each has its own.
+        """
+        return np.asarray(self.controller.decide(self.scores(y_pred), costs))
+
     def refresh(self) -> None:
         """Copy the controller's weights into the variable: compiled steps see them at once."""
         if self.controller.n_classes > 2 and self.held.shape != self._weight.shape:
@@ -182,8 +189,8 @@ class AdaptiveCost(keras.callbacks.Callback):  # type: ignore[misc]
 
     Parameters
     ----------
-    controller : AdaptiveWeight, optional
-        Default: the loss's own.
+    controller : AdaptiveWeight or CostMatrix, optional
+        Adapts the class weights; costs stand for ``AdaptiveWeight(costs)``. Default: the loss's own controller.
     every : int, default 1
         Adapt after every so many epochs; ``val_cost`` is logged after each.
     validation_data : (x, y), (x, y, sample_weight), or batches of these
@@ -201,7 +208,7 @@ class AdaptiveCost(keras.callbacks.Callback):  # type: ignore[misc]
 
     def __init__(
         self,
-        controller: AdaptiveWeight | None = None,
+        controller: AdaptiveWeight | CostMatrix | None = None,
         every: int = 1,
         *,
         validation_data: Any,
@@ -210,8 +217,8 @@ class AdaptiveCost(keras.callbacks.Callback):  # type: ignore[misc]
         resume: str | Path | None = None,
     ) -> None:
         super().__init__()
-        check_settings(controller, every)
-        self.controller, self.every, self.costs = controller, every, costs
+        self.controller: AdaptiveWeight | None = callback_controller(controller, every)
+        self.every, self.costs = every, costs
         self.validation_data, self.batch_size = validation_data, batch_size
         self.resume = None if resume is None else Path(resume)
         self._loss: AdaptiveCrossEntropy

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -33,10 +33,10 @@ def weighted_cross_entropy(
 
     Parameters
     ----------
-    logits : Tensor of shape (n,), (n, 1) or (n, 2), or of any shape equal to that of ``targets``
+    logits : Tensor of shape (n,), (n, 1) or (n, 2), of maps (n, 1, ...), (n, 2, ...) or that of ``targets``
         One logit z per sample, or the two outputs of a softmax head (then :math:`z = z_1 - z_0`). K classes: (n, K),
         or (n, K, ...) for maps.
-    targets : Tensor of shape (n,) or (n, 1)
+    targets : Tensor of shape (n,) or (n, 1), of maps (n, ...)
         0 or 1, in any dtype (bool, int, float), or soft labels in [0, 1]; others are refused. K classes: class numbers.
     negative_weight : Tensor or float
         w >= 0, the weight of the negative class. K classes: their K weights.
@@ -174,30 +174,66 @@ def _is_of_classes(logits: Tensor, weight: Tensor) -> bool:
 
 
 def positive_logit(logits: Tensor) -> Tensor:
-    """Return one logit per sample, shape (n,), from a head with one or two outputs."""
+    """Return one logit per sample, shape (n, ...), from a head with one or two outputs: (n,), (n, 1, ...), (n, 2, ...).
+
+    Maps of one logit per pixel, (n, height, width), are returned as they are.
+    """
     if logits.ndim == 1:
         return logits
-    if logits.ndim == 2 and logits.shape[1] == 1:
+    if logits.ndim > 1 and logits.shape[1] == 1:
         return logits[:, 0]
-    if logits.ndim == 2 and logits.shape[1] == 2:
+    if logits.ndim > 1 and logits.shape[1] == 2:
         return logits[:, 1] - logits[:, 0]
+    if logits.ndim > 2:
+        return logits
     raise ValueError(
         f"logits must have shape (n,), (n, 1) or (n, 2), got {tuple(logits.shape)}; K classes need K x K costs"
     )
 
 
-def class_logits(logits: Tensor, n_classes: int) -> Tensor:
-    """Return the logits a controller of so many classes is shown: (n,) for two, else (n, K)."""
+class Samples(NamedTuple):
+    """Samples of a batch, one row each: logits (n,) or (n, K), labels, weights, and their place in the batch."""
+
+    logits: Tensor
+    labels: Tensor
+    weight: Tensor | None
+    place: Tensor
+
+
+def flat_samples(logits: Tensor, targets: Tensor, n_classes: int, sample_weight: Tensor | None = None) -> Samples:
+    """Return the samples (of maps: the pixels) of a batch that a loss takes; samples to be ignored are left out."""
+    logits, targets = logits.detach(), targets.detach()
     if n_classes == 2:
-        return positive_logit(logits)
-    if logits.ndim != 2 or logits.shape[1] != n_classes:
-        raise ValueError(f"logits must have shape (n, {n_classes}), one for each class, got {tuple(logits.shape)}")
-    return logits
+        z, _, weight = align(logits, targets, sample_weight)
+        rows = z.reshape(-1)
+    else:
+        z, _, weight = align_classes(logits, targets, n_classes, sample_weight)
+        rows = z.movedim(1, -1).reshape(-1, n_classes)
+    labels = targets.reshape(-1)
+    place = torch.arange(len(logits), device=rows.device).repeat_interleave(len(rows) // max(len(logits), 1))
+    weight = None if weight is None else weight.detach().reshape(-1)
+    if n_classes > 2 and bool((ignored := labels == IGNORED).any()):
+        counted = ~ignored
+        rows, labels, place = rows[counted], labels[counted], place[counted]
+        weight = None if weight is None else weight[counted]
+    return Samples(rows, labels, weight, place)
 
 
 def class_scores(logits: Tensor) -> Tensor:
-    """Return what these logits say: a sigmoid of (n,), a softmax of (n, K)."""
+    """Return the scores of logits: a sigmoid of (n,), a softmax of (n, K)."""
     return torch.sigmoid(logits) if logits.ndim == 1 else torch.softmax(logits, dim=1)
+
+
+def output_scores(logits: Tensor, n_classes: int) -> tuple[Tensor, torch.Size]:
+    """Return the scores of any logits that a loss takes, one row per sample, and the shape of their decisions."""
+    wide = logits.detach().float() if logits.dtype in (torch.float16, torch.bfloat16) else logits.detach()
+    if n_classes == 2:
+        z = positive_logit(wide)
+        return torch.sigmoid(z.reshape(-1)), z.shape
+    if wide.ndim < 2 or wide.shape[1] != n_classes:
+        raise ValueError(f"logits must have shape (n, {n_classes}), one for each class, got {tuple(wide.shape)}")
+    z = wide.movedim(1, -1)
+    return torch.softmax(z.reshape(-1, n_classes), dim=1), z.shape[:-1]
 
 
 def _is_plain(logits: Tensor, targets: Tensor) -> bool:
@@ -233,9 +269,9 @@ def align(logits: Tensor, targets: Tensor, sample_weight: Tensor | None) -> tupl
     """Bring logits, targets and weights to one shape, in float32 or wider; raise rather than broadcast."""
     # half-precision logits of a two-output head are subtracted in float32, or their difference loses digits
     wide = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
-    dense = logits.ndim > 2 and logits.shape == targets.shape
+    dense = logits.ndim > 2 and logits.shape == targets.shape  # one logit per pixel
     z = wide if dense else positive_logit(wide)
-    if not dense and targets.ndim == 2 and targets.shape[1] == 1:
+    if targets.ndim == z.ndim + 1 and targets.shape[1] == 1:
         targets = targets[:, 0]
     if targets.shape != z.shape:
         raise ValueError(
