@@ -15,7 +15,6 @@ EXAMPLES = [
 ]  # fmt: skip
 
 
-@pytest.mark.xfail(strict=True, reason="28.1j")
 @pytest.mark.parametrize("path", ADAPTING)
 def test_validation_is_measured_in_evaluation_mode_without_gradients(path):
     text = (ROOT / path).read_text()
@@ -27,7 +26,6 @@ def test_there_are_snippets():
     assert {"README.md", "examples/plain_pytorch.py", "docs/integrations/pytorch.md"} <= set(ADAPTING)
 
 
-@pytest.mark.xfail(strict=True, reason="28.1l")
 @pytest.mark.parametrize(
     "path",
     [

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from adacsl.core.control import AdaptiveWeight, callback_controller
@@ -22,7 +23,7 @@ from adacsl.extras import requires
 
 with requires("lightning"):
     import torch
-    from torch import nn
+    from torch import Tensor, nn
     from torch.distributed.checkpoint.state_dict import (
         StateDictOptions,
         get_model_state_dict,
@@ -192,11 +193,10 @@ class AdaptiveCost(pl.Callback):
         given = dict(zip(("logits", "targets", "sample_weight"), args, strict=False)) | kwargs
         logits, weight = given["logits"].float(), given.get("sample_weight")
         rows = flat_samples(logits, given["targets"], self._loss.controller.n_classes, weight)
-        rows = rows._replace(place=rows.place + self._samples)
         if self._batch is None:
-            self._batch = rows
+            self._batch = rows._replace(place=rows.place + self._samples)
             self._samples += len(logits)
-        elif not _are_equal(self._batch, rows._replace(place=rows.place - len(logits))):
+        elif not _are_equal(self._batch, rows):
             raise RuntimeError(
                 f"validation_step called its {type(module).__name__} twice for one batch, with different logits or "
                 "labels, so it is not known which of them count: call it once, with all samples of the batch, and "
@@ -208,25 +208,31 @@ class AdaptiveCost(pl.Callback):
         if len({part.weight is None for part in self._seen}) > 1:
             raise RuntimeError("the loss got sample_weight for some validation batches only: give it for all or none")
         device = self._seen[0].logits.device
-        columns = [
-            None if column[0] is None else torch.cat(column).to(device) for column in zip(*self._seen, strict=True)
-        ]
-        rows = Samples(*columns)
+        rows = _joined(self._seen, lambda parts: torch.cat(parts).to(device))
         if trainer.world_size == 1:
             return rows
         # samples are dealt to the processes one by one, as cards are
         rows = rows._replace(place=rows.place * trainer.world_size + trainer.global_rank)
-        rows = Samples(*(None if own is None else torch.cat(gather_all_tensors(own)) for own in rows))
+        rows = _joined([rows], lambda parts: torch.cat(gather_all_tensors(parts[0])))
         order = torch.argsort(rows.place, stable=True)
         order = order[rows.place[order] < _samples_without_padding(trainer)]
-        return Samples(*(None if own is None else own[order] for own in rows))
+        return _joined([rows], lambda parts: parts[0][order])
+
+
+def _joined(parts: list[Samples], join: Callable[[list[Tensor]], Tensor]) -> Samples:
+    """Return samples whose columns are joined from those of several parts; there may be no weights."""
+    weights = [part.weight for part in parts if part.weight is not None]
+    logits, labels, place = (join([part[column] for part in parts]) for column in (0, 1, 3))
+    return Samples(logits, labels, join(weights) if weights else None, place)
 
 
 def _are_equal(one: Samples, other: Samples) -> bool:
     """Tell whether a loss was computed of the same samples."""
-    if (one.weight is None) != (other.weight is None):
-        return False
-    return all(a is None or torch.equal(a, b) for a, b in zip(one, other, strict=True))
+    if one.weight is None or other.weight is None:
+        weights = one.weight is other.weight
+    else:
+        weights = torch.equal(one.weight, other.weight)
+    return weights and torch.equal(one.logits, other.logits) and torch.equal(one.labels, other.labels)
 
 
 class ShardedNet(ModelParallelStrategy):
