@@ -105,9 +105,11 @@ def fit(epochs: int, n_train: int, seed: int = 0) -> tuple[nn.Module, AdaptiveCr
             optimizer.zero_grad()
             loss(net(x[batch]), y[batch]).backward()
             optimizer.step()
+        net.eval()
         with torch.no_grad():
             logits = net(val_x)
-            loss.adapt(logits, val_y)
+        loss.adapt(logits, val_y)
+        net.train()
     return net, loss, torch.sigmoid(logits).numpy(), val_y.numpy()
 
 

@@ -86,8 +86,10 @@ def fit(loss: nn.Module, train: Part, val: Part, seed: int) -> nn.Module:
             loss(net(x[batch]), y[batch]).backward()
             optimizer.step()
         if isinstance(loss, AdaptiveCrossEntropy):
+            net.eval()
             with torch.no_grad():
                 loss.adapt(net(val[0]), val[1])
+            net.train()
     return net
 
 

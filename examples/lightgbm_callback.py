@@ -7,7 +7,7 @@ import lightgbm as lgb
 from sklearn.datasets import make_classification
 from sklearn.model_selection import train_test_split
 
-from adacsl import AdaptiveWeight, CostMatrix
+from adacsl import CostMatrix
 from adacsl.integrations.lightgbm import AdaptiveCost
 
 X, y = make_classification(6000, 20, n_informative=6, weights=[0.95], flip_y=0.05, random_state=0)
@@ -16,9 +16,9 @@ X, X_val, y, y_val = train_test_split(X, y, test_size=0.3, stratify=y, random_st
 train, validation = lgb.Dataset(X, y, free_raw_data=False), lgb.Dataset(X_val, y_val)
 
 costs = CostMatrix(fp=1, fn=20)
-cost = AdaptiveCost(AdaptiveWeight(costs), patience=50)
+cost = AdaptiveCost(costs, patience=50)
 params = {"learning_rate": 0.1, "num_threads": 1, "verbosity": -1}
 booster = lgb.train({**params, "objective": cost.objective}, train, 300, valid_sets=[validation], callbacks=[cost])
-margins = booster.predict(X_test)  # up to the cheapest round; above 0 is a raw score above 0.5
+adapted = cost.decide(booster.predict(X_test))  # margins, up to the round of least cost
 plain = lgb.train({**params, "objective": "binary"}, train, 100).predict(X_test)
-print(f"plain at 0.5: {costs.mean(y_test, plain > 0.5):.3f}, adapted: {costs.mean(y_test, margins > 0):.3f}")
+print(f"plain at 0.5: {costs.mean(y_test, plain > 0.5):.3f}, adapted: {costs.mean(y_test, adapted):.3f}")

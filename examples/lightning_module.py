@@ -37,3 +37,6 @@ train, val = (DataLoader(TensorDataset(x[part], y[part]), 100) for part in (slic
 trainer = pl.Trainer(max_epochs=8, callbacks=[AdaptiveCost()], logger=False, enable_checkpointing=False)  # 2
 trainer.fit(model := Model(), train, val)
 print(model.loss.controller.to_frame()[["cost", "lambda_", "weight"]])
+model.eval()
+with torch.no_grad():
+    print(model.loss.decide(model.net(x[2000:2010])))  # decisions

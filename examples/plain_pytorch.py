@@ -24,6 +24,13 @@ for epoch in range(1, 16):
         optimizer.zero_grad()
         loss(net(x[batch]), y[batch]).backward()
         optimizer.step()
+    net.eval()
     with torch.no_grad():
         step = loss.adapt(net(x[val]), y[val])  # 2: once per epoch, on validation data
+    net.train()
     print(f"epoch {epoch:2}  T {step.thresholds[0]:.3f}  lambda {step.lambda_:.3f}  validation cost {step.cost:.3f}")
+
+net.eval()
+with torch.no_grad():
+    decisions = loss.decide(net(x[val]))
+print(f"mean cost {costs.mean(y[val], decisions):.3f}, {int(decisions.sum())} of {len(decisions)} decided positive")

@@ -25,5 +25,6 @@ net = NeuralNetBinaryClassifier(
     optimizer=torch.optim.Adam, lr=3e-3, max_epochs=15,
 )  # fmt: skip
 net.fit(X, y)
-print(net.predict_proba(X[:3]))  # raw scores, to be compared with 0.5
+print(net.predict_proba(X[:3]))  # raw scores
+print(net.criterion_.decide(net.forward(X[:3])))  # decisions
 print(net.criterion_.controller.correct(net.predict_proba(X[:3])[:, 1]))  # probabilities

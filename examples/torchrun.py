@@ -25,8 +25,10 @@ for epoch in range(1, 7):
         loss(net(x[batch[rank::world]]), y[batch[rank::world]]).backward()
         optimizer.step()
     share, parts = torch.arange(2000, 3000)[rank::world], [None] * world
+    net.eval()
     with torch.no_grad():
         dist.all_gather_object(parts, (net(x[share]), y[share]))  # each sample once, nothing padded
+    net.train()
     step = loss.adapt(*(torch.cat(column) for column in zip(*parts, strict=True)))  # 2: the whole validation set
     if rank == 0:
         print(f"epoch {epoch}  lambda {step.lambda_:.6f}  validation cost {step.cost:.3f}")

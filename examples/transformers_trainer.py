@@ -8,7 +8,7 @@ import tempfile
 import torch
 from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments
 
-from adacsl import AdaptiveWeight, CostMatrix
+from adacsl import CostMatrix
 from adacsl.integrations.transformers import AdaptiveCost
 
 torch.manual_seed(0)
@@ -18,7 +18,7 @@ rows = [{"input_ids": a, "labels": b} for a, b in zip(x, y, strict=True)]
 sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
 model = BertForSequenceClassification(BertConfig(vocab_size=100, max_position_embeddings=12, num_labels=2, **sizes))
 
-cost = AdaptiveCost(AdaptiveWeight(CostMatrix(fp=1, fn=8)))  # 1
+cost = AdaptiveCost(CostMatrix(fp=1, fn=8))  # 1
 args = TrainingArguments(
     tempfile.mkdtemp(), num_train_epochs=4, learning_rate=3e-3, eval_strategy="epoch", save_strategy="epoch",
     metric_for_best_model="cost", greater_is_better=False, load_best_model_at_end=True, report_to=[], use_cpu=True,
@@ -29,3 +29,4 @@ trainer = Trainer(
 )  # fmt: skip
 trainer.train()
 print([(step.cost, step.lambda_) for step in cost.controller.history])
+print(cost.decide(trainer.predict(rows[800:810]).predictions))  # decisions

@@ -7,7 +7,7 @@ import xgboost as xgb
 from sklearn.datasets import make_classification
 from sklearn.model_selection import train_test_split
 
-from adacsl import AdaptiveWeight, CostMatrix
+from adacsl import CostMatrix
 from adacsl.integrations.xgboost import AdaptiveCost
 
 X, y = make_classification(6000, 20, n_informative=6, weights=[0.95], flip_y=0.05, random_state=0)
@@ -17,8 +17,8 @@ train, validation, test = xgb.DMatrix(X, y), xgb.DMatrix(X_val, y_val), xgb.DMat
 
 costs = CostMatrix(fp=1, fn=20)
 params = {"objective": "binary:logistic", "eta": 0.1, "nthread": 2}
-cost = AdaptiveCost(AdaptiveWeight(costs), train=train, validation=validation, patience=50)
+cost = AdaptiveCost(costs, train=train, validation=validation, patience=50)
 booster = xgb.train(params, train, 300, callbacks=[cost], verbose_eval=False)
-adapted = booster[: cost.best_round + 1].predict(test)  # raw scores: decide at 0.5
+adapted = cost.decide(booster[: cost.best_round + 1].predict(test, output_margin=True))
 plain = xgb.train(params, train, 100).predict(test)
-print(f"plain at 0.5: {costs.mean(y_test, plain > 0.5):.3f}, adapted: {costs.mean(y_test, adapted > 0.5):.3f}")
+print(f"plain at 0.5: {costs.mean(y_test, plain > 0.5):.3f}, adapted: {costs.mean(y_test, adapted):.3f}")

@@ -1,5 +1,6 @@
 """AdaCSLClassifier as a scikit-learn estimator: settings, labels, costs, inputs of every kind, and what goes wrong."""
 
+import functools
 import warnings
 
 import numpy as np
@@ -924,6 +925,47 @@ def test_grey_images():
         assert clf.predict(images).shape == (48,)
     with pytest.raises(ValueError, match=r"trained on images of 1 channels, got 3"):
         clf.predict(pictures()[0])
+
+
+class Fixed(nn.Module):
+    """Takes images of one size only, as many vision transformers do."""
+
+    def __init__(self, side=16, outputs=1):
+        super().__init__()
+        self.side, self.head = side, nn.Linear(3 * side * side, outputs)
+
+    def forward(self, x):
+        assert x.shape[2] == self.side, "wrong size"
+        return self.head(x.flatten(1))
+
+
+class Wrapped(Small):
+    """Returns its logits inside something else, as models of Hugging Face do."""
+
+    def forward(self, x):
+        return {"logits": super().forward(x)}
+
+
+@pytest.mark.parametrize(
+    ("module", "channels", "match"),
+    [
+        (functools.partial(Small, 1), 1, r"the net cannot take images of 16 x 16 pixels and three channels"),
+        (functools.partial(Small, 1), 3, r"the net cannot take images of 16 x 16 pixels and three channels"),
+        (functools.partial(Fixed, 32), 3, r"one size only, .*\"image_size\": 224.*: wrong size"),
+        (Wrapped, 3, r"the net must return its logits as a tensor, got dict"),
+    ],
+)
+def test_a_net_that_cannot_take_the_images_is_refused_in_one_line(module, channels, match):
+    X, y = pictures(channels=channels)
+    with pytest.raises((ValueError, TypeError), match=match) as caught:
+        quick_images(net={"module": module}).fit(X, y)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_net_of_one_size_gets_images_of_that_size():
+    X, y = pictures(side=20)
+    clf = quick_images(net={"module": Fixed, "image_size": 16}).fit(X, y)
+    assert clf.predict(X).shape == (48,)
 
 
 def test_an_image_folder_and_a_dataset_agree_with_the_array(tmp_path):

@@ -94,7 +94,8 @@ class PlainTorch:
                     loss(net(X[0][rows])[:, 0], y[0][rows].float()).backward()
                     optimizer.step()
                 if adapts:
-                    loss.adapt(net(X[1]), y[1])
+                    with torch.no_grad():
+                        loss.adapt(net(X[1]), y[1])
             found.append(costs.mean(y[2], net(X[2])[:, 0].detach() > 0))
         return tuple(found)
 

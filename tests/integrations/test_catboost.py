@@ -153,7 +153,7 @@ def test_what_goes_wrong_is_said():
     with pytest.raises((RuntimeError, CatBoostError), match="has served a training already"):
         boost(once)
     with pytest.raises(TypeError, match="controller must be an AdaptiveWeight"):
-        AdaptiveCost(COSTS)
+        AdaptiveCost(8)
     cost = AdaptiveCost(AdaptiveWeight(COSTS))
     model = CatBoost(PARAMS | {"loss_function": cost, "eval_metric": cost})
     with pytest.raises((RuntimeError, CatBoostError), match="nothing to adapt to: give fit"):

@@ -238,7 +238,7 @@ def test_wrong_models(make, error, match):
     ("call", "error", "match"),
     [
         (lambda: AdaptiveCost(every=0, validation_data=VALIDATION), ValueError, "every must be a whole number"),
-        (lambda: AdaptiveCost(COSTS, validation_data=VALIDATION), TypeError, "controller must be an AdaptiveWeight"),
+        (lambda: AdaptiveCost(8, validation_data=VALIDATION), TypeError, "controller must be an AdaptiveWeight"),
         (lambda: AdaptiveCrossEntropy(AdaptiveWeight(COSTS), target=0.3), TypeError, "brings its own settings: target"),
         (lambda: AdaptiveCrossEntropy(COSTS)(Y[:3], np.zeros((3, 3))), ValueError, "must have one or two outputs"),
         (lambda: AdaptiveCrossEntropy(COSTS)(np.eye(2), np.zeros((2, 1))), ValueError, "not one-hot rows"),

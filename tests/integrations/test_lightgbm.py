@@ -156,10 +156,16 @@ def test_what_goes_wrong_is_said():
     with pytest.raises(RuntimeError, match="has served a training already"):
         boost(once, 2)
     with pytest.raises(TypeError, match="controller must be an AdaptiveWeight"):
-        AdaptiveCost(COSTS)
+        AdaptiveCost(8)
     train = lgb.Dataset(*made_up(100))
     with pytest.raises(RuntimeError, match="is a callback and an objective"):
         lgb.train(PARAMS | {"objective": "binary"}, train, 3, callbacks=[AdaptiveCost(AdaptiveWeight(COSTS))])
     cost = AdaptiveCost(AdaptiveWeight(COSTS))
     with pytest.raises(RuntimeError, match="nothing to adapt to: give valid_sets"):
         lgb.train(PARAMS | {"objective": cost.objective}, lgb.Dataset(*made_up(100)), 3, callbacks=[cost])
+
+
+def test_an_objective_without_its_callback_is_an_error():
+    cost = AdaptiveCost(AdaptiveWeight(COSTS))
+    with pytest.raises(RuntimeError, match=r"nothing adapts this objective: give callbacks=\[cost\] too"):
+        lgb.train(PARAMS | {"objective": cost.objective}, lgb.Dataset(*made_up(100)), 3)

@@ -75,7 +75,7 @@ def fit(model, callbacks, epochs=4, ckpt_path=None, val=None, **options):
     trainer = pl.Trainer(**(settings | options))
     val = DataLoader(made_up(seed=1), batch_size=32) if val is None else val
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # advice about workers and loggers
+        warnings.filterwarnings("ignore", "(?!Adaptive)")  # advice about workers and loggers, but nothing of ours
         trainer.fit(
             model, DataLoader(made_up(), batch_size=32), val, ckpt_path=ckpt_path,
             weights_only=True if ckpt_path else None,
@@ -160,7 +160,7 @@ def test_a_validation_step_that_never_calls_the_loss_is_an_error():
     [
         ({"every": 0}, ValueError, "every must be a whole number of at least 1, got 0"),
         ({"every": 1.5}, ValueError, "every must be a whole number"),
-        ({"controller": COSTS}, TypeError, "controller must be an AdaptiveWeight"),
+        ({"controller": 8}, TypeError, "controller must be an AdaptiveWeight or a CostMatrix"),
     ],
 )
 def test_wrong_settings(settings, error, match):
@@ -330,3 +330,84 @@ def test_lambda_is_the_same_on_any_number_of_processes(script, tmp_path):
             for column in ("lambda", "cost", "thresholds", "sizes"):
                 assert ranks[name][column] == alone[column], (of, name, column)
             assert ranks[name]["logged"] == pytest.approx(alone["logged"], rel=1e-6)
+
+
+# adaptation that never happens
+
+
+def test_without_validation_data_the_start_is_an_error():
+    trainer = pl.Trainer(
+        max_epochs=1, accelerator="cpu", callbacks=[AdaptiveCost()], logger=False, enable_checkpointing=False,
+        enable_progress_bar=False, enable_model_summary=False,
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(RuntimeError, match=r"AdaptiveCost needs validation data, but there is none"):
+            trainer.fit(Model(), DataLoader(made_up(), batch_size=32))
+
+
+@pytest.mark.parametrize(
+    ("callback", "settings"), [({}, {"check_val_every_n_epoch": 5}), ({"every": 5}, {})], ids=["validation", "every"]
+)
+def test_training_that_ends_before_the_first_adaptation_warns(callback, settings):
+    with pytest.warns(UserWarning, match=r"AdaptiveCost has never adapted"):
+        fit(Model(), [AdaptiveCost(**callback)], epochs=2, **settings)
+
+
+def test_without_the_callback_the_second_validation_warns():
+    with pytest.warns(UserWarning, match=r"AdaptiveCrossEntropy has not been adapted.*AdaptiveCost"):
+        fit(Model(), [], epochs=2)
+
+
+def test_a_loss_that_is_computed_twice_counts_its_samples_once():
+    class Twice(Model):
+        def validation_step(self, batch, batch_idx):
+            logits = self.net(batch[0])
+            self.log("val_loss", self.loss(logits, batch[1]))
+            self.log("again", self.loss(logits, batch[1]))
+
+    one, two = Model(), Twice()
+    for model in (one, two):
+        fit(model, [AdaptiveCost()], epochs=2)
+    assert sum(two.loss.controller.history[0].sizes) == 120
+    assert two.loss.controller.history == one.loss.controller.history
+
+
+def test_two_losses_of_one_validation_batch_are_an_error():
+    class Auxiliary(Model):
+        def validation_step(self, batch, batch_idx):
+            logits = self.net(batch[0])
+            self.loss(logits, batch[1]) + self.loss(0.3 * logits, batch[1])
+
+    with pytest.raises(RuntimeError, match=r"called its AdaptiveCrossEntropy twice for one batch"):
+        fit(Auxiliary(), [AdaptiveCost()], epochs=1)
+
+
+# shapes
+
+
+SHAPES = {
+    "maps": (lambda z: z, lambda y: y),
+    "one channel": (lambda z: z[:, None], lambda y: y[:, None]),
+    "one channel, maps": (lambda z: z[:, None], lambda y: y),
+    "two channels, maps": (lambda z: torch.stack((-z / 2, z / 2), 1), lambda y: y),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_shapes_that_the_loss_takes(name):
+    logits_as, labels_as = SHAPES[name]
+
+    class Maps(Model):
+        def compute(self, batch):
+            z = self.net(batch[0]).reshape(-1, 2, 1).expand(-1, 2, 2)  # two rows make a map of 2 x 2 pixels
+            y = batch[1].reshape(-1, 2, 1).expand(-1, 2, 2)
+            return self.loss(logits_as(z), labels_as(y))
+
+    maps, rows = Maps(), Model()
+    for model in (maps, rows):
+        fit(model, [AdaptiveCost()], epochs=3)
+    assert [sum(step.sizes) for step in maps.loss.controller.history] == [240, 240, 240]
+    assert [s.lambda_ for s in maps.loss.controller.history] == pytest.approx(
+        [s.lambda_ for s in rows.loss.controller.history]
+    )

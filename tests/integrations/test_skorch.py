@@ -165,7 +165,7 @@ def test_the_cheapest_checkpoint_is_kept(data, tmp_path):
 
 
 def test_a_history_from_before_the_callback(data):
-    net = make(callbacks=[], max_epochs=2).fit(*data)
+    net = make(callbacks=[], max_epochs=1).fit(*data)
     net.set_params(callbacks=[AdaptiveCost()])
     net.initialize_callbacks()
     net.partial_fit(*data)
@@ -187,7 +187,7 @@ def test_another_criterion_is_an_error(data):
     ("settings", "error", "match"),
     [
         ({"every": 0}, ValueError, "every must be a whole number of at least 1, got 0"),
-        ({"controller": COSTS}, TypeError, "controller must be an AdaptiveWeight"),
+        ({"controller": 8}, TypeError, "controller must be an AdaptiveWeight or a CostMatrix"),
     ],
 )
 def test_wrong_settings(data, settings, error, match):
@@ -209,3 +209,20 @@ def test_costs_of_rows_are_those_of_the_validation_rows(data):
     net = make(callbacks=[AdaptiveCost(costs=prices)], max_epochs=1).fit(X, y)
     proba = AdaptiveWeight(COSTS).correct(net.predict_proba(X[rows])[:, 1])
     assert net.history[-1, "valid_cost"] == pytest.approx(prices.mean(y[rows], prices.decide(proba)))
+
+
+def test_a_net_without_the_callback_warns(data):
+    with pytest.warns(UserWarning, match="AdaptiveCrossEntropy has not been adapted"):
+        make(callbacks=[]).fit(*data)
+
+
+@pytest.mark.parametrize("every", [1, 5])
+def test_a_net_with_the_callback_does_not(data, every):
+    make(callbacks=[AdaptiveCost(every=every)]).fit(*data)
+
+
+@pytest.mark.parametrize("strange", [-100, -1, 2])
+def test_labels_are_checked(data, strange):
+    X, y = data
+    with pytest.raises(ValueError, match=r"targets must lie in \[0, 1\]"):
+        make(train_split=None).fit(X, np.where(np.arange(len(y)) == 3, strange, y).astype(np.float32))

@@ -221,8 +221,8 @@ def test_metrics_take_what_the_trainer_gives():
 @pytest.mark.parametrize(
     ("call", "error", "match"),
     [
-        (AdaptiveCost, TypeError, r"controller is missing: say AdaptiveCost\(AdaptiveWeight"),
-        (lambda: AdaptiveCost(COSTS), TypeError, "controller must be an AdaptiveWeight"),
+        (AdaptiveCost, TypeError, r"controller is missing: give AdaptiveCost\(CostMatrix"),
+        (lambda: AdaptiveCost(8), TypeError, "controller must be an AdaptiveWeight or a CostMatrix"),
         (lambda: adaptive(every=0), ValueError, "every must be a whole number of at least 1, got 0"),
         (lambda: adaptive().loss((None,), None), TypeError, "first output must be its logits, got NoneType"),
     ],
@@ -267,3 +267,59 @@ def test_a_second_column_of_the_labels_is_what_a_row_weighs():
     found = cost.metrics(EvalPrediction(predictions=logits.numpy(), label_ids=labels.numpy()))
     raw = torch.sigmoid(logits[:, 1] - logits[:, 0])
     assert found["cost"] == pytest.approx(prices.mean(y, raw > 0.5))
+
+
+# labels
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [[[1.0, 0.0], [0.0, 1.0]], [[0.3, 0.7], [0.8, 0.2]], [[1, 1], [0, 1]], [[1, 0], [0, 1]]],
+    ids=["one-hot", "soft", "two labels", "one-hot integers"],
+)
+def test_two_columns_of_labels_are_no_weights_unless_rows_are_weighted(labels):
+    cost, logits = adaptive(), torch.tensor([[0.5, 0.1], [-1.0, 0.4]])
+    with pytest.raises(ValueError, match=r"not one-hot rows.*row_weighted=True"):
+        cost.loss({"logits": logits}, torch.tensor(labels))
+    with pytest.raises(ValueError, match=r"not one-hot rows.*row_weighted=True"):
+        cost.metrics(EvalPrediction(predictions=logits.numpy(), label_ids=np.asarray(labels)))
+
+
+def test_weighted_labels_are_checked_too():
+    cost = AdaptiveCost(AdaptiveWeight(COSTS, row_weighted=True))
+    with pytest.raises(ValueError, match=r"targets must lie in \[0, 1\], got 2"):
+        cost.loss({"logits": torch.zeros(2, 2)}, torch.tensor([[1.0, 3.0], [2.0, 1.0]]))
+    soft = torch.tensor([[0.25, 3.0], [1.0, 1.0]])  # not cut off
+    expected = cost.adaptive_loss(torch.zeros(2), soft[:, 0], soft[:, 1])
+    assert cost.loss({"logits": torch.zeros(2, 1)}, soft).item() == pytest.approx(expected.item())
+    with pytest.raises(ValueError, match=r"two columns, label and weight"):
+        cost.loss({"logits": torch.zeros(2, 2)}, torch.zeros(2, 3))
+
+
+# adaptation that never happens
+
+
+def test_without_the_callback_the_first_batch_is_an_error(tmp_path):
+    cost = adaptive()
+    fitted = trainer(tmp_path, bert(), cost, num_train_epochs=1)
+    fitted.remove_callback(cost)
+    with pytest.raises(RuntimeError, match=r"callbacks=\[cost\]"):
+        fitted.train()
+
+
+def test_without_the_metric_the_first_evaluation_is_an_error(tmp_path):
+    fitted = trainer(tmp_path, bert(), adaptive(), num_train_epochs=1)
+    fitted.compute_metrics = None
+    with pytest.raises(RuntimeError, match=r"compute_metrics=cost.metrics"):
+        fitted.train()
+
+
+def test_without_evaluations_the_end_of_training_warns(tmp_path):
+    fitted = trainer(tmp_path, bert(), adaptive(), num_train_epochs=1, eval_strategy="no")
+    with pytest.warns(UserWarning, match=r"never adapted.*eval_strategy"):
+        fitted.train()
+
+
+def test_too_few_evaluations_for_every_warn(tmp_path):
+    with pytest.warns(UserWarning, match=r"never adapted.*every=3"):
+        trainer(tmp_path, bert(), adaptive(every=3), num_train_epochs=2).train()

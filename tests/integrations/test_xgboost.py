@@ -173,7 +173,7 @@ def test_what_goes_wrong_is_said(matrices):
     with pytest.raises(RuntimeError, match="has served a training already"):
         boost(once, 2)
     with pytest.raises(TypeError, match="controller must be an AdaptiveWeight"):
-        AdaptiveCost(COSTS, **good)
+        AdaptiveCost(8, **good)
     with pytest.raises(ValueError, match="every must be a whole number of at least 1, got 0"):
         AdaptiveCost(AdaptiveWeight(COSTS), 0, **good)
     with pytest.raises(ValueError, match="patience must be a whole number of at least 1, got True"):

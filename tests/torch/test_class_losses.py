@@ -133,7 +133,7 @@ def test_adapt_steps_the_controller(kind):
     weights = (torch.arange(200) % 3).float()
     buffer = loss.class_weights
     for scale in (None, weights):
-        found = loss.adapt(logits.requires_grad_(), targets, scale)
+        found = loss.adapt(logits, targets, scale)
         expected = alone.step(torch.softmax(logits.detach(), 1), targets, sample_weight=scale)
         assert found == expected
     assert loss.class_weights is buffer
@@ -155,7 +155,8 @@ def test_training_loop_with_two_changed_lines_gets_cheaper():
             optimizer.zero_grad()
             loss(model(features[train]), targets[train]).backward()
             optimizer.step()
-        costs.append(loss.adapt(model(features[valid]), targets[valid]).cost)
+        with torch.no_grad():
+            costs.append(loss.adapt(model(features[valid]), targets[valid]).cost)
     labels = targets[valid].numpy()
     constant = min(COSTS.mean(labels, labels * 0 + action) for action in range(3))
     assert min(costs[-3:]) < 0.9 * min(constant, costs[0])
@@ -259,3 +260,34 @@ def test_a_controller_of_other_classes_is_refused():
     loss.controller = AdaptiveWeight(CostMatrix.from_array(1 - torch.eye(4).numpy(), rows="actual"))
     with pytest.raises(ValueError, match="the loss has 3 classes, its controller 4"):
         loss.refresh()
+
+
+@pytest.mark.parametrize("kind", ALL)
+@pytest.mark.parametrize("strange", [0.5, float("nan")])
+def test_soft_labels_are_refused_not_cut_off(kind, strange):
+    with pytest.raises(ValueError, match="targets must be class numbers from 0 to 2, got"):
+        kind(COSTS)(torch.zeros(3, 3), torch.tensor([0.0, strange, 2.0]))
+
+
+@pytest.mark.parametrize("kind", ADAPTIVE)
+def test_decisions_are_those_that_adapt_measures_and_not_the_likeliest(kind):
+    loss, (logits, targets) = kind(COSTS), batch()
+    loss.adapt(logits, targets)
+    decided = loss.decide(logits)
+    assert decided.dtype == torch.int64
+    assert not torch.equal(decided, logits.argmax(1))
+    assert COSTS.mean(targets, decided) == pytest.approx(loss.adapt(logits, targets).cost)
+    assert COSTS.mean(targets, decided) < COSTS.mean(targets, logits.argmax(1))
+    assert torch.equal(torch.cat([loss.decide(one[None]) for one in logits]), decided)
+    maps = logits.reshape(-1, 4, 3).transpose(1, 2)
+    assert torch.equal(loss.decide(maps), decided.reshape(-1, 4))
+
+
+@pytest.mark.parametrize("kind", ADAPTIVE)
+def test_samples_that_count_nothing_in_the_loss_count_nothing_in_adapt(kind):
+    (logits, targets), loss = batch(), kind(COSTS)
+    masked = torch.cat((targets, torch.full((5,), -100)))
+    loss.adapt(torch.cat((logits, torch.zeros(5, 3))), masked)
+    other = kind(COSTS)
+    other.adapt(logits, targets)
+    assert loss.controller.history == other.controller.history

@@ -236,7 +236,11 @@ def test_autocast_gives_a_float32_loss(loss):
 def test_dense_maps_are_one_loss_per_cell(loss):
     logits, targets = batch(48)
     flat = loss(logits, targets, 0.3)
-    assert_close(loss(logits.reshape(2, 4, 6), targets.reshape(2, 4, 6), 0.3), flat)
+    maps, labels = logits.reshape(2, 4, 6), targets.reshape(2, 4, 6)
+    assert_close(loss(maps, labels, 0.3), flat)
+    for shown in (maps[:, None], torch.stack((maps * 0, maps), 1)):  # one channel, and the two of a softmax head
+        assert_close(loss(shown, labels, 0.3), flat)
+        assert_close(loss(shown, labels[:, None], 0.3), flat)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -249,7 +253,8 @@ def test_dense_maps_are_one_loss_per_cell(loss):
         ((8, 1), (1, 8), r"got \(1, 8\)"),
         ((8, 3), (8,), r"logits must have shape \(n,\), \(n, 1\) or \(n, 2\), got \(8, 3\)"),
         ((), (), "logits must have shape"),
-        ((2, 3, 4), (2, 12), "logits must have shape"),
+        ((2, 3, 4), (2, 12), r"targets must have shape \(2, 3, 4\) for logits"),
+        ((2, 2, 4), (2, 3), r"targets must have shape \(2, 4\) for logits"),
     ],
 )
 def test_shapes_that_do_not_fit_are_refused(loss, logits, targets, message):

@@ -95,7 +95,7 @@ def test_adapt_steps_the_controller_with_the_scores(kind, outputs):
     )
     expected = alone.step(torch.sigmoid(logits), targets)
     shown = {(): logits, (1,): logits[:, None], (2,): torch.stack((logits * 0 + 1, logits + 1), dim=1)}[outputs]
-    found = loss.adapt(shown.requires_grad_(), targets if outputs != (1,) else targets[:, None].float())
+    found = loss.adapt(shown, targets if outputs != (1,) else targets[:, None].float())
     assert found.factor == pytest.approx(expected.factor, rel=1e-5)
     assert found.cost == pytest.approx(expected.cost)
     assert loss.negative_weight.item() == pytest.approx(loss.controller.weight, rel=1e-6)
@@ -182,7 +182,8 @@ def test_training_loop_with_two_changed_lines_gets_cheaper():
             optimizer.zero_grad()
             loss(model(features[train]), targets[train]).backward()
             optimizer.step()
-        costs.append(loss.adapt(model(features[valid]), targets[valid]).cost)
+        with torch.no_grad():
+            costs.append(loss.adapt(model(features[valid]), targets[valid]).cost)
     all_positive = float((targets[valid] == 0).float().mean())
     assert min(costs[-3:]) < 0.9 * min(all_positive, costs[0])
 
@@ -362,3 +363,125 @@ def test_copies_go_their_own_way(kind):
             other.adapt(*batch(seed=4))
             assert len(loss.controller.history) == 1
         assert loss.negative_weight.item() == before
+
+
+# labels
+
+
+@pytest.mark.parametrize("kind", ALL)
+@pytest.mark.parametrize("strange", [-100, -1, 2, 1.5, float("nan")])
+@pytest.mark.parametrize("shape", [(4,), (4, 1), (2, 2, 2)])
+def test_labels_outside_0_to_1_are_refused(kind, strange, shape):
+    targets = torch.zeros(shape).reshape(-1)
+    targets[[0, 1]] = torch.tensor([1.0, strange])
+    if len(shape) == 3:
+        targets = targets.reshape(shape)
+    logits = torch.zeros(shape)
+    for labels in [targets, targets.long()] if isinstance(strange, int) else [targets]:
+        with pytest.raises(ValueError, match=r"targets must lie in \[0, 1\], got (-?\d|nan)"):
+            kind(COSTS)(logits, labels)
+
+
+@pytest.mark.parametrize("kind", ALL)
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int64, torch.float16, torch.float64])
+def test_labels_of_any_type_soft_ones_and_none_at_all_are_taken(kind, dtype):
+    loss, logits = kind(COSTS), torch.tensor([0.5, -1.0])
+    assert_close(loss(logits, torch.tensor([1, 0]).to(dtype)), loss(logits, torch.tensor([1.0, 0.0])))
+    assert torch.isfinite(loss(logits, torch.tensor([0.25, 1.0])))
+    assert loss(logits[:0], torch.zeros(0)).numel() == 1
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_a_compiled_loss_refuses_labels_too(kind):
+    compiled = torch.compile(kind(COSTS), backend="aot_eager", fullgraph=True)
+    logits, targets = batch()
+    assert_close(compiled(logits, targets), kind(COSTS)(logits, targets))
+    with pytest.raises(RuntimeError, match=r"targets must lie in \[0, 1\]"):
+        compiled(logits, targets.masked_fill(targets == 0, -1))
+    torch.compiler.reset()
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_gradients_of_single_samples(kind):
+    loss, (logits, targets) = kind(COSTS, reduction="sum"), batch(6)
+
+    def own(z, y):
+        return loss(z[None], y[None])
+
+    each = torch.func.vmap(torch.func.grad(own))(logits, targets)
+    leaf = logits.clone().requires_grad_()
+    loss(leaf, targets).backward()
+    assert_close(each, leaf.grad)
+
+
+# decisions
+
+
+@pytest.mark.parametrize("target", [0.5, 0.2, "bayes"])
+@pytest.mark.parametrize("kind", ADAPTIVE)
+def test_decisions_are_those_that_adapt_measures(kind, target):
+    loss, (logits, targets) = kind(COSTS, target=target), batch()
+    for seed in range(3):
+        loss.adapt(*batch(seed=seed))
+        decided = loss.decide(logits)
+        assert decided.dtype == torch.int64
+        assert COSTS.mean(targets, decided) == pytest.approx(loss.adapt(logits, targets).cost)
+    two = torch.stack((-logits / 2, logits / 2), dim=1)
+    assert torch.equal(loss.decide(logits[:, None]), decided)
+    assert torch.equal(loss.decide(two), decided)
+    assert torch.equal(loss.decide(logits.reshape(5, 1, 8, 5)), decided.reshape(5, 8, 5))
+    assert torch.equal(loss.decide(logits.reshape(5, 8, 5)), decided.reshape(5, 8, 5))
+    assert torch.equal(loss.decide(two.reshape(5, 40, 2).transpose(1, 2)), decided.reshape(5, 40))
+    assert torch.equal(torch.cat([loss.decide(one[None]) for one in logits]), decided)
+
+
+@pytest.mark.parametrize("row_weighted", [False, True])
+def test_decisions_of_samples_with_costs_of_their_own(row_weighted):
+    logits, targets = batch()
+    own = CostMatrix(fp=1.0, fn=torch.linspace(1.0, 30.0, 200, dtype=torch.float64))
+    loss = AdaptiveCrossEntropy(own.averaged(targets), row_weighted=row_weighted)
+    decided = loss.decide(logits, costs=own)
+    assert own.mean(targets, decided) == pytest.approx(loss.adapt(logits, targets, costs=own).cost)
+
+
+# adapting to the right numbers
+
+
+@pytest.mark.parametrize("kind", ADAPTIVE)
+def test_logits_with_gradients_are_warned_about(kind):
+    logits, targets = batch()
+    with pytest.warns(UserWarning, match=r"net.eval\(\) and torch.no_grad\(\)"):
+        kind(COSTS).adapt(logits.requires_grad_(), targets)
+
+
+@pytest.mark.parametrize("kind", ADAPTIVE)
+def test_a_loss_that_is_trained_and_validated_but_never_adapted_is_warned_about(kind):
+    model, (logits, targets) = Model(kind(COSTS)), batch()
+    loss = model.head["loss"]
+
+    def epoch():
+        model.train()
+        loss(logits.requires_grad_(), targets).backward()
+        model.eval()
+        with torch.no_grad():
+            loss(logits, targets)
+
+    epoch()  # it could be adapted now
+    with pytest.warns(UserWarning, match=r"has not been adapted: call adapt"):
+        epoch()
+    epoch()  # said once
+
+
+@pytest.mark.parametrize("kind", ADAPTIVE)
+def test_a_loss_that_is_adapted_or_only_evaluated_is_not_warned_about(kind):
+    model, (logits, targets) = Model(kind(COSTS)), batch()
+    loss = model.head["loss"]
+    for _ in range(3):
+        model.eval()
+        with torch.no_grad():
+            loss(logits, targets)
+    for _ in range(3):
+        model.train()
+        loss(logits.detach().requires_grad_(), targets).backward()
+        model.eval()
+        loss.adapt(logits, targets)

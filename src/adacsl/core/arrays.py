@@ -30,7 +30,7 @@ def number_or_nan(value: Any) -> float:
     (0.5, nan, nan)
     """
     try:
-        return math.nan if isinstance(value, str | bytes | bool) else float(value)
+        return math.nan if isinstance(value, (str, bytes, bool)) else float(value)
     except (TypeError, ValueError, OverflowError):
         return math.nan
 

@@ -301,6 +301,34 @@ class AdaptiveWeight:
             return corrected_rows(raw, self.target, self.base_weight, own, self.costs)
         return corrected(raw, self.target, self.base_weight, float(self.costs.threshold))
 
+    def decide(self, scores: Array, costs: CostMatrix | None = None) -> Array:
+        """Return the decision about each sample, as :meth:`step` measures it: from the raw scores of the model.
+
+        Parameters
+        ----------
+        scores : array of shape (n,) or (n, K)
+            Raw predicted probabilities: of the positive class, or of every class.
+        costs : CostMatrix, optional
+            Costs of these very samples, where every sample has its own.
+
+        Returns
+        -------
+        array of shape (n,)
+            1 where the score of the positive class is above T', else 0; of K classes that of least expected cost, which
+            often is not the most probable one.
+
+        Examples
+        --------
+        >>> AdaptiveWeight(CostMatrix(fp=1, fn=4)).decide([0.4, 0.6]).tolist()
+        [0, 1]
+        """
+        own = self.costs if costs is None else costs
+        if self.n_classes > 2:
+            return own.decide(self.correct(scores, own))
+        raw = arrays.as_scores(self.at_one_threshold(scores, own))
+        xp = array_namespace(raw)
+        return xp.astype(raw > floats.nearest(floats.kind_of(raw), self.target), xp.int64)
+
     def to_frame(self) -> pd.DataFrame:
         """Return the history as a pandas DataFrame, one row per step (needs pandas)."""
         import pandas as pd  # noqa: PLC0415  pandas stays optional
@@ -385,15 +413,23 @@ def as_controller(costs: CostMatrix | AdaptiveWeight, settings: dict[str, Any]) 
     return costs
 
 
-def check_settings(controller: Any, every: Any, *, optional: bool = True) -> None:
-    """Raise unless a callback was given a controller (or, if ``optional``, none) and a number of rounds from 1."""
-    if not isinstance(controller, AdaptiveWeight) and not (optional and controller is None):
-        raise TypeError(
-            f"controller must be an AdaptiveWeight such as AdaptiveWeight(CostMatrix(fp=1, fn=8)), got {controller!r}"
-        )
+def callback_controller(given: Any, every: Any, *, optional: bool = True) -> Any:
+    """Return the controller of a callback: the one that was given, or one made of costs; None if it is ``optional``.
+
+    Raise where something else was given, or ``every`` is not a number of rounds from 1.
+    """
     arrays.check_whole("every", every)
+    if isinstance(given, CostMatrix):
+        return AdaptiveWeight(given)
+    if isinstance(given, AdaptiveWeight) or (optional and given is None):
+        return given
+    raise TypeError(
+        "controller must be an AdaptiveWeight or a CostMatrix, such as AdaptiveWeight(CostMatrix(fp=1, fn=8)), "
+        f"got {given!r}"
+    )
 
 
 __all__ = [
-    "AdaptiveWeight", "Adjustment", "ClassAdjustment", "as_controller", "check_settings", "paper_grid", "step_factor",
+    "AdaptiveWeight", "Adjustment", "ClassAdjustment", "as_controller", "callback_controller", "paper_grid",
+    "step_factor",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.core.arrays import check_whole
-from adacsl.core.control import AdaptiveWeight, check_settings
+from adacsl.core.control import AdaptiveWeight, callback_controller
 from adacsl.core.costs import CostMatrix, no_costs
 from adacsl.core.scores import sigmoid, to_probabilities
 from adacsl.core.steps import ClassAdjustment
@@ -24,8 +24,8 @@ class Feedback:
 
     Parameters
     ----------
-    controller : AdaptiveWeight
-        What to steer with.
+    controller : AdaptiveWeight or CostMatrix
+        Adapts the class weights; costs stand for the controller ``AdaptiveWeight(costs)``.
     every : int, default 1
         Adapt after every so many rounds; the cost is measured after each.
     costs : CostMatrix, optional
@@ -44,19 +44,18 @@ class Feedback:
 
     def __init__(
         self,
-        controller: AdaptiveWeight,
+        controller: AdaptiveWeight | CostMatrix,
         every: int = 1,
         *,
         costs: CostMatrix | None = None,
         patience: int | None = None,
     ) -> None:
-        check_settings(controller, every, optional=False)
+        self.controller: AdaptiveWeight = callback_controller(controller, every, optional=False)
         if patience is not None:
             check_whole("patience", patience)
         if not (costs is None or isinstance(costs, CostMatrix)):
             raise no_costs(costs)
-        self.controller, self.every = controller, every
-        self.costs, self.patience = costs, patience
+        self.every, self.costs, self.patience = every, costs, patience
         self.history: list[Any] = []
         self.margins: list[NDArray[Any]] = []
 
@@ -120,10 +119,11 @@ class Feedback:
 
         Rows of more classes have that of their class.
         """
+        codes = class_codes(labels, self.n_classes)
         if self.n_classes == 2:
-            weight = np.where(np.asarray(labels) == 1, 1.0, self.controller.weight)
+            weight = np.where(codes == 1, 1.0, self.controller.weight)
         else:
-            weight = self.class_weights(labels, sample_weight)[class_codes(labels, self.n_classes)]
+            weight = self.class_weights(codes, sample_weight)[codes]
         return weight if sample_weight is None else weight * sample_weight
 
     def cost_of(
@@ -133,12 +133,20 @@ class Feedback:
 
         Rows with costs of their own are decided at their own thresholds.
         """
-        costs, scores = self.controller.costs if costs is None else costs, to_probabilities(margins)
-        if scores.ndim == 2:
-            decided = costs.decide(self.controller.correct(scores, costs))
-        else:
-            decided = self.controller.at_one_threshold(scores, costs) > self.controller.target
-        return costs.mean(labels, decided, sample_weight=sample_weight)
+        own = self.controller.costs if costs is None else costs
+        return own.mean(labels, self.decide(margins, costs), sample_weight=sample_weight)
+
+    def decide(self, margins: NDArray[Any], costs: CostMatrix | None = None) -> NDArray[np.int64]:
+        """Return the decision about each row by its raw margins: 0 or 1, or the class of least expected cost.
+
+        Parameters
+        ----------
+        margins : array of shape (n,) or (n, K)
+            The booster's raw output, before any sigmoid or softmax.
+        costs : CostMatrix, optional
+            Costs of these rows, where each has its own.
+        """
+        return np.asarray(self.controller.decide(to_probabilities(np.asarray(margins)), costs))
 
     def derivatives(
         self, margins: NDArray[Any], labels: NDArray[Any], sample_weight: NDArray[Any] | None = None
@@ -165,8 +173,9 @@ class Feedback:
 
 
 def class_codes(labels: NDArray[Any], n_classes: int) -> NDArray[np.int64]:
-    """Return labels that are the numbers of classes as whole numbers, or say what they have to be."""
-    codes = np.asarray(labels).astype(np.int64)
+    """Return labels as class numbers; raise where one is not a whole number from 0 to K - 1."""
+    with np.errstate(invalid="ignore"):  # NaN is refused below
+        codes = np.asarray(labels).astype(np.int64)
     if np.any(codes != labels) or np.any((codes < 0) | (codes >= n_classes)):
         raise ValueError(
             f"with costs of {n_classes} classes labels must be the whole numbers 0 to {n_classes - 1}, in the order of "

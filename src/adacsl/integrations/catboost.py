@@ -2,7 +2,7 @@
 
 .. code-block:: python
 
-    cost = AdaptiveCost(AdaptiveWeight(CostMatrix(fp=1, fn=8)))
+    cost = AdaptiveCost(CostMatrix(fp=1, fn=8))
     model = CatBoost({"loss_function": cost, "eval_metric": cost, "iterations": 200})
     model.fit(train, eval_set=validation, callbacks=[cost])
 
@@ -50,8 +50,8 @@ class AdaptiveCost(Feedback):
 
     Parameters
     ----------
-    controller : AdaptiveWeight
-        What to steer with.
+    controller : AdaptiveWeight or CostMatrix
+        Adapts the class weights; costs stand for the controller ``AdaptiveWeight(costs)``.
     every : int, default 1
         Adapt after every so many rounds; the cost is measured after each.
     costs : CostMatrix, optional

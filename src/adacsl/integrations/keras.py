@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from adacsl.core.arrays import Array
-from adacsl.core.control import PLAIN_SETTINGS, AdaptiveWeight, as_controller, check_settings
+from adacsl.core.control import PLAIN_SETTINGS, AdaptiveWeight, as_controller, callback_controller
 from adacsl.core.costs import CostMatrix
 from adacsl.core.partitions import EqualWidth, Quantile, Whole
 from adacsl.core.scores import sigmoid, to_probabilities
@@ -84,10 +85,14 @@ class AdaptiveCrossEntropy(keras.losses.Loss):  # type: ignore[misc]
                 f"one label, {'0 or 1' if k == 2 else f'0 to {k - 1}'}, is needed for each of the {z.shape[0]} "
                 f"predictions, got labels of shape {tuple(y_true.shape)}; give class numbers, not one-hot rows"
             )
+        known = _known_labels(y, k)
         if k > 2:
             own = ops.one_hot(ops.cast(y, "int32"), k, dtype=z.dtype) * ops.cast(self.class_weights, z.dtype)
-            return -ops.sum(own * ops.log_softmax(z, axis=-1), axis=-1)
-        return y * ops.softplus(-z) + ops.cast(self.negative_weight, z.dtype) * (1.0 - y) * ops.softplus(z)
+            losses = -ops.sum(own * ops.log_softmax(z, axis=-1), axis=-1)
+        else:
+            weight = ops.cast(self.negative_weight, z.dtype)
+            losses = y * ops.softplus(-z) + weight * (1.0 - y) * ops.softplus(z)
+        return ops.where(known, losses, float("nan"))
 
     def scores(self, y_pred: Array) -> np.ndarray[Any, Any]:
         """Return the probabilities (of K classes, or of the positive one) that predictions stand for, in numpy."""
@@ -98,6 +103,13 @@ class AdaptiveCrossEntropy(keras.losses.Loss):  # type: ignore[misc]
         if not self.from_logits:
             return columns[:, -1]
         return sigmoid(columns[:, 0] if columns.shape[1] == 1 else columns[:, 1] - columns[:, 0])
+
+    def decide(self, y_pred: Array, costs: CostMatrix | None = None) -> np.ndarray[Any, Any]:
+        """Return the decision about each prediction: 0 or 1, or the class of least expected cost, in numpy.
+
+        ``costs`` are those of these samples, where each has its own.
+        """
+        return np.asarray(self.controller.decide(self.scores(y_pred), costs))
 
     def refresh(self) -> None:
         """Copy the controller's weights into the variable: compiled steps see them at once."""
@@ -177,8 +189,8 @@ class AdaptiveCost(keras.callbacks.Callback):  # type: ignore[misc]
 
     Parameters
     ----------
-    controller : AdaptiveWeight, optional
-        Default: the loss's own.
+    controller : AdaptiveWeight or CostMatrix, optional
+        Adapts the class weights; costs stand for ``AdaptiveWeight(costs)``. Default: the loss's own controller.
     every : int, default 1
         Adapt after every so many epochs; ``val_cost`` is logged after each.
     validation_data : (x, y), (x, y, sample_weight), or batches of these
@@ -196,7 +208,7 @@ class AdaptiveCost(keras.callbacks.Callback):  # type: ignore[misc]
 
     def __init__(
         self,
-        controller: AdaptiveWeight | None = None,
+        controller: AdaptiveWeight | CostMatrix | None = None,
         every: int = 1,
         *,
         validation_data: Any,
@@ -205,8 +217,8 @@ class AdaptiveCost(keras.callbacks.Callback):  # type: ignore[misc]
         resume: str | Path | None = None,
     ) -> None:
         super().__init__()
-        check_settings(controller, every)
-        self.controller, self.every, self.costs = controller, every, costs
+        self.controller: AdaptiveWeight | None = callback_controller(controller, every)
+        self.every, self.costs = every, costs
         self.validation_data, self.batch_size = validation_data, batch_size
         self.resume = None if resume is None else Path(resume)
         self._loss: AdaptiveCrossEntropy
@@ -241,6 +253,11 @@ class AdaptiveCost(keras.callbacks.Callback):  # type: ignore[misc]
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Measure, adapt and log."""
+        if logs is not None and math.isnan(float(logs.get("loss", 0.0))):
+            raise ValueError(
+                f"the training loss is NaN: {_expected_labels(self._loss.controller.n_classes)}; if they do, look for "
+                "NaN among the features, or lower the learning rate"
+            )
         scores, labels, weight = self._predictions()
         adapt = (epoch + 1) % self.every == 0
         measured = self._loss.controller.step(scores, labels, costs=self.costs, adapt=adapt, sample_weight=weight)
@@ -299,6 +316,26 @@ def find_adaptive_loss(model: Any) -> AdaptiveCrossEntropy:
             "say AdaptiveCrossEntropy(..., from_logits=False), or leave the activation out"
         )
     return found[0]
+
+
+def _expected_labels(k: int) -> str:
+    return "labels must lie in [0, 1]" if k == 2 else f"labels must be class numbers from 0 to {k - 1}"
+
+
+def _known_labels(y: Array, k: int) -> Array:
+    """Tell which labels are those of a class; raise at once where they can be looked at without waiting.
+
+    The losses of others become NaN: compiled steps and other devices cannot raise.
+    """
+    known = ops.logical_and(y >= 0, y <= k - 1)
+    if k > 2:
+        known = ops.logical_and(known, y == ops.floor(y))
+    if keras.backend.backend() == "torch" and y.device.type == "cpu":
+        import torch  # noqa: PLC0415  the backend has imported it
+
+        if not torch.compiler.is_compiling() and not bool(known.all()):
+            raise ValueError(f"{_expected_labels(k)}, got {y[~known][0].item():g}")
+    return known
 
 
 def _show_to_compiled_steps(model: Any, weight: Any) -> None:

@@ -2,7 +2,7 @@
 
 .. code-block:: python
 
-    cost = AdaptiveCost(AdaptiveWeight(CostMatrix(fp=1, fn=8)))
+    cost = AdaptiveCost(CostMatrix(fp=1, fn=8))
     lgb.train({"objective": cost.objective}, train, 200, valid_sets=[validation], callbacks=[cost])
 
 LightGBM looks at a Dataset's weights when training starts; what ``set_weight`` says between rounds is ignored without a
@@ -45,8 +45,8 @@ class AdaptiveCost(Feedback):
 
     Parameters
     ----------
-    controller : AdaptiveWeight
-        What to steer with.
+    controller : AdaptiveWeight or CostMatrix
+        Adapts the class weights; costs stand for the controller ``AdaptiveWeight(costs)``.
     every : int, default 1
         Adapt after every so many rounds; the cost is measured after each.
     costs : CostMatrix, optional
@@ -58,6 +58,7 @@ class AdaptiveCost(Feedback):
     order = 5  # before LightGBM's own logging and early stopping
     before_iteration = False
     _start: Any = None
+    _asked = 0  # how often LightGBM has asked for gradients: once a round
 
     def objective(self, margins: Any, train: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return gradient and hessian, for ``params["objective"]`` of ``lightgbm.train``."""
@@ -67,6 +68,9 @@ class AdaptiveCost(Feedback):
 
     def sklearn_objective(self, labels: Any, margins: Any, weight: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return gradient and hessian, for ``LGBMClassifier(objective=...)``."""
+        self._asked += 1
+        if self._asked > len(self.history) + 1:
+            raise RuntimeError("nothing adapts this objective: give callbacks=[cost] too")
         if self._start is None:
             self._start = self.start(labels, weight)
         gradient, hessian = self.derivatives(np.asarray(margins) + self._start, labels, weight)

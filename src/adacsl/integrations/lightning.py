@@ -13,9 +13,11 @@
 from __future__ import annotations
 
 import sys
+import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from adacsl.core.control import AdaptiveWeight, check_settings
+from adacsl.core.control import AdaptiveWeight, callback_controller
 from adacsl.core.costs import CostMatrix
 from adacsl.extras import requires
 
@@ -32,7 +34,7 @@ with requires("lightning"):
     from torch.utils.data.distributed import DistributedSampler
     from torchmetrics.utilities.distributed import gather_all_tensors
 
-    from adacsl.torch.functional import class_logits, class_scores
+    from adacsl.torch.functional import Samples, class_scores, flat_samples
     from adacsl.torch.losses import AdaptiveLoss
 
 # The same code is published as `lightning` and as `pytorch_lightning`: take the one the user's script has imported.
@@ -55,13 +57,15 @@ class AdaptiveCost(pl.Callback):
 
     The loss, an :class:`~adacsl.torch.AdaptiveLoss` anywhere in the LightningModule, is found by its type. What
     ``validation_step`` passes to it (sample weights too) is collected, merged over all processes without the duplicates
-    that distributed sampling pads with, and measured. Logs ``val_cost``, ``lambda`` and ``threshold`` (of K classes
-    ``lambda_min`` and ``lambda_max``); its state is part of the checkpoint; sanity checking is ignored.
+    that distributed sampling pads with, and measured; a loss that is computed twice of the same logits counts once.
+    Logs ``val_cost``, ``lambda`` and ``threshold`` (of K classes ``lambda_min`` and ``lambda_max``); its state is part
+    of the checkpoint; sanity checking is ignored. A training without validation data is an error; one that ends before
+    the first adaptation warns.
 
     Parameters
     ----------
-    controller : AdaptiveWeight, optional
-        Default: the loss's own.
+    controller : AdaptiveWeight or CostMatrix, optional
+        Adapts the class weights; costs stand for ``AdaptiveWeight(costs)``. Default: the loss's own controller.
     every : int, default 1
         Adapt after every so many validations; ``val_cost`` is logged after each.
     costs : CostMatrix, optional
@@ -70,11 +74,17 @@ class AdaptiveCost(pl.Callback):
     """
 
     def __init__(
-        self, controller: AdaptiveWeight | None = None, every: int = 1, *, costs: CostMatrix | None = None
+        self,
+        controller: AdaptiveWeight | CostMatrix | None = None,
+        every: int = 1,
+        *,
+        costs: CostMatrix | None = None,
     ) -> None:
-        check_settings(controller, every)
-        self.controller, self.every, self.costs, self.validations = controller, every, costs, 0
-        self._seen: list[tuple[Tensor, ...]] = []
+        self.controller: AdaptiveWeight | None = callback_controller(controller, every)
+        self.every, self.costs, self.validations = every, costs, 0
+        self._seen: list[Samples] = []
+        self._batch: Samples | None = None
+        self._samples = 0
         self._collecting = False
         self._hook: Any = None
         self._restored: dict[str, Any] | None = None
@@ -86,7 +96,7 @@ class AdaptiveCost(pl.Callback):
         self._loss = find_adaptive_loss(pl_module)
         if self.controller is None:
             self.controller = self._loss.controller
-        self._loss.controller = self.controller
+        self._loss.controller, self._loss.watched = self.controller, True
         if self._restored is not None:
             self.controller.load_state_dict(self._restored)
             self._restored = None
@@ -98,15 +108,34 @@ class AdaptiveCost(pl.Callback):
         if self._hook is not None:
             self._hook = self._hook.remove()
 
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Make sure that there is something to adapt to."""
+        if not trainer.enable_validation:
+            raise RuntimeError(
+                "AdaptiveCost needs validation data, but there is none: give trainer.fit(model, train, val), and "
+                f"{type(pl_module).__name__} a validation_step that computes the loss"
+            )
+
+    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Warn where nothing was ever adapted."""
+        if trainer.is_global_zero and trainer.global_step > 0 and not self._loss.controller.history:
+            warnings.warn(
+                f"AdaptiveCost has never adapted the loss, whose weights were fixed: there were {self.validations} "
+                f"validations, and every={self.every} asks for more (see check_val_every_n_epoch, val_check_interval)",
+                stacklevel=2,
+            )
+
     def on_validation_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Start anew."""
         self._seen.clear()
+        self._samples = 0
 
     def on_validation_batch_start(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, batch: Any, batch_idx: int, dataloader_idx: int = 0
     ) -> None:
         """Collect from the first validation loader only."""
         self._collecting = trainer.state.fn == "fit" and not trainer.sanity_checking and dataloader_idx == 0
+        self._batch = None
 
     def on_validation_batch_end(
         self,
@@ -117,8 +146,11 @@ class AdaptiveCost(pl.Callback):
         batch_idx: int,
         dataloader_idx: int = 0,
     ) -> None:
-        """Stop collecting, so that training batches stay out."""
+        """Keep what was collected, and stop, so that training batches stay out."""
         self._collecting = False
+        if self._batch is not None:
+            self._seen.append(self._batch)
+            self._batch = None
 
     def on_validation_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Measure, adapt and log."""
@@ -129,12 +161,12 @@ class AdaptiveCost(pl.Callback):
                 f"validation_step of {type(pl_module).__name__} never called its {type(self._loss).__name__}, so "
                 "there is nothing to adapt to; compute the loss of the validation batches with it"
             )
-        logits, labels, *weights = self._merged(trainer)
+        rows = self._merged(trainer)
         self._seen.clear()
         self.validations += 1
-        adapt, weight = self.validations % self.every == 0, weights[0] if weights else None
+        adapt = self.validations % self.every == 0
         step = self._loss.controller.step(
-            class_scores(logits), labels, costs=self.costs, sample_weight=weight, adapt=adapt
+            class_scores(rows.logits), rows.labels, costs=self.costs, sample_weight=rows.weight, adapt=adapt
         )
         self._loss.refresh()
         values = {"val_cost": step.cost} | step.logged
@@ -159,26 +191,48 @@ class AdaptiveCost(pl.Callback):
         if not self._collecting:
             return
         given = dict(zip(("logits", "targets", "sample_weight"), args, strict=False)) | kwargs
-        logits = class_logits(given["logits"].detach().float(), self._loss.controller.n_classes)
-        part = [logits, given["targets"].detach().reshape(-1)]
-        if given.get("sample_weight") is not None:
-            part.append(given["sample_weight"].detach().reshape(-1))
-        self._seen.append(tuple(part))
+        logits, weight = given["logits"].float(), given.get("sample_weight")
+        rows = flat_samples(logits, given["targets"], self._loss.controller.n_classes, weight)
+        if self._batch is None:
+            self._batch = rows._replace(place=rows.place + self._samples)
+            self._samples += len(logits)
+        elif not _are_equal(self._batch, rows):
+            raise RuntimeError(
+                f"validation_step called its {type(module).__name__} twice for one batch, with different logits or "
+                "labels, so it is not known which of them count: call it once, with all samples of the batch, and "
+                "compute other losses with another module"
+            )
 
-    def _merged(self, trainer: pl.Trainer) -> list[Tensor]:
-        """Return logits, labels (and sample weights) of the whole validation set, each sample once, in its order."""
-        if len({len(part) for part in self._seen}) > 1:
+    def _merged(self, trainer: pl.Trainer) -> Samples:
+        """Return the samples of the whole validation set, each once, in its order."""
+        if len({part.weight is None for part in self._seen}) > 1:
             raise RuntimeError("the loss got sample_weight for some validation batches only: give it for all or none")
-        device = self._seen[0][0].device
-        columns = [torch.cat(column).to(device) for column in zip(*self._seen, strict=True)]
+        device = self._seen[0].logits.device
+        rows = _joined(self._seen, lambda parts: torch.cat(parts).to(device))
         if trainer.world_size == 1:
-            return columns
+            return rows
         # samples are dealt to the processes one by one, as cards are
-        own = torch.arange(columns[0].shape[0], device=device) * trainer.world_size + trainer.global_rank
-        places, *columns = [torch.cat(gather_all_tensors(part)) for part in (own, *columns)]
-        order = torch.argsort(places)
-        order = order[places[order] < _samples_without_padding(trainer)]
-        return [column[order] for column in columns]
+        rows = rows._replace(place=rows.place * trainer.world_size + trainer.global_rank)
+        rows = _joined([rows], lambda parts: torch.cat(gather_all_tensors(parts[0])))
+        order = torch.argsort(rows.place, stable=True)
+        order = order[rows.place[order] < _samples_without_padding(trainer)]
+        return _joined([rows], lambda parts: parts[0][order])
+
+
+def _joined(parts: list[Samples], join: Callable[[list[Tensor]], Tensor]) -> Samples:
+    """Return samples whose columns are joined from those of several parts; there may be no weights."""
+    weights = [part.weight for part in parts if part.weight is not None]
+    logits, labels, place = (join([part[column] for part in parts]) for column in (0, 1, 3))
+    return Samples(logits, labels, join(weights) if weights else None, place)
+
+
+def _are_equal(one: Samples, other: Samples) -> bool:
+    """Tell whether a loss was computed of the same samples."""
+    if one.weight is None or other.weight is None:
+        weights = one.weight is other.weight
+    else:
+        weights = torch.equal(one.weight, other.weight)
+    return weights and torch.equal(one.logits, other.logits) and torch.equal(one.labels, other.labels)
 
 
 class ShardedNet(ModelParallelStrategy):

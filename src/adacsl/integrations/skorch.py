@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from adacsl.core.control import AdaptiveWeight, check_settings
+from adacsl.core.control import AdaptiveWeight, callback_controller
 from adacsl.core.costs import CostMatrix
 from adacsl.extras import requires
 
@@ -25,7 +25,7 @@ with requires("skorch"):
     from torch import Tensor, nn
 
     from adacsl.torch import losses
-    from adacsl.torch.functional import class_logits, class_scores
+    from adacsl.torch.functional import class_scores, flat_samples
     from adacsl.torch.losses import AdaptiveLoss
 
 
@@ -48,8 +48,8 @@ class AdaptiveCrossEntropy(losses.AdaptiveCrossEntropy, nn.BCEWithLogitsLoss):  
 class AdaptiveSoftmaxCrossEntropy(losses.AdaptiveCrossEntropy, nn.CrossEntropyLoss):  # type: ignore[misc]
     """The adaptive loss for nets with two or K outputs: ``NeuralNetClassifier``, whose ``predict_proba`` is a softmax.
 
-    ``predict`` takes the most probable class. What is cheapest for K classes tells
-    ``costs.decide(net.criterion_.controller.correct(net.predict_proba(X)))``.
+    ``predict`` takes the most probable class. The class of least expected cost is
+    ``net.criterion_.decide(net.forward(X))``.
     """
 
 
@@ -63,8 +63,9 @@ class AdaptiveCost(Callback):  # type: ignore[misc]  # skorch ships no types
 
     Parameters
     ----------
-    controller : AdaptiveWeight, optional
-        Default: the criterion's own, which is new in every ``fit``. One given here is copied, and starts anew too.
+    controller : AdaptiveWeight or CostMatrix, optional
+        Adapts the class weights; costs stand for ``AdaptiveWeight(costs)``. Default: the criterion's own controller,
+        which is new in every ``fit``. One given here is copied, and starts anew too.
     every : int, default 1
         Adapt after every so many epochs; ``valid_cost`` is recorded after each.
     costs : CostMatrix, optional
@@ -73,14 +74,17 @@ class AdaptiveCost(Callback):  # type: ignore[misc]  # skorch ships no types
     """
 
     def __init__(
-        self, controller: AdaptiveWeight | None = None, every: int = 1, *, costs: CostMatrix | None = None
+        self,
+        controller: AdaptiveWeight | CostMatrix | None = None,
+        every: int = 1,
+        *,
+        costs: CostMatrix | None = None,
     ) -> None:
         self.controller, self.every, self.costs = controller, every, costs
 
     def initialize(self) -> AdaptiveCost:
         """Start anew, as the net does."""
-        check_settings(self.controller, self.every)
-        self.controller_ = copy.deepcopy(self.controller)
+        self.controller_ = copy.deepcopy(callback_controller(self.controller, self.every))
         if self.controller_ is not None:
             self.controller_.reset()
         self.seen_: list[tuple[Tensor, Tensor]] = []
@@ -89,6 +93,7 @@ class AdaptiveCost(Callback):  # type: ignore[misc]  # skorch ships no types
     def on_train_begin(self, net: Any, X: Any = None, y: Any = None, **kwargs: Any) -> None:  # noqa: N803
         """Give the criterion the controller; go on where a loaded criterion has been."""
         loss = _adaptive_loss(net)
+        loss.watched = True
         if self.controller_ is None or self.controller_ is loss.controller:
             return
         if loss.controller.history and not self.controller_.history:
@@ -107,8 +112,8 @@ class AdaptiveCost(Callback):  # type: ignore[misc]  # skorch ships no types
         predicted = kwargs["y_pred"]
         logits = predicted[0] if isinstance(predicted, tuple) else predicted
         _, labels = unpack_data(batch)
-        logits = class_logits(logits.detach().float(), _adaptive_loss(net).controller.n_classes)
-        self.seen_.append((logits, labels.detach().reshape(-1)))
+        rows = flat_samples(logits.float(), labels, _adaptive_loss(net).controller.n_classes)
+        self.seen_.append((rows.logits, rows.labels))
 
     def on_epoch_end(self, net: Any, dataset_train: Any = None, dataset_valid: Any = None, **kwargs: Any) -> None:
         """Measure, adapt and record."""

@@ -2,17 +2,18 @@
 
 .. code-block:: python
 
-    cost = AdaptiveCost(AdaptiveWeight(CostMatrix(fp=1, fn=8)))
+    cost = AdaptiveCost(CostMatrix(fp=1, fn=8))
     Trainer(..., compute_loss_func=cost.loss, compute_metrics=cost.metrics, callbacks=[cost])
 """
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
-from adacsl.core.control import AdaptiveWeight, check_settings
+from adacsl.core.control import AdaptiveWeight, callback_controller
 from adacsl.core.costs import CostMatrix
 from adacsl.extras import requires
 
@@ -23,7 +24,7 @@ with requires("transformers"):
     # a plain `import transformers` finds missing parts only when they are asked for
     from transformers.trainer_callback import TrainerCallback
 
-    from adacsl.torch.functional import class_logits, class_scores
+    from adacsl.torch.functional import class_scores, flat_samples
     from adacsl.torch.losses import AdaptiveCrossEntropy, AdaptiveLoss
 
 STATE = "adacsl"
@@ -38,31 +39,33 @@ class AdaptiveCost(TrainerCallback):
     ``Trainer`` has gathered from all processes; ``eval_cost``, ``eval_lambda`` and ``eval_threshold`` (of K classes
     ``eval_lambda_min`` and ``eval_lambda_max``) are logged, so that ``metric_for_best_model="cost"`` with
     ``greater_is_better=False`` selects the cheapest checkpoint. The state is part of the checkpoints and comes back
-    with ``resume_from_checkpoint``.
+    with ``resume_from_checkpoint``. A part that is missing is an error: the callback at the first batch, the metric at
+    the first evaluation; a training without evaluations warns when it ends.
 
     Parameters
     ----------
-    controller : AdaptiveWeight, optional
-        Default: that of ``loss``.
+    controller : AdaptiveWeight or CostMatrix, optional
+        Adapts the class weights; costs stand for ``AdaptiveWeight(costs)``. Default: that of ``adaptive_loss``.
     every : int, default 1
         Adapt after every so many evaluations; ``eval_cost`` is logged after each.
     adaptive_loss : AdaptiveLoss, optional
         Default: :class:`~adacsl.torch.AdaptiveCrossEntropy` with the controller.
     costs : CostMatrix, optional
-        Costs of each row of the evaluation set, where they differ. Training rows weigh what a second column of their
-        labels says: ``costs.row_weights(labels)``.
+        Costs of each row of the evaluation set, where they differ. With ``AdaptiveWeight(..., row_weighted=True)``
+        labels have two columns: the label and the weight of the row, ``costs.row_weights(labels)``.
     """
 
     def __init__(
-        self, controller: AdaptiveWeight | None = None, every: int = 1, *, adaptive_loss: AdaptiveLoss | None = None,
-        costs: CostMatrix | None = None,
+        self, controller: AdaptiveWeight | CostMatrix | None = None, every: int = 1, *,
+        adaptive_loss: AdaptiveLoss | None = None, costs: CostMatrix | None = None,
     ) -> None:  # fmt: skip
-        check_settings(controller, every)
-        if controller is None and adaptive_loss is None:
-            raise TypeError("controller is missing: say AdaptiveCost(AdaptiveWeight(CostMatrix(fp=1, fn=8)))")
-        self.adaptive_loss = AdaptiveCrossEntropy(controller) if adaptive_loss is None else adaptive_loss  # type: ignore[arg-type]
-        if controller is not None:
-            self.adaptive_loss.controller = controller
+        own = callback_controller(controller, every)
+        if own is None and adaptive_loss is None:
+            raise TypeError("controller is missing: give AdaptiveCost(CostMatrix(fp=1, fn=8)) or an AdaptiveWeight")
+        self.adaptive_loss = AdaptiveCrossEntropy(own) if adaptive_loss is None else adaptive_loss
+        self.adaptive_loss.watched = True
+        if own is not None:
+            self.adaptive_loss.controller = own
             self.adaptive_loss.refresh()
         self.every, self.evaluations, self.costs = every, 0, costs
         self._state: Any = None  # the Trainer's, while it trains
@@ -82,9 +85,12 @@ class AdaptiveCost(TrainerCallback):
         logits = outputs["logits"] if isinstance(outputs, dict) else outputs[0]
         if not isinstance(logits, Tensor):
             raise TypeError(f"the model's first output must be its logits, got {type(logits).__name__}")
-        weight = None
-        if labels.ndim == 2 and labels.shape[1] == 2:
-            labels, weight = labels[:, 0].long(), labels[:, 1].float()
+        if logits.requires_grad and self._state is None:
+            raise RuntimeError(
+                "AdaptiveCost.loss is computed in a training without its callback, so nothing would adapt it: give the "
+                "Trainer callbacks=[cost] too, or in a training loop of your own use adacsl.torch.AdaptiveCrossEntropy"
+            )
+        labels, weight = self._labels_and_weights(labels)
         module = self.adaptive_loss.to(logits.device)
         before, module.reduction = module.reduction, "mean" if num_items_in_batch is None else "sum"
         try:
@@ -98,15 +104,35 @@ class AdaptiveCost(TrainerCallback):
 
         To log others too: ``compute_metrics=lambda p: cost.metrics(p) | own(p)``.
         """
-        predictions = prediction.predictions[0] if isinstance(prediction.predictions, tuple) else prediction.predictions
-        logits = class_logits(torch.as_tensor(np.asarray(predictions)).float(), self.controller.n_classes)
-        labels = np.asarray(prediction.label_ids)
-        labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 2 else labels.reshape(-1)
+        predictions = _first(prediction.predictions)
+        labels, _ = self._labels_and_weights(torch.as_tensor(np.asarray(prediction.label_ids)))
+        rows = flat_samples(torch.as_tensor(np.asarray(predictions)).float(), labels, self.controller.n_classes)
         adapt = self._is_time_to_adapt()
-        measured = self.controller.step(class_scores(logits), labels, costs=self.costs, adapt=adapt)
+        measured = self.controller.step(class_scores(rows.logits), rows.labels, costs=self.costs, adapt=adapt)
         self.adaptive_loss.refresh()
         self._save()
         return {"cost": measured.cost} | dict(measured.logged)
+
+    def decide(self, predictions: Any, costs: CostMatrix | None = None) -> np.ndarray[Any, Any]:
+        """Return the decision about each row of ``trainer.predict(...).predictions``: 0 or 1, or a class, in numpy.
+
+        Of K classes it is the one of least expected cost. ``costs`` are those of these rows, where each has its own.
+        """
+        return self.adaptive_loss.decide(torch.as_tensor(np.asarray(_first(predictions))), costs).numpy()
+
+    def _labels_and_weights(self, labels: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return labels, and the weights beside them where rows are weighted."""
+        columns = labels.shape[1] if labels.ndim == 2 else 1
+        if columns == 2 and self.controller.row_weighted:
+            return labels[:, 0], labels[:, 1].float()
+        if columns > 1 and self.controller.row_weighted:
+            raise ValueError(f"labels must have two columns, label and weight, or one, got {tuple(labels.shape)}")
+        if columns == 2:
+            raise ValueError(
+                f"labels must be class numbers, one for each row, not one-hot rows or several labels, got shape "
+                f"{tuple(labels.shape)}; two columns are label and weight with AdaptiveWeight(..., row_weighted=True)"
+            )
+        return labels, None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Go on from the checkpoint that the Trainer resumes, if there is one."""
@@ -123,8 +149,21 @@ class AdaptiveCost(TrainerCallback):
         self._save()
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """From now on evaluations only measure."""
+        """From now on evaluations only measure; warn, where none has adapted."""
         self._state = None
+        if state.global_step > 0 and not self.controller.history:
+            why = "there was no evaluation: set eval_strategy='epoch' and give eval_dataset"
+            if self.evaluations:
+                why = f"there were {self.evaluations} evaluations, and every={self.every} asks for more"
+            warnings.warn(f"AdaptiveCost has never adapted the loss, whose weights were fixed: {why}", stacklevel=2)
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Raise where an evaluation of a training has not been measured."""
+        if self._state is not None and self._measured_at != state.global_step:
+            raise RuntimeError(
+                "AdaptiveCost has not seen the predictions of this evaluation: give the Trainer "
+                "compute_metrics=cost.metrics too, and an evaluation set with labels"
+            )
 
     def _is_time_to_adapt(self) -> bool:
         """Whether this is the first evaluation after new steps of a training, and ``every`` has come round."""
@@ -138,6 +177,11 @@ class AdaptiveCost(TrainerCallback):
         if self._state is not None:
             saved = {"controller": self.controller.state_dict(), "evaluations": self.evaluations}
             self._state.stateful_callbacks[STATE] = saved
+
+
+def _first(predictions: Any) -> Any:
+    """Return the logits, which come first where a model has several outputs."""
+    return predictions[0] if isinstance(predictions, tuple) else predictions
 
 
 __all__ = ["AdaptiveCost"]

@@ -2,7 +2,7 @@
 
 .. code-block:: python
 
-    cost = AdaptiveCost(AdaptiveWeight(CostMatrix(fp=1, fn=8)), train=dtrain, validation=dval)
+    cost = AdaptiveCost(CostMatrix(fp=1, fn=8), train=dtrain, validation=dval)
     xgb.train({"objective": "binary:logistic"}, dtrain, 200, callbacks=[cost])
 
 XGBoost reads a DMatrix's weights anew in every round, so the callback changes them in place. With the costs of K
@@ -42,8 +42,8 @@ class AdaptiveCost(Feedback, xgb.callback.TrainingCallback):
 
     Parameters
     ----------
-    controller : AdaptiveWeight
-        What to steer with.
+    controller : AdaptiveWeight or CostMatrix
+        Adapts the class weights; costs stand for the controller ``AdaptiveWeight(costs)``.
     every : int, default 1
         Adapt after every so many rounds; the cost is measured after each.
     train, validation : DMatrix
@@ -60,7 +60,7 @@ class AdaptiveCost(Feedback, xgb.callback.TrainingCallback):
 
     def __init__(
         self,
-        controller: AdaptiveWeight,
+        controller: AdaptiveWeight | CostMatrix,
         every: int = 1,
         *,
         train: xgb.DMatrix | None = None,

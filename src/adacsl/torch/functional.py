@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -33,11 +33,11 @@ def weighted_cross_entropy(
 
     Parameters
     ----------
-    logits : Tensor of shape (n,), (n, 1) or (n, 2), or of any shape equal to that of ``targets``
+    logits : Tensor of shape (n,), (n, 1) or (n, 2), of maps (n, 1, ...), (n, 2, ...) or that of ``targets``
         One logit z per sample, or the two outputs of a softmax head (then :math:`z = z_1 - z_0`). K classes: (n, K),
         or (n, K, ...) for maps.
-    targets : Tensor of shape (n,) or (n, 1)
-        0 or 1, in any dtype (bool, int, float; soft labels in [0, 1] too). K classes: class numbers.
+    targets : Tensor of shape (n,) or (n, 1), of maps (n, ...)
+        0 or 1, in any dtype (bool, int, float), or soft labels in [0, 1]; others are refused. K classes: class numbers.
     negative_weight : Tensor or float
         w >= 0, the weight of the negative class. K classes: their K weights.
     sample_weight : Tensor of shape (n,), optional
@@ -66,6 +66,7 @@ def cross_entropy_of_weight(
     z, y, scale = logits, targets, None
     if sample_weight is not None or not _is_plain(logits, targets):
         z, y, scale = align(logits, targets, sample_weight)
+    check_labels(targets)
     weight = weight.to(z.dtype)
     # w * BCE with pos_weight = 1 / w is the same number from torch's fused kernels, forward and backward
     weights = weight if scale is None else weight * scale
@@ -135,6 +136,7 @@ def weighted_focal_loss(
     if isinstance(negative_weight, Tensor) and _is_of_classes(logits, negative_weight):
         return focal_loss_of_classes(logits, targets, negative_weight, gamma, sample_weight, reduction)
     z, y, scale = align(logits, targets, sample_weight)
+    check_labels(targets)
     # in logarithms: (1 - p)^gamma = exp(gamma * logsigmoid(-z)) has a finite gradient everywhere
     log_p, log_q = F.logsigmoid(z), F.logsigmoid(-z)
     losses = -y * torch.exp(gamma * log_q) * log_p - negative_weight * (1.0 - y) * torch.exp(gamma * log_p) * log_q
@@ -172,30 +174,66 @@ def _is_of_classes(logits: Tensor, weight: Tensor) -> bool:
 
 
 def positive_logit(logits: Tensor) -> Tensor:
-    """Return one logit per sample, shape (n,), from a head with one or two outputs."""
+    """Return one logit per sample, shape (n, ...), from a head with one or two outputs: (n,), (n, 1, ...), (n, 2, ...).
+
+    Maps of one logit per pixel, (n, height, width), are returned as they are.
+    """
     if logits.ndim == 1:
         return logits
-    if logits.ndim == 2 and logits.shape[1] == 1:
+    if logits.ndim > 1 and logits.shape[1] == 1:
         return logits[:, 0]
-    if logits.ndim == 2 and logits.shape[1] == 2:
+    if logits.ndim > 1 and logits.shape[1] == 2:
         return logits[:, 1] - logits[:, 0]
+    if logits.ndim > 2:
+        return logits
     raise ValueError(
         f"logits must have shape (n,), (n, 1) or (n, 2), got {tuple(logits.shape)}; K classes need K x K costs"
     )
 
 
-def class_logits(logits: Tensor, n_classes: int) -> Tensor:
-    """Return the logits a controller of so many classes is shown: (n,) for two, else (n, K)."""
+class Samples(NamedTuple):
+    """Samples of a batch, one row each: logits (n,) or (n, K), labels, weights, and their place in the batch."""
+
+    logits: Tensor
+    labels: Tensor
+    weight: Tensor | None
+    place: Tensor
+
+
+def flat_samples(logits: Tensor, targets: Tensor, n_classes: int, sample_weight: Tensor | None = None) -> Samples:
+    """Return the samples (of maps: the pixels) of a batch that a loss takes; samples to be ignored are left out."""
+    logits, targets = logits.detach(), targets.detach()
     if n_classes == 2:
-        return positive_logit(logits)
-    if logits.ndim != 2 or logits.shape[1] != n_classes:
-        raise ValueError(f"logits must have shape (n, {n_classes}), one for each class, got {tuple(logits.shape)}")
-    return logits
+        z, _, weight = align(logits, targets, sample_weight)
+        rows = z.reshape(-1)
+    else:
+        z, _, weight = align_classes(logits, targets, n_classes, sample_weight)
+        rows = z.movedim(1, -1).reshape(-1, n_classes)
+    labels = targets.reshape(-1)
+    place = torch.arange(len(logits), device=rows.device).repeat_interleave(len(rows) // max(len(logits), 1))
+    weight = None if weight is None else weight.detach().reshape(-1)
+    if n_classes > 2 and bool((ignored := labels == IGNORED).any()):
+        counted = ~ignored
+        rows, labels, place = rows[counted], labels[counted], place[counted]
+        weight = None if weight is None else weight[counted]
+    return Samples(rows, labels, weight, place)
 
 
 def class_scores(logits: Tensor) -> Tensor:
-    """Return what these logits say: a sigmoid of (n,), a softmax of (n, K)."""
+    """Return the scores of logits: a sigmoid of (n,), a softmax of (n, K)."""
     return torch.sigmoid(logits) if logits.ndim == 1 else torch.softmax(logits, dim=1)
+
+
+def output_scores(logits: Tensor, n_classes: int) -> tuple[Tensor, torch.Size]:
+    """Return the scores of any logits that a loss takes, one row per sample, and the shape of their decisions."""
+    wide = logits.detach().float() if logits.dtype in (torch.float16, torch.bfloat16) else logits.detach()
+    if n_classes == 2:
+        z = positive_logit(wide)
+        return torch.sigmoid(z.reshape(-1)), z.shape
+    if wide.ndim < 2 or wide.shape[1] != n_classes:
+        raise ValueError(f"logits must have shape (n, {n_classes}), one for each class, got {tuple(wide.shape)}")
+    z = wide.movedim(1, -1)
+    return torch.softmax(z.reshape(-1, n_classes), dim=1), z.shape[:-1]
 
 
 def _is_plain(logits: Tensor, targets: Tensor) -> bool:
@@ -203,13 +241,37 @@ def _is_plain(logits: Tensor, targets: Tensor) -> bool:
     return logits.ndim == 1 and logits.dtype == targets.dtype == torch.float32 and logits.shape == targets.shape
 
 
+def check_labels(targets: Tensor) -> None:
+    """Raise where a label of two classes lies outside [0, 1].
+
+    Compiled code and CUDA devices assert on their own, so that nothing waits for them.
+    """
+    if targets.dtype == torch.bool or torch._C._are_functorch_transforms_active():  # vmap has no values to look at
+        return
+    inside = targets == targets.clamp(0, 1)
+    if _is_readable(targets):
+        if not bool(inside.all()):
+            raise ValueError(
+                f"targets must lie in [0, 1], got {targets[~inside][0].item():g}; give 0 for the negative class and 1 "
+                "for the positive one, and samples that are to count nothing a sample_weight of 0"
+            )
+    elif targets.device.type in ("cpu", "cuda"):
+        torch._assert_async(inside.all(), "targets must lie in [0, 1]")
+
+
+def _is_readable(targets: Tensor) -> bool:
+    """Tell whether labels can be looked at without waiting for a device, and outside of compiled code."""
+    hidden = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    return targets.device.type == "cpu" and not hidden
+
+
 def align(logits: Tensor, targets: Tensor, sample_weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
     """Bring logits, targets and weights to one shape, in float32 or wider; raise rather than broadcast."""
     # half-precision logits of a two-output head are subtracted in float32, or their difference loses digits
     wide = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
-    dense = logits.ndim > 2 and logits.shape == targets.shape
+    dense = logits.ndim > 2 and logits.shape == targets.shape  # one logit per pixel
     z = wide if dense else positive_logit(wide)
-    if not dense and targets.ndim == 2 and targets.shape[1] == 1:
+    if targets.ndim == z.ndim + 1 and targets.shape[1] == 1:
         targets = targets[:, 0]
     if targets.shape != z.shape:
         raise ValueError(
@@ -237,10 +299,12 @@ def align_classes(
         )
     if sample_weight is not None and sample_weight.shape != shape:
         raise ValueError(f"sample_weight must have shape {tuple(shape)}, got {tuple(sample_weight.shape)}")
-    # elsewhere to look at them would take longer than the loss
-    if targets.device.type == "cpu" and not torch.compiler.is_compiling():
-        strange = targets[((targets < 0) & (targets != IGNORED)) | (targets >= n_classes)]
-        if strange.numel():
-            raise ValueError(f"targets must be class numbers from 0 to {n_classes - 1}, got {strange[0].item()}")
+    classes = targets.long()
+    # elsewhere torch's own kernels assert that classes exist
+    if _is_readable(targets):
+        strange = ((classes < 0) & (classes != IGNORED)) | (classes >= n_classes) | (classes != targets)
+        if bool(strange.any()):
+            number = targets[strange][0].item()
+            raise ValueError(f"targets must be class numbers from 0 to {n_classes - 1}, got {number:g}")
     z = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
-    return z, targets.long(), None if sample_weight is None else sample_weight.to(z.dtype)
+    return z, classes, None if sample_weight is None else sample_weight.to(z.dtype)

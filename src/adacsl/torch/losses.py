@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -13,12 +14,13 @@ from adacsl.core.control import AdaptiveWeight, as_controller
 from adacsl.core.costs import CostMatrix
 from adacsl.torch.functional import (
     Reduction,
-    align,
-    align_classes,
     check_gamma,
+    class_scores,
     cross_entropy_of_classes,
     cross_entropy_of_weight,
+    flat_samples,
     focal_loss_of_classes,
+    output_scores,
     weighted_focal_loss,
 )
 
@@ -123,7 +125,11 @@ class FocalLoss(_WeightedLoss):
 
 
 class AdaptiveLoss(_WeightedLoss):
-    """A loss steered by an :class:`~adacsl.AdaptiveWeight`, through :meth:`adapt`."""
+    """A loss whose class weights an :class:`~adacsl.AdaptiveWeight` adapts, through :meth:`adapt`."""
+
+    watched = False  # whether a callback adapts it, which reports by itself that nothing was adapted
+    _trained = False  # whether there was a training batch since the last validation
+    _validations = 0  # validations after training batches and before the first step
 
     def __init__(self, costs: CostMatrix | AdaptiveWeight, *, reduction: Reduction = "mean", **settings: Any) -> None:
         controller = as_controller(costs, settings)
@@ -140,19 +146,63 @@ class AdaptiveLoss(_WeightedLoss):
     ) -> Any:
         """Step the controller with the logits and targets of the whole validation set, and take over its weights.
 
-        ``costs`` are those of these samples, where each has its own. Returns an :class:`~adacsl.Adjustment`, of more
-        than two classes a :class:`~adacsl.core.steps.ClassAdjustment`.
+        The logits are those of the net in evaluation mode: ``net.eval()`` and ``torch.no_grad()``. ``costs`` are those
+        of these samples, where each has its own. Returns an :class:`~adacsl.Adjustment`, of more than two classes a
+        :class:`~adacsl.core.steps.ClassAdjustment`.
         """
-        labels, k = targets.detach().reshape(-1), self.controller.n_classes
-        if k == 2:
-            scores = torch.sigmoid(align(logits.detach(), targets, sample_weight)[0]).reshape(-1)
-        else:
-            z, _, _ = align_classes(logits.detach(), targets, k, sample_weight)
-            scores = torch.softmax(z, dim=1).movedim(1, -1).reshape(-1, k)
-        weight = None if sample_weight is None else sample_weight.detach().reshape(-1)
-        adjustment = self.controller.step(scores, labels, sample_weight=weight, costs=costs)
+        if logits.requires_grad:
+            warnings.warn(
+                "adapt was given logits that require gradients, as of a net in training mode: dropout and batch "
+                "statistics then change what is measured. Compute them after net.eval() and torch.no_grad(), and call "
+                "net.train() afterwards",
+                stacklevel=3,  # above the decorator
+            )
+        rows = flat_samples(logits, targets, self.controller.n_classes, sample_weight)
+        adjustment = self.controller.step(
+            class_scores(rows.logits), rows.labels, sample_weight=rows.weight, costs=costs
+        )
         self.refresh()
         return adjustment
+
+    @torch.no_grad()
+    def decide(self, logits: Tensor, costs: CostMatrix | None = None) -> Tensor:
+        """Return the decision about each sample: 0 or 1, or the class of least expected cost.
+
+        Parameters
+        ----------
+        logits : Tensor
+            Of any shape that the loss takes, from the net in evaluation mode.
+        costs : CostMatrix, optional
+            Costs of these samples, where each has its own.
+
+        Returns
+        -------
+        Tensor of int64, of shape (n,), of maps (n, ...)
+            Two classes: 1 where the score is above T'. K classes: the class of least expected cost, which often is not
+            the most probable one, ``logits.argmax(1)``.
+        """
+        scores, shape = output_scores(logits, self.controller.n_classes)
+        decisions: Tensor = self.controller.decide(scores, costs)
+        return decisions.reshape(shape)
+
+    def forward(self, logits: Tensor, targets: Tensor, sample_weight: Tensor | None = None) -> Tensor:
+        # compiled code shall not be compiled again because of the flag
+        if not torch.compiler.is_compiling() and self.training and torch.is_grad_enabled():
+            self._trained = True
+        return super().forward(logits, targets, sample_weight)
+
+    def train(self, mode: bool = True) -> Self:
+        """Change the mode; warn, where a second validation begins and nothing was ever adapted."""
+        if not mode and self._trained:
+            self._trained = False
+            self._validations += 1
+            if self._validations == 2 and not self.watched and not self.controller.history:
+                warnings.warn(
+                    f"{type(self).__name__} has not been adapted: call adapt(logits, targets) with the validation set "
+                    "after each epoch, or give your framework the callback AdaptiveCost; so far its weights are fixed",
+                    stacklevel=2,
+                )
+        return super().train(mode)
 
     def refresh(self) -> None:
         """Copy the controller's weights into the buffer, in place: compiled code and replicas see them at once."""
@@ -197,8 +247,8 @@ class AdaptiveCrossEntropy(AdaptiveLoss):
     >>> loss = AdaptiveCrossEntropy(CostMatrix(fp=1, fn=8))           # instead of BCEWithLogitsLoss()
     >>> value = loss(torch.tensor([0.3, -1.2]), torch.tensor([1, 0]))
     >>> step = loss.adapt(torch.tensor([0.3, -1.2]), torch.tensor([1, 0]))   # once per epoch, validation logits
-    >>> step.cost
-    0.0
+    >>> step.cost, loss.decide(torch.tensor([0.3, -1.2])).tolist()
+    (0.0, [1, 0])
 
     K classes have K logits:
 

@@ -242,6 +242,11 @@ def member_logits(net: nn.Module, x: Tensor, n_classes: int | None = None) -> Te
     [(9, 1, 1), (9, 1, 1), (9, 1, 1, 3)]
     """
     out: Tensor = net(x)
+    if not isinstance(out, Tensor):
+        raise TypeError(
+            f"the net must return its logits as a tensor, got {type(out).__name__}: wrap it in a module that returns "
+            "the logits alone"
+        )
     several = out.ndim == 2 and out.shape[1] > 2
     logits = out if out.ndim > 2 else (out if several else positive_logit(out))[:, None, None]
     if n_classes is not None and (logits.shape[3] if logits.ndim == 4 else 2) != n_classes:

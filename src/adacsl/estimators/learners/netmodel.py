@@ -235,6 +235,21 @@ def preparation(settings: Net) -> nn.Module:
     return nn.Sequential(ChannelsFirst(), *augment, Normalise())
 
 
+def check_takes_images(net: nn.Module, prepare: nn.Module, x: Tensor) -> None:
+    """Raise in one line where a net cannot take images N x H x W x C: those of its channels, of its size."""
+    device = next((weight.device for weight in net.parameters()), torch.device("cpu"))
+    try:
+        with torch.no_grad():
+            net.eval()(prepare.to(device).eval()(x[:2].to(device)))
+    except (RuntimeError, ValueError, AssertionError) as error:
+        height, width = x.shape[1:3]
+        raise ValueError(
+            f"the net cannot take images of {height} x {width} pixels and three channels (grey images have three equal "
+            "ones): give a net of three input channels and, if it takes images of one size only, that size, such as "
+            f'net={{"image_size": 224}}: {" ".join(str(error).split())}'
+        ) from error
+
+
 def _made(module: Any, *args: Any) -> nn.Module:
     """Return a fresh net from a module (copied, with its weights) or a factory."""
     net = copy.deepcopy(module) if isinstance(module, nn.Module) else module(*args)

@@ -23,7 +23,14 @@ from adacsl.datasets.encoding import TableEncoder
 from adacsl.datasets.images import resize
 from adacsl.estimators.candidates import Candidate, mean_logits
 from adacsl.estimators.learners.net import Net, table_sizes
-from adacsl.estimators.learners.netmodel import NetModel, build_net, learned_bins, outputs_for, preparation
+from adacsl.estimators.learners.netmodel import (
+    NetModel,
+    build_net,
+    check_takes_images,
+    learned_bins,
+    outputs_for,
+    preparation,
+)
 from adacsl.estimators.resuming import claim_folder, identity_of
 from adacsl.estimators.rows import Rows
 from adacsl.estimators.settings import make_controller
@@ -326,7 +333,12 @@ def _train_or_take_up(
         outputs = outputs_for(data.rows.n_classes)
         net = build_net(training.net, tensors.x.shape[1], outputs, images=data.rows.images, bins=bins)
     prepare = preparation(training.net) if data.rows.images else None
-    fit(net, tensors, [member], keepers, training.settings, prepare=prepare)
+    try:
+        fit(net, tensors, [member], keepers, training.settings, prepare=prepare)
+    except (RuntimeError, ValueError, AssertionError):
+        if prepare is not None:
+            check_takes_images(net, prepare, tensors.x)
+        raise
     for keeper in keepers:
         keeper.seconds = time.perf_counter() - start
     if keep is not None:
