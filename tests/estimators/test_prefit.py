@@ -10,13 +10,12 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC
 
 from adacsl import AdaptiveCostClassifier, CostMatrix, Method, compare, load
 from adacsl.estimators.learners.models import Model
 
-xfail = pytest.mark.xfail(strict=True, reason="28.1m")
 COSTS = CostMatrix(fp=1, fn=3)
 LABELS = {"1, 2": (1, 2), "text": ("bad", "good"), "bool": (False, True), "0, 1": (0, 1), "-1, 1": (-1, 1)}
 
@@ -34,7 +33,6 @@ def frozen(estimator, X, y):
     return Model(FrozenEstimator(estimator.fit(X, y)), encode=False)
 
 
-@pytest.mark.xfail(strict=False, reason="28.1m: some of them")
 @pytest.mark.parametrize("which", [0, 1])
 @pytest.mark.parametrize("kind", LABELS)
 def test_probabilities_are_those_of_the_same_class(kind, which):
@@ -46,7 +44,6 @@ def test_probabilities_are_those_of_the_same_class(kind, which):
     assert (model.predict(X) == np.where(positive, LABELS[kind][which], LABELS[kind][1 - which])).all()
 
 
-@xfail
 @pytest.mark.parametrize("which", [0, 1])
 def test_sign_of_a_decision_function(which):
     X, y = data(("bad", "good"))
@@ -56,7 +53,6 @@ def test_sign_of_a_decision_function(which):
     assert np.corrcoef(model.decision_scores(X), own.decision_function(X))[0, 1] * (2 * which - 1) > 0.9
 
 
-@xfail
 @pytest.mark.parametrize("labels", [(1, 2, 3), ("a", "b", "c"), (10, -5, 7)])
 @pytest.mark.parametrize("estimator", [LogisticRegression(), LinearSVC()])
 def test_more_than_two_classes(labels, estimator):
@@ -71,7 +67,6 @@ def test_more_than_two_classes(labels, estimator):
         np.testing.assert_allclose(model.predict_proba(X), own.predict_proba(X), atol=1e-9)
 
 
-@pytest.mark.xfail(strict=False, reason="28.1m: some of them")
 @pytest.mark.parametrize("positive", [0, 1])
 @pytest.mark.parametrize("form", ["pipeline", "calibrated", "voting", "isotonic"])
 def test_a_prefit_part_of_another_estimator(form, positive):
@@ -93,12 +88,20 @@ def test_a_prefit_part_of_another_estimator(form, positive):
     np.testing.assert_allclose(named.predict_proba(X), model.predict_proba(X), atol=1e-6)
 
 
-@xfail
+@pytest.mark.filterwarnings("ignore:Since FrozenEstimator does not appear to accept sample_weight")
 def test_adaptive_cost_classifier_around_a_calibrated_prefit_model():
     X, y = data(("bad", "good"))
     own = FrozenEstimator(LogisticRegression().fit(X, y))
     model = AdaptiveCostClassifier(CalibratedClassifierCV(own), COSTS, positive="bad", random_state=0).fit(X, y)
     assert np.mean(model.predict(X) == y) > 0.75
+
+
+def test_a_prefit_model_gets_the_table_as_it_came():
+    X, y = data((0, 1))
+    table = pd.DataFrame({"a": 1000 + 50 * X[:, 0], "b": X[:, 1], "c": X[:, 2]})
+    own = make_pipeline(StandardScaler(), LogisticRegression()).fit(table, y)
+    model = Method(COSTS, learner=FrozenEstimator(own)).fit(table, y)
+    np.testing.assert_allclose(model.predict_proba(table), own.predict_proba(table), atol=1e-9)
 
 
 class Remembers(ClassifierMixin, BaseEstimator):
@@ -121,7 +124,6 @@ class Remembers(ClassifierMixin, BaseEstimator):
         return self.model.predict_proba(X)
 
 
-@xfail
 @pytest.mark.parametrize(("labels", "positive"), [(("bad", "good"), "bad"), ((1, 2), 2), ((0, 1), 0)])
 def test_a_trained_model_of_ones_own(labels, positive):
     X, y = data(labels)
@@ -130,7 +132,6 @@ def test_a_trained_model_of_ones_own(labels, positive):
     np.testing.assert_allclose(model.predict_proba(X), own.predict_proba(X), atol=1e-9)
 
 
-@xfail
 @pytest.mark.parametrize(
     ("known", "given"), [((1, 2), (0, 1)), (("bad", "good"), ("no", "yes")), ((0, 1, 2), (0, 1)), (("b", "g"), (0, 1))]
 )
@@ -142,7 +143,6 @@ def test_classes_that_are_not_those_of_the_task(known, given):
         Method(COSTS, learner=learner, positive=given[1]).fit(Z, labels)
 
 
-@xfail
 def test_comparison_of_prefit_models():
     X, y = data(("bad", "good"))
     flat = LogisticRegression(C=1e-6)
@@ -153,21 +153,19 @@ def test_comparison_of_prefit_models():
     found = compare(
         X, y, COSTS, positive="bad", methods=methods, repeats=1, folds=2, workers=1, progress=False,
     )  # fmt: skip
-    costs = found.table.set_index("method")["cost"]
-    assert costs["sharp"] < 0.5 * min(COSTS.fn, COSTS.fp) < costs["flat"]
+    costs = found.table.set_index("method")["mean"]
+    assert costs["sharp"] < 0.4 < costs["flat"]
 
 
-@xfail
 def test_two_prefit_models_that_look_alike_are_not_mixed_up():
     X, y = data((0, 1))
     right, wrong = LogisticRegression().fit(X, y), LogisticRegression().fit(X, 1 - y)
     methods = {name: Method(learner=FrozenEstimator(own)) for name, own in (("right", right), ("wrong", wrong))}
     found = compare(X, y, COSTS, methods=methods, repeats=1, folds=2, workers=1, progress=False)
-    costs = found.table.set_index("method")["cost"]
+    costs = found.table.set_index("method")["mean"]
     assert costs["right"] < 0.5 < costs["wrong"]
 
 
-@xfail
 @pytest.mark.parametrize("estimator", [LogisticRegression(), LinearSVC(), RandomForestClassifier(5, random_state=0)])
 @pytest.mark.parametrize(("labels", "positive"), [(("bad", "good"), "bad"), ((1, 2, 3), None), ((0, 1), 0)])
 def test_a_prefit_model_is_saved_with_its_classes(tmp_path, estimator, labels, positive):
@@ -180,7 +178,6 @@ def test_a_prefit_model_is_saved_with_its_classes(tmp_path, estimator, labels, p
     assert np.mean(again.predict(X) == y) > 0.6
 
 
-@xfail
 def test_labels_that_scikit_learn_has_numbered():
     X, y = data(("bad", "good"))
     own = LogisticRegression().fit(X, y)

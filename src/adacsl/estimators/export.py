@@ -107,6 +107,8 @@ def _layer(part: LinearModel, n_classes: int) -> nn.Module:
     weights = part.weights if part.scale is None else part.weights / part.scale
     intercept = part.intercept if part.center is None else part.intercept - weights @ part.center
     weights, intercept = np.atleast_2d(weights), np.atleast_1d(intercept)
+    if n_classes == 2 and part.classes_.tolist() == [1, 0]:
+        weights, intercept = -weights, -intercept
     if n_classes > 2:
         own = np.zeros((n_classes, weights.shape[1])), np.full(n_classes, UNSEEN)
         if part.kind == "logistic":  # two of the classes were in its rows

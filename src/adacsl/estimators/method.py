@@ -27,7 +27,7 @@ from adacsl.estimators.numbered import spoken_labels
 from adacsl.estimators.policy import Policy
 from adacsl.estimators.predicting import CostClassifier
 from adacsl.estimators.prices import settle_rows
-from adacsl.estimators.reading import features_of, read_rows, with_times
+from adacsl.estimators.reading import features_of, labels_in_order, read_rows, with_times
 from adacsl.estimators.rows import Rows
 from adacsl.estimators.settings import find_targets, keeps_settings, natural_threshold
 from adacsl.extras import requires
@@ -290,9 +290,7 @@ class Method(CostClassifier):
                 + f"; give a price for each: {form}"
             )
         own: CostMatrix = self.costs
-        order = self.classes_.tolist()
-        # of two classes, the positive one has number 1
-        order = order[::-1] if self.positive_ is not None and self.positive_ == order[0] else order
+        order = labels_in_order(self)
         return own.aligned(order if own.classes is None else spoken_labels(order, own.classes))
 
     def _seed(self) -> int:

@@ -27,14 +27,21 @@ def spoken_labels(labels: Sequence[Any], names: Sequence[str]) -> list[Any]:
     >>> spoken_labels([0, 1, 2], ["ash", "elm", "oak"]), spoken_labels([0, 1, 2], ["oak", "elm", "ash"])
     (['ash', 'elm', 'oak'], [0, 1, 2])
     """
+    found = numbered_labels(labels, names)
+    if found is not None:
+        return found
+    return [names[place] for place in labels] if are_places(sorted(labels), names) else list(labels)
+
+
+def numbered_labels(labels: Sequence[Any], names: Sequence[str]) -> list[Any] | None:
+    """Return the classes of these names that scikit-learn has numbered so, in the order of the labels; else None."""
     found = [
         classes
         for classes in _numbered()
         if len(classes) == len(names) and all(any(same_label(name, label) for label in classes) for name in names)
     ]
-    if found and sorted(labels) == list(range(len(names))):
-        return [found[-1][place] for place in labels]
-    return [names[place] for place in labels] if are_places(sorted(labels), names) else list(labels)
+    numbered = found and list(range(len(names))) == sorted(label for label in labels if not isinstance(label, str))
+    return [found[-1][place] for place in labels] if numbered else None
 
 
 def positive_label(labels: list[Any], positive: Any, names: Sequence[str] | None) -> Any:

@@ -62,7 +62,8 @@ def read_rows(method: Any, X: Any, y: Any, sample_weight: Any, groups: Any, cost
             "a classifier needs samples of both classes"
         )
     rows = Rows(
-        X, labels, use, weight, groups, costs, images=method.images_, n_classes=len(method.classes_)
+        X, labels, use, weight, groups, costs, images=method.images_, n_classes=len(method.classes_),
+        labels=tuple(labels_in_order(method)),
     )  # fmt: skip
     apart = method.cv is None and method.validation is not None and not isinstance(method.validation, Real)
     return _with_validation(method, rows) if apart else rows
@@ -188,6 +189,12 @@ def _known(y: Any, name: str, *, warn: bool = False) -> NDArray[Any]:
     return np.asarray(y.tolist() if y.dtype == object and not isinstance(y[0], str) else y)  # numbers as objects
 
 
+def labels_in_order(method: Any) -> list[Any]:
+    """Return the labels of the class numbers 0, 1, ...: of two classes, the positive one is the second."""
+    order: list[Any] = method.classes_.tolist()
+    return order[::-1] if method.positive_ is not None and method.positive_ == order[0] else order
+
+
 def number_labels(method: Any, labels: NDArray[Any]) -> NDArray[np.int64]:
     """Return known labels as class numbers: 1 (positive) and 0, or their places among the sorted classes."""
     if method.positive_ is None:
@@ -220,7 +227,7 @@ def _with_validation(method: Any, rows: Rows) -> Rows:
     own = np.arange(len(added)) + len(rows.y)
     return Rows(
         rows.x, np.concatenate((rows.y, added)), np.arange(len(rows.y)), validation=own, images=rows.images,
-        n_classes=rows.n_classes, extra=extra,
+        n_classes=rows.n_classes, extra=extra, labels=rows.labels,
     )  # fmt: skip
 
 

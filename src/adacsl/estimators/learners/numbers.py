@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -19,6 +20,7 @@ from adacsl.extras import requires
 
 with requires("sklearn"):
     from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.frozen import FrozenEstimator
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import StandardScaler
 
@@ -52,6 +54,27 @@ class LinearModel:
         return np.asarray(LINKS[self.kind](self.decision_function(X)))
 
 
+class Prefit:
+    """A model that was fitted before, whose classes are numbers here instead of its labels.
+
+    ``classes_`` are the numbers of its columns, in their order.
+    """
+
+    def __init__(self, estimator: Any, classes: Sequence[int]) -> None:
+        self.estimator, self.classes_ = estimator, np.asarray(classes)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("predict_proba", "decision_function"):
+            return functools.partial(self._asked, getattr(self.estimator, name))
+        if name == "estimator" or name.startswith("__"):  # copies and pickles ask before there is an estimator
+            raise AttributeError(name)
+        return getattr(self.estimator, name)
+
+    def _asked(self, answer: Any, X: Any) -> Any:  # noqa: N803
+        unnamed = hasattr(self.estimator, "n_features_in_") and not hasattr(self.estimator, "feature_names_in_")
+        return answer(np.asarray(X) if unnamed and hasattr(X, "columns") else X)
+
+
 def _two(sums: NDArray[np.float64]) -> NDArray[np.float64]:
     positive = sigmoid(sums)
     return np.stack((1.0 - positive, positive), axis=1)
@@ -68,6 +91,8 @@ LINKS: dict[str, Any] = {"logistic": _two, "softmax": to_probabilities, "one-vs-
 
 def to_numbers(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return a fitted estimator as arrays and plain values, or say that it cannot be written so."""
+    if isinstance(model, Prefit):
+        return _prefit_numbers(model)
     if type(model).__name__ in OURS:
         arrays, about = model.numbers()
         return arrays, {"kind": type(model).__name__, **about}
@@ -93,6 +118,16 @@ def to_numbers(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         if value is not None:
             arrays[name] = np.asarray(value, dtype=np.float64)
     return arrays, _about_sums(kind, last.intercept_, last)
+
+
+def _prefit_numbers(model: Prefit) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a prefit model as one of class numbers."""
+    inner = model.estimator.estimator if isinstance(model.estimator, FrozenEstimator) else model.estimator
+    arrays, about = to_numbers(inner)
+    classes = model.classes_.tolist()
+    if about["kind"] == MetaCost.__name__ and classes != sorted(classes):
+        raise ValueError("a prefit MetaCost cannot be saved with another positive class than its own")
+    return arrays, about | {"classes": classes}
 
 
 def from_numbers(arrays: dict[str, Any], about: dict[str, Any]) -> Any:
