@@ -627,7 +627,6 @@ def test_pictures_and_tables_are_not_mixed_up(refused, pictures, place, tmp_path
     assert names(tmp_path) == ["none"]
 
 
-@pytest.mark.xfail(strict=True, reason="28.1f")
 def test_a_model_of_costs_of_each_row_asks_for_their_column(place, adacsl, refused, tmp_path):
     frame = pd.read_csv(place / "rows.csv")
     X, y = frame[["age", "amount"]], frame["churn"]

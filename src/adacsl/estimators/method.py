@@ -26,7 +26,7 @@ from adacsl.estimators.decision import Decision
 from adacsl.estimators.numbered import spoken_labels
 from adacsl.estimators.policy import Policy
 from adacsl.estimators.predicting import CostClassifier
-from adacsl.estimators.prices import settle_rows
+from adacsl.estimators.prices import given_per_sample, settle_rows
 from adacsl.estimators.reading import features_of, labels_in_order, read_rows, with_times
 from adacsl.estimators.rows import Rows
 from adacsl.estimators.settings import find_targets, keeps_settings, natural_threshold
@@ -106,6 +106,9 @@ class Method(CostClassifier):
         The class-wide costs trained with: means, where rows have costs of their own.
     said_costs_ : CostMatrix or None
         The costs as they were said, where they depend on columns: :meth:`predict` takes them of the rows it is given.
+    sample_costs_ : tuple of str
+        Which of ``fp``, ``fn``, ``tp`` and ``tn`` were arrays with a cost for each sample: :meth:`predict` needs them
+        of the samples it is given.
     decision_ : Decision
         From scores to probabilities and decisions.
     target_, threshold_ : float
@@ -216,12 +219,15 @@ class Method(CostClassifier):
             of the times, or "12h", "7d", "2w", "3mo".
         fp, fn, tp, tn : arrays of shape (n,), or texts, optional
             Costs of each row, where they differ (scikit-learn metadata: ``set_fit_request(fn=True)``), or a column of X
-            or an expression over columns (``fn="amount"``), by which :meth:`predict` decides too.
+            or an expression over columns (``fn="amount"``), by which :meth:`predict` decides too. Arrays are passed to
+            :meth:`predict` as well, those of its samples.
         """
         from adacsl.estimators.fitting import fit_methods  # noqa: PLC0415  torch only for those who train nets
 
         self.check_settings()
-        costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs)
+        given = {"fp": fp, "fn": fn, "tp": tp, "tn": tn}
+        costs = row_costs(given, self.costs)
+        self.sample_costs_ = given_per_sample(given)
         X, times, column = take_times(X, time)  # noqa: N806
         self.left_out_: tuple[str, ...] = () if column is None else (column,)
         rows = read_rows(self, features_of(X, costs), y, sample_weight, groups, costs)

@@ -16,6 +16,7 @@ import uvicorn
 
 from adacsl.estimators.persistence import load
 from adacsl.serving.app import SETTINGS, Bounds, make_app
+from adacsl.serving.contract import Contract
 from adacsl.serving.metrics import SHARED
 from adacsl.workers import cores, thread_settings
 
@@ -45,6 +46,7 @@ def serve(
         Told the port before the first request is answered.
     """
     classifier = load(model, device=device)
+    Contract.of(classifier)  # says so where it cannot be served, before anything listens
     own = _bound(host, port)
     port = own.getsockname()[1]
     listening(port)
