@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from adacsl.core.arrays import refuse_reordered
 from adacsl.core.costs import CostMatrix, as_host
 from adacsl.core.curves import calibration_error
 from adacsl.core.heldout import kept_sample, pooled
@@ -226,6 +227,7 @@ class Method(CostClassifier):
 
         self.check_settings()
         given = {"fp": fp, "fn": fn, "tp": tp, "tn": tn}
+        refuse_reordered(X, time=time, **given)
         costs = row_costs(given, self.costs)
         self.sample_costs_ = given_per_sample(given)
         X, times, column = take_times(X, time)  # noqa: N806

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from adacsl.core.arrays import refuse_reordered
 from adacsl.core.costs import CostMatrix
 from adacsl.core.prices import check_samples
 from adacsl.core.rowwise import row_offsets
@@ -242,6 +243,7 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
 
         Under a policy, actions beyond the classes cost what it says.
         """
+        refuse_reordered(X, y=y, sample_weight=sample_weight)
         labels = read_known_labels(self, y)
         if not choose_policy(self.policy, policy, {}).empty:
             decisions = self.decisions(X, policy=policy, fp=fp, fn=fn, tp=tp, tn=tn)

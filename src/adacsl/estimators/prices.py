@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from adacsl.core.arrays import refuse_reordered
 from adacsl.core.costs import CostMatrix
 from adacsl.core.recipes import is_recipe
 from adacsl.datasets.price_checks import warn_of_prices
@@ -75,6 +76,7 @@ def prices_of(method: Any, X: Any, **given: Any) -> CostMatrix | None:  # noqa: 
             f"such as their mean in training ({means}); costs that are a column of X need no passing if fit is given "
             "its name"
         )
+    refuse_reordered(X, **given)
     said = getattr(method, "said_costs_", None)
     costs = row_costs(given, method.costs_ if said is None else said)
     if costs is None or costs.settled:

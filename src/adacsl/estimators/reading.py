@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.arrays import as_weights, refuse_masked
+from adacsl.core.arrays import as_weights, refuse_masked, refuse_reordered
 from adacsl.core.costs import CostMatrix
 from adacsl.core.labels import encode_labels
 from adacsl.datasets.errors import one_line
@@ -44,6 +44,7 @@ def read_rows(method: Any, X: Any, y: Any, sample_weight: Any, groups: Any, cost
 
     The method remembers what it has seen: ``classes_``, ``positive_``, ``n_features_in_``, ``images_``.
     """
+    refuse_reordered(X, y=y, sample_weight=sample_weight, groups=groups)
     X, y = _read(method, X, y)  # noqa: N806
     if y is None:
         raise ValueError(f"this {type(method).__name__} estimator requires y to be passed, but the target y is None")
@@ -211,6 +212,7 @@ def _with_validation(method: Any, rows: Rows) -> Rows:
         raise ValueError(
             f"validation must be a fraction between 0 and 1 or a pair (X, y), got {type(method.validation).__name__}"
         ) from None
+    refuse_reordered(other, **{"the y of validation": labels})
     labels = _known(labels, "the y of validation")
     unknown = set(np.unique(labels).tolist()) - set(method.classes_.tolist())
     if unknown:
