@@ -85,8 +85,8 @@ class Method(CostClassifier):
         Without ``cv``: the share of the rows, or data of its own, that adapts, selects and tunes. Where there is
         nothing to select, the model is fitted on all rows, and held-out scores come from five folds.
     positive : label, optional
-        The class ``fn`` speaks of: missing it is a false negative. 0/1, -1/1 and False/True need no naming; for other
-        labels the last in sorted order is taken, with a warning.
+        The class ``fn`` speaks of: missing it is a false negative. 0/1, -1/1 and False/True need no naming, text
+        does; of other numbers the greater one is taken, with a warning.
     device : {"auto", "cpu", "cuda", "cuda:1", "mps"}
         Where nets train and predict; an absent GPU falls back to the CPU with a warning.
     resume : path, optional

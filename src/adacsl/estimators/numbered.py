@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Any
 
-from adacsl.core.labels import are_places, same_label
+from adacsl.core.labels import are_places, customary_positive, same_label, unnamed_positive
 from adacsl.extras import requires
 
 with requires("sklearn"):
@@ -59,9 +59,14 @@ def positive_label(labels: list[Any], positive: Any, names: Sequence[str] | None
     if positive is None and names is not None and len(names) == 2:
         spoken = spoken_labels(labels, names)
         return next((label for label, word in zip(labels, spoken, strict=True) if same_label(names[1], word)), names[1])
-    if positive is None or labels != [0, 1]:
+    if labels != [0, 1]:
         return positive
-    found = [classes for classes in _numbered() if len(classes) == 2 and positive in classes]
+    found = [classes for classes in _numbered() if len(classes) == 2 and positive in (None, *classes)]
+    if positive is None:
+        text = found and any(isinstance(label, str) for label in found[-1])
+        if text and customary_positive(found[-1]) is None:
+            raise unnamed_positive(found[-1])
+        return None
     return found[-1].index(positive) if found else positive
 
 
