@@ -274,7 +274,7 @@ def test_prices_of_rows_are_decided_outside(tmp_path):
 # logistic regressions
 
 
-def mixed(n=240, seed=0):
+def customers(n=240, seed=0):
     """Numbers with gaps, text and dates, and text labels."""
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame(
@@ -288,7 +288,6 @@ def mixed(n=240, seed=0):
     return frame, y
 
 
-@pytest.mark.xfail(strict=True, reason="28.4c")
 @pytest.mark.parametrize(
     ("name", "settings"),
     [
@@ -300,7 +299,7 @@ def mixed(n=240, seed=0):
     ],
 )
 def test_a_logistic_regression_of_a_table(tmp_path, name, settings):
-    X, y = mixed()
+    X, y = customers()
     clf = method(name, COSTS, random_state=0, **settings).fit(X, y)
     path = clf.export_onnx(tmp_path / "model.onnx", X)
     check(clf, path, X, graph_inputs(clf, X))
@@ -308,7 +307,6 @@ def test_a_logistic_regression_of_a_table(tmp_path, name, settings):
     check(again, again.export_onnx(tmp_path / "again.onnx", X), X, graph_inputs(again, X))
 
 
-@pytest.mark.xfail(strict=True, reason="28.4c")
 def test_a_logistic_regression_of_numbers_and_of_three_classes(tmp_path):
     X, y = numbers()
     clf = method("logistic", COSTS, random_state=0).fit(X, y)
@@ -324,5 +322,5 @@ def test_a_logistic_regression_of_numbers_and_of_three_classes(tmp_path):
 def test_other_estimators_say_what_can_be_exported(tmp_path):
     X, y = numbers()
     clf = Method(COSTS, learner=RandomForestClassifier(5)).fit(X, y)
-    with pytest.raises(ValueError, match="ONNX files are written of .*, and this model is made of estimators"):
+    with pytest.raises(ValueError, match=r"ONNX files are written of .*, and this model is made of estimators"):
         clf.export_onnx(tmp_path / "model.onnx", X)

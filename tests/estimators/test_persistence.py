@@ -420,7 +420,6 @@ def test_saving_over_another_model_replaces_it(saved):
 # boosters of scikit-learn's kind, and labels of other kinds
 
 
-@pytest.mark.xfail(strict=True, reason="28.4c")
 @pytest.mark.parametrize("kind", ["lightgbm.LGBMClassifier", "xgboost.XGBClassifier", "catboost.CatBoostClassifier"])
 @pytest.mark.parametrize("classes", [2, 3])
 def test_boosters_of_their_libraries_are_saved(tmp_path, kind, classes):
@@ -438,7 +437,6 @@ def test_boosters_of_their_libraries_are_saved(tmp_path, kind, classes):
     assert (again.predict(X) == made.predict(X)).all()
 
 
-@pytest.mark.xfail(strict=True, reason="28.4c")
 def test_an_estimator_that_cannot_be_saved_says_what_can(tmp_path):
     X, y = np.random.default_rng(0).normal(size=(80, 2)), np.arange(80) % 2
     made = Method(CostMatrix(fp=1, fn=4), learner=KNeighborsClassifier(), random_state=0).fit(X, y)
@@ -446,7 +444,6 @@ def test_an_estimator_that_cannot_be_saved_says_what_can(tmp_path):
         made.save(tmp_path / "model")
 
 
-@pytest.mark.xfail(strict=True, reason="28.4c")
 @pytest.mark.parametrize("kind", ["bool[pyarrow]", "boolean", "Int64", "int64[pyarrow]", "int8[pyarrow]"])
 def test_labels_of_other_columns_come_back_as_what_they_are(tmp_path, kind):
     X, y = np.random.default_rng(0).normal(size=(80, 2)), np.arange(80) % 2
@@ -459,7 +456,6 @@ def test_labels_of_other_columns_come_back_as_what_they_are(tmp_path, kind):
         assert model.score(X, pd.Series(plain).astype(kind)) == model.score(X, plain)
 
 
-@pytest.mark.xfail(strict=True, reason="28.4c")
 @pytest.mark.parametrize("unit", ["datetime64[D]", "timedelta64[D]"])
 def test_labels_that_are_dates_are_refused(unit):
     X, y = np.random.default_rng(0).normal(size=(80, 2)), (np.arange(80) % 2).astype(unit)

@@ -378,7 +378,9 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         return save_method(self, folder)
 
     def export_onnx(self, path: str | Path, sample: Any) -> Path:
-        """Write an ONNX graph with the outputs ``score``, ``probability`` and ``decision``; for nets.
+        """Write an ONNX graph with the outputs ``score``, ``probability`` and ``decision``.
+
+        For nets, and for logistic regressions of tables (``learner="logistic"``).
 
         A portfolio is one graph where all its members are nets or logistic regressions. The graph takes raw numbers
         (float64, NaN = missing) where all columns are numeric, bytes (N x H x W x C) for images, and each column under

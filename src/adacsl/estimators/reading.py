@@ -174,7 +174,14 @@ def _labels(method: Any, y: Any) -> NDArray[np.int64]:
 def _known(y: Any, name: str, *, warn: bool = False) -> NDArray[Any]:
     """Return labels as a vector of one kind, none of them missing."""
     refuse_masked(y, name)
-    y = column_or_1d(y, warn=warn)
+    # scikit-learn makes floats of nullable columns: whole numbers and truth values stay what they are
+    nullable = not isinstance(y, np.ndarray) and getattr(getattr(y, "dtype", None), "kind", "") in ("b", "i", "u")
+    y = column_or_1d(np.asarray(y.tolist(), dtype=object) if nullable and hasattr(y, "tolist") else y, warn=warn)
+    if y.dtype.kind in "mM":
+        raise ValueError(
+            f"labels are numbers, truth values or text, got {y.dtype} in {name}, such as {y[0]}: write them as text, "
+            f"{name}.astype(str)"
+        )
     if len(y) == 0:
         raise ValueError(f"{name} is empty: give a label for each row")
     if y.dtype == object:

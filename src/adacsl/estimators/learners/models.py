@@ -350,6 +350,10 @@ class EstimatorModel:
         """The estimators as they would be read: what is saved of sums rounds differently."""
         return [as_saved(model) for model in self.estimators]
 
+    def as_read(self) -> EstimatorModel:
+        """Return the model as it would be read from a folder."""
+        return EstimatorModel(self._saved, self.encoder, self.undone, self.n_classes)
+
     def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return everything as arrays and plain values; an error where an estimator is more than numbers."""
         parts = [to_numbers(model) for model in self.estimators]
@@ -397,9 +401,15 @@ def raw_logits(model: Any, x: Any, n_classes: int = 2) -> NDArray[np.float64]:
 def prefit_parts(estimator: Any) -> list[Any]:
     """Return the parts of an estimator that were fitted before: a copy of them knows its classes already."""
     params = estimator.get_params(deep=True) if hasattr(estimator, "get_params") else {}
-    parts = [part for part in (estimator, *params.values()) if hasattr(part, "fit") and hasattr(part, "classes_")]
+    parts = [part for part in (estimator, *params.values()) if hasattr(part, "fit") and _knows_classes(part)]
     # skorch's nets are given their classes as a setting
-    return [part for part in parts if not hasattr(part, "classes") and hasattr(clone(part), "classes_")]
+    return [part for part in parts if not hasattr(part, "classes") and _knows_classes(clone(part))]
+
+
+def _knows_classes(part: Any) -> bool:
+    """Tell whether an estimator has seen labels; CatBoost's have no classes, or None, before."""
+    classes = getattr(part, "classes_", None)
+    return classes is not None and len(classes) > 0
 
 
 def prefit_labels(estimator: Any, rows: Rows) -> NDArray[Any] | None:
