@@ -627,6 +627,22 @@ def test_pictures_and_tables_are_not_mixed_up(refused, pictures, place, tmp_path
     assert names(tmp_path) == ["none"]
 
 
+def test_a_model_of_costs_of_each_row_asks_for_their_column(place, adacsl, refused, tmp_path):
+    frame = pd.read_csv(place / "rows.csv")
+    X, y = frame[["age", "amount"]], frame["churn"]
+    model = library.Method(CostMatrix(fp=2, fn=1), learner=LogisticRegression(), positive="yes", random_state=0)
+    folder = model.fit(X, y, fn=frame["amount"].to_numpy()).save(tmp_path / "model")
+    data = place / "rows.csv"
+    asks = "fitted with fn of each row: say which column holds it, --fn NAME, or one cost for all rows, --fn"
+    for words in (["predict", data], ["evaluate", data, "--target", "churn"], ["explain", data, "--target", "churn"]):
+        line = refused(words[0], folder, *words[1:])
+        assert asks in line
+    assert asks in refused("monitor", folder, data)
+    assert "cannot bring" in refused("serve", folder, "--port", "0")
+    assert adacsl("predict", folder, data, "--fn", "amount", "--out", tmp_path / "out.csv").code == 0
+    assert (model.predict(X, fn=frame["amount"]) == "yes").any()
+
+
 # evaluate
 
 

@@ -152,3 +152,13 @@ def test_no_rows_are_no_error(predicted, place, rows):
     rows[:0].to_parquet(place / "none.parquet")
     document, table = predicted("--capacity", 3, data="none.parquet")
     assert (document["rows"], len(table)) == (0, 0)
+
+
+def test_a_range_of_costs_beside_a_referral(adacsl, place):
+    words = ("--fn", "4..8", "--fp", "1", "--refer", "0.1")
+    said = adacsl("evaluate", place / "model", place / "rows.csv", "--target", "churn", *words, "--json")
+    assert said.code == 0, said.err
+    middle = (*("--fn", str(32**0.5)), *words[2:])
+    same = adacsl("evaluate", place / "model", place / "rows.csv", "--target", "churn", *middle, "--json")
+    assert said.json["cost"]["mean"] == pytest.approx(same.json["cost"]["mean"])
+    assert said.json["normalized_cost"] == pytest.approx(same.json["normalized_cost"])

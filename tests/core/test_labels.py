@@ -40,7 +40,7 @@ def test_custom(labels, positive):
 @pytest.mark.parametrize("labels", [[1, 2], ["no", "yes"], [0, 2], [0, 1, 2], [-1, 0]])
 def test_custom_says_nothing(labels):
     assert customary_positive(labels) is None
-    with pytest.raises(ValueError, match=r"which of the classes .* is positive\? Say positive="):
+    with pytest.raises(ValueError, match=r"which of the classes .* is positive\? Name the one .*: positive="):
         choose_positive(labels)
 
 
@@ -49,9 +49,17 @@ def test_labels_become_0_and_1():
     assert (y.tolist(), classes.tolist(), positive) == ([0, 1, 0], [3, 5], 3)
     y, classes, positive = encode_labels(np.array([1, -1, 1]))
     assert (y.tolist(), classes.tolist(), positive) == ([1, 0, 1], [-1, 1], 1)
-    with pytest.warns(UserWarning, match="was not named: taking .*yes.*say positive=") as told:
-        assert encode_labels(np.array(["no", "yes"]))[2] == "yes"
+    with pytest.warns(UserWarning, match="was not named: taking .*7.*say positive=") as told:
+        assert encode_labels(np.array([3, 7]))[2] == 7
     assert told[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    "labels", [np.array(["no", "yes"]), np.array(["no", "yes"], dtype=object), np.array([b"n", b"y"])]
+)
+def test_the_positive_class_of_text_is_not_guessed(labels):
+    with pytest.raises(ValueError, match=r"which of the classes .* is positive\? .*positive=.* or positive="):
+        encode_labels(labels)
 
 
 @pytest.mark.parametrize(

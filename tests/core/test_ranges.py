@@ -1,5 +1,7 @@
 """Prices as ranges: where decisions flip and what they cost between, against plain decisions at every price."""
 
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -154,3 +156,20 @@ def test_ranges_of_being_right_and_prices_of_rows_count_too():
 def test_what_makes_no_sense_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    "costs",
+    [CostMatrix(fp=(1, 2), fn=5), CostMatrix(fp=1, fn=(4, 8), tp=0.1), CostMatrix(fp=(1, 2), fn=(4, 8), tn=0.2)],
+)
+def test_ranges_beside_a_referral(costs):
+    referred = costs.with_referral(0.5, errors=0.1)
+    plain = CostMatrix(fp=costs.fp, fn=costs.fn, tp=costs.tp, tn=costs.tn).with_referral(0.5, errors=0.1)
+    np.testing.assert_allclose(referred.reduced().to_array(), plain.reduced().to_array())
+    true, done = [0, 1, 1, 0, 1], [1, 2, 0, 0, 1]
+    for measure in ("mean", "normalized", "savings"):
+        assert getattr(referred, measure)(true, done) == pytest.approx(getattr(plain, measure)(true, done))
+    assert referred.checked() == referred
+    for other in (referred, referred.reduced(), costs.named(["well", "ill"]), costs.named(["well", "ill"]).reduced()):
+        assert CostMatrix.from_dict(other.to_dict()) == other
+        assert pickle.loads(pickle.dumps(other)) == other  # noqa: S301

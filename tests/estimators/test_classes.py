@@ -143,9 +143,8 @@ def test_validation_rows_of_an_unknown_class_are_refused(make):
         make(costs=COSTS, cv=None, validation=(X[:9], np.append(Y[:8], "fir"))).fit(X, Y)
 
 
-@pytest.mark.filterwarnings("ignore:the positive class was not named")
 def test_a_class_of_the_costs_without_rows_is_named(make):
-    made, some = make(costs=COSTS), Y != "oak"
+    made, some = make(costs=COSTS, positive="elm"), Y != "oak"
     with pytest.raises(ValueError, match=r"labels have 2 classes, the costs 3, of which \['oak'\] have no rows"):
         made.fit(X[some], Y[some])
 

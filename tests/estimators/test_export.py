@@ -12,9 +12,10 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.ensemble import RandomForestClassifier
 from torch import nn
 
-from adacsl import AdaCSLClassifier, CostMatrix
+from adacsl import AdaCSLClassifier, CostMatrix, Method, load, method
 from adacsl.datasets.encoding import SCALINGS, TableEncoder
 from adacsl.estimators.export import graph_inputs
 from adacsl.estimators.graphs.columns import PARTS, Columns, date_parts
@@ -268,3 +269,58 @@ def test_prices_of_rows_are_decided_outside(tmp_path):
     own = said.of(frame)
     far = np.abs(probability - own.threshold) > 1e-5
     assert np.array_equal(own.decide(probability)[far], clf.predict(frame)[far])
+
+
+# logistic regressions
+
+
+def customers(n=240, seed=0):
+    """Numbers with gaps, text and dates, and text labels."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "age": np.where(rng.random(n) < 0.1, np.nan, rng.normal(40, 10, n)),
+            "shop": rng.choice(["web", "city", "mall"], n),
+            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), unit="D"),
+        }
+    )
+    y = np.where(frame["age"].fillna(40) + 10 * (frame["shop"] == "web") + rng.normal(0, 8, n) > 48, "yes", "no")
+    return frame, y
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("logistic", {"positive": "yes"}),
+        ("logistic", {"positive": "no", "cv": 3}),
+        ("logistic", {"positive": "yes", "decide": "tuned"}),
+        ("logistic", {"positive": "yes", "decide": "calibrated"}),
+        ("logistic-weighted", {"positive": "yes"}),
+    ],
+)
+def test_a_logistic_regression_of_a_table(tmp_path, name, settings):
+    X, y = customers()
+    clf = method(name, COSTS, random_state=0, **settings).fit(X, y)
+    path = clf.export_onnx(tmp_path / "model.onnx", X)
+    check(clf, path, X, graph_inputs(clf, X))
+    again = load(clf.save(tmp_path / "model"))
+    check(again, again.export_onnx(tmp_path / "again.onnx", X), X, graph_inputs(again, X))
+
+
+def test_a_logistic_regression_of_numbers_and_of_three_classes(tmp_path):
+    X, y = numbers()
+    clf = method("logistic", COSTS, random_state=0).fit(X, y)
+    check(clf, clf.export_onnx(tmp_path / "two.onnx", X), X, X)
+    three, costs = np.digitize(X[:, 0], [-0.3, 0.8]), CostMatrix.from_array(1 - np.eye(3), rows="predicted")
+    clf = method("logistic", costs, random_state=0).fit(X, three)
+    score, probability, decision = run(clf.export_onnx(tmp_path / "three.onnx", X), X)
+    np.testing.assert_allclose(score, clf.decision_scores(X), atol=1e-5)
+    np.testing.assert_allclose(probability, clf.predict_proba(X), atol=1e-5)
+    assert np.mean(clf.classes_[decision] == clf.predict(X)) > 0.99
+
+
+def test_other_estimators_say_what_can_be_exported(tmp_path):
+    X, y = numbers()
+    clf = Method(COSTS, learner=RandomForestClassifier(5)).fit(X, y)
+    with pytest.raises(ValueError, match=r"ONNX files are written of .*, and this model is made of estimators"):
+        clf.export_onnx(tmp_path / "model.onnx", X)

@@ -15,10 +15,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 from torch import nn
 
 import adacsl
-from adacsl import AdaCSLClassifier, AdaptiveWeight, CostMatrix, EqualWidth
+from adacsl import AdaCSLClassifier, AdaptiveWeight, CostMatrix, EqualWidth, Method, load
 from adacsl.durable import sealed
 from adacsl.estimators.artefacts import ArtefactError, read_artefact, write_artefact
 
@@ -413,3 +415,49 @@ def test_saving_over_another_model_replaces_it(saved):
     clf.save(saved)
     check_same(clf, adacsl.load(saved), X)
     assert len(list(saved.iterdir())) == 2
+
+
+# boosters of scikit-learn's kind, and labels of other kinds
+
+
+@pytest.mark.parametrize("kind", ["lightgbm.LGBMClassifier", "xgboost.XGBClassifier", "catboost.CatBoostClassifier"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_boosters_of_their_libraries_are_saved(tmp_path, kind, classes):
+    package, _, name = kind.partition(".")
+    quiet = {"lightgbm": {"verbose": -1}, "xgboost": {}, "catboost": {"verbose": 0, "allow_writing_files": False}}
+    rounds = {"catboost": "iterations"}.get(package, "n_estimators")
+    learner = getattr(pytest.importorskip(package), name)(**quiet[package], **{rounds: 10})
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=300), "shop": rng.choice(["web", "city"], 300)})
+    y = np.digitize(X["a"] + 0.3 * rng.normal(size=300), [0.5] if classes == 2 else [-0.5, 0.5])
+    costs = CostMatrix(fp=1, fn=4) if classes == 2 else CostMatrix.from_array(1 - np.eye(3), rows="predicted")
+    made = Method(costs, learner=learner, random_state=0).fit(X, y)
+    again = load(made.save(tmp_path / "model"))
+    np.testing.assert_allclose(again.predict_proba(X), made.predict_proba(X), atol=1e-6)
+    assert (again.predict(X) == made.predict(X)).all()
+
+
+def test_an_estimator_that_cannot_be_saved_says_what_can(tmp_path):
+    X, y = np.random.default_rng(0).normal(size=(80, 2)), np.arange(80) % 2
+    made = Method(CostMatrix(fp=1, fn=4), learner=KNeighborsClassifier(), random_state=0).fit(X, y)
+    with pytest.raises(ArtefactError, match=r"KNeighborsClassifier cannot be saved .*LGBMClassifier.*linear models"):
+        made.save(tmp_path / "model")
+
+
+@pytest.mark.parametrize("kind", ["bool[pyarrow]", "boolean", "Int64", "int64[pyarrow]", "int8[pyarrow]"])
+def test_labels_of_other_columns_come_back_as_what_they_are(tmp_path, kind):
+    X, y = np.random.default_rng(0).normal(size=(80, 2)), np.arange(80) % 2
+    plain = y.astype(bool) if "bool" in kind else y
+    made = Method(CostMatrix(fp=1, fn=4), learner=LogisticRegression(), random_state=0).fit(
+        X, pd.Series(plain).astype(kind)
+    )
+    for model in (made, load(made.save(tmp_path / "model"))):
+        assert model.classes_.dtype.kind == model.predict(X).dtype.kind == plain.dtype.kind
+        assert model.score(X, pd.Series(plain).astype(kind)) == model.score(X, plain)
+
+
+@pytest.mark.parametrize("unit", ["datetime64[D]", "timedelta64[D]"])
+def test_labels_that_are_dates_are_refused(unit):
+    X, y = np.random.default_rng(0).normal(size=(80, 2)), (np.arange(80) % 2).astype(unit)
+    with pytest.raises(ValueError, match=r"labels are numbers, truth values or text, got .* write them as text"):
+        Method(CostMatrix(fp=1, fn=4), learner=LogisticRegression(), positive=y[1]).fit(X, y)

@@ -54,7 +54,7 @@ def test_prices_over_columns_equal_arrays_of_them(data, model):
     )
     pd.testing.assert_frame_equal(worth, other)
     assert by_array.said_costs_ is None
-    assert (by_array.predict(frame) != expected).any()  # by the mean price
+    assert (by_array.predict(frame, fn=by_array.costs_.fn) != expected).any()  # by the mean price
 
 
 def test_prices_given_to_predict_win(data, model):
@@ -66,13 +66,15 @@ def test_prices_given_to_predict_win(data, model):
     assert not model.predict(some, fn="amount").any()
 
 
-def test_arrays_beside_columns_have_their_mean_at_other_rows(data):
+def test_arrays_beside_columns_are_asked_for_at_other_rows(data):
     frame, y = data
     checks = np.linspace(1, 9, len(frame))
     model = fitted(frame, y, CostMatrix(fp=1, fn="amount"), fp=checks)
     assert model.said_costs_ == CostMatrix(fp=5, fn="amount")
     other = CostMatrix(fp=5, fn=frame["amount"].to_numpy()[:7])
-    np.testing.assert_array_equal(model.predict(frame[:7]), other.decide(model.predict_proba(frame[:7])))
+    with pytest.raises(ValueError, match="fitted with fp of each sample"):
+        model.predict(frame[:7])
+    np.testing.assert_array_equal(model.predict(frame[:7], fp=5), other.decide(model.predict_proba(frame[:7])))
 
 
 def test_columns_that_are_not_there_are_named(data, model):

@@ -61,7 +61,8 @@ def test_every_learner_decides_each_row_at_its_own_threshold(learner, controller
     assert np.array_equal(made.predict(X), (raw > made.target_).astype(int))  # needs no prices
     # the odds of two prices differ by these prices
     own, usual = CostMatrix(**prices), made.costs_
-    moved = logit(made.predict_proba(X, **prices)[:, 1]) - logit(made.predict_proba(X)[:, 1])
+    alike = made.predict_proba(X, fp=usual.fp, fn=usual.fn)
+    moved = logit(made.predict_proba(X, **prices)[:, 1]) - logit(alike[:, 1])
     by_hand = np.log(prices["fp"] / usual.fp) - np.log(prices["fn"] / usual.fn)
     clear = np.abs(logit(raw)) < 12
     assert clear.any()
@@ -186,14 +187,15 @@ def test_a_portfolio_gives_its_members_the_rows_prices(tmp_path):
     assert np.abs(made.predict_proba(X, **prices)[:, 1] - proba).max() < 0.08
     columns = made.model_.columns(X, np.log(prices["fp"] / made.costs_.fp) - np.log(prices["fn"] / made.costs_.fn))
     assert np.abs(columns[:, 0] - columns[:, 1]).max() < 0.6  # both are log-odds of the probability
-    assert not np.allclose(made.predict_proba(X), made.predict_proba(X, **prices))
+    alike = made.predict_proba(X, fp=made.costs_.fp, fn=made.costs_.fn)
+    assert not np.allclose(alike, made.predict_proba(X, **prices))
     own = CostMatrix(**prices)
     assert made.estimated_cost_.estimate < 1.05 * own.mean(y, own.decide(proba))
     made.save(tmp_path / "model")
     read = adacsl.load(tmp_path / "model", device="cpu")
     assert np.array_equal(read.predict(X, **prices), made.predict(X, **prices))
     with pytest.raises(ValueError, match="belong to 3 samples"):
-        made.predict(X, fn=np.ones(3))
+        made.predict(X, fp=1.0, fn=np.ones(3))
     frame = made.permutation_cost(
         X[:200], y[:200], repeats=2, random_state=0, **{k: v[:200] for k, v in prices.items()}
     )

@@ -343,11 +343,22 @@ def matrix_of(classifier: CostClassifier, said: Prices) -> CostMatrix:
     Some prices may depend on columns: ``of(table)`` makes them those of its rows.
     """
     from adacsl.datasets.errors import DataError  # noqa: PLC0415  pandas
+    from adacsl.estimators.prices import missing_costs  # noqa: PLC0415
 
     own: CostMatrix = getattr(classifier, "said_costs_", None) or classifier.costs_
+    matrix = said.known
+    if (
+        missing := missing_costs(classifier, matrix if isinstance(matrix, Mapping) else {})
+        if said.costs is None
+        else []
+    ):
+        options = " ".join(f"--{name} NAME" for name in missing)
+        raise DataError(
+            f"the model was fitted with {' and '.join(missing)} of each row: say which column holds it, {options}, or "
+            f"one cost for all rows, --{missing[0]} {getattr(classifier.costs_, missing[0]):.4g} (the mean in training)"
+        )
     if not said.given:
         return own
-    matrix = said.known
     if isinstance(matrix, Mapping) and n_classes(classifier) == 2:
         return merge_prices(_said_anew(matrix, own), own).checked()
     if not isinstance(matrix, CostMatrix):

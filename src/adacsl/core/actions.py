@@ -102,7 +102,8 @@ def _appended(matrix: Any, name: str, prices: list[Any]) -> Any:
     if any(same_label(name, known) for known in actions):
         raise ValueError(f"there is an action {name!r} already: {naming.shown(actions)}; give the new one another name")
     cells: Cells = (*matrix._cells, tuple(prices))
-    longer = matrix._bare(cells, classes, naming.as_names((*actions, name), "actions"), matrix._parts()[3])
+    # ranges are those of a matrix whose actions are its two classes: further actions are at their middle
+    longer = matrix._bare(cells, classes, naming.as_names((*actions, name), "actions"))
     if longer.n_instances is None:  # of some samples alone, all errors may be free
         check_prices(cells, classes, longer.actions)
     return longer

@@ -42,6 +42,41 @@ def refuse_masked(values: Any, name: str) -> None:
         raise ValueError(f"{name} has {count} masked value{'s' if count > 1 else ''}: fill them in, or leave them out")
 
 
+def refuse_reordered(reference: Any, *, of: str = "X", **given: Any) -> None:
+    """Raise where something of each sample has the index of the reference (pandas) in another order.
+
+    Samples are matched by position. Another index, or none, says nothing about the order, and is taken as it comes.
+
+    Parameters
+    ----------
+    reference : table, array or None
+        What has the order; without an index of its own, the first of the others that has one.
+    of : str
+        How messages call it.
+    **given
+        What goes with each sample, by name; None and texts are passed over.
+    """
+    for name, values in given.items():
+        if not hasattr(values, "iloc"):
+            continue
+        if not hasattr(reference, "iloc"):
+            reference, of = values, name
+        elif not values.index.equals(reference.index) and _same_entries(values.index, reference.index):
+            raise ValueError(
+                f"the index of {name} is that of {of} in another order, but samples are matched by position: reorder "
+                f"it, {name}.loc[{of}.index], or give {name}.to_numpy() if the positions are right"
+            )
+
+
+def _same_entries(one: Any, other: Any) -> bool:
+    """Tell whether two indices of pandas hold the same entries, each as often."""
+    if len(one) != len(other) or one.nlevels != other.nlevels:
+        return False
+    mine, theirs = (index.value_counts(sort=False, dropna=False) for index in (one, other))
+    places = mine.index.get_indexer(theirs.index)
+    return len(mine) == len(theirs) and bool((places >= 0).all() and (mine.to_numpy()[places] == theirs).all())
+
+
 def as_array(values: Array, name: str) -> Array:
     """Pass arrays through untouched; turn lists, pandas and polars columns into numpy arrays."""
     if is_torch_array(values):

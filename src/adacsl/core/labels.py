@@ -112,8 +112,16 @@ def choose_positive(labels: Iterable[Any], positive: Any = None) -> Any:
         return positive
     custom = customary_positive(found)
     if custom is None:
-        raise ValueError(f"which of the classes {found} is positive? Say positive=...")
+        raise unnamed_positive(found)
     return custom
+
+
+def unnamed_positive(labels: Sequence[Any]) -> ValueError:
+    """Return the error that asks which of two labels is positive."""
+    choice = " or ".join(f"positive={label!r}" for label in labels) if len(labels) == 2 else "positive=..."
+    return ValueError(
+        f"which of the classes {labels} is positive? Name the one whose false negatives cost fn: {choice}"
+    )
 
 
 def encode_labels(
@@ -128,7 +136,8 @@ def encode_labels(
     y : array of shape (n,)
         Labels of two or more classes, none missing.
     positive : label, optional
-        Left out where custom does not tell, the second class is taken, with a warning.
+        Needed for text. Of numbers other than 0 and 1, or -1 and 1, the greater one is taken, with a warning:
+        scikit-learn's own checks have such labels.
     who : str
         Who needs two classes or more, for messages.
     stacklevel : int
@@ -148,6 +157,8 @@ def encode_labels(
         return np.asarray(numbers, dtype=np.int64), classes, None
     if positive is None:
         if customary_positive(classes.tolist()) is None:
+            if classes.dtype.kind not in "biuf":
+                raise unnamed_positive(classes.tolist())
             warnings.warn(
                 f"the positive class was not named: taking {classes[1]!r} (the other is {classes[0]!r}); "
                 "say positive=... to choose",

@@ -235,7 +235,7 @@ def read_document(data: Any) -> tuple[Any, ...]:
     )
     if deciding and [len(row) for row in deciding] != [k] * len(rows):
         raise ValueError(f"the prices to decide by must be as many as the costs, got {str(data['deciding'])[:80]}")
-    ranges = _read_ranges(data.get("ranges", {}), two=k == len(rows) == 2 and not classes)
+    ranges = _read_ranges(data.get("ranges", {}), two=k == len(rows) == 2 and not actions)
     return cells, classes, actions, ranges, deciding or None
 
 

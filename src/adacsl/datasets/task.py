@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.arrays import as_array, as_host, refuse_masked
+from adacsl.core.arrays import as_array, as_host, refuse_masked, refuse_reordered
 from adacsl.core.costs import CostMatrix
 from adacsl.core.expressions import Expression
 from adacsl.datasets.baseline import Baseline
@@ -156,6 +156,10 @@ class Task:
         >>> task.y.tolist(), task.classes, list(task.X.columns)
         ([1, 0, 0], ('well', 'ill'), ['x0'])
         """
+        refuse_reordered(X, y=y, groups=groups, sample_weight=sample_weight, time=time, baseline=baseline)
+        for values in (costs, segments):
+            if isinstance(values, Mapping):
+                refuse_reordered(X, **{str(name): own for name, own in values.items()})
         X, times, _ = take_times(X, time)  # noqa: N806
         labels, classes = class_labels(y, positive, costs=costs)
         weight = None if sample_weight is None else _read_weight(sample_weight)

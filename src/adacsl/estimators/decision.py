@@ -154,6 +154,12 @@ class Decision:
         return float({"raw": 0.5, "half": float(sigmoid(np.asarray(-self._shift)))}.get(self.decide, self.mapped))
 
     @property
+    def needs_costs(self) -> bool:
+        """Whether a decision depends on the costs of its sample: not where the scores were trained with them."""
+        blind = self.decide in ("half", "raw", "negative", "positive")
+        return not blind and not (self.row_weighted and self.decide != "calibrated")
+
+    @property
     def probability_threshold(self) -> float:
         """The probability above which a row is called positive."""
         if self.decide == "raw":

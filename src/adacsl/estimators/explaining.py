@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.arrays import as_weights
+from adacsl.core.arrays import as_weights, refuse_reordered
 from adacsl.core.costs import CostMatrix, as_host
 from adacsl.core.intervals import Interval
 from adacsl.datasets.errors import check_column
@@ -60,6 +60,7 @@ def read_table_rows(
     """Return checked rows with labels, weights and numbers of groups; those of weight zero are left out."""
     if getattr(model, "images_", False):
         raise ValueError("permutation_cost shuffles the columns of a table, but this model was trained on images")
+    refuse_reordered(X, y=y, sample_weight=sample_weight, groups=groups)
     labels, table = read_known_labels(model, y), read_features(model, X, reset=False)
     table = table if hasattr(table, "columns") else np.asarray(table)
     if len(getattr(table, "shape", ())) != 2:

@@ -67,11 +67,14 @@ def graph_inputs(clf: CostClassifier, X: Any) -> dict[str, np.ndarray[Any, Any]]
 def exportable(model: Any) -> StackModel:
     """Return a model as a stack, if only of itself, or say why it has no graph."""
     if not isinstance(model, StackModel):
-        if not isinstance(model, NetModel):
-            raise ValueError(  # noqa: TRY004  the type is right, its content is not
-                f"ONNX files are written of nets only, and this model is made of {model.kind}: keep it with save()"
+        model = model.as_read() if isinstance(model, EstimatorModel) else model
+        if not isinstance(model, NetModel) and not _is_sum(model):
+            raise ValueError(
+                "ONNX files are written of nets and logistic regressions of encoded tables, and this model is made of "
+                f"{model.kind}: keep it with save()"
             )
-        none = 0.0 if model.outputs == 1 else np.zeros(model.outputs)
+        outputs = model.outputs if isinstance(model, NetModel) else model.n_classes
+        none = 0.0 if outputs <= 2 else np.zeros(outputs)
         return StackModel(Stack(np.ones(1), none, np.inf, 0.0), [model.kind], [model], [none])
     for name, own in zip(model.names, model.models, strict=True):
         if not isinstance(own, NetModel) and not _is_sum(own):
@@ -107,6 +110,8 @@ def _layer(part: LinearModel, n_classes: int) -> nn.Module:
     weights = part.weights if part.scale is None else part.weights / part.scale
     intercept = part.intercept if part.center is None else part.intercept - weights @ part.center
     weights, intercept = np.atleast_2d(weights), np.atleast_1d(intercept)
+    if n_classes == 2 and part.classes_.tolist() == [1, 0]:
+        weights, intercept = -weights, -intercept
     if n_classes > 2:
         own = np.zeros((n_classes, weights.shape[1])), np.full(n_classes, UNSEEN)
         if part.kind == "logistic":  # two of the classes were in its rows

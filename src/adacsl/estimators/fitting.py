@@ -15,7 +15,7 @@ from adacsl.estimators.learners.boosters import Booster, fit_boosters, installed
 from adacsl.estimators.learners.constant import Constant, fit_constants
 from adacsl.estimators.learners.histogram import HistogramBoosting
 from adacsl.estimators.learners.metacost import MetaCost
-from adacsl.estimators.learners.models import Model, fit_models
+from adacsl.estimators.learners.models import Model, fit_models, prefit_parts
 from adacsl.estimators.learners.portfolio import Portfolio, fit_portfolios
 from adacsl.estimators.learners.together import ENGINES
 from adacsl.estimators.rows import Rows
@@ -41,7 +41,8 @@ def as_learner(learner: Any) -> Any:
     if not hasattr(learner, "fit") or not (hasattr(learner, "predict_proba") or hasattr(learner, "decision_function")):
         raise TypeError(f"learner {learner!r} has no predict_proba, which costs need, nor a decision_function")
     picks = any(isinstance(part, ColumnTransformer) for part in getattr(learner, "get_params", dict)().values())
-    return Model(learner, encode=not picks)  # what picks columns wants the table as it came
+    # what picks columns, and what was fitted before, wants the table as it came
+    return Model(learner, encode=not picks and not prefit_parts(learner))
 
 
 def _named(name: str) -> Any:

@@ -29,6 +29,13 @@ def read_labels(about: Mapping[str, Any], n_classes: int) -> NDArray[Any]:
     return np.asarray(values, dtype=str if kind.kind == "U" and kind.itemsize > LARGEST_LABEL else kind)
 
 
+def read_cost_names(names: Any) -> tuple[str, ...]:
+    """Return which costs differed between samples."""
+    if not isinstance(names, list) or not set(names) <= {"fp", "fn", "tp", "tn"}:
+        raise ValueError("costs of each sample are some of fp, fn, tp and tn")
+    return tuple(names)
+
+
 def read_whole(name: str, value: Any) -> int:
     """Return a number of columns, or of pixels."""
     if type(value) is not int or not 1 <= value <= MOST_FEATURES:

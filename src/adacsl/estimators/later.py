@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from adacsl.core.arrays import refuse_reordered
 from adacsl.core.costs import CostMatrix, as_host
 from adacsl.datasets.errors import check_column
 from adacsl.datasets.times import read_times
@@ -59,6 +60,7 @@ class LaterRows:
 def split_times(model: Any, X: Any, time: Any) -> tuple[Any, NDArray[Any] | None]:  # noqa: N803
     """Return the features and the times; a column of times that the model does not know is no feature."""
     if time is None or not isinstance(time, str):
+        refuse_reordered(X, time=time)
         return X, None if time is None else read_times(time)
     import narwhals as nw  # noqa: PLC0415
 
@@ -74,6 +76,7 @@ def split_times(model: Any, X: Any, time: Any) -> tuple[Any, NDArray[Any] | None
 
 def read_later_rows(model: Any, X: Any, y: Any, own: CostMatrix | None, groups: Any) -> LaterRows:  # noqa: N803
     """Return checked rows, decided as the model decides; ``own`` are their costs where they are not the model's."""
+    refuse_reordered(X, y=y, groups=groups)
     X, policy = take_time(model, X, choose_policy(getattr(model, "policy", None), None, {}))  # noqa: N806
     costs = own or model.costs_
     scores = model.decision_scores(X, costs=own)

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from adacsl.core.arrays import refuse_reordered
 from adacsl.core.costs import CostMatrix, as_host
 from adacsl.core.curves import calibration_error
 from adacsl.core.heldout import kept_sample, pooled
@@ -26,8 +27,8 @@ from adacsl.estimators.decision import Decision
 from adacsl.estimators.numbered import spoken_labels
 from adacsl.estimators.policy import Policy
 from adacsl.estimators.predicting import CostClassifier
-from adacsl.estimators.prices import settle_rows
-from adacsl.estimators.reading import features_of, read_rows, with_times
+from adacsl.estimators.prices import given_per_sample, settle_rows
+from adacsl.estimators.reading import features_of, labels_in_order, read_rows, with_times
 from adacsl.estimators.rows import Rows
 from adacsl.estimators.settings import find_targets, keeps_settings, natural_threshold
 from adacsl.extras import requires
@@ -84,8 +85,8 @@ class Method(CostClassifier):
         Without ``cv``: the share of the rows, or data of its own, that adapts, selects and tunes. Where there is
         nothing to select, the model is fitted on all rows, and held-out scores come from five folds.
     positive : label, optional
-        The class ``fn`` speaks of: missing it is a false negative. 0/1, -1/1 and False/True need no naming; for other
-        labels the last in sorted order is taken, with a warning.
+        The class ``fn`` speaks of: missing it is a false negative. 0/1, -1/1 and False/True need no naming, text
+        does; of other numbers the greater one is taken, with a warning.
     device : {"auto", "cpu", "cuda", "cuda:1", "mps"}
         Where nets train and predict; an absent GPU falls back to the CPU with a warning.
     resume : path, optional
@@ -106,6 +107,9 @@ class Method(CostClassifier):
         The class-wide costs trained with: means, where rows have costs of their own.
     said_costs_ : CostMatrix or None
         The costs as they were said, where they depend on columns: :meth:`predict` takes them of the rows it is given.
+    sample_costs_ : tuple of str
+        Which of ``fp``, ``fn``, ``tp`` and ``tn`` were arrays with a cost for each sample: :meth:`predict` needs them
+        of the samples it is given.
     decision_ : Decision
         From scores to probabilities and decisions.
     target_, threshold_ : float
@@ -216,12 +220,16 @@ class Method(CostClassifier):
             of the times, or "12h", "7d", "2w", "3mo".
         fp, fn, tp, tn : arrays of shape (n,), or texts, optional
             Costs of each row, where they differ (scikit-learn metadata: ``set_fit_request(fn=True)``), or a column of X
-            or an expression over columns (``fn="amount"``), by which :meth:`predict` decides too.
+            or an expression over columns (``fn="amount"``), by which :meth:`predict` decides too. Arrays are passed to
+            :meth:`predict` as well, those of its samples.
         """
         from adacsl.estimators.fitting import fit_methods  # noqa: PLC0415  torch only for those who train nets
 
         self.check_settings()
-        costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, self.costs)
+        given = {"fp": fp, "fn": fn, "tp": tp, "tn": tn}
+        refuse_reordered(X, time=time, **given)
+        costs = row_costs(given, self.costs)
+        self.sample_costs_ = given_per_sample(given)
         X, times, column = take_times(X, time)  # noqa: N806
         self.left_out_: tuple[str, ...] = () if column is None else (column,)
         rows = read_rows(self, features_of(X, costs), y, sample_weight, groups, costs)
@@ -290,9 +298,7 @@ class Method(CostClassifier):
                 + f"; give a price for each: {form}"
             )
         own: CostMatrix = self.costs
-        order = self.classes_.tolist()
-        # of two classes, the positive one has number 1
-        order = order[::-1] if self.positive_ is not None and self.positive_ == order[0] else order
+        order = labels_in_order(self)
         return own.aligned(order if own.classes is None else spoken_labels(order, own.classes))
 
     def _seed(self) -> int:

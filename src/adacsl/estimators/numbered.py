@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Any
 
-from adacsl.core.labels import are_places, same_label
+from adacsl.core.labels import are_places, customary_positive, same_label, unnamed_positive
 from adacsl.extras import requires
 
 with requires("sklearn"):
@@ -27,14 +27,21 @@ def spoken_labels(labels: Sequence[Any], names: Sequence[str]) -> list[Any]:
     >>> spoken_labels([0, 1, 2], ["ash", "elm", "oak"]), spoken_labels([0, 1, 2], ["oak", "elm", "ash"])
     (['ash', 'elm', 'oak'], [0, 1, 2])
     """
+    found = numbered_labels(labels, names)
+    if found is not None:
+        return found
+    return [names[place] for place in labels] if are_places(sorted(labels), names) else list(labels)
+
+
+def numbered_labels(labels: Sequence[Any], names: Sequence[str]) -> list[Any] | None:
+    """Return the classes of these names that scikit-learn has numbered so, in the order of the labels; else None."""
     found = [
         classes
         for classes in _numbered()
         if len(classes) == len(names) and all(any(same_label(name, label) for label in classes) for name in names)
     ]
-    if found and sorted(labels) == list(range(len(names))):
-        return [found[-1][place] for place in labels]
-    return [names[place] for place in labels] if are_places(sorted(labels), names) else list(labels)
+    numbered = found and list(range(len(names))) == sorted(label for label in labels if not isinstance(label, str))
+    return [found[-1][place] for place in labels] if numbered else None
 
 
 def positive_label(labels: list[Any], positive: Any, names: Sequence[str] | None) -> Any:
@@ -52,9 +59,14 @@ def positive_label(labels: list[Any], positive: Any, names: Sequence[str] | None
     if positive is None and names is not None and len(names) == 2:
         spoken = spoken_labels(labels, names)
         return next((label for label, word in zip(labels, spoken, strict=True) if same_label(names[1], word)), names[1])
-    if positive is None or labels != [0, 1]:
+    if labels != [0, 1]:
         return positive
-    found = [classes for classes in _numbered() if len(classes) == 2 and positive in classes]
+    found = [classes for classes in _numbered() if len(classes) == 2 and positive in (None, *classes)]
+    if positive is None:
+        text = found and any(isinstance(label, str) for label in found[-1])
+        if text and customary_positive(found[-1]) is None:
+            raise unnamed_positive(found[-1])
+        return None
     return found[-1].index(positive) if found else positive
 
 

@@ -20,7 +20,15 @@ from adacsl.durable import encode
 from adacsl.estimators.artefacts import ArtefactError, read_artefact, write_artefact
 from adacsl.estimators.classifiers import AdaCSLBoostingClassifier, AdaCSLClassifier, AdaptiveCostClassifier
 from adacsl.estimators.decision import Decision
-from adacsl.estimators.forms import check_classes, check_elsewhere, check_predicts, read_labels, read_names, read_whole
+from adacsl.estimators.forms import (
+    check_classes,
+    check_elsewhere,
+    check_predicts,
+    read_cost_names,
+    read_labels,
+    read_names,
+    read_whole,
+)
 from adacsl.estimators.learners.boosters import Booster, BoosterModel
 from adacsl.estimators.learners.constant import Constant
 from adacsl.estimators.learners.models import EstimatorModel
@@ -148,6 +156,7 @@ def _describe(method: Method, kind: str) -> dict[str, Any]:
         "learner": method.model_.kind,
         "costs": method.costs_.to_dict(),
         "said_costs": said.to_dict() if (said := getattr(method, "said_costs_", None)) else None,
+        "sample_costs": list(getattr(method, "sample_costs_", ())),
         "decision": method.decision_.to_dict(),
         "classes": {"dtype": method.classes_.dtype.str, "values": method.classes_.tolist()},
         # more than two classes have none
@@ -208,6 +217,7 @@ def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, dev
     said = CostMatrix.from_dict(document["said_costs"]) if document.get("said_costs") else None
     method = _unfitted(document, costs if said is None else _forgotten(said), device)
     method.costs_, method.said_costs_ = costs, said
+    method.sample_costs_ = read_cost_names(document.get("sample_costs", []))
     method.decision_ = Decision.from_dict(document["decision"], costs)
     method.classes_ = read_labels(document["classes"], costs.n_classes)
     method.positive_ = None if costs.n_classes > 2 else method.classes_[[0, 1].index(document["positive"])]

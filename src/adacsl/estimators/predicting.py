@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from adacsl.core.arrays import refuse_reordered
 from adacsl.core.costs import CostMatrix
 from adacsl.core.prices import check_samples
 from adacsl.core.rowwise import row_offsets
@@ -16,7 +17,7 @@ from adacsl.core.scores import to_probabilities
 from adacsl.estimators.acting import decide_rows
 from adacsl.estimators.decision import Decision
 from adacsl.estimators.policy import Decisions, Policy, choose_policy, take_time
-from adacsl.estimators.prices import prices_of
+from adacsl.estimators.prices import missing_costs, prices_of
 from adacsl.estimators.reading import number_labels, read_features, read_known_labels
 from adacsl.estimators.settings import inside
 from adacsl.extras import requires
@@ -39,6 +40,7 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
     positive_: Any
     costs_: CostMatrix
     said_costs_: CostMatrix | None
+    sample_costs_: tuple[str, ...]
     decision_: Decision
     model_: Any
     policy: Policy | None = None
@@ -123,8 +125,8 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
     ) -> NDArray[np.float64]:
         """Return probabilities, corrected for the cost weighting; columns in the order of ``classes_``.
 
-        Costs of each row matter where the loss was weighted by them (those said over columns are taken from X); without
-        them, a row is taken as one that costs what is usual.
+        Costs of each row matter where the loss was weighted by them: those said over columns are taken from X, and
+        those that :meth:`fit` got as arrays have to be passed here too.
         """
         check_is_fitted(self)
         weighted = self.decision_.row_weighted or getattr(self.model_, "row_weighted", False)
@@ -152,7 +154,9 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
     ) -> NDArray[Any]:
         """Return the cheapest label of each row; with costs of each row, by each row's own Bayes threshold.
 
-        Prices said over columns in training (``fn="amount"``) are those of these rows, unless others are given.
+        Prices said over columns in training (``fn="amount"``) are those of these rows, unless others are given. Costs
+        that :meth:`fit` got as arrays, one of each sample, have to be passed, unless the loss was weighted by them
+        (``loss="row-weighted"``).
 
         Parameters
         ----------
@@ -169,7 +173,9 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         if not choose_policy(self.policy, policy, said).empty:
             return self.decisions(X, policy=policy, fp=fp, fn=fn, tp=tp, tn=tn, **said).labels
         check_is_fitted(self)
-        costs = prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn)
+        given = {"fp": fp, "fn": fn, "tp": tp, "tn": tn}
+        known = all(cost is None for cost in given.values()) and not self.decision_.needs_costs
+        costs = None if known and missing_costs(self, given) else prices_of(self, X, **given)
         decided = self.decision_.predict(self.decision_scores(X, costs=costs), costs=costs)
         if self.positive_ is None:
             return np.asarray(self.classes_[decided])
@@ -237,6 +243,7 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
 
         Under a policy, actions beyond the classes cost what it says.
         """
+        refuse_reordered(X, y=y, sample_weight=sample_weight)
         labels = read_known_labels(self, y)
         if not choose_policy(self.policy, policy, {}).empty:
             decisions = self.decisions(X, policy=policy, fp=fp, fn=fn, tp=tp, tn=tn)
@@ -371,7 +378,9 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         return save_method(self, folder)
 
     def export_onnx(self, path: str | Path, sample: Any) -> Path:
-        """Write an ONNX graph with the outputs ``score``, ``probability`` and ``decision``; for nets.
+        """Write an ONNX graph with the outputs ``score``, ``probability`` and ``decision``.
+
+        For nets, and for logistic regressions of tables (``learner="logistic"``).
 
         A portfolio is one graph where all its members are nets or logistic regressions. The graph takes raw numbers
         (float64, NaN = missing) where all columns are numeric, bytes (N x H x W x C) for images, and each column under

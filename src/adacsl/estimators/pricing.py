@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from adacsl.core.arrays import refuse_reordered
 from adacsl.core.costs import CostMatrix
 from adacsl.core.expressions import Expression
 from adacsl.datasets.columns import names_of, with_columns, without_columns
@@ -116,6 +117,7 @@ class CostModel:
 
     def fit(self, X: Any, *, sample_weight: Any = None, groups: Any = None) -> Self:  # noqa: N803
         """Learn the price from a table whose rows have prices, some of them at least."""
+        refuse_reordered(X, sample_weight=sample_weight, groups=groups)
         observed = self.observed(X)
         weight = None if sample_weight is None else _check_sample_weight(sample_weight, observed, dtype=np.float64)
         groups = None if groups is None else column_or_1d(groups)

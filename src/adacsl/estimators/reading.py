@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.arrays import as_weights, refuse_masked
+from adacsl.core.arrays import as_weights, refuse_masked, refuse_reordered
 from adacsl.core.costs import CostMatrix
 from adacsl.core.labels import encode_labels
 from adacsl.datasets.errors import one_line
@@ -44,6 +44,7 @@ def read_rows(method: Any, X: Any, y: Any, sample_weight: Any, groups: Any, cost
 
     The method remembers what it has seen: ``classes_``, ``positive_``, ``n_features_in_``, ``images_``.
     """
+    refuse_reordered(X, y=y, sample_weight=sample_weight, groups=groups)
     X, y = _read(method, X, y)  # noqa: N806
     if y is None:
         raise ValueError(f"this {type(method).__name__} estimator requires y to be passed, but the target y is None")
@@ -62,7 +63,8 @@ def read_rows(method: Any, X: Any, y: Any, sample_weight: Any, groups: Any, cost
             "a classifier needs samples of both classes"
         )
     rows = Rows(
-        X, labels, use, weight, groups, costs, images=method.images_, n_classes=len(method.classes_)
+        X, labels, use, weight, groups, costs, images=method.images_, n_classes=len(method.classes_),
+        labels=tuple(labels_in_order(method)),
     )  # fmt: skip
     apart = method.cv is None and method.validation is not None and not isinstance(method.validation, Real)
     return _with_validation(method, rows) if apart else rows
@@ -172,7 +174,14 @@ def _labels(method: Any, y: Any) -> NDArray[np.int64]:
 def _known(y: Any, name: str, *, warn: bool = False) -> NDArray[Any]:
     """Return labels as a vector of one kind, none of them missing."""
     refuse_masked(y, name)
-    y = column_or_1d(y, warn=warn)
+    # scikit-learn makes floats of nullable columns: whole numbers and truth values stay what they are
+    nullable = not isinstance(y, np.ndarray) and getattr(getattr(y, "dtype", None), "kind", "") in ("b", "i", "u")
+    y = column_or_1d(np.asarray(y.tolist(), dtype=object) if nullable and hasattr(y, "tolist") else y, warn=warn)
+    if y.dtype.kind in "mM":
+        raise ValueError(
+            f"labels are numbers, truth values or text, got {y.dtype} in {name}, such as {y[0]}: write them as text, "
+            f"{name}.astype(str)"
+        )
     if len(y) == 0:
         raise ValueError(f"{name} is empty: give a label for each row")
     if y.dtype == object:
@@ -186,6 +195,12 @@ def _known(y: Any, name: str, *, warn: bool = False) -> NDArray[Any]:
             first, other = y[texts.index(True)], y[texts.index(False)]
             raise ValueError(f"{name} mixes text and others, such as {first!r} and {other!r}: write all labels alike")
     return np.asarray(y.tolist() if y.dtype == object and not isinstance(y[0], str) else y)  # numbers as objects
+
+
+def labels_in_order(method: Any) -> list[Any]:
+    """Return the labels of the class numbers 0, 1, ...: of two classes, the positive one is the second."""
+    order: list[Any] = method.classes_.tolist()
+    return order[::-1] if method.positive_ is not None and method.positive_ == order[0] else order
 
 
 def number_labels(method: Any, labels: NDArray[Any]) -> NDArray[np.int64]:
@@ -204,6 +219,7 @@ def _with_validation(method: Any, rows: Rows) -> Rows:
         raise ValueError(
             f"validation must be a fraction between 0 and 1 or a pair (X, y), got {type(method.validation).__name__}"
         ) from None
+    refuse_reordered(other, **{"the y of validation": labels})
     labels = _known(labels, "the y of validation")
     unknown = set(np.unique(labels).tolist()) - set(method.classes_.tolist())
     if unknown:
@@ -220,7 +236,7 @@ def _with_validation(method: Any, rows: Rows) -> Rows:
     own = np.arange(len(added)) + len(rows.y)
     return Rows(
         rows.x, np.concatenate((rows.y, added)), np.arange(len(rows.y)), validation=own, images=rows.images,
-        n_classes=rows.n_classes, extra=extra,
+        n_classes=rows.n_classes, extra=extra, labels=rows.labels,
     )  # fmt: skip
 
 

@@ -46,6 +46,8 @@ class Rows:
         How many classes there are, also where some rows have none of one.
     line : Timeline, optional
         When each row was: what is held out is then later than what trains.
+    labels : tuple, optional
+        The label (or its name) of each class number.
     """
 
     x: Any
@@ -60,6 +62,7 @@ class Rows:
     source: Hashable = None
     n_classes: int = 2
     line: Timeline | None = None
+    labels: tuple[Any, ...] | None = None
 
     @staticmethod
     def of_task(
@@ -75,7 +78,7 @@ class Rows:
         groups = task.groups if groups is None else groups
         return Rows(
             task.X, task.y, use, weight, groups, costs, images=task.images, source=task, n_classes=task.costs.n_classes,
-            line=None if task.time is None else Timeline.of(task.time, gap, maturity),
+            line=None if task.time is None else Timeline.of(task.time, gap, maturity), labels=task.classes,
         )  # fmt: skip
 
     def folds(self, cv: Any, validation: Any, seed: int) -> list[tuple[NDArray[Any], NDArray[Any]]]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from adacsl.core.arrays import refuse_reordered
 from adacsl.core.costs import CostMatrix
 from adacsl.datasets.checks.codes import known_codes
 from adacsl.datasets.overview import overview
@@ -110,6 +111,7 @@ def compare(  # noqa: PLR0913  prices by name, as fit has them
     ['ce', 'gbm-bayes']
     """
     said = {name: price for name, price in (("fp", fp), ("fn", fn), ("tp", tp), ("tn", tn)) if price is not None}
+    refuse_reordered(X, **said)
     if isinstance(costs, Mapping):
         costs, said = {**costs, **said}, {}
     costs = row_costs(said, costs) if said else costs

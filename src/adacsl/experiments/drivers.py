@@ -75,7 +75,7 @@ def _prices(task: Task) -> dict[str, Any]:
 def _affordable(model: Method, held: Task, seconds: float, repeats: int) -> tuple[Task, int]:
     """Return so many of the rows and repeats that shuffling every column takes about so many seconds at most."""
     started = perf_counter()
-    model.predict_proba(held.X)
+    model.predict_proba(held.X, **_prices(held))
     share = seconds / max((perf_counter() - started) * repeats * held.X.shape[1], 1e-9)
     if share >= 1:
         return held, repeats

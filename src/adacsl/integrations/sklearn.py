@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.arrays import Array
+from adacsl.core.arrays import Array, refuse_reordered
 from adacsl.core.costs import CostMatrix, merge_prices, no_costs
 from adacsl.core.labels import choose_positive, same_label
 from adacsl.core.recipes import is_recipe
@@ -119,6 +119,7 @@ def mean_cost(
         said = next(iter(old))
         advice = "the positive class is named by positive=..." if said == "pos_label" else "no such option"
         raise TypeError(f"mean_cost({said}=...): {advice}")
+    refuse_reordered(y_true, of="y_true", y_pred=y_pred, fp=fp, fn=fn, tp=tp, tn=tn, sample_weight=sample_weight)
     true, pred = column_or_1d(y_true), column_or_1d(y_pred)
     check_consistent_length(true, pred)
     of_two = positive is not None or any(price is not None for price in (fp, fn, tp, tn))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from adacsl.core.arrays import as_host
 from adacsl.core.costs import CostMatrix
 from adacsl.core.curves import brier_curve, decision_curve, optimal_cost_curve
+from adacsl.core.labels import customary_positive
 from adacsl.core.thresholds import cost_curve, find_threshold
 from adacsl.extras import requires
 
@@ -241,10 +242,15 @@ def _probabilities(estimator: Any, X: Any, pos_label: Any) -> tuple[NDArray[np.f
     """Return the probability of the positive class, and its label."""
     if not hasattr(estimator, "predict_proba"):
         raise ValueError(f"{type(estimator).__name__} has no predict_proba: give scores to from_predictions")
-    classes = list(getattr(estimator, "classes_", ()))
+    classes = np.asarray(getattr(estimator, "classes_", ())).tolist()
     if len(classes) != 2:
         raise ValueError(f"these curves are for two classes, and {type(estimator).__name__} knows {len(classes)}")
-    label = getattr(estimator, "positive_", classes[1]) if pos_label is None else pos_label
+    label = getattr(estimator, "positive_", None) if pos_label is None else pos_label
+    if label is None:
+        if customary_positive(classes) is None:
+            choice = " or ".join(f"pos_label={known!r}" for known in classes)
+            raise ValueError(f"say which label is the positive one, {choice}")
+        label = classes[1]
     if label not in classes:
         raise ValueError(f"pos_label must be one of {classes}, got {label!r}")
     return np.asarray(estimator.predict_proba(X))[:, classes.index(label)], label

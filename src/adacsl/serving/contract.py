@@ -11,6 +11,7 @@ from adacsl import __version__
 from adacsl.core.labels import label_name
 from adacsl.estimators.acting import ordered_labels
 from adacsl.estimators.predicting import CostClassifier
+from adacsl.estimators.prices import missing_costs
 
 Kind = Literal["number", "date", "text", "any", "picture"]
 SAID: dict[Kind, str] = {
@@ -65,6 +66,11 @@ class Contract:
     @classmethod
     def of(cls, classifier: CostClassifier) -> Self:
         """Return what a fitted classifier takes."""
+        if missing := missing_costs(classifier, {}):
+            raise ValueError(
+                f"the model was fitted with {' and '.join(missing)} of each sample, which a request cannot bring: fit "
+                f"it with a column of the table, fit(X, y, {missing[0]}='amount'), or with one cost for all samples"
+            )
         if getattr(classifier, "images_", False):
             height, width, channels = classifier.image_shape_
             return cls(

@@ -20,6 +20,7 @@ from adacsl.estimators.artefacts import ArtefactError, artefact_digest
 from adacsl.estimators.persistence import load_noted
 from adacsl.serving.app import Bounds, make_app
 from adacsl.serving.connections import LAST_SECONDS, ON_THE_WAY, Server
+from adacsl.serving.contract import Contract
 from adacsl.serving.metrics import SHARED
 from adacsl.workers import cores, thread_settings
 
@@ -63,6 +64,7 @@ def serve(
     """
     task = Task(model.resolve(), artefact_digest(model), bounds, device)
     classifier, _ = load_noted(model, device=device, digest=task.digest)
+    Contract.of(classifier)  # refuses a model that cannot be served, before anything listens
     with _bound(host, port) as own:
         listening(own.getsockname()[1])
         if workers == 1:

@@ -38,9 +38,11 @@ def export(model: Path, *, onnx: Path, sample: str | None = None, screen: Screen
     check_file(onnx)
     classifier, _, _ = load_model(model, device="cpu")
     kind = classifier.model_.kind
-    if kind not in ("nets", "stack"):
+    if kind in ("boosters", "constant"):
         what = "always decides the same" if kind == "constant" else f"is made of {kind}"
-        raise ValueError(f"ONNX files are written of nets only, and {model} {what}: use it with  adacsl predict")
+        raise ValueError(
+            f"ONNX files are written of nets and logistic regressions, and {model} {what}: use it with  adacsl predict"
+        )
     # members of a portfolio that has a graph all take the same; of another, the export says why it has none
     encoder = (classifier.model_.models[0] if kind == "stack" else classifier.model_).encoder
     rows = _made_up(classifier, encoder) if sample is None else next(open_rows(classifier, sample, rows=SAMPLE)[0])[0]

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from adacsl.estimators.method import Method
 
 STUDENTS = (False, True, "boosting", "net")
-SEEN = ("classes_", "positive_", "images_", "image_shape_", "n_features_in_", "feature_names_in_")
+SEEN = ("classes_", "positive_", "images_", "image_shape_", "n_features_in_", "feature_names_in_", "said_costs_",
+        "sample_costs_", "left_out_")  # fmt: skip
 """What the portfolio remembers of its data, and its student has to know as well."""
 UNLIKELY = 0.01
 """Of K classes those less likely than this share of 1 / K are not taught: they would only take time."""

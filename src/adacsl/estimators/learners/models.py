@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 
 from adacsl.core.control import AdaptiveWeight
 from adacsl.core.heldout import HeldOut
+from adacsl.core.labels import label_name, same_label
 from adacsl.core.scores import to_logits, to_probabilities
 from adacsl.datasets.encoding import TableEncoder
 from adacsl.estimators.candidates import Candidate, mean_logits
-from adacsl.estimators.learners.numbers import as_saved, from_numbers, joined, part_of, to_numbers
+from adacsl.estimators.learners.numbers import Prefit, as_saved, from_numbers, joined, part_of, to_numbers
+from adacsl.estimators.numbered import numbered_labels
 from adacsl.estimators.rows import Rows
-from adacsl.estimators.settings import keeps_settings, make_controller, measured, trained_with
+from adacsl.estimators.settings import in_full, keeps_settings, make_controller, measured, trained_with
 from adacsl.extras import requires
 
 with requires("sklearn"):
@@ -142,7 +144,8 @@ def fit_models(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidat
             models, undone = _fit_in_rounds(candidate, features)
         else:
             models, undone = _fit_as_it_is(candidate, features, fitted), 0.0
-        models = candidate.deciding(models)
+        labels = prefit_labels(candidate.method.learner_.estimator, rows)
+        models = [numbered(model, labels) for model in candidate.deciding(models)]
         candidate.model = EstimatorModel(models, encoder if encode else None, undone, rows.n_classes)
         if candidate.watch is not None:
             candidate.watched = candidate.model.logits(rows.take(candidate.watch))
@@ -171,6 +174,7 @@ def _fit_as_it_is(candidate: Candidate, rows: Rows, fitted: dict[Any, Any]) -> l
             held = candidate.hold_out(rows, held_out)
             model = _fitted(candidate, rows, train, fitted)
             moved = candidate.shift(rows.y) + candidate.offsets(held_out)
+            model = numbered(model, prefit_labels(method.learner_.estimator, rows))
             held.look(raw_logits(model, rows.take(held_out), rows.n_classes) + moved)
             candidate.held.append(held)
     return models
@@ -188,7 +192,8 @@ def _fitted(candidate: Candidate, rows: Rows, train: NDArray[Any], known: dict[A
         options["groups"] = rows.groups[train]
     paid = weighted or "costs" in options
     priced = (candidate.costs.to_json(), candidate.target, candidate.row_weighted) if paid else None
-    key = (repr(model), train.tobytes(), priced)
+    prefit = tuple(id(part) for part in prefit_parts(settings.estimator))  # those of equal settings may differ
+    key = (in_full(model), prefit, train.tobytes(), priced)
     if key in known:
         return known[key]
     if weighted:
@@ -196,7 +201,9 @@ def _fitted(candidate: Candidate, rows: Rows, train: NDArray[Any], known: dict[A
         weight = stakes if weight is None else stakes * weight
     if weight is not None:
         options[settings.weight_name or weight_name_of(model) or "sample_weight"] = weight
-    known[key] = model.fit(rows.take(train), rows.y[train], **options)
+    labels = prefit_labels(settings.estimator, rows)
+    y = rows.y[train] if labels is None else labels[rows.y[train]]
+    known[key] = model.fit(rows.take(train), y, **options)
     return known[key]
 
 
@@ -278,7 +285,8 @@ def _one_round(
         # the mean weight stays, so that regularisation keeps its strength
         weights *= own.sum() / weights.sum()
         trained.append(_learn(candidate.method.learner_, learner, rows, train, weights))
-        found.append(raw_logits(trained[-1], rows.take(held_out), rows.n_classes))
+        model = numbered(trained[-1], prefit_labels(candidate.method.learner_.estimator, rows))
+        found.append(raw_logits(model, rows.take(held_out), rows.n_classes))
     return trained, np.concatenate(found)
 
 
@@ -298,9 +306,12 @@ def _settled(
 
 def _learn(settings: Model, estimator: Any, rows: Rows, train: NDArray[Any], weight: NDArray[Any]) -> Any:
     """Return the estimator after one more round."""
-    x, y = rows.take(train), rows.y[train]
+    x, y, classes = rows.take(train), rows.y[train], np.arange(rows.n_classes)
+    labels = prefit_labels(settings.estimator, rows)
+    if labels is not None:
+        y, classes = labels[y], np.unique(labels)
     if settings.kind_of_training == "passes":
-        estimator.partial_fit(x, y, classes=np.arange(rows.n_classes), sample_weight=weight)
+        estimator.partial_fit(x, y, classes=classes, sample_weight=weight)
         return estimator
     # forests and boosters would add trees instead of starting from the former solution
     if hasattr(estimator, "warm_start") and (hasattr(estimator, "coef_") or hasattr(estimator, "coefs_")):
@@ -338,6 +349,10 @@ class EstimatorModel:
     def _saved(self) -> list[Any]:
         """The estimators as they would be read: what is saved of sums rounds differently."""
         return [as_saved(model) for model in self.estimators]
+
+    def as_read(self) -> EstimatorModel:
+        """Return the model as it would be read from a folder."""
+        return EstimatorModel(self._saved, self.encoder, self.undone, self.n_classes)
 
     def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return everything as arrays and plain values; an error where an estimator is more than numbers."""
@@ -378,6 +393,65 @@ def raw_logits(model: Any, x: Any, n_classes: int = 2) -> NDArray[np.float64]:
         scores = np.zeros((len(known), n_classes))
         scores[:, classes] = known
     return to_logits(scores.clip(*LOGIT_LIMITS))
+
+
+# fitted before
+
+
+def prefit_parts(estimator: Any) -> list[Any]:
+    """Return the parts of an estimator that were fitted before: a copy of them knows its classes already."""
+    params = estimator.get_params(deep=True) if hasattr(estimator, "get_params") else {}
+    parts = [part for part in (estimator, *params.values()) if hasattr(part, "fit") and _knows_classes(part)]
+    # skorch's nets are given their classes as a setting
+    return [part for part in parts if not hasattr(part, "classes") and _knows_classes(clone(part))]
+
+
+def _knows_classes(part: Any) -> bool:
+    """Tell whether an estimator has seen labels; CatBoost's have no classes, or None, before."""
+    classes = getattr(part, "classes_", None)
+    return classes is not None and len(classes) > 0
+
+
+def prefit_labels(estimator: Any, rows: Rows) -> NDArray[Any] | None:
+    """Return by which label a prefit part of an estimator knows each class number; None where no part is prefit."""
+    known: list[Any] | None = None
+    for part in prefit_parts(estimator):
+        labels = _labels_of(part, list(range(rows.n_classes) if rows.labels is None else rows.labels))
+        if known is not None and labels != known:
+            raise ValueError(f"prefit parts of {type(estimator).__name__} know other classes: {known} and {labels}")
+        known = labels
+    return None if known is None else np.asarray(known)
+
+
+def _labels_of(part: Any, given: list[Any]) -> list[Any]:
+    """Return the labels of the task as a prefit model writes them."""
+    own = np.asarray(part.classes_).tolist()
+    names = [label_name(label) for label in own]
+    found = _matched(own, names, given)
+    numbered = numbered_labels(given, names) if found is None else None  # by scikit-learn, on its way here
+    found = found if numbered is None else _matched(own, names, numbered)
+    if found is None:
+        raise ValueError(
+            f"the prefit {type(getattr(part, 'estimator', part)).__name__} knows the classes {own}, but the labels "
+            f"given to fit are {sorted(given, key=str)}: fit it on the same labels"
+        )
+    return found
+
+
+def _matched(own: list[Any], names: list[str], given: list[Any]) -> list[Any] | None:
+    """Return each given label as the model writes it (as given, where it has never seen it); None if it has others."""
+    places = [next((i for i, name in enumerate(names) if same_label(name, label)), None) for label in given]
+    if set(range(len(own))) - set(places):
+        return None
+    return [label if place is None else own[place] for label, place in zip(given, places, strict=True)]
+
+
+def numbered(model: Any, labels: NDArray[Any] | None) -> Any:
+    """Return a fitted model that knows its classes by their numbers; ``labels`` are its own names of these."""
+    if labels is None:
+        return model
+    order = labels.tolist()
+    return Prefit(model, [order.index(label) for label in np.asarray(model.classes_).tolist()])
 
 
 def weight_name_of(estimator: Any) -> str | None:

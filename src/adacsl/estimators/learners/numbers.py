@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -15,14 +16,18 @@ from adacsl.core.scores import to_probabilities
 from adacsl.estimators.learners.forests import FORESTS, forest_from_numbers, forest_numbers
 from adacsl.estimators.learners.histogram import HistogramBoosting, boosting_from_numbers, boosting_numbers
 from adacsl.estimators.learners.metacost import MetaCost
+from adacsl.estimators.learners.together import load_engine
 from adacsl.extras import requires
+from adacsl.integrations.boosting import Matrix
 
 with requires("sklearn"):
     from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.frozen import FrozenEstimator
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import StandardScaler
 
-OURS: dict[str, Any] = {"HistogramBoosting": HistogramBoosting, "MetaCost": MetaCost}
+BOOSTERS = {"LGBMClassifier": "lightgbm", "XGBClassifier": "xgboost", "CatBoostClassifier": "catboost"}
+"""Classifiers of libraries that have a format of their own for boosters."""
 
 
 class LinearModel:
@@ -52,6 +57,27 @@ class LinearModel:
         return np.asarray(LINKS[self.kind](self.decision_function(X)))
 
 
+class Prefit:
+    """A model that was fitted before, whose classes are numbers here instead of its labels.
+
+    ``classes_`` are the numbers of its columns, in their order.
+    """
+
+    def __init__(self, estimator: Any, classes: Sequence[int]) -> None:
+        self.estimator, self.classes_ = estimator, np.asarray(classes)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("predict_proba", "decision_function"):
+            return functools.partial(self._asked, getattr(self.estimator, name))
+        if name == "estimator" or name.startswith("__"):  # copies and pickles ask before there is an estimator
+            raise AttributeError(name)
+        return getattr(self.estimator, name)
+
+    def _asked(self, answer: Any, X: Any) -> Any:  # noqa: N803
+        unnamed = hasattr(self.estimator, "n_features_in_") and not hasattr(self.estimator, "feature_names_in_")
+        return answer(np.asarray(X) if unnamed and hasattr(X, "columns") else X)
+
+
 def _two(sums: NDArray[np.float64]) -> NDArray[np.float64]:
     positive = sigmoid(sums)
     return np.stack((1.0 - positive, positive), axis=1)
@@ -66,8 +92,62 @@ LINKS: dict[str, Any] = {"logistic": _two, "softmax": to_probabilities, "one-vs-
 """How sums become probabilities: of two classes, and of more."""
 
 
+class LibraryBooster:
+    """A booster of LightGBM, XGBoost or CatBoost in their library's own format, of numeric columns."""
+
+    def __init__(self, engine: str, content: bytes, classes: Sequence[int]) -> None:
+        self.engine, self.content, self.classes_ = engine, content, np.asarray(classes)
+        self.booster = load_engine(engine).from_bytes(content)
+
+    @classmethod
+    def of(cls, model: Any) -> LibraryBooster:
+        """Return a fitted classifier of one of the libraries; an error where there is more to it than its trees."""
+        engine = BOOSTERS[type(model).__name__]
+        if engine == "catboost":
+            made, rounds = model, model.tree_count_
+            other = model.get_cat_feature_indices() or model.get_text_feature_indices()
+        elif engine == "lightgbm":
+            made = model.booster_
+            rounds, other = model.best_iteration_ or made.current_iteration(), made.pandas_categorical
+        else:
+            made = model.get_booster()
+            best = getattr(model, "best_iteration", None) if model.early_stopping_rounds else None
+            rounds, other = made.num_boosted_rounds() if best is None else best + 1, made.feature_names
+        found = cls(engine, load_engine(engine).to_bytes(made, rounds), model.classes_)
+        points = np.stack([np.linspace(low, high, model.n_features_in_) for low, high in ((-1, 1), (2, -3))])
+        if other or not np.allclose(found.predict_proba(points), model.predict_proba(points), atol=1e-6):
+            raise ValueError(
+                f"{type(model).__name__} cannot be saved without pickle with categories, names of columns or an "
+                f"objective of its own: take learner={engine!r}, or Model(..., encode=True)"
+            )
+        return found
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """Return probabilities, columns in the order of ``classes_``."""
+        rows = Matrix(np.asarray(X, dtype=np.float64), None)
+        scores = to_probabilities(load_engine(self.engine).margins(self.booster, rows))
+        return scores if scores.ndim == 2 else np.stack((1.0 - scores, scores), axis=1)
+
+    def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the library's bytes and plain values."""
+        about = {"engine": self.engine, "classes": self.classes_.tolist()}
+        return {"booster": np.frombuffer(self.content, dtype=np.uint8)}, about
+
+    @classmethod
+    def from_numbers(cls, arrays: dict[str, Any], document: dict[str, Any]) -> LibraryBooster:
+        """Return the model of what :meth:`numbers` gave."""
+        return cls(document["engine"], np.asarray(arrays["booster"]).tobytes(), document["classes"])
+
+
+OURS: dict[str, Any] = {kind.__name__: kind for kind in (HistogramBoosting, MetaCost, LibraryBooster)}
+
+
 def to_numbers(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return a fitted estimator as arrays and plain values, or say that it cannot be written so."""
+    if isinstance(model, Prefit):
+        return _prefit_numbers(model)
+    if type(model).__name__ in BOOSTERS:
+        model = LibraryBooster.of(model)
     if type(model).__name__ in OURS:
         arrays, about = model.numbers()
         return arrays, {"kind": type(model).__name__, **about}
@@ -85,14 +165,25 @@ def to_numbers(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     kind = _kind_of_sums(last, coefficients) if scaled else None
     if kind is None:
         raise ValueError(
-            f"{type(last).__name__} cannot be saved without pickle: nets, boosters, forests, linear models (alone or "
-            "behind a StandardScaler) and adacsl's own can; keep such an estimator with joblib, at your own risk"
+            f"{type(last).__name__} cannot be saved without pickle: {', '.join(BOOSTERS)}, forests, linear models "
+            "(alone or behind a StandardScaler) and adacsl's own learners can; keep such an estimator with joblib, at "
+            "your own risk"
         )
     arrays = {"weights": coefficients[0] if len(coefficients) == 1 else coefficients}
     for name, value in (("center", getattr(scaler, "mean_", None)), ("scale", getattr(scaler, "scale_", None))):
         if value is not None:
             arrays[name] = np.asarray(value, dtype=np.float64)
     return arrays, _about_sums(kind, last.intercept_, last)
+
+
+def _prefit_numbers(model: Prefit) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a prefit model as one of class numbers."""
+    inner = model.estimator.estimator if isinstance(model.estimator, FrozenEstimator) else model.estimator
+    arrays, about = to_numbers(inner)
+    classes = model.classes_.tolist()
+    if about["kind"] == MetaCost.__name__ and classes != sorted(classes):
+        raise ValueError("a prefit MetaCost cannot be saved with another positive class than its own")
+    return arrays, about | {"classes": classes}
 
 
 def from_numbers(arrays: dict[str, Any], about: dict[str, Any]) -> Any:

@@ -1,0 +1,192 @@
+"""A model that was fitted before: its columns are matched by its ``classes_``, never by their position."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import RandomForestClassifier, VotingClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.svm import LinearSVC
+
+from adacsl import AdaptiveCostClassifier, CostMatrix, Method, compare, load
+from adacsl.estimators.learners.models import Model
+
+COSTS = CostMatrix(fp=1, fn=3)
+LABELS = {"1, 2": (1, 2), "text": ("bad", "good"), "bool": (False, True), "0, 1": (0, 1), "-1, 1": (-1, 1)}
+
+
+def data(labels=(0, 1), n=400, seed=0):
+    """Return rows and labels; the second label is the likelier the larger the sum of the columns."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    cuts = np.quantile(X.sum(axis=1), np.arange(1, len(labels)) / len(labels))
+    return X, np.asarray(labels)[np.searchsorted(cuts, X.sum(axis=1) + 0.3 * rng.normal(size=n))]
+
+
+def frozen(estimator, X, y):
+    """Return a method of a model that was fitted before, as it came."""
+    return Model(FrozenEstimator(estimator.fit(X, y)), encode=False)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("kind", LABELS)
+def test_probabilities_are_those_of_the_same_class(kind, which):
+    X, y = data(LABELS[kind])
+    own = LogisticRegression().fit(X, y)
+    model = Method(COSTS, learner=frozen(own, X, y), positive=LABELS[kind][which]).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X), own.predict_proba(X), atol=1e-9)
+    positive = own.predict_proba(X)[:, which] > COSTS.threshold
+    assert (model.predict(X) == np.where(positive, LABELS[kind][which], LABELS[kind][1 - which])).all()
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_sign_of_a_decision_function(which):
+    X, y = data(("bad", "good"))
+    own = LinearSVC().fit(X, y)
+    model = Method(COSTS, learner=frozen(own, X, y), positive=("bad", "good")[which], decide="tuned").fit(X, y)
+    assert np.mean(model.predict(X) == y) > 0.75
+    assert np.corrcoef(model.decision_scores(X), own.decision_function(X))[0, 1] * (2 * which - 1) > 0.9
+
+
+@pytest.mark.parametrize("labels", [(1, 2, 3), ("a", "b", "c"), (10, -5, 7)])
+@pytest.mark.parametrize("estimator", [LogisticRegression(), LinearSVC()])
+def test_more_than_two_classes(labels, estimator):
+    X, y = data(labels)
+    costs = CostMatrix.from_array(
+        [[0, 1, 4], [1, 0, 1], [2, 1, 0]], rows="predicted", classes=list(map(str, labels[::-1]))
+    )
+    own = estimator.fit(X, y)
+    model = Method(costs, learner=frozen(own, X, y)).fit(X, y)
+    assert np.mean(model.predict(X) == y) > 0.6
+    if hasattr(own, "predict_proba"):
+        np.testing.assert_allclose(model.predict_proba(X), own.predict_proba(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("positive", [0, 1])
+@pytest.mark.parametrize("form", ["pipeline", "calibrated", "voting", "isotonic"])
+def test_a_prefit_part_of_another_estimator(form, positive):
+    X, y = data((0, 1))
+    own = FrozenEstimator(LogisticRegression().fit(X, y))
+    made = {
+        "pipeline": make_pipeline(FunctionTransformer(), own),
+        "calibrated": CalibratedClassifierCV(own),
+        "isotonic": CalibratedClassifierCV(own, method="isotonic"),
+        "voting": VotingClassifier([("a", own), ("b", LogisticRegression())], voting="soft"),
+    }[form]
+    model = Method(COSTS, learner=Model(made, encode=False), positive=positive).fit(X, y)
+    near = np.abs(model.predict_proba(X)[:, 1] - own.predict_proba(X)[:, 1])
+    assert near.mean() < 0.1
+    text = np.asarray(["no", "yes"])
+    other = FrozenEstimator(LogisticRegression().fit(X, text[y]))
+    again = made.set_params(**{{"pipeline": "frozenestimator", "voting": "a"}.get(form, "estimator"): other})
+    named = Method(COSTS, learner=Model(again, encode=False), positive=text[positive]).fit(X, text[y])
+    np.testing.assert_allclose(named.predict_proba(X), model.predict_proba(X), atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:Since FrozenEstimator does not appear to accept sample_weight")
+def test_adaptive_cost_classifier_around_a_calibrated_prefit_model():
+    X, y = data(("bad", "good"))
+    own = FrozenEstimator(LogisticRegression().fit(X, y))
+    model = AdaptiveCostClassifier(CalibratedClassifierCV(own), COSTS, positive="bad", random_state=0).fit(X, y)
+    assert np.mean(model.predict(X) == y) > 0.75
+
+
+def test_a_prefit_model_gets_the_table_as_it_came():
+    X, y = data((0, 1))
+    table = pd.DataFrame({"a": 1000 + 50 * X[:, 0], "b": X[:, 1], "c": X[:, 2]})
+    own = make_pipeline(StandardScaler(), LogisticRegression()).fit(table, y)
+    model = Method(COSTS, learner=FrozenEstimator(own)).fit(table, y)
+    np.testing.assert_allclose(model.predict_proba(table), own.predict_proba(table), atol=1e-9)
+
+
+class Remembers(ClassifierMixin, BaseEstimator):
+    """A model of one's own that came trained: ``fit`` does nothing, and a copy is as good."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def __sklearn_clone__(self):
+        return Remembers(self.model)
+
+    @property
+    def classes_(self):
+        return self.model.classes_
+
+    def fit(self, X, y):
+        return self
+
+    def predict_proba(self, X):
+        return self.model.predict_proba(X)
+
+
+@pytest.mark.parametrize(("labels", "positive"), [(("bad", "good"), "bad"), ((1, 2), 2), ((0, 1), 0)])
+def test_a_trained_model_of_ones_own(labels, positive):
+    X, y = data(labels)
+    own = LogisticRegression().fit(X, y)
+    model = Method(COSTS, learner=Model(Remembers(own), encode=False), positive=positive).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X), own.predict_proba(X), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("known", "given"), [((1, 2), (0, 1)), (("bad", "good"), ("no", "yes")), ((0, 1, 2), (0, 1)), (("b", "g"), (0, 1))]
+)
+def test_classes_that_are_not_those_of_the_task(known, given):
+    X, y = data(known)
+    learner = frozen(LogisticRegression(), X, y)
+    Z, labels = data(given)
+    with pytest.raises(ValueError, match=r"prefit .*knows the classes .*, but .* labels .*: fit it on the same labels"):
+        Method(COSTS, learner=learner, positive=given[1]).fit(Z, labels)
+
+
+def test_comparison_of_prefit_models():
+    X, y = data(("bad", "good"))
+    flat = LogisticRegression(C=1e-6)
+    methods = {
+        "sharp": Method(learner=frozen(LogisticRegression(), X, y)),
+        "flat": Method(learner=frozen(flat, X, y)),
+    }
+    found = compare(
+        X, y, COSTS, positive="bad", methods=methods, repeats=1, folds=2, workers=1, progress=False,
+    )  # fmt: skip
+    costs = found.table.set_index("method")["mean"]
+    assert costs["sharp"] < 0.4 < costs["flat"]
+
+
+def test_two_prefit_models_that_look_alike_are_not_mixed_up():
+    X, y = data((0, 1))
+    right, wrong = LogisticRegression().fit(X, y), LogisticRegression().fit(X, 1 - y)
+    methods = {name: Method(learner=FrozenEstimator(own)) for name, own in (("right", right), ("wrong", wrong))}
+    found = compare(X, y, COSTS, methods=methods, repeats=1, folds=2, workers=1, progress=False)
+    costs = found.table.set_index("method")["mean"]
+    assert costs["right"] < 0.5 < costs["wrong"]
+
+
+@pytest.mark.parametrize("estimator", [LogisticRegression(), LinearSVC(), RandomForestClassifier(5, random_state=0)])
+@pytest.mark.parametrize(("labels", "positive"), [(("bad", "good"), "bad"), ((1, 2, 3), None), ((0, 1), 0)])
+def test_a_prefit_model_is_saved_with_its_classes(tmp_path, estimator, labels, positive):
+    X, y = data(labels)
+    costs = COSTS if len(labels) == 2 else CostMatrix.from_array(1.0 - np.eye(3), rows="predicted")
+    model = Method(costs, learner=frozen(estimator, X, y), positive=positive).fit(X, y)
+    again = load(model.save(tmp_path / "model"))
+    np.testing.assert_allclose(again.predict_proba(X), model.predict_proba(X), atol=1e-9)
+    assert (again.predict(X) == model.predict(X)).all()
+    assert np.mean(again.predict(X) == y) > 0.6
+
+
+def test_labels_that_scikit_learn_has_numbered():
+    X, y = data(("bad", "good"))
+    own = LogisticRegression().fit(X, y)
+    model = Method(COSTS, learner=frozen(own, X, y), positive="bad")
+    proba = cross_val_predict(model, X, y, cv=3, method="predict_proba")
+    np.testing.assert_allclose(proba, own.predict_proba(X), atol=1e-9)
+
+
+def test_a_model_that_is_fitted_still_gets_numbers():
+    X, y = data(("bad", "good"))
+    model = Method(COSTS, learner=LogisticRegression(), positive="bad").fit(pd.DataFrame(X, columns=list("abc")), y)
+    assert [own.classes_.tolist() for own in model.model_.estimators] == [[0, 1]]
