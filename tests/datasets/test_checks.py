@@ -135,6 +135,119 @@ def test_what_is_missing_for_one_class_only_tells_the_label():
     assert "'closed_after'" in found.text
 
 
+def filled_for_one_class(kind, y, share=1.0):
+    """Return a column that is filled for positives only, or for a share of them."""
+    rng = np.random.default_rng(1)
+    days = pd.Series(pd.Timestamp("2022-01-01") + pd.to_timedelta(rng.integers(0, 900, len(y)), unit="D"))
+    filled = (y == 1) & (rng.random(len(y)) < share)
+    values = {
+        "dates": days,
+        "dates with a zone": days.dt.tz_localize("UTC"),
+        "dates as text": days.dt.strftime("%Y-%m-%d"),
+        "dates of another spelling": days.dt.strftime("%d.%m.%Y"),
+        "python dates": days.dt.date,
+        "numbers": pd.Series(rng.normal(size=len(y))),
+        "numbers as text": pd.Series(rng.normal(size=len(y))).map("{:.4f}".format),
+        "comments": commented(pd.DataFrame(index=range(len(y))), y)[0]["comment"],
+        "words": pd.Series([f"w{i}" for i in rng.permutation(len(y))]),
+        "ids": pd.Series(rng.permutation(len(y)) + 1000),
+        "codes": pd.Series(rng.choice(["a", "b"], len(y))),
+    }[kind]
+    return values.where(filled, None)
+
+
+KINDS = (
+    *("dates", "dates with a zone", "dates as text", "dates of another spelling", "python dates", "numbers"),
+    *("numbers as text", "comments", "words", "ids", "codes"),
+)
+
+
+@pytest.mark.xfail(strict=True, reason="28.2c")
+@pytest.mark.parametrize(
+    ("kind", "share"),
+    [*((kind, 0.7) for kind in KINDS), *((kind, 1.0) for kind in KINDS if kind not in ("numbers", "ids", "codes"))],
+)
+def test_a_column_filled_for_one_class_only_is_found(kind, share):
+    X, y = clean()
+    found = check(X.assign(closed_on=filled_for_one_class(kind, y, share)), y, COSTS)
+    assert [(each.code, each.severity) for each in found] == [("column-tells-label", "stop")]
+    assert "'closed_on'" in found.findings[0].text
+    assert "missing" in found.findings[0].text or share == 1.0
+
+
+@pytest.mark.xfail(strict=True, reason="28.2c")
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
+def test_a_date_filled_for_one_class_only_is_found_in_every_format(tmp_path, suffix):
+    X, y = clean()
+    path = tmp_path / f"loans.{suffix}"
+    frame = X.assign(closed_on=filled_for_one_class("dates", y), default=y)
+    if suffix == "csv":
+        frame.to_csv(path, index=False)
+    elif suffix == "parquet":
+        frame.to_parquet(path)
+    else:
+        frame.assign(closed_on=frame["closed_on"].dt.strftime("%Y-%m-%d")).to_json(path, orient="records", lines=True)
+    (found,) = check_task(load_task(str(path), target="default", costs=COSTS))
+    assert (found.code, found.severity) == ("column-tells-label", "stop")
+
+
+@pytest.mark.xfail(strict=True, reason="28.2c")
+def test_a_column_filled_for_one_of_three_classes_is_found():
+    X, _ = clean()
+    y = np.arange(600) % 3
+    (found,) = check(X.assign(closed_on=filled_for_one_class("dates as text", y)), y, "balanced")
+    assert (found.code, found.severity) == ("column-tells-label", "stop")
+
+
+@pytest.mark.xfail(strict=True, reason="28.2c")
+def test_dates_with_another_word_for_missing_are_found():
+    X, y = clean()
+    dates = filled_for_one_class("dates as text", y).fillna("open")
+    assert codes(X.assign(closed_on=dates), y) == ("column-tells-label",)
+
+
+@pytest.mark.xfail(strict=True, reason="28.2c")
+def test_the_date_that_leaks_is_not_offered_as_the_time():
+    X, y = dated(*clean())
+    X.insert(0, "closed_on", filled_for_one_class("dates as text", y))
+    found = check(X, y, COSTS)
+    assert found.codes == ("column-tells-label", "time-ignored")
+    assert "'opened'" in found.findings[1].text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(3))
+def test_missing_values_that_only_hint_at_the_class_are_not_called_leakage(kind, seed):
+    X, y = clean(seed=seed)
+    chance = np.random.default_rng(seed).random(len(y))
+    column = filled_for_one_class(kind, np.ones(len(y), dtype=int)).where(chance < np.where(y == 1, 0.9, 0.15), None)
+    assert "column-tells-label" not in codes(X.assign(last=column), y)
+    few = pd.Series(filled_for_one_class(kind, y)).where(np.cumsum(y) <= 5, None)  # five values, all of one class
+    assert "column-tells-label" not in codes(X.assign(last=few), y)
+    common = filled_for_one_class(kind, 1 - y).where(np.arange(len(y)) < 40, None)  # of the common class: by chance
+    assert "column-tells-label" not in codes(X.assign(last=common), y)
+
+
+@pytest.mark.xfail(strict=True, reason="28.2c")
+@pytest.mark.parametrize("values", [np.arange(600), np.arange(600) * 977, [f"c{i}" for i in range(600)]])
+@pytest.mark.parametrize("repeats", [1, 12])
+def test_an_id_with_a_few_repeated_values_is_found(values, repeats):
+    X, y = clean()
+    ids = np.array(values)
+    ids[-repeats:] = ids[:repeats]
+    found = check(X.assign(loan_id=ids), y, COSTS)
+    assert found.codes == ("looks-like-id",)
+    assert "nearly every row" in found.findings[0].text
+
+
+@pytest.mark.xfail(strict=True, reason="28.2c")
+def test_an_id_with_missing_values_or_leading_zeros_is_found():
+    X, y = clean()
+    ids = pd.Series(np.arange(600.0) * 977)
+    assert codes(X.assign(loan_id=ids.where(ids.index != 5)), y) == ("looks-like-id",)
+    assert codes(X.assign(loan_id=[f"{i:06d}" for i in range(600)]), y) == ("looks-like-id",)
+
+
 # nothing is said about clean tables
 
 
