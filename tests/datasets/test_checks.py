@@ -17,7 +17,7 @@ from adacsl.core.targets import LAMBDA_BOUNDS
 from adacsl.datasets import load_task
 from adacsl.datasets.checks import CODES, finding
 from adacsl.datasets.checks.checking import check_task
-from adacsl.datasets.checks.columns import FEW_LEVELS, MANY, UNIQUE
+from adacsl.datasets.checks.columns import FEW_LEVELS, MANY, NEARLY, UNIQUE
 from adacsl.datasets.checks.rows import COPIES, LEAST, OF_A_CLASS, ROWS
 from adacsl.datasets.checks.telling import FEW, LARGE, SURE, TELLING, told_share
 from adacsl.estimators.model_checks import AT_BOUND, STILL_FALLING
@@ -554,7 +554,9 @@ def test_the_page_names_the_limits_of_the_code():
         f"**warn** below {OF_A_CLASS} rows of a class, **stop** below {LEAST}",
         f"**warn** below {ROWS} rows",
         f"**warn** from {100 * COPIES:g} % of the rows on",
-        f"{MANY} rows or more, every row another value",
+        f"{MANY} rows or more, and another value in more than {100 * NEARLY:g} % of the rows",
+        f"called an id (more than {100 * UNIQUE:g} % then)",
+        f"at least {FEW} rows have a value, {100 * SURE:g} % of them of one class",
         f"differs in more than {100 * UNIQUE:g} % of the rows",
         f"at least {FEW_LEVELS} different ones",
         f"within {100 * (AT_BOUND - 1):.0f} % of a bound ({LAMBDA_BOUNDS[0]:g} and {LAMBDA_BOUNDS[1]:g}",
