@@ -108,7 +108,6 @@ def test_python_compares_without_warnings_of_checks(rows):
 SMALL = ("--methods", "logistic", "--repeats", "1", "--folds", "2", "--workers", "1")
 
 
-@pytest.mark.xfail(strict=True, reason="28.2d")
 def test_train_refuses_data_with_errors(refused, leaking, tmp_path):
     words = ("train", leaking, *WORDS, "--method", "logistic", "--out", tmp_path / "m")
     said = refused(*words)
@@ -127,7 +126,6 @@ def test_train_takes_what_is_ignored(adacsl, leaking, tmp_path):
     assert (tmp_path / "m/model.json").exists()
 
 
-@pytest.mark.xfail(strict=True, reason="28.2d")
 def test_compare_saves_no_model_of_data_with_errors(refused, leaking, tmp_path):
     words = ("compare", leaking, *WORDS, *SMALL, "--out", tmp_path / "run", "--save", tmp_path / "m")
     assert "[column-tells-label]; nothing was trained" in refused(*words)
@@ -140,7 +138,6 @@ def test_compare_saves_what_is_ignored(adacsl, leaking, tmp_path):
     assert (tmp_path / "m/model.json").exists()
 
 
-@pytest.mark.xfail(strict=True, reason="28.2d")
 def test_every_error_is_named(refused, place, tmp_path):
     frame = pd.read_csv(place / "rows.csv")
     frame = pd.concat([frame[frame["churn"] == "no"], frame[frame["churn"] == "yes"][:8]])
@@ -150,7 +147,6 @@ def test_every_error_is_named(refused, place, tmp_path):
     assert "--ignore few-positives" in refused(*words)
 
 
-@pytest.mark.xfail(strict=True, reason="28.2d")
 def test_python_compare_warns_of_errors(leaking):
     frame = pd.read_csv(leaking).drop(columns=["id", "since"])
     X, y = frame.drop(columns="churn"), (frame["churn"] == "yes").astype(int)
