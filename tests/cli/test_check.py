@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from adacsl import Checks, compare, load, load_comparison
+from adacsl.datasets.errors import DataWarning
 
 WORDS = ("--target", "churn", "--positive", "yes", "--fn", "8", "--fp", "1")
 
@@ -99,3 +100,58 @@ def test_python_compares_without_warnings_of_checks(rows):
     assert found.checks["data"].codes == ("costs-not-given",)
     with pytest.raises(ValueError, match="there is no check 'ids'"):
         compare(X, y, methods=["logistic"], repeats=1, folds=2, progress=False, ignore=["ids"])
+
+
+# errors end train and compare --save
+
+
+SMALL = ("--methods", "logistic", "--repeats", "1", "--folds", "2", "--workers", "1")
+
+
+def test_train_refuses_data_with_errors(refused, leaking, tmp_path):
+    words = ("train", leaking, *WORDS, "--method", "logistic", "--out", tmp_path / "m")
+    said = refused(*words)
+    assert "column 'left' alone tells the label" in said
+    assert said.endswith(
+        "[column-tells-label]; nothing was trained: repair the data, or, if they are right, --ignore column-tells-label"
+    )
+    assert not (tmp_path / "m").exists()
+    assert "column 'left' alone" in refused(*words, "--quiet", "--json")
+
+
+def test_train_takes_what_is_ignored(adacsl, leaking, tmp_path):
+    words = ("train", leaking, *WORDS, "--method", "logistic", "--out", tmp_path / "m")
+    said = adacsl(*words, "--ignore", "column-tells-label")
+    assert said.code == 0
+    assert (tmp_path / "m/model.json").exists()
+
+
+def test_compare_saves_no_model_of_data_with_errors(refused, leaking, tmp_path):
+    words = ("compare", leaking, *WORDS, *SMALL, "--out", tmp_path / "run", "--save", tmp_path / "m")
+    assert "[column-tells-label]; nothing was trained" in refused(*words)
+    assert list(tmp_path.iterdir()) == [leaking]
+
+
+def test_compare_saves_what_is_ignored(adacsl, leaking, tmp_path):
+    words = ("compare", leaking, *WORDS, *SMALL, "--out", tmp_path / "run", "--save", tmp_path / "m")
+    assert adacsl(*words, "--ignore", "column-tells-label").code == 0
+    assert (tmp_path / "m/model.json").exists()
+
+
+def test_every_error_is_named(refused, place, tmp_path):
+    frame = pd.read_csv(place / "rows.csv")
+    frame = pd.concat([frame[frame["churn"] == "no"], frame[frame["churn"] == "yes"][:8]])
+    frame.to_csv(tmp_path / "few.csv", index=False)
+    words = ("train", tmp_path / "few.csv", *WORDS, "--method", "logistic", "--out", tmp_path / "m")
+    assert "8 rows are 'yes'" in refused(*words)
+    assert "--ignore few-positives" in refused(*words)
+
+
+def test_python_compare_warns_of_errors(leaking):
+    frame = pd.read_csv(leaking).drop(columns=["id", "since"])
+    X, y = frame.drop(columns="churn"), (frame["churn"] == "yes").astype(int)
+    small = {"methods": ["logistic"], "repeats": 1, "folds": 2, "workers": 1, "progress": False}
+    with pytest.warns(DataWarning, match=r"'left' alone tells the label .*\[column-tells-label\]"):
+        found = compare(X, y, fp=1, fn=8, **small)
+    assert found.checks["data"].stop
+    compare(X, y, fp=1, fn=8, **small, ignore=["column-tells-label"])  # silent

@@ -17,7 +17,7 @@ from adacsl.core.targets import LAMBDA_BOUNDS
 from adacsl.datasets import load_task
 from adacsl.datasets.checks import CODES, finding
 from adacsl.datasets.checks.checking import check_task
-from adacsl.datasets.checks.columns import FEW_LEVELS, MANY, UNIQUE
+from adacsl.datasets.checks.columns import FEW_LEVELS, MANY, NEARLY, UNIQUE
 from adacsl.datasets.checks.rows import COPIES, LEAST, OF_A_CLASS, ROWS
 from adacsl.datasets.checks.telling import FEW, LARGE, SURE, TELLING, told_share
 from adacsl.estimators.model_checks import AT_BOUND, STILL_FALLING
@@ -133,6 +133,127 @@ def test_what_is_missing_for_one_class_only_tells_the_label():
     (found,) = check(*missing_for_one_class(*clean()), COSTS)
     assert (found.code, found.severity) == ("column-tells-label", "stop")
     assert "'closed_after'" in found.text
+
+
+def filled_for_one_class(kind, y, share=1.0):
+    """Return a column that is filled for positives only, or for a share of them."""
+    rng = np.random.default_rng(1)
+    days = pd.Series(pd.Timestamp("2022-01-01") + pd.to_timedelta(rng.integers(0, 900, len(y)), unit="D"))
+    filled = (y == 1) & (rng.random(len(y)) < share)
+    values = {
+        "dates": days,
+        "dates with a zone": days.dt.tz_localize("UTC"),
+        "dates as text": days.dt.strftime("%Y-%m-%d"),
+        "dates of another spelling": days.dt.strftime("%d.%m.%Y"),
+        "python dates": days.dt.date,
+        "numbers": pd.Series(rng.normal(size=len(y))),
+        "numbers as text": pd.Series(rng.normal(size=len(y))).map("{:.4f}".format),
+        "comments": commented(pd.DataFrame(index=range(len(y))), y)[0]["comment"],
+        "words": pd.Series([f"w{i}" for i in rng.permutation(len(y))]),
+        "ids": pd.Series(rng.permutation(len(y)) + 1000),
+        "codes": pd.Series(rng.choice(["a", "b"], len(y))),
+    }[kind]
+    return values.where(filled, None)
+
+
+KINDS = (
+    *("dates", "dates with a zone", "dates as text", "dates of another spelling", "python dates", "numbers"),
+    *("numbers as text", "comments", "words", "ids", "codes"),
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "share"),
+    [(kind, share) for kind in KINDS for share in (0.7, 1.0)],
+)
+def test_a_column_filled_for_one_class_only_is_found(kind, share):
+    X, y = clean()
+    found = check(X.assign(closed_on=filled_for_one_class(kind, y, share)), y, COSTS)
+    assert [(each.code, each.severity) for each in found] == [("column-tells-label", "stop")]
+    assert "'closed_on'" in found.findings[0].text
+    assert "missing" in found.findings[0].text or share == 1.0
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
+def test_a_date_filled_for_one_class_only_is_found_in_every_format(tmp_path, suffix):
+    X, y = clean()
+    path = tmp_path / f"loans.{suffix}"
+    frame = X.assign(closed_on=filled_for_one_class("dates", y), default=y)
+    if suffix == "csv":
+        frame.to_csv(path, index=False)
+    elif suffix == "parquet":
+        frame.to_parquet(path)
+    else:
+        frame.assign(closed_on=frame["closed_on"].dt.strftime("%Y-%m-%d")).to_json(path, orient="records", lines=True)
+    (found,) = check_task(load_task(str(path), target="default", costs=COSTS))
+    assert (found.code, found.severity) == ("column-tells-label", "stop")
+
+
+def test_a_column_filled_for_one_of_three_classes_is_found():
+    X, _ = clean()
+    y = np.arange(600) % 3
+    (found,) = check(X.assign(closed_on=filled_for_one_class("dates as text", y)), y, "balanced")
+    assert (found.code, found.severity) == ("column-tells-label", "stop")
+
+
+def test_dates_with_another_word_for_missing_are_found():
+    X, y = clean()
+    dates = filled_for_one_class("dates as text", y).fillna("open")
+    assert codes(X.assign(closed_on=dates), y) == ("column-tells-label",)
+
+
+def test_the_date_that_leaks_is_not_offered_as_the_time():
+    X, y = dated(*clean())
+    X.insert(0, "closed_on", filled_for_one_class("dates as text", y))
+    found = check(X, y, COSTS)
+    assert found.codes == ("column-tells-label", "time-ignored")
+    assert "'opened'" in found.findings[1].text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(3))
+def test_missing_values_that_only_hint_at_the_class_are_not_called_leakage(kind, seed):
+    X, y = clean(seed=seed)
+    chance = np.random.default_rng(seed).random(len(y))
+    column = filled_for_one_class(kind, np.ones(len(y), dtype=int)).where(chance < np.where(y == 1, 0.9, 0.15), None)
+    assert "column-tells-label" not in codes(X.assign(last=column), y)
+    few = pd.Series(filled_for_one_class(kind, y)).where(np.cumsum(y) <= 5, None)  # five values, all of one class
+    assert "column-tells-label" not in codes(X.assign(last=few), y)
+    common = filled_for_one_class(kind, 1 - y).where(np.arange(len(y)) < 40, None)  # of the common class: by chance
+    assert "column-tells-label" not in codes(X.assign(last=common), y)
+
+
+@pytest.mark.parametrize("values", [np.arange(600), np.arange(600) * 977, [f"c{i}" for i in range(600)]])
+@pytest.mark.parametrize("repeats", [1, 12])
+def test_an_id_with_a_few_repeated_values_is_found(values, repeats):
+    X, y = clean()
+    ids = np.array(values)
+    ids[-repeats:] = ids[:repeats]
+    found = check(X.assign(loan_id=ids), y, COSTS)
+    assert found.codes == ("looks-like-id",)
+    assert "nearly every row" in found.findings[0].text
+
+
+def test_an_id_with_missing_values_or_leading_zeros_is_found():
+    X, y = clean()
+    ids = pd.Series(np.arange(600.0) * 977)
+    assert codes(X.assign(loan_id=ids.where(ids.index != 5)), y) == ("looks-like-id",)
+    assert codes(X.assign(loan_id=[f"{i:06d}" for i in range(600)]), y) == ("looks-like-id",)
+    seconds = pd.Timestamp("2024-03-31 08:00") + pd.to_timedelta(np.arange(600), unit="s")
+    assert codes(X.assign(logged=seconds.astype(str)), y) == ("time-ignored",)  # no id: dates
+
+
+def test_an_id_of_a_sorted_file_tells_the_label():
+    X, y = clean()
+    order = np.argsort(y, kind="stable")
+    (found,) = check(X.iloc[order].assign(loan_id=np.arange(600)), y[order], COSTS)
+    assert (found.code, found.severity) == ("column-tells-label", "stop")
+
+
+def test_groups_of_one_class_each_are_no_leakage():
+    X, y = clean()
+    rank = np.argsort(np.argsort(y, kind="stable"))
+    assert codes(X.assign(patient=rank // 20), y) == ("groups-likely",)
 
 
 # nothing is said about clean tables
@@ -312,6 +433,10 @@ def by_hand(values, y, k, *, ordered):
     for value, label in zip(values, y, strict=True):
         rows.setdefault("none" if np.isnan(value) else value, []).append(label)
     order = sorted(v for v in rows if v != "none") + (["none"] if "none" in rows else [])
+    if not ordered:  # rare text is one value
+        rare = [value for value in order if len(rows[value]) < 20]
+        order = [value for value in order if value not in rare] + (["rare"] if rare else [])
+        rows["rare"] = [label for value in rare for label in rows[value]]
 
     def mostly(labels, label):
         return 2 * labels.count(label) > len(labels)
@@ -429,7 +554,9 @@ def test_the_page_names_the_limits_of_the_code():
         f"**warn** below {OF_A_CLASS} rows of a class, **stop** below {LEAST}",
         f"**warn** below {ROWS} rows",
         f"**warn** from {100 * COPIES:g} % of the rows on",
-        f"{MANY} rows or more, every row another value",
+        f"{MANY} rows or more, and another value in more than {100 * NEARLY:g} % of the rows",
+        f"called an id (more than {100 * UNIQUE:g} % then)",
+        f"at least {FEW} rows have a value, {100 * SURE:g} % of them of one class",
         f"differs in more than {100 * UNIQUE:g} % of the rows",
         f"at least {FEW_LEVELS} different ones",
         f"within {100 * (AT_BOUND - 1):.0f} % of a bound ({LAMBDA_BOUNDS[0]:g} and {LAMBDA_BOUNDS[1]:g}",

@@ -1,5 +1,6 @@
 """What a column is worth: scikit-learn's shuffles, a loop over rows, laws whose answer is known."""
 
+import copy
 import itertools
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from adacsl import AdaptiveCostClassifier, CostMatrix, Method, method
+from adacsl import AdaptiveCostClassifier, CostMatrix, Method, Policy, method
 from adacsl.estimators import explaining
 from adacsl.estimators.explaining import shuffles, worth_interval
 
@@ -248,3 +249,74 @@ def test_one_group_has_no_interval_and_images_have_no_columns(linear):
     model = method("always-negative", COSTS).fit(pictures, y[:20])
     with pytest.raises(ValueError, match="trained on images"):
         model.permutation_cost(pictures, y[:20])
+
+
+# policies
+
+
+def by_hand_under(model, x, y, policy, donors, column):
+    """Return by how much the cost rises, each shuffle decided by itself."""
+    base = -model.score(x, y, policy=policy)
+    rises = []
+    for donor in donors:
+        changed = x.copy()
+        changed[:, column] = x[donor, column]
+        rises.append(-model.score(changed, y, policy=policy) - base)
+    return base, np.mean(rises)
+
+
+@pytest.mark.xfail(strict=True, reason="28.2f")
+@pytest.mark.parametrize(
+    "policy",
+    [
+        Policy(refer=0.2),
+        Policy(refer=0.2, errors=0.1, capacity=30),
+        Policy(capacity=25),
+        Policy(prior=0.5),
+        Policy(refer=0.2, capacity=3, per="day", time=pd.date_range("2026-01-01", periods=200, freq="h").to_numpy()),
+    ],
+)
+@pytest.mark.parametrize("at_once", [1, 2**24])
+def test_the_policy_decides_about_shuffled_rows(linear, policy, at_once, monkeypatch):
+    monkeypatch.setattr(explaining, "CELLS", at_once)
+    x, y = draw(200, seed=1)
+    donors = shuffles(200, 3, 0)
+    kept = copy.copy(linear).set_params(policy=policy)
+    for found in (
+        linear.permutation_cost(x, y, policy=policy, repeats=3, random_state=0),
+        kept.permutation_cost(x, y, repeats=3, random_state=0),
+    ):
+        worth = found.set_index("column")["cost"]
+        for column in range(3):
+            base, rise = by_hand_under(linear, x, y, policy, donors, column)
+            assert found.attrs["base_cost"] == pytest.approx(base)
+            assert worth[column] == pytest.approx(rise, abs=1e-12)
+    plain = kept.permutation_cost(x, y, policy=Policy(), repeats=3, random_state=0)
+    pd.testing.assert_frame_equal(plain, linear.permutation_cost(x, y, repeats=3, random_state=0))
+
+
+@pytest.mark.xfail(strict=True, reason="28.2f")
+def test_where_everything_is_referred_no_column_is_worth_anything(linear):
+    x, y = draw(200, seed=1)
+    found = linear.permutation_cost(x, y, policy=Policy(refer=0.0001), random_state=0)
+    assert (found["cost"] == 0).all()
+    assert found.attrs["base_cost"] == found.attrs["constant_cost"] == pytest.approx(0.0001)  # always refer
+    limited = linear.permutation_cost(x, y, policy=Policy(refer=0.0001, capacity=3), random_state=0)
+    assert limited.attrs["constant_cost"] > 0.1  # not everybody can be referred
+
+
+@pytest.mark.xfail(strict=True, reason="28.2f")
+def test_times_of_a_policy_come_from_the_table():
+    x, y = draw(400)
+    frame = pd.DataFrame(x, columns=["a", "b", "c"])
+    model = Method(COSTS, learner=LogisticRegression(), random_state=0).fit(frame, y)
+    when = pd.Series(pd.date_range("2026-01-01", periods=400, freq="h"), name="when")
+    by_name = model.permutation_cost(
+        frame.assign(when=when), y, policy=Policy(capacity=2, per="day", time="when"), random_state=0
+    )
+    weight = np.ones(400)
+    weight[::7] = 0
+    given = Policy(capacity=2, per="day", time=when.to_numpy())
+    pd.testing.assert_frame_equal(by_name, model.permutation_cost(frame, y, policy=given, random_state=0))
+    some = model.permutation_cost(frame, y, policy=given, sample_weight=weight, random_state=0)
+    assert some.attrs["rows"] == int(weight.sum())

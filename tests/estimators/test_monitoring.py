@@ -26,7 +26,8 @@ def drawn_classes(n, shares, seed):
 
 
 def fitted(costs=COSTS, seed=0, **settings):
-    return Method(costs, learner=LogisticRegression(), random_state=0, **settings).fit(*drawn(2000, 0.1, seed))
+    settings = {"learner": LogisticRegression()} | settings
+    return Method(costs, random_state=0, **settings).fit(*drawn(2000, 0.1, seed))
 
 
 @pytest.fixture(scope="module")
@@ -263,3 +264,101 @@ def test_errors_say_what_to_do(model):
         model.retune(X[:12], y[:12])
     with pytest.raises(ValueError, match="'tuned' or 'calibrated'"):
         model.retune(X, y, decide="bayes")
+
+
+# constant decisions
+
+
+def noisy(n, share, seed):
+    """Rows whose features say nothing about the label."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, 3)), (rng.random(n) < share).astype(int)
+
+
+def test_a_constant_that_costs_less_is_named():
+    model = fitted(decide="half", learner=LogisticRegression(class_weight="balanced"))
+    X, y = noisy(2000, 0.03, 1)
+    found = monitor(model, X, y)
+    constant = found.labels.constant
+    paid, never = COSTS.incurred(y, model.predict(X)), COSTS.incurred(y, np.zeros_like(y))
+    assert constant.decision == "0"
+    assert constant.cost == pytest.approx(never.mean())
+    assert constant.saving.estimate == pytest.approx(np.mean(paid - never))
+    assert constant.saving.low > 0
+    assert found.constant_cheaper
+    assert found.verdict != "well"
+    assert "always deciding 0 costs" in found.headline
+    assert found.to_dict()["labels"]["constant"]["saving"]["estimate"] == pytest.approx(constant.saving.estimate)
+
+
+def test_a_constant_that_costs_less_than_the_retuned_model_is_named():
+    model = fitted(decide="half", learner=LogisticRegression(class_weight="balanced"))
+    found = monitor(model, *noisy(2000, 0.03, 1))
+    assert found.retune
+    constant = found.labels.constant
+    assert constant.saving_retuned.estimate == pytest.approx(constant.saving.estimate - found.labels.saving.estimate)
+    assert 0 < constant.saving_retuned.estimate <= constant.saving_retuned.high
+    assert "than the re-tuned model" in found.headline
+    assert any("The best constant decision, 0, costs" in sentence for sentence in found.sentences)
+
+
+def test_a_useful_model_costs_less_than_the_constants(model):
+    found = monitor(model, *drawn(2000, 0.1, 2))
+    assert found.verdict == "well"
+    assert found.labels.constant.saving.high < 0
+    assert not found.constant_cheaper
+    assert any("The best constant decision" in sentence for sentence in found.sentences)
+
+
+def test_a_constant_that_costs_less_by_chance_is_named_without_alarm():
+    def weak(n, seed):
+        rng = np.random.default_rng(seed)
+        y = (rng.random(n) < 0.1).astype(int)
+        return rng.normal(size=(n, 1)) + 0.25 * y[:, None], y
+
+    model = Method(COSTS, learner=LogisticRegression(), random_state=0).fit(*weak(3000, 0))
+    found = monitor(model, *weak(600, 3))
+    assert found.labels.constant.saving.low <= 0 < found.labels.constant.saving.estimate
+    assert found.verdict == "well"
+    assert found.headline.endswith("but always deciding 0 would have cost less on these rows.")
+    assert "no significant difference" in " ".join(found.sentences)
+
+
+def test_constants_of_many_classes_and_of_a_policy():
+    X, y = drawn_classes(900, (0.8, 0.1, 0.1), 0)
+    costs = CostMatrix.from_array(1 - np.eye(3), rows="predicted")
+    found = monitor(
+        Method(costs, learner=LogisticRegression(), random_state=0).fit(X, y), *drawn_classes(900, (0.8, 0.1, 0.1), 1)
+    )
+    assert found.labels.constant.decision == "0"
+    later = drawn(2000, 0.3, 1)
+    referring = monitor(fitted(policy=Policy(refer=0.2)), *later).labels.constant
+    assert (referring.decision, referring.cost) == ("refer", pytest.approx(0.2))
+    limited = monitor(fitted(policy=Policy(refer=0.2, capacity=100)), *later).labels.constant
+    assert limited.decision == "1"  # not everybody can be referred
+
+
+# few rows
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+@pytest.mark.parametrize("share", [0.1, 0.5])
+def test_of_twelve_rows_there_are_intervals_and_no_recommendation(model, labelled, share):
+    X, y = drawn(12, share, 5)
+    X[:, 0] += 4  # they look different, too
+    found = monitor(model, X, y if labelled else None)
+    assert found.verdict == "unresolved"
+    assert not found.retune
+    assert not found.shifted
+    assert found.headline.startswith("No recommendation: 12 samples are too few")
+    assert "Retun" not in " ".join(found.sentences)
+    assert not labelled or found.labels.cost.low <= found.labels.cost.estimate <= found.labels.cost.high
+    assert found.to_dict()["verdict"] == "unresolved"
+
+
+def test_twelve_labels_of_many_rows_give_intervals(model):
+    X, y = drawn(2000, 0.1, 2)
+    found = monitor(model, X, np.where(np.arange(2000) < 12, y, np.nan))
+    assert found.verdict == "well"
+    assert found.headline.endswith("12 labelled samples are too few to judge by their cost.")
+    assert not found.dearer

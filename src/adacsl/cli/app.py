@@ -1,6 +1,7 @@
 """The frame of the command line: commands, errors as one line, exit codes.
 
-0: done. 1: done, but the result is bad news (cells failed, the cost is above a limit). 2: the input is wrong.
+0: done. 1: done, but the result is bad news (cells failed, the cost is above a limit). 2: the input is wrong, or a
+check found an error in the data to train on.
 3, 4: `monitor` says that something has changed, or to retune.
 70: a fault of adacsl. 130: stopped by Ctrl-C. 141: nobody reads the output (any more). 143: stopped by SIGTERM.
 """

@@ -166,9 +166,14 @@ def _limited(policy: Policy, costs: CostMatrix, probabilities: NDArray[np.float6
         raise ValueError(f"time must have one date for each of {len(probabilities)} rows, got {len(groups)}")
     if policy.capacity is None:
         raise ValueError("nothing is limited: give capacity")
-    names = action_labels(costs, labels).tolist()
-    place = names.index(_name(policy, costs, labels))
+    place = limited_action(policy, costs, labels)
     return limit_action(costs.expected_of_each(probabilities), place, policy.capacity, groups)
+
+
+def limited_action(policy: Policy, costs: CostMatrix, labels: NDArray[Any]) -> int:
+    """Return the number of the action that the capacity limits."""
+    place: int = action_labels(costs, labels).tolist().index(_name(policy, costs, labels))
+    return place
 
 
 def _name(policy: Policy, costs: CostMatrix, labels: NDArray[Any]) -> Any:

@@ -14,6 +14,22 @@ from adacsl.core.intervals import Interval
 from adacsl.durable import plain
 from adacsl.estimators.shifts import PriorShift, ScoreShift
 
+FEW_ROWS = 30
+"""Of fewer rows there are intervals and no recommendation, unless labels of each class are enough."""
+
+
+class Constant(NamedTuple):
+    """The decision that, made about every labelled row, costs least; costs are per row.
+
+    ``saving``: what it would save against the model's decisions; ``saving_retuned``: against those of a decision fitted
+    anew (None where there is none).
+    """
+
+    decision: str
+    cost: float
+    saving: Interval
+    saving_retuned: Interval | None
+
 
 class Labelled(NamedTuple):
     """What the rows with labels say; costs are per row.
@@ -21,7 +37,8 @@ class Labelled(NamedTuple):
     ``dearer``: by how much ``cost`` is above what the model's ``estimated_cost_`` promised. ``saving``: what a decision
     fitted anew would save (None where a class has fewer than ten rows). ``threshold``: the cheapest probability on
     these rows with its interval; ``decided_at``: the one decided at. ``shares``: of the classes; ``moved``: whether
-    these differ from those in training by more than chance (None: not known).
+    these differ from those in training by more than chance (None: not known). ``constant``: the best constant decision
+    (None where a class has fewer than ten rows).
     """
 
     cost: Interval
@@ -34,6 +51,7 @@ class Labelled(NamedTuple):
     decided_at: float | None
     shares: tuple[Interval, ...]
     moved: bool | None
+    constant: Constant | None
 
 
 class Redecided(NamedTuple):
@@ -109,6 +127,8 @@ class Monitoring:
     @property
     def retune(self) -> bool:
         """Whether to fit the decision anew: not doing so costs more than the tolerance."""
+        if not self.enough:
+            return False
         if self.labels is not None and self.labels.saving is not None:
             return self.labels.saving.low > self.tolerance * abs(self.labels.cost.estimate)
         if self.prior is None or self.redecided is None:
@@ -121,17 +141,32 @@ class Monitoring:
         return self.labels is not None and self.labels.saving is not None
 
     @property
+    def enough(self) -> bool:
+        """Whether there are rows, or labels, enough for a recommendation."""
+        return self.by_labels or self.rows >= FEW_ROWS
+
+    @property
+    def constant_cheaper(self) -> bool:
+        """Whether one decision about all rows costs less than the model's, beyond chance and the tolerance."""
+        found = self.labels
+        if found is None or found.constant is None:
+            return False
+        return found.constant.saving.low > self.tolerance * abs(found.cost.estimate)
+
+    @property
     def dearer(self) -> bool:
         """Whether rows cost more than was promised, beyond chance and the tolerance."""
         found = self.labels
         if found is None or found.dearer is None or found.promised is None:
+            return False
+        if not self.by_labels and self.labelled < FEW_ROWS:
             return False
         return found.dearer.low > self.tolerance * abs(found.promised.estimate)
 
     @property
     def moved(self) -> bool:
         """Whether the class shares have changed, beyond chance and the tolerance."""
-        if self.prior is None:
+        if self.prior is None or not self.enough:
             return False
         now, excluded = self.prior.now, self.prior.excluded
         then = self.prior.then if self.prior.assumed is None else self.prior.assumed
@@ -142,12 +177,21 @@ class Monitoring:
     @property
     def shifted(self) -> bool:
         """Whether anything has changed: scores, class shares, or cost."""
-        return self.moved or self.dearer or (self.scores is not None and self.scores.shifted)
+        return self.moved or self.dearer or self._scores_shifted
+
+    @property
+    def _scores_shifted(self) -> bool:
+        return self.enough and self.scores is not None and self.scores.shifted
 
     @property
     def verdict(self) -> str:
-        """``"retune"``, ``"look"`` (something has changed) or ``"well"``."""
-        return "retune" if self.retune else "look" if self.shifted else "well"
+        """``"retune"``, ``"look"`` (something has changed, or a constant costs less), ``"well"`` or ``"unresolved"``.
+
+        The last where there are too few rows for a recommendation.
+        """
+        if not self.enough:
+            return "unresolved"
+        return "retune" if self.retune else "look" if self.shifted or self.constant_cheaper else "well"
 
     @property
     def loss(self) -> Interval | None:
@@ -158,20 +202,16 @@ class Monitoring:
 
     @property
     def headline(self) -> str:
-        """The verdict as a sentence, with what not retuning costs per 1,000 rows."""
+        """The recommendation as a sentence, with what not retuning costs per 1,000 rows."""
+        if not self.enough:
+            least = f"below {FEW_ROWS} at least ten labels of each class are needed"
+            return f"No recommendation: {self.rows} samples are too few ({least}); see the intervals."
         if self.retune and self.loss is not None:
-            return f"Retune: not doing so costs {_thousand(self.loss, self.level)} per 1,000 rows."
-        if self.shifted:
-            changed = {
-                "the class shares": self.moved,
-                "the cost": self.dearer,
-                "the scores": self.scores is not None and self.scores.shifted,
-            }
-            names = [name for name, has in changed.items() if has]
-            told = " and ".join((", ".join(names[:-1]), names[-1]) if len(names) > 1 else names)
-            has = "has" if names == ["the cost"] else "have"
-            return f"Look at it: {told} {has} changed, but retuning would not clearly save more than {self.worth}."
-        return "All is well: nothing has changed that is worth retuning."
+            loss = f"{_thousand(self.loss, self.level)} per 1,000 rows"
+            return f"Retune: not doing so costs {loss}{_constant_below_retuned(self)}."
+        if self.constant_cheaper or self.shifted:
+            return f"Look at it: {' and '.join(_to_look_at(self))}."
+        return _nothing_changed(self)
 
     @property
     def worth(self) -> str:
@@ -181,7 +221,8 @@ class Monitoring:
     @property
     def sentences(self) -> list[str]:
         """The findings in plain words, the verdict first."""
-        return [self.headline, *_about_rows(self), *_about_labels(self), *_about_prior(self), *_about_scores(self)]
+        about = (_about_rows, _about_labels, _about_constant, _about_prior, _about_scores)
+        return [self.headline, *(sentence for part in about for sentence in part(self))]
 
     def _repr_html_(self) -> str:
         return html_lines(*self.sentences)
@@ -222,10 +263,69 @@ def _plain_tuple(found: Any) -> dict[str, Any]:
     cells = dict(found._asdict())
     if "shares" in cells:
         cells["shares"] = [_interval(share) for share in cells["shares"]]
+    if isinstance(cells.get("constant"), Constant):
+        cells["constant"] = _plain_tuple(cells["constant"])
     return {name: _interval(cell) if isinstance(cell, Interval) else cell for name, cell in cells.items()}
 
 
 # words
+
+
+def _to_look_at(found: Monitoring) -> Iterator[str]:
+    """Yield what is no reason to retune, and is to be looked at."""
+    constant = found.labels.constant if found.labels is not None else None
+    if found.constant_cheaper and constant is not None:
+        less = f"{_thousand(constant.saving, found.level)} per 1,000 rows less than the model"
+        yield f"always deciding {constant.decision} costs {less}, and retuning would not clearly save as much"
+    if found.shifted:
+        changed = {
+            "the class shares": found.moved,
+            "the cost": found.dearer,
+            "the scores": found._scores_shifted,
+        }
+        names = [name for name, has in changed.items() if has]
+        told = " and ".join((", ".join(names[:-1]), names[-1]) if len(names) > 1 else names)
+        has = "has" if names == ["the cost"] else "have"
+        but = "" if found.constant_cheaper else f", but retuning would not clearly save more than {found.worth}"
+        yield f"{told} {has} changed{but}"
+
+
+def _nothing_changed(found: Monitoring) -> str:
+    labels = found.labels
+    if labels is not None and labels.constant is not None and labels.constant.saving.estimate > 0:
+        but = f"but always deciding {labels.constant.decision} would have cost less on these rows"
+        return f"Nothing has changed that is worth retuning, {but}."
+    if labels is not None and not found.by_labels and found.labelled < FEW_ROWS:
+        few = f"{found.labelled} labelled samples are too few to judge by their cost"
+        return f"No drift: scores and class shares are as in training; {few}."
+    return "All is well: nothing has changed that is worth retuning."
+
+
+def _constant_below_retuned(found: Monitoring) -> str:
+    """Return that a constant decision costs less than the re-tuned model, where it does."""
+    constant = found.labels.constant if found.labels is not None else None
+    if constant is None or constant.saving_retuned is None or constant.saving_retuned.estimate <= 0:
+        return ""
+    less = _against(constant.saving_retuned, found, "the re-tuned model")
+    return f"; always deciding {constant.decision} costs {less}"
+
+
+def _about_constant(found: Monitoring) -> Iterator[str]:
+    constant = found.labels.constant if found.labels is not None else None
+    if constant is None:
+        return
+    now = _against(constant.saving, found, "the model")
+    again = (
+        "" if constant.saving_retuned is None else f"; {_against(constant.saving_retuned, found, 'the re-tuned model')}"
+    )
+    yield f"The best constant decision, {constant.decision}, costs {constant.cost:.4g} per row: {now}{again}."
+
+
+def _against(saving: Interval, found: Monitoring, what: str) -> str:
+    worse = saving.estimate < 0
+    gap = Interval(-saving.estimate, -saving.high, -saving.low) if worse else saving
+    chance = ", no significant difference" if saving.low <= 0 <= saving.high else ""
+    return f"{_thousand(gap, found.level)} per 1,000 rows {'more' if worse else 'less'} than {what}{chance}"
 
 
 def _between(interval: Interval, level: float, scale: float = 1.0) -> str:
@@ -269,7 +369,7 @@ def _about_labels(found: Monitoring) -> Iterator[str]:
             f"({_between(cut, found.level)})."
         )
     if labels.saving is None:
-        yield "Whether to retune the labels cannot say: that needs at least ten rows of each class."
+        yield "Too few labels to tell what re-tuning would save: that needs at least ten rows of each class."
     else:
         saving = labels.saving
         worse = saving.estimate < 0
@@ -294,7 +394,7 @@ def _about_prior(found: Monitoring) -> Iterator[str]:
         f"The share of {found.classes[k]}, as far as the probabilities tell: {told}; "
         f"{prior.then[k]:.2%} in training{chance}."
     )
-    if prior.excluded:
+    if prior.excluded and found.enough:
         yield (
             f"With these shares a row costs {again.cost:.4g}, and {again.anew:.4g} if they are known to the decision: "
             f"{1000 * again.saving:.4g} per 1,000 rows less."
@@ -311,5 +411,6 @@ def _about_scores(found: Monitoring) -> Iterator[str]:
         yield "The model knows no held-out scores: whether the rows have changed cannot be told."
         return
     whose = "" if len(found.classes) == 2 else f" (of {found.classes[scores.place]})"
-    how = "have changed" if scores.shifted else "are distributed as in training"
-    yield f"The scores{whose} {how}: PSI {scores.psi:.3f} (a shift from {scores.limit:.3g} on), KS {scores.ks:.3f}."
+    how = " have changed" if scores.shifted else " are distributed as in training"
+    how = how if found.enough else ""
+    yield f"The scores{whose}{how}: PSI {scores.psi:.3f} (a shift from {scores.limit:.3g} on), KS {scores.ks:.3f}."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,13 +16,13 @@ from adacsl.core.labels import label_name
 from adacsl.core.priors import shift_prior
 from adacsl.core.scores import known
 from adacsl.core.tuning import tune_threshold
-from adacsl.estimators.acting import ordered_labels, read_prior
+from adacsl.estimators.acting import limited_action, ordered_labels, read_prior
 from adacsl.estimators.decision import Decision
-from adacsl.estimators.findings import Labelled, Monitoring, Redecided, Window
+from adacsl.estimators.findings import Constant, Labelled, Monitoring, Redecided, Window
 from adacsl.estimators.later import UNKNOWN, LaterRows, act, read_later_rows, split_times
 from adacsl.estimators.predicting import CostClassifier
 from adacsl.estimators.prices import prices_of
-from adacsl.estimators.retuning import calibration_of, costs_retuned, retuned, way_to_retune
+from adacsl.estimators.retuning import FEWEST, calibration_of, costs_retuned, retuned, way_to_retune
 from adacsl.estimators.shifts import PriorShift, prior_shift, score_shift
 from adacsl.estimators.windows import time_windows
 from adacsl.extras import requires
@@ -76,7 +77,9 @@ def monitor(
     rows is paid for on the other (many halvings). To retune is advised where the interval of what that saves lies above
     ``tolerance`` times the present cost. Without labels the class shares are estimated from the probabilities by
     expectation maximisation: to retune is advised where their interval excludes the shares in training, and deciding
-    by the new ones would save more than ``tolerance`` of the cost that is expected under them.
+    by the new ones would save more than ``tolerance`` of the cost that is expected under them. What labelled rows have
+    cost, and would cost after re-tuning, is also compared with the best constant decision. Fewer than 30 rows without
+    ten labels of each class give intervals, and no recommendation.
 
     Examples
     --------
@@ -129,7 +132,7 @@ def look_at(
         scores=None if reference is None else score_shift(reference, rows.probabilities, level=level),
         prior=prior,
         redecided=None if prior is None else _redecided(model, rows, prior),
-        labels=_of_labels(model, rows, prior, same_prices, level),
+        labels=_of_labels(model, rows, prior, same_prices, level, names),
         windows=_windows(rows, times, reference, level),
     )
 
@@ -215,7 +218,7 @@ def _same_prices(model: Any, prices: dict[str, Any]) -> bool:
 
 
 def _of_labels(
-    model: Any, rows: LaterRows, prior: PriorShift | None, same_prices: bool, level: float
+    model: Any, rows: LaterRows, prior: PriorShift | None, same_prices: bool, level: float, names: tuple[str, ...]
 ) -> Labelled | None:
     there = rows.labels != UNKNOWN
     if not there.any():
@@ -228,18 +231,42 @@ def _of_labels(
     threshold = None
     if one_cut and 0 < own.labels.sum() < len(own.labels):
         threshold = tune_threshold(own.probabilities, own.labels, own.costs, level=level).threshold
+    anew = _costs_anew(model, rows, own)
     return Labelled(
         cost=cost,
         promised=promised,
         dearer=None if promised is None else independent_difference(cost, promised, level=level),
         calibration_error=calibration_of(own.believed, own.labels),
         calibration_then=getattr(model, "calibration_error_", None),
-        saving=_saving(model, rows, own, level),
+        saving=None if anew is None else mean_interval(own.paid - anew, groups=own.groups, level=level),
         threshold=threshold,
         decided_at=model.decision_.threshold_for(own.costs) if one_cut else None,
         shares=(shares := _shares(own, level)),
         moved=_shares_moved(model, prior, shares, level),
+        constant=_constant(own, anew, names if own.costs.square else own.costs.actions or (), level, model),
     )
+
+
+def _constant(
+    own: LaterRows, anew: NDArray[np.float64] | None, names: Sequence[str], level: float, model: Any
+) -> Constant | None:
+    """Return the decision that costs least if it is made about every row; an action with a capacity is none."""
+    if np.bincount(own.labels, minlength=own.costs.n_classes).min() < FEWEST:
+        return None
+    possible = list(range(own.costs.n_actions))
+    if own.policy.capacity is not None:
+        possible.remove(limited_action(own.policy, own.costs, ordered_labels(model)))
+    paid = [
+        np.asarray(as_host(own.costs.incurred(own.labels, np.full_like(own.labels, action))), dtype=np.float64)
+        for action in possible
+    ]
+    best = int(np.argmin([each.mean() for each in paid]))
+    saving, retuned = (
+        None if now is None else mean_interval(now - paid[best], groups=own.groups, level=level)
+        for now in (own.paid, anew)
+    )
+    assert saving is not None  # noqa: S101
+    return Constant(str(names[possible[best]]), float(paid[best].mean()), saving, retuned)
 
 
 def _shares(own: LaterRows, level: float) -> tuple[Interval, ...]:
@@ -264,8 +291,8 @@ def _shares_moved(model: Any, prior: PriorShift | None, shares: tuple[Interval, 
     return any(each.low > 0 or each.high < 0 for each in found)
 
 
-def _saving(model: Any, rows: LaterRows, own: LaterRows, level: float) -> Interval | None:
-    """Return what a decision fitted anew would save per row, honestly: fitted on one half, paid on the other."""
+def _costs_anew(model: Any, rows: LaterRows, own: LaterRows) -> NDArray[np.float64] | None:
+    """Return what each row with a label would cost by a decision fitted on the other half of them."""
     if model.decision_.decide in ("negative", "positive"):
         return None
     numbers = np.flatnonzero(rows.labels != UNKNOWN)
@@ -278,12 +305,10 @@ def _saving(model: Any, rows: LaterRows, own: LaterRows, level: float) -> Interv
         )
         return costs.rows(numbers[some]).incurred(rows.labels[numbers[some]], actions[numbers[some]])
 
-    way = way_to_retune(model.decision_)
-    anew = costs_retuned(
-        model.decision_, own.scores, own.labels, own.prices, decide=way, groups=own.groups,
+    return costs_retuned(
+        model.decision_, own.scores, own.labels, own.prices, decide=way_to_retune(model.decision_), groups=own.groups,
         pay=None if rows.policy.empty else pay,
     )  # fmt: skip
-    return None if anew is None else mean_interval(own.paid - anew, groups=own.groups, level=level)
 
 
 def retune(

@@ -13,7 +13,8 @@ import numpy as np
 
 from adacsl.core.arrays import refuse_reordered
 from adacsl.core.costs import CostMatrix
-from adacsl.datasets.checks.codes import known_codes
+from adacsl.datasets.checks.checking import check_task
+from adacsl.datasets.checks.codes import CheckWarning, known_codes
 from adacsl.datasets.overview import overview
 from adacsl.datasets.segments import cut
 from adacsl.datasets.task import Task
@@ -171,7 +172,8 @@ def compare_tasks(
         Keep every result here as soon as it is there; a run that was interrupted, started again, goes on. Default: in
         memory only.
     ignore : codes
-        Checks of the data to say nothing about in :attr:`Comparison.checks` and the report, see docs/checks.md.
+        Checks of the data to say nothing about in :attr:`Comparison.checks` and the report, see docs/checks.md. Of
+        errors among the others a :class:`~adacsl.datasets.checks.codes.CheckWarning` warns.
     progress : bool
         Show a bar with the cheapest method so far.
     **running
@@ -198,6 +200,7 @@ def compare_tasks(
     for task in tasks:
         if task.time is None:  # windows of time are looked at with their dates
             conditions.split(task, 0)  # says so where there are too few rows, before a folder is made
+    _warn_of_errors(tasks, ignore)
     with tempfile.TemporaryDirectory(prefix="adacsl-") as scratch:
         place = Path(folder) if folder is not None else Path(scratch) / "run"
         with Store.open(place, _identity(tasks, conditions, known_codes(ignore))) as store:
@@ -210,6 +213,14 @@ def compare_tasks(
         found = _read(place, kept=folder is not None, only=own)
         found = replace(found, facts=with_checks(found.facts, tasks, ignore))  # the folder holds those of its first run
         return replace(found, methods=every, net=conditions.net, tolerance=tolerance)
+
+
+def _warn_of_errors(tasks: Sequence[Task], ignore: Sequence[str]) -> None:
+    for task in tasks:
+        for each in check_task(task, ignore):
+            if each.severity == "stop":
+                text = f"{task.name}: {each.text} [{each.code}]; if the data are right, ignore=[{each.code!r}]"
+                warnings.warn(text, CheckWarning, stacklevel=4)
 
 
 def _conditions(

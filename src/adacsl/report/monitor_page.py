@@ -29,7 +29,7 @@ from adacsl.report.tables import Table
 with requires("compare"):
     from markupsafe import Markup
 
-VERDICTS = {"well": "all is well", "look": "look at it", "retune": "retune"}
+VERDICTS = {"well": "all is well", "look": "look at it", "retune": "retune", "unresolved": "too few samples"}
 
 
 class Picture(NamedTuple):
@@ -97,7 +97,7 @@ def _tiles(found: Monitoring) -> Iterator[tuple[str, str, str]]:
         yield "Cost per row", show(found.labels.cost.estimate, 3), _between(found.labels.cost, found) + then
     else:
         yield "Expected cost per row", show(found.expected.estimate, 3), "by the model's probabilities"
-    if found.loss is not None:
+    if found.loss is not None and found.enough:
         name = "Not retuning, per 1,000 rows"
         sure = _between(found.loss, found, 1000) if found.by_labels else "expected under the estimated class shares"
         yield name, show(1000 * found.loss.estimate, 3), sure
@@ -144,6 +144,9 @@ def cost_rows(found: Monitoring) -> list[tuple[str, Interval]]:
             cost, saving = found.labels.cost.estimate, found.labels.saving
             anew = Interval(cost - saving.estimate, cost - saving.high, cost - saving.low)
             rows.append(("if retuned", anew))
+        if found.labels.constant is not None:
+            constant = found.labels.constant
+            rows.append((f"always {constant.decision}", Interval(constant.cost, *[constant.cost] * 2)))
         if found.labels.promised is not None:
             rows.append(("promised", found.labels.promised))
     rows.append(("expected", found.expected))

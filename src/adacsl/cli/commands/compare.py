@@ -103,7 +103,8 @@ def compare(  # noqa: PLR0913  one argument for each option
     out
         Folder for results and report; default: runs/NAME, one for each data and costs.
     save
-        Fit the recommended method on all rows and save it in this folder, as `adacsl train` does.
+        Fit the recommended method on all rows and save it in this folder, as `adacsl train` does. Data with an error
+        (`adacsl check`) are refused then, exit code 2, unless --ignore names its code.
     engine
         joblib: processes on this machine. ray: a cluster.
     address
@@ -151,7 +152,7 @@ def compare(  # noqa: PLR0913  one argument for each option
         check_model_folder(save, option="--save")
     today = judging.baseline_column
     apart = {"time_column": times.time_column, "baseline_column": today, "segments": split_words(segment)}
-    loaded = [load_checked(source, name, prices, checking, **apart) for name in names]
+    loaded = [load_checked(source, name, prices, checking, refuse=save is not None, **apart) for name in names]
     tasks = [task for task, _ in loaded]
     for line in filter(None, map(hidden_text, tasks)):
         screen.note(line)
@@ -202,8 +203,11 @@ def _check_words(task: Task, methods: list[Any], ratios: list[str] | None) -> No
 @contextmanager
 def _said_already() -> Iterator[None]:
     """Say nothing again that checks have said."""
+    from adacsl.datasets.checks.codes import CheckWarning  # noqa: PLC0415  pandas
+
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "rows of .* have dates")
+        warnings.simplefilter("ignore", CheckWarning)
         yield
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from adacsl.estimators.findings import Monitoring
     from adacsl.estimators.predicting import CostClassifier
 
-CODES = {"well": 0, "look": 3, "retune": 4}
+CODES = {"well": 0, "unresolved": 0, "look": 3, "retune": 4}
 """Exit codes for schedulers; 1 and 2 are failures, as in all commands."""
 
 
@@ -57,8 +57,9 @@ def monitor(
 ) -> Answer:
     """Look at a model in use: what new rows cost, whether they have changed, whether to retune the decision.
 
-    Exit codes: 0 all is well, 3 look at it (scores, class shares or cost have changed), 4 retune (not doing so costs
-    more than the tolerance). Nothing is written unless --html or --retuned says so.
+    Exit codes: 0 all is well (or too few rows for a recommendation), 3 look at it (scores, class shares or cost have
+    changed, or a constant decision costs less), 4 retune (not doing so costs more than the tolerance). Nothing is
+    written unless --html or --retuned says so.
 
     Parameters
     ----------
@@ -296,6 +297,8 @@ def _write_retuned(
         from adacsl.estimators.monitoring import retune  # noqa: PLC0415  pandas
 
         fresh = retune(classifier, rows.inputs, rows.labels, rows.costs, groups=rows.groups)
+    elif not found.enough:
+        raise ValueError(f"--retuned needs at least ten labels of each class, or more rows: {found.rows} are too few")
     elif found.prior is None:
         raise ValueError("--retuned needs at least ten labels of each class: this model knows no held-out scores")
     else:

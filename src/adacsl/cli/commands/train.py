@@ -80,7 +80,8 @@ def train(  # noqa: PLR0913  one argument for each option
     """Fit a method that minimises cost on all rows, and save it.
 
     Ends with the cost per row to be expected, measured on rows that did not train it. Without costs, both classes
-    count alike (inverse class frequencies).
+    count alike (inverse class frequencies). Data with an error (`adacsl check`) are refused, exit code 2, unless
+    --ignore names its code.
 
     Parameters
     ----------
@@ -139,7 +140,7 @@ def train(  # noqa: PLR0913  one argument for each option
     if jobs is not None and place.trainer:
         raise ValueError("--jobs are processes of this machine, --workers of any engine: leave out one of them")
     started = time.perf_counter()
-    task, found = load_checked(source, data, prices, checking, time_column=times.time_column)
+    task, found = load_checked(source, data, prices, checking, refuse=True, time_column=times.time_column)
     if not task.images and (weights is not None or rotate):
         option = "--rotate is" if weights is None else "--weights are"
         raise ValueError(f"{option} for the net of pictures, but the data are a table")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from adacsl.core.html import html_table
-from adacsl.datasets.errors import DataError, did_you_mean, listed
+from adacsl.datasets.errors import DataError, DataWarning, did_you_mean, listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 Severity = Literal["stop", "warn", "note"]
 SEVERITIES: tuple[Severity, ...] = ("stop", "warn", "note")
 PAGE = "docs/checks.md"
+
+
+class CheckWarning(DataWarning):
+    """Data with an error, which makes results worthless until it is repaired."""
 
 
 class Code(NamedTuple):

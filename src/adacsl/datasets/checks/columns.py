@@ -1,16 +1,16 @@
-"""Checks of columns: empty, constant, naming the rows, giving the label away; times and groups nobody spoke of."""
+"""Checks of columns: empty, constant, identifiers, target leakage; times and groups nobody spoke of."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adacsl.datasets.checks.codes import Finding, finding
-from adacsl.datasets.checks.telling import SURE, TELLING, told_share
-from adacsl.datasets.columns import Column, clean_text, recognised
+from adacsl.datasets.checks.telling import COVERED, SURE, TELLING, filled_for, told_share
+from adacsl.datasets.columns import Column, clean_text, read_columns, recognised
 from adacsl.datasets.errors import DataError, listed
 from adacsl.datasets.times import date_columns
 from adacsl.extras import requires
@@ -25,10 +25,12 @@ MANY = 50
 """Of fewer values, all may differ by chance."""
 UNIQUE = 0.9
 """Text that differs in more than this share of the rows is not learned from: hardly a value is seen twice."""
+NEARLY = 0.95
+"""Values that differ in more than this share of the rows name them, a few repeats and missing values aside."""
 FIRST = 1000
 """So many rows are looked at before all are."""
 DENSE = 2
-"""Whole numbers, all different, that lie within so many times as many places as there are rows, count the rows."""
+"""Whole numbers, nearly all different, within so many times as many places as there are rows, count the rows."""
 ENTITIES = (
     "patient|customer|client|user|subject|person|member|household|family|account|borrower|employee|student|driver|"
     "device|machine|vehicle|card|lesion|animal|farm|company|merchant|applicant|policyholder|visitor|session|case"
@@ -63,12 +65,15 @@ def look_at_columns(task: Task) -> Columns:
         )
         if names
     ]
-    timed, how = (None, "") if task.time is not None else _time_column(task.X, rest)
+    odd = {name: seen for name in rest if (seen := _odd(task, name)) is not None}
+    leaks = {name for name, seen in odd.items() if seen.code == "column-tells-label"}
+    dated = () if task.time is not None else _time_columns(task.X, rest)
+    timed, how = next(((name, how) for name, how in dated if name not in leaks), (None, ""))
     if timed is not None:
         advice = f"train on the past and test on the latest, --time-column {timed} (time={timed!r})"
         text = f"{how} {timed!r}), and are split by chance: if it says when a row was, {advice}"
         found.append(finding("time-ignored", text))
-    odd = {name: seen for name in rest if name != timed and (seen := _odd(task, name)) is not None}
+    odd.pop(timed, None)
     named = [name for name, seen in odd.items() if seen.code == "looks-like-id"]
     return Columns([*found, *odd.values()], named)
 
@@ -100,28 +105,42 @@ def _distinct(column: pd.Series[Any]) -> Any:
         raise DataError(text) from None
 
 
+def _recognised(column: pd.Series[Any]) -> tuple[str, pd.Series[Any]]:
+    """Return the kind of a column (number, date or text) and its values as learners see them; None or NaN: missing."""
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return "number", column
+    places, distinct = pd.factorize(column)
+    _, kind, values = recognised(read_columns(pd.DataFrame({"column": distinct}))[2](0))
+    if kind == "text":
+        values = values.astype(object)
+        values[values == ""] = None
+    return kind, pd.Series(np.append(values, [None if kind == "text" else np.nan])[places])
+
+
 def _odd(task: Task, name: Any) -> Finding | None:
-    """Return the one thing to say about a column: that it names rows, groups them, or tells their labels."""
-    column = _one(task.X, name)
-    found = None
-    if len(column) >= MANY and not pd.api.types.is_bool_dtype(column.dtype):
-        if pd.api.types.is_numeric_dtype(column.dtype):
-            found = _odd_numbers(task, str(name), column)
-        elif not pd.api.types.is_datetime64_any_dtype(column.dtype):
-            found = _odd_text(task, str(name), column)
-    return found or _telling(task, str(name), column)
+    """Return the one thing to say about a column: that it groups the rows, tells their labels, or names them."""
+    column, seen = _one(task.X, name), None
+    kind, values = _recognised(column)
+    if (leak := _filled(task, str(name), values)) is not None:
+        return leak
+    if len(column) >= MANY and kind != "date" and not pd.api.types.is_bool_dtype(column.dtype):
+        seen = (_odd_text if kind == "text" else _odd_numbers)(task, str(name), values)
+    if seen is not None and seen.code == "groups-likely":
+        return seen  # all samples of a group may well be of one class
+    return _telling(task, str(name), values) or seen
 
 
 def _odd_numbers(task: Task, name: str, column: pd.Series[Any]) -> Finding | None:
     """Return whether whole numbers name the rows or group them."""
-    if not _whole(column.iloc[:FIRST]) or not _whole(column):
+    known, n = column.dropna(), len(column)
+    if len(known) < MANY or not _whole(known.iloc[:FIRST]) or not _whole(known):
         return None
-    numbers, n = column.to_numpy().astype(np.int64), len(column)
-    named = is_id(name)
-    if _all_differ(numbers[:FIRST]) and _all_differ(numbers):
+    numbers, named = known.to_numpy().astype(np.int64), is_id(name)
+    levels = len(pd.unique(numbers))
+    if levels > (UNIQUE if named else NEARLY) * n:
         dense = int(numbers.max()) - int(numbers.min()) < DENSE * n
-        return _identity(name, "a different whole number in every row") if dense or named else None
-    return _grouping(task, name, len(pd.unique(numbers))) if named or GROUPS.search(_words(name)) else None
+        return _identity(name, "whole number", levels, n) if dense or named else None
+    return _grouping(task, name, levels) if named or GROUPS.search(_words(name)) else None
 
 
 def _whole(column: pd.Series[Any]) -> bool:
@@ -129,10 +148,6 @@ def _whole(column: pd.Series[Any]) -> bool:
         return not bool(column.isna().any())
     values = column.to_numpy(dtype=np.float64, na_value=np.nan)
     return bool(np.isfinite(values).all() and (values == np.trunc(values)).all() and (np.abs(values) < 2**53).all())
-
-
-def _all_differ(values: NDArray[Any]) -> bool:
-    return len(pd.unique(values)) == len(values)
 
 
 def _odd_text(task: Task, name: str, column: pd.Series[Any]) -> Finding | None:
@@ -147,8 +162,8 @@ def _odd_text(task: Task, name: str, column: pd.Series[Any]) -> Finding | None:
     text = known.astype(str)
     if _is_something_else(text):
         return None
-    if levels == len(column) and not bool(text.str.contains(r"\s", regex=True).any()):
-        return _identity(name, "a different word in every row")
+    if levels > NEARLY * len(column) and not bool(text.str.contains(r"\s", regex=True).any()):
+        return _identity(name, "word", levels, len(column))
     return finding(
         "unique-text",
         f"column {name!r} holds text that differs in {levels / len(known):.0%} of the rows: nothing is learned from it "
@@ -176,8 +191,10 @@ def _words(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.strip())
 
 
-def _identity(name: str, what: str) -> Finding:
-    text = f"column {name!r} holds {what}: it names the rows, and tells nothing about new ones; leave it out"
+def _identity(name: str, what: str, levels: int, n: int) -> Finding:
+    where = "every row" if levels == n else f"nearly every row ({levels:,} in {n:,})"
+    text = f"column {name!r} holds a different {what} in {where}: it names the rows, and tells nothing about new ones"
+    text += "; leave it out"
     return finding("looks-like-id", f"{text} {_drop([name])}")
 
 
@@ -192,31 +209,43 @@ def _grouping(task: Task, name: str, levels: int) -> Finding | None:
     )
 
 
-def _telling(task: Task, name: str, column: pd.Series[Any]) -> Finding | None:
-    share = told_share(column, task.y, len(task.classes))
+def _filled(task: Task, name: str, values: pd.Series[Any]) -> Finding | None:
+    found = filled_for(values.notna().to_numpy(), task.y, len(task.classes))
+    if found is None:
+        return None
+    whose = f"{task.classes[found.label]!r} only ({found.share:.0%} of that class)"
+    return _leakage(name, f"is filled for {whose}, and missing in all other rows", sure=found.share >= COVERED)
+
+
+def _telling(task: Task, name: str, values: pd.Series[Any]) -> Finding | None:
+    share = told_share(values, task.y, len(task.classes))
     if share < TELLING:
         return None
+    told = f"alone tells the label of {100 * share:.4g} % of the rows (each class counted alike)"
+    return _leakage(name, told, sure=share >= SURE)
+
+
+def _leakage(name: str, seen: str, *, sure: bool) -> Finding:
     return finding(
         "column-tells-label",
-        f"column {name!r} alone tells the label of {100 * share:.4g} % of the rows (each class counted alike): is it "
-        f"known before the decision? If it is an outcome, or the label in other words, leave it out {_drop([name])}",
-        "stop" if share >= SURE else "warn",
+        f"column {name!r} {seen}: is it known before the decision? If it is an outcome, or the label in other words, "
+        f"leave it out {_drop([name])}",
+        "stop" if sure else "warn",
     )
 
 
-def _time_column(X: pd.DataFrame, names: list[str]) -> tuple[Any, str]:  # noqa: N803
-    """Return the first column that says when rows were, and how: dates, or numbers that put the rows in order."""
+def _time_columns(X: pd.DataFrame, names: list[str]) -> Iterator[tuple[Any, str]]:  # noqa: N803
+    """Yield columns that may say when rows were, and how: dates, or numbers that put the rows in order."""
     dated = set(date_columns(X.loc[:, ~X.columns.duplicated()]))
     for name in names:
         if str(name) in dated and not BIRTHS.search(str(name)):
-            return name, "rows have dates (column"
+            yield name, "rows have dates (column"
     for name in names:
         column = _one(X, name)
         if TIMES.search(_words(str(name))) and pd.api.types.is_numeric_dtype(column.dtype):
             steps = np.diff(column.to_numpy(dtype=np.float64, na_value=np.nan))
             if (steps >= 0).all() and int((steps > 0).sum()) >= FEW_LEVELS:
-                return name, "rows are in the order of a time (column"
-    return None, ""
+                yield name, "rows are in the order of a time (column"
 
 
 def _named(names: list[str]) -> str:

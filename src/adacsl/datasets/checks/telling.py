@@ -1,8 +1,8 @@
-"""How much of the labels one column alone tells."""
+"""Target leakage: how much of the labels one column alone tells, by its values or by where it is filled."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,10 @@ FEW = 30
 """Of classes with fewer rows, a column sorts all to their like by chance: of 30 and 30, three columns in a million."""
 LARGE = 20
 """Rows that share a value speak for each other from so many on; below, they may be copies, or of one group."""
+COVERED = 0.5
+"""A column filled for one class only is an outcome where so much of the class has a value; below, maybe a rare fact."""
+BY_CHANCE = 1e-6
+"""The chance of so many rows of one class among those with a value, below which it is no chance."""
 AT_FIRST = 60_000
 """So many rows are looked at before all are."""
 
@@ -29,8 +33,8 @@ def told_share(values: Any, y: NDArray[np.int64], n_classes: int) -> float:
 
     A row's label is told where its value is that of many rows, most of the others of this very label; or, of numbers
     that few rows share, where the next smaller or the next larger value is mostly of its label, and rows of the same
-    value do not object. What is missing is a value of its own. Rows never speak for themselves, and copies not for each
-    other. 0 where a class has fewer than 30 rows.
+    value do not object. Text that few rows share counts as one value, and so does what is missing. Rows never speak for
+    themselves, and copies not for each other. 0 where a class has fewer than 30 rows.
 
     Parameters
     ----------
@@ -58,6 +62,39 @@ def told_share(values: Any, y: NDArray[np.int64], n_classes: int) -> float:
     return _told(column, y, n_classes)
 
 
+class Filled(NamedTuple):
+    """The number of the only class with values, and the share of its rows that have one."""
+
+    label: int
+    share: float
+
+
+def filled_for(present: NDArray[np.bool_], y: NDArray[np.int64], n_classes: int) -> Filled | None:
+    """Return the class that alone has values in a column; None where other classes have some, or it may be chance.
+
+    Parameters
+    ----------
+    present : array of shape (n,)
+        Whether the column has a value.
+    y : array of shape (n,)
+        Class numbers.
+    n_classes : int
+
+    Examples
+    --------
+    >>> y = np.arange(200) % 2
+    >>> filled_for(y == 1, y, 2), filled_for(np.arange(200) < 100, y, 2)
+    (Filled(label=1, share=1.0), None)
+    """
+    filled, counts = np.bincount(y[present], minlength=n_classes), np.bincount(y, minlength=n_classes)
+    n, label = int(filled.sum()), int(filled.argmax())
+    if not FEW <= n < len(y) or filled[label] < SURE * n:
+        return None
+    if n * np.log(counts[label] / len(y)) > np.log(BY_CHANCE):
+        return None
+    return Filled(label, float(filled[label] / counts[label]))
+
+
 def _some_of_each(y: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return rows of all classes, not more than enough of each."""
     most = max(AT_FIRST // len(counts), LARGE)
@@ -83,7 +120,9 @@ def _levels(column: pd.Series[Any]) -> tuple[NDArray[np.int64], bool]:
     if pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_datetime64_any_dtype(kind):
         values = column.to_numpy(dtype=np.float64, na_value=np.nan) if pd.api.types.is_numeric_dtype(kind) else column
         return np.asarray(np.unique(np.asarray(values), return_inverse=True)[1], dtype=np.int64), True
-    return np.asarray(pd.factorize(column, use_na_sentinel=False)[0], dtype=np.int64), False
+    places = np.asarray(pd.factorize(column, use_na_sentinel=False)[0], dtype=np.int64)
+    rare = np.bincount(places) < LARGE
+    return np.unique(np.where(rare[places], -1, places), return_inverse=True)[1], False
 
 
 def _by_their_value(table: NDArray[np.int64], *, ordered: bool) -> NDArray[np.bool_]:
