@@ -116,6 +116,33 @@ def test_classes_are_named_where_deciding_nothing_would_be_cheaper():
     assert "which costs more than calling everything positive (" in numbers.verdict
 
 
+@pytest.mark.xfail(strict=True, reason="28.2h")
+@pytest.mark.parametrize("fn", [2, 30])
+def test_the_saving_is_against_the_better_of_threshold_half_and_the_best_constant(fn):
+    X, y = table(n=300)
+    X = X[["b"]].assign(a=X["a"] + 3 * X["b"])
+    names, costs = np.array(["good", "bad"])[y], CostMatrix(fp=1, fn=fn)
+    found = compare(X, names, costs, positive="bad", methods=[BAYES, "logistic"], **QUICK)  # no constant was run
+    (verdict,) = found.verdicts.values()
+    outcomes = [found.outcome(name) for name in ("bayes", "logistic")]
+    half = min(own.costs.mean(own.labels, (own.scores > 0.5).astype(int)) for own in outcomes)
+    constant = min(costs.mean(y, np.full(len(y), label)) for label in (0, 1))
+    better, other = sorted([(half, "predicting at threshold 0.5"), (constant, "always predicting bad")])
+    assert (better[1], other[1])[fn == 2] == "always predicting bad"
+    saving = verdict.saving
+    assert (saving.against, saving.other) == (better[1], other[1])
+    assert (saving.cost, saving.other_cost) == pytest.approx((better[0], other[0]))
+    paid = found.table.set_index("method").loc[verdict.recommended, "mean"]
+    assert saving.percent == pytest.approx(100 * (better[0] - paid) / better[0])
+    assert better[1] in verdict.text
+    assert other[1] in verdict.text
+    shown = found.report_data()
+    assert shown.savings[next(iter(found.verdicts))].against == better[1]
+    for page in (found.to_markdown(), found.report_data().verdicts[next(iter(found.verdicts))]):
+        assert better[1] in page
+        assert other[1] in page
+
+
 def test_scores_of_today_are_decided_at_half_and_that_is_said():
     X, y = table()
     scores = np.where(X["now"] == 1, 0.51, 0.5)
