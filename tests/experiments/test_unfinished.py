@@ -56,7 +56,6 @@ def unfinished(finished, tmp_path):
     return folder
 
 
-@pytest.mark.xfail(strict=True, reason="28.2b")
 def test_an_unfinished_run_says_so_and_recommends_nothing(finished, unfinished):
     assert finished.progress == ""
     assert finished.best is not None
@@ -73,7 +72,6 @@ def test_an_unfinished_run_says_so_and_recommends_nothing(finished, unfinished):
     assert found.method("always-positive") is not None
 
 
-@pytest.mark.xfail(strict=True, reason="28.2b")
 def test_the_report_of_an_unfinished_run_has_a_banner(finished, unfinished, tmp_path, capsys):
     assert "runs done" not in render_report(finished.report_data())
     page = render_report(load_comparison(unfinished).report_data())
@@ -90,7 +88,6 @@ def test_the_report_of_an_unfinished_run_has_a_banner(finished, unfinished, tmp_
     assert "logistic (not started)" in said.out
 
 
-@pytest.mark.xfail(strict=True, reason="28.2b")
 def test_an_interrupted_comparison_knows_what_was_planned(tmp_path, monkeypatch):
     from adacsl.experiments.progress import Progress
 
@@ -109,14 +106,12 @@ def test_an_interrupted_comparison_knows_what_was_planned(tmp_path, monkeypatch)
     assert found.best is None
 
 
-@pytest.mark.xfail(strict=True, reason="28.2b")
 def test_a_run_of_other_methods_in_the_same_folder_is_complete_on_its_own(unfinished):
     found = compare(*table(), CostMatrix(fp=1, fn=5), methods=METHODS[:1], folder=unfinished, **QUICK)
     assert (found.progress, found.best) == ("", "always-negative")
     assert load_comparison(unfinished).progress == "4 of 6 runs done"  # what was begun belongs to the folder
 
 
-@pytest.mark.xfail(strict=True, reason="28.2b")
 def test_a_method_that_failed_everywhere_is_named_with_the_reason():
     methods = [*METHODS, ("mine", Method(learner=Failing()))]
     with pytest.warns(UserWarning, match=r"mine failed in 3 of 3 folds \(ArithmeticError: no <solution> for these"):
@@ -129,7 +124,6 @@ def test_a_method_that_failed_everywhere_is_named_with_the_reason():
     assert "mine failed in 3 of 3 folds" in found.to_markdown()
 
 
-@pytest.mark.xfail(strict=True, reason="28.2b")
 def test_a_method_that_failed_in_some_folds_withholds_the_recommendation():
     methods = [*METHODS, ("mine", Method(learner=Failing(always=False)))]
     with pytest.warns(UserWarning, match=r"mine failed in \d of 5 folds"):
