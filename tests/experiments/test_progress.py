@@ -3,9 +3,12 @@
 import io
 import re
 
+import numpy as np
 import pytest
 from rich.console import Console
+from sklearn.dummy import DummyClassifier
 
+from adacsl import CostMatrix, Method, compare
 from adacsl.experiments import progress as module
 from adacsl.experiments.cells import Cell
 from adacsl.experiments.progress import Progress, find_leader
@@ -91,6 +94,47 @@ def test_after_five_minutes_without_a_result_there_is_a_line_all_the_same(monkey
         "0 / 20 cells, 5 min spent",
         "0 / 20 cells, 10 min spent",
         "1 / 20 cells, 4 h 45 min left, cheapest so far: ce 0.5 per row",
+    ]
+
+
+@pytest.mark.xfail(strict=True, reason="28.4e")
+def test_the_first_line_says_what_is_running_before_there_is_a_result(tmp_path, capfd):
+    x, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
+    seen = []
+
+    class Slow(DummyClassifier):
+        def fit(self, x, y):
+            seen.append(capfd.readouterr().err)
+            return super().fit(x, y)
+
+    methods = [("slow", Method(learner=Slow(strategy="prior"))), "always-negative"]
+    compare(x, y, CostMatrix(fp=1, fn=2), methods=methods, repeats=1, folds=2, workers=1)
+    first, *_ = seen[0].splitlines()
+    assert first == "data: 60 rows, 2 methods, 2 folds; checking and splitting the rows"
+    assert re.search(r"^0 / 4 runs, running: (slow|always-negative).* fold 1", seen[0], re.MULTILINE)
+
+
+@pytest.mark.xfail(strict=True, reason="28.4e")
+def test_every_minute_there_is_a_line_with_what_is_running(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    out = console()
+    with Progress(20, console=out) as bar:
+        bar(Event("start", 0, 20))
+        bar(Event("running", 0, 20, (cell("ce"), cell("wce"))))
+        bar(Event("running", 0, 20, (cell("adacsl", 1),)))
+        for now[0] in (30.0, 60.0, 90.0, 120.0):
+            bar(Event("alive", 0, 20))
+        bar(Event("done", 1, 20, (cell("ce"),), cost=0.5))
+        bar(Event("failed", 1, 20, (cell("adacsl", 1),), message="E: x"))
+        now[0] = 200.0
+        bar(Event("alive", 1, 20))
+    assert written(out).splitlines() == [
+        "0 / 20 runs, running: ce and wce (fold 1)",
+        "0 / 20 runs, 1 min spent, running: ce and wce (fold 1); adacsl (fold 2)",
+        "0 / 20 runs, 2 min spent, running: ce and wce (fold 1); adacsl (fold 2)",
+        "failed: toy, ratio 8, adacsl, seed 1: E: x",
+        "1 / 20 runs, 1 h 03 min left, lowest cost so far: ce 0.5 per row, running: wce (fold 1)",
     ]
 
 
