@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -202,19 +202,29 @@ def compare_tasks(
     for task in tasks:
         if task.time is None:  # windows of time are looked at with their dates
             conditions.split(task, 0)  # says so where there are too few rows, before a folder is made
-    with tempfile.TemporaryDirectory(prefix="adacsl-") as scratch:
+    with (
+        tempfile.TemporaryDirectory(prefix="adacsl-") as scratch,
+        Progress(len(planned), quiet=not progress) as bar,
+    ):
         place = Path(folder) if folder is not None else Path(scratch) / "run"
+        for task in tasks:
+            bar.say(f"{_size(task, chosen[task.name], conditions, repeats)}; checking and splitting the rows")
         with Store.open(place, _identity(tasks, conditions, known_codes(ignore))) as store:
             for task in tasks:
                 store.write_segments(task.name, {column: cut(values) for column, values in task.segments.items()})
                 own |= _write_splits(store, task, conditions, repeats, at[task.name])
             store.write_plan(planned)
             shared = {task.name: task for task in tasks}
-            with Progress(sum(len(job.cells) for job in jobs), quiet=not progress) as bar:
-                run_jobs(jobs, store, shared, on_event=bar, **running)
+            run_jobs(jobs, store, shared, on_event=bar, **running)
         found = _read(place, kept=folder is not None, only=own, planned=planned)
         found = replace(found, facts=with_checks(found.facts, tasks, ignore))  # the folder holds those of its first run
         return replace(found, methods=every, net=conditions.net, tolerance=tolerance, prefer=prefer)
+
+
+def _size(task: Task, methods: Collection[str], conditions: Protocol, repeats: int) -> str:
+    """Return what is compared on a data set, in words."""
+    folds = len(conditions.numbers(task, repeats))
+    return f"{task.name}: {len(task.y):,} {'images' if task.images else 'rows'}, {len(methods)} methods, {folds} folds"
 
 
 def _conditions(

@@ -140,11 +140,12 @@ def compare(  # noqa: PLR0913  one argument for each option
     net = net_settings(epochs, weights, rotate=rotate)
     own = {word: own_method(word) for word in method}
     chosen = [*(split_words(methods) or ["all" if everything else "default"]), *own.values()]
+    names: tuple[str | None, ...] = data or (DEFAULT_DATA if source.files.sql is None else None,)
+    screen.begin(f"reading and checking {', '.join(name or 'the rows of --sql' for name in names)}")
     if engine == "joblib":
         from adacsl.training.running import choose_device  # noqa: PLC0415  torch
 
         choose_device(device)  # says so where it is absent
-    names: tuple[str | None, ...] = data or (DEFAULT_DATA if source.files.sql is None else None,)
     if save is not None:
         if len(names) > 1:
             raise ValueError(f"--save keeps one model, and there are {len(names)} data sets: give one, or leave it out")
