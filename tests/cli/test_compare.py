@@ -54,7 +54,7 @@ def test_compare_ends_with_table_verdict_and_report(adacsl, refused, tmp_path):
     assert "german-credit, a miss costs 5 false alarms" in said.out
     assert "cheapest" in said.out
     assert "95 % intervals: Student's t on paired row costs of 1 x 2 folds, rows and fits counted" in said.out
-    assert "Call everything positive: that has the lowest cost. It costs 0.7 (" in said.out
+    assert "Recommended: always predicting positive, the lowest cost. Mean cost 0.7 (" in said.out
     assert "always-positive" in said.out
     assert "If a miss costs 2.5 to 10 false alarms (half to double, as no range was given), always-positive" in said.out
     page, train = said.out.rstrip().splitlines()[-2:]
@@ -72,9 +72,10 @@ def test_compare_ends_with_table_verdict_and_report(adacsl, refused, tmp_path):
     assert found["price_range"].startswith("If a miss costs 2.5 to 10")
     assert found["failed"] == []
     assert (found["tolerance"], found["intervals"][:15]) == (0.1, "95 % intervals:")
-    assert [(one["recommended"], one["today"], one["saving"]) for one in found["verdicts"]] == [
+    assert [(one["recommended"], one["simpler"], one["saving"]) for one in found["verdicts"]] == [
         ("always-positive", None, None)
     ]
+    assert (found["prefer"], found["missing"]) == ("cost", [])
 
     said = adacsl("report", tmp_path / "run", "--out", tmp_path / "page.html", "--json")
     assert said.code == 0
@@ -155,8 +156,8 @@ def test_what_cannot_be_saved_is_said_and_the_verdict_all_the_same(adacsl, refus
     model = ("--save", tmp_path / "model")
     said = adacsl("compare", place / "rows.csv", *words, "--ratios", 4, *model, "--out", tmp_path / "a")
     assert said.code == 1
-    assert said.out.rstrip().splitlines()[-2].startswith("no model was saved: the method to take cannot be named")
-    assert "that has the lowest cost" in said.out
+    assert said.out.rstrip().splitlines()[-2].startswith("no model was saved: always-positive cannot be named")
+    assert "the lowest cost" in said.out
     assert not (tmp_path / "model").exists()
     assert "--save keeps one model, and there are 2 data sets" in refused("compare", "wine", "digits", *model)
     (tmp_path / "model").mkdir()
@@ -174,7 +175,7 @@ def test_a_full_disk_withholds_no_verdict(adacsl, tmp_path, monkeypatch):
     words = ("compare", *QUICK, *TWICE, "--out", tmp_path / "run", "--quiet")
     said = adacsl(*words, "--save", tmp_path / "model")
     assert said.code == 1
-    assert "Call everything positive: that has the lowest cost" in said.out
+    assert "Recommended: always predicting positive, the lowest cost" in said.out
     again = f"once there is room: adacsl report {tmp_path / 'run'}"
     assert said.out.splitlines()[-3] == "no model was saved: No space left on device"
     assert said.out.splitlines()[-2] == f"no report was written: No space left on device; {again}"
@@ -209,13 +210,13 @@ def test_a_baseline_column_is_a_row_of_the_table_and_no_feature(adacsl, rows, tm
     assert said.code == 0, said.err
     lines = said.out.splitlines()
     assert [line.split()[0] for line in lines[3:6]] == ["logistic", "today", "always-positive"]  # constants last
-    assert re.search(r"Use logistic: .* per row, 86 % \(.*-100 %\) less than what you do today, which costs", said.out)
-    assert "which costs more than calling everything yes (" in said.out
+    assert re.search(r"Recommended: logistic, .* per row, 86 % \(.*-100 %\) less than your current decisions", said.out)
+    assert "; always predicting yes costs " in said.out
     command = shlex.split(lines[-1].partition(": ")[2])
     assert command[command.index("--drop") + 1] == "id,since,done"
     assert ">today<" in (tmp_path / "run/report.html").read_text()
     (verdict,) = adacsl("compare", tmp_path / "rows.csv", *words, "--out", tmp_path / "run", "--json").json["verdicts"]
-    assert (verdict["recommended"], verdict["today"]) == ("logistic", "what you do today")
+    assert (verdict["recommended"], verdict["saving"]["against"]) == ("logistic", "your current decisions")
     assert verdict["saving"]["percent_low"] < verdict["saving"]["percent"] < verdict["saving"]["percent_high"]
     strict = adacsl("report", tmp_path / "run", "--tolerance", 0, "--out", tmp_path / "p.html", "--json").json
     assert strict["tolerance"] == 0
@@ -234,7 +235,7 @@ def test_options_reach_the_library(adacsl, spied, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "w.pth").touch()
     words = ("--methods", "ce,wce", "--methods", "focal", "--ratios", "4,2x", "--repeats", 3, "--folds", 4,
-             "--tolerance", 0.2, "--engine", "ray", "--address", "auto",
+             "--tolerance", 0.2, "--prefer", "simple", "--engine", "ray", "--address", "auto",
              "--gpus", 0.25, "--workers", 4, "--device", "cpu", "--epochs", 7,
              "--weights", "w.pth", "--rotate", "--quiet", "--out", "runs/x", "--ignore", "few-rows")  # fmt: skip
     said = adacsl("compare", *words)
@@ -248,7 +249,7 @@ def test_options_reach_the_library(adacsl, spied, tmp_path, monkeypatch):
     assert net == {"epochs": 7, "weights": "w.pth"}
     assert spied == {
         "methods": ["ce", "wce", "focal"], "ratios": ["4", "2x"], "repeats": 3, "folds": 4, "tolerance": 0.2,
-        "engine": "ray", "address": "auto",
+        "prefer": "simple", "engine": "ray", "address": "auto",
         "gpus": 0.25, "workers": 4, "device": "cpu", "progress": False, "gap": None, "maturity": None,
         "ignore": ["few-rows"],
     }  # fmt: skip
@@ -338,11 +339,11 @@ def test_reports_of_no_run_are_one_line(refused, tmp_path):
 
 def test_a_report_of_a_run_with_failures_exits_with_1(adacsl, monkeypatch, tmp_path):
     found = SimpleNamespace(
-        verdict="v", best="ce", report=lambda path, **_: path,
+        verdict="v", best="ce", progress="", missing=[], report=lambda path, **_: path,
         failures=pd.DataFrame([("d", 8.0, "smote", 0, "ValueError", "x")],
                               columns=["data", "ratio", "method", "seed", "type", "message"]),
     )  # fmt: skip
-    monkeypatch.setattr(comparing, "load_comparison", lambda folder, tolerance: found)
+    monkeypatch.setattr(comparing, "load_comparison", lambda folder, **_: found)
     assert adacsl("report", tmp_path).code == 1
 
 

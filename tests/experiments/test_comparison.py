@@ -1,6 +1,7 @@
 """From data to verdict, table and report."""
 
 import hashlib
+import json
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
 from adacsl import AdaptiveWeight, CostMatrix, Method, Task, compare, load, load_comparison, method
+from adacsl.cli.app import run
 from adacsl.estimators.learners.nets import Net
 from adacsl.estimators.methods import choose_methods, needs_net
 from adacsl.estimators.rows import Rows
@@ -128,7 +130,8 @@ def compared(paired_of):
     def of(*parts):
         results = pd.concat(parts, ignore_index=True)
         failures = pd.DataFrame(columns=["data", "ratio", "method", "seed", "type", "message"])
-        found = Comparison(results, failures, {"data": {}}, {}, {})
+        facts = {"data": {str(data): {"ratio": 8.0} for data in results["data"]}}
+        found = Comparison(results, failures, facts, {}, {})
         vars(found)["paired"] = paired_of(results)  # computed from cells, which there are none of
         return found
 
@@ -138,24 +141,68 @@ def compared(paired_of):
 def test_the_best_is_the_cheapest_or_the_simplest_that_is_hardly_dearer(compared):
     clear = compared(made({"ce-bayes": 0.5, "adacsl": 0.3, "always-negative": 0.9}))
     assert clear.best == "adacsl"
-    assert clear.verdict.startswith("Use adacsl: it is clearly the cheapest of 3 methods. ")
+    assert clear.verdict.startswith("Recommended: adacsl, significantly the lowest cost of 3 methods. ")
     tied = compared(made({"adacsl-cv": 0.3, "ce-bayes": 0.301, "always-negative": 0.9}))
     assert tied.best == "ce-bayes"
-    assert tied.verdict.startswith("Use ce-bayes: the simplest method that is at most 10 % dearer than the cheapest, ")
+    assert tied.verdict.startswith("Recommended: ce-bayes, the simplest method with no significant difference from ")
 
 
 def test_there_is_no_best_of_one_split(compared):
     alone = compared(made({"ce-bayes": 0.5, "adacsl": 0.3}).query("seed == 0"))
     assert alone.best is None
-    assert alone.verdict.startswith("One split only")
+    assert alone.verdict.startswith("No recommendation: one split shows no variance")
 
 
-def test_ratios_that_agree_have_one_best_and_those_that_do_not_have_the_overall_one(compared):
+def test_the_best_of_several_ratios_is_that_of_the_own_ratio_which_fit_fits(compared):
     first, second = ({"ce-bayes": a, "adacsl": b} for a, b in ((0.5, 0.3), (0.3, 0.5)))
     assert compared(made(first), made(first, ratio=2.0)).best == "adacsl"
     found = compared(made(first), made(second, ratio=2.0))
     assert {verdict.recommended for verdict in found.verdicts.values()} == {"adacsl", "ce-bayes"}
-    assert found.best == found.overall.recommended
+    assert found.best == "adacsl"
+
+
+class Squares(ClassifierMixin, BaseEstimator):
+    """Logistic regression of the features and their squares."""
+
+    def fit(self, x, y):
+        self.model_ = LogisticRegression().fit(self._wide(x), y)
+        self.classes_ = self.model_.classes_
+        return self
+
+    def _wide(self, x):
+        return np.hstack([np.asarray(x), np.asarray(x) ** 2])
+
+    def predict_proba(self, x):
+        return self.model_.predict_proba(self._wide(x))
+
+
+def test_a_simpler_method_that_costs_significantly_more_is_recommended_only_if_simplicity_is_preferred(
+    tmp_path, capsys
+):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(12_000, 2))
+    y = (x[:, 0] + 0.25 * x[:, 1] ** 2 + rng.normal(size=len(x)) > 0.5).astype(int)
+    given = {"methods": ["logistic", ("squares", Method(learner=Squares()))], "folder": tmp_path / "run"}
+    found = compare(x, y, CostMatrix(fp=1, fn=3), repeats=1, folds=3, **given, **QUICK)
+    table = found.table.set_index("method")
+    assert table.loc["logistic", "standing"] == "clearly worse"
+    assert 0 < table.loc["logistic", "percent_low"] < table.loc["logistic", "percent_high"] < 10
+    (verdict,) = found.verdicts.values()
+    assert (found.best, verdict.recommended, verdict.simpler.method) == ("squares", "squares", "logistic")
+    assert isinstance(found.fit(x, y).learner, Squares)
+    simple = load_comparison(found.folder, prefer="simple")
+    assert (simple.best, simple.method().learner) == ("logistic", method("logistic").learner)
+    assert "logistic" in simple.report_data().recommended.values()
+    for prefer, name in (("cost", "squares"), ("simple", "logistic")):
+        words = ["report", str(found.folder), "--prefer", prefer, "--markdown", str(tmp_path / "page.md"), "--json"]
+        assert run(words) == 0
+        said = json.loads(capsys.readouterr().out)
+        assert (said["best"], said["prefer"]) == (name, prefer)
+        assert f"Recommended: {name}" in said["verdict"]
+        assert f"**{name} (recommended)**" in (tmp_path / "page.md").read_text()
+        assert f"Recommended: {name}" in (found.folder / "report.html").read_text()
+    with pytest.raises(ValueError, match="prefer must be 'cost' or 'simple', got 'price'"):
+        load_comparison(found.folder, prefer="price")
 
 
 # the method to take
@@ -418,7 +465,7 @@ class Fails(ClassifierMixin, BaseEstimator):
 def test_what_fails_is_named_and_the_others_are_compared():
     x, y = table()
     methods = ["always-positive", "always-negative", ("fails", Method(learner=Fails()))]
-    with pytest.warns(UserWarning, match="2 cells failed"):
+    with pytest.warns(UserWarning, match=r"fails failed in 2 of 2 folds \(RuntimeError: no such luck\)"):
         found = compare(x, y, positive="sick", methods=methods, repeats=1, folds=2, **QUICK)
     assert set(found.failures["method"]) == {"fails"}
     assert "no such luck" in found.failures["message"].iloc[0]

@@ -3,9 +3,12 @@
 import io
 import re
 
+import numpy as np
 import pytest
 from rich.console import Console
+from sklearn.dummy import DummyClassifier
 
+from adacsl import CostMatrix, Method, compare
 from adacsl.experiments import progress as module
 from adacsl.experiments.cells import Cell
 from adacsl.experiments.progress import Progress, find_leader
@@ -41,7 +44,7 @@ def test_the_leader_waits_for_a_common_split_and_ignores_what_is_no_number():
     with Progress(3, console=out) as bar:
         for done, (method, cost) in enumerate([("ce", 0.4), ("wce", float("nan")), ("wce", None)], start=1):
             bar(Event("done", done, 3, (cell(method),), cost=cost))
-    assert written(out).splitlines()[-1] == "3 / 3 cells, cheapest so far: ce 0.4 per row"
+    assert written(out).splitlines()[-1] == "3 / 3 runs, lowest cost so far: ce 0.4 per row"
 
 
 def test_the_unit_is_that_of_the_table():
@@ -51,8 +54,8 @@ def test_the_unit_is_that_of_the_table():
         bar(Event("done", 1, 2, (cell(),), cost=30.5, normalized=0.25))
         bar(Event("done", 2, 2, (cell(data="other"),), cost=0.5, normalized=0.75))
     assert written(out).splitlines() == [
-        "1 / 2 cells, 0 s left, cheapest so far: ce 30.5 per row",
-        "2 / 2 cells, cheapest so far: ce 0.5 normalised",
+        "1 / 2 runs, 0 s left, lowest cost so far: ce 30.5 per row",
+        "2 / 2 runs, lowest cost so far: ce 0.5 normalised",
     ]
 
 
@@ -70,27 +73,47 @@ def test_lines_are_few_and_say_how_far_it_is(monkeypatch):
         bar(Event("end", 200, 200))
     lines = written(out).splitlines()
     assert len(lines) == 10
-    assert lines[0].startswith("20 / 200 cells, ")
-    assert lines[0].endswith(" left, cheapest so far: ce 0.142 per row")
-    assert lines[-1] == "200 / 200 cells, cheapest so far: ce 0.142 per row"
+    assert lines[0].startswith("20 / 200 runs, ")
+    assert lines[0].endswith(" left, lowest cost so far: ce 0.142 per row")
+    assert lines[-1] == "200 / 200 runs, lowest cost so far: ce 0.142 per row"
 
 
-def test_after_five_minutes_without_a_result_there_is_a_line_all_the_same(monkeypatch):
+def test_the_first_line_says_what_is_running_before_there_is_a_result(tmp_path, capfd):
+    x, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
+    seen = []
+
+    class Slow(DummyClassifier):
+        def fit(self, x, y):
+            seen.append(capfd.readouterr().err)
+            return super().fit(x, y)
+
+    methods = [("slow", Method(learner=Slow(strategy="prior"))), "always-negative"]
+    compare(x, y, CostMatrix(fp=1, fn=2), methods=methods, repeats=1, folds=2, workers=1)
+    first, *_ = seen[0].splitlines()
+    assert first == "data: 60 rows, 2 methods, 2 folds; checking and splitting the rows"
+    assert re.search(r"^0 / 4 runs, running: (slow|always-negative).*fold 1", seen[0], re.MULTILINE)
+
+
+def test_every_minute_there_is_a_line_with_what_is_running(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
     out = console()
     with Progress(20, console=out) as bar:
         bar(Event("start", 0, 20))
-        for now[0] in (30.0, 270.0, 300.0, 330.0, 600.0):
+        bar(Event("running", 0, 20, (cell("ce"), cell("wce"))))
+        bar(Event("running", 0, 20, (cell("adacsl", 1),)))
+        for now[0] in (30.0, 60.0, 90.0, 120.0):
             bar(Event("alive", 0, 20))
-        now[0] = 700.0
-        bar(Event("done", 1, 20, (cell(),), cost=0.5))
-        now[0] = 900.0
+        bar(Event("done", 1, 20, (cell("ce"),), cost=0.5))
+        bar(Event("failed", 1, 20, (cell("adacsl", 1),), message="E: x"))
+        now[0] = 200.0
         bar(Event("alive", 1, 20))
     assert written(out).splitlines() == [
-        "0 / 20 cells, 5 min spent",
-        "0 / 20 cells, 10 min spent",
-        "1 / 20 cells, 4 h 45 min left, cheapest so far: ce 0.5 per row",
+        "0 / 20 runs, running: ce and wce (fold 1)",
+        "0 / 20 runs, 1 min spent, running: ce and wce (fold 1); adacsl (fold 2)",
+        "0 / 20 runs, 2 min spent, running: ce and wce (fold 1); adacsl (fold 2)",
+        "failed: toy, ratio 8, adacsl, seed 1: E: x",
+        "1 / 20 runs, 1 h 03 min left, lowest cost so far: ce 0.5 per row, running: wce (fold 1)",
     ]
 
 
@@ -104,9 +127,9 @@ def test_a_resumed_run_says_what_is_there_and_counts_from_it():
         bar(Event("done", 10, 10, (cell(seed=9),), cost=0.5))
         bar(Event("end", 10, 10))
     assert written(out).splitlines() == [
-        "9 of 10 cells are done already",
+        "9 of 10 runs are done already",
         "x.json was damaged: it is kept there, and its cell runs again",
-        "10 / 10 cells, cheapest so far: ce 0.5 per row",
+        "10 / 10 runs, lowest cost so far: ce 0.5 per row",
     ]
 
 
@@ -144,10 +167,10 @@ def test_the_bar_shows_cells_and_the_cheapest():
         bar(Event("end", 2, 4))
     text = written(out)
     assert "2/4" in text
-    assert re.search(r"2/4 cells 0:00:0\d \+ \S+ left", text)  # spent, and to come
-    assert "cheapest: 0.5 per row [b]ce" in text
+    assert re.search(r"2/4 runs 0:00:0\d \+ \S+ left", text)  # spent, and to come
+    assert "lowest: 0.5 per row [b]ce" in text
     assert text.count("failed: toy, ratio 8, wce, seed 0: ValueError: x") == 1
-    assert "2 / 4 cells" not in text
+    assert "2 / 4 runs" not in text
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
@@ -156,9 +179,9 @@ def test_the_bar_is_one_line_and_shows_the_cost_however_narrow(width):
     with Progress(36, console=out) as bar:
         bar(Event("start", 0, 36))
         bar(Event("done", 12, 36, (cell("adacsl-cv-target-bayes-cautious"),), cost=0.4712))
-    last = [line for line in written(out).splitlines() if "cheapest" in line][-1]
-    assert "12/36 cells" in last
-    assert "cheapest: 0.471" in last
+    last = [line for line in written(out).splitlines() if "lowest" in line][-1]
+    assert "12/36 runs" in last
+    assert "lowest: 0.471" in last
     assert "\x1b[1A" not in written(out)  # never up a line
 
 

@@ -156,7 +156,7 @@ def test_only_methods_measured_everywhere_are_ranked():
     assert found.left_out == ("r2",)
     assert sorted(found.table["method"]) == ["r0", "r1", "r3"]
     text = overall(found, simplest_first=[]).text
-    assert text.endswith(" Not measured everywhere and left out: r2.")
+    assert text.endswith(" Excluded, as not evaluated everywhere: r2.")
     two = ranks(lacking[lacking["method"] != "r0"])
     assert two.reason == "ranks need at least 3 methods measured everywhere to be tested, got 2 (r2 lacks some)"
     assert (two.friedman_p, two.critical_difference, two.groups) == (None, None, ())
@@ -189,7 +189,8 @@ def test_overall_names_the_best_rank():
         "ce",
         (),
         ("adacsl", "focal"),
-        "Over 20 data sets ce ranks clearly best (average rank 1.0 of 3); adacsl and focal rank clearly worse.",
+        "Over 20 data sets, ce ranks significantly best (average rank 1.0 of 3); adacsl and focal rank significantly "
+        "worse.",
     )
 
 
@@ -202,20 +203,20 @@ def test_overall_takes_the_simplest_that_predicts_and_costs_little_more():
     found = overall(ranks(results), simplest_first=ORDER)
     assert (found.recommended, found.cheapest, found.worse) == ("ce-bayes", "adacsl", ("smote",))
     assert found.text == (
-        "Over 21 data sets use ce-bayes: the simplest that predicts, ranks not clearly worse than the best and costs "
-        "little more. adacsl has the lowest average rank (1.7; ce-bayes: 2.3; differences up to 1.0 may be chance); "
-        "smote ranks clearly worse."
+        "Over 21 data sets, recommended: ce-bayes, the simplest method that predicts with a rank and a mean cost close "
+        "to the best. adacsl has the lowest average rank (1.7; ce-bayes: 2.3; critical difference 1.0); smote ranks "
+        "significantly worse."
     )
     assert overall(ranks(results, blocks=("data", "ratio")), simplest_first=ORDER).text.startswith(
-        "Over 21 pairs of data set and ratio use ce-bayes"
+        "Over 21 pairs of data set and ratio, recommended: ce-bayes"
     )
     for best in (
         overall(ranks(results), simplest_first=["adacsl"]),
         overall(ranks(results), simplest_first=ORDER, tolerance=0.05),  # ce-bayes costs 6 % more
     ):
         assert best.text == (
-            "Over 21 data sets adacsl ranks best (average rank 1.7 of 4); always-negative and ce-bayes cannot be told "
-            "from it; smote ranks clearly worse."
+            "Over 21 data sets, adacsl ranks best (average rank 1.7 of 4); no significant difference from "
+            "always-negative and ce-bayes; smote ranks significantly worse."
         )
 
 
@@ -223,20 +224,24 @@ def test_overall_takes_no_constant_and_not_today_because_of_noise():
     swapped = over_tasks(1 + 0.1 * PLACES, ["adacsl", "ce-bayes", "always-negative", "smote"])
     found = overall(ranks(swapped), simplest_first=ORDER)
     assert (found.recommended, found.cheapest) == ("ce-bayes", "always-negative")
-    assert "calling everything negative has the lowest average rank" in found.text
+    assert "Always predicting negative has the lowest average rank" in found.text
     clear = over_tasks([[1, 5, 6], [1, 6, 5]] * 10, ["always-negative", "focal", "adacsl"])
     assert overall(ranks(clear), simplest_first=ORDER).recommended == "always-negative"
     kept = overall(ranks(over_tasks([[1, 5, 6], [1, 6, 5]] * 10, ["today", "focal", "adacsl"])), simplest_first=ORDER)
     assert (kept.recommended, kept.cheapest) == (None, "today")
-    assert kept.text.startswith("Over 20 data sets keep what you do today: it ranks clearly best (average rank 1.0 of")
+    assert kept.text.startswith("Over 20 data sets, keep your current decisions: they rank significantly best (average")
 
 
 def test_overall_without_evidence():
     few = overall(ranks(over_tasks([[1, 2, 3, 4, 5]] * 2)), simplest_first=ORDER)
     assert few.recommended is None
-    assert few.text == "2 data sets are too few to tell 5 methods apart by rank. Lowest average rank: r0 (1.0)."
+    assert few.text == (
+        "2 data sets are too few to show a significant difference in rank between 5 methods. "
+        "Lowest average rank: r0 (1.0)."
+    )
     one = overall(ranks(over_tasks([[1, 2, 3]])), simplest_first=ORDER)
     assert isinstance(ranks(over_tasks([[1, 2, 3]])), Ranks)
     assert one.text == (
-        "No verdict over data sets: ranks need at least 2 data sets to be tested, got 1. Lowest average rank: r0 (1.0)."
+        "No recommendation over data sets: ranks need at least 2 data sets to be tested, got 1. "
+        "Lowest average rank: r0 (1.0)."
     )

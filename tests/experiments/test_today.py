@@ -1,4 +1,4 @@
-"""Today's practice in a comparison: the user's own decisions as a method, or deciding at 0.5."""
+"""Baselines of a comparison: the user's own decisions as a method, threshold 0.5, and the best constant."""
 
 import numpy as np
 import pandas as pd
@@ -53,7 +53,7 @@ def test_the_saving_is_that_against_the_users_decisions(kept):
     assert verdict.recommended == "bayes"
     assert verdict.saving[1:4] == pytest.approx(tuple(expected))
     assert verdict.saving.percent == pytest.approx(100 * expected.estimate / today.mean())
-    assert verdict.saving.against == "what you do today"
+    assert verdict.saving.against == "your current decisions"
 
 
 def test_a_folder_remembers_the_users_decisions(kept):
@@ -61,7 +61,7 @@ def test_a_folder_remembers_the_users_decisions(kept):
     again = load_comparison(found.folder)
     assert again.verdict == found.verdict
     assert again.report_data().facts["today: data"] == "decisions, from the column 'now'"
-    assert again.report_data().titles["today"] == "what you do today"
+    assert again.report_data().titles["today"] == "your current decisions"
     strict = load_comparison(found.folder, tolerance=0.02)
     assert (found.tolerance, strict.tolerance) == (0.1, 0.02)
     with pytest.raises(ValueError, match="'today' are decisions that were given, there is nothing to fit"):
@@ -70,27 +70,28 @@ def test_a_folder_remembers_the_users_decisions(kept):
         compare(X, y, CostMatrix(fp=1, fn=8), baseline="now", methods=[("today", BAYES[1])], **QUICK)
 
 
-def test_without_a_baseline_today_is_deciding_at_half():
+def test_without_a_baseline_threshold_half_is_one():
     X, y = table()
-    found = compare(X[["a", "b"]], y, CostMatrix(fp=1, fn=8), methods=["always-negative", BAYES], **QUICK)
+    found = compare(X[["a", "b"]], y, CostMatrix(fp=1, fn=2), methods=["always-negative", BAYES], **QUICK)
     (verdict,) = found.verdicts.values()
     outcome = found.outcome("bayes")
     half = outcome.costs.incurred(outcome.labels, (outcome.scores > 0.5).astype(int))
     assert set(found.table["method"]) == {"always-negative", "bayes"}
     saved = half.mean() - outcome.costs.mean(outcome.labels, outcome.decisions)
     assert verdict.saving.difference == pytest.approx(saved)
-    assert verdict.saving.against == "deciding at 0.5"
+    assert verdict.saving.against == "predicting at threshold 0.5"
     assert f", {verdict.saving.words}." in found.verdict
-    # a constant has no probabilities: those of the cheapest method that predicts
-    words, rows, _, source = practice(found, next(iter(found.verdicts)), "always-negative")
-    assert (words, source, set(rows.methods)) == ("deciding at 0.5", "bayes", {"always-negative", "today"})
-    assert rows.costs[rows.methods.index("today")].mean() == pytest.approx(half.mean())
+    # a constant that is recommended is no baseline of itself
+    known = practice(found, next(iter(found.verdicts)), "always-negative")
+    assert (known.against, known.source, known.other) == ("predicting at threshold 0.5", "bayes", "")
+    assert set(known.costs.methods) == {"always-negative", "today"}
+    assert known.costs.costs[known.costs.methods.index("today")].mean() == pytest.approx(half.mean())
 
 
-def test_today_has_the_best_probabilities_for_deciding_at_half():
+def test_threshold_half_has_the_best_probabilities_for_it():
     X, y = table()
     worse = ("worse", Method(learner=GaussianNB(var_smoothing=10.0)))
-    found = compare(X[["a", "b"]], y, CostMatrix(fp=1, fn=8), methods=[worse, BAYES], **QUICK)
+    found = compare(X[["a", "b"]], y, CostMatrix(fp=1, fn=2), methods=[worse, BAYES], **QUICK)
     outcomes = {name: found.outcome(name) for name in ("worse", "bayes")}
     halves = {name: own.costs.mean(own.labels, (own.scores > 0.5).astype(int)) for name, own in outcomes.items()}
     best = min(halves, key=halves.get)
@@ -101,19 +102,37 @@ def test_today_has_the_best_probabilities_for_deciding_at_half():
         assert known.costs.costs[known.costs.methods.index("today")].mean() == pytest.approx(halves[best])
 
 
-def test_classes_are_named_where_deciding_nothing_would_be_cheaper():
+def test_classes_without_a_name_are_negative_and_positive():
     X, y = table(n=300)
     given = {"methods": ["always-negative", "always-positive", ("bayes", Method(learner=GaussianNB()))], **QUICK}
-    numbers = compare(X[["b"]].assign(a=X["a"] + 3 * X["b"]), y, CostMatrix(fp=1, fn=30), **given)
-    names = np.array(["good", "bad"])[y]
-    words = compare(X[["b"]].assign(a=X["a"] + 3 * X["b"]), names, CostMatrix(fp=1, fn=30), positive="bad", **given)
-    (saving,) = (verdict.saving for verdict in words.verdicts.values())
-    outcome, everything = words.outcome("bayes"), words.outcome("always-positive")
-    half = outcome.costs.incurred(outcome.labels, (outcome.scores > 0.5).astype(int))
-    assert saving.cost == pytest.approx(half.mean())
-    assert saving.constant_cost == pytest.approx(everything.costs.mean(everything.labels, everything.decisions))
-    assert "less than deciding at 0.5, which costs more than calling everything bad (" in words.verdict
-    assert "which costs more than calling everything positive (" in numbers.verdict
+    found = compare(X[["b"]].assign(a=X["a"] + 3 * X["b"]), y, CostMatrix(fp=1, fn=30), **given)
+    assert "more than always predicting positive" in found.verdict
+
+
+@pytest.mark.parametrize("fn", [2, 30])
+def test_the_saving_is_against_the_better_of_threshold_half_and_the_best_constant(fn):
+    X, y = table(n=300)
+    X = X[["b"]].assign(a=X["a"] + 3 * X["b"])
+    names, costs = np.array(["good", "bad"])[y], CostMatrix(fp=1, fn=fn)
+    found = compare(X, names, costs, positive="bad", methods=[BAYES, "logistic"], **QUICK)  # no constant was run
+    (verdict,) = found.verdicts.values()
+    outcomes = [found.outcome(name) for name in ("bayes", "logistic")]
+    half = min(own.costs.mean(own.labels, (own.scores > 0.5).astype(int)) for own in outcomes)
+    constant = min(costs.mean(y, np.full(len(y), label)) for label in (0, 1))
+    better, other = sorted([(half, "predicting at threshold 0.5"), (constant, "always predicting bad")])
+    assert (better[1], other[1])[fn == 2] == "always predicting bad"
+    saving = verdict.saving
+    assert (saving.against, saving.other) == (better[1], other[1])
+    assert (saving.cost, saving.other_cost) == pytest.approx((better[0], other[0]))
+    paid = found.table.set_index("method").loc[verdict.recommended, "mean"]
+    assert saving.percent == pytest.approx(100 * (better[0] - paid) / better[0])
+    assert better[1] in verdict.text
+    assert other[1] in verdict.text
+    shown = found.report_data()
+    assert shown.savings[next(iter(found.verdicts))].against == better[1]
+    for page in (found.to_markdown(), found.report_data().verdicts[next(iter(found.verdicts))]):
+        assert better[1] in page
+        assert other[1] in page
 
 
 def test_scores_of_today_are_decided_at_half_and_that_is_said():
@@ -124,7 +143,7 @@ def test_scores_of_today_are_decided_at_half_and_that_is_said():
     decided = compare(X, y, CostMatrix(fp=1, fn=8), baseline="now", **given)
     means = [one.table.set_index("method").loc["today", "mean"] for one in (found, decided)]
     assert means[0] == means[1]
-    assert "what you do today (your scores decided at 0.5)" in found.verdict
+    assert "your current decisions (your scores at threshold 0.5)" in found.verdict
 
 
 def test_more_than_two_classes():
@@ -136,7 +155,8 @@ def test_more_than_two_classes():
     rows = found.table.set_index("method")
     numbers = np.searchsorted(names, X["now"])
     assert rows.loc["today", "mean"] == pytest.approx(costs.mean(y, numbers))
-    assert "what you do today" in found.verdict
+    assert "your current decisions" in found.verdict
     plain = compare(X[["a", "b"]], names[y], costs, methods=[BAYES], **QUICK)
-    assert "than taking the likeliest class" in plain.verdict
-    assert plain.verdict.startswith("Only bayes was measured: there is nothing to compare it with. It costs ")
+    assert "more than always predicting elm (" in plain.verdict
+    assert "; predicting the likeliest class costs 2.1." in plain.verdict
+    assert plain.verdict.startswith("Only bayes was evaluated: there is nothing to compare it with. Mean cost ")

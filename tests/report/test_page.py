@@ -181,16 +181,21 @@ def tiles(parsed):
 
 def test_saving_against_today_is_one_of_the_big_numbers(small):
     (view,) = small.views
-    saved = replace(small, savings={view: Saved("what you do today", Interval(23.4, 11.06, 34.2))})
+    saved = replace(
+        small,
+        savings={
+            view: Saved("your current decisions", Interval(23.4, 11.06, 34.2), other="always sick", other_cost=0.5)
+        },
+    )
     words = tiles(Parsed(render_report(saved)))
-    assert "Saved23 %against what you do today; 95 % interval 11 to 34 %" in words
+    assert "Saved23 %against your current decisions; 95 % CI 11 to 34 %; always sick costs 0.5" in words
     assert "best constant" not in words
-    dearer = replace(small, savings={view: Saved("deciding at 0.5", Interval(-2.0, -9.0, 5.0))})
-    assert "Dearer2 %than deciding at 0.5; 95 % interval \u22125 to 9 %" in tiles(Parsed(render_report(dearer)))
-    free = Saved("what you do today", Interval(np.nan, np.nan, np.nan), Interval(0.25, 0.125, 0.5))
+    dearer = replace(small, savings={view: Saved("threshold 0.5", Interval(-2.0, -9.0, 5.0))})
+    assert "Costs more2 %than threshold 0.5; 95 % CI \u22125 to 9 %" in tiles(Parsed(render_report(dearer)))
+    free = Saved("your current decisions", Interval(np.nan, np.nan, np.nan), Interval(0.25, 0.125, 0.5))
     words = tiles(Parsed(render_report(replace(small, savings={view: free}))))
     assert "of what the best constant decision costs" in words  # today costs nothing
-    assert "Saved per 1,000 rows250 EUR95 % interval 125 to 500" in words
+    assert "Saved per 1,000 rows250 EUR95 % CI 125 to 500" in words
 
 
 def test_table_has_the_excess_of_each_method_with_its_interval_and_marks_two(small):
@@ -205,11 +210,11 @@ def test_table_has_the_excess_of_each_method_with_its_interval_and_marks_two(sma
     assert [row["method"] for row in found] == ["adacsl-cv", "today"]
     assert [row["dearer than the cheapest"] for row in found] == ["0 %", "44 %"]
     assert [row["95 % interval of that"] for row in found] == ["\u2013", "\u22123 to 92 %"]
-    assert (table.marked, table.badges) == ("adacsl-cv", {"adacsl-cv": "recommended", "today": "what you do"})
-    assert "what you do today" in {trace.name for trace in card.figure.data}
+    assert (table.marked, table.badges) == ("adacsl-cv", {"adacsl-cv": "recommended", "today": "current decisions"})
+    assert "your current decisions" in {trace.name for trace in card.figure.data}
     text = render_report(report)
     assert text.count('class="badge">recommended') == 1
-    assert text.count('class="badge">what you do') == 1
+    assert text.count('class="badge">current decisions') == 1
 
 
 # what stands last

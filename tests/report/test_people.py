@@ -106,7 +106,7 @@ def report(made):
     paid = small.summary_of(view).set_index("method")["cost"][small.recommended_of(view)]
     today = small.outcomes[(*view, "ce")]
     saved = Saved(
-        "deciding at 0.5", Interval(40.0, 20.0, 60.0), Interval(0.2, 0.1, 0.3), Interval(paid + 0.2, 0.3, 0.9), today
+        "threshold 0.5", Interval(40.0, 20.0, 60.0), Interval(0.2, 0.1, 0.3), Interval(paid + 0.2, 0.3, 0.9), today
     )
     return replace(small, savings={view: saved}, volume=50_000, people="patients")
 
@@ -116,32 +116,34 @@ def test_money_is_per_row_per_thousand_and_per_year(report):
     table = money_table(report, view).set_index(["what", "people"])
     assert table.loc[("saved", 50_000)].tolist() == pytest.approx([10_000, 5_000, 15_000])
     assert table.loc[("saved", 1000)].tolist() == pytest.approx([200, 100, 300])
-    own = replace(report, savings={view: report.savings[view]._replace(against="what you do today")})
-    assert money_rows(own, view).rows[0][0] == "what you do today"
+    own = replace(report, savings={view: report.savings[view]._replace(against="your current decisions")})
+    assert money_rows(own, view).rows[0][0] == "your current decisions"
     each = money_each(report, view)
     assert each["today"].estimate == pytest.approx(each["recommended"].estimate + each["saved"].estimate)
     rows = money_rows(report, view)
     assert rows.headers[2:] == ["per 1,000 patients, EUR", "a year, 50,000 patients, EUR"]
-    assert [row[0] for row in rows.rows] == ["today: deciding at 0.5", "adacsl-cv", "saved"]
+    assert [row[0] for row in rows.rows] == ["baseline: threshold 0.5", "adacsl-cv", "saved"]
     assert rows.rows[2][3] == "10,000 (5,000 to 15,000)"
     plain = replace(report, volume=None)
     assert len(money_rows(plain, view).headers) == 3
-    assert money_tile(plain, view) == ("Saved per 1,000 patients", "200 EUR", "95 % interval 100 to 300")
+    assert money_tile(plain, view) == ("Saved per 1,000 patients", "200 EUR", "95 % CI 100 to 300")
 
 
 def test_words_say_what_is_saved_and_how_sure_that_is(report):
     (view,) = report.views
     assert money_words(report, view) == (
-        "adacsl-cv saves about 10,000 EUR in a year of 50,000 patients, against deciding at 0.5. "
-        "The data leave room for 5,000 to 15,000 EUR."
+        "adacsl-cv saves about 10,000 EUR in a year of 50,000 patients, against threshold 0.5. "
+        "95 % CI of the saving: 5,000 to 15,000 EUR."
     )
+    both = report.savings[view]._replace(other="always predicting sick", other_cost=0.75)
+    assert "Always predicting sick would cost 37,500 EUR." in money_words(replace(report, savings={view: both}), view)
     known = report.savings[view]
     unsure = replace(report, savings={view: known._replace(each=Interval(-0.02, -0.12, 0.08))}, unit="", volume=None)
     assert money_words(unsure, view) == (
-        "adacsl-cv costs about 20 more per 1,000 patients, against deciding at 0.5. The data leave room for "
-        "\u221280 to 120. That may be chance: more rows or repeats would tell."
+        "adacsl-cv costs about 20 more per 1,000 patients, against threshold 0.5. 95 % CI of the loss: "
+        "\u221280 to 120. The difference is not significant."
     )
-    assert money_tile(unsure, view)[:2] == ("Dearer per 1,000 patients", "20")
+    assert money_tile(unsure, view)[:2] == ("Costs more per 1,000 patients", "20")
     with pytest.raises(ValueError, match="volume is a number of decisions per year above 0"):
         replace(report, volume=-1)
 
@@ -149,7 +151,7 @@ def test_words_say_what_is_saved_and_how_sure_that_is(report):
 def test_people_are_told_in_natural_frequencies_of_today_and_then(report):
     (view,) = report.views
     before, after = people_cards(report, view, "v")
-    assert before.title == "Of 1,000 patients, as decided today"
+    assert before.title == "Of 1,000 patients, with threshold 0.5"
     assert after.title == "Of 1,000 patients, with adacsl-cv"
     outcome = report.outcomes[(*view, "adacsl-cv")]
     (passed, alarmed), (missed, caught) = whole_confusion(outcome, 1000)

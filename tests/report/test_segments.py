@@ -64,7 +64,7 @@ def test_segments_have_pictures_and_a_table_for_each_column(small):
     assert "no segment is told apart" in rows[2][0].say
     assert rates.say.startswith("“malignant” missed: from 10\u00a0% in “north” to 30\u00a0% in “west”.")
     costs, errors = rows[1][0].tables
-    assert costs.headers == ["region", "rows", "cost, EUR", "than all others", "saved against today"]
+    assert costs.headers == ["region", "rows", "cost, EUR", "than all others", "saved against the baseline"]
     assert rows[3][0].tables[0].headers[:2] == ["rows", "rows"]  # a column may be called so
     amounts = ["1.200 (0.400 to 1.400)", "0.500 (0.400 to 0.600)", "0.250 (0.125 to 0.375)"]
     assert costs.rows[1] == ["west", "480", *amounts]

@@ -68,7 +68,7 @@ def training_of(found: Comparison, task: Task, said: Training, origins: Mapping[
     verdicts = {ratio: verdict for (name, ratio), verdict in found.verdicts.items() if name == task.name}
     ratio = next((r for r in verdicts if math.isclose(r, own, rel_tol=1e-5)), next(iter(verdicts), own))
     verdict = verdicts.get(ratio)
-    name = None if verdict is None else verdict.recommended or verdict.cheapest
+    name = None if verdict is None else verdict.recommended
     costs = scale_misses(task.costs, ratio / own)
     if name is None or name not in {*METHODS, *origins} or (costs is not task.costs and costs.n_instances is not None):
         return None  # prices of each row, made dearer

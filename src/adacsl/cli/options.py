@@ -215,11 +215,16 @@ class Judging:
     many test windows, one after another, the latest first; these have no repeats."""
 
     tolerance: Annotated[float, within(-LARGEST)] = 0.1
-    """How much dearer than the cheapest, at most, a method may be that is recommended as it is simpler; 0.1: 10 %."""
+    """The share of the lowest cost that a simpler method may cost more to be recommended; 0.1: 10 %."""
+
+    prefer: Literal["cost", "simple"] = "cost"
+    """cost: a simpler method is recommended only without a significant difference from the lowest cost. simple: the
+    simplest method within the tolerance, even where it costs significantly more."""
 
     baseline_column: str | None = None
-    """Column with what is done today: decisions (labels, or 0 and 1), or scores from 0 to 1, which are decided at 0.5.
-    No feature; shown as the method `today`. Without it: the recommended method's probabilities decided at 0.5."""
+    """Column with your current decisions (labels, or 0 and 1), or scores from 0 to 1 (threshold 0.5). Excluded from the
+    features; shown as the method `today`, and the saving is measured against it. Without it: the better of threshold
+    0.5 and the best constant decision."""
 
     seeds: Annotated[str | None, Parameter(show=False)] = None
     """Gone."""

@@ -59,6 +59,11 @@ class Screen:
         if not self.quiet:
             tell(f"note: {one_line(text)}")
 
+    def begin(self, text: str) -> None:
+        """Write what the command is doing, before it takes long."""
+        if not self.quiet:
+            tell(one_line(text))
+
     def found(self, checks: Iterable[object], about: str = "") -> None:
         """Tell what checks have found, one line each with its code; ``about`` names one of several data sets."""
         lines = [f"{about}: {each}" if about else str(each) for each in checks]

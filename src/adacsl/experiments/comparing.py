@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,8 @@ from adacsl.experiments.jobs import costs_of_split, plan_jobs, run_jobs
 from adacsl.experiments.progress import Progress
 from adacsl.experiments.protocol import Protocol
 from adacsl.experiments.ratios import choose_ratios, mean_ratio
-from adacsl.experiments.statistics.verdicts import TOLERANCE, check_tolerance
+from adacsl.experiments.statistics.verdicts import TOLERANCE, Prefer, check_preference, check_tolerance
+from adacsl.experiments.statistics.wording import TODAY
 from adacsl.experiments.store import Store, StoredSplit, StoreError
 from adacsl.experiments.today import about_today, refuse_today, results_of_today
 from adacsl.integrations.sklearn import row_costs
@@ -81,9 +82,9 @@ def compare(  # noqa: PLR0913  prices by name, as fit has them
         nothing is shuffled: the past trains, later rows adapt and select, the latest are tested on, and ``folds`` are
         test windows, one after another. ``gap`` and ``maturity``: see :func:`compare_tasks`.
     baseline : array of shape (n,) or str, optional
-        What is done today about each row: labels as in y, 0 and 1, or scores from 0 to 1 (decided at 0.5); or the
-        column of X that holds them, which then is no feature. Shown as the method ``today``; what is recommended is
-        held against it. Default: the probabilities of what is recommended, decided at 0.5.
+        Current decision about each row: labels as in y, 0 and 1, or scores from 0 to 1 (threshold 0.5); or the column
+        of X that holds them, which is then excluded from the features. Shown as the method ``today``; the saving is
+        measured against it. Default: the better of threshold 0.5 and the best constant decision.
     segments : str, sequence of str, or mapping from str to array of shape (n,), optional
         Columns of X that costs are also shown by (:meth:`Comparison.by_segment`, and the report), such as a region;
         they stay features. Or values of each row by name. Numbers are cut into five parts.
@@ -137,6 +138,7 @@ def compare_tasks(
     gap: Any = None,
     maturity: Any = None,
     tolerance: float = TOLERANCE,
+    prefer: Prefer = "cost",
     folder: str | Path | None = None,
     ignore: Sequence[str] = (),
     progress: bool = True,
@@ -166,8 +168,10 @@ def compare_tasks(
         For tasks with a time: a label is known only so long after its row, so rows whose label was not known at a cut
         neither train nor adapt.
     tolerance : float, default 0.1
-        How much dearer than the cheapest, at most, a method may be that is recommended because it is simpler: a share
-        of the cost.
+        The share of the lowest cost that a method which is recommended because it is simpler may cost more.
+    prefer : "cost" or "simple", default "cost"
+        "cost": a simpler method is recommended only where its cost does not differ significantly from the lowest.
+        "simple": the simplest method within the tolerance, even where it costs significantly more.
     folder : path, optional
         Keep every result here as soon as it is there; a run that was interrupted, started again, goes on. Default: in
         memory only.
@@ -183,6 +187,7 @@ def compare_tasks(
     """
     refuse_old_names([name for name in running if name not in RUNNING], "compare")
     check_tolerance(tolerance)
+    check_preference(prefer)
     tasks = [tasks] if isinstance(tasks, Task) else list(tasks)
     _check_names(tasks)
     chosen = {
@@ -196,23 +201,35 @@ def compare_tasks(
     conditions = _conditions(tasks, repeats, folds, test, validation, net, device, gap, maturity)
     every = {name: method for some in chosen.values() for name, method in some.items()}
     jobs = plan_jobs(tasks, chosen, at, range(repeats * folds), conditions)
-    own = {cell for job in jobs for cell in job.cells}
+    planned = frozenset(cell for job in jobs for cell in job.cells)
+    own = set(planned)
     for task in tasks:
         if task.time is None:  # windows of time are looked at with their dates
             conditions.split(task, 0)  # says so where there are too few rows, before a folder is made
-    _warn_of_errors(tasks, ignore)
-    with tempfile.TemporaryDirectory(prefix="adacsl-") as scratch:
+    with (
+        tempfile.TemporaryDirectory(prefix="adacsl-") as scratch,
+        Progress(len(planned), quiet=not progress) as bar,
+    ):
         place = Path(folder) if folder is not None else Path(scratch) / "run"
+        for task in tasks:
+            bar.say(f"{_size(task, chosen[task.name], conditions, repeats)}; checking and splitting the rows")
+        _warn_of_errors(tasks, ignore)
         with Store.open(place, _identity(tasks, conditions, known_codes(ignore))) as store:
             for task in tasks:
                 store.write_segments(task.name, {column: cut(values) for column, values in task.segments.items()})
                 own |= _write_splits(store, task, conditions, repeats, at[task.name])
+            store.write_plan(planned)
             shared = {task.name: task for task in tasks}
-            with Progress(sum(len(job.cells) for job in jobs), quiet=not progress) as bar:
-                run_jobs(jobs, store, shared, on_event=bar, **running)
-        found = _read(place, kept=folder is not None, only=own)
+            run_jobs(jobs, store, shared, on_event=bar, **running)
+        found = _read(place, kept=folder is not None, only=own, planned=planned)
         found = replace(found, facts=with_checks(found.facts, tasks, ignore))  # the folder holds those of its first run
-        return replace(found, methods=every, net=conditions.net, tolerance=tolerance)
+        return replace(found, methods=every, net=conditions.net, tolerance=tolerance, prefer=prefer)
+
+
+def _size(task: Task, methods: Collection[str], conditions: Protocol, repeats: int) -> str:
+    """Return what is compared on a data set, in words."""
+    folds = len(conditions.numbers(task, repeats))
+    return f"{task.name}: {len(task.y):,} {'images' if task.images else 'rows'}, {len(methods)} methods, {folds} folds"
 
 
 def _warn_of_errors(tasks: Sequence[Task], ignore: Sequence[str]) -> None:
@@ -251,10 +268,11 @@ def _write_splits(store: Store, task: Task, conditions: Protocol, repeats: int, 
     return written
 
 
-def load_comparison(folder: str | Path, *, tolerance: float = TOLERANCE) -> Comparison:
-    """Read a comparison from its folder, finished or not; ``tolerance`` as in :func:`compare_tasks`."""
+def load_comparison(folder: str | Path, *, tolerance: float = TOLERANCE, prefer: Prefer = "cost") -> Comparison:
+    """Read a comparison from its folder, finished or not; ``tolerance`` and ``prefer`` as in :func:`compare_tasks`."""
     check_tolerance(tolerance)
-    return replace(_read(Path(folder), kept=True), tolerance=tolerance)
+    check_preference(prefer)
+    return replace(_read(Path(folder), kept=True), tolerance=tolerance, prefer=prefer)
 
 
 def _check_names(tasks: Sequence[Task]) -> None:
@@ -341,7 +359,9 @@ def _costs_in_words(task: Task) -> str:
     return f"{text[0].upper()}{text[1:]}{each}"
 
 
-def _read(folder: Path, *, kept: bool, only: set[Cell] | None = None) -> Comparison:
+def _read(
+    folder: Path, *, kept: bool, only: set[Cell] | None = None, planned: frozenset[Cell] | None = None
+) -> Comparison:
     store = Store.read_only(folder)
     results, failures = store.results(), store.failures()
     if only is not None:
@@ -353,14 +373,26 @@ def _read(folder: Path, *, kept: bool, only: set[Cell] | None = None) -> Compari
     if results.empty:
         first = f": {failures['message'].iloc[0]}" if len(failures) else ""
         raise NoResultError(f"no method came to an end{first}")
-    if len(failures):
-        warnings.warn(f"{len(failures)} cells failed; the table is about the others", stacklevel=3)
     if unknown := sorted(set(results["data"]) - set(store.identity.get("data", {}))):
         raise StoreError(f"{folder} holds results on {unknown[0]!r}, which its run.json does not know: remove them")
     cells = {cell: store.read(cell) for cell in _cells(results)}
     splits = {key: store.read_split(*key) for key in sorted({(cell.data, cell.seed) for cell in cells})}
     segments = {name: store.read_segments(name) for name in sorted({cell.data for cell in cells})}
-    return Comparison(results, failures, store.identity, cells, splits, folder if kept else None, segments=segments)
+    planned = _planned(store, {*cells, *_cells(failures)}) if planned is None else planned
+    found = Comparison(
+        results, failures, store.identity, cells, splits, folder if kept else None, segments=segments, planned=planned
+    )
+    if failed := [str(each) for each in found.missing if each.failed]:
+        warnings.warn(f"{'; '.join(failed)}: the table is about the other fits", stacklevel=3)
+    return found
+
+
+def _planned(store: Store, begun: set[Cell]) -> frozenset[Cell]:
+    """Return the cells that a folder is to have results of: the plan of its last run, and all folds of what began."""
+    plan = store.read_plan()
+    views = {(cell.data, cell.ratio, cell.method) for cell in begun if cell.method != TODAY}
+    seeds = {data: store.seeds(data) for data, _, _ in views}
+    return frozenset(plan | {Cell(*view, seed) for view in views for seed in seeds[view[0]]})
 
 
 def _cells(frame: Any) -> list[Cell]:

@@ -25,7 +25,8 @@ from adacsl.experiments.ratios import scale_misses
 from adacsl.experiments.segments import segment_table
 from adacsl.experiments.statistics import Ranks, Verdict, overall, ranks, summarise, verdicts
 from adacsl.experiments.statistics.paired import RowCosts, row_costs
-from adacsl.experiments.statistics.verdicts import TOLERANCE
+from adacsl.experiments.statistics.unfinished import Missing, completed, missing_of
+from adacsl.experiments.statistics.verdicts import TOLERANCE, Prefer
 from adacsl.experiments.store import StoredSplit
 from adacsl.experiments.taking import method_taken
 from adacsl.extras import requires
@@ -62,6 +63,10 @@ class Comparison:
     """What the simplicity of the recommended method may cost, as a share of the cost of the cheapest."""
     segments: Mapping[str, Mapping[str, Segments]] = field(default_factory=dict, repr=False)
     """Which segment each row belongs to: by data set, then by column."""
+    prefer: Prefer = "cost"
+    """Whether a simpler method is recommended where it costs significantly more: "cost" or "simple"."""
+    planned: frozenset[Cell] = field(default_factory=frozenset, repr=False)
+    """The fits that are to be made; without them, those that have a result."""
 
     def __repr__(self) -> str:
         names = sorted(set(self.results["method"]))
@@ -84,10 +89,26 @@ class Comparison:
     @cached_property
     def verdicts(self) -> dict[tuple[str, float], Verdict]:
         """The verdict for each data set and ratio."""
-        return verdicts(
-            self.table, simplest_first=list(METHODS), tolerance=self.tolerance, paired=self.paired,
+        found = verdicts(
+            self.table, simplest_first=list(METHODS), tolerance=self.tolerance, prefer=self.prefer, paired=self.paired,
             practice=partial(today.practice, self),
         )  # fmt: skip
+        return {view: completed(verdict, self.missing_of(view), self.progress) for view, verdict in found.items()}
+
+    @cached_property
+    def missing(self) -> list[Missing]:
+        """The methods that lack folds, by data set and ratio: not started, unfinished or failed, with the reason."""
+        return missing_of(self.planned, self.cells, self.failures)
+
+    def missing_of(self, view: tuple[str, float]) -> list[Missing]:
+        """Return the methods that lack folds on one data set at one ratio."""
+        return [each for each in self.missing if (each.data, each.ratio) == view]
+
+    @property
+    def progress(self) -> str:
+        """How many fits of an unfinished comparison are done, in words; empty where nothing is left to do."""
+        pending = sum(each.folds - each.done - each.failed for each in self.missing)
+        return f"{len(self.planned & set(self.cells)):,} of {len(self.planned):,} runs done" if pending else ""
 
     @cached_property
     def ranks(self) -> Ranks:
@@ -97,7 +118,8 @@ class Comparison:
     @cached_property
     def overall(self) -> Verdict:
         """The verdict over all data sets."""
-        return overall(self.ranks, simplest_first=list(METHODS), tolerance=self.tolerance)
+        found = overall(self.ranks, simplest_first=list(METHODS), tolerance=self.tolerance, prefer=self.prefer)
+        return completed(found, self.missing, self.progress)
 
     @property
     def verdict(self) -> str:
@@ -132,15 +154,19 @@ class Comparison:
 
     @property
     def best(self) -> str | None:
-        """The method to take; over several data sets, the one that is recommended for all."""
+        """The recommended method, as :meth:`fit` fits it; over several data sets, the one recommended for all."""
         chosen = {verdict.recommended for verdict in self.verdicts.values()}
+        if len(chosen) > 1 and len({data for data, _ in self.verdicts}) == 1:
+            return self.verdicts[self._view(None, None)].recommended
         return chosen.pop() if len(chosen) == 1 else self.overall.recommended
 
     def method(self, name: str | None = None, *, data: str | None = None, ratio: float | None = None) -> Method:
         """Return a method as it was compared, with its costs, not yet fitted; default: the recommended one."""
         view = self._view(data, ratio)
         several = data is None and len({name for name, _ in self.verdicts}) > 1
-        name = name or (self.best if several else None) or self._recommended(view)
+        name = name or (self.best if several else None) or self.verdicts[view].recommended
+        if name is None:
+            raise ValueError(f"no method is recommended: {self.verdicts[view].text} To fit one, name it: name=...")
         costs = scale_misses(self._costs(view[0]).averaged(), view[1] / self._own_ratio(view[0]))
         return method_taken(self, name, self.facts["data"][view[0]]["classes"], costs)
 
@@ -247,7 +273,7 @@ class Comparison:
         view = self._view(data, ratio)
         table = reporting.summary_of(self)
         rows = table[(table["data"] == view[0]) & (table["ratio"] == view[1])]
-        return _figures().cost_figure(rows, recommended=self._recommended(view))
+        return _figures().cost_figure(rows, recommended=self.verdicts[view].recommended)
 
     def plot_ratios(self, *, data: str | None = None) -> Any:
         """Draw the normalised cost of each method against the cost ratio."""

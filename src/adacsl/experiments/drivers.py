@@ -12,7 +12,6 @@ from adacsl.core.labels import plain_labels
 from adacsl.datasets.task import Task
 from adacsl.estimators.method import Method
 from adacsl.experiments.ratios import mean_ratio
-from adacsl.experiments.reporting import recommended
 from adacsl.experiments.statistics.wording import CONSTANTS
 from adacsl.extras import requires
 
@@ -36,10 +35,11 @@ def drivers(
     than so many ``seconds``; where predicting would, fewer rows and repeats are looked at.
     """
     view = next((v for v in found.verdicts if v[0] == task.name and math.isclose(v[1], mean_ratio(task.costs))), None)
-    if view is None or not _can_be_told(found, task, recommended(found, view), seconds):
+    name = None if view is None else found.verdicts[view].recommended
+    if view is None or name is None or not _can_be_told(found, task, name, seconds):
         return None
     tested = found.splits[min(key for key in found.splits if key[0] == task.name)].test_rows
-    model = found.method(recommended(found, view), data=view[0], ratio=view[1]).set_params(random_state=random_state)
+    model = found.method(name, data=view[0], ratio=view[1]).set_params(random_state=random_state)
     names = np.asarray(plain_labels(task.classes))
     _fit(model, task.rows(_before(task, tested)), names)
     held, repeats = _affordable(model, task.rows(tested), seconds, repeats)

@@ -6,10 +6,12 @@ import math
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Self
 
+from adacsl.experiments.cells import Cell
 from adacsl.experiments.runner import Event
+from adacsl.experiments.statistics.wording import names_of
 from adacsl.extras import requires
 from adacsl.visible import visible
 
@@ -18,9 +20,11 @@ with requires("compare"):
     from rich.console import Console
     from rich.table import Column
 
+SHOWN = 4
+"""So many jobs that run at the same time are named."""
 STEPS = 10
 """Without a terminal a line is written each time one more of so many parts is done."""
-SILENCE = 300.0
+SILENCE = 60.0
 """Seconds after which a line is written there anyway."""
 
 
@@ -42,8 +46,10 @@ class Progress:
         self._quiet = quiet
         self._costs: dict[str, dict[tuple[Any, ...], Event]] = defaultdict(dict)
         self._kept, self._part = 0, 0
+        self._running: list[set[Cell]] = []
+        self._told = False
         self._begin = self._said = time.monotonic()
-        counted = (progress.BarColumn(), progress.MofNCompleteColumn(), "cells", progress.TimeElapsedColumn())
+        counted = (progress.BarColumn(), progress.MofNCompleteColumn(), "runs", progress.TimeElapsedColumn())
         room = Column(no_wrap=True, overflow="ellipsis", max_width=max(16, self._console.width - 50))
         leader = progress.TextColumn("{task.description}", markup=False, table_column=room)
         columns = (*counted, "+", progress.TimeRemainingColumn(), "left", leader)
@@ -61,16 +67,25 @@ class Progress:
         """Show an event."""
         if event.kind == "start":
             self._start(event)
+        elif event.kind == "running":
+            self._running.append(set(event.cells))
         elif event.kind in ("kept", "done"):
             (cell,) = event.cells
             self._costs[cell.method][cell.data, cell.ratio, cell.seed] = event
+            self._ended(event)
         elif event.kind == "failed":
-            self._say(_failure_line(event))
+            self._ended(event)
+            self.say(_failure_line(event))
         elif event.kind == "corrupt":
-            self._say(event.message)
+            self.say(event.message)
         self._bar.update(self._task, completed=event.done, total=event.total)
-        if event.kind in ("done", "alive", "end"):
+        if event.kind in ("running", "done", "alive", "end"):
             self._step(event)
+
+    def _ended(self, event: Event) -> None:
+        """Note fits that no longer run."""
+        left = (cells - set(event.cells) for cells in self._running)
+        self._running = [cells for cells in left if cells]
 
     def _start(self, event: Event) -> None:
         self._kept, self._begin = event.done, time.monotonic()
@@ -79,27 +94,32 @@ class Progress:
         # what earlier runs did took no time now
         self._bar.reset(self._task, total=event.total, completed=event.done)
         if event.done:
-            self._say(f"{event.done} of {event.total} cells are done already")
+            self.say(f"{event.done} of {event.total} runs are done already")
 
     def _step(self, event: Event) -> None:
-        """Say who leads: in the bar, or in a line now and then where there is no terminal for one."""
+        """Show the lowest cost and what is running: in the bar, or in a line now and then without a terminal."""
         leader, unit = self._leader()
         if leader is not None:
             # the cost before the name, which may be cut off where a terminal is narrow
-            self._bar.update(self._task, description=f"cheapest: {leader[1]:.4g} {unit} {leader[0]}")
+            self._bar.update(self._task, description=f"lowest: {leader[1]:.4g} {unit} {leader[0]}")
+        elif self._running:
+            self._bar.update(self._task, description=f"running: {_listed(self._running)}")
         now, part = time.monotonic(), event.done * STEPS // max(event.total, 1)
-        if self._console.is_terminal or (part <= self._part and now - self._said < SILENCE):
+        first = event.kind == "running" and not self._told
+        if self._console.is_terminal or not (first or part > self._part or now - self._said >= SILENCE):
             return
-        self._part, self._said = part, now
-        words = [f"{event.done} / {event.total} cells"]
+        self._part, self._said, self._told = part, now, True
+        words = [f"{event.done} / {event.total} runs"]
         spent, ran = now - self._begin, event.done - self._kept
-        if not ran:
+        if not ran and not first:
             words.append(f"{duration(spent)} spent")
-        elif event.done < event.total:
+        elif ran and event.done < event.total:
             words.append(f"{duration(spent / ran * (event.total - event.done))} left")
         if leader is not None:
-            words.append(f"cheapest so far: {leader[0]} {leader[1]:.4g} {unit}")
-        self._say(", ".join(words))
+            words.append(f"lowest cost so far: {leader[0]} {leader[1]:.4g} {unit}")
+        if self._running:
+            words.append(f"running: {_listed(self._running)}")
+        self.say(", ".join(words))
 
     def _leader(self) -> tuple[tuple[str, float] | None, str]:
         """Return who is cheapest, and in which unit: as the table has it, unless there will be several tables."""
@@ -111,7 +131,8 @@ class Progress:
         }
         return find_leader({method: own for method, own in costs.items() if own}), unit
 
-    def _say(self, line: str) -> None:
+    def say(self, line: str) -> None:
+        """Write a line."""
         if not self._quiet:
             self._console.print(visible(line), markup=False, highlight=False, soft_wrap=True)
 
@@ -132,6 +153,17 @@ def find_leader(costs: Mapping[str, Mapping[tuple[Any, ...], float]]) -> tuple[s
 def is_number(cost: float | None) -> bool:
     """Tell whether there is a cost to compare."""
     return cost is not None and math.isfinite(cost)
+
+
+def _listed(running: Sequence[Collection[Cell]]) -> str:
+    """Return which methods run on which folds."""
+    jobs = []
+    for cells in running[:SHOWN]:
+        folds = sorted({cell.seed + 1 for cell in cells})
+        named = f"fold{'' if len(folds) == 1 else 's'} {', '.join(map(str, folds))}"
+        jobs.append(f"{names_of(sorted({cell.method for cell in cells}))} ({named})")
+    more = len(running) - len(jobs)
+    return "; ".join([*jobs, *([f"{more} more"] if more else [])])
 
 
 def _failure_line(event: Event) -> str:

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from adacsl.core.intervals import Interval
 from adacsl.datasets.overview import overview_frame
 from adacsl.estimators.methods import METHODS, title_of
@@ -55,16 +57,19 @@ def report_data(
         outcomes={key: found.outcome(key[2], data=key[0], ratio=key[1]) for key in keys},
         histories={cell: result.history for cell, result in found.cells.items() if result.history},
         classes=pairs.pop() if len(pairs) == 1 else ("negative", "positive"),
-        recommended={view: recommended(found, view) for view in views},
+        recommended={view: verdict.recommended for view, verdict in found.verdicts.items()},
+        banner=found.progress,
         overall=str(found.overall) if len(set(names)) > 1 else "",
-        titles={name: title_of(name, fewest) for name in (*METHODS, *found.methods)} | {TODAY: "what you do today"},
+        titles={name: title_of(name, fewest) for name in (*METHODS, *found.methods)}
+        | {TODAY: "your current decisions"},
         explained=explained or {},
         regrets=found.regrets,
         savings={view: saved_of(found, view) for view, verdict in found.verdicts.items() if verdict.saving},
         checks={name: told["checks"] for name, told in found.facts["data"].items() if "checks" in told},
         model={
-            view: model_card(found, view, recommended(found, view), people=people, model=(models or {}).get(view))
-            for view in views
+            view: model_card(found, view, verdict.recommended, people=people, model=(models or {}).get(view))
+            for view, verdict in found.verdicts.items()
+            if verdict.recommended
         },
         people=people,
         segments=dict(tables_of(found, views)),
@@ -83,7 +88,7 @@ def classes_of(found: Comparison, data: str) -> tuple[str, ...]:
 
 
 def recommended(found: Comparison, view: tuple[str, float]) -> str:
-    """Return the method to take, or the cheapest where none is recommended."""
+    """Return the recommended method, or the one with the lowest cost where none is: what figures show."""
     rows = found.table[(found.table["data"] == view[0]) & (found.table["ratio"] == view[1])]
     return str(found.verdicts[view].recommended or next(name for name in rows["method"] if name != TODAY))
 
@@ -102,26 +107,29 @@ def rank_table(found: Comparison) -> pd.DataFrame | None:
 
 
 def saved_of(found: Comparison, view: tuple[str, float]) -> Saved:
-    """Return what the recommended method of a view saves, in percent and in money, and how it is decided today."""
+    """Return what the recommended method of a view saves, in percent and in money, and the rows under the baseline."""
     saving, taken = found.verdicts[view].saving, recommended(found, view)
     if saving is None:
-        raise ValueError(f"nothing is known of what is done today on {view[0]!r}")
+        raise ValueError(f"no baseline is known on {view[0]!r}")
     percent = Interval(saving.percent, saving.percent_low, saving.percent_high)
     each = Interval(saving.difference, saving.low, saving.high)
-    return Saved(saving.against, percent, each, *_decided_today(found, view, taken))
+    cost, outcome = _under_baseline(found, view, taken)
+    return Saved(saving.against, percent, each, cost, outcome, saving.other, saving.other_cost)
 
 
-def _decided_today(found: Comparison, view: tuple[str, float], taken: str) -> tuple[Interval, Outcome | None]:
-    """Return what today's decisions cost per row, and the rows so decided."""
+def _under_baseline(found: Comparison, view: tuple[str, float], taken: str) -> tuple[Interval, Outcome | None]:
+    """Return what the baseline costs per row, and the rows so decided."""
     known = today.practice(found, view, taken)
     if known is None:
         return UNKNOWN, None
     costs = known.costs
     mine, kept = costs.methods.index(TODAY), costs.entries(costs.methods.index(taken), costs.methods.index(TODAY))
-    cost = estimate(costs.costs[mine][kept], costs.evidence.only(kept))
+    cost = Interval(*estimate(costs.costs[mine][kept], costs.evidence.only(kept))[:3])
     outcome = found.outcome(known.source or TODAY, data=view[0], ratio=view[1])
     if not known.source:
-        return Interval(*cost[:3]), outcome
+        return cost, outcome
+    if known.constant is not None:
+        return cost, replace(outcome, decisions=np.full(outcome.n, known.constant), threshold=None, rule="constant")
     half = None if outcome.n_classes > 2 else today.HALF
     decided = today.decided_at_half(outcome.scores)
-    return Interval(*cost[:3]), replace(outcome, decisions=decided, threshold=half, rule="half")
+    return cost, replace(outcome, decisions=decided, threshold=half, rule="half")

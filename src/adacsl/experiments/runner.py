@@ -32,7 +32,7 @@ class Tally(NamedTuple):
 class Event(NamedTuple):
     """What a run tells while it goes on."""
 
-    kind: Literal["start", "kept", "done", "failed", "corrupt", "alive", "end"]
+    kind: Literal["start", "kept", "running", "done", "failed", "corrupt", "alive", "end"]
     done: int  # cells that have a result so far, earlier runs included
     total: int
     cells: tuple[Cell, ...] = ()
@@ -174,7 +174,9 @@ def _drive(course: _Course, open_pool: Callable[[], Pool], end: float) -> None:
         pool = open_pool()
         while course.queue or course.running:
             while course.queue and pool.has_room():
-                pool.submit(course.queue.popleft())
+                job = course.queue.popleft()
+                course.say("running", job.cells)
+                pool.submit(job)
                 course.running += 1
             quiet = True
             for report in pool.wait(min(BEAT, max(0.0, end - time.monotonic()))):

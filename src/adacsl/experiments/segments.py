@@ -89,13 +89,13 @@ def _mean_of(name: str, values: NDArray[np.float64], inside: NDArray[np.bool_], 
 
 
 def _saved(found: Comparison, view: tuple[str, float], method: str) -> Measured | None:
-    """Return what each entry costs less than under today's practice, and its row; None: no practice."""
+    """Return what each entry costs less than under the baseline, and its row; None: no baseline."""
     if method == TODAY or method in CONSTANTS:
         return None
     told = practice(found, view, method)
     if told is None:
         return None
-    costs = told[1]
+    costs = told.costs
     mine, today = costs.methods.index(method), costs.methods.index(TODAY)
     kept = costs.entries(mine, today)
     less = (costs.costs[today] - costs.costs[mine])[kept]

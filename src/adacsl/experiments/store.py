@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import uuid
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -181,6 +182,15 @@ class Store:
             raise StoreError(f"seed {seed} of {data!r} was split in another way, see {path}: choose another --out")
         put(path, content, replace=True)
 
+    def write_plan(self, cells: Iterable[Cell]) -> None:
+        """Write which cells this run is to have results of, in the place of the plan of an earlier run."""
+        names = [cell_documents.cell_key(cell) for cell in sorted(cells)]
+        path, content = self.folder / "plan.json", document("plan", {"cells": names})
+        with as_store_error(path):
+            known = _content(path)
+        if known != content:
+            put(path, content, replace=True)
+
     def write_segments(self, data: str, segments: Mapping[str, Segments]) -> None:
         """Write which segment each row of a data set belongs to, beside what is known of other columns."""
         if not segments:
@@ -259,6 +269,22 @@ class Store:
             return cell_documents.stored_split(self._own(read_document(path, "split"), data, place))
         except (DamagedError, KeyError, TypeError, ValueError) as error:
             raise StoreError(f"{path} is damaged ({error}): run the comparison again") from error
+
+    def read_plan(self) -> set[Cell]:
+        """Return what :meth:`write_plan` wrote; nothing where it did not (adacsl 0.2 wrote no plan)."""
+        path = self.folder / "plan.json"
+        if not path.exists():
+            return set()
+        try:
+            return {cell_documents.cell_of(key) for key in read_document(path, "plan")["cells"]}
+        except (DamagedError, KeyError, TypeError, ValueError) as error:
+            raise StoreError(f"{path} is damaged ({error}): run the comparison again") from error
+
+    def seeds(self, data: str) -> set[int]:
+        """Return the numbers of the splits of a data set."""
+        files = (self.folder / "splits").glob("*.json")
+        found = (re.fullmatch(rf"{re.escape(file_name(data))}_seed-(\d+)\.json", path.name) for path in files)
+        return {int(name[1]) for name in found if name}
 
     def read_segments(self, data: str) -> dict[str, Segments]:
         """Return what :meth:`write_segments` wrote, by column; nothing where it did not."""

@@ -1,12 +1,11 @@
-"""Today's practice: the user's own decisions as if they were a method, or what deciding at 0.5 would cost."""
+"""Baselines: the user's own decisions as if they were a method, threshold 0.5, and the best constant decision."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -17,7 +16,7 @@ from adacsl.datasets.task import Task
 from adacsl.experiments.cells import Cell, CellResult
 from adacsl.experiments.measures import measure
 from adacsl.experiments.ratios import at_ratio, mean_ratio, scale_misses
-from adacsl.experiments.statistics.paired import row_costs
+from adacsl.experiments.statistics.paired import RowCosts, row_costs
 from adacsl.experiments.statistics.savings import Practice
 from adacsl.experiments.statistics.wording import CONSTANTS, TODAY
 
@@ -67,17 +66,21 @@ def about_today(task: Task) -> dict[str, Any]:
 
 
 def practice(found: Comparison, view: tuple[str, float], taken: str) -> Practice | None:
-    """Return today's practice in words, with what each row costs under it, the method that is taken and constants.
+    """Return the baseline that a method's saving is measured against, with what each row costs under both.
 
-    It is the user's own decisions, or else probabilities decided at 0.5 (of more than two classes: the likeliest):
-    those of the method that is cheapest when decided so, as nobody would be content with worse ones.
+    The user's own decisions, if they were given. Otherwise the better of two simple rules: threshold 0.5 (of more than
+    two classes: the likeliest class), on the probabilities that cost least so, and the best constant decision. A
+    constant decision that is itself ``taken`` is no baseline.
     """
     about = found.facts["data"].get(view[0], {})
+    own = {cell: result for cell, result in found.cells.items() if (cell.data, cell.ratio) == view}
     if TODAY in found.paired[view].methods:
         scores = about.get("today", {}).get("kind") == "scores"
-        words = f"what you do today{' (your scores decided at 0.5)' if scores else ''}"
-        return Practice(words, found.paired[view], _spoken(about))
-    own = {cell: result for cell, result in found.cells.items() if (cell.data, cell.ratio) == view}
+        words = f"your current decisions{' (your scores at threshold 0.5)' if scores else ''}"
+        given = {cell: result for cell, result in own.items() if cell.method == TODAY}
+        best = None if taken in CONSTANTS else _best_constant(found, view, given)
+        known = Practice(words, found.paired[view])
+        return known if best is None else known._replace(other=best.words, other_cost=best.cost)
     halves = {
         cell: replace(result, decisions=decided_at_half(result.scores))
         for cell, result in own.items()
@@ -85,22 +88,57 @@ def practice(found: Comparison, view: tuple[str, float], taken: str) -> Practice
     }
     if not halves:
         return None
-    paid = partial(
-        row_costs, splits=found.splits, prices=lambda _, ratio, costs: scale_misses(costs, ratio / about["ratio"])
-    )
-    decided = paid(halves)[view]
-    source = decided.methods[int(np.nanmean(decided.costs, axis=1).argmin())]
-    made = {cell: result for cell, result in own.items() if cell.method in {taken, *CONSTANTS}}
-    made |= {cell._replace(method=TODAY): result for cell, result in halves.items() if cell.method == source}
-    words = "taking the likeliest class" if len(about["classes"]) > 2 else "deciding at 0.5"
-    return Practice(words, paid(made)[view], _spoken(about), source)
+    decided = _paid(found, view, halves)
+    means = np.nanmean(decided.costs, axis=1)
+    source, cost = decided.methods[int(means.argmin())], float(means.min())
+    half = {cell: result for cell, result in halves.items() if cell.method == source}
+    made = {cell: result for cell, result in own.items() if cell.method == taken}
+    words = "predicting the likeliest class" if len(about["classes"]) > 2 else "predicting at threshold 0.5"
+    best = None if taken in CONSTANTS else _best_constant(found, view, half)
+    if best is not None and best.cost < cost:
+        costs = _paid(found, view, made | _as_today(best.results))
+        return Practice(best.words, costs, words, cost, source, best.label)
+    known = Practice(words, _paid(found, view, made | _as_today(half)), source=source)
+    return known if best is None else known._replace(other=best.words, other_cost=best.cost)
 
 
-def _spoken(about: Mapping[str, Any]) -> tuple[str, str]:
-    """Return names of two classes for a sentence: their own, unless they are only numbers or signs."""
-    negative, positive = about.get("classes", ("", ""))[:2]
-    words = all(any(letter.isalpha() for letter in str(name)) for name in (negative, positive))
-    return (str(negative), str(positive)) if words else ("negative", "positive")
+class _Constant(NamedTuple):
+    """A constant decision: the class, what it costs per row, in words, and as results."""
+
+    label: int
+    cost: float
+    words: str
+    results: dict[Cell, CellResult]
+
+
+def _paid(found: Comparison, view: tuple[str, float], results: Mapping[Cell, CellResult]) -> RowCosts:
+    """Return what each row of a view costs under some results."""
+    own = found.facts["data"][view[0]]["ratio"]
+    return row_costs(results, found.splits, lambda _, ratio, costs: scale_misses(costs, ratio / own))[view]
+
+
+def _as_today(results: Mapping[Cell, CellResult]) -> dict[Cell, CellResult]:
+    return {cell._replace(method=TODAY): result for cell, result in results.items()}
+
+
+def _best_constant(found: Comparison, view: tuple[str, float], results: Mapping[Cell, CellResult]) -> _Constant:
+    """Return the constant decision that costs least on the rows of some results."""
+    names = _spoken(found.facts["data"][view[0]])
+    each = []
+    for label, name in enumerate(names):
+        always = {
+            cell: replace(result, decisions=np.full(len(result.decisions), label)) for cell, result in results.items()
+        }
+        cost = float(np.nanmean(_paid(found, view, always).costs))
+        each.append(_Constant(label, cost, f"always predicting {name}", always))
+    return min(each, key=lambda constant: constant.cost)
+
+
+def _spoken(about: Mapping[str, Any]) -> list[str]:
+    """Return names of classes for a sentence: their own; of two that are only numbers or signs, negative, positive."""
+    names = [str(name) for name in about.get("classes", ("", ""))]
+    words = all(any(letter.isalpha() for letter in name) for name in names)
+    return names if words or len(names) > 2 else ["negative", "positive"]
 
 
 def without_today(found: Comparison, data: str, table: Any) -> Any:

@@ -24,11 +24,12 @@ def regret_in(found: Comparison, view: tuple[str, float], given: Mapping[str, An
     # ranges are about the costs as they were given; this view may have been run at another ratio
     costs = next(iter(outcomes.values())).costs.averaged()
     factors = factors_of(at_ratio(costs, ratio), ranges or None)
-    name = found.verdicts[view].recommended or found.verdicts[view].cheapest
+    name = str(found.verdicts[view].recommended)  # without a recommendation there are no words about it
     said = bool(ranges)
-    return find_regret(outcomes, factors, ratio=ratio, entries=found.paired[view], recommended=str(name), said=said)
+    return find_regret(outcomes, factors, ratio=ratio, entries=found.paired[view], recommended=name, said=said)
 
 
 def words_of(regrets: Mapping[tuple[str, float], Regret], place: Callable[[str, float], str] | None) -> str:
     """Return what all regrets say, a line for each; ``place`` says of what, where there are several."""
-    return "\n".join(f"{place(*view)}: {found.words}" if place else found.words for view, found in regrets.items())
+    lines = {view: found.words for view, found in regrets.items() if found.words}
+    return "\n".join(f"{place(*view)}: {words}" if place else words for view, words in lines.items())

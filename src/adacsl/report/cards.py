@@ -29,6 +29,8 @@ def tiles(data: ReportData, view: tuple[str, float]) -> list[tuple[str, str, str
     name = data.recommended_of(view)
     row = rows[rows["method"] == name].iloc[0]
     interval = f"95 % interval {show(row['low'], 3)} to {show(row['high'], 3)}" if np.isfinite(row["low"]) else ""
+    if not data.recommends(view):
+        return [("Lowest mean cost", with_unit(row["cost"], data.unit, 3), f"{name}; {interval}".strip("; "))]
     found = [
         ("Recommended" if len(rows) > 1 else "Method", name, data.titles.get(name, "")),
         ("Cost per case", with_unit(row["cost"], data.unit, 3), interval),
@@ -50,9 +52,10 @@ def tiles(data: ReportData, view: tuple[str, float]) -> list[tuple[str, str, str
 def _saving_tile(known: Saved) -> tuple[str, str, str]:
     against, saved = known.against, known.percent
     estimate, *ends = saved if saved.estimate >= 0 else (-saved.estimate, -saved.high, -saved.low)
-    words = f"; 95 % interval {show(ends[0], 2)} to {show(ends[1], 2)} %" if np.isfinite(saved.low) else ""
-    name, than = ("Saved", "against") if saved.estimate >= 0 else ("Dearer", "than")
-    return name, f"{show(estimate, 2)} %", f"{than} {against}{words}"
+    words = f"; 95 % CI {show(ends[0], 2)} to {show(ends[1], 2)} %" if np.isfinite(saved.low) else ""
+    name, than = ("Saved", "against") if saved.estimate >= 0 else ("Costs more", "than")
+    both = f"; {known.other} costs {show(known.other_cost, 3)}" if known.other else ""
+    return name, f"{show(estimate, 2)} %", f"{than} {against}{words}{both}"
 
 
 def parts(data: ReportData, view: Any, key: str) -> list[dict[str, Any]]:
@@ -90,12 +93,14 @@ def cost_card(data: ReportData, view: Any, key: str) -> Card:
     """Return the costs of all methods."""
     rows, name = data.summary_of(view), data.recommended_of(view)
     first, last = rows.iloc[0], rows.iloc[-1]
-    figure = draw.cost_figure(rows, recommended=name, unit=data.unit)
+    taken = name if data.recommends(view) else ""
+    figure = draw.cost_figure(rows, recommended=taken, unit=data.unit)
+    said = f" Recommended: {name}." if taken else ""
     alt = (
         f"Mean cost of {len(rows)} methods, from {show(first['cost'])} ({first['method']}) to {show(last['cost'])} "
-        f"({last['method']}). Recommended: {name}. The table below has all numbers."
+        f"({last['method']}).{said} The table below has all numbers."
     )
-    return card(key, "cost", alt=alt, figure=figure, tables=[tables.cost_table(data, rows, name)])
+    return card(key, "cost", alt=alt, figure=figure, tables=[tables.cost_table(data, rows, taken)])
 
 
 def _ratio_card(data: ReportData, view: Any, key: str) -> Card | None:

@@ -158,18 +158,22 @@ UNKNOWN = Interval(np.nan, np.nan, np.nan)
 
 
 class Saved(NamedTuple):
-    """What the recommended method saves against what is done today."""
+    """What the recommended method saves against a baseline."""
 
     against: str
-    """What is done today, in words."""
+    """The baseline, in words."""
     percent: Interval
-    """How many percent of what that costs."""
+    """How many percent of its cost."""
     each: Interval = UNKNOWN
     """How much per row."""
     today: Interval = UNKNOWN
-    """What is done today costs so much per row."""
+    """What the baseline costs per row."""
     outcome: Outcome | None = None
-    """The test rows as they are decided today."""
+    """The test rows as the baseline decides them."""
+    other: str = ""
+    """Another baseline, in words, which costs more."""
+    other_cost: float = np.nan
+    """Its cost per row."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,8 +201,10 @@ class ReportData:
         By epoch: epoch, fold, lambda, threshold, val_cost, train_cost.
     classes : (str, str)
         What the negative and the positive class are called; more than two have their names in the outcomes' costs.
-    recommended : mapping from (data, ratio) to str
-        The method to take.
+    recommended : mapping from (data, ratio) to str or None
+        The recommended method; None: none is recommended. Without a view: the one with the lowest cost.
+    banner : str
+        How much of an unfinished comparison is done, such as "9 of 90 runs done"; shown above everything.
     unit : str
         What costs are counted in, such as EUR.
     titles : mapping from str to str
@@ -210,7 +216,7 @@ class ReportData:
     regrets : mapping from (data, ratio) to Regret
         What other prices would mean, of two classes.
     savings : mapping from (data, ratio) to Saved
-        What the recommended method saves against what is done today.
+        What the recommended method saves against a baseline.
     volume : float, optional
         How many rows are decided about in a year: money is shown per year too.
     people : str
@@ -234,7 +240,7 @@ class ReportData:
     outcomes: Mapping[tuple[str, float, str], Outcome] = field(default_factory=dict)
     histories: Mapping[tuple[str, float, str, int], Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     classes: tuple[str, str] = ("negative", "positive")
-    recommended: Mapping[tuple[str, float], str] = field(default_factory=dict)
+    recommended: Mapping[tuple[str, float], str | None] = field(default_factory=dict)
     unit: str = ""
     titles: Mapping[str, str] = field(default_factory=dict)
     overall: str = ""
@@ -247,6 +253,7 @@ class ReportData:
     overview: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     checks: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
     model: Mapping[tuple[str, float], Mapping[str, str]] = field(default_factory=dict)
+    banner: str = ""
 
     def __post_init__(self) -> None:
         missing = [name for name in SUMMARY_COLUMNS if name not in self.summary.columns]
@@ -289,5 +296,10 @@ class ReportData:
         return {(key[2], key[3]): steps for key, steps in self.histories.items() if key[:2] == view and steps}
 
     def recommended_of(self, view: tuple[str, float]) -> str:
-        """Return the recommended method, by default the cheapest."""
-        return self.recommended.get(view) or str(self.summary_of(view)["method"].iloc[0])
+        """Return the recommended method, by default the one with the lowest cost: what figures show."""
+        names = self.summary_of(view)["method"]
+        return self.recommended.get(view) or str(next((name for name in names if name != TODAY), names.iloc[0]))
+
+    def recommends(self, view: tuple[str, float]) -> bool:
+        """Tell whether a method is recommended."""
+        return self.recommended.get(view, "") is not None

@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import json
 import os
+import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -73,6 +74,30 @@ def packed_plotly() -> tuple[str, str]:
     """Return plotly.js, packed to two fifths of its size, and the hash that lets it run."""
     source = plotly.offline.get_plotlyjs()
     return packed(source), sha256(source)
+
+
+EMBEDDED_IN: list[str] = []
+"""The notebook cell whose output holds plotly.js; empty: none so far."""
+
+
+def notebook_html(figure: Any) -> str:
+    """Return a figure as HTML for a notebook that is exported.
+
+    The first figure of a kernel holds plotly.js, others use it; where the cell of the first runs again, it holds it
+    again.
+    """
+    cell = notebook_cell()
+    first = not EMBEDDED_IN or (bool(cell) and cell in EMBEDDED_IN)
+    if first:
+        EMBEDDED_IN[:] = [cell]
+    return str(figure.to_html(full_html=False, include_plotlyjs=first, include_mathjax=False))
+
+
+def notebook_cell() -> str:
+    """Return which cell of a notebook is running, if the notebook says so."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    parent = getattr(shell, "get_parent", dict)()
+    return str(parent.get("metadata", {}).get("cellId", ""))
 
 
 def packed(text: str) -> str:

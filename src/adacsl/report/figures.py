@@ -34,7 +34,7 @@ def cost_figure(
         "cheapest": ("cheapest", colors.third, "circle", 11),
         "not told apart": ("not told apart from the cheapest", colors.ink, "circle", 9),
         "probably worse": ("probably dearer", colors.ink, "circle-open", 9),
-        TODAY: ("what you do today", colors.second, "square", 10),
+        TODAY: ("your current decisions", colors.second, "square", 10),
         "clearly worse": ("clearly dearer", colors.muted, "circle-open", 9),
         "": ("mean", colors.ink, "circle", 9),
     }

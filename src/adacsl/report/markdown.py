@@ -32,6 +32,8 @@ def to_markdown(data: ReportData, path: str | os.PathLike[str] | None = None) ->
 def _blocks(data: ReportData) -> Iterator[str]:
     """Yield paragraphs and tables, one after another."""
     yield f"# {words(data.title)}"
+    if data.banner:
+        yield f"> **{words(data.banner)}.** This comparison is not finished: the same command goes on from there."
     for view in data.views:
         yield from _of_view(data, view)
     if data.overall:
@@ -51,10 +53,11 @@ def _of_view(data: ReportData, view: tuple[str, float]) -> Iterator[str]:
         yield f"> **Note:** {words(said)}"
     yield from _money(data, view)
     yield "### What each method costs"
-    yield table_of(_shortened(tables.cost_table(data, data.summary_of(view), data.recommended_of(view))))
+    marked = data.recommended_of(view) if data.recommends(view) else ""
+    yield table_of(_shortened(tables.cost_table(data, data.summary_of(view), marked)))
     if data.facts.get("intervals"):
         yield f"<sub>{words(data.facts['intervals'])}.</sub>"
-    for rows in segment_parts(data, view):
+    for rows in segment_parts(data, view) if data.recommends(view) else ():
         yield f"### By {words(str(rows['column'].iloc[0]))}"
         yield words(segment_words(data, rows))
         yield from map(table_of, segment_tables(data, rows))
@@ -66,7 +69,7 @@ def _money(data: ReportData, view: tuple[str, float]) -> Iterator[str]:
         yield "### In money"
         yield words(money_words(data, view))
         yield table_of(money_rows(data, view))
-    for _, title, outcome, people, matrix in people_told(data, view):
+    for _, title, outcome, people, matrix in people_told(data, view) if data.recommends(view) else ():
         yield f"**{words(title)}.** {words(people_words(data, outcome, people))}"
         if matrix is None:
             continue

@@ -30,7 +30,7 @@ def money_rows(data: ReportData, view: Any) -> Table:
     """Return money paid and saved per row, per 1,000 and per year, as a table whose columns add up."""
     each, known = money_each(data, view), data.savings.get(view)
     against = known.against if known else ""
-    heads = {"today": against if "today" in against else f"today: {against}", "saved": "saved"}
+    heads = {"today": against if against.startswith("your ") else f"baseline: {against}", "saved": "saved"}
     heads["recommended"] = data.recommended_of(view)
     unit = f", {data.unit}" if data.unit else ""
     columns = {f"on average, each{unit}": money_texts(each, 1)}
@@ -54,10 +54,13 @@ def money_words(data: ReportData, view: Any) -> str:
     when = f"per 1,000 {data.people}" if data.volume is None else f"in a year of {people:,.0f} {data.people}"
     verb, more = ("costs", " more") if dearer else ("saves", "")
     said = f"{data.recommended_of(view)} {verb} about {text}{unit}{more} {when}, against {known.against}."
+    if known.other:
+        paid = money_texts({"saved": Interval(known.other_cost, math.nan, math.nan)}, people)["saved"][0]
+        said += f" {known.other[0].upper()}{known.other[1:]} would cost {paid}{unit}."
     if not between:
         return said
-    chance = " That may be chance: more rows or repeats would tell." if known.each.low <= 0 <= known.each.high else ""
-    return f"{said} The data leave room for {between}{unit}.{chance}"
+    chance = " The difference is not significant." if known.each.low <= 0 <= known.each.high else ""
+    return f"{said} 95 % CI of the {'loss' if dearer else 'saving'}: {between}{unit}.{chance}"
 
 
 def _saved(each: Interval, people: float) -> tuple[bool, str, str]:
@@ -74,12 +77,12 @@ def money_tile(data: ReportData, view: Any) -> tuple[str, str, str] | None:
         return None
     people, per = (THOUSAND, f"per 1,000 {data.people}") if data.volume is None else (data.volume, "per year")
     dearer, text, between = _saved(known.each, people)
-    name = f"{'Dearer' if dearer else 'Saved'} {per}"
-    return name, f"{text} {data.unit}".strip(), f"95 % interval {between}" if between else ""
+    name = f"{'Costs more' if dearer else 'Saved'} {per}"
+    return name, f"{text} {data.unit}".strip(), f"95 % CI {between}" if between else ""
 
 
 def people_cards(data: ReportData, view: Any, key: str) -> list[Card | None]:
-    """Return what happens to 1,000 people (more, where a class is rare): today, and with the recommended method."""
+    """Return what happens to 1,000 people (more, where a class is rare), by the baseline and the recommended method."""
     return [
         Card(f"{key}-people-{when}", title=title, say=people_words(data, outcome, people), matrix=matrix)
         for when, title, outcome, people, matrix in people_told(data, view)
@@ -96,7 +99,7 @@ def people_told(data: ReportData, view: Any) -> list[tuple[str, str, Outcome, in
     of = f"Of {people:,} {data.people},"
     shown = [("after", f"{of} with {name}", outcomes[name])]
     if known is not None and known.outcome is not None:
-        shown = [("before", f"{of} as decided today", known.outcome), *shown]
+        shown = [("before", f"{of} with {known.against}", known.outcome), *shown]
     two = outcomes[name].n_classes == 2
     return [
         (when, title, outcome, people, people_matrix(data, outcome, people) if two else None)

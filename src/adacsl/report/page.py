@@ -47,6 +47,9 @@ PAGE_BYTES = 5_900_000
 
 FEWEST_ROWS = 200
 
+ABOUT_ALL = ("costs", "ratios", "training", "data")
+"""Sections that speak of all methods, not of the recommended one."""
+
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)")
 
 
@@ -119,8 +122,13 @@ def _view(data: ReportData, view: tuple[str, float], number: int) -> dict[str, A
         "explored": explored,
         "tiles": cards.tiles(data, view),
         "alarm": alarm(data, view[0]),
-        "parts": (class_cards.parts if many else cards.parts)(data, view, key),
+        "parts": _parts((class_cards.parts if many else cards.parts)(data, view, key), data.recommends(view)),
     }
+
+
+def _parts(parts: list[dict[str, Any]], recommends: bool) -> list[dict[str, Any]]:
+    """Return the sections of a view; without a recommendation, those that are about no single method."""
+    return [part for part in parts if recommends or part["id"].split("-", 2)[2] in ABOUT_ALL]
 
 
 def _many(outcomes: Mapping[str, Outcome]) -> dict[str, Any]:

@@ -80,7 +80,7 @@ def segment_tables(data: ReportData, rows: pd.DataFrame) -> list[Table]:
     costs = counts | _spans(rows, "cost", f"cost, {data.unit}" if data.unit else "cost")
     costs |= _spans(rows, "difference", "than all others")
     if "saved" in rows:
-        costs |= _spans(rows, "saved", "saved against today")
+        costs |= _spans(rows, "saved", "saved against the baseline")
     shares = {head: [show_percent(share) for share in rows[name]] for name, head in _shares(data, rows).items()}
     told = dict.fromkeys(rows.loc[rows["standing"] == "told apart", "segment"], "told apart")
     return [

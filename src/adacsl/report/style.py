@@ -9,15 +9,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from adacsl.extras import requires
+from adacsl.report.embedding import notebook_html
 
 with requires("compare"):
     import pandas as pd
     import plotly.graph_objects as go
+    import plotly.io
     from plotly.subplots import make_subplots
 
 
 LINE_END = "line-end"
 """The name of labels at the ends of lines: a narrow page takes them off and shows a legend instead."""
+
+JUPYTER = "plotly_mimetype"
+"""The renderer that plotly chooses in a Jupyter kernel."""
 
 COLORED = 4
 """So many methods get a colour of their own; the others stay grey."""
@@ -72,9 +77,29 @@ def house_template(theme: str = "light") -> go.layout.Template:
     )  # fmt: skip
 
 
+class Figure(go.Figure):  # type: ignore[misc]  # plotly has no types
+    """Plotly figure that is also drawn where a notebook is exported to HTML.
+
+    In a Jupyter kernel plotly writes a figure as JSON only, which nbconvert leaves out: here HTML stands beside it.
+    """
+
+    def _ipython_display_(self) -> None:
+        if plotly.io.renderers.default == JUPYTER:
+            raise NotImplementedError("the notebook shows the MIME bundle")
+        super()._ipython_display_()
+
+    def _repr_mimebundle_(self, *given: Any, **options: Any) -> dict[str, Any]:
+        bundle: dict[str, Any] = super()._repr_mimebundle_(*given, **options)
+        if plotly.io.renderers.default == JUPYTER:
+            bundle["text/html"] = notebook_html(self)
+        return bundle
+
+
 def new_figure(theme: str, title: str, *, height: int, rows: int = 1) -> go.Figure:
     """Return an empty picture in the house style; ``rows`` of them share their horizontal axis."""
-    figure = go.Figure() if rows == 1 else make_subplots(rows=rows, cols=1, shared_xaxes=True, vertical_spacing=0.08)
+    figure = Figure()
+    if rows > 1:
+        make_subplots(rows=rows, cols=1, shared_xaxes=True, vertical_spacing=0.08, figure=figure)
     return figure.update_layout(template=house_template(theme), title_text=title, height=height)
 
 

@@ -55,7 +55,7 @@ def cost_table(data: ReportData, rows: pd.DataFrame, marked: str) -> Table:
             columns[head] = show_column(rows[column]) if write is None else [write(value) for value in rows[column]]
     words = [list(columns).index("against the cheapest")] if "standing" in rows.columns else []
     body = [list(row) for row in zip(*columns.values(), strict=True)]
-    badges = {TODAY: "what you do"} | ({marked: "recommended"} if len(rows) > 1 else {})
+    badges = {TODAY: "current decisions"} | ({marked: "recommended"} if len(rows) > 1 and marked else {})
     return Table("Cost of each method, cheapest first", list(columns), body, marked, words, badges)
 
 

@@ -141,11 +141,12 @@ def compare(  # noqa: PLR0913  one argument for each option
     net = net_settings(epochs, weights, rotate=rotate)
     own = {word: own_method(word) for word in method}
     chosen = [*(split_words(methods) or ["all" if everything else "default"]), *own.values()]
+    names: tuple[str | None, ...] = data or (DEFAULT_DATA if source.files.sql is None else None,)
+    screen.begin(f"reading and checking {', '.join(name or 'the rows of --sql' for name in names)}")
     if engine == "joblib":
         from adacsl.training.running import choose_device  # noqa: PLC0415  torch
 
         choose_device(device)  # says so where it is absent
-    names: tuple[str | None, ...] = data or (DEFAULT_DATA if source.files.sql is None else None,)
     if save is not None:
         if len(names) > 1:
             raise ValueError(f"--save keeps one model, and there are {len(names)} data sets: give one, or leave it out")
@@ -169,9 +170,9 @@ def compare(  # noqa: PLR0913  one argument for each option
     with stoppable(f"what is finished is kept in {folder}; the same command goes on from there"), _said_already():
         found = compare_tasks(
             tasks, methods=chosen, ratios=split_words(ratios) or None, repeats=judging.repeats,
-            folds=judging.folds, tolerance=judging.tolerance, folder=folder, engine=engine, workers=workers,
-            address=address, gpus=gpus, progress=not screen.quiet, device=device, net=net, gap=times.gap,
-            maturity=times.maturity, ignore=checking.codes,
+            folds=judging.folds, tolerance=judging.tolerance, prefer=judging.prefer, folder=folder, engine=engine,
+            workers=workers, address=address, gpus=gpus, progress=not screen.quiet, device=device, net=net,
+            gap=times.gap, maturity=times.maturity, ignore=checking.codes,
         )  # fmt: skip
         words = {name: word for word, (name, _) in own.items()}
         nets = _asked(epochs=epochs, weights=weights, device=device, rotate=rotate)
@@ -179,7 +180,7 @@ def compare(  # noqa: PLR0913  one argument for each option
             source = replace(source, drop=(*source.drop, today))  # it is no feature
         said = [Training(name, source, prices, times, checking, nets=nets) for name in names]
         trainings = [training_of(found, task, about, words) for task, about in zip(tasks, said, strict=True)]
-        saved = {} if save is None else _save(trainings[0], save, screen)
+        saved = {} if save is None else _save(trainings[0], save, screen, found.best)
         command = shlex.join(["adacsl", *sys.argv[1:]])
         shown = vars(showing) | {"explain": drivers(found, tasks[0]) if "model" in saved else None}
         page = folder / "report.html"
@@ -217,10 +218,12 @@ def _asked(*, epochs: int | None, weights: Path | None, device: str, rotate: boo
     return {name: value for name, value in {**asked, "rotate": rotate or None}.items() if value is not None}
 
 
-def _save(training: Training | None, model: Path, screen: Screen) -> dict[str, Any]:
-    """Fit the method to take on all rows and save it; return the model's folder and the next command, or why not."""
+def _save(training: Training | None, model: Path, screen: Screen, recommended: str | None) -> dict[str, Any]:
+    """Fit the recommended method on all rows and save it; return the model's folder, the next command, or why not."""
+    if recommended is None:
+        return {"not_saved": "no method is recommended"}
     if training is None:
-        return {"not_saved": "the method to take cannot be named on the command line: fit it in Python"}
+        return {"not_saved": f"{recommended} cannot be named on the command line: fit it in Python"}
     try:
         fitted = training.run(model, screen).document
     except (OSError, ValueError) as error:  # what was compared is worth telling all the same
@@ -256,13 +259,14 @@ def _answer(found: Comparison, folder: Path, page: Path, trainings: list[Trainin
                 "ratio": ratio,
                 "recommended": verdict.recommended,
                 "cheapest": verdict.cheapest,
-                "today": verdict.saving.against if verdict.saving else None,
                 "saving": verdict.saving._asdict() if verdict.saving else None,
+                "simpler": verdict.simpler._asdict() if verdict.simpler else None,
                 "text": str(verdict),
             }
             for (data, ratio), verdict in found.verdicts.items()
         ],
         "tolerance": found.tolerance,
+        "prefer": found.prefer,
         "intervals": found.intervals,
         "table": found.table.to_dict("records"),
         "folder": folder,
@@ -270,6 +274,7 @@ def _answer(found: Comparison, folder: Path, page: Path, trainings: list[Trainin
         "train": [training.command() for training in trainings],
         **saved,
         "failed": failed,
+        "missing": [each._asdict() for each in found.missing],
         "checks": {name: about.get("checks", []) for name, about in found.facts["data"].items()},
         "left_out": {
             name: {key: about[key] for key in ("unlabelled", "broken") if key in about}

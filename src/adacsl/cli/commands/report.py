@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from adacsl.cli.commands.compare import failed_cells
 from adacsl.cli.limits import LARGEST, within
@@ -21,6 +21,7 @@ def report(
     explain: Path | None = None,
     model: Path | None = None,
     tolerance: Annotated[float, within(-LARGEST)] = USUAL.tolerance,
+    prefer: Literal["cost", "simple"] = USUAL.prefer,
     showing: Showing = ALIKE,
     screen: Screen = PLAIN,
 ) -> Answer:
@@ -39,7 +40,10 @@ def report(
     model
         Folder of the recommended method, fitted (`adacsl train --out`): the model card names it, with its digest.
     tolerance
-        How much dearer than the cheapest, at most, a method may be that is recommended as it is simpler; 0.1: 10 %.
+        The share of the lowest cost that a simpler method may cost more to be recommended; 0.1: 10 %.
+    prefer
+        cost: a simpler method is recommended only without a significant difference from the lowest cost. simple: the
+        simplest method within the tolerance, even where it costs significantly more.
 
     Examples
     --------
@@ -57,14 +61,17 @@ def report(
         from adacsl.datasets.tables import read_table  # noqa: PLC0415  pandas
         from adacsl.experiments.comparing import load_comparison  # noqa: PLC0415  torch
     worth = None if explain is None else read_table(explain)
-    found = load_comparison(run, tolerance=tolerance)
+    found = load_comparison(run, tolerance=tolerance, prefer=prefer)
     shown = {"explain": worth, "model": model, **vars(showing)}
     page = found.report(path, **shown)
     failed = failed_cells(found)
-    document = {"report": page, "verdict": found.verdict, "best": found.best, "tolerance": tolerance, "failed": failed}
+    document = {
+        "report": page, "verdict": found.verdict, "best": found.best, "tolerance": tolerance, "prefer": prefer,
+        "failed": failed, "progress": found.progress, "missing": [each._asdict() for each in found.missing],
+    }  # fmt: skip
     lines = [found.verdict, f"report: {page}"]
     if markdown is not None:
         found.to_markdown(markdown, **shown)
         document["markdown"] = markdown
         lines.append(f"markdown: {markdown}")
-    return Answer(document, tuple(lines), code=1 if failed else 0)
+    return Answer(document, tuple(lines), code=1 if failed or found.progress else 0)

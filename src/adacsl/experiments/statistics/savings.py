@@ -1,4 +1,4 @@
-"""What a method saves against today's practice, and how sure that is."""
+"""What a method saves against a baseline, with its confidence interval."""
 
 from __future__ import annotations
 
@@ -10,65 +10,63 @@ from numpy.typing import NDArray
 
 from adacsl.experiments.statistics.folds import Estimate, Evidence, estimate
 from adacsl.experiments.statistics.paired import RowCosts
-from adacsl.experiments.statistics.wording import CONSTANTS, TODAY, number, span
+from adacsl.experiments.statistics.wording import TODAY, number, span
 
 
 class Practice(NamedTuple):
-    """What is done today."""
+    """The baseline that a saving is measured against: today's decisions, or the better of two simple rules."""
 
     against: str
     """In words."""
     costs: RowCosts
-    """Of rows under it (:data:`TODAY`), under the method that is taken, and under constant decisions if they ran."""
-    classes: tuple[str, str] = ("negative", "positive")
-    """As constant decisions are to be named."""
+    """Of rows under the baseline (:data:`TODAY`) and under the recommended method."""
+    other: str = ""
+    """The other simple rule, in words: threshold 0.5 or the best constant decision."""
+    other_cost: float = math.nan
+    """Its mean cost per row."""
     source: str = ""
-    """The method whose probabilities are decided at 0.5; "": the user's own decisions."""
+    """The method whose probabilities are thresholded at 0.5; "": today's decisions."""
+    constant: int | None = None
+    """The class that the baseline always predicts; None: it is no constant decision."""
 
 
 class Saving(NamedTuple):
-    """What a method saves per row, with its 95 % interval; less than nothing where it is dearer."""
+    """What a method saves per row against a baseline, with its 95 % CI; negative where the method costs more."""
 
     against: str
-    """Today's practice, in words."""
+    """The baseline, in words."""
     difference: float
     low: float
     high: float
     percent: float
-    """Of what today's practice costs; NaN, as its ends, where that is nothing or less."""
+    """Of the baseline's cost; NaN, as its ends, where that is nothing or less."""
     percent_low: float
     percent_high: float
-    constant: str = ""
-    """The constant decision that is clearly cheaper than today's practice, in words, if another one is taken."""
     cost: float = math.nan
-    """Of today's practice per row."""
-    constant_cost: float = math.nan
+    """Of the baseline per row."""
+    other: str = ""
+    """Another baseline, in words: of threshold 0.5 and the best constant decision the one that costs more."""
+    other_cost: float = math.nan
 
     @property
     def sure(self) -> bool:
-        """Whether it is known that it saves, or that it is dearer."""
+        """Whether the saving, or the loss, is significant."""
         return self.low > 0 or self.high < 0
 
     @property
     def words(self) -> str:
-        """``12 % (5-19 %) less than deciding at 0.5``; in units of cost where a percentage has no meaning."""
+        """``12 % (95 % CI 5-19 %) less than ... (0.7)``; in units of cost where a percentage has no meaning."""
+        against = self.against + (f" ({number(self.cost)})" if math.isfinite(self.cost) else "")
+        both = f"; {self.other} costs {number(self.other_cost)}" if self.other else ""
         if not self.difference and self.low == self.high == 0:
-            return f"as much as {self.against}"
+            return f"as much as {against}{both}"
         known = math.isfinite(self.percent)
         ends = (self.percent, self.percent_low, self.percent_high) if known else self[1:4]
         dearer = self.difference < 0
         middle, low, high = (-ends[0], -ends[2], -ends[1]) if dearer else ends
-        doubt = "" if self.sure or math.isnan(self.low) else ", which may be chance"
+        doubt = "" if self.sure or math.isnan(self.low) else ", not significantly"
         amount = span(middle, low, high, " %" if known else "")
-        return f"{amount} {'more' if dearer else 'less'} than {self.against}{doubt or self._folly}"
-
-    @property
-    def _folly(self) -> str:
-        """Say that whoever decides as today would be better off deciding nothing."""
-        if not self.constant:
-            return ""
-        both = f"{number(self.cost)} against {number(self.constant_cost)}"
-        return f", which costs more than {self.constant} ({both})"
+        return f"{amount} {'more' if dearer else 'less'} than {against}{doubt}{both}"
 
 
 def paired_differences(costs: RowCosts, method: str, other: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
@@ -85,7 +83,7 @@ def excess_in(costs: RowCosts, method: str, other: str) -> Estimate:
 
 
 def saving_of(method: str, practice: Practice | None) -> Saving | None:
-    """Return what a method saves against a practice."""
+    """Return what a method saves against a baseline."""
     if practice is None:
         return None
     costs = practice.costs
@@ -98,20 +96,5 @@ def saving_of(method: str, practice: Practice | None) -> Saving | None:
     ends = (-dearer.mean, -dearer.high, min(-dearer.low, most))
     percents = [100 * end / cost if cost > 0 else math.nan for end in ends]
     mean, low, high, percent, percent_low, percent_high = (end + 0.0 for end in (*ends, *percents))
-    saving = Saving(practice.against, mean, low, high, percent, percent_low, percent_high, cost=cost)
-    better = _better_constant(practice)
-    if better is None or better[0] == method:
-        return saving
-    name, constant_cost = better
-    call = practice.classes[name == "always-positive"]
-    return saving._replace(constant=f"calling everything {call}", constant_cost=constant_cost)
-
-
-def _better_constant(practice: Practice) -> tuple[str, float] | None:
-    """Return the constant decision that is clearly cheaper than what is done today, and what it costs."""
-    costs = practice.costs
-    found = {}
-    for name in CONSTANTS:
-        if name in costs.methods and excess_in(costs, TODAY, name).low > 0:
-            found[name] = float(np.nanmean(costs.costs[costs.methods.index(name)]))
-    return min(found.items(), key=lambda item: item[1], default=None)
+    own = Saving(practice.against, mean, low, high, percent, percent_low, percent_high)
+    return own._replace(cost=cost, other=practice.other, other_cost=practice.other_cost)

@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 import numpy as np
 
@@ -18,22 +18,36 @@ from adacsl.experiments.statistics.paired import RowCosts
 from adacsl.experiments.statistics.ranking import Ranks, block_word
 from adacsl.experiments.statistics.savings import Practice, Saving, excess_in, paired_differences, saving_of
 from adacsl.experiments.statistics.sentences import told, what_would_tell
-from adacsl.experiments.statistics.wording import CONSTANTS, TODAY, deed, names_of
+from adacsl.experiments.statistics.wording import CONSTANTS, TODAY, capital, deed, names_of
 from adacsl.extras import requires
 
 with requires("compare"):
     import pandas as pd
 
 TOLERANCE = 0.10
-"""So much dearer than the cheapest, at most, may a method be that is taken because it is simpler."""
+"""The share of the lowest cost that a simpler method may cost more, at most."""
+
+Prefer = Literal["cost", "simple"]
+"""Which of the methods within the tolerance is recommended; see :func:`verdict`."""
+
+
+class Simpler(NamedTuple):
+    """A simpler method that costs significantly more than the recommended one, but no more than the tolerance."""
+
+    method: str
+    percent: float
+    """How much more it costs than the lowest-cost method that predicts, in percent of that cost, with its 95 % CI."""
+    percent_low: float
+    percent_high: float
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What to take, and why; ``str(verdict)`` is the text."""
+    """Recommended method and the reasons; ``str(verdict)`` is the text."""
 
     recommended: str | None
-    """The simplest method that is at most so much dearer than the cheapest; None where nothing can be said."""
+    """The recommended method, never one that costs significantly more than another unless simplicity is preferred;
+    None where the evidence supports no recommendation."""
     cheapest: str | None
     """What has the lowest mean cost (or average rank): a method, a constant decision or today's practice."""
     tied: tuple[str, ...]
@@ -46,6 +60,8 @@ class Verdict:
     """Those that are probably worse: alone they would count as worse, among so many it may be chance."""
     saving: Saving | None = None
     """What the recommended method saves against today's practice."""
+    simpler: Simpler | None = None
+    """The alternative that ``prefer="simple"`` would recommend, if that is another method."""
 
     def __str__(self) -> str:
         return self.text
@@ -60,6 +76,7 @@ def verdicts(
     simplest_first: Sequence[str],
     tolerance: float = TOLERANCE,
     paired: Mapping[tuple[str, float], RowCosts] | None = None,
+    prefer: Prefer = "cost",
     practice: Callable[[tuple[str, float], str], Practice | None] | None = None,
 ) -> dict[tuple[str, float], Verdict]:
     """Return a verdict for each data set and ratio of a summary; parameters as in :func:`verdict`."""
@@ -68,7 +85,9 @@ def verdicts(
         view = (str(data), float(ratio))
         habit: Any = None if practice is None else functools.partial(practice, view)
         costs = (paired or {}).get(view)
-        found[view] = verdict(block, simplest_first=simplest_first, tolerance=tolerance, costs=costs, practice=habit)
+        found[view] = verdict(
+            block, simplest_first=simplest_first, tolerance=tolerance, prefer=prefer, costs=costs, practice=habit
+        )
     return found
 
 
@@ -77,14 +96,17 @@ def verdict(
     *,
     simplest_first: Sequence[str],
     tolerance: float = TOLERANCE,
+    prefer: Prefer = "cost",
     costs: RowCosts | None = None,
     practice: Callable[[str], Practice | None] | None = None,
 ) -> Verdict:
-    """Say in plain words which method to take for one data set and ratio.
+    """Return the recommended method for one data set and ratio, with the reasons in words.
 
-    Recommended is the simplest method whose excess over the cheapest one that predicts is at most ``tolerance``, at the
-    upper end of its interval; that is the cheapest itself where no simpler one is shown to be as good. A constant
-    decision is recommended only where every method that predicts is clearly dearer, what is done today never.
+    Recommended is the simplest of the methods whose cost does not differ significantly from that of the lowest-cost
+    method that predicts, and exceeds it by at most ``tolerance`` at the upper end of the interval; often that is the
+    lowest-cost method itself. A simpler method within the tolerance that costs significantly more is returned as
+    ``simpler``. The constant baseline is recommended where the methods that predict cost significantly more. Where
+    all methods cost significantly more than today's decisions, none is recommended.
 
     Parameters
     ----------
@@ -93,7 +115,9 @@ def verdict(
     simplest_first : sequence of str
         Methods by simplicity; one that is not named counts as less simple than all that are.
     tolerance : float, default 0.1
-        The share of the cost of the cheapest (0.1: 10 %) that simplicity may cost.
+        The share of the lowest cost (0.1: 10 %) that a simpler method may cost more.
+    prefer : "cost" or "simple", default "cost"
+        "simple" recommends the simplest method within the tolerance even where it costs significantly more.
     costs : RowCosts, optional
         Costs of the rows behind the summary. Without them nothing is said about how many repeats would tell, and where
         a constant decision or today's practice is the cheapest, the cheapest method that predicts is recommended.
@@ -104,6 +128,7 @@ def verdict(
     if len(blocks) != 1:
         raise ValueError(f"verdict needs a summary of one data set and ratio, got {len(blocks)}: use verdicts")
     check_tolerance(tolerance)
+    check_preference(prefer)
     table = summary.sort_values(["rank", "method"]).set_index("method")
     rows = {str(name): row for name, row in table.to_dict("index").items()}
     found = _standings(rows, simplest_first)
@@ -112,17 +137,25 @@ def verdict(
     outlook = ""
     if len(rows) == 1 or max(row["n"] for row in rows.values()) > 1:
         dearer = {name: _excess(name, str(base), rows, costs) for name in predicting}
-        taken = _recommended(found, rows, dearer, simplest_first, tolerance, costs)
+        near = [name for name, excess in dearer.items() if excess.high <= tolerance]
+        taken = _recommended(found, rows, dearer, near, simplest_first, prefer, costs)
         saving = saving_of(taken, practice(taken)) if practice and taken and base else None
-        found = replace(found, recommended=taken, saving=saving)
+        simpler = _simpler_than(taken, near, dearer, simplest_first)
+        found = replace(found, recommended=taken, saving=saving, simpler=simpler)
         outlook = _outlook(found, dearer, simplest_first, tolerance, costs)
-    return replace(found, text=told(found, rows, base, tolerance, outlook))
+    return replace(found, text=told(found, rows, base, tolerance, outlook, prefer=prefer))
 
 
 def check_tolerance(tolerance: float) -> None:
     """Refuse what is no share of a cost."""
     if not 0 <= tolerance < 1:
         raise ValueError(f"tolerance is a share of the cost from 0 to below 1, got {tolerance!r}")
+
+
+def check_preference(prefer: str) -> None:
+    """Raise unless ``prefer`` is a known preference."""
+    if prefer not in get_args(Prefer):
+        raise ValueError(f"prefer must be 'cost' or 'simple', got {prefer!r}")
 
 
 # the parts of a verdict; ``rows`` are those of the summary by method, cheapest first
@@ -173,23 +206,54 @@ def _recommended(
     found: Verdict,
     rows: Mapping[str, Mapping[Any, Any]],
     dearer: Mapping[str, Interval],
+    near: Sequence[str],
     simplest_first: Sequence[str],
-    tolerance: float,
+    prefer: Prefer,
     costs: RowCosts | None,
 ) -> str | None:
-    """Return the method to take; ``dearer`` is the excess of those that predict over the cheapest of them."""
+    """Return the recommended method.
+
+    ``dearer`` is the excess of the methods that predict over the lowest-cost one of them, ``near`` are those within the
+    tolerance.
+    """
     offered = [name for name in _judged(rows) if name != TODAY]
     if not offered:
         return None
     first = _lowest(offered, rows, simplest_first)
-    if first in CONSTANTS:
-        if first == found.cheapest:
-            beaten = all(name in found.worse for name in dearer)
-        else:
-            beaten = all(_excess(name, first, rows, costs).low > 0 for name in dearer)
-        if beaten:
-            return first
-    return _simplest([name for name, excess in dearer.items() if excess.high <= tolerance], simplest_first, rows)
+    equal = [name for name in near if dearer[name].low <= 0 and name not in found.worse]
+    taken: str | None = None
+    if first in CONSTANTS and _all_above(dearer, first, found, rows, costs):
+        taken = first
+    elif equal:
+        taken = _simplest(near if prefer == "simple" else equal, simplest_first, rows)
+    elif found.cheapest in CONSTANTS:
+        taken = found.cheapest
+    return None if taken in found.worse and prefer == "cost" else taken
+
+
+def _all_above(
+    dearer: Iterable[str],
+    constant: str,
+    found: Verdict,
+    rows: Mapping[str, Mapping[Any, Any]],
+    costs: RowCosts | None,
+) -> bool:
+    """Tell whether all methods that predict cost significantly more than a constant decision."""
+    if constant == found.cheapest:
+        return all(name in found.worse for name in dearer)
+    return all(_excess(name, constant, rows, costs).low > 0 for name in dearer)
+
+
+def _simpler_than(
+    taken: str | None, near: Sequence[str], dearer: Mapping[str, Interval], simplest_first: Sequence[str]
+) -> Simpler | None:
+    """Return the simplest method within the tolerance, if it is simpler than the one that is recommended."""
+    if taken is None or taken not in near:
+        return None
+    name = _simplest([taken, *near], simplest_first)
+    if name == taken or name not in simplest_first:
+        return None
+    return Simpler(name, *(100 * end for end in dearer[name]))
 
 
 def _outlook(
@@ -204,16 +268,16 @@ def _outlook(
     if costs is None or taken is None or taken in CONSTANTS:
         return ""
     if TODAY in costs.methods and found.saving and not found.saving.sure:
-        pair, question = (taken, TODAY), f"whether {taken} is cheaper than what you do today"
+        pair, question = (taken, TODAY), f"whether {taken} costs less than your current decisions"
     elif found.cheapest in CONSTANTS:
-        pair, question = (taken, str(found.cheapest)), "whether predicting is worth it"
+        pair, question = (taken, str(found.cheapest)), "whether predicting costs less"
     else:
-        # who was taken because it is simple enough needs no more certainty
-        rivals = [name for name, excess in dearer.items() if excess.low <= tolerance < excess.high]
+        # a method recommended for its simplicity needs no more evidence
+        rivals = [name for name, excess in dearer.items() if excess.low <= 0 and excess.high > tolerance]
         simplest = _simplest([taken, *(rivals if taken == found.cheapest else ())], simplest_first)
         if simplest == taken:
             return ""
-        pair, question = (simplest, taken), f"whether {simplest} is at most {100 * tolerance:g} % dearer"
+        pair, question = (simplest, taken), f"whether {simplest} costs at most {100 * tolerance:g} % more"
         border = tolerance * abs(float(np.nanmean(costs.costs[costs.methods.index(taken)])))
     return what_would_tell(luck(*paired_differences(costs, *pair)), border, question)
 
@@ -229,14 +293,17 @@ def _simplest(
 # over many data sets
 
 
-def overall(over: Ranks, *, simplest_first: Sequence[str], tolerance: float = TOLERANCE) -> Verdict:
-    """Say in plain words which method to take over many data sets, from their average ranks.
+def overall(
+    over: Ranks, *, simplest_first: Sequence[str], tolerance: float = TOLERANCE, prefer: Prefer = "cost"
+) -> Verdict:
+    """Return the recommended method over many data sets, from average ranks, with the reasons in words.
 
-    It is the simplest whose rank cannot be told from the lowest, and whose mean cost is at most ``tolerance`` above
-    that of the lowest ranked. A constant decision is recommended only where it ranks clearly best, what is done today
-    never.
+    It is the simplest method whose rank does not differ significantly from the lowest (with ``prefer="simple"``: of
+    any rank), and whose mean cost is at most ``tolerance`` above that of the lowest ranked. A constant decision is
+    recommended only where it ranks significantly best, today's decisions never.
     """
     check_tolerance(tolerance)
+    check_preference(prefer)
     names = over.table["method"].tolist()
     average, mean = (dict(zip(names, over.table[column].tolist(), strict=True)) for column in ("average_rank", "mean"))
     lowest_ranked = [name for name in names if average[name] <= min(average.values()) + 1e-9]
@@ -244,18 +311,21 @@ def overall(over: Ranks, *, simplest_first: Sequence[str], tolerance: float = TO
     where = f"{over.n_blocks} {block_word(over.blocks, over.n_blocks)}"
     lowest = f" Lowest average rank: {cheapest} ({average[cheapest]:.1f})." if cheapest and len(names) > 1 else ""
     if cheapest is None or over.critical_difference is None:
-        return Verdict(None, cheapest, (), (), f"No verdict over data sets: {over.reason}.{lowest}")
+        return Verdict(None, cheapest, (), (), f"No recommendation over data sets: {over.reason}.{lowest}")
     close = next((group for group in over.groups if cheapest in group), (cheapest,))
     tied = tuple(name for name in close if name != cheapest)
     worse = tuple(name for name in names if name not in close and name != cheapest)
     if over.critical_difference >= len(names) - 1:
-        text = f"{where} are too few to tell {len(names)} methods apart by rank."
+        text = f"{where} are too few to show a significant difference in rank between {len(names)} methods."
         return Verdict(None, cheapest, tied, worse, text + lowest + _left_out(over))
     predicting = [name for name in (cheapest, *tied) if name not in CONSTANTS and name != TODAY]
     base = min(predicting, key=lambda name: (average[name], name), default=cheapest)
-    near = [name for name in predicting if mean[name] <= mean[base] + tolerance * abs(mean[base])]
+    candidates = predicting
+    if prefer == "simple" and predicting:
+        candidates = [name for name in names if name not in CONSTANTS and name != TODAY]
+    near = [name for name in candidates if mean[name] <= mean[base] + tolerance * abs(mean[base])]
     recommended = _simplest(near, simplest_first) if near else None if cheapest == TODAY else cheapest
-    and_worse = f"; {names_of(worse)} {'ranks' if len(worse) == 1 else 'rank'} clearly worse" if worse else ""
+    and_worse = f"; {names_of(worse)} {'ranks' if len(worse) == 1 else 'rank'} significantly worse" if worse else ""
     text = _overall_words(over, average, cheapest, recommended, tied, where) + and_worse + "."
     return Verdict(recommended, cheapest, tied, worse, text + _left_out(over))
 
@@ -265,17 +335,17 @@ def _overall_words(
 ) -> str:
     place = f"average rank {average[cheapest]:.1f} of {len(average)}"
     if recommended is None:
-        return f"Over {where} keep what you do today: it ranks clearly best ({place})"
+        return f"Over {where}, keep your current decisions: they rank significantly best ({place})"
     if recommended != cheapest:
         return (
-            f"Over {where} use {recommended}: the simplest that predicts, ranks not clearly worse than the best and "
-            f"costs little more. {deed(cheapest)} has the lowest average rank ({average[cheapest]:.1f}; {recommended}: "
-            f"{average[recommended]:.1f}; differences up to {over.critical_difference:.1f} may be chance)"
+            f"Over {where}, recommended: {recommended}, the simplest method that predicts with a rank and a mean cost "
+            f"close to the best. {capital(deed(cheapest))} has the lowest average rank ({average[cheapest]:.1f}; "
+            f"{recommended}: {average[recommended]:.1f}; critical difference {over.critical_difference:.1f})"
         )
     if tied:
-        return f"Over {where} {cheapest} ranks best ({place}); {names_of(tied)} cannot be told from it"
-    return f"Over {where} {cheapest} ranks clearly best ({place})"
+        return f"Over {where}, {cheapest} ranks best ({place}); no significant difference from {names_of(tied)}"
+    return f"Over {where}, {cheapest} ranks significantly best ({place})"
 
 
 def _left_out(over: Ranks) -> str:
-    return f" Not measured everywhere and left out: {names_of(over.left_out)}." if over.left_out else ""
+    return f" Excluded, as not evaluated everywhere: {names_of(over.left_out)}." if over.left_out else ""

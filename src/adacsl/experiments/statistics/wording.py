@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-CONSTANTS = {"always-negative": "calling everything negative", "always-positive": "calling everything positive"}
+CONSTANTS = {"always-negative": "always predicting negative", "always-positive": "always predicting positive"}
 
 TODAY = "today"
 """What stands in the place of a method's name for the user's own decisions."""
@@ -27,25 +27,25 @@ def names_of(methods: Sequence[str]) -> str:
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
-def names_are(methods: Sequence[str]) -> str:
-    """Join names and add "is" or "are"."""
-    return f"{names_of(methods)} {'is' if len(methods) == 1 else 'are'}"
-
-
 def deed(method: str | None) -> str:
-    """Return what a method does, where its name does not say it."""
-    return "what you do today" if method == TODAY else CONSTANTS.get(str(method), str(method))
+    """Return a method's name in a sentence: constant baselines and today's decisions are described."""
+    return "your current decisions" if method == TODAY else CONSTANTS.get(str(method), str(method))
+
+
+def capital(words: str) -> str:
+    """Begin a sentence; names of methods stay as they are typed."""
+    return words[0].upper() + words[1:] if words.startswith(("always predicting ", "your ")) else words
 
 
 def span(value: float, low: float, high: float, unit: str) -> str:
-    """Return ``12 % (5-19 %)``; a hyphen would read as a minus beside a negative end."""
+    """Return ``12 % (95 % CI 5-19 %)``; a hyphen would read as a minus beside a negative end."""
     middle = f"{number(value)}{unit}"
     if not math.isfinite(low):
         return middle
     # what is small beside the width is rounding
     low, high = (0.0 if abs(end) < 1e-9 * (high - low) else end for end in (low, high))
     between = "-" if low >= 0 else " to "
-    return f"{middle} ({number(low)}{between}{number(high)}{unit})"
+    return f"{middle} (95 % CI {number(low)}{between}{number(high)}{unit})"
 
 
 def number(value: float) -> str:
