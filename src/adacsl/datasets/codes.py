@@ -13,7 +13,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.datasets.columns import Column, as_kind, as_levels, positions_among, read_columns, recognised
+from adacsl.datasets.columns import Column, as_kind, as_levels, positions_among, read_columns, recognised, spellings
 
 FORMAT = 1
 """Version of the layout that :meth:`ColumnEncoder.to_dict` writes."""
@@ -78,6 +78,8 @@ class ColumnEncoder:
             raise ValueError(f"these columns have format {data.get('format')!r}; this version of adacsl reads {FORMAT}")
         encoder = cls()
         encoder.columns = [{key: rule[key] for key in ("name", "kind", "levels")} for rule in data["columns"]]
+        for rule in encoder.columns:  # before 0.3 numbers among text were spelled as they came
+            rule["levels"] = [*map(spellings(rule["levels"]).get, rule["levels"])]
         return encoder
 
 
