@@ -376,7 +376,6 @@ def test_unusable_tables_are_refused(table, error, message):
         TableEncoder().fit(table)
 
 
-@pytest.mark.xfail(strict=True, reason="28.1h")
 @pytest.mark.parametrize("infinite", [np.inf, -np.inf])
 @pytest.mark.parametrize("kind", [np.asarray, lambda x: pd.DataFrame(x, columns=["a", "x1"]), pl.from_numpy])
 def test_infinite_numbers_are_refused(kind, infinite):

@@ -52,7 +52,6 @@ def test_every_method_takes_columns_without_values(name, column):
     assert np.isfinite(made(name).fit(odd, y).predict_proba(odd)).all()
 
 
-@pytest.mark.xfail(strict=True, reason="28.1h")
 @pytest.mark.parametrize(
     ("name", "column"), [(name, "some") for name in KINDS[1:]] + [("logistic", column) for column in INFINITE]
 )
@@ -66,7 +65,6 @@ def test_every_method_refuses_infinite_numbers(name, column):
         fitted.predict_proba(odd)
 
 
-@pytest.mark.xfail(strict=True, reason="28.1h")
 def test_arrays_of_infinite_numbers_are_refused_too():
     frame, y = table()
     x = frame[["a", "b"]].to_numpy(copy=True)
@@ -75,7 +73,6 @@ def test_arrays_of_infinite_numbers_are_refused_too():
         made("logistic").fit(x, y)
 
 
-@pytest.mark.xfail(strict=True, reason="28.1h")
 def test_infinity_among_text_is_a_category():
     frame, y = table()
     values = np.where(frame["b"] > 0, "inf", np.where(frame["a"] > 0, "A", "B"))

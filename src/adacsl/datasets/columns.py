@@ -36,7 +36,7 @@ NARROW = 64
 class Column(NamedTuple):
     """One raw column: numbers and dates (seconds) as float64 with NaN for missing, text with ``""`` for missing.
 
-    Infinite numbers are missing too: they come from divisions by nothing, and few learners take them.
+    Infinite numbers stay: :func:`finite` refuses them where numbers are needed.
     """
 
     name: str
@@ -115,12 +115,7 @@ def _from_array(name: str, values: NDArray[Any]) -> Column:
         return Column(name, "number", np.where(np.isnat(values), np.nan, values / np.timedelta64(1, "s")))
     if values.dtype.kind in "OUST":
         return Column(name, "text", clean_text(values))
-    return Column(name, "number", _finite(values.astype(np.float64)))
-
-
-def _finite(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    endless = np.isinf(numbers)
-    return np.where(endless, np.nan, numbers) if endless.any() else numbers
+    return Column(name, "number", values.astype(np.float64))
 
 
 def _from_series(name: str, series: nw.Series[Any]) -> Column:
@@ -185,8 +180,7 @@ def as_text(texts: Sequence[str]) -> NDArray[Any]:
 
 def parse_numbers(column: Column) -> NDArray[np.float64] | None:
     """Return text as numbers, None where some value is no number."""
-    numbers = _parsed(column, _as_numbers)
-    return None if numbers is None else _finite(numbers)
+    return _parsed(column, _as_numbers)
 
 
 def parse_dates(column: Column) -> NDArray[np.float64] | None:
@@ -247,15 +241,27 @@ def _first_bad(column: Column, parse: Callable[[Column], NDArray[np.float64] | N
 
 
 def as_kind(column: Column, kind: str) -> NDArray[np.float64]:
-    """Return the column as numbers ("number") or as seconds ("date"), or say which value is none."""
+    """Return the column as finite numbers ("number") or as seconds ("date"), or say which value is none."""
     if column.kind == kind or (column.kind != "text" and np.isnan(column.values).all()):
-        return column.values
+        return finite(column).values
     parse = parse_numbers if kind == "number" else parse_dates
     values = parse(column) if column.kind == "text" else None
     if values is None:
         now = repr(_first_bad(column, parse)) if column.kind == "text" else f"{column.kind}s"
         raise ValueError(f"column {column.name!r} held {kind}s when the encoder was fitted, now it holds {now}")
-    return values
+    return finite(column._replace(values=values, kind="number")).values
+
+
+def finite(column: Column) -> Column:
+    """Return the column, or refuse infinite numbers: which column, how many, and what to do."""
+    infinite = np.isinf(column.values) if column.kind == "number" else np.zeros(0, dtype=bool)
+    if infinite.any():
+        where = f"{int(infinite.sum())} of {len(infinite)} rows, first in row {int(infinite.argmax()) + 1}"
+        raise ValueError(
+            f"column {column.name!r} holds infinite numbers ({where}): expected finite numbers or missing values; "
+            "correct them, or replace them with NaN"
+        )
+    return column
 
 
 # categories

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.datasets.columns import Column, as_kind, as_levels, positions_among, recognised, spellings
+from adacsl.datasets.columns import Column, as_kind, as_levels, finite, positions_among, recognised, spellings
 
 _KNOTS = 101
 _REACH = 3.5  # normal scores beyond this are a few samples in ten thousand
@@ -105,7 +105,7 @@ class Category:
 
 def fit_rule(column: Column, scaling: str, max_levels: int) -> Number | Category | None:
     """Decide what a column is and learn its encoding; None where it is constant or missing altogether."""
-    column = recognised(column)
+    column = finite(recognised(column))
     if column.kind == "text":
         return _fit_category(column, max_levels)
     known = np.sort(column.values[~np.isnan(column.values)])
