@@ -571,3 +571,14 @@ def test_every_code_has_a_section():
     for section in re.split(r"^### ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
         for part in ("**Why", "**How", "**What to do"):
             assert part in section, section.split("\n")[0]
+
+
+def test_infinite_numbers_are_found():
+    X, y = clean()
+    bad = X.assign(ratio=np.where(np.arange(len(y)) % 50 == 3, np.inf, X["income"]), debt=X["income"].map(repr))
+    bad.loc[7, "debt"] = "-inf"
+    found = [one for one in check(bad, y, COSTS) if one.code == "infinite-values"]
+    assert [one.severity for one in found] == ["stop"]
+    assert found[0].text.startswith("2 columns (ratio, debt) hold infinite numbers")
+    assert "infinite-values" in check(bad[["ratio"]].to_numpy(), y, COSTS).codes
+    assert "infinite-values" not in check(X.assign(word=np.where(y == 1, "inf", "A")), y, COSTS).codes

@@ -89,7 +89,14 @@ def test_wrong_tables_are_refused():
         encoder.transform(np.ones((3, 3)))
     with pytest.raises(ValueError, match="0 sample"):
         encoder.transform(np.ones((0, 2)))
-    np.testing.assert_array_equal(encoder.transform(np.array([[1.0, np.inf]])), [[1.0, np.nan]])
+
+
+def test_infinite_numbers_are_refused():
+    x = np.array([[1.0, 2.0], [3.0, np.inf]])
+    with pytest.raises(ValueError, match=r"column 'x1' holds infinite numbers \(1 of 2 rows, first in row 2\)"):
+        ColumnEncoder().fit(x)
+    with pytest.raises(ValueError, match="column 'x1' holds infinite numbers"):
+        ColumnEncoder().fit(np.ones((3, 2))).transform(x)
 
 
 def test_only_the_most_frequent_levels():

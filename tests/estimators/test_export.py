@@ -324,3 +324,13 @@ def test_other_estimators_say_what_can_be_exported(tmp_path):
     clf = Method(COSTS, learner=RandomForestClassifier(5)).fit(X, y)
     with pytest.raises(ValueError, match=r"ONNX files are written of .*, and this model is made of estimators"):
         clf.export_onnx(tmp_path / "model.onnx", X)
+
+
+def test_a_graph_knows_the_usual_spellings_of_numbers_and_dates_among_text():
+    frame = pd.DataFrame({"code": ["1.0", "2.50", "A", "False", "2024-03-31 00:00:00", "NA"] * 4})
+    encoder = TableEncoder().fit(frame)
+    texts = ["1", "1.0", "True", "true", "2.5", "A", "0", "0.0", "FALSE", "2024-03-31", "2024-03-31T00:00:00", "null"]
+    rows = pd.DataFrame({"code": texts})
+    taken = matrix_of(encoder, {"code": rows["code"].to_numpy(object)})
+    np.testing.assert_array_equal(taken, matrix_of(encoder, input_columns(encoder, rows)))
+    np.testing.assert_array_equal(Columns(encoder)(torch.from_numpy(taken)).numpy(), encoder.transform(rows))

@@ -1,4 +1,4 @@
-"""Columns that hold nothing, or infinite numbers: every method takes them, and all alike."""
+"""Columns without values, which every method takes; infinite numbers, which every method refuses."""
 
 import numpy as np
 import pandas as pd
@@ -34,33 +34,54 @@ def made(name):
 COLUMNS = {
     "empty": lambda frame: np.full(N, np.nan),
     "no words": lambda frame: pd.Series([None] * N, dtype=object),
-    "infinite": lambda frame: np.full(N, np.inf),
-    "partly infinite": lambda frame: np.where(np.arange(N) % 5 == 0, -np.inf, frame["b"]),
+}
+INFINITE = {
+    "all": lambda frame: np.full(N, np.inf),
+    "some": lambda frame: np.where(np.arange(N) % 5 == 0, -np.inf, frame["b"]),
+    "text": lambda frame: np.where(np.arange(N) % 5 == 0, "-inf", frame["b"].map(repr)),
+    "whole text": lambda frame: np.where(np.arange(N) % 5 == 0, "1e999", "1"),
 }
 
 
 @pytest.mark.parametrize(
-    ("name", "column"),
-    [(name, column) for name in KINDS for column in ("empty", "partly infinite")]
-    + [(name, column) for name in ("logistic", "metacost") for column in ("no words", "infinite")],
+    ("name", "column"), [(name, "empty") for name in KINDS] + [(name, "no words") for name in ("logistic", "metacost")]
 )
-def test_every_method_takes_such_columns(name, column):
+def test_every_method_takes_columns_without_values(name, column):
     frame, y = table()
     odd = frame.assign(odd=COLUMNS[column](frame))
-    found = made(name).fit(odd, y).predict_proba(odd)
-    assert np.isfinite(found).all()
-    if column == "partly infinite":
-        gaps = odd.replace(-np.inf, np.nan)
-        np.testing.assert_array_equal(found, made(name).fit(gaps, y).predict_proba(gaps))
+    assert np.isfinite(made(name).fit(odd, y).predict_proba(odd)).all()
 
 
-def test_arrays_may_hold_infinite_numbers_too():
+@pytest.mark.parametrize(
+    ("name", "column"), [(name, "some") for name in KINDS[1:]] + [("logistic", column) for column in INFINITE]
+)
+def test_every_method_refuses_infinite_numbers(name, column):
+    frame, y = table()
+    odd = frame.assign(odd=INFINITE[column](frame))
+    with pytest.raises(ValueError, match=r"column 'odd' holds infinite numbers \(\d+ of \d+ rows.*replace them"):
+        made(name).fit(odd, y)
+    fitted = made(name).fit(frame.assign(odd=frame["b"]), y)
+    with pytest.raises(ValueError, match=r"column 'odd' holds infinite numbers .*first in row 1.*replace them"):
+        fitted.predict_proba(odd)
+
+
+def test_arrays_of_infinite_numbers_are_refused_too():
     frame, y = table()
     x = frame[["a", "b"]].to_numpy(copy=True)
     x[::7, 1] = np.inf
-    gaps = np.where(np.isinf(x), np.nan, x)
-    expected = made("logistic").fit(gaps, y).predict_proba(gaps)
-    np.testing.assert_array_equal(made("logistic").fit(x, y).predict_proba(x), expected)
+    with pytest.raises(ValueError, match="column 'x1' holds infinite numbers"):
+        made("logistic").fit(x, y)
+
+
+def test_infinity_among_text_is_a_category():
+    frame, y = table()
+    values = np.where(frame["b"] > 0, "inf", np.where(frame["a"] > 0, "A", "B"))
+    fitted = made("logistic").fit(frame.assign(odd=values), y)
+    alone = frame[:1].assign(odd="inf")
+    for value in (np.inf, "Infinity", "+inf", "1e999"):
+        np.testing.assert_array_equal(
+            fitted.predict_proba(alone.assign(odd=value)), fitted.predict_proba(alone), err_msg=str(value)
+        )
 
 
 @settings(max_examples=20)

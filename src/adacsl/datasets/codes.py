@@ -2,7 +2,8 @@
 
 Numbers, booleans and durations stay as they are; dates become seconds; text and categories become the position of their
 level among those seen in training, declared categorical to the booster. Text that is all numbers (or all ISO dates)
-counts as such, unless its column was declared a category. Missing values and levels never seen in training are NaN.
+counts as such, unless its column was declared a category. Missing values and levels never seen in training are NaN;
+infinite numbers are refused.
 """
 
 from __future__ import annotations
@@ -13,7 +14,16 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.datasets.columns import Column, as_kind, as_levels, positions_among, read_columns, recognised
+from adacsl.datasets.columns import (
+    Column,
+    as_kind,
+    as_levels,
+    finite,
+    positions_among,
+    read_columns,
+    recognised,
+    spellings,
+)
 
 FORMAT = 1
 """Version of the layout that :meth:`ColumnEncoder.to_dict` writes."""
@@ -78,11 +88,13 @@ class ColumnEncoder:
             raise ValueError(f"these columns have format {data.get('format')!r}; this version of adacsl reads {FORMAT}")
         encoder = cls()
         encoder.columns = [{key: rule[key] for key in ("name", "kind", "levels")} for rule in data["columns"]]
+        for rule in encoder.columns:  # before 0.3 numbers among text were spelled as they came
+            rule["levels"] = [*map(spellings(rule["levels"]).get, rule["levels"])]
         return encoder
 
 
 def _fit(column: Column, category: bool, max_levels: int | None) -> dict[str, Any]:
-    kind = "text" if category else recognised(column).kind
+    kind = "text" if category else finite(recognised(column)).kind
     if kind != "text":
         return {"name": column.name, "kind": kind, "levels": []}
     return {"name": column.name, "kind": "category", "levels": _levels(column, max_levels)}

@@ -1,10 +1,15 @@
-"""The raw columns of any table library: numbers, dates (as seconds) and text, with one sign for what is missing."""
+"""The raw columns of any table library: numbers, dates (as seconds) and text, with one sign for what is missing.
+
+A category is known by the spelling of its value, which is a function of that value alone (:func:`spelling`): not of the
+column's other rows, its dtype or the file it came from.
+"""
 
 from __future__ import annotations
 
 import math
+import struct
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import narwhals as nw
@@ -15,7 +20,15 @@ from adacsl.datasets.errors import listed, repeated
 
 LARGEST = 2**27
 """So many cells of a sparse matrix are written out."""
-MISSING_TEXT = ("", "None", "nan", "NaN", "NaT", "<NA>")
+MISSING_TEXT = (
+    "", "None", "nan", "NaN", "NaT", "<NA>", "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "NULL", "null", "-NaN",
+    "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN",
+)  # fmt: skip
+"""Text for a missing value: what pandas reads as missing in a CSV file, and str() of missing values."""
+TRUTHS = {"True": 1.0, "TRUE": 1.0, "true": 1.0, "False": 0.0, "FALSE": 0.0, "false": 0.0}
+"""Text for a boolean, as Python, R and SQL write it."""
+BLANK = "".join(character for character in map(chr, range(0x3001)) if character.isspace()) + "\0"
+"""White space, and NUL, which arrays of a fixed width drop at the end of a text."""
 NARROW = 64
 """Text of at most so many characters is held at one width, which is fastest; one long cell would widen all rows."""
 
@@ -23,7 +36,7 @@ NARROW = 64
 class Column(NamedTuple):
     """One raw column: numbers and dates (seconds) as float64 with NaN for missing, text with ``""`` for missing.
 
-    Infinite numbers are missing too: they come from divisions by nothing, and few learners take them.
+    Infinite numbers stay: :func:`finite` refuses them where numbers are needed.
     """
 
     name: str
@@ -102,12 +115,7 @@ def _from_array(name: str, values: NDArray[Any]) -> Column:
         return Column(name, "number", np.where(np.isnat(values), np.nan, values / np.timedelta64(1, "s")))
     if values.dtype.kind in "OUST":
         return Column(name, "text", clean_text(values))
-    return Column(name, "number", _finite(values.astype(np.float64)))
-
-
-def _finite(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    endless = np.isinf(numbers)
-    return np.where(endless, np.nan, numbers) if endless.any() else numbers
+    return Column(name, "number", values.astype(np.float64))
 
 
 def _from_series(name: str, series: nw.Series[Any]) -> Column:
@@ -115,8 +123,7 @@ def _from_series(name: str, series: nw.Series[Any]) -> Column:
     if dtype.is_nested():
         raise ValueError(f"column {name!r} holds lists or structs ({dtype}): turn their parts into columns first")
     if dtype.is_numeric() or dtype == nw.Boolean:
-        # null means NaN, whatever the library's own integer and boolean nulls are
-        return _from_array(name, np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64))
+        return _from_array(name, _floats(series))
     if dtype in (nw.Date, nw.Datetime):
         return _from_array(name, _instants(series))
     if dtype == nw.Duration:
@@ -124,6 +131,15 @@ def _from_series(name: str, series: nw.Series[Any]) -> Column:
     if dtype in (nw.Categorical, nw.Enum):
         series = series.cast(nw.String)
     return _from_array(name, series.to_numpy().astype(object))
+
+
+def _floats(series: nw.Series[Any]) -> NDArray[np.float64]:
+    """Return numbers with NaN for null, whatever the library's own integer and boolean nulls are."""
+    try:
+        return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+    except ValueError:  # Arrow refuses whole numbers that float64 would round
+        numbers = np.asarray(series.fill_null(0).to_numpy()).astype(np.float64)
+        return np.where(np.asarray(series.is_null().to_numpy()), np.nan, numbers)
 
 
 def _instants(series: nw.Series[Any]) -> NDArray[Any]:
@@ -138,27 +154,25 @@ def _seconds(values: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def clean_text(values: NDArray[Any]) -> NDArray[Any]:
-    """Return the values as text, ``""`` where they are missing."""
-    # str() of every kind of missing value is one of a few words: this needs no loop and no pandas
-    text = np.strings.strip(as_text(values))
+    """Return the values as text without blanks (and NUL) at its ends, ``""`` where they are missing."""
+    # str() of every kind of missing value is one of a few words
+    plain = (values.astype(str) if values.dtype.kind == "S" else values).tolist()
+    text = as_text([str(value).strip(BLANK) for value in plain])  # numpy's own strip is no faster, and wrong about NUL
     return np.where(np.isin(text, MISSING_TEXT), "", text)
 
 
-def as_text(values: NDArray[Any]) -> NDArray[Any]:
-    """Return values as text, each of its own length where one is long.
+def as_text(texts: Sequence[str]) -> NDArray[Any]:
+    """Return texts, none of which ends in NUL, as an array: at one width, or each at its own length where one is long.
 
-    >>> as_text(np.array(["a", 1, None], dtype=object)).dtype, as_text(np.array(["a", "b" * 99], dtype=object)).dtype
-    (dtype('<U4'), StringDType())
+    >>> as_text(["a", "ab"]).dtype, as_text(["a", "b" * 99]).dtype
+    (dtype('<U2'), StringDType())
     """
-    if values.dtype.kind in "US":
-        return values.astype(str)
     try:
-        text = values.astype(np.dtypes.StringDType())
+        text = np.array(texts, dtype=np.dtypes.StringDType())
     except UnicodeEncodeError:  # halves of a character, which JSON may hold
-        halves = [str(value).encode(errors="replace").decode() for value in values]
-        text = np.asarray(halves, dtype=np.dtypes.StringDType())
-    longest = int(np.strings.str_len(text).max(initial=1))
-    return text if longest > NARROW else text.astype(f"<U{longest}")
+        return as_text([text.encode(errors="replace").decode() for text in texts])
+    longest = max(map(len, texts), default=1)
+    return text if longest > NARROW else text.astype(f"<U{longest or 1}")
 
 
 # text that is something else
@@ -166,8 +180,7 @@ def as_text(values: NDArray[Any]) -> NDArray[Any]:
 
 def parse_numbers(column: Column) -> NDArray[np.float64] | None:
     """Return text as numbers, None where some value is no number."""
-    numbers = _parsed(column, _as_numbers)
-    return None if numbers is None else _finite(numbers)
+    return _parsed(column, _as_numbers)
 
 
 def parse_dates(column: Column) -> NDArray[np.float64] | None:
@@ -186,9 +199,16 @@ def _parsed(column: Column, parse: Callable[[NDArray[Any]], NDArray[np.float64]]
 
 
 def _as_numbers(text: NDArray[Any]) -> NDArray[np.float64]:
-    # object columns of bools are numeric too
-    truths = np.isin(text, ("True", "False")).all()
-    return (np.where(text == "True", "1", "0") if truths else text).astype(np.float64)
+    try:
+        return text.astype(np.float64)
+    except ValueError:  # booleans are numbers too
+        words = np.isin(text, tuple(TRUTHS))
+        if not words.any():
+            raise
+        out = np.empty(len(text))
+        out[words] = [TRUTHS[word] for word in text[words].tolist()]
+        out[~words] = text[~words].astype(np.float64)
+        return out
 
 
 def _as_seconds(text: NDArray[Any]) -> NDArray[np.float64]:
@@ -221,27 +241,111 @@ def _first_bad(column: Column, parse: Callable[[Column], NDArray[np.float64] | N
 
 
 def as_kind(column: Column, kind: str) -> NDArray[np.float64]:
-    """Return the column as numbers ("number") or as seconds ("date"), or say which value is none."""
+    """Return the column as finite numbers ("number") or as seconds ("date"), or say which value is none."""
     if column.kind == kind or (column.kind != "text" and np.isnan(column.values).all()):
-        return column.values
+        return finite(column).values
     parse = parse_numbers if kind == "number" else parse_dates
     values = parse(column) if column.kind == "text" else None
     if values is None:
         now = repr(_first_bad(column, parse)) if column.kind == "text" else f"{column.kind}s"
         raise ValueError(f"column {column.name!r} held {kind}s when the encoder was fitted, now it holds {now}")
-    return values
+    return finite(column._replace(values=values, kind="number")).values
+
+
+def finite(column: Column) -> Column:
+    """Return the column, or refuse infinite numbers: which column, how many, and what to do."""
+    infinite = np.isinf(column.values) if column.kind == "number" else np.zeros(0, dtype=bool)
+    if infinite.any():
+        where = f"{int(infinite.sum())} of {len(infinite)} rows, first in row {int(infinite.argmax()) + 1}"
+        raise ValueError(
+            f"column {column.name!r} holds infinite numbers ({where}): expected finite numbers or missing values; "
+            "correct them, or replace them with NaN"
+        )
+    return column
+
+
+# categories
 
 
 def as_levels(column: Column) -> NDArray[Any]:
-    """Return the column as text; whole numbers are written without a point, so that 1 and 1.0 are one level."""
+    """Return the column as text, each value in its one spelling; ``""`` where it is missing.
+
+    >>> as_levels(Column("code", "number", np.array([1.0, 2.5, np.nan]))).tolist()
+    ['1', '2.5', '']
+    >>> as_levels(Column("code", "text", np.array(["1.0", "2.50", "A", ""]))).tolist()
+    ['1', '2.5', 'A', '']
+    """
     if column.kind == "text":
-        return column.values
-    if column.kind == "date":
-        return np.where(np.isnan(column.values), "", column.values.astype("datetime64[s]").astype(str))
-    known = np.nan_to_num(column.values)
-    whole = bool((known == np.trunc(known)).all()) and bool((np.abs(known) < 2**53).all())
-    text = known.astype(np.int64).astype(str) if whole else column.values.astype(str)
-    return np.where(np.isnan(column.values), "", text)
+        values = column.values.tolist()
+        spelt = spellings(values)
+        return as_text([spelt[value] for value in values])
+    found, places = np.unique(column.values, return_inverse=True)
+    texts = _spelt_dates(found) if column.kind == "date" else [_spelt_number(number) for number in found.tolist()]
+    return as_text(texts)[places]
+
+
+def spelling(text: str) -> str:
+    """Return the one spelling of a value that came as text: numbers, booleans and ISO dates have one each.
+
+    A number is spelled as the shortest text that is read as this number, whole numbers without a point; booleans are 1
+    and 0; dates at midnight have no time, and times with a zone are in UTC.
+
+    >>> [spelling(text) for text in ("1.0", "01", "1e0", "True", "-0.0", "2.50", "100000000000000000000", "A 1")]
+    ['1', '1', '1', '1', '0', '2.5', '1e+20', 'A 1']
+    >>> [spelling(text) for text in ("2024-03-31 00:00:00", "2024-03-31T14:30+02:00", "2024-03-32")]
+    ['2024-03-31', '2024-03-31T12:30:00', '2024-03-32']
+    """
+    return spellings([text])[text]
+
+
+def spellings(texts: Iterable[str]) -> dict[str, str]:
+    """Return the :func:`spelling` of each different text."""
+    spelt = {}
+    for text in dict.fromkeys(texts):
+        number = read_number(text)
+        spelt[text] = text if number is None else _spelt_number(number)
+    dates = [text for text in spelt if _may_be_date(text)]
+    return spelt | dict(zip(dates, _spelt_date_texts(dates), strict=True))
+
+
+def read_number(text: str) -> float | None:
+    """Return the number that a text is, or the one of its boolean; None where it is neither.
+
+    >>> read_number("2.50"), read_number("true"), read_number("A")
+    (2.5, 1.0, None)
+    """
+    try:
+        return TRUTHS.get(text) if text in TRUTHS else float(text)
+    except ValueError:
+        return None
+
+
+def _spelt_number(number: float) -> str:
+    if number != number:  # noqa: PLR0124  NaN
+        return ""
+    if not number.is_integer() and abs(number) < 1e38:
+        # six digits survive single precision: 0.1 in float32 is the 0.1 of a text file
+        short = float(f"{number:.6g}")
+        number = short if struct.unpack("f", struct.pack("f", short))[0] == number else number
+    return repr(number + 0.0).removesuffix(".0")  # -0.0 is 0
+
+
+def _may_be_date(text: str) -> bool:
+    return len(text) >= 10 and text[4] == text[7] == "-"
+
+
+def _spelt_date_texts(texts: list[str]) -> list[str]:
+    seconds = parse_dates(Column("", "text", np.array(texts, dtype=str)))
+    if seconds is not None:
+        return _spelt_dates(seconds)
+    return texts if len(texts) == 1 else [one for text in texts for one in _spelt_date_texts([text])]
+
+
+def _spelt_dates(seconds: NDArray[np.float64]) -> list[str]:
+    known = np.nan_to_num(seconds)
+    instants = np.datetime_as_string(np.rint(known * 1e6).astype("datetime64[us]")).tolist()
+    texts = (text.removesuffix(".000000").removesuffix("T00:00:00") for text in instants)
+    return ["" if gap else text for text, gap in zip(texts, np.isnan(seconds).tolist(), strict=True)]
 
 
 def positions_among(levels: list[str], text: NDArray[Any]) -> NDArray[np.int64]:

@@ -17,8 +17,9 @@ category    other text, category, enum, object             one-hot: frequent lev
 ==========  =============================================  =====================================================
 
 Constant and all-missing columns tell a net nothing: they are dropped. Blank text, ``None``, ``NaN``, ``NaT`` and
-pandas' ``NA`` are missing, and so are infinite numbers. Times with a zone count in UTC. Levels that ``fit`` never saw
-fall into "other" (all zeros where no training level was rare).
+pandas' ``NA`` are missing; infinite numbers are refused. Times with a zone count in UTC. A category is known by the
+one spelling of its value: 1, 1.0, "1.0" and True are one level. Levels that ``fit`` never saw fall into "other" (all
+zeros where no training level was rare).
 """
 
 from __future__ import annotations
@@ -142,8 +143,10 @@ class TableEncoder:
         n_rows, columns = self._training_columns(X)
         out = np.full((n_rows, self.n_features_in_), np.nan)
         for number, (rule, column) in enumerate(zip(self._rules, columns, strict=True)):
-            if rule is not None or column.kind == "number":
+            if rule is not None:
                 out[:, number] = as_kind(column, "number")
+            elif column.kind == "number":
+                out[:, number] = column.values
         return out
 
     def rules(self) -> list[Number | Category | None]:

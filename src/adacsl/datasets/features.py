@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.datasets.columns import Column, as_kind, as_levels, positions_among, recognised
+from adacsl.datasets.columns import Column, as_kind, as_levels, finite, positions_among, recognised, spellings
 
 _KNOTS = 101
 _REACH = 3.5  # normal scores beyond this are a few samples in ten thousand
@@ -105,7 +105,7 @@ class Category:
 
 def fit_rule(column: Column, scaling: str, max_levels: int) -> Number | Category | None:
     """Decide what a column is and learn its encoding; None where it is constant or missing altogether."""
-    column = recognised(column)
+    column = finite(recognised(column))
     if column.kind == "text":
         return _fit_category(column, max_levels)
     known = np.sort(column.values[~np.isnan(column.values)])
@@ -185,7 +185,7 @@ def _fit_date(known: NDArray[np.float64], scaling: str) -> tuple[dict[str, Scale
 
 
 def _fit_category(column: Column, max_levels: int) -> Category | None:
-    text = column.values
+    text = as_levels(column)
     found, counts = np.unique(text[text != ""], return_counts=True)
     gaps = bool((text == "").any())
     if len(found) == 1 and not gaps:
@@ -237,6 +237,11 @@ def rule_from_dict(data: dict[str, Any]) -> Number | Category:
     for name in {"missing", "other"} & set(values):
         if not isinstance(values[name], bool):  # a number would be so many features
             raise TypeError(f"a column says of {name} values true or false, got {str(values[name])[:20]}")
+    if "levels" in values:  # before 0.3 numbers among text were spelled as they came
+        values["levels"] = list(map(spellings(values["levels"]).get, values["levels"]))
+        frequencies = values["frequencies"]
+        if frequencies is not None:
+            values["frequencies"] = dict(zip(spellings(frequencies).values(), frequencies.values(), strict=True))
     if values.get("scale") is not None:
         values["scale"] = Scale(**values["scale"])
     if "scales" in values:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from adacsl.datasets.columns import spelling
 from adacsl.datasets.errors import DataError, check_column, listed, one_line, repeated
 from adacsl.extras import requires
 
@@ -174,11 +175,14 @@ def common_kind(types: set[type]) -> str:
 def as_kind(column: pd.Series[Any], kind: str) -> pd.Series[Any]:
     """Return a column of objects as what :func:`common_kind` found; gaps stay."""
     if kind != "text":
-        return column.astype(kind)  # type: ignore[call-overload,no-any-return]
+        try:
+            return column.astype(kind)  # type: ignore[call-overload,no-any-return]
+        except OverflowError:  # 1e20 in a workbook
+            return column.astype("float64")
     text = [None if pd.isna(value) else _text(value) for value in column]
     return pd.Series(text, index=column.index, name=column.name)
 
 
 def _text(value: Any) -> str:
     """Return a value as text, whole numbers without a decimal point."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    return spelling(str(value)) if isinstance(value, float) else str(value)

@@ -113,7 +113,7 @@ def read_times(values: Any, what: str = "time") -> NDArray[Any]:
     column = recognised(_as_column(values, what))
     if column.kind == "text":
         raise DataError(f"{what} must hold dates such as 2024-03-31, or numbers, got {_odd(column)}")
-    missing = np.isnan(column.values)
+    missing = ~np.isfinite(column.values)
     if missing.any():
         raise DataError(
             f"{what} is missing in {int(missing.sum())} rows, first in row {int(missing.argmax()) + 1}: "

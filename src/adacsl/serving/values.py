@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.datasets.columns import Column, parse_dates
+from adacsl.datasets.columns import Column, parse_dates, read_number
 from adacsl.serving.contract import Field
 from adacsl.serving.refusing import Fault, Refused, shown
 
@@ -73,8 +74,8 @@ def _refused(field: Field, row: int, value: Any) -> Refused:
 def _number(value: Any) -> float:
     if isinstance(value, str) and len(value) > SHORT:
         raise ValueError
-    number = float(value)
-    if not math.isfinite(number):
+    number = read_number(value.strip()) if isinstance(value, str) else float(value)
+    if number is None or not math.isfinite(number):
         raise ValueError
     return number
 
@@ -96,14 +97,14 @@ def _longest(values: Sequence[str | None]) -> int:
 
 
 def _text(value: Any) -> Any:
-    """Return text, or a number as it is written without a point where it is whole."""
+    """Return text, or a number, whose spelling is the encoder's business."""
     if isinstance(value, str):
         if len(value) > LONGEST:
             raise ValueError
         return value
-    if type(value) not in NUMBERS or not math.isfinite(value):
+    if type(value) not in NUMBERS | {Decimal} or not math.isfinite(value):
         raise TypeError
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    return value
 
 
 def _objects(values: Sequence[Any]) -> NDArray[Any]:

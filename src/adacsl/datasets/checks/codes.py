@@ -31,6 +31,7 @@ class Code(NamedTuple):
 CODES: dict[str, Code] = {
     # data
     "column-tells-label": Code("stop", "one column alone gives the label away"),
+    "infinite-values": Code("stop", "a column holds infinite numbers, which no model takes"),
     "price-tells-label": Code("warn", "a price is known only once the label is"),
     "few-positives": Code("warn", "a class has too few rows to say what its errors cost"),
     "few-rows": Code("warn", "too few rows to tell methods apart"),

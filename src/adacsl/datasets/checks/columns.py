@@ -55,7 +55,7 @@ class Columns(NamedTuple):
 def look_at_columns(task: Task) -> Columns:
     """Return what looks wrong about the columns of a table; each column is named for one thing at most."""
     if not isinstance(task.X, pd.DataFrame):
-        return Columns([], [])
+        return Columns(_infinite_array(task.X), [])
     empty, constant, rest = _sorted_out(task.X)
     found = [
         finding(code, f"{_named(names)} {what}: leave {'them' if len(names) > 1 else 'it'} out {_drop(names)}")
@@ -75,7 +75,8 @@ def look_at_columns(task: Task) -> Columns:
         found.append(finding("time-ignored", text))
     odd.pop(timed, None)
     named = [name for name, seen in odd.items() if seen.code == "looks-like-id"]
-    return Columns([*found, *odd.values()], named)
+    infinite = [name for name in (*constant, *rest) if _holds_infinite(task.X, name)]
+    return Columns([*found, *_infinite(infinite), *odd.values()], named)
 
 
 def _sorted_out(X: pd.DataFrame) -> tuple[list[str], list[str], list[str]]:  # noqa: N803
@@ -246,6 +247,28 @@ def _time_columns(X: pd.DataFrame, names: list[str]) -> Iterator[tuple[Any, str]
             steps = np.diff(column.to_numpy(dtype=np.float64, na_value=np.nan))
             if (steps >= 0).all() and int((steps > 0).sum()) >= FEW_LEVELS:
                 yield name, "rows are in the order of a time (column"
+
+
+def _infinite(names: list[str]) -> list[Finding]:
+    if not names:
+        return []
+    advice = "which are refused in training and prediction: correct them, or leave them missing (NaN)"
+    return [finding("infinite-values", f"{_named(names)} infinite numbers, {advice}")]
+
+
+def _infinite_array(X: Any) -> list[Finding]:  # noqa: N803
+    numbers = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f"
+    return _infinite([f"x{i}" for i in np.flatnonzero(np.isinf(X).any(axis=0))]) if numbers else []
+
+
+def _holds_infinite(X: pd.DataFrame, name: Any) -> bool:  # noqa: N803
+    column = _one(X, name)
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return bool(np.isinf(column.to_numpy(dtype=np.float64, na_value=np.nan)).any())
+    if pd.api.types.is_datetime64_any_dtype(column.dtype) or not _is_something_else(column):
+        return False
+    known = recognised(Column("", "text", clean_text(column.to_numpy().astype(object))))
+    return known.kind == "number" and bool(np.isinf(known.values).any())
 
 
 def _named(names: list[str]) -> str:

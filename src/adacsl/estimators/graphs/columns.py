@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from adacsl.datasets.columns import MISSING_TEXT, Column, as_text
+from adacsl.datasets.columns import MISSING_TEXT, TRUTHS, Column, as_text, spellings
 from adacsl.datasets.encoding import TableEncoder
 from adacsl.datasets.features import FAR, PERIODS, Category, Number, Scale
 
@@ -119,16 +119,21 @@ def known_levels(rule: Category) -> list[str]:
 
 
 def level_codes(rule: Category) -> dict[str, int]:
-    """Return the code of each text that is known; any other has the number of known levels as its code."""
-    levels = known_levels(rule)
-    return {level: i for i, level in enumerate(levels)} | dict.fromkeys(MISSING_TEXT, len(levels) + 1)
+    """Return the code of each text that is known; any other has the number of known levels as its code.
+
+    A graph cannot read numbers and dates in text: it knows their usual spellings besides the one of the encoder.
+    """
+    codes = {level: i for i, level in enumerate(known_levels(rule))}
+    usual = [f"{level}{end}" for level in codes for end in (".0", " 00:00:00", "T00:00:00")]
+    others = {text: codes[level] for text, level in spellings([*usual, *TRUTHS]).items() if level in codes}
+    return others | codes | dict.fromkeys(MISSING_TEXT, len(codes) + 1)
 
 
 def level_features(rule: Category) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     """Return the features of each code."""
     levels = known_levels(rule)
     stranger = "?" * (1 + max(map(len, levels), default=0))  # longer than any level
-    text = as_text(np.asarray([*levels, stranger, ""], dtype=object))
+    text = as_text([*levels, stranger, ""])
     return np.stack(rule.encode(Column(rule.name, "text", text)), axis=1)
 
 
