@@ -35,7 +35,6 @@ def lint(folder):
     return done.returncode, done.stdout + done.stderr
 
 
-@pytest.mark.xfail(strict=True, reason="28.4a")
 def test_the_files_of_a_run_and_a_model_are_not_linted(clone):
     for name, text in (("notes.md", MISSPELT), ("trial.py", UNTIDY)):  # a user's own, not tracked
         (clone / name).write_text(text)
@@ -43,7 +42,6 @@ def test_the_files_of_a_run_and_a_model_are_not_linted(clone):
     assert code == 0, said
 
 
-@pytest.mark.xfail(strict=True, reason="28.4a")
 @pytest.mark.parametrize(("name", "text"), [("README.md", MISSPELT), ("src/adacsl/__init__.py", UNTIDY)])
 def test_a_tracked_file_is_linted(clone, name, text):
     with (clone / name).open("a") as file:
@@ -53,7 +51,6 @@ def test_a_tracked_file_is_linted(clone, name, text):
     assert name in said
 
 
-@pytest.mark.xfail(strict=True, reason="28.4a")
 def test_files_are_linted_without_git(clone):
     shutil.rmtree(clone / ".git")
     code, said = lint(clone)
@@ -62,7 +59,6 @@ def test_files_are_linted_without_git(clone):
     assert lint(clone)[0] != 0
 
 
-@pytest.mark.xfail(strict=True, reason="28.4a")
 def test_git_ignores_the_run_and_the_model_of_the_readme_only(clone):
     listed = subprocess.run(
         ["git", "status", "--porcelain", "--untracked-files=all"], cwd=clone, capture_output=True, text=True, check=True
