@@ -66,3 +66,13 @@ def test_git_ignores_the_run_and_the_model_of_the_readme_only(clone):
     assert not [line for line in listed.stdout.splitlines() if "runs/" in line or "model/" in line]
     ignored = ["git", "check-ignore", "docs/runs/x", "tests/model/x"]
     assert subprocess.run(ignored, cwd=clone, capture_output=True, check=False).stdout == b""
+
+
+@pytest.mark.xfail(strict=True, reason="28.4h")
+def test_an_interpreter_that_is_only_a_shim_is_skipped(load_module, tmp_path):
+    shim = tmp_path / "python3.12"
+    shim.write_text("#!/bin/sh\necho 'python3.12: command not found in the chosen version' >&2\nexit 127\n")
+    shim.chmod(0o755)
+    versions = load_module(Path(__file__).parent / "test_versions.py")
+    with pytest.raises(pytest.skip.Exception, match=r"python3\.12 does not run: .* not found in the chosen version"):
+        versions.try_out(str(shim), tmp_path, tmp_path / "pins.txt", tmp_path / "some.whl")
