@@ -68,7 +68,6 @@ def test_git_ignores_the_run_and_the_model_of_the_readme_only(clone):
     assert subprocess.run(ignored, cwd=clone, capture_output=True, check=False).stdout == b""
 
 
-@pytest.mark.xfail(strict=True, reason="28.4h")
 def test_an_interpreter_that_is_only_a_shim_is_skipped(load_module, tmp_path):
     shim = tmp_path / "python3.12"
     shim.write_text("#!/bin/sh\necho 'python3.12: command not found in the chosen version' >&2\nexit 127\n")
