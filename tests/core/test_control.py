@@ -185,7 +185,6 @@ def test_converged_uses_the_absolute_change():
     assert AdaptiveWeight(COSTS).step([0.1, 0.9], [0, 1]).converged
 
 
-@pytest.mark.xfail(strict=True, reason="28.4g")
 @pytest.mark.parametrize("costs", [COSTS, THREE])
 def test_adaptation_can_end_when_lambda_converges(costs):
     def step(controller, seed):
@@ -214,7 +213,6 @@ def test_adaptation_can_end_when_lambda_converges(costs):
     assert not ended.stopped
 
 
-@pytest.mark.xfail(strict=True, reason="28.4g")
 def test_the_end_of_the_adaptation_is_part_of_the_state():
     ended = AdaptiveWeight(COSTS, until="converged", tolerance=10)
     ended.step(*case(0))

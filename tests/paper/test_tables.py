@@ -344,7 +344,6 @@ def test_names_of_the_paper_are_kept():
     assert isinstance(made_task(), Task)
 
 
-@pytest.mark.xfail(strict=True, reason="28.4g")
 def test_the_errata_say_what_the_data_and_table_two_imply():
     errata = (Path(__file__).parents[2] / "docs/paper/errata.md").read_text()
     # IDC: an error costs N / N- at least and k N / N+ at most; both bound the number of test rows
