@@ -1,8 +1,10 @@
 """The scripts that check the project: only its own files, wherever they run."""
 
+import hashlib
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -75,3 +77,51 @@ def test_an_interpreter_that_is_only_a_shim_is_skipped(load_module, tmp_path):
     versions = load_module(Path(__file__).parent / "test_versions.py")
     with pytest.raises(pytest.skip.Exception, match=r"python3\.12 does not run: .* not found in the chosen version"):
         versions.try_out(str(shim), tmp_path, tmp_path / "pins.txt", tmp_path / "some.whl")
+
+
+def test_every_weekly_test_is_in_one_slice_of_about_two_minutes(script):
+    weekly = script("weekly")
+    shared = weekly.slices()
+    words = [word for own in shared for target in own for word in target.words]
+    assert len(words) == len(set(words))
+    known = tomllib.loads((ROOT / "tests/weekly.toml").read_text())
+    files = {word.split("::")[0] for word in words} | set(known["excluded"])
+    marked = {path for path in (ROOT / "tests").rglob("test_*.py") if weekly.MARK in path.read_text()}
+    assert {path.relative_to(ROOT).as_posix() for path in marked} <= files
+    assert set(known["seconds"]) <= files
+    assert all("pytest -m weekly" in why for why in known["excluded"].values())
+    for own in shared:
+        assert sum(target.seconds for target in own) < 1.5 * weekly.SLICE
+    # a long file is divided by its functions
+    text = (ROOT / "tests/estimators/test_cluster_ray.py").read_text()
+    parts = [word for word in words if word.startswith("tests/estimators/test_cluster_ray.py::")]
+    assert sorted(parts) == sorted(
+        f"tests/estimators/test_cluster_ray.py::{line[4 : line.index('(')]}"
+        for line in text.splitlines()
+        if line.startswith("def test_")
+    )
+
+
+def test_the_commit_chooses_the_slice(script):
+    weekly = script("weekly")
+    commits = [hashlib.sha1(bytes([i]), usedforsecurity=False).hexdigest() for i in range(200)]
+    numbers = [weekly.chosen(commit, 9) for commit in commits]
+    assert numbers == [weekly.chosen(commit, 9) for commit in commits]
+    assert set(numbers) == set(range(1, 10))
+    assert weekly.chosen("", 9) == 1  # a source tree without git
+
+
+def test_a_weekly_test_fails_the_slice_only_when_it_fails_again(script, monkeypatch, capsys):
+    weekly = script("weekly")
+    codes = {"passes": [0], "busy": [1, 0], "broken": [1, 1], "nothing": [5]}
+    monkeypatch.setattr(weekly, "_pytest", lambda *words: codes[words[-1]].pop(0))
+    failed = weekly.run([weekly.Target((name,), 1.0) for name in codes])
+    assert [target.words for target in failed] == [("broken",)]
+    assert not any(codes.values())
+    monkeypatch.setattr(weekly, "LIMIT", -1.0)
+    assert weekly.run([weekly.Target(("late",), 1.0)]) == []
+    assert "not run: late" in capsys.readouterr().out
+
+
+def test_ci_runs_a_slice_of_the_weekly_tests():
+    assert "scripts/weekly.py" in (ROOT / ".ci/run").read_text()
