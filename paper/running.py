@@ -117,8 +117,8 @@ def _load(wishes: Wishes, sources: Sequence[Source]) -> dict[str, Task]:
             break  # one is enough to see whether it works
     if not tasks:
         raise next(iter(errors.values()))
-    for name, error in errors.items():
-        warnings.warn(f"{name} is left out: {error}", stacklevel=3)
+    for name, reason in errors.items():
+        warnings.warn(f"{name} is left out: {reason}", stacklevel=3)
     return tasks
 
 

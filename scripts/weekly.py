@@ -23,7 +23,7 @@ SLICE, LIMIT, USUAL = 120.0, 240.0, 30.0
 """Seconds that a slice is to take, after which no more tests are started, and of a file that was not measured."""
 
 MARK = "mark.weekly"
-"""What a file with weekly tests holds; scikit-learn's long checks have none (tests/conftest.py), their files are measured."""
+"""What a file with weekly tests holds; where tests/conftest.py marks them, tests/weekly.toml names the file."""
 
 
 class Target(NamedTuple):
