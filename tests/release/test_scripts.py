@@ -111,16 +111,33 @@ def test_the_commit_chooses_the_slice(script):
     assert weekly.chosen("", 9) == 1  # a source tree without git
 
 
-def test_a_weekly_test_fails_the_slice_only_when_it_fails_again(script, monkeypatch, capsys):
+def test_a_weekly_test_fails_the_slice_only_when_it_fails_again_on_a_quiet_machine(script, monkeypatch, capsys):
     weekly = script("weekly")
-    codes = {"passes": [0], "busy": [1, 0], "broken": [1, 1], "nothing": [5]}
-    monkeypatch.setattr(weekly, "_pytest", lambda *words: codes[words[-1]].pop(0))
-    failed = weekly.run([weekly.Target((name,), 1.0) for name in codes])
-    assert [target.words for target in failed] == [("broken",)]
+
+    def failed(codes, **settings):
+        for name, value in settings.items():
+            monkeypatch.setattr(weekly, name, value)
+        monkeypatch.setattr(weekly, "_pytest", lambda *words, seconds: codes[words[-1]].pop(0))
+        return [target.words[0] for target in weekly.run([weekly.Target((name,), 1.0) for name in codes])]
+
+    codes = {"passes": [0], "flaky": [1, 0], "broken": [1, 1], "nothing": [5], "hangs": [weekly.OVER]}
+    assert failed(codes, _busy=lambda: False) == ["broken"]
     assert not any(codes.values())
-    monkeypatch.setattr(weekly, "LIMIT", -1.0)
-    assert weekly.run([weekly.Target(("late",), 1.0)]) == []
-    assert "not run: late" in capsys.readouterr().out
+    assert "240 s are over, not finished: hangs" in capsys.readouterr().out
+    assert failed({"broken": [1, 1]}, _busy=lambda: True) == []
+    assert "failed on a busy machine, which may be why: broken" in capsys.readouterr().out
+    assert failed({"late": []}, LIMIT=-1.0) == []
+
+
+def test_weekly_tests_are_broken_off_when_their_time_is_over(script, tmp_path, monkeypatch):
+    weekly = script("weekly")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = weekly\n")
+    text = "import time, pytest\n\n@pytest.mark.weekly\ndef test_it():\n    time.sleep({})\n"
+    for name, seconds in (("long", 300), ("short", 0)):
+        (tmp_path / f"test_{name}.py").write_text(text.format(seconds))
+    monkeypatch.setattr(weekly, "ROOT", tmp_path)
+    assert weekly._pytest("test_short.py", seconds=120.0) == 0
+    assert weekly._pytest("test_long.py", seconds=5.0) == weekly.OVER
 
 
 def test_ci_runs_a_slice_of_the_weekly_tests():
