@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, cast
 
 import pandas as pd
 
+from paper.intervals import pairwise, summarise
 from paper.sheets import Row
-from paper.statistics import pairwise, summarise
 
 TEST, REST = 0.20, 0.80
 """Shares of the rows that are tested on and that are not: what the corrected intervals need."""

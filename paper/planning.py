@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -74,8 +75,32 @@ def settings_of(wishes: Wishes, sources: Sequence[Source], weights: str | None) 
         for profile in (PROFILES[name] for name in wishes.profile if name != "paper"):
             for setting in ablation_settings(sources[0], profile, weights=weights, device=wishes.device):
                 found[setting.sheet, setting.data] = setting
-    chosen = [_quickly(s) if wishes.quick else s for s in (s.narrowed(wishes.methods) for s in found.values())]
-    return [setting for setting in chosen if setting.methods]
+    whole = [_quickly(setting) if wishes.quick else setting for setting in found.values()]
+    _check_methods(wishes, whole)
+    return [setting for setting in (s.narrowed(wishes.methods) for s in whole) if setting.methods]
+
+
+def _check_methods(wishes: Wishes, settings: Sequence[Setting]) -> None:
+    """Raise unless every method that was asked for is in some setting, or chooses among methods that are."""
+    there = {name for setting in settings for name in setting.methods}
+    there |= {choice.name for choice in CHOICES if there.issuperset(choice.among)}
+    if missing := [name for name in wishes.methods if name not in there]:
+        where = f"{wishes.what}{' --quick' if wishes.quick else ''}"
+        has = f"with profile {' and '.join(wishes.profile)} it has {', '.join(sorted(there))}"
+        raise ValueError(f"{where} has no method {missing[0]!r}: {has if there else 'it compares no methods'}")
+
+
+def possible(settings: Sequence[Setting], tasks: Mapping[str, Task]) -> list[Setting]:
+    """Return the settings that the data allow, with a warning for each data set that cannot be split by group."""
+    without = {s.dataset for s in settings if s.split == "group" and tasks[s.dataset].groups is None}
+    found = [s for s in settings if s.split != "group" or s.dataset not in without]
+    if settings and not found:
+        raise DataError(_no_groups(settings[0].dataset))
+    for name in sorted(without):
+        at_random = any(setting.dataset == name for setting in found)
+        rest = "it is split at random only" if at_random else "it is left out"
+        warnings.warn(f"{name} has no groups here: {rest}", stacklevel=3)
+    return found
 
 
 def ablation_settings(source: Source, profile: Profile, *, weights: str | None, device: str) -> list[Setting]:
@@ -136,10 +161,12 @@ def _task_of(setting: Setting, task: Task) -> Task:
     if setting.tag == FEATURES:
         task = stand_in(task)
     if setting.split == "group" and task.groups is None:
-        raise DataError(
-            f"{task.name} has no groups here, so it cannot be split by group: take --splits random, or give its map"
-        )
+        raise DataError(_no_groups(task.name))
     return replace(task, name=setting.data, groups=task.groups if setting.split == "group" else None)
+
+
+def _no_groups(name: str) -> str:
+    return f"{name} has no groups here, so it cannot be split by group: take --splits random, or give its map"
 
 
 def key_of(setting: Setting, k: int, cell: Cell) -> tuple[Any, ...]:
@@ -190,5 +217,6 @@ __all__ = [
     "key_of",
     "plan",
     "plan_lines",
+    "possible",
     "settings_of",
 ]

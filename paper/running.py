@@ -6,7 +6,7 @@ import json
 import math
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from adacsl.durable import replace_file
 from paper.embedding import as_features
 from paper.engine import CellResult, Ended, Tell, about_now, run_missing
 from paper.methods import CHOICES, protocol_identity
-from paper.planning import FEATURES, FIGURE_METHOD, Planned, Setting, key_of, plan, settings_of
+from paper.planning import FEATURES, FIGURE_METHOD, Planned, Setting, key_of, plan, possible, settings_of
 from paper.sheets import EPOCH_COLUMNS, KEY, SHEET_KEYS, SHEETS, Row, Sheet, read_results, read_rows
 from paper.sources import MADE_UP, WOLF_DOG, Source, find_source, find_weights, present_sources, quick_task
 from paper.subgroups import two_epochs
@@ -92,14 +92,34 @@ def prepare(wishes: Wishes) -> tuple[Planned, dict[str, Task]]:
             "paper's: name the file, --weights FILE",
             stacklevel=2,
         )
-    if wishes.quick:
-        tasks = {source.name: replace(quick_task(source, wishes.data), name=source.name) for source in sources}
-    else:
-        tasks = {source.name: source.load(wishes.data) for source in sources}
-    settings = settings_of(wishes, sources, weights)
+    settings_of(wishes, sources, weights)  # methods without a match are told before anything is loaded
+    tasks = _load(wishes, sources)
+    settings = possible(settings_of(wishes, [s for s in sources if s.name in tasks], weights), tasks)
     earlier = read_results(*wishes.skip_done)
     done = {tuple(row[name] for name in KEY) for name in ("table2", "ablations") for row in earlier[name]}
     return plan(wishes, settings, tasks, done), tasks
+
+
+def _load(wishes: Wishes, sources: Sequence[Source]) -> dict[str, Task]:
+    """Return the tasks by name; a data set that nobody named and that cannot be read is left out with a warning."""
+    tasks: dict[str, Task] = {}
+    errors: dict[str, DataError] = {}
+    for source in sources:
+        try:
+            task = quick_task(source, wishes.data) if wishes.quick else source.load(wishes.data)
+        except DataError as error:
+            errors[source.name] = error
+            if wishes.datasets:
+                raise
+            continue
+        tasks[source.name] = replace(task, name=source.name)
+        if wishes.quick and not wishes.datasets:
+            break  # one is enough to see whether it works
+    if not tasks:
+        raise next(iter(errors.values()))
+    for name, reason in errors.items():
+        warnings.warn(f"{name} is left out: {reason}", stacklevel=3)
+    return tasks
 
 
 def _sources(wishes: Wishes) -> list[Source]:
@@ -110,7 +130,7 @@ def _sources(wishes: Wishes) -> list[Source]:
         return [find_source(name) for name in dict.fromkeys(wishes.datasets)]
     found = present_sources(wishes.data)
     if wishes.quick:
-        return found[:1] or [MADE_UP]
+        return found or [MADE_UP]
     if not found:
         raise DataError(
             f"none of the paper's data sets is in {here}: see the page of the documentation about the paper's data"

@@ -185,6 +185,49 @@ def test_converged_uses_the_absolute_change():
     assert AdaptiveWeight(COSTS).step([0.1, 0.9], [0, 1]).converged
 
 
+@pytest.mark.parametrize("costs", [COSTS, THREE])
+def test_adaptation_can_end_when_lambda_converges(costs):
+    def step(controller, seed):
+        scores, labels = case(seed)
+        if costs is COSTS:
+            return controller.step(scores, labels)
+        return controller.step(np.random.default_rng(seed).dirichlet([1, 2, 3], 80), np.arange(80) % 3)
+
+    kept, ended = AdaptiveWeight(costs), AdaptiveWeight(costs, until="converged")
+    assert step(kept, 0) == step(ended, 0)  # a step that moves lambda
+    assert not ended.stopped
+    for controller in (kept, ended):
+        controller.tolerance = 1e9
+        assert step(controller, 1).converged
+        controller.tolerance = 1e-3
+    assert ended.stopped
+    assert not kept.stopped
+    before = ended.lambdas
+    going, held = step(kept, 2), step(ended, 2)
+    assert not going.converged
+    assert held.converged
+    np.testing.assert_array_equal(ended.lambdas, before)
+    assert held.cost == going.cost  # what is measured is reported all the same
+    assert len(ended.history) == 3
+    ended.reset()
+    assert not ended.stopped
+
+
+def test_the_end_of_the_adaptation_is_part_of_the_state():
+    ended = AdaptiveWeight(COSTS, until="converged", tolerance=10)
+    ended.step(*case(0))
+    again = AdaptiveWeight(COSTS, until="converged", tolerance=10)
+    again.load_state_dict(json.loads(json.dumps(ended.state_dict())))
+    assert again.stopped
+    with pytest.raises(ValueError, match="saved with until='converged', this controller has until='end'"):
+        AdaptiveWeight(COSTS, tolerance=10).load_state_dict(ended.state_dict())
+    old = AdaptiveWeight(COSTS).state_dict()
+    del old["settings"]["until"]  # saved before there was such a setting
+    AdaptiveWeight(COSTS).load_state_dict(old)
+    with pytest.raises(ValueError, match="until must be one of 'end', 'converged', got 'never'"):
+        AdaptiveWeight(COSTS, until="never")
+
+
 def test_candidates_confine_the_search():
     scores, labels = np.array([0.1, 0.512, 0.9]), np.array([0, 0, 1])
     assert AdaptiveWeight(COSTS).step(scores, labels).thresholds == (0.512,)

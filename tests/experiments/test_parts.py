@@ -39,13 +39,14 @@ class Spy:
     """Notes the folds whose nets are trained; an interrupt comes before the one to stop at."""
 
     def __init__(self, train):
-        self.train, self.folds, self.stop_at = train, [], None
+        self.train, self.folds, self.splits, self.stop_at = train, [], [], None
 
     def __call__(self, net, data, members, *rest, **options):
         (member,) = members
         if member.fold == self.stop_at:
             raise KeyboardInterrupt
         self.folds.append(member.fold)
+        self.splits.append(member.seed - member.fold)  # the nets of split 3 have the seeds 3, 4, 5
         self.train(net, data, members, *rest, **options)
 
 
@@ -240,9 +241,11 @@ def test_a_comparison_killed_in_the_middle_of_a_cross_fit_ends_the_same(tmp_path
     assert kept(tmp_path / "run/parts") == ["0", "1"]
     assert not list((tmp_path / "run").rglob("cells/*/*/*.json"))
     again = pictures.compare(tmp_path / "run")
-    assert trained.folds == [2]
+    # of the first split only the net that is missing, then the second split
+    assert list(zip(trained.splits, trained.folds, strict=True)) == [(0, 2), (1, 0), (1, 1), (1, 2)]
+    trained.folds.clear()
     whole = pictures.compare(tmp_path / "whole")
-    assert trained.folds == [2, 0, 1, 2]
+    assert trained.folds == [0, 1, 2] * 2
     assert list(whole.cells) == list(again.cells)
     for cell in whole.cells:
         same(whole.cells[cell], again.cells[cell])

@@ -2,6 +2,7 @@
 
 import math
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -9,10 +10,11 @@ import pytest
 from scipy import stats
 
 from adacsl import CostMatrix, EqualWidth
-from adacsl.datasets import Task
+from adacsl.datasets import DATASETS, Task
 from paper import figures, pictures, subgroups
 from paper.claims import claims, summary
-from paper.figures import TABLE_1, TABLE_2, normalized
+from paper.figures import TABLE_1, TABLE_2, TEST_ROWS, normalized
+from paper.folders import IDC, PVD
 from paper.report import to_html, to_latex, to_markdown, write_report
 from paper.sheets import EPOCH_COLUMNS, SHEET_KEYS, SHEETS, Sheet
 from paper.sources import made_task
@@ -340,3 +342,26 @@ def test_lambda_is_the_papers_over_ten_bins():
 def test_names_of_the_paper_are_kept():
     assert list(figures.TITLES) == list(figures.METHODS)
     assert isinstance(made_task(), Task)
+
+
+def test_the_errata_say_what_the_data_and_table_two_imply():
+    errata = (Path(__file__).parents[2] / "docs/paper/errata.md").read_text()
+    # IDC: an error costs N / N- at least and k N / N+ at most; both bound the number of test rows
+    negative, positive = IDC.counts["published"]
+    rows = {(k, m): e for k in (1, 3, 5) for m, e in TABLE_2["IDC", k].items()}
+    wrong = {key: 1 - entry.accuracy / 100 for key, entry in rows.items()}
+    most = {key: entry.cost / wrong[key] / ((negative + positive) / negative) for key, entry in rows.items()}
+    least = {key: rows[key].cost / wrong[key] / (key[0] * (negative + positive) / positive) for key in rows}
+    assert min(most, key=most.get) == (5, "wce")
+    assert most[5, "wce"] == pytest.approx(5_351, abs=2)  # accuracies are printed with two digits
+    assert least[1, "ce"] == pytest.approx(2_760, abs=3)
+    assert max(least, key=least.get) == (1, "ta")
+    assert least[1, "ta"] == pytest.approx(3_031, abs=2)
+    # PV-D: other files, and another imbalance
+    printed, distributed = PVD.counts["in the paper"], PVD.counts["distributed"]
+    assert sum(printed) == 86_165
+    assert round(0.15 * sum(printed)) == TEST_ROWS["PV-D"]
+    known = DATASETS["plantvillage"]
+    rho = (known.rows - known.positives) / known.positives
+    said = ("2,760", "3,031", "5,351", "86,165", f"{sum(distributed):,}", f"{known.rows:,}", f"{rho:.2f} k", "2.1 k")
+    assert not [figure for figure in said if figure not in errata]

@@ -28,10 +28,19 @@ def interpreters():
     return named.split(":") if named else [p for v in ("3.12", "3.13") if (p := shutil.which(f"python{v}"))]
 
 
+def skip_unless(command, why):
+    """Skip the test, with the first line it says, where a command fails for reasons outside this project."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"{why}: {[*done.stderr.splitlines(), f'exit {done.returncode}'][0]}")
+
+
 def try_out(python, folder, pins, wheel):
     """Install the wheel with these pins into an environment of its own, and run tests with it."""
     own = folder / "venv/bin/python"
+    skip_unless([python, "-c", "import ensurepip, venv"], f"{python} does not run")  # a shim of a version manager
     subprocess.run([python, "-m", "venv", str(folder / "venv")], check=True)
+    skip_unless([str(own), "-m", "pip", "download", "-qq", "-d", str(folder), "--no-deps", "numpy"], "no package index")
     pip = [str(own), "-m", "pip", "install", "-q", "--no-compile", "-c", str(pins)]
     subprocess.run([*pip, f"{wheel}[{EXTRAS}]", *TOOLS], check=True)
     # warnings of versions that we do not pin are not ours

@@ -42,7 +42,7 @@ NEUTRAL_LIMITS = (1e-12, 1.0 - 2.0**-24)
 WEIGHT_LIMITS = (1e-20, 1e20)
 """The weight of the loss stays within these limits: it and its inverse, times a batch of losses, fit a float32."""
 
-PLAIN_SETTINGS = ("target", "update", "damping", "caution", "tolerance", "search", "ties", "row_weighted")
+PLAIN_SETTINGS = ("target", "update", "damping", "caution", "tolerance", "search", "ties", "row_weighted", "until")
 """The settings that are numbers and words."""
 
 
@@ -91,6 +91,9 @@ class AdaptiveWeight:
     row_weighted : bool, default False
         Whether the loss also weighs each sample by its own price (``costs.row_weights(labels)``): a raw score of T'
         then means each sample's own Bayes threshold.
+    until : {"end", "converged"}, default "end"
+        How long lambda is adapted: at every step, or until a step changes it by less than ``tolerance``, as Algorithm 1
+        has it. Later steps then only measure; training may go on (:attr:`stopped` says when that is).
 
     Examples
     --------
@@ -117,12 +120,13 @@ class AdaptiveWeight:
         search: Literal["everywhere", "subgroup"] = "everywhere",
         ties: Literal["nearest", "lowest"] = "nearest",
         row_weighted: bool = False,
+        until: Literal["end", "converged"] = "end",
     ) -> None:
         check_class_wide(costs)
-        for name, value in (("update", update), ("search", search), ("ties", ties)):
+        for name, value in (("update", update), ("search", search), ("ties", ties), ("until", until)):
             check_choice(name, value)
         check_speed(damping, tolerance)
-        self.costs, self.update, self.search, self.ties = costs, update, search, ties
+        self.costs, self.update, self.search, self.ties, self.until = costs, update, search, ties, until
         self.damping, self.tolerance, self.row_weighted = float(damping), float(tolerance), bool(row_weighted)
         self.target: Any = check_targets(target, costs)
         self.partition = Whole() if partition is None else partition
@@ -198,6 +202,11 @@ class AdaptiveWeight:
         """All steps so far."""
         return tuple(self._history)
 
+    @property
+    def stopped(self) -> bool:
+        """Whether steps only measure from now on: ``until="converged"``, and lambda has converged."""
+        return self.until == "converged" and bool(self._history) and self._history[-1].converged
+
     def reset(self) -> None:
         """Forget everything: lambda is 1 again."""
         # of two classes (lambda, 1): only the negatives' weight moves, as in the paper
@@ -242,7 +251,7 @@ class AdaptiveWeight:
         check_both_classes(samples.positive, samples.weight)
         thresholds, sizes = self._thresholds(scores, samples)
         goal = floats.nearest(samples.kind, self.target)
-        factor = self._factor(thresholds, sizes, goal) if adapt else 1.0
+        factor = self._factor(thresholds, sizes, goal) if adapt and not self.stopped else 1.0
         cost = prices.mean(samples.positive, samples.scores > goal, sample_weight=samples.weight)
         converged = self._multiply(np.asarray([factor, 1.0]))
         step = Adjustment(self.lambda_, factor, self.weight, tuple(thresholds), tuple(sizes), cost, converged)
@@ -261,7 +270,7 @@ class AdaptiveWeight:
             q = corrected_classes(q, costs, self.costs)
         found = find_multipliers(q, true, costs, weights=self.base_weights, caution=self.caution, sample_weight=weight)
         mu = np.asarray(as_host(found.values), dtype=np.float64)
-        converged = self._multiply(mu**self.damping) if adapt else True
+        converged = self._multiply(mu**self.damping) if adapt and not self.stopped else True
         size = true.shape[0] if weight is None else float(array_namespace(weight).sum(weight))
         lambdas, measured, weights = (tuple(values.tolist()) for values in (self.lambdas, mu, self.weights))
         step = ClassAdjustment(lambdas, measured, weights, float(found.start_cost) / size, converged)

@@ -119,7 +119,7 @@ def check_state(state: dict[str, Any], settings: dict[str, Any]) -> None:
         raise ValueError(  # noqa: TRY004  the type is right, its content is not
             f"the saved settings must be a dict, got {state['settings']!r}: the state is damaged"
         )
-    saved_settings = {"caution": 0.0, "row_weighted": False} | state["settings"]  # later additions
+    saved_settings = {"caution": 0.0, "row_weighted": False, "until": "end"} | state["settings"]  # later additions
     for name, value in settings.items():
         if saved_settings.get(name) != value:
             raise ValueError(

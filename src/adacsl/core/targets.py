@@ -27,7 +27,10 @@ POWERS = {"bayes": 0.0, "middle": 0.5, "half": 1.0}
 MOST_DAMPING = 2.0
 """With a greater exponent each step overshoots by more than it corrects: lambda would swing ever wider."""
 
-CHOICES = {"update": ("exponential", "odds"), "search": ("everywhere", "subgroup"), "ties": ("nearest", "lowest")}
+CHOICES = {
+    "update": ("exponential", "odds"), "search": ("everywhere", "subgroup"), "ties": ("nearest", "lowest"),
+    "until": ("end", "converged"),
+}  # fmt: skip
 
 TWO_CLASSES_ONLY = {"search": "everywhere", "ties": "nearest", "candidates": None, "partition": None}
 """Settings that speak of thresholds, and what they are where there are none."""

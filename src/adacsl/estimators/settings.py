@@ -22,7 +22,7 @@ with requires("sklearn"):
     from sklearn.base import BaseEstimator
 
 TARGETS = (*POWERS, "auto")
-STEERING = ("partition", "update", "damping", "bounds", "caution", "candidates", "tolerance", "search", "ties")
+STEERING = ("partition", "update", "damping", "bounds", "caution", "candidates", "tolerance", "search", "ties", "until")
 """What a controller is told beside costs and target, which are the method's."""
 
 NET_SETTINGS = (

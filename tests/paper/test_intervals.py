@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from adacsl.experiments.statistics.differences import PAIRWISE_COLUMNS, SUMMARY_COLUMNS
-from paper.statistics import pairwise, summarise
+from paper.intervals import pairwise, summarise
 
 
 def made(costs, *, data="d", ratio=8.0, n_train=400, n_test=100):
