@@ -222,8 +222,8 @@ class AdaptiveCost(pl.Callback):
 def _joined(parts: list[Samples], join: Callable[[list[Tensor]], Tensor]) -> Samples:
     """Return samples whose columns are joined from those of several parts; there may be no weights."""
     weights = [part.weight for part in parts if part.weight is not None]
-    logits, labels, place = (join([part[column] for part in parts]) for column in (0, 1, 3))
-    return Samples(logits, labels, join(weights) if weights else None, place)
+    logits, labels = join([part.logits for part in parts]), join([part.labels for part in parts])
+    return Samples(logits, labels, join(weights) if weights else None, join([part.place for part in parts]))
 
 
 def _are_equal(one: Samples, other: Samples) -> bool:
