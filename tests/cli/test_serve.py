@@ -211,7 +211,7 @@ def forked_workers(monkeypatch):
 
 
 def two_workers(number, address):
-    """Wait until both workers have loaded their model, which they do before their event loop, and return their numbers."""
+    """Wait until both workers have an event loop, and thus their model, and return their numbers."""
     wait_until_ready(address)
     found = wait_for(lambda: len(found := children_of(number)) == 2 and found)
     wait_for(lambda: all(any("eventpoll" in name for name in opened_by(worker)) for worker in found))
