@@ -429,7 +429,8 @@ def _several(served: Served) -> str:
     two.start()
     assert two.process is not None
     try:
-        workers = _wait(lambda: len(found := _children(two.process.pid)) == 2 and found)
+        workers = _children(two.process.pid)
+        _wait(lambda: all(map(_listens, workers)))
         Method(COSTS, learner=LogisticRegression()).fit(two.rows, (two.rows["job"] == "a").astype(int)).save(
             two.folder / "model"
         )
@@ -449,6 +450,14 @@ def _children(number: int) -> list[int]:
     text = "".join(path.read_text() for path in Path(f"/proc/{number}/task").glob("*/children"))
     found = [int(word) for word in text.split()]
     return [one for one in found if b"resource_tracker" not in Path(f"/proc/{one}/cmdline").read_bytes()]
+
+
+def _listens(number: int) -> bool:
+    """Return whether a worker has got as far as its event loop, and has therefore loaded its model."""
+    try:
+        return any("eventpoll" in os.readlink(one) for one in Path(f"/proc/{number}/fd").iterdir())  # noqa: PTH115  no path
+    except OSError:
+        return False
 
 
 def _wait(true: Callable[[], Any], seconds: float = PATIENCE) -> Any:

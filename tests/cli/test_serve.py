@@ -211,9 +211,11 @@ def forked_workers(monkeypatch):
 
 
 def two_workers(number, address):
-    """Wait until there are two workers and one answers, and return their numbers."""
+    """Wait until both workers have an event loop, and thus their model, and return their numbers."""
     wait_until_ready(address)
-    return wait_for(lambda: len(found := children_of(number)) == 2 and found)
+    found = wait_for(lambda: len(found := children_of(number)) == 2 and found)
+    wait_for(lambda: all(any("eventpoll" in name for name in opened_by(worker)) for worker in found))
+    return found
 
 
 @FORKED
@@ -388,9 +390,18 @@ def test_an_answer_that_nobody_reads_is_given_up(model, tmp_path, monkeypatch):
         wait_for(lambda: held() == 0, seconds=40)
 
 
+def opened_by(number):
+    """Return what a process has open, as Linux names it."""
+    found = []
+    for path in Path(f"/proc/{number}/fd").iterdir():
+        with suppress(OSError):  # closed meanwhile
+            found.append(str(path.readlink()))
+    return found
+
+
 def established(number):
     """Return the sockets of a process as Linux lists them."""
-    own = {str(path.readlink()) for path in Path(f"/proc/{number}/fd").iterdir() if path.is_symlink()}
+    own = set(opened_by(number))
     rows = Path("/proc/net/tcp").read_text().splitlines()[1:]
     return [row for row in rows if f"socket:[{row.split()[9]}]" in own and row.split()[3] != "0A"]
 
