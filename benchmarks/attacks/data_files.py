@@ -205,8 +205,14 @@ def forged_arrow(folder: Path) -> Iterator[Case]:
 
 
 def forged_parquet(folder: Path) -> Iterator[Case]:
-    """Yield Parquet files whose columns are wild, or that are small and hold much."""
+    """Yield Parquet files with one column that is wild, as far as they can be written."""
     for number, (name, column) in enumerate(wild_columns()):
+        try:
+            column.validate(full=True)  # the writer, in this process, trusts its columns
+        except pa.ArrowException:
+            continue
+        if "decimal" in name:
+            continue
         path = folder / f"wild-{number}.parquet"
         table = plain().append_column("wild", pa.chunked_array([column]))
         try:
