@@ -358,3 +358,21 @@ def test_times_of_some_rows_are_not_kept(model, tmp_path):
     kept = clone(model).set_params(policy=Policy(capacity=3, per="day", time=DAYS)).fit(X, Y)
     with pytest.raises(ValueError, match="let time name their column"):
         kept.save(tmp_path / "model")
+
+
+@pytest.mark.xfail(strict=True, reason="28.4f")
+def test_the_column_of_the_models_own_times_is_taken_under_any_policy():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=200)})
+    y, timed = (X["a"] > 0.5).astype(int), X.assign(when=np.datetime64("2024-01-01") + np.arange(200) // 20)
+    own = Policy(refer=0.3, capacity=2, per="day", time="when")
+    model = Method(CostMatrix(fp=1, fn=5), learner=LogisticRegression(), policy=own, random_state=0).fit(X, y)
+    for policy in (Policy(), Policy(refer=0.3)):
+        np.testing.assert_array_equal(
+            model.decisions(timed, policy=policy).actions, model.decisions(X, policy=policy).actions
+        )
+        np.testing.assert_array_equal(model.predict(timed, policy=policy), model.predict(X, policy=policy))
+        assert model.score(timed, y, policy=policy) == model.score(X, y, policy=policy)
+    np.testing.assert_array_equal(model.predict_proba(timed), model.predict_proba(X))
+    with pytest.raises(ValueError, match="unseen at fit time"):
+        model.decisions(timed.assign(other=1), policy=Policy())
