@@ -4,7 +4,6 @@ import copy
 import re
 
 import numpy as np
-import pytest
 
 OK = {"age": 41.5, "gap": None, "shop": "web", "since": "2020-03-01"}
 
@@ -79,7 +78,6 @@ def test_other_paths_and_methods_are_not_there(client):
     assert client.get("/nothing").status_code == 404
 
 
-@pytest.mark.xfail(strict=True, reason="28.4f")
 def test_columns_whose_absence_is_refused_are_needed(client_of, plain, priced):
     for model in (plain, priced):
         client = client_of(model)
