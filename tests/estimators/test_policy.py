@@ -360,7 +360,6 @@ def test_times_of_some_rows_are_not_kept(model, tmp_path):
         kept.save(tmp_path / "model")
 
 
-@pytest.mark.xfail(strict=True, reason="28.4f")
 def test_the_column_of_the_models_own_times_is_taken_under_any_policy():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"a": rng.normal(size=200)})

@@ -78,7 +78,6 @@ def test_other_paths_and_methods_are_not_there(client):
     assert client.get("/nothing").status_code == 404
 
 
-@pytest.mark.xfail(strict=True, reason="28.4f")
 def test_columns_whose_absence_is_refused_are_needed(client_of, plain, priced):
     for model in (plain, priced):
         client = client_of(model)

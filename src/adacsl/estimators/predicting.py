@@ -200,7 +200,7 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : table or images
-            As in training; a table may have the column of the ``time`` besides.
+            As in training; a table may have the column of the ``time`` besides, and that of the classifier's own.
         policy : Policy, optional
             Instead of the classifier's own.
         fp, fn, tp, tn : float or arrays of shape (n,), optional

@@ -86,13 +86,20 @@ def with_times(rows: Rows, time: NDArray[Any] | None, gap: Any, maturity: Any) -
 def read_features(method: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
     """Check the features of training rows (``reset``), or of others like them; no features are left out."""
     refuse_masked(X, "X")
-    X = X if reset else features_of(X, getattr(method, "said_costs_", None), getattr(method, "left_out_", ()))  # noqa: N806
+    X = X if reset else features_of(X, getattr(method, "said_costs_", None), _no_features(method))  # noqa: N806
     if getattr(method, "images_", False):
         return _more_images(method, X, picture_size(method))
     if method.takes_anything:
         return _unread(method, X, reset=reset)
     with in_one_line():
         return _checked(method, X, reset=reset)
+
+
+def _no_features(method: Any) -> tuple[str, ...]:
+    """Return the columns that rows may have besides the features: those left out, the times of the model's policy."""
+    time = getattr(getattr(method, "policy", None), "time", None)
+    own = isinstance(time, str) and time not in getattr(method, "feature_names_in_", ())
+    return (*getattr(method, "left_out_", ()), *((time,) if own else ()))
 
 
 @contextmanager

@@ -23,7 +23,10 @@ PICTURE = "picture"
 
 
 class Field(NamedTuple):
-    """One column of a request; a feature may be missing (null) unless it is ``needed``: by a price, or a period."""
+    """One column of a request, which has to be there; it may hold null unless its value is ``needed``.
+
+    Values that a cost or a period is computed from are.
+    """
 
     name: str
     kind: Kind
@@ -120,8 +123,13 @@ def describe(classifier: CostClassifier, contract: Contract) -> dict[str, Any]:
         "estimated_cost": list(getattr(classifier, "estimated_cost_", ())) or None,
         "calibration_error": getattr(classifier, "calibration_error_", None),
         "picture": contract.picture and dict(zip(("height", "width", "channels"), contract.picture, strict=True)),
-        "columns": [f._asdict() for f in contract.fields],
+        "columns": [_description(field) for field in contract.fields],
     }
+
+
+def _description(field: Field) -> dict[str, Any]:
+    """Return a column as plain values: all have to be there, and some may hold null."""
+    return {"name": field.name, "kind": field.kind, "role": field.role, "needed": True, "nullable": not field.needed}
 
 
 def _about_policy(classifier: CostClassifier) -> str | None:
