@@ -919,7 +919,6 @@ def test_a_model_json_of_somebody_else_stays(noted, tmp_path):
     assert (tmp_path / "model.json").read_text() == "{}"
 
 
-@pytest.mark.xfail(strict=True, reason="28.2i")
 def test_evaluate_warns_of_rows_that_trained_the_model(adacsl, place, tmp_path):
     frame = pd.read_parquet(place / "rows.parquet")
     said = ("--target", "churn", "--positive", "yes", "--fn", "8", "--fp", "1", "--drop", "id", "--method", "logistic")

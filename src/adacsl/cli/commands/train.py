@@ -16,7 +16,7 @@ from cyclopts import Parameter
 from adacsl.cli.checking import load_checked
 from adacsl.cli.factories import own_method
 from adacsl.cli.limits import MOST_EPOCHS, MOST_SPLITS, MOST_WORKERS, Seed, within
-from adacsl.cli.models import check_model_folder, save_model
+from adacsl.cli.models import check_model_folder, note_rows, save_model
 from adacsl.cli.options import (
     ALL,
     ANY,
@@ -160,6 +160,7 @@ def train(  # noqa: PLR0913  one argument for each option
         advice = f"start it again, with --resume {resume} it goes on where it was"
     notes: dict[str, Any] = {"target": source.target, "prices": asdict(prices), "data": task.source}
     notes |= {"rows": len(task.y), "method": method, "times": asdict(times), **task.reading.facts()}
+    notes["training_rows"] = note_rows(task.X, task.y)
     if method == "portfolio":
         made.set_params(verbose=not screen.quiet)  # it tells by itself how far it is
     if line := hidden_text(task):
