@@ -935,3 +935,19 @@ def test_a_model_json_of_somebody_else_stays(noted, tmp_path):
     with pytest.raises(ArtefactError, match=r"holds other files \(model.json, ...\) and no adacsl model"):
         save_model(library.load(noted), tmp_path, {}, force=True)
     assert (tmp_path / "model.json").read_text() == "{}"
+
+
+def test_evaluate_warns_of_rows_that_trained_the_model(adacsl, place, tmp_path):
+    frame = pd.read_parquet(place / "rows.parquet")
+    said = ("--target", "churn", "--positive", "yes", "--fn", "8", "--fp", "1", "--drop", "id", "--method", "logistic")
+    frame[:300].to_csv(tmp_path / "old.csv", index=False, date_format="%Y-%m-%d")
+    frame[:300].to_parquet(tmp_path / "old.parquet")
+    frame[300:].to_csv(tmp_path / "new.csv", index=False, date_format="%Y-%m-%d")
+    frame[200:].sample(frac=1, random_state=0).to_csv(tmp_path / "both.csv", index=False, date_format="%Y-%m-%d")
+    assert adacsl("train", tmp_path / "old.csv", *said, "--out", tmp_path / "m", "--quiet").code == 0
+    for name, share in (("old.csv", 1.0), ("old.parquet", 1.0), ("both.csv", 0.5), ("new.csv", 0.0)):
+        found = adacsl("evaluate", tmp_path / "m", tmp_path / name, "--json")
+        assert found.code == 0
+        assert found.json["training_share"] == pytest.approx(share)
+        assert ("of these rows trained the model" in found.err) == (share > 0)
+    assert (tmp_path / "m/model.json").stat().st_size < 100_000

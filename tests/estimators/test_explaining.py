@@ -265,7 +265,6 @@ def by_hand_under(model, x, y, policy, donors, column):
     return base, np.mean(rises)
 
 
-@pytest.mark.xfail(strict=True, reason="28.2f")
 @pytest.mark.parametrize(
     "policy",
     [
@@ -295,7 +294,6 @@ def test_the_policy_decides_about_shuffled_rows(linear, policy, at_once, monkeyp
     pd.testing.assert_frame_equal(plain, linear.permutation_cost(x, y, repeats=3, random_state=0))
 
 
-@pytest.mark.xfail(strict=True, reason="28.2f")
 def test_where_everything_is_referred_no_column_is_worth_anything(linear):
     x, y = draw(200, seed=1)
     found = linear.permutation_cost(x, y, policy=Policy(refer=0.0001), random_state=0)
@@ -305,7 +303,6 @@ def test_where_everything_is_referred_no_column_is_worth_anything(linear):
     assert limited.attrs["constant_cost"] > 0.1  # not everybody can be referred
 
 
-@pytest.mark.xfail(strict=True, reason="28.2f")
 def test_times_of_a_policy_come_from_the_table():
     x, y = draw(400)
     frame = pd.DataFrame(x, columns=["a", "b", "c"])

@@ -351,7 +351,7 @@ def test_of_twelve_rows_there_are_intervals_and_no_recommendation(model, labelle
     assert not found.retune
     assert not found.shifted
     assert found.headline.startswith("No recommendation: 12 samples are too few")
-    assert "Retun" not in " ".join(found.sentences)
+    assert "Retuning" not in " ".join(found.sentences)
     assert not labelled or found.labels.cost.low <= found.labels.cost.estimate <= found.labels.cost.high
     assert found.to_dict()["verdict"] == "unresolved"
 

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 FORMER_NOTES = "training.json"
 """Where the first versions kept what was said in training; it was not checked, and is not read any more."""
 
+DIGESTS = 1000
+"""So many digests of training rows are kept at most."""
+OVERLAP = 0.01
+"""From this share of training rows on, beyond those that repeat anyway, `evaluate` warns."""
+
 PICTURES = 512
 """How many pictures are held in memory at a time."""
 
@@ -41,6 +46,35 @@ def save_model(classifier: CostClassifier, folder: Path, notes: Mapping[str, Any
     from adacsl.estimators.persistence import save_method  # noqa: PLC0415  torch
 
     return save_method(classifier, folder, notes=plain(notes), beside=force)
+
+
+def note_rows(inputs: Any, y: Any) -> dict[str, Any]:
+    """Return the least digests of training rows, by which `evaluate` knows them again, and how many rows repeat.
+
+    The least of all digests are a random sample of the rows that others can take alike.
+    """
+    from adacsl.datasets.copies import row_digests  # noqa: PLC0415  pandas
+
+    digests = row_digests(inputs, y)
+    distinct = np.unique(digests)
+    return {
+        "digests": [f"{digest:016x}" for digest in distinct[:DIGESTS].tolist()],
+        "all": len(distinct) <= DIGESTS,
+        "repeated": 1.0 - len(distinct) / len(digests),
+    }
+
+
+def training_share(noted: Any, inputs: Any, y: Any) -> float:
+    """Return the share of rows that trained the model, as far as its notes say; 0 where so many repeat anyway."""
+    from adacsl.datasets.copies import row_digests  # noqa: PLC0415  pandas
+
+    if not isinstance(noted, dict) or not noted.get("digests") or not len(y):
+        return 0.0
+    known = np.asarray([int(digest, 16) for digest in noted["digests"]], dtype=np.uint64)
+    digests = row_digests(inputs, y)
+    looked_at = digests if noted.get("all") else digests[digests <= known.max()]
+    share = float(np.isin(looked_at, known).mean()) if len(looked_at) else 0.0
+    return share if share > float(noted.get("repeated", 0.0)) + OVERLAP else 0.0
 
 
 def load_model(folder: Path, *, device: str, said: Prices = FREE) -> tuple[CostClassifier, str | None, Prices]:

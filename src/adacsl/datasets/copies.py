@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from adacsl.datasets.columns import read_columns, recognised
 from adacsl.extras import requires
 
 with requires("train"):
@@ -40,6 +41,25 @@ def look_of(x: Any) -> NDArray[np.int64]:
     table = isinstance(x, pd.DataFrame)
     digest = pd.util.hash_pandas_object(x, index=False).to_numpy() if table else _picture_digests(x)
     return _firsts(digest)
+
+
+def row_digests(x: Any, y: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Return 64 bits for each row, features and label: equal rows of a table have equal ones, in whatever format.
+
+    Examples
+    --------
+    >>> one = row_digests(pd.DataFrame({"a": [1, 2], "b": ["x", None]}), np.array([0, 1]))
+    >>> (one == row_digests(pd.DataFrame({"a": ["1", "2.0"], "b": ["x", ""]}), np.array([0, 1]))).all()
+    np.True_
+    """
+    if not isinstance(x, pd.DataFrame):
+        own: Any = _picture_digests(x)
+    else:
+        _, shape, column = read_columns(x)
+        values = {place: recognised(column(place)).values for place in range(shape[1])}
+        own = pd.util.hash_pandas_object(pd.DataFrame(values), index=False).to_numpy()
+    labelled = pd.DataFrame({"row": own, "label": np.asarray(y, dtype=np.int64)})
+    return np.asarray(pd.util.hash_pandas_object(labelled, index=False).to_numpy(), dtype=np.uint64)
 
 
 def _picture_digests(x: NDArray[Any]) -> NDArray[np.uint64]:

@@ -50,7 +50,7 @@ def decide_rows(
         actions = np.asarray(decided, dtype=np.int64)
     else:
         limited = _limited(policy, prices, moved, labels)
-        actions, notes = limited.actions, [*notes, *_about(policy, limited, _name(policy, prices, labels))]
+        actions, notes = limited.actions, [*notes, *_about(policy, limited, limited_name(policy, prices, labels))]
     names = action_labels(prices, labels)
     counts = np.bincount(actions, minlength=len(names)).tolist()
     return Decisions(
@@ -172,11 +172,11 @@ def _limited(policy: Policy, costs: CostMatrix, probabilities: NDArray[np.float6
 
 def limited_action(policy: Policy, costs: CostMatrix, labels: NDArray[Any]) -> int:
     """Return the number of the action that the capacity limits."""
-    place: int = action_labels(costs, labels).tolist().index(_name(policy, costs, labels))
+    place: int = action_labels(costs, labels).tolist().index(limited_name(policy, costs, labels))
     return place
 
 
-def _name(policy: Policy, costs: CostMatrix, labels: NDArray[Any]) -> Any:
+def limited_name(policy: Policy, costs: CostMatrix, labels: NDArray[Any]) -> Any:
     """Return which action is limited."""
     names = action_labels(costs, labels).tolist()
     wanted = policy.action or (REFER if policy.refer is not None else None)

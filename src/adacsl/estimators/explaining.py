@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,12 @@ from numpy.typing import NDArray
 from adacsl.core.arrays import as_weights, refuse_reordered
 from adacsl.core.costs import CostMatrix, as_host
 from adacsl.core.intervals import Interval
+from adacsl.core.labels import label_name
 from adacsl.datasets.errors import check_column
+from adacsl.estimators.acting import limited_action, ordered_labels, price_actions
+from adacsl.estimators.later import act
+from adacsl.estimators.periods import read_dates
+from adacsl.estimators.policy import Policy
 from adacsl.estimators.reading import read_features, read_known_labels
 from adacsl.estimators.rows import Rows, take
 from adacsl.extras import requires
@@ -30,7 +36,9 @@ CELLS = 2**24
 """About so many cells of shuffled tables are predicted in one call."""
 
 
-def permutation_costs(model: Any, rows: Rows, columns: Any, repeats: int, random_state: Any) -> pd.DataFrame:
+def permutation_costs(
+    model: Any, rows: Rows, policy: Policy, columns: Any, repeats: int, random_state: Any
+) -> pd.DataFrame:
     """Return the worth of each column (or set of columns), dearest first; see ``CostClassifier.permutation_cost``."""
     import pandas as pd  # noqa: PLC0415  scikit-learn alone needs none
 
@@ -38,26 +46,38 @@ def permutation_costs(model: Any, rows: Rows, columns: Any, repeats: int, random
         raise ValueError(f"repeats must be a whole number of at least 1, got {repeats!r}")
     sets = _column_sets(model, rows.x, columns)
     donors = shuffles(len(rows.y), int(repeats), random_state)
-    paid = _paid(model, rows, rows.x)
-    extra = _extra_costs(model, rows, paid, donors, sets.values())
+    paid = _paid(model, rows, policy, rows.x)
+    extra = _extra_costs(model, rows, policy, paid, donors, sets.values())
     worth = [worth_interval(each, donors, rows.weight, rows.groups) for each in extra]
     frame = pd.DataFrame(worth, columns=["cost", "low", "high"])
     frame.insert(0, "column", list(sets))
     base = float(np.average(paid, weights=rows.weight))
-    prices = rows.costs or model.costs_
-    constant = min(
-        prices.mean(rows.y, np.full_like(rows.y, k), sample_weight=rows.weight) for k in range(prices.n_actions)
-    )
+    constant = _constant_cost(model, rows, policy)
     frame["share"] = frame["cost"] / (constant - base) if constant > base else math.nan
     frame = frame.sort_values("cost", ascending=False, kind="stable", ignore_index=True)
     frame.attrs = {"base_cost": base, "constant_cost": constant, "rows": len(rows.y), "repeats": int(repeats)}
     return frame
 
 
+def _constant_cost(model: Any, rows: Rows, policy: Policy) -> float:
+    """Return the mean cost of the best constant decision; an action with a capacity is none."""
+    names = [label_name(label) for label in ordered_labels(model)]
+    prices = (rows.costs or model.costs_) if policy.empty else price_actions(policy, model.costs_, rows.costs, names)
+    possible = set(range(prices.n_actions))
+    if policy.capacity is not None:
+        possible.remove(limited_action(policy, prices, ordered_labels(model)))
+    return min(
+        float(prices.mean(rows.y, np.full_like(rows.y, action), sample_weight=rows.weight)) for action in possible
+    )
+
+
 def read_table_rows(
-    model: Any, X: Any, y: Any, sample_weight: Any, groups: Any, costs: CostMatrix | None  # noqa: N803
-) -> Rows:  # fmt: skip
-    """Return checked rows with labels, weights and numbers of groups; those of weight zero are left out."""
+    model: Any, X: Any, y: Any, sample_weight: Any, groups: Any, costs: CostMatrix | None, policy: Policy  # noqa: N803
+) -> tuple[Rows, Policy]:  # fmt: skip
+    """Return checked rows with labels, weights and numbers of groups, and the policy with the times of these rows.
+
+    Rows of weight zero are left out.
+    """
     if getattr(model, "images_", False):
         raise ValueError("permutation_cost shuffles the columns of a table, but this model was trained on images")
     refuse_reordered(X, y=y, sample_weight=sample_weight, groups=groups)
@@ -74,7 +94,14 @@ def read_table_rows(
     number = np.unique(groups[use], return_inverse=True)[1]
     costs = None if costs is None else costs.rows(use)
     own = take(table, use)
-    return Rows(own, labels[use], np.arange(len(use)), weight[use], number, costs, n_classes=model.costs_.n_classes)
+    if policy.per is not None:
+        times = read_dates(policy.time, "time")
+        check_consistent_length(labels, times)
+        policy = replace(policy, time=times[use])
+    if policy.refer is not None and np.ndim(policy.refer):
+        policy = replace(policy, refer=np.asarray(policy.refer)[use])
+    rows = Rows(own, labels[use], np.arange(len(use)), weight[use], number, costs, n_classes=model.costs_.n_classes)
+    return rows, policy
 
 
 def shuffles(n: int, repeats: int, random_state: Any) -> NDArray[np.int64]:
@@ -123,25 +150,35 @@ def worth_interval(
 
 
 def _extra_costs(
-    model: Any, rows: Rows, paid: NDArray[np.float64], donors: NDArray[np.int64], sets: Iterable[list[int]]
-) -> Iterator[NDArray[np.float64]]:
+    model: Any, rows: Rows, policy: Policy, paid: NDArray[np.float64], donors: NDArray[np.int64],
+    sets: Iterable[list[int]],
+) -> Iterator[NDArray[np.float64]]:  # fmt: skip
     """Yield for each set of columns what each row costs more in each repeat; many repeats in one prediction."""
     repeats, n = donors.shape
     at_once = min(repeats, max(1, CELLS // (n * rows.x.shape[1])))
     copies = take(rows.x, np.tile(np.arange(n), at_once))
     for places in sets:
         parts = (donors[start : start + at_once].ravel() for start in range(0, repeats, at_once))
-        found = [_paid(model, rows, _lent(copies, rows.x, places, part)) for part in parts]
+        found = [_paid(model, rows, policy, _lent(copies, rows.x, places, part)) for part in parts]
         yield np.concatenate(found).reshape(repeats, n) - paid
 
 
-def _paid(model: Any, rows: Rows, table: Any) -> NDArray[np.float64]:
-    """Return what each row costs as the model decides; the table may hold the rows several times over."""
-    index = np.tile(np.arange(len(rows.y)), table.shape[0] // len(rows.y))
+def _paid(model: Any, rows: Rows, policy: Policy, table: Any) -> NDArray[np.float64]:
+    """Return what each row costs as the model decides; the table may hold the rows several times over.
+
+    Under a policy each time is decided by itself: rows of one shuffle compete for an action with a capacity.
+    """
+    n = len(rows.y)
+    times = table.shape[0] // n
+    index = np.tile(np.arange(n), times)
     own = None if rows.costs is None else rows.costs.rows(index)
     scores = model.decision_scores(table, costs=own)
-    decided = model.decision_.predict(scores, costs=own)
-    return np.asarray(as_host((own or model.costs_).incurred(rows.y[index], decided)))
+    if policy.empty:
+        decided = model.decision_.predict(scores, costs=own)
+        return np.asarray(as_host((own or model.costs_).incurred(rows.y[index], decided)))
+    probabilities = np.split(model.decision_.probabilities(scores, costs=own), times)
+    parts = (act(model, model.decision_, part, rows.costs or model.costs_, policy) for part in probabilities)
+    return np.concatenate([np.asarray(as_host(costs.incurred(rows.y, actions))) for _, actions, costs in parts])
 
 
 def _lent(copies: Any, table: Any, places: list[int], donors: NDArray[np.int64]) -> Any:

@@ -262,6 +262,7 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
         sample_weight: Any = None,
         groups: Any = None,
         random_state: Any = None,
+        policy: Policy | None = None,
         fp: Any = None,
         fn: Any = None,
         tp: Any = None,
@@ -286,6 +287,9 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
             Rows of one group (patient, customer) are no independent evidence: the interval counts groups.
         random_state : int, RandomState or None
             Of the shuffles.
+        policy : Policy, optional
+            Instead of the classifier's own, as in :meth:`predict`. Of a capacity, the rows of one shuffle take their
+            part together; times stay where they are.
         fp, fn, tp, tn : float or arrays of shape (n,), optional
             Costs of each row, by which it is decided and judged. They stay where they are.
 
@@ -310,8 +314,9 @@ class CostClassifier(ClassifierMixin, BaseEstimator):
 
         check_is_fitted(self)
         costs = prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn)
-        rows = read_table_rows(self, X, y, sample_weight, groups, costs)
-        return permutation_costs(self, rows, columns, repeats, random_state)
+        X, holds = take_time(self, X, choose_policy(self.policy, policy, {}))  # noqa: N806
+        rows, holds = read_table_rows(self, X, y, sample_weight, groups, costs, holds)
+        return permutation_costs(self, rows, holds, columns, repeats, random_state)
 
     def retune(
         self,

@@ -11,7 +11,14 @@ import numpy as np
 
 from adacsl.cli.limits import within
 from adacsl.cli.measuring import Measured
-from adacsl.cli.models import labels_of, load_labelled, load_model, probability_columns
+from adacsl.cli.models import (
+    labels_of,
+    load_labelled,
+    load_with_notes,
+    probability_columns,
+    said_in_training,
+    training_share,
+)
 from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text, rows_text
 from adacsl.cli.pieces import ROWS, LabelledPieces, large_table
 from adacsl.cli.policies import NONE, Limits, decide, decided_labels, timed_by
@@ -44,6 +51,7 @@ def evaluate(
 ) -> Answer:
     """Measure what a model's decisions cost on rows whose labels are known.
 
+    Take rows that did not train the model: rows that did are told by their digests, and a note says so.
     Costs and target column are those of the training, unless others are given; with other costs, the model decides by
     them. Tables may be larger than memory: above --batch-rows rows they are read in pieces. A capacity, --prior em and
     --costs balanced look at all rows at once, and hold them in memory.
@@ -75,10 +83,11 @@ def evaluate(
     """
     if rows is not None:
         check_table_file(rows)
-    classifier, target, prices = load_model(model, device=device, said=prices)
+    classifier, notes = load_with_notes(model, device=device)
+    target, prices = said_in_training(model, notes, prices)
     policy = limits.policy(classifier.policy, time_column)
     table = None if policy.needs_all_rows else large_table(classifier, data, source, prices, batch_rows)
-    measured = Measured(in_pieces=table is not None)
+    measured, seen = Measured(in_pieces=table is not None), 0.0
     pieces: Iterator[tuple[Task, Any]]
     if table is None:
         pieces = iter([load_labelled(classifier, data, source, target, prices)])
@@ -88,6 +97,8 @@ def evaluate(
     with nullcontext() if rows is None else writing_table(rows, _row_kinds(classifier, policy)) as write:
         for task, inputs in pieces:
             found = _decided(classifier, task, inputs, policy)
+            if not seen:  # of a table in pieces, until some are met
+                seen = training_share(notes.get("training_rows"), inputs, task.y)
             measured.add(task, found)
             if write is not None:
                 write(_row_columns(classifier, task, found))
@@ -102,6 +113,12 @@ def evaluate(
     if measured.notes:
         document |= {"notes": list(measured.notes), "prior": measured.prior}
         shown += ["", *measured.notes]
+    if seen:
+        screen.note(
+            f"{seen:.0%} of these rows trained the model: their cost is too low to be expected of new rows; take rows "
+            "that did not train it, or the estimated cost of the training"
+        )
+    document["training_share"] = seen
     passed = None if at_most is None else document["cost"]["mean"] <= at_most
     if at_most is not None:
         verdict = "not above" if passed else "above"

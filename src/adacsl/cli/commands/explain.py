@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from adacsl.cli.limits import MOST_SPLITS, Seed, within
 from adacsl.cli.models import labels_of, load_labelled, load_model, n_classes, takes_pictures
 from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text
+from adacsl.cli.policies import NONE, Limits, timed_by
 from adacsl.cli.screen import PLAIN, Answer, Screen, listing, stoppable
 from adacsl.cli.writing import check_table_file, writing_table
 from adacsl.core.intervals import cost_interval
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from adacsl.datasets.task import Task
+    from adacsl.estimators.policy import Policy
     from adacsl.estimators.predicting import CostClassifier
     from adacsl.report.data import ReportData
 
@@ -32,6 +35,8 @@ def explain(
     *,
     source: Source = ANY,
     prices: Prices = FREE,
+    limits: Limits = NONE,
+    time_column: str | None = None,
     repeats: Annotated[int, within(1, MOST_SPLITS)] = 5,
     out: Path | None = None,
     html: Path | None = None,
@@ -41,7 +46,8 @@ def explain(
 ) -> Answer:
     """Say what each column is worth to a model: how much dearer its decisions get when the column is shuffled.
 
-    Take rows that did not train the model. Costs and target column are those of the training, unless others are given.
+    Take rows that did not train the model. Costs, target column and policy (reject option, capacity) are those of the
+    training, unless others are given.
 
     Parameters
     ----------
@@ -49,6 +55,8 @@ def explain(
         Folder that `adacsl train` wrote.
     data
         Table (CSV, Parquet, Excel, ...), or a name (`adacsl data`), with labels; or --sql.
+    time_column
+        With --per: the column with the date of each row.
     repeats
         How often each column is shuffled.
     out
@@ -76,21 +84,36 @@ def explain(
         raise ValueError(f"other prices are for models of two classes, and this one has {n_classes(classifier)}")
     with stoppable("nothing was written; start the command again"):
         task, inputs = load_labelled(classifier, data, source, target, prices)
-        found = _explained(classifier, task, inputs, repeats, seed)
+        policy = _timed(limits.policy(classifier.policy, time_column), task)
+        found = _explained(classifier, task, inputs, policy, repeats, seed)
         if html is not None:
             from adacsl.report.page import write_report  # noqa: PLC0415  plotly only for those who look
 
-            write_report(_page(classifier, task, inputs, found, model.resolve().name), html)
+            write_report(_page(classifier, task, inputs, found, model.resolve().name, policy), html)
         if out is not None:
             _write(out, found)
     document = found.attrs | {"columns": found.to_dict("records"), "written": out, "report": html}
     return Answer(document, (*_shown(found), *(f"written: {path}" for path in (out, html) if path is not None)))
 
 
-def _explained(classifier: CostClassifier, task: Task, inputs: Any, repeats: int, seed: int) -> pd.DataFrame:
+def _timed(policy: Policy, task: Task) -> Policy:
+    """Return the policy with the times of the rows in place of their column's name."""
+    from adacsl.datasets.errors import check_column  # noqa: PLC0415  pandas
+
+    when = timed_by(policy)
+    if when is None:
+        return policy
+    check_column(when, task.X.columns, task.source)
+    return replace(policy, time=task.X[when])
+
+
+def _explained(
+    classifier: CostClassifier, task: Task, inputs: Any, policy: Policy, repeats: int, seed: int
+) -> pd.DataFrame:
     columns = {str(name): [place] for place, name in enumerate(getattr(inputs, "columns", task.X.columns))}
-    known: dict[str, Any] = {"columns": columns, "groups": task.groups, "random_state": seed}
-    if len(task.classes) == 2:
+    known: dict[str, Any] = {"columns": columns, "groups": task.groups, "random_state": seed, "policy": policy}
+    # costs of the training say nothing about other actions, whose matrix then holds as a whole
+    if len(task.classes) == 2 and (task.costs.n_instances is not None or task.costs != classifier.costs_):
         known |= _prices(task)
     return classifier.permutation_cost(inputs, labels_of(classifier, task.y), repeats=repeats, **known)
 
@@ -116,6 +139,13 @@ def _shown(found: pd.DataFrame) -> list[Any]:
     return [shown, "", table, *([f"{len(rest)} further columns: {rest.sum():.4g} in all"] if len(rest) else [])]
 
 
+def _told(policy: Policy) -> str:
+    """Return which settings of a policy the columns were judged under."""
+    said = ("refer", "errors", "capacity", "action", "per", "prior")
+    named = [f"{name} {value}" for name in said if (value := getattr(policy, name)) is not None]
+    return ", ".join([*named, *(["other actions"] if policy.actions is not None else [])])
+
+
 def _members(classifier: CostClassifier) -> dict[str, str]:
     """Return what a portfolio is made of, in words."""
     board = getattr(classifier, "leaderboard_", None)
@@ -126,7 +156,9 @@ def _members(classifier: CostClassifier) -> dict[str, str]:
     return {"members": ", ".join(told)}
 
 
-def _page(classifier: CostClassifier, task: Task, inputs: Any, found: pd.DataFrame, name: str) -> ReportData:
+def _page(
+    classifier: CostClassifier, task: Task, inputs: Any, found: pd.DataFrame, name: str, policy: Policy
+) -> ReportData:
     """Return a report of one model on these rows."""
     import pandas as pd  # noqa: PLC0415
 
@@ -150,6 +182,7 @@ def _page(classifier: CostClassifier, task: Task, inputs: Any, found: pd.DataFra
             "data": f"{task.source}, {len(task.y):,} rows",
             "model": name,
             **_members(classifier),
+            **({} if policy.empty else {"policy": f"{_told(policy)}; the decisions shown are among the classes alone"}),
             "shuffles": str(found.attrs["repeats"]),
         },
         results=pd.DataFrame(),

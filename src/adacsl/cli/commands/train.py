@@ -16,7 +16,7 @@ from cyclopts import Parameter
 from adacsl.cli.checking import load_checked
 from adacsl.cli.factories import own_method
 from adacsl.cli.limits import MOST_EPOCHS, MOST_SPLITS, MOST_WORKERS, Seed, within
-from adacsl.cli.models import check_model_folder, save_model
+from adacsl.cli.models import check_model_folder, note_rows, save_model
 from adacsl.cli.options import (
     ALL,
     ANY,
@@ -160,6 +160,7 @@ def train(  # noqa: PLR0913  one argument for each option
         advice = f"start it again, with --resume {resume} it goes on where it was"
     notes: dict[str, Any] = {"target": source.target, "prices": asdict(prices), "data": task.source}
     notes |= {"rows": len(task.y), "method": method, "times": asdict(times), **task.reading.facts()}
+    notes["training_rows"] = note_rows(task.X, task.y)
     if method == "portfolio":
         made.set_params(verbose=not screen.quiet)  # it tells by itself how far it is
     if line := hidden_text(task):
@@ -330,7 +331,7 @@ def _answer(made: Method, name: str, task: Task, out: Path, seconds: float, chec
         (
             f"{name}: {task_text(task)}; {taken}{seconds:.0f} s",
             f"estimated cost per row ({how}): {cost.estimate:.4g}, 95 % interval {interval_text(cost.low, cost.high)}",
-            *([] if under is None else [_under_policy(under)]),
+            *([] if under is None or made.policy is None else [_under_policy(under, made.policy, task)]),
             rule,
             *([made.times_] if made.times_ else []),
             *_about_prices(made),
@@ -344,20 +345,32 @@ def _answer(made: Method, name: str, task: Task, out: Path, seconds: float, chec
 
 
 def _policy_cost(made: Method, task: Task) -> Interval | None:
-    """Return what held-out rows cost with the policy's actions, as many as it takes; None where it has none."""
-    if made.policy is None or (made.policy.refer is None and made.policy.actions is None):
+    """Return what held-out rows cost with the policy's actions and capacity; None where it has none."""
+    policy = made.policy
+    if policy is None or (policy.refer is None and policy.actions is None and policy.capacity is None):
         return None
-    boundless = replace(made.policy, capacity=None, action=None, per=None, time=None, prior=None)
     seen = known(made.oof_scores_)
+    capacity = policy.capacity
+    if capacity is not None and not (made.times_ and policy.per):  # later rows are all there are of their periods
+        capacity = round(capacity * float(np.mean(seen)))
+    usual = replace(policy, capacity=capacity, prior=None)
     y, costs = task.y[seen], task.costs.rows(seen)
-    found = decide(made, made.decision_.probabilities(made.oof_scores_[seen], costs=costs), costs, boundless)
+    times = None if task.time is None else task.time[seen]
+    found = decide(made, made.decision_.probabilities(made.oof_scores_[seen], costs=costs), costs, usual, times)
     groups = None if task.groups is None else task.groups[seen]
     return cost_interval(found.costs, y, found.actions, groups=groups)
 
 
-def _under_policy(cost: Interval) -> str:
-    interval = interval_text(cost.low, cost.high)
-    return f"with the other actions, as many as it takes: {cost.estimate:.4g}, 95 % interval {interval}"
+def _under_policy(cost: Interval, policy: Policy, task: Task) -> str:
+    from adacsl.estimators.acting import limited_name, price_actions  # noqa: PLC0415  scikit-learn
+
+    how = "the other actions, as many as it takes"
+    if policy.capacity is not None:
+        names = np.asarray(task.classes)
+        action = limited_name(policy, price_actions(policy, task.costs.averaged(), None, task.classes), names)
+        rate = f"in all {len(task.y):,} rows" if policy.per is None else f"per {policy.per}"
+        how = f"at most {policy.capacity:,} {str(action)!r} {rate}"
+    return f"with {how}: {cost.estimate:.4g}, 95 % interval {interval_text(cost.low, cost.high)}"
 
 
 def _about_prices(made: Method) -> Iterator[str]:

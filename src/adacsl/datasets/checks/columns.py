@@ -73,7 +73,8 @@ def look_at_columns(task: Task) -> Columns:
         advice = f"train on the past and test on the latest, --time-column {timed} (time={timed!r})"
         text = f"{how} {timed!r}), and are split by chance: if it says when a row was, {advice}"
         found.append(finding("time-ignored", text))
-    odd.pop(timed, None)
+    if timed is not None:
+        odd.pop(timed, None)
     named = [name for name, seen in odd.items() if seen.code == "looks-like-id"]
     infinite = [name for name in (*constant, *rest) if _holds_infinite(task.X, name)]
     return Columns([*found, *_infinite(infinite), *odd.values()], named)
