@@ -59,7 +59,7 @@ def test_figures_are_drawn_in_an_exported_notebook(browser, folder, exported):
     sizes = page.evaluate("[...document.querySelectorAll('.js-plotly-plot')].map((each) => each.clientHeight)")
     assert len(sizes) == 2
     assert all(size > 100 for size in sizes)
-    assert page.locator(".js-plotly-plot .scatterlayer .point").count() == 2
+    assert page.locator(".js-plotly-plot .scatterlayer .point").count() == 4
     page.close()
 
 

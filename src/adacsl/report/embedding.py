@@ -96,7 +96,7 @@ def notebook_html(figure: Any) -> str:
 def notebook_cell() -> str:
     """Return which cell of a notebook is running, if the notebook says so."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    parent = getattr(shell, "get_parent", dict)()
+    parent: dict[str, Any] = getattr(shell, "get_parent", dict)()
     return str(parent.get("metadata", {}).get("cellId", ""))
 
 
