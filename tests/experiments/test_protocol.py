@@ -150,7 +150,14 @@ def test_a_fold_without_positives_is_tested_all_the_same(methods):
     x, y = table(90)
     y[:] = 0
     y[[1, 30, 60]] = 1  # fewer than folds
-    found = compare(x, y, COSTS, repeats=1, folds=4, **QUICK | {"methods": methods, "net": {"epochs": 1}})
+    found = compare(
+        x,
+        y,
+        COSTS,
+        repeats=1,
+        folds=4,
+        **QUICK | {"methods": methods, "net": {"epochs": 1}, "ignore": ["few-positives"]},
+    )
     assert len(found.failures) == 0
     (rows,) = found.paired.values()
     assert len(rows.rows) == 90
