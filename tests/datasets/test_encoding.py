@@ -438,3 +438,11 @@ def test_an_unfitted_encoder_says_so():
 def test_wrong_settings_are_named(options):
     with pytest.raises(ValueError, match=next(iter(options))):
         TableEncoder(**options)
+
+
+def test_names_with_underscores_are_no_numbers():
+    frame = pd.DataFrame({"age": ["10_20", "20_30", "1020"] * 20})
+    encoder = TableEncoder().fit(frame)
+    rows = encoder.transform(pd.DataFrame({"age": ["10_20", "1020", "20_30"]}))
+    assert len(np.unique(rows, axis=0)) == 3
+    assert set(np.unique(rows)) <= {0.0, 1.0}

@@ -199,6 +199,8 @@ def _parsed(column: Column, parse: Callable[[NDArray[Any]], NDArray[np.float64]]
 
 
 def _as_numbers(text: NDArray[Any]) -> NDArray[np.float64]:
+    if (np.strings.find(text, "_") >= 0).any():
+        raise ValueError("an underscore is no part of a number")
     try:
         return text.astype(np.float64)
     except ValueError:  # booleans are numbers too
@@ -311,9 +313,11 @@ def spellings(texts: Iterable[str]) -> dict[str, str]:
 def read_number(text: str) -> float | None:
     """Return the number that a text is, or the one of its boolean; None where it is neither.
 
-    >>> read_number("2.50"), read_number("true"), read_number("A")
-    (2.5, 1.0, None)
+    >>> read_number("2.50"), read_number("true"), read_number("A"), read_number("10_20")
+    (2.5, 1.0, None, None)
     """
+    if "_" in text:  # Python's own separator of thousands: in data it is a name such as 10_20
+        return None
     try:
         return TRUTHS.get(text) if text in TRUTHS else float(text)
     except ValueError:
