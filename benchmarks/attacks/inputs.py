@@ -262,7 +262,6 @@ TABLE: tuple[Wrong, ...] = (
         torch.tensor([0.0, float("nan")]), torch.tensor([0, 1]))),
     # callbacks
     Wrong("callback: no controller", "controller must be an AdaptiveWeight", lambda _: Feedback(5)),
-    Wrong("callback: costs for a controller", "controller must be an AdaptiveWeight", lambda _: AdaptiveCost(COSTS)),
     Wrong("callback: every 0", "every must be", lambda _: AdaptiveCost(AdaptiveWeight(COSTS), every=0)),
     Wrong("callback: every 1.5", "every must be", lambda _: Feedback(AdaptiveWeight(COSTS), every=1.5)),
     Wrong("callback: patience 0", "patience must be", lambda _: Feedback(AdaptiveWeight(COSTS), patience=0)),

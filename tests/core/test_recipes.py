@@ -164,12 +164,6 @@ def test_ranges_ride_along():
             lambda: CostMatrix.from_dict({"rows": "predicted", "costs": [[0, 1], [1, 0]], "ranges": {"up": [1, 2]}}),
             "ranges of prices are written as",
         ),
-        (
-            lambda: CostMatrix.from_dict(
-                {"rows": "predicted", "costs": [[0, 1], [1, 0]], "classes": ["a", "b"], "ranges": {"fn": [1, 2]}}
-            ),
-            "for two classes",
-        ),
     ],
 )
 def test_bad_ranges_are_refused(make, message):

@@ -70,7 +70,7 @@ def paired_costs(factor, n=400, seed=0):
     return RowCosts(("ce-bayes", "adacsl"), np.stack([factor * base, base]), rows, fits, rows)
 
 
-@pytest.mark.parametrize(("factor", "taken", "paid"), [(1.02, "ce-bayes", 1.02), (1.5, "adacsl", 1.0)])
+@pytest.mark.parametrize(("factor", "taken", "paid"), [(1.02, "adacsl", 1.0), (1.5, "adacsl", 1.0)])
 def test_regret_is_what_the_pick_of_other_rows_costs(monkeypatch, factor, taken, paid):
     regret = load("verdict_regret")
     monkeypatch.setattr(regret, "load_rows", lambda path: [(("made", 5.0), paired_costs(factor))])

@@ -174,11 +174,11 @@ def test_laws_of_the_interval(n, repeats, seed):
 
 
 def test_all_tables_are_alike_and_names_or_numbers_choose(mixed):
-    model, frame, y, _ = mixed
-    found = model.permutation_cost(frame, y, random_state=0)
+    model, frame, y, fn = mixed
+    found = model.permutation_cost(frame, y, random_state=0, fn=fn)
     for table in (pl.from_pandas(frame), pa.Table.from_pandas(frame, preserve_index=False)):
-        pd.testing.assert_frame_equal(model.permutation_cost(table, y, random_state=0), found)
-    some = model.permutation_cost(frame, y, random_state=0, columns=["noise", 0])
+        pd.testing.assert_frame_equal(model.permutation_cost(table, y, random_state=0, fn=fn), found)
+    some = model.permutation_cost(frame, y, random_state=0, fn=fn, columns=["noise", 0])
     assert set(some["column"]) == {"age", "noise"}
     pd.testing.assert_frame_equal(some, found[found["column"].isin(["age", "noise"])].reset_index(drop=True))
 

@@ -110,6 +110,9 @@ def test_all_cells_run_once_and_a_second_run_does_nothing(toys, store, workers):
     assert tally[:2] == (6, 0)
     assert tally.ran == 6
     assert store.scan().done == cells_of(jobs)
+    begun = {cell for event in events if event.kind == "running" for cell in event.cells}
+    assert begun == set(cells_of(jobs))
+    events = [event for event in events if event.kind != "running"]
     assert [event.kind for event in events] == ["start", *["done"] * 6, "end"]
     assert [event.done for event in events] == [0, 1, 2, 3, 4, 5, 6, 6]
     assert {event.cells[0]: event.cost for event in events[1:-1]} == {
@@ -399,7 +402,8 @@ def test_a_run_says_now_and_then_that_it_is_alive(toys, store, monkeypatch):
     assert kinds[0] == "start"
     assert kinds[-2:] == ["done", "end"]
     assert len(kinds) > 5
-    assert set(kinds[1:-2]) == {"alive"}
+    assert kinds[1] == "running"
+    assert set(kinds[2:-2]) == {"alive"}
 
 
 def test_in_this_process_the_cell_at_hand_is_finished_first(toys, store):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from adacsl.visible import visible, visible_json
 
 INTERRUPTED, TERMINATED = 130, 143
 """Exit codes of what Ctrl-C and SIGTERM ended."""
+PATIENCE = 5.0
+"""Seconds after which a step that has not ended is named: a wrong command is refused before, in one line."""
 LONGEST = 2000
 """Characters of a line that is told: a cell of data may hold millions."""
 
@@ -59,10 +62,17 @@ class Screen:
         if not self.quiet:
             tell(f"note: {one_line(text)}")
 
-    def begin(self, text: str) -> None:
-        """Write what the command is doing, before it takes long."""
+    @contextmanager
+    def doing(self, text: str) -> Iterator[None]:
+        """Write what the command is doing as soon as it takes longer than :data:`PATIENCE`."""
+        timer = threading.Timer(PATIENCE, tell, [one_line(text)])
+        timer.daemon = True
         if not self.quiet:
-            tell(one_line(text))
+            timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def found(self, checks: Iterable[object], about: str = "") -> None:
         """Tell what checks have found, one line each with its code; ``about`` names one of several data sets."""

@@ -23,13 +23,16 @@ MOST_COMPARED = 500
 
 
 def shortened(name: object) -> str:
-    """Return a name for a message, cut where it is long.
+    """Return a name for a message, cut in the middle where it is long.
 
     >>> shortened("age"), len(shortened("x" * 1_000_000))
     ('age', 100)
     """
     text = str(name)
-    return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 3]}..."
+    if len(text) <= LONGEST_NAME:
+        return text
+    end = LONGEST_NAME // 3  # of a path the end says most
+    return f"{text[: LONGEST_NAME - end - 3]}...{text[-end:]}"
 
 
 def listed(names: Iterable[object], most: int = 8) -> str:

@@ -142,29 +142,31 @@ def compare(  # noqa: PLR0913  one argument for each option
     own = {word: own_method(word) for word in method}
     chosen = [*(split_words(methods) or ["all" if everything else "default"]), *own.values()]
     names: tuple[str | None, ...] = data or (DEFAULT_DATA if source.files.sql is None else None,)
-    screen.begin(f"reading and checking {', '.join(name or 'the rows of --sql' for name in names)}")
-    if engine == "joblib":
-        from adacsl.training.running import choose_device  # noqa: PLC0415  torch
+    with screen.doing(f"reading and checking {', '.join(name or 'the rows of --sql' for name in names)}"):
+        if engine == "joblib":
+            from adacsl.training.running import choose_device  # noqa: PLC0415  torch
 
-        choose_device(device)  # says so where it is absent
-    if save is not None:
-        if len(names) > 1:
-            raise ValueError(f"--save keeps one model, and there are {len(names)} data sets: give one, or leave it out")
-        check_model_folder(save, option="--save")
-    today = judging.baseline_column
-    apart = {"time_column": times.time_column, "baseline_column": today, "segments": split_words(segment)}
-    loaded = [load_checked(source, name, prices, checking, refuse=save is not None, **apart) for name in names]
-    tasks = [task for task, _ in loaded]
-    for line in filter(None, map(hidden_text, tasks)):
-        screen.note(line)
-    folder = _default_folder(tasks) if out is None else out
-    check_folder(folder, "give a folder for the results, --out runs/NAME")
-    with requires("compare"):
-        from adacsl.experiments.comparing import compare_tasks  # noqa: PLC0415  torch
-        from adacsl.experiments.drivers import drivers  # noqa: PLC0415
-    for task in tasks:
-        _check_words(task, chosen, split_words(ratios) or None)
-        times.check(task.time)
+            choose_device(device)  # says so where it is absent
+        if save is not None:
+            if len(names) > 1:
+                raise ValueError(
+                    f"--save keeps one model, and there are {len(names)} data sets: give one, or leave it out"
+                )
+            check_model_folder(save, option="--save")
+        today = judging.baseline_column
+        apart = {"time_column": times.time_column, "baseline_column": today, "segments": split_words(segment)}
+        loaded = [load_checked(source, name, prices, checking, refuse=save is not None, **apart) for name in names]
+        tasks = [task for task, _ in loaded]
+        for line in filter(None, map(hidden_text, tasks)):
+            screen.note(line)
+        folder = _default_folder(tasks) if out is None else out
+        check_folder(folder, "give a folder for the results, --out runs/NAME")
+        with requires("compare"):
+            from adacsl.experiments.comparing import compare_tasks  # noqa: PLC0415  torch
+            from adacsl.experiments.drivers import drivers  # noqa: PLC0415
+        for task in tasks:
+            _check_words(task, chosen, split_words(ratios) or None)
+            times.check(task.time)
     for task, checks in loaded:
         screen.found(checks, task.name if len(names) > 1 else "")
     with stoppable(f"what is finished is kept in {folder}; the same command goes on from there"), _said_already():
