@@ -102,7 +102,8 @@ def test_the_cheapest_candidate_is_kept_and_honest_scores_come_from_the_other_ha
     np.testing.assert_array_equal(held.logits, candidates[held.best])
     if last:
         assert held.best == len(candidates) - 1
-        np.testing.assert_array_equal(held.honest, candidates[-1])
+        if decide != "tuned":
+            np.testing.assert_array_equal(held.honest, candidates[-1])
         return
     close = 1e-9 * max(fp, fn)
     assert costs[held.best] <= min(costs) + close
@@ -187,7 +188,6 @@ def fold_parts(y, candidates, folds, costs=COSTS, **about):
     return parts
 
 
-@pytest.mark.xfail(strict=True, reason="28.2e")
 def test_a_threshold_tuned_on_all_folds_is_estimated_at_its_true_cost():
     """Scores are the true probabilities, so the threshold's true cost is known: the estimate is close in the mean."""
     n, found, true, flattering = 400, [], [], []
@@ -206,7 +206,6 @@ def test_a_threshold_tuned_on_all_folds_is_estimated_at_its_true_cost():
     assert np.mean(found) == pytest.approx(np.mean(true), rel=0.02)
 
 
-@pytest.mark.xfail(strict=True, reason="28.2e")
 @pytest.mark.parametrize("priced", [False, True])
 def test_half_a_fold_moves_neither_its_own_scores_nor_its_threshold(priced):
     """However much half a fold counts, its decisions stay; those of the other samples need not."""

@@ -217,10 +217,10 @@ def test_targets_and_tuned_thresholds(data):
     clf = quick(target="middle", decide="tuned", select="last", patience=None).fit(X, y)
     assert clf.target_ == pytest.approx(np.sqrt(1 / 8) / (1 + np.sqrt(1 / 8)))
     seen = ~np.isnan(clf.oof_scores_)
-    scores = clf.oof_scores_[seen]
+    scores = clf.reference_scores_  # of what is kept
     cheapest = min(COSTS.mean(y[seen], scores > cut) for cut in [0.0, *scores])
     assert COSTS.mean(y[seen], scores > clf.threshold_) == pytest.approx(cheapest)
-    assert clf.estimated_cost_.estimate == pytest.approx(cheapest)
+    assert clf.estimated_cost_.estimate >= cheapest  # at thresholds that other samples tuned
     assert find_threshold(scores, y[seen], COSTS).cost == pytest.approx(cheapest * seen.sum())
 
 
@@ -524,7 +524,6 @@ def test_costs_whose_threshold_rounds_to_0_or_1(prices, target):
     assert set(clf.predict(x).tolist()) <= {False, True}
 
 
-@pytest.mark.xfail(strict=True, reason="28.2e")
 @pytest.mark.parametrize(("engine", "select"), [("lightgbm", "best"), ("xgboost", "log-loss")])
 def test_a_tuned_booster_costs_what_it_estimates(engine, select):
     """Draws of a known law: the estimated cost is the true one in the mean, and its interval contains it."""

@@ -340,7 +340,10 @@ class Method(CostClassifier):
             raise ValueError("its held-out scores are not finite: there is nothing to decide by")
         prices, weight = candidate.costs.rows(seen), rows.weights(seen)
         shift = shift + candidate.offsets(seen)
-        kept, honest = (to_probabilities(z[seen] - shift) for z in (logits, pooled(len(rows.y), candidate.held)))
+        kept, honest = (
+            to_probabilities(z[seen] - shift)
+            for z in (logits, pooled(len(rows.y), candidate.held, costs=candidate.costs))
+        )
         decision.fit(kept, rows.y[seen], sample_weight=weight, costs=prices)
         flattering, cost = (
             prices.mean(rows.y[seen], decision.predict(scores, costs=prices), sample_weight=weight)
@@ -350,7 +353,7 @@ class Method(CostClassifier):
         return decision, cost
 
     def _estimate(self, candidate: Candidate, rows: Rows) -> None:
-        logits = pooled(len(rows.y), candidate.held)
+        logits = pooled(len(rows.y), candidate.held, costs=candidate.costs)
         shift = candidate.shifted + candidate.offsets(np.arange(len(rows.y)))
         self.oof_scores_ = to_probabilities(logits - shift)  # NaN stays NaN
         # as if rows cost what is usual: their prices are not kept
