@@ -1,4 +1,6 @@
-"""Is `estimated_cost_` of a cross-fit right? Drawn data of three laws: its bias, and how often its interval holds.
+"""Is `estimated_cost_` right? Drawn data of three laws: its bias, and how often its interval contains the true cost.
+
+Cross-fits of nets and scikit-learn classifiers, and boosters with a tuned threshold, refitted on all rows or cross-fitted.
 
 Each draw has 1,000 rows, and a miss costs five false alarms. The truth is the expected cost of the fitted classifier on
 20,000 fresh rows, by the law's own probabilities. ``single_bias`` is what the held-out cost of single models is off by:
@@ -11,6 +13,7 @@ they, and not their average, have scored the rows.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import sys
 import time
@@ -136,12 +139,26 @@ def steered_regression(costs: Any, seed: int) -> Any:
     return AdaptiveCostClassifier(LogisticRegression(), costs, cv=5, random_state=seed)
 
 
+def booster(costs: Any, seed: int, engine: str, **settings: Any) -> Any:
+    """Return a booster that is refitted on all rows, unless ``cv`` is given; default: the threshold is tuned."""
+    from adacsl import Method  # noqa: PLC0415
+
+    return Method(costs, learner=engine, random_state=seed, **({"decide": "tuned"} | settings))
+
+
 LEARNERS = {
     "nets": steered_nets,
     "nets, calibrated": calibrated_nets,
     "logistic": steered_regression,
     "trees": steered_trees,
+    "XGBoost, Bayes": functools.partial(booster, engine="xgboost", decide="bayes", select="log-loss"),
+    "XGBoost, tuned": functools.partial(booster, engine="xgboost", select="log-loss"),
+    "LightGBM, tuned": functools.partial(booster, engine="lightgbm", select="log-loss"),
+    "XGBoost, tuned, by cost": functools.partial(booster, engine="xgboost"),
+    "LightGBM, tuned, by cost": functools.partial(booster, engine="lightgbm"),
+    "XGBoost, tuned, cv=5": functools.partial(booster, engine="xgboost", select="log-loss", cv=5),
 }
+"""By cost: of each fold the round that costs least on it is kept (``select="best"``), else that of least log loss."""
 
 
 def draw(law: str, rng: np.random.Generator, n: int) -> tuple[Any, Any]:

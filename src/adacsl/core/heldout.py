@@ -1,7 +1,10 @@
 """Held-out rows: scored by models that did not train on them, and a choice among models that does not flatter itself.
 
 The candidate (epoch, round) that is cheapest on some rows looks cheaper on them than it is. So the rows are halved, and
-a row's *honest* score comes from the candidate that the other half found cheapest.
+a row's *honest* (selection-corrected) score comes from the candidate that the other half found cheapest.
+
+A tuned threshold is another such choice. It is tuned on the samples of all folds together, and so is the threshold that
+a sample's selection-corrected score is moved by: on all of them but its own half of its fold (:func:`pooled`).
 """
 
 from __future__ import annotations
@@ -111,7 +114,9 @@ class HeldOut:
         self._no_cut: Any = 0.0 if k == 2 else np.zeros(k)
         self.seen, self.best, self.cost, self._cut, self._least = 0, -1, np.inf, self._no_cut, np.inf
         self.logits = np.full(shape, np.nan)
-        self._cheapest, self._honest = np.full(2, np.inf), np.full(shape, np.nan)
+        # what each half has chosen: its logits of all rows, and the cut tuned on that half
+        self._cheapest, self._chosen = np.full(2, np.inf), np.full((2, *shape), np.nan)
+        self._half_cuts = np.stack([self._no_cut] * 2)
         self.latest: tuple[float, Any] = (np.nan, self._no_cut)
 
     def look(self, logits: NDArray[Any]) -> bool:
@@ -129,16 +134,27 @@ class HeldOut:
         for half in (0, 1):
             if better[1 + half]:
                 self._cheapest[half] = judged[1 + half]
-                # the threshold is the other half's as well
-                others = self._parts[2 - half]
-                self._honest[others] = logits[others] - cuts[1 + half]
+                self._chosen[half], self._half_cuts[half] = logits, cuts[1 + half]
         self.seen += 1
         return bool(better[0])
 
+    def judge_by(self, logits: NDArray[Any]) -> None:
+        """Take selection-corrected scores from a candidate that neither half chose, as other folds did."""
+        logits = np.asarray(logits, dtype=np.float64)
+        self._chosen[:], self._half_cuts[:] = logits, self._judge(logits)[1][1:]
+
     @property
     def honest(self) -> NDArray[np.float64]:
-        """Each row's logits from the candidate that the other half chose, on the scale of the kept one."""
-        return self.logits if self.last else self._honest + self._cut
+        """Each row's logits from the candidate that the other half chose, on the scale of the kept one.
+
+        Where thresholds are tuned, the other half has tuned this one, too. Of several folds :func:`pooled` knows more.
+        """
+        return self._crossed(self._half_cuts) + self._cut
+
+    def _crossed(self, cuts: Any) -> NDArray[np.float64]:
+        """Return each row's logits from what the other half chose, less the cut that belongs to it."""
+        second = self._parts[2] if self.logits.ndim == 1 else self._parts[2][:, None]
+        return np.asarray(np.where(second, self._chosen[0] - cuts[0], self._chosen[1] - cuts[1]))
 
     def _judge(self, logits: NDArray[np.float64]) -> tuple[NDArray[np.float64], list[Any]]:
         """Return mean cost and tuned cut (0 where nothing is tuned) on all rows, and on each half."""
@@ -149,8 +165,7 @@ class HeldOut:
         for number in np.flatnonzero(self._mass > NOTHING):
             part = self._parts[number]
             weight = None if self.weight is None else np.asarray(self.weight)[part]
-            tune = tune_cut if self.costs.n_classes == 2 else tune_multipliers
-            totals[number], cuts[number] = tune(logits[part], self.labels[part], self.costs.rows(part), weight)
+            totals[number], cuts[number] = _tune(logits[part], self.labels[part], self.costs.rows(part), weight)
         return totals / self._mass, cuts
 
     def _totals(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -174,7 +189,7 @@ class HeldOut:
         return {
             "seen": self.seen, "best": self.best, "cost": self.cost, "cut": self._cut, "least": self._least,
             "logits": self.logits,
-            "cheapest": self._cheapest, "honest": self._honest,
+            "cheapest": self._cheapest, "chosen": self._chosen, "half_cuts": self._half_cuts,
         }  # fmt: skip
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -182,8 +197,8 @@ class HeldOut:
         self.seen, self.best, self.cost, self._cut, self._least = (
             state[name] for name in ("seen", "best", "cost", "cut", "least")
         )
-        self.logits, self._cheapest, self._honest = (
-            np.asarray(state[name], dtype=np.float64) for name in ("logits", "cheapest", "honest")
+        self.logits, self._cheapest, self._chosen, self._half_cuts = (
+            np.array(state[name], dtype=np.float64) for name in ("logits", "cheapest", "chosen", "half_cuts")
         )
 
 
@@ -216,14 +231,68 @@ def tune_multipliers(
     return float(found.cost), -np.log(np.asarray(found.values, dtype=np.float64))
 
 
-def pooled(n: int, parts: Sequence[HeldOut], *, honest: bool = True) -> NDArray[np.float64]:
-    """Return the log-odds (or K logits) of each row of n: NaN where nobody held it out, the mean where several did."""
-    total, count = np.zeros((n, *parts[0].logits.shape[1:])), np.zeros(n)
-    for part in parts:
-        np.add.at(total, part.rows, part.honest if honest else part.logits)
+def _tune(logits: NDArray[np.float64], labels: NDArray[Any], costs: CostMatrix, weight: Any) -> tuple[float, Any]:
+    """Return the total cost of the cost-optimal threshold or multipliers, and what to subtract from the logits."""
+    tune: Any = tune_cut if costs.n_classes == 2 else tune_multipliers
+    return tune(logits, labels, costs, weight)  # type: ignore[no-any-return]
+
+
+def pooled(
+    n: int, parts: Sequence[HeldOut], *, honest: bool = True, costs: CostMatrix | None = None
+) -> NDArray[np.float64]:
+    """Return the log-odds (or K logits) of each row of n: NaN where nobody held it out, the mean where several did.
+
+    Parameters
+    ----------
+    n : int
+        How many rows there are, held out or not.
+    parts : sequence of HeldOut
+        The folds.
+    honest : bool, default True
+        Selection-corrected: of the candidate that the other half of the fold chose, and where thresholds are tuned
+        moved so that the deployed threshold decides as one tuned on all samples but this half of the fold. The
+        deployed threshold is tuned on the samples of all folds; one of half a fold alone would cost more than it.
+        False: of the candidate that is kept.
+    costs : CostMatrix, optional
+        Of all n rows, where these have costs of their own.
+    """
+    if not honest:
+        return _mean(n, parts, [part.logits for part in parts])
+    if len(parts) == 1 or parts[0].decide != "tuned":
+        return _mean(n, parts, [part.honest for part in parts])
+    return _mean(n, parts, _tuned_on_all_others(n, parts, parts[0].costs if costs is None else costs))
+
+
+def _mean(n: int, parts: Sequence[HeldOut], logits: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    total, count = np.zeros((n, *logits[0].shape[1:])), np.zeros(n)
+    for part, own in zip(parts, logits, strict=True):
+        np.add.at(total, part.rows, own)
         np.add.at(count, part.rows, 1)
     count = count if total.ndim == 1 else count[:, None]
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def _tuned_on_all_others(n: int, parts: Sequence[HeldOut], costs: CostMatrix) -> list[NDArray[np.float64]]:
+    """Return selection-corrected logits of each fold, by thresholds tuned on all samples but half a fold."""
+    kept = pooled(n, parts, honest=False)
+    labels, weight = np.zeros(n, dtype=np.int64), np.zeros(n)
+    for part in parts:
+        labels[part.rows], weight[part.rows] = part.labels, 1.0 if part.weight is None else part.weight
+
+    def cut_of(logits: NDArray[np.float64], use: NDArray[np.bool_]) -> Any:
+        return _tune(logits[use], labels[use], costs.rows(use), weight[use])[1]
+
+    known_rows = known(kept) & (weight > 0)
+    whole, corrected = cut_of(kept, known_rows), []
+    for part in parts:
+        cuts = []
+        for chosen, tested in zip(part._chosen, part._parts[:0:-1], strict=True):
+            logits, use = kept.copy(), known_rows.copy()
+            logits[part.rows], use[part.rows[tested]] = chosen, False
+            use &= known(logits)
+            cuts.append(cut_of(logits, use) if use.any() else whole)
+        corrected.append(part._crossed(cuts) + whole)
+    return corrected
 
 
 def kept_sample(n: int, parts: Sequence[HeldOut], most: int = 20_000) -> NDArray[np.float64]:

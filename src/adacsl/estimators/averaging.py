@@ -61,12 +61,12 @@ def averaged_costs(
     ``pay(logits, rows)`` says what decisions by held-out log-odds (or K logits) cost. Without a second cross-fit these
     are the costs of single models.
     """
-    one = pooled(len(rows.y), candidate.held)
+    one = pooled(len(rows.y), candidate.held, costs=candidate.costs)
     seen = known(one)
     costs = pay(one[seen], seen)
     if candidate.second is None or not candidate.second.held:
         return costs, seen
-    two = pooled(len(rows.y), candidate.second.held)
+    two = pooled(len(rows.y), candidate.second.held, costs=candidate.costs)
     both = seen & known(two)
     twice = both[seen]
     single = (costs[twice] + pay(two[both], both)) / 2.0

@@ -217,7 +217,7 @@ def told_share(candidate: Candidate, rows: Rows) -> float:
     """
     if not candidate.corrects_rows or not candidate.held:
         return 0.0
-    logits = pooled(len(rows.y), candidate.held)
+    logits = pooled(len(rows.y), candidate.held, costs=candidate.costs)
     seen = known(logits)
     offsets, weight = candidate.offsets(seen), rows.weights(seen)
 

@@ -131,8 +131,10 @@ class Method(CostClassifier):
         Mean cost of held-out decisions with its 95 % bootstrap interval (sample weights count; of a cross-fit wider by
         an eighth, as its models share training rows). With a number of folds on a table it speaks of the average of all
         models, from rows that a second cross-fit has held out too; with folds that were given, and for images, of
-        single models, and their average is usually cheaper. The same rows steered lambda (and tuned the threshold, or
-        chose the target), which flatters a little.
+        single models, and their average is usually cheaper. The same rows steered lambda (or chose the target), which
+        is slightly optimistic. A tuned threshold is not: a sample is decided by one tuned on the other held-out
+        samples. Of a model that is refitted on all samples it is pessimistic, by up to 3 % in
+        ``benchmarks/estimate.py``: the models of the folds were trained on four fifths of them.
     saving_ : Interval
         What these decisions save per row against the cheapest one that is the same for every row, pair by pair.
     calibration_error_ : float
@@ -340,7 +342,10 @@ class Method(CostClassifier):
             raise ValueError("its held-out scores are not finite: there is nothing to decide by")
         prices, weight = candidate.costs.rows(seen), rows.weights(seen)
         shift = shift + candidate.offsets(seen)
-        kept, honest = (to_probabilities(z[seen] - shift) for z in (logits, pooled(len(rows.y), candidate.held)))
+        kept, honest = (
+            to_probabilities(z[seen] - shift)
+            for z in (logits, pooled(len(rows.y), candidate.held, costs=candidate.costs))
+        )
         decision.fit(kept, rows.y[seen], sample_weight=weight, costs=prices)
         flattering, cost = (
             prices.mean(rows.y[seen], decision.predict(scores, costs=prices), sample_weight=weight)
@@ -350,7 +355,7 @@ class Method(CostClassifier):
         return decision, cost
 
     def _estimate(self, candidate: Candidate, rows: Rows) -> None:
-        logits = pooled(len(rows.y), candidate.held)
+        logits = pooled(len(rows.y), candidate.held, costs=candidate.costs)
         shift = candidate.shifted + candidate.offsets(np.arange(len(rows.y)))
         self.oof_scores_ = to_probabilities(logits - shift)  # NaN stays NaN
         # as if rows cost what is usual: their prices are not kept

@@ -207,6 +207,7 @@ def _boost_unsteered(group: Sequence[Candidate], rows: Rows, matrix: Matrix, enc
             chosen = [_kept(engine, model, rounds) for model, rounds in zip(models, kept, strict=True)]
         else:
             candidate.judged = folds
+            _judge_by_other_folds(candidate, rows, matrix, models)
             rounds = min(_rounds_of_all(kept, folds, rows), int(first.method.learner_.rounds))
             known[rounds] = known.get(rounds) or _boost_all(first, rows, matrix, rounds)
             chosen, kept = [_kept(engine, known[rounds], rounds)], [rounds]
@@ -245,6 +246,22 @@ def _boost_all(candidate: Candidate, rows: Rows, matrix: Matrix, rounds: int) ->
     whole = _part(matrix, rows.use, _weights(candidate, rows, rows.use))
     options = _options(candidate) | {"rounds": rounds, "patience": None}
     return boost_anywhere(candidate.method.learner_, whole, whole, None, **options)
+
+
+def _judge_by_other_folds(candidate: Candidate, rows: Rows, matrix: Matrix, models: Sequence[Any]) -> None:
+    """Score each fold's held-out rows after as many rounds as the other folds found best, as all rows will be learned.
+
+    What half a fold chooses varies more than the mean over folds that the model of all rows takes.
+    """
+    kept = [held.best + 1 for held in candidate.held]
+    if len(kept) < 2:
+        return
+    engine = load_engine(candidate.method.learner_.chosen_engine)
+    for number, (held, model) in enumerate(zip(candidate.held, models, strict=True)):
+        rounds = min(max(1, round(float(np.mean(kept[:number] + kept[number + 1 :])))), held.seen)
+        margins = engine.margins(_kept(engine, model, rounds), _part(matrix, held.rows))
+        shift = candidate.shift(rows.y) + candidate.offsets(held.rows)
+        held.judge_by(_centred(np.asarray(margins, dtype=np.float32)) + shift)
 
 
 def _rounds_of_all(kept: Sequence[int], folds: Folds, rows: Rows) -> int:

@@ -149,7 +149,7 @@ def _one_model(models: Sequence[Any]) -> Any:
 
 def honest_logits(candidate: Candidate, rows: Rows) -> tuple[NDArray[np.float64], float]:
     """Return the held-out log-odds (or K logits) of a member, and the share of the rows' offsets that is in them."""
-    logits, share = pooled(len(rows.y), candidate.held), told_share(candidate, rows)
+    logits, share = pooled(len(rows.y), candidate.held, costs=candidate.costs), told_share(candidate, rows)
     return logits + (share - 1.0) * candidate.offsets(np.arange(len(rows.y))), share
 
 
