@@ -69,6 +69,12 @@ def field(file: str, path: str) -> Any:
     return value
 
 
+def estimates(name: str, *learners: str) -> list[float]:
+    """Return a figure (``bias``, ``coverage``) of estimated costs in percent: each learner, each law."""
+    found = field("cpu_estimate.json", "results")
+    return [100.0 * law[name] for learner in learners for law in found[learner].values()]
+
+
 # the paper, run again: five random splits, or five by group
 
 
