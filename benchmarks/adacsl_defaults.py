@@ -28,9 +28,9 @@ from sklearn.model_selection import train_test_split
 from table_nets import TABLES
 
 from adacsl import CostMatrix, Method
-from adacsl.core.scores import to_probabilities
-from adacsl.estimators.fitting import fit_methods
-from adacsl.estimators.rows import Rows
+from adacsl.base.scores import to_probabilities
+from adacsl.estimators.fit import fit_methods
+from adacsl.fitting.rows import Rows
 
 DROPPED: dict[str, list[str]] = TABLES | {"give_me_some_credit": ["id"]}
 """Tables of two classes, and their columns that are no features."""

@@ -32,11 +32,13 @@ from peer_data import TABLES, Table, load_table
 from sklearn.model_selection import train_test_split
 
 from adacsl import AdaCSLBoostingClassifier, AdaptiveWeight, CostMatrix, find_threshold
-from adacsl.core.heldout import HeldOut, bayes_log_odds
-from adacsl.datasets.codes import ColumnEncoder
-from adacsl.estimators.learners.boosters import load_engine
-from adacsl.estimators.splits import cross_splits, one_split
-from adacsl.integrations.boosting import Matrix, sigmoid
+from adacsl.adaptive.held_out import HeldOut
+from adacsl.base.scores import sigmoid
+from adacsl.costs.instance import bayes_log_odds
+from adacsl.datasets.ordinal_encoder import ColumnEncoder
+from adacsl.fitting.splits import cross_splits, one_split
+from adacsl.integrations.boosting import Matrix
+from adacsl.learners.boosting_libraries import load_engine
 
 KEYS = ("engine", "table", "split", "k", "mode")
 ROUNDS, LR, PATIENCE = 300, 0.1, 50

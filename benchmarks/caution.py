@@ -15,8 +15,8 @@ from _data import data_folder
 from harness import metadata
 
 from adacsl import Method
+from adacsl.comparison.compare import compare_tasks
 from adacsl.datasets import load_dataset
-from adacsl.experiments.comparing import compare_tasks
 
 TABLES = ("breast-cancer", "german-credit", "marketing-campaign", "telco-churn", "ann-thyroid", "churn-tv")
 VARIANTS = [

@@ -30,12 +30,12 @@ from harness import metadata
 from sklearn.model_selection import StratifiedGroupKFold
 
 from adacsl import CostMatrix, Method
-from adacsl.core.scores import to_probabilities
-from adacsl.estimators.fitting import fit_methods
-from adacsl.estimators.learners.net import Net
-from adacsl.estimators.rows import Rows
-from adacsl.experiments.statistics.folds import fold_interval
-from adacsl.torch.augment import Augment
+from adacsl.base.scores import to_probabilities
+from adacsl.comparison.statistics import fold_interval
+from adacsl.estimators.fit import fit_methods
+from adacsl.fitting.rows import Rows
+from adacsl.neural.learner import Net
+from adacsl.torch.augmentation import Augment
 
 WEIGHTED = {"loss": "weighted"}
 ADAPTED = {"loss": "weighted", "controller": "auto"}

@@ -26,10 +26,10 @@ from sklearn.datasets import load_digits, load_iris, load_wine, make_classificat
 from sklearn.model_selection import train_test_split
 
 from adacsl import CostMatrix, Method, PortfolioClassifier
-from adacsl.core.scores import to_probabilities
-from adacsl.estimators.fitting import fit_methods
-from adacsl.estimators.members import default_members
-from adacsl.estimators.rows import Rows
+from adacsl.base.scores import to_probabilities
+from adacsl.ensemble.base_estimators import default_members
+from adacsl.estimators.fit import fit_methods
+from adacsl.fitting.rows import Rows
 
 STEERED: dict[str, Any] = {"loss": "weighted", "controller": {}}  # adapts also where "auto" would not
 GBM = {"learner": "boosting", "loss": "weighted"}

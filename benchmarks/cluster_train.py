@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.metrics import log_loss
 
 from adacsl import AdaCSLBoostingClassifier, PortfolioClassifier
-from adacsl.datasets.reading import load_task
+from adacsl.datasets.loading import load_task
 
 PLACES: dict[str, Any] = {
     "2 processes": {"workers": 2},

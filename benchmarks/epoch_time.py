@@ -27,14 +27,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from adacsl import AdaptiveWeight, CostMatrix
-from adacsl.core.heldout import HeldOut
+from adacsl.adaptive.held_out import HeldOut
 from adacsl.integrations.lightning import pl
-from adacsl.torch.augment import Augment, ChannelsFirst
+from adacsl.neural.epoch_selection import Keeper
+from adacsl.neural.loop import MemberTraining, quiet
+from adacsl.neural.members import Data, Member, Settings
+from adacsl.torch.augmentation import Augment, ChannelsFirst
 from adacsl.torch.resnet import Normalise, resnet18
-from adacsl.training.keepers import Keeper
-from adacsl.training.loop import MemberTraining
-from adacsl.training.members import Data, Member, Settings
-from adacsl.training.running import quiet
 
 BARS = {"plain BCE in the same Lightning loop": 1.02, "bare PyTorch loop": 1.15}
 

@@ -26,7 +26,7 @@ from _data import ImageData, cut, data_folder, load_images
 from harness import write_csv
 
 from adacsl import AdaCSLClassifier, CostMatrix
-from adacsl.torch.augment import Augment
+from adacsl.torch.augmentation import Augment
 
 CROSS_FIT = {1: 0.31, 3: 0.48, 5: 0.56}
 BARS = {"single": {1: 0.36, 3: 0.53, 5: 0.61}, "cv=5": CROSS_FIT, "cv=5 auto": CROSS_FIT}

@@ -29,7 +29,7 @@ from torch import Tensor, nn
 
 from adacsl import CostMatrix, find_threshold
 from adacsl.torch import AdaptiveCrossEntropy, positive_logit
-from adacsl.torch.augment import Augment
+from adacsl.torch.augmentation import Augment
 from adacsl.torch.resnet import Normalise, resnet18
 
 SHARES = [0.65, 0.15, 0.20]

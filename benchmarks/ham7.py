@@ -27,11 +27,11 @@ from harness import metadata
 from scipy import stats
 
 from adacsl import CostMatrix, Method
-from adacsl.core.scores import to_probabilities
-from adacsl.estimators.fitting import fit_methods
-from adacsl.estimators.learners.net import Net
-from adacsl.estimators.rows import Rows
-from adacsl.torch.augment import Augment
+from adacsl.base.scores import to_probabilities
+from adacsl.estimators.fit import fit_methods
+from adacsl.fitting.rows import Rows
+from adacsl.neural.learner import Net
+from adacsl.torch.augmentation import Augment
 
 ADAPTED = {"loss": "weighted", "target": "bayes"}
 METHODS: dict[str, dict[str, Any]] = {

@@ -13,7 +13,7 @@ import numpy as np
 from harness import Work, arguments, interleave, publish, ratio_row
 
 from adacsl import CostMatrix
-from adacsl.core.multipliers import find_multipliers
+from adacsl.thresholds.multiclass import find_multipliers
 
 SEED = 20211114
 

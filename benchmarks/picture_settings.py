@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 from harness import write_csv
 
-from adacsl.torch.augment import Augment
+from adacsl.torch.augmentation import Augment
 from paper.engine import CellResult, Job, jobs_of, run_missing
 from paper.figures import FACTORS
 from paper.methods import MODERN_METHODS, PROFILES, Protocol

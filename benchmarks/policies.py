@@ -9,7 +9,7 @@ any class shares is a formula. A method learns from 20,000 rows, of which 10 % a
 no luck of the labels is in it.
 
 - Capacity and referral against the best possible: the same prices and limits, decided by the true probabilities. That
-  is optimal, which ``tests/core/test_capacity.py`` checks by trying all ways. Bar: 1 %.
+  is optimal, which ``tests/decision/test_capacity.py`` checks by trying all ways. Bar: 1 %.
 - Shares moved by a factor of 5, down and up, known or estimated on the fresh rows without labels, against the same
   method fitted to as many rows of the new shares. Bar: 5 %. What it costs not to move them is published beside.
 

@@ -22,9 +22,9 @@ from scipy.special import expit as sigmoid
 
 def portfolio(cell: Cell, costs: Costs | None, options: argparse.Namespace) -> Decide:
     from adacsl import CostMatrix, PortfolioClassifier  # noqa: PLC0415  the table needs none of it
-    from adacsl.estimators.fitting import fit_methods  # noqa: PLC0415
-    from adacsl.estimators.members import default_members  # noqa: PLC0415
-    from adacsl.estimators.rows import Rows  # noqa: PLC0415
+    from adacsl.ensemble.base_estimators import default_members  # noqa: PLC0415
+    from adacsl.estimators.fit import fit_methods  # noqa: PLC0415
+    from adacsl.fitting.rows import Rows  # noqa: PLC0415
 
     members = [name for name in default_members(images=False) if name not in options.without]
     jobs = {"n_jobs": 1} if options.jobs > 1 else {}

@@ -24,11 +24,12 @@ from peer_data import TABLES, Costs, load_cell
 from sklearn.linear_model import LogisticRegression
 
 from adacsl import CostMatrix, Method
-from adacsl.estimators.learners.memberfits import fit_members
-from adacsl.estimators.learners.net import Net
-from adacsl.estimators.members import default_members
-from adacsl.estimators.rows import Rows
-from adacsl.estimators.stacking import Fits, Stack, halfway, log_losses, stack_folds
+from adacsl.ensemble.base_estimators import default_members
+from adacsl.ensemble.fits import fit_members
+from adacsl.ensemble.stacking import Fits, halfway, log_losses, stack_folds
+from adacsl.fitting.rows import Rows
+from adacsl.learners.stack import Stack
+from adacsl.neural.learner import Net
 
 K = (1.0, 3.0, 5.0)
 FURTHER = {

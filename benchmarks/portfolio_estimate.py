@@ -58,8 +58,8 @@ def one_draw(seed: int, rows: int) -> dict[str, float]:
     import torch  # noqa: PLC0415  in the worker
 
     from adacsl import CostMatrix, Method, PortfolioClassifier  # noqa: PLC0415
-    from adacsl.estimators.learners.boosters import Booster  # noqa: PLC0415
-    from adacsl.estimators.learners.net import Net  # noqa: PLC0415
+    from adacsl.learners.boosting import Booster  # noqa: PLC0415
+    from adacsl.neural.learner import Net  # noqa: PLC0415
 
     torch.set_num_threads(1)
     members: list[Any] = [

@@ -25,8 +25,7 @@ from scipy import stats
 from suite_rows import part_of, pick_of
 
 from adacsl import CostMatrix
-from adacsl.experiments.statistics import RowCosts
-from adacsl.experiments.statistics.folds import fold_interval
+from adacsl.comparison.statistics import RowCosts, fold_interval
 
 COSTS, COLUMNS, FOLDS, TOLERANCE = CostMatrix(fp=1, fn=5), 10, 5, 0.10
 SLOPES = np.asarray([1.0, -0.8, 0.7, -0.6, 0.5, 0.45, -0.4, 0.35, 0.3, 0.25])

@@ -29,8 +29,8 @@ def ours(name: str) -> Fit:
 
     def fit(cell: Cell, options: argparse.Namespace) -> tuple[NDArray[Any], float]:
         from adacsl import CostMatrix, PortfolioClassifier  # noqa: PLC0415  the table needs none of it
-        from adacsl.estimators.members import default_members  # noqa: PLC0415
-        from adacsl.estimators.methods import method  # noqa: PLC0415
+        from adacsl.ensemble.base_estimators import default_members  # noqa: PLC0415
+        from adacsl.estimators.registry import method  # noqa: PLC0415
 
         means = {kind: float(np.mean(price)) for kind, price in cell.train._asdict().items()}
         if name.startswith("portfolio"):

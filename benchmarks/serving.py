@@ -73,7 +73,7 @@ def main() -> int:
 def measure(method: str, seconds: float) -> list[dict[str, Any]]:
     """Fit, serve, check that both sides decide alike, and time every case."""
     from adacsl import method as make  # noqa: PLC0415  the page alone needs none of this
-    from adacsl.datasets.reading import load_task  # noqa: PLC0415
+    from adacsl.datasets.loading import load_task  # noqa: PLC0415
 
     task = load_task("german-credit")
     model = make(method, task.costs, random_state=0, device="cpu").fit(task.X, task.y)

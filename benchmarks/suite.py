@@ -25,11 +25,11 @@ from harness import metadata
 from sklearn.model_selection import train_test_split
 from suite_rows import save_rows
 
+from adacsl.comparison.compare import compare_tasks
+from adacsl.comparison.result import Comparison
 from adacsl.datasets import DATASETS, Task, load_dataset
-from adacsl.estimators.learners.boosters import installed_engine
-from adacsl.estimators.methods import choose_methods
-from adacsl.experiments.comparing import compare_tasks
-from adacsl.experiments.comparison import Comparison
+from adacsl.estimators.registry import choose_methods
+from adacsl.learners.boosting import installed_engine
 
 SMALL = 10_000
 """Rows: up to so many a table is small, and not cut."""

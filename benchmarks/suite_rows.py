@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 
 from adacsl import CostMatrix
-from adacsl.experiments.comparison import Comparison
-from adacsl.experiments.ratios import scale_misses
-from adacsl.experiments.statistics import RowCosts, summarise, verdict
+from adacsl.comparison.protocol import scale_misses
+from adacsl.comparison.recommendation import verdict
+from adacsl.comparison.result import Comparison
+from adacsl.comparison.statistics import RowCosts, summarise
 
 PRICES = ("fp", "fn", "tp", "tn")
 

@@ -26,10 +26,10 @@ import torch.nn.functional as F
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
-from adacsl.core.control import AdaptiveWeight
-from adacsl.core.costs import CostMatrix
-from adacsl.datasets.encoding import TableEncoder
-from adacsl.torch.tablenet import TableNet
+from adacsl.adaptive.controller import AdaptiveWeight
+from adacsl.costs.matrix import CostMatrix
+from adacsl.datasets.encoder import TableEncoder
+from adacsl.torch.tabular import TableNet
 
 RESULTS = Path(__file__).parent / "results" / "table_nets.csv"
 FOLDS = 5

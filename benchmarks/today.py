@@ -28,11 +28,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from xgboost import XGBClassifier
 
+from adacsl.comparison.compare import compare_tasks
+from adacsl.comparison.statistics import RowCosts, excess_in, fold_interval
 from adacsl.datasets import load_dataset
-from adacsl.experiments.comparing import compare_tasks
-from adacsl.experiments.statistics.folds import fold_interval
-from adacsl.experiments.statistics.paired import RowCosts
-from adacsl.experiments.statistics.savings import excess_in
 
 OURS = ("always-positive", "logistic", "adacsl-cv", "portfolio")
 FP, FN = 1.0, 5.0

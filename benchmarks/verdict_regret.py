@@ -25,8 +25,8 @@ from harness import metadata
 from old_protocol import old_pick
 from suite_rows import load_rows, part_of, pick_of
 
-from adacsl.estimators.methods import METHODS, choose_methods
-from adacsl.experiments.statistics import RowCosts
+from adacsl.comparison.statistics import RowCosts
+from adacsl.estimators.registry import METHODS, choose_methods
 
 RESULTS = Path(__file__).resolve().parent / "results"
 PARTS, TOLERANCE = 5, 0.10

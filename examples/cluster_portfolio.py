@@ -10,7 +10,7 @@ What is finished is kept in cluster_members/: started again after a kill, it goe
 import sys
 
 from adacsl import PortfolioClassifier
-from adacsl.datasets.reading import load_task
+from adacsl.datasets.loading import load_task
 
 
 def main(address: str = "local") -> None:

@@ -12,8 +12,8 @@ from cyclopts import App, Parameter
 
 from adacsl import __version__
 from adacsl.cli.app import run_app
-from adacsl.cli.screen import PLAIN, Answer, Screen, stoppable
-from adacsl.durable import check_folder
+from adacsl.cli.console import PLAIN, Answer, Screen, stoppable
+from adacsl.storage.atomic import check_folder
 from paper.planning import estimate, plan_lines
 from paper.publish import PAGES, publish_pages
 from paper.report import write_report
@@ -100,7 +100,7 @@ def command_line(*words: str) -> str:
 
 
 def _run(wishes: Wishes, *, quiet: bool) -> Reproduced:
-    from adacsl.experiments.progress import Progress  # noqa: PLC0415  a help text needs none
+    from adacsl.comparison.progress import Progress  # noqa: PLC0415  a help text needs none
 
     with Progress(1, quiet=quiet) as bar:
         return run(wishes, tell=bar, command=command_line(*NAME.split(), *sys.argv[1:]))

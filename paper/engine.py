@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from adacsl.comparison.executors import Job
+from adacsl.comparison.fits import Cell, CellResult
+from adacsl.comparison.jobs import count_nets, plan_jobs, run_jobs
+from adacsl.comparison.runner import Event, RunInterrupted
+from adacsl.comparison.store import Store, commit, now, versions
 from adacsl.datasets import Task
-from adacsl.experiments.cells import Cell, CellResult
-from adacsl.experiments.jobs import count_nets, plan_jobs, run_jobs
-from adacsl.experiments.provenance import commit, now, versions
-from adacsl.experiments.runner import Event, Job, RunInterrupted
-from adacsl.experiments.store import Store
-from adacsl.training.running import choose_device
+from adacsl.neural.loop import choose_device
 from paper.methods import Methods, Protocol, under
 
 Tell = Callable[[Event], object]

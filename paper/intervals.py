@@ -12,9 +12,18 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from adacsl.experiments.statistics.blocks import CELL, Block, blocks_of, checked, enough_splits, mean_of
-from adacsl.experiments.statistics.differences import PAIRWISE_COLUMNS, SUMMARY_COLUMNS, holm
-from adacsl.experiments.statistics.folds import NOISE
+from adacsl.comparison.statistics import (
+    CELL,
+    NOISE,
+    PAIRWISE_COLUMNS,
+    SUMMARY_COLUMNS,
+    Block,
+    blocks_of,
+    checked,
+    enough_splits,
+    holm,
+    mean_of,
+)
 
 
 def summarise(

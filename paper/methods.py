@@ -17,9 +17,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from adacsl import CostMatrix, EqualWidth, Method, Quantile, method
-from adacsl.estimators.learners.net import Net
-from adacsl.experiments.protocol import Protocol
-from adacsl.torch.augment import Augment
+from adacsl.comparison.protocol import Protocol
+from adacsl.neural.learner import Net
+from adacsl.torch.augmentation import Augment
 
 SECONDS_PER_EPOCH = 1.5 / 15
 """Of an H200 for one epoch of ResNet-18 over 10,000 pictures of 64 x 64, twelve nets side by side: 15 take 1.5 s."""

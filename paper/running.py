@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from adacsl.datasets import DataError, Task, data_folder
-from adacsl.durable import replace_file
+from adacsl.storage.atomic import replace_file
 from paper.embedding import as_features
 from paper.engine import CellResult, Ended, Tell, about_now, run_missing
 from paper.methods import CHOICES, protocol_identity

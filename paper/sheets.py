@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from adacsl.durable import replace_file
+from adacsl.storage.atomic import replace_file
 from paper import subgroups
 
 Row = dict[str, Any]

@@ -37,7 +37,7 @@ from adacsl import CostMatrix
 VOLATILE = re.compile(r"seconds|time|date|folder|path|file|commit|version|report|model|device|started|finished|memory")
 """Keys of JSON answers that differ from run to run."""
 
-NEURAL = ("adacsl.neural:NeuralLearner", "adacsl.neural.learner:Net", "adacsl.estimators.learners.net:Net")
+NEURAL = ("adacsl.neural:NeuralLearner", "adacsl.neural.learner:Net", "adacsl.neural.learner:Net")
 """Where the neural learner lives, newest first."""
 
 Case = Callable[[], dict[str, Any]]

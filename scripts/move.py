@@ -567,7 +567,7 @@ def collisions(moves: Moves) -> Iterator[str]:
             if source is None:
                 continue
             for name in source.defined:
-                if name != "__all__":
+                if name != "__all__" and moves.symbols.get((old, name), new) == new:
                     seen[moves.rename.get((old, name), name)].add(("defined", old))
             for node in top_imports(source.tree.body):
                 if isinstance(node, ast.ImportFrom) and not str(node.module).startswith("adacsl"):

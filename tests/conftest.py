@@ -147,7 +147,7 @@ def paired_of():
     """Turn results (data, ratio, method, seed, cost) into row costs: 20 rows for each split, around its mean."""
 
     def of(results):
-        from adacsl.experiments.statistics import RowCosts
+        from adacsl.comparison.statistics import RowCosts
 
         found, noise = {}, np.tile([-0.01, 0.01], 10)
         for view, block in results.groupby(["data", "ratio"]):

@@ -60,7 +60,7 @@ sys.meta_path[sys.meta_path.index(PathFinder)] = Hide
         ("safetensors", "from adacsl import load", "adacsl[train]"),
         ("torch", "import adacsl.torch", "adacsl[torch]"),
         ("lightning", "import adacsl.integrations.lightning", "adacsl[lightning]"),
-        ("onnx", "import adacsl.estimators.export", "adacsl[onnx]"),
+        ("onnx", "import adacsl.estimators.onnx", "adacsl[onnx]"),
         ("tabm", "import adacsl.integrations.tabm", "adacsl[tabm]"),
         ("sklearn", "from adacsl import AdaptiveCostClassifier", "adacsl[sklearn]"),
         ("sklearn", "import adacsl.integrations.sklearn", "adacsl[sklearn]"),

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from adacsl.durable import encode, sealed
-from adacsl.estimators.artefacts import read_artefact
+from adacsl.estimators.persistence import read_artefact
+from adacsl.storage.documents import encode, sealed
 from benchmarks.attacks.saved import DOCUMENT, Model, answer, head_of, models, part_at, paths_of, resealed, tensor_file
 from benchmarks.attacks.scoreboard import Attack, Attempt
 

@@ -28,7 +28,7 @@ from adacsl import (
     find_multipliers,
     find_threshold,
 )
-from adacsl.core.targets import LAMBDA_BOUNDS
+from adacsl.adaptive.controller import LAMBDA_BOUNDS
 from adacsl.torch.losses import AdaptiveCrossEntropy, AdaptiveFocalLoss
 from benchmarks.attacks.scoreboard import Attack, Attempt
 

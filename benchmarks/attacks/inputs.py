@@ -39,7 +39,7 @@ from adacsl import (
     find_multipliers,
     find_threshold,
 )
-from adacsl.datasets.reading import load_task
+from adacsl.datasets.loading import load_task
 from adacsl.integrations.boosting import Feedback
 from adacsl.integrations.lightning import AdaptiveCost
 from adacsl.torch.losses import AdaptiveCrossEntropy, AdaptiveFocalLoss, WeightedCrossEntropy
@@ -60,7 +60,7 @@ RAW = re.compile(
 
 TRAINS = {
     "lightning.pytorch.Trainer.fit": AssertionError("training began"),
-    "adacsl.estimators.learners.boosters.load_engine": lambda _: mock.Mock(
+    "adacsl.learners.boosting.load_engine": lambda _: mock.Mock(
         boost=mock.Mock(side_effect=AssertionError("training began")),
         boost_plainly=mock.Mock(side_effect=AssertionError("training began")),
     ),

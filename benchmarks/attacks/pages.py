@@ -17,15 +17,15 @@ import numpy as np
 import pandas as pd
 
 from adacsl import CostMatrix, Method, monitor
-from adacsl.core.intervals import Interval
-from adacsl.datasets.checks import Checks, finding
+from adacsl.comparison.recommendation import Verdict
+from adacsl.datasets.findings import Checks, finding
 from adacsl.datasets.overview import overview_frame
-from adacsl.experiments.statistics.verdicts import Verdict
+from adacsl.metrics.intervals import Interval
 from adacsl.report import write_monitoring
 from adacsl.report.data import ReportData, Saved
 from adacsl.report.markdown import to_markdown
 from adacsl.report.page import write_report
-from adacsl.serving.page import show
+from adacsl.serving.schema import show
 from benchmarks.attacks.scoreboard import Attack, Attempt
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from adacsl import AdaCSLClassifier, CostMatrix, Method, PortfolioClassifier
-from adacsl.estimators.export import graph_inputs
+from adacsl.estimators.onnx import graph_inputs
 from benchmarks.attacks.scoreboard import Attack, Attempt
 
 RANKS = Path(__file__).parent / "ranks.py"

@@ -27,9 +27,8 @@ from unittest import mock
 import numpy as np
 
 from adacsl import CostMatrix, compare, load_comparison
-from adacsl.experiments.comparison import Comparison, NoResultError
-from adacsl.experiments.documents import pack, unpack
-from adacsl.experiments.store import Store, StoreError
+from adacsl.comparison.result import Comparison, NoResultError
+from adacsl.comparison.store import Store, StoreError, pack, unpack
 from benchmarks.attacks.scoreboard import Attack, Attempt
 
 ROOT = Path(__file__).resolve().parents[2]

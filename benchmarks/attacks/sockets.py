@@ -28,7 +28,8 @@ from PIL import Image
 from sklearn.linear_model import LogisticRegression
 
 from adacsl import AdaCSLClassifier, CostMatrix, Method
-from adacsl.serving import app, connections, pictures
+from adacsl.serving import app, connections
+from adacsl.serving import rows as serving_rows
 from benchmarks.attacks.scoreboard import Attack, Attempt
 
 ARROW = "application/vnd.apache.arrow.stream"
@@ -308,7 +309,7 @@ def _pixels(_: Served) -> str:
             reply = read_reply(file)
         server.should_exit = True
         serving.join(PATIENCE)
-    refused = reply.status == 422 and f"{pictures.PIXELS:,}".encode() in reply.body
+    refused = reply.status == 422 and f"{serving_rows.PIXELS:,}".encode() in reply.body
     return "" if refused and time.monotonic() - start < SOON else f"answered {reply.status} ({reply.body[:80]!r})"
 
 

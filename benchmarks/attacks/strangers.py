@@ -20,8 +20,8 @@ import numpy as np
 import torch
 
 import adacsl
-from adacsl.durable import sealed
-from adacsl.estimators.artefacts import read_artefact
+from adacsl.estimators.persistence import read_artefact
+from adacsl.storage.documents import sealed
 from benchmarks.attacks.saved import Model, answer, head_of, models, part_at, paths_of, resealed, tensor_file
 from benchmarks.attacks.scoreboard import Attack, Attempt
 

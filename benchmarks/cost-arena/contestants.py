@@ -190,7 +190,7 @@ def hgb_tuned(problem: Problem) -> Any:
 
 def portfolio(problem: Problem) -> Any:
     from adacsl import PortfolioClassifier  # noqa: PLC0415
-    from adacsl.estimators.learners.portfolio import Portfolio  # noqa: PLC0415
+    from adacsl.ensemble.classifier import Portfolio  # noqa: PLC0415
 
     settings = {"random_state": problem.seed, "device": "cpu", "n_jobs": 1, "budget": problem.seconds}
     # with a budget it would fit in a process that it can end, whose seconds this one's clock does not count

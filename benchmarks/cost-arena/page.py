@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from problem import cheapest_constant, paid
 from store import Block, row_costs
 
-from adacsl.experiments.statistics.folds import fold_interval
-from adacsl.experiments.statistics.ranking import ranks
+from adacsl.comparison.statistics import fold_interval, ranks
 
 LEAST = 1e-3
 """Of the constant decision's cost: cheaper counts as this much, so that no table decides a mean of ratios alone."""
@@ -236,7 +235,7 @@ RANKS = """By normalised cost, one table one block (its mean over costs); Friedm
 NORMALISED = """Mean cost relative to the cheapest constant decision on the same rows; 1 saves nothing. "-": takes no
 part in such tables."""
 INTERVALS = """95 % intervals: Student's t on paired row costs of the folds, rows and fits counted
-(`adacsl.experiments.statistics.folds.fold_interval`). Those of the losses are of paired differences, these of the costs
+(`adacsl.comparison.statistics.fold_interval`). Those of the losses are of paired differences, these of the costs
 themselves. Equal rows are one piece of evidence."""
 SECONDS = """Fit and prediction. Limits are kept by processor seconds; those on the wall show how busy the machine was.
 Contestants without a time limit of their own take what they need; the longest fits include what is imported late."""

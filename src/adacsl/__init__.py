@@ -6,63 +6,64 @@ imported when first asked for: ``import adacsl`` loads no torch.
 
 from typing import TYPE_CHECKING, Any
 
-from adacsl.core.capacity import limit_action
-from adacsl.core.control import AdaptiveWeight, Adjustment, ClassAdjustment, step_factor
-from adacsl.core.costs import CostMatrix
-from adacsl.core.curves import brier_curve, calibration_error, decision_curve, optimal_cost_curve
-from adacsl.core.histogram import CostHistogram
-from adacsl.core.intervals import Interval, cost_difference_interval, cost_interval
-from adacsl.core.multipliers import Multipliers, find_multipliers
-from adacsl.core.partitions import EqualWidth, Partition, Quantile, Whole
-from adacsl.core.priors import estimate_prior, shift_prior
-from adacsl.core.thresholds import CostCurve, Threshold, cost_curve, find_threshold, paper_grid
-from adacsl.extras import requires
+from adacsl.adaptive.controller import AdaptiveWeight, Adjustment, ClassAdjustment, step_factor
+from adacsl.base.extras import requires
+from adacsl.costs.matrix import CostMatrix
+from adacsl.decision.policy import limit_action
+from adacsl.decision.priors import estimate_prior, shift_prior
+from adacsl.metrics.bins import EqualWidth, Partition, Quantile, Whole
+from adacsl.metrics.calibration import calibration_error
+from adacsl.metrics.intervals import Interval, cost_difference_interval, cost_interval
+from adacsl.thresholds.curves import brier_curve, decision_curve, optimal_cost_curve
+from adacsl.thresholds.multiclass import Multipliers, find_multipliers
+from adacsl.thresholds.search import CostCurve, Threshold, cost_curve, find_threshold, paper_grid
+from adacsl.thresholds.streaming import CostHistogram
 
 if TYPE_CHECKING:
-    from adacsl.datasets.checks.checking import check
-    from adacsl.datasets.checks.codes import Checks, Finding
+    from adacsl.comparison.compare import compare, load_comparison
+    from adacsl.comparison.result import Comparison
+    from adacsl.datasets.checks import check
+    from adacsl.datasets.findings import Checks, Finding
     from adacsl.datasets.task import Task
-    from adacsl.estimators.classifiers import AdaCSLBoostingClassifier, AdaCSLClassifier, AdaptiveCostClassifier
-    from adacsl.estimators.decision import Decision
-    from adacsl.estimators.findings import Monitoring
-    from adacsl.estimators.method import Method
-    from adacsl.estimators.methods import METHODS, method
-    from adacsl.estimators.monitoring import monitor
+    from adacsl.decision.policy import Policy
+    from adacsl.decision.rule import Decision
+    from adacsl.ensemble.classifier import PortfolioClassifier
+    from adacsl.estimators.adacsl import AdaCSLBoostingClassifier, AdaCSLClassifier, AdaptiveCostClassifier
+    from adacsl.estimators.classifier import Method
+    from adacsl.estimators.cost_model import CostModel
     from adacsl.estimators.persistence import load
-    from adacsl.estimators.policy import Policy
-    from adacsl.estimators.portfolio import PortfolioClassifier
-    from adacsl.estimators.pricing import CostModel
-    from adacsl.experiments.comparing import compare, load_comparison
-    from adacsl.experiments.comparison import Comparison
+    from adacsl.estimators.registry import METHODS, method
+    from adacsl.monitoring.monitor import monitor
+    from adacsl.monitoring.report import Monitoring
     from adacsl.report.displays import BrierCurveDisplay, CostCurveDisplay, DecisionCurveDisplay
 
 __version__ = "0.2.0"
 
 # where a name lives that needs a framework, and the extra that brings the framework
 _LAZY = {
-    "METHODS": ("adacsl.estimators.methods", "sklearn"),
-    "AdaCSLBoostingClassifier": ("adacsl.estimators.classifiers", "boosting"),
-    "AdaCSLClassifier": ("adacsl.estimators.classifiers", "train"),
-    "AdaptiveCostClassifier": ("adacsl.estimators.classifiers", "sklearn"),
+    "METHODS": ("adacsl.estimators.registry", "sklearn"),
+    "AdaCSLBoostingClassifier": ("adacsl.estimators.adacsl", "boosting"),
+    "AdaCSLClassifier": ("adacsl.estimators.adacsl", "train"),
+    "AdaptiveCostClassifier": ("adacsl.estimators.adacsl", "sklearn"),
     "BrierCurveDisplay": ("adacsl.report.displays", "cli"),
-    "Checks": ("adacsl.datasets.checks.codes", "train"),
-    "Comparison": ("adacsl.experiments.comparison", "compare"),
+    "Checks": ("adacsl.datasets.findings", "train"),
+    "Comparison": ("adacsl.comparison.result", "compare"),
     "CostCurveDisplay": ("adacsl.report.displays", "cli"),
-    "CostModel": ("adacsl.estimators.pricing", "sklearn"),
-    "Decision": ("adacsl.estimators.decision", "sklearn"),
+    "CostModel": ("adacsl.estimators.cost_model", "sklearn"),
+    "Decision": ("adacsl.decision.rule", "sklearn"),
     "DecisionCurveDisplay": ("adacsl.report.displays", "cli"),
-    "Finding": ("adacsl.datasets.checks.codes", "train"),
-    "Method": ("adacsl.estimators.method", "sklearn"),
-    "Monitoring": ("adacsl.estimators.findings", "train"),
-    "Policy": ("adacsl.estimators.policy", "sklearn"),
-    "PortfolioClassifier": ("adacsl.estimators.portfolio", "sklearn"),
+    "Finding": ("adacsl.datasets.findings", "train"),
+    "Method": ("adacsl.estimators.classifier", "sklearn"),
+    "Monitoring": ("adacsl.monitoring.report", "train"),
+    "Policy": ("adacsl.decision.policy", "sklearn"),
+    "PortfolioClassifier": ("adacsl.ensemble.classifier", "sklearn"),
     "Task": ("adacsl.datasets.task", "train"),
-    "check": ("adacsl.datasets.checks.checking", "train"),
-    "compare": ("adacsl.experiments.comparing", "compare"),
+    "check": ("adacsl.datasets.checks", "train"),
+    "compare": ("adacsl.comparison.compare", "compare"),
     "load": ("adacsl.estimators.persistence", "train"),
-    "load_comparison": ("adacsl.experiments.comparing", "compare"),
-    "monitor": ("adacsl.estimators.monitoring", "train"),
-    "method": ("adacsl.estimators.methods", "sklearn"),
+    "load_comparison": ("adacsl.comparison.compare", "compare"),
+    "monitor": ("adacsl.monitoring.monitor", "train"),
+    "method": ("adacsl.estimators.registry", "sklearn"),
 }
 
 __all__ = [

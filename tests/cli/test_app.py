@@ -12,7 +12,7 @@ import pytest
 
 from adacsl import __version__
 from adacsl.cli import app
-from adacsl.cli.screen import Answer, Screen, stoppable
+from adacsl.cli.console import Answer, Screen, stoppable
 
 COMMANDS = ("compare", "train", "predict", "evaluate", "explain", "threshold", "report", "export", "data")
 PROGRAM = [sys.executable, "-m", "adacsl.cli"]
@@ -106,7 +106,7 @@ def test_errors_of_the_user_are_one_line(monkeypatch, refused, error, line):
 
 
 def test_errors_of_our_own_kinds_are_the_users(monkeypatch, refused):
-    from adacsl.experiments.documents import StoreError
+    from adacsl.comparison.store import StoreError
 
     def work():
         raise StoreError("the folder belongs to other data")

@@ -14,9 +14,9 @@ import pytest
 import adacsl as library
 from adacsl import load_comparison
 from adacsl.cli.app import run
-from adacsl.estimators.learners.boosters import installed_engine
-from adacsl.experiments import comparing
-from adacsl.experiments.comparison import Comparison, NoResultError
+from adacsl.comparison import compare
+from adacsl.comparison.result import Comparison, NoResultError
+from adacsl.learners.boosting import installed_engine
 
 QUICK = ("--methods", "always-negative,always-positive", "--workers", 1)
 TWICE = ("--repeats", 1, "--folds", 2)
@@ -31,7 +31,7 @@ def spied(monkeypatch):
         asked.update(options, tasks=tasks)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(comparing, "compare_tasks", compare_tasks)
+    monkeypatch.setattr(compare, "compare_tasks", compare_tasks)
     return asked
 
 
@@ -171,7 +171,7 @@ def test_a_full_disk_withholds_no_verdict(adacsl, tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "report.html")
 
     monkeypatch.setattr("adacsl.report.page.write_report", full)
-    monkeypatch.setattr("adacsl.cli.following.Training.run", full)
+    monkeypatch.setattr("adacsl.cli.compare.Training.run", full)
     words = ("compare", *QUICK, *TWICE, "--out", tmp_path / "run", "--quiet")
     said = adacsl(*words, "--save", tmp_path / "model")
     assert said.code == 1
@@ -270,7 +270,7 @@ def test_each_data_and_costs_have_a_folder_of_their_own(adacsl, spied, tmp_path,
 def test_failed_cells_are_named_and_exit_with_1(adacsl, monkeypatch, tmp_path, paired_of):
     failures = [("d", 8.0, "smote", seed, "ValueError", "too few\nneighbours") for seed in range(7)]
     found = make_comparison(failures, paired_of)
-    monkeypatch.setattr(comparing, "compare_tasks", lambda tasks, **options: found)
+    monkeypatch.setattr(compare, "compare_tasks", lambda tasks, **options: found)
     monkeypatch.setattr(Comparison, "report", lambda self, path, **_: path)
     said = adacsl("compare", "--out", tmp_path / "run")
     assert said.code == 1
@@ -286,7 +286,7 @@ def test_no_result_at_all_is_one_line(refused, monkeypatch, tmp_path):
     def compare_tasks(tasks, **options):
         raise NoResultError("no method came to an end: 3 classes")
 
-    monkeypatch.setattr(comparing, "compare_tasks", compare_tasks)
+    monkeypatch.setattr(compare, "compare_tasks", compare_tasks)
     assert refused("compare", "--out", tmp_path / "run", code=1) == "error: no method came to an end: 3 classes"
 
 
@@ -343,7 +343,7 @@ def test_a_report_of_a_run_with_failures_exits_with_1(adacsl, monkeypatch, tmp_p
         failures=pd.DataFrame([("d", 8.0, "smote", 0, "ValueError", "x")],
                               columns=["data", "ratio", "method", "seed", "type", "message"]),
     )  # fmt: skip
-    monkeypatch.setattr(comparing, "load_comparison", lambda folder, **_: found)
+    monkeypatch.setattr(compare, "load_comparison", lambda folder, **_: found)
     assert adacsl("report", tmp_path).code == 1
 
 

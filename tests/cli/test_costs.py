@@ -10,7 +10,7 @@ from PIL import Image
 from sklearn.datasets import load_wine
 
 from adacsl import CostMatrix, load
-from adacsl.datasets.prices import read_costs
+from adacsl.datasets.costs import read_costs
 
 NAMES = ["red", "rose", "white"]
 PRICES = pd.DataFrame([[0, 4, 9], [1, 0, 2.5], [3, 5, 0]], ["white", "red", "rose"], ["white", "red", "rose"])

@@ -207,7 +207,7 @@ def test_what_makes_no_sense_is_refused_at_once(model, refused, tmp_path):
 @pytest.fixture
 def forked_workers(monkeypatch):
     """Workers are copies of this process, which has imported everything already."""
-    monkeypatch.setattr("adacsl.serving.running.SPAWN", multiprocessing.get_context("fork"))
+    monkeypatch.setattr("adacsl.serving.server.SPAWN", multiprocessing.get_context("fork"))
 
 
 def two_workers(number, address):
@@ -280,7 +280,7 @@ def test_workers_are_replaced_and_end_with_their_parent(model, tmp_path, forked_
 
 @FORKED
 def test_workers_that_die_before_they_serve_are_not_replaced_for_ever(model, tmp_path, forked_workers, monkeypatch):
-    monkeypatch.setattr("adacsl.serving.running.work", lambda *_: os._exit(5))
+    monkeypatch.setattr("adacsl.serving.server.work", lambda *_: os._exit(5))
     with served(model[1], tmp_path, "--workers", "2", start=fork) as (number, _):
         assert code_of(number) == 2
     lines = (tmp_path / "err").read_text().splitlines()[1:]

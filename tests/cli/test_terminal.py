@@ -12,8 +12,8 @@ import pytest
 
 from adacsl import cli
 from adacsl.cli import app
-from adacsl.cli.screen import Answer, Screen, Terminated, listing, one_line, stoppable
-from adacsl.datasets.prices import read_costs
+from adacsl.cli.console import Answer, Screen, Terminated, listing, one_line, stoppable
+from adacsl.datasets.costs import read_costs
 
 ESCAPES = "a\x1b[31mred\x9b0m\x07\u202eb"
 SHOWN = r"a\x1b[31mred\x9b0m\x07\u202eb"

@@ -6,7 +6,7 @@ import pytest
 
 from adacsl.datasets.baseline import Baseline
 from adacsl.datasets.errors import DataError
-from adacsl.datasets.reading import load_task
+from adacsl.datasets.loading import load_task
 from adacsl.datasets.task import Task
 
 TWO, THREE = ("no", "yes"), ("ash", "elm", "oak")

@@ -13,13 +13,25 @@ from sklearn.datasets import load_iris
 
 import adacsl
 from adacsl import Checks, CostMatrix, Finding, Task, check
-from adacsl.core.targets import LAMBDA_BOUNDS
+from adacsl.adaptive.controller import LAMBDA_BOUNDS
 from adacsl.datasets import load_task
-from adacsl.datasets.checks import CODES, finding
-from adacsl.datasets.checks.checking import check_task
-from adacsl.datasets.checks.columns import FEW_LEVELS, MANY, NEARLY, UNIQUE
-from adacsl.datasets.checks.rows import COPIES, LEAST, OF_A_CLASS, ROWS
-from adacsl.datasets.checks.telling import FEW, LARGE, SURE, TELLING, told_share
+from adacsl.datasets.checks import (
+    COPIES,
+    FEW,
+    FEW_LEVELS,
+    LARGE,
+    LEAST,
+    MANY,
+    NEARLY,
+    OF_A_CLASS,
+    ROWS,
+    SURE,
+    TELLING,
+    UNIQUE,
+    check_task,
+    told_share,
+)
+from adacsl.datasets.findings import CODES, finding
 from adacsl.estimators.model_checks import AT_BOUND, STILL_FALLING
 
 COSTS = {"fp": 1, "fn": 8}

@@ -9,13 +9,13 @@ import pandas as pd
 import pytest
 
 from adacsl.datasets import DataError, load_task, read_table
-from adacsl.datasets.checks.checking import check
-from adacsl.datasets.codes import ColumnEncoder
+from adacsl.datasets.checks import check
 from adacsl.datasets.columns import positions_among, read_columns
-from adacsl.datasets.encoding import TableEncoder
+from adacsl.datasets.encoder import TableEncoder
 from adacsl.datasets.labels import class_labels
-from adacsl.datasets.opened import InMemory
-from adacsl.datasets.times import Duration, date_columns
+from adacsl.datasets.ordinal_encoder import ColumnEncoder
+from adacsl.datasets.readers.base import InMemory
+from adacsl.datasets.time import Duration, date_columns
 
 ROWS, LONG = 2000, 50_000  # at the width of the longest, one column would take 400 MB
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from adacsl import Task
 from adacsl.datasets.errors import DataError
-from adacsl.datasets.reading import load_task
+from adacsl.datasets.loading import load_task
 from adacsl.datasets.segments import BINS, FEWEST, MISSING, MOST, cut
 
 NUMBERS = st.lists(st.none() | st.integers(-5, 30) | st.floats(-1e6, 1e6), min_size=1, max_size=80)

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adacsl.datasets import DataError, count_rows, read_table, stream_table
-from adacsl.datasets.encoding import TableEncoder
-from adacsl.datasets.tables import open_table
+from adacsl.datasets.encoder import TableEncoder
+from adacsl.datasets.readers.formats import open_table
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

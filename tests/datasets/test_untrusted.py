@@ -14,8 +14,9 @@ import pandas as pd
 import pytest
 
 from adacsl.cli.app import run
-from adacsl.datasets import DataError, arrowfiles, read_table, stream_table
+from adacsl.datasets import DataError, read_table, stream_table
 from adacsl.datasets.errors import check_column, did_you_mean, listed
+from adacsl.datasets.readers import arrow
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -102,7 +103,7 @@ def test_rows_without_any_value_are_not_made(tmp_path):
 
 
 def test_one_text_of_all_rows_is_not_repeated(tmp_path, monkeypatch):
-    monkeypatch.setattr(arrowfiles, "MOST_TEXT", 1_000)
+    monkeypatch.setattr(arrow, "MOST_TEXT", 1_000)
     shared = pa.DictionaryArray.from_arrays(np.zeros(N, np.int8), ["w" * 500])
     path = arrow_file(tmp_path / "t.feather", {"x": shared})
     with pytest.raises(DataError, match="3,000 bytes of text that rows share"):
@@ -118,7 +119,7 @@ def test_one_text_of_all_rows_is_not_repeated(tmp_path, monkeypatch):
 
 def test_a_table_that_no_memory_holds_is_not_read(tmp_path, monkeypatch):
     pq.write_table(pa.table({"age": np.arange(50_000.0), "y": np.arange(50_000.0)}), tmp_path / "t.parquet")
-    monkeypatch.setattr(arrowfiles, "available_memory", lambda: 500_000)
+    monkeypatch.setattr(arrow, "available_memory", lambda: 500_000)
     with pytest.raises(DataError, match=r"50,000 rows x 2 columns .* GiB of memory are free"):
         read_table(tmp_path / "t.parquet")
     assert len(read_table(tmp_path / "t.parquet", columns=["y"])) == 50_000

@@ -36,7 +36,9 @@ def test_pages_with_code_are_found() -> None:
 )
 def test_code_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # what a page writes is not left behind
-    monkeypatch.setattr("adacsl.workers.cores", lambda: 1)  # processes take long to start; test_runner.py has them
+    monkeypatch.setattr(
+        "adacsl.execution.threads.cores", lambda: 1
+    )  # processes take long to start; test_runner.py has them
     text = (ROOT / page).read_text(encoding="utf-8")
     namespace: dict[str, object] = {"__name__": "page"}
     for block in BLOCK.finditer(text):

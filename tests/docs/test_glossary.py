@@ -9,8 +9,8 @@ from sklearn.linear_model import LogisticRegression
 
 import adacsl
 from adacsl import AdaCSLBoostingClassifier, AdaCSLClassifier, AdaptiveCostClassifier, CostMatrix
-from adacsl.estimators.decision import DECIDE
-from adacsl.estimators.settings import MOVED, NET_SETTINGS, STEERING
+from adacsl.decision.rule import DECIDE
+from adacsl.fitting.settings import MOVED, NET_SETTINGS, STEERING
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs/glossary.md").read_text(encoding="utf-8")
 COSTS = CostMatrix(fp=1, fn=8)

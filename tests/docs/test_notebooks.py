@@ -52,7 +52,7 @@ def test_notebooks_are_made_from_the_pages(page):
     [pytest.param(page, id=page.stem, marks=() if page.stem in QUICK else pytest.mark.weekly) for page in PAGES],
 )
 def test_cells_print_what_the_page_says(page, monkeypatch):
-    monkeypatch.setattr("adacsl.workers.cores", lambda: 1)  # worker processes take long to start
+    monkeypatch.setattr("adacsl.execution.threads.cores", lambda: 1)  # worker processes take long to start
     for cell, heard in notebooks.run(page):
         if cell.said is not None:
             assert agrees(cell.said, heard), f"{page.name} says\n{cell.said}\nbut now it is\n{heard}"

@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 from adacsl import CostMatrix
+from adacsl.comparison.statistics import RowCosts
 from adacsl.datasets import Task
-from adacsl.experiments.statistics import RowCosts
 from tests.docs.scripts import ROOT, load
 
 

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from sklearn.dummy import DummyClassifier
 
+from adacsl.comparison.statistics import RowCosts
 from adacsl.datasets import load_dataset
-from adacsl.experiments.statistics.paired import RowCosts
 from tests.docs.scripts import load
 
 

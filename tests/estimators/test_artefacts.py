@@ -18,14 +18,8 @@ import pytest
 import safetensors.torch
 import torch
 
-from adacsl.durable import sealed
-from adacsl.estimators.artefacts import (
-    ArtefactError,
-    artefact_digest,
-    is_artefact,
-    read_artefact,
-    write_artefact,
-)
+from adacsl.estimators.persistence import ArtefactError, artefact_digest, is_artefact, read_artefact, write_artefact
+from adacsl.storage.documents import sealed
 
 TENSORS = {
     "zeta.weight": torch.arange(6, dtype=torch.float32).view(2, 3),
@@ -300,7 +294,7 @@ def test_interruption_leaves_nothing(tmp_path, monkeypatch):
 KILLED = """
 import os, sys, torch
 from pathlib import Path
-from adacsl.estimators.artefacts import write_artefact
+from adacsl.estimators.persistence import write_artefact
 real, left = Path.replace, [int(sys.argv[2])]
 def replace(self, target):
     if left[0] == 0:
@@ -368,7 +362,7 @@ def test_who_saves_at_the_same_time_waits_and_no_model_is_lost(tmp_path):
 
 SAVING = """
 import sys, torch
-from adacsl.estimators.artefacts import read_artefact, write_artefact
+from adacsl.estimators.persistence import read_artefact, write_artefact
 for number in range(100):
     value = 1000.0 * int(sys.argv[2]) + number
     write_artefact(sys.argv[1], {"w": torch.full((9,), value)}, {"value": value})
@@ -388,9 +382,9 @@ def test_processes_that_save_at_the_same_time_lose_no_model(tmp_path):
 
 def test_a_model_that_is_replaced_while_it_is_read(folder, monkeypatch):
     """Its tensors are gone after the document was read: the new document names others."""
-    from adacsl.estimators import artefacts
+    from adacsl.estimators import persistence
 
-    real, reads = artefacts.read_regular, []
+    real, reads = persistence.read_regular, []
 
     def late(path, at_most):
         reads.append(path.name)
@@ -398,7 +392,7 @@ def test_a_model_that_is_replaced_while_it_is_read(folder, monkeypatch):
             write_artefact(folder, {"w": torch.ones(2)}, {"v": 2})
         return real(path, at_most=at_most)
 
-    monkeypatch.setattr(artefacts, "read_regular", late)
+    monkeypatch.setattr(persistence, "read_regular", late)
     tensors, document = read_artefact(folder)
     assert (list(tensors), document) == (["w"], {"v": 2})
 
@@ -573,9 +567,9 @@ def test_what_is_no_file_of_the_folder_is_not_read(folder, tmp_path, part, what)
 
 
 def test_what_could_not_be_read_is_not_written(tmp_path, monkeypatch):
-    from adacsl.estimators import artefacts
+    from adacsl.estimators import persistence
 
-    monkeypatch.setattr(artefacts, "LARGEST_DOCUMENT", 300)
+    monkeypatch.setattr(persistence, "LARGEST_DOCUMENT", 300)
     with pytest.raises(ArtefactError, match="would be too large: at most 300 bytes of text"):
         write_artefact(tmp_path / "m", {}, {"a": "x" * 300})
     assert list(tmp_path.iterdir()) == []

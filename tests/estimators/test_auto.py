@@ -6,7 +6,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 from adacsl import AdaCSLBoostingClassifier, AdaCSLClassifier, AdaptiveCostClassifier, CostMatrix, Method, load, method
-from adacsl.estimators.learners.net import Net
+from adacsl.neural.learner import Net
 
 COSTS, EVEN = CostMatrix(fp=1, fn=8), CostMatrix(fp=1, fn=1)
 BAYES, MIDDLE = 1 / 9, 1 / (1 + 8**0.5)

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 from adacsl import METHODS, AdaCSLBoostingClassifier, AdaCSLClassifier, CostMatrix, Task, method
-from adacsl.estimators.learners.nets import Net
-from adacsl.estimators.learners.portfolio import Portfolio
-from adacsl.estimators.methods import choose_methods
-from adacsl.experiments.jobs import plan_jobs, run_jobs
-from adacsl.experiments.protocol import Protocol, split_rows
-from adacsl.experiments.ratios import choose_ratios
-from adacsl.experiments.store import Store
+from adacsl.comparison.jobs import plan_jobs, run_jobs
+from adacsl.comparison.protocol import Protocol, choose_ratios, split_rows
+from adacsl.comparison.store import Store
+from adacsl.ensemble.classifier import Portfolio
+from adacsl.estimators.registry import choose_methods
+from adacsl.neural.learner import Net
 
 COSTS = CostMatrix(fp=1, fn=6)
 EPOCHS, SEED = 4, 3

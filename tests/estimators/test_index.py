@@ -6,7 +6,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from adacsl import CostMatrix, CostModel, Method, check, compare, monitor
-from adacsl.core import arrays
+from adacsl.base import arrays
 from adacsl.integrations.sklearn import mean_cost
 
 N = 200

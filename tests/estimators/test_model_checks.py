@@ -10,9 +10,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from adacsl import AdaCSLClassifier, AdaptiveWeight, CostMatrix, Interval, Method, calibration_error, load, method
-from adacsl.core.intervals import saving_over_constant
-from adacsl.core.partitions import Quantile
 from adacsl.estimators.model_checks import chance_error, still_falling
+from adacsl.metrics.bins import Quantile
+from adacsl.metrics.intervals import saving_over_constant
 
 COSTS = CostMatrix(fp=1, fn=8)
 

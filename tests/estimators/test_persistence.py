@@ -21,8 +21,8 @@ from torch import nn
 
 import adacsl
 from adacsl import AdaCSLClassifier, AdaptiveWeight, CostMatrix, EqualWidth, Method, load
-from adacsl.durable import sealed
-from adacsl.estimators.artefacts import ArtefactError, read_artefact, write_artefact
+from adacsl.estimators.persistence import ArtefactError, read_artefact, write_artefact
+from adacsl.storage.documents import sealed
 
 COSTS = CostMatrix(fp=1, fn=6, tp=0.25)
 
@@ -381,7 +381,7 @@ def test_a_named_net_is_not_built_unless_the_weights_are_its_own(tmp_path):
 LIMITED = """
 import resource, sys
 import adacsl
-from adacsl.estimators.artefacts import ArtefactError
+from adacsl.estimators.persistence import ArtefactError
 adacsl.load(sys.argv[1], device="cpu")
 used = int(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmSize"))) * 1024
 resource.setrlimit(resource.RLIMIT_AS, (used + 2**28, used + 2**28))

@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC
 
 from adacsl import AdaptiveCostClassifier, CostMatrix, Method, compare, load
-from adacsl.estimators.learners.models import Model
+from adacsl.learners.sklearn import Model
 
 COSTS = CostMatrix(fp=1, fn=3)
 LABELS = {"1, 2": (1, 2), "text": ("bad", "good"), "bool": (False, True), "0, 1": (0, 1), "-1, 1": (-1, 1)}

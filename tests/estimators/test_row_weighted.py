@@ -7,10 +7,10 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 
 import adacsl
 from adacsl import CostMatrix, Decision, Method, PortfolioClassifier, method
-from adacsl.estimators.learners.boosters import Booster
-from adacsl.estimators.learners.models import Model
-from adacsl.estimators.learners.net import Net
-from adacsl.estimators.stacking import fit_stack, stack_members
+from adacsl.ensemble.stacking import fit_stack, stack_members
+from adacsl.learners.boosting import Booster
+from adacsl.learners.sklearn import Model
+from adacsl.neural.learner import Net
 
 COSTS = CostMatrix(fp=1, fn=1)
 LEARNERS = {
@@ -143,14 +143,14 @@ class Rows3:
     """Rows of three classes with a matrix each, which no door takes yet, fitted as a comparison fits them."""
 
     def __init__(self, X, y, costs):
-        from adacsl.estimators.rows import Rows
+        from adacsl.fitting.rows import Rows
 
         self.costs = costs
         self.rows = Rows(X, y, np.arange(len(y)), costs=costs, n_classes=3)
 
     def fit(self, made):
-        from adacsl.core.scores import to_probabilities
-        from adacsl.estimators.fitting import fit_methods
+        from adacsl.base.scores import to_probabilities
+        from adacsl.estimators.fit import fit_methods
 
         made.classes_, made.positive_, made.images_ = np.arange(3), None, False
         made.check_settings()
@@ -217,7 +217,7 @@ def test_a_member_gives_back_as_much_of_a_price_as_its_features_tell(told, share
 
 
 def test_default_members_look_at_prices_only_where_rows_have_them():
-    from adacsl.estimators.members import default_members
+    from adacsl.ensemble.base_estimators import default_members
 
     usual, rows = (set(default_members(images=False, row_costs=given)) for given in (False, True))
     assert not [name for name in usual if name.endswith("-rows")]

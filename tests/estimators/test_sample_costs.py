@@ -6,8 +6,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from adacsl import CostMatrix, Method, PortfolioClassifier, load, monitor
-from adacsl.estimators.classifiers import AdaptiveCostClassifier
-from adacsl.serving.contract import Contract
+from adacsl.estimators.adacsl import AdaptiveCostClassifier
+from adacsl.serving.schema import Contract
 
 N = 300
 RNG = np.random.default_rng(0)

@@ -12,14 +12,14 @@ from sklearn.model_selection import StratifiedKFold
 
 import adacsl
 from adacsl import CostMatrix, PortfolioClassifier
-from adacsl.core.scores import known, to_logits
-from adacsl.estimators.learners.boosters import Booster
-from adacsl.estimators.learners.histogram import HistogramBoosting
-from adacsl.estimators.learners.models import Model
-from adacsl.estimators.learners.net import Net
-from adacsl.estimators.method import Method
-from adacsl.estimators.stacking import stack_members
-from adacsl.estimators.timesplits import Timeline, expanding_folds
+from adacsl.base.scores import known, to_logits
+from adacsl.ensemble.stacking import stack_members
+from adacsl.estimators.classifier import Method
+from adacsl.fitting.time_splits import Timeline, expanding_folds
+from adacsl.learners.boosting import Booster
+from adacsl.learners.histogram_boosting import HistogramBoosting
+from adacsl.learners.sklearn import Model
+from adacsl.neural.learner import Net
 
 COSTS = CostMatrix(fp=1, fn=5)
 DAY = np.timedelta64(1, "D")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from adacsl import AdaptiveWeight, CostMatrix
-from adacsl.core.scores import to_probabilities
+from adacsl.base.scores import to_probabilities
 from adacsl.integrations import catboost as for_catboost
 from adacsl.integrations import lightgbm as for_lightgbm
 from adacsl.integrations import xgboost as for_xgboost

@@ -11,7 +11,7 @@ pytest.importorskip("ray", reason="needs adacsl[ray]")
 
 import ray
 
-from adacsl.integrations import ray_data
+from adacsl.integrations import ray as integrations_ray
 
 pytestmark = [
     pytest.mark.weekly,
@@ -47,7 +47,7 @@ def own(rows):
 def test_the_threshold_is_that_of_all_rows(cluster, columns, costs, tmp_path):
     pd.DataFrame(columns).to_parquet(tmp_path / "all.parquet", row_group_size=5000)
     dataset = ray.data.read_parquet(str(tmp_path)).repartition(7)
-    found = ray_data.threshold(dataset, costs, score="p", label="fraud", batch_rows=9000)
+    found = integrations_ray.threshold(dataset, costs, score="p", label="fraud", batch_rows=9000)
     known = costs if isinstance(costs, CostMatrix) else own(columns)
     assert_allclose(found, find_threshold(columns["p"], columns["fraud"], known), rtol=1e-12)
 
@@ -55,7 +55,7 @@ def test_the_threshold_is_that_of_all_rows(cluster, columns, costs, tmp_path):
 def test_the_histogram_is_that_of_all_rows(cluster, columns):
     frame = pd.DataFrame(columns)
     dataset = ray.data.from_pandas([frame[:30_000], frame[:0], frame[30_000:]])
-    found = ray_data.histogram(dataset, score="p", label="fraud", batch_rows=4000)
+    found = integrations_ray.histogram(dataset, score="p", label="fraud", batch_rows=4000)
     known = CostHistogram()
     known.update(columns["p"], columns["fraud"])
     assert (found.rows, found.kind) == (known.rows, "float32")

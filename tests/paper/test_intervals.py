@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from adacsl.experiments.statistics.differences import PAIRWISE_COLUMNS, SUMMARY_COLUMNS
+from adacsl.comparison.statistics import PAIRWISE_COLUMNS, SUMMARY_COLUMNS
 from paper.intervals import pairwise, summarise
 
 

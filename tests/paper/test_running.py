@@ -14,11 +14,10 @@ from safetensors.torch import save_file
 from torch.nn import functional as F
 
 from adacsl import CostMatrix
+from adacsl.comparison import jobs as package
+from adacsl.comparison.protocol import split_rows
+from adacsl.comparison.store import Store, StoreError
 from adacsl.datasets import DataError, Task
-from adacsl.experiments import jobs as package
-from adacsl.experiments.documents import StoreError
-from adacsl.experiments.protocol import split_rows
-from adacsl.experiments.store import Store
 from adacsl.torch.resnet import normalise, resnet18
 from paper import embedding, engine, planning, running
 from paper.embedding import as_features

@@ -20,13 +20,13 @@ import numpy as np
 import pytest
 
 from adacsl import METHODS, CostMatrix, Task, method
-from adacsl.core.heldout import log_odds
-from adacsl.estimators.learners.histogram import HistogramBoosting
-from adacsl.estimators.learners.models import Model
-from adacsl.estimators.methods import choose_methods
-from adacsl.experiments.cells import Cell
-from adacsl.experiments.jobs import run_work
-from adacsl.experiments.protocol import Protocol
+from adacsl.base.scores import log_odds
+from adacsl.comparison.fits import Cell
+from adacsl.comparison.jobs import run_work
+from adacsl.comparison.protocol import Protocol
+from adacsl.estimators.registry import choose_methods
+from adacsl.learners.histogram_boosting import HistogramBoosting
+from adacsl.learners.sklearn import Model
 
 HERE = Path(__file__).parent
 PINNED = json.loads((HERE / "e01cdb5.json").read_text())

@@ -93,10 +93,10 @@ def test_every_weekly_test_is_in_one_slice_of_about_two_minutes(script):
     for own in shared:
         assert sum(target.seconds for target in own) < 1.5 * weekly.SLICE
     # a long file is divided by its functions
-    text = (ROOT / "tests/estimators/test_cluster_ray.py").read_text()
-    parts = [word for word in words if word.startswith("tests/estimators/test_cluster_ray.py::")]
+    text = (ROOT / "tests/ensemble/test_ray.py").read_text()
+    parts = [word for word in words if word.startswith("tests/ensemble/test_ray.py::")]
     assert sorted(parts) == sorted(
-        f"tests/estimators/test_cluster_ray.py::{line[4 : line.index('(')]}"
+        f"tests/ensemble/test_ray.py::{line[4 : line.index('(')]}"
         for line in text.splitlines()
         if line.startswith("def test_")
     )

@@ -17,7 +17,7 @@ EXTRAS = "cli,excel,lightgbm,onnx,serve,skorch,sql"
 TOOLS = ("httpx", "hypothesis", "openpyxl", "polars", "pytest", "pytest-timeout")
 TESTS = (
     "tests/core", "tests/torch", "tests/datasets", "tests/serving", "tests/cli/test_threshold.py",
-    "tests/estimators/test_methods.py", "tests/estimators/test_persistence.py",
+    "tests/estimators/test_registry.py", "tests/estimators/test_persistence.py",
 )  # fmt: skip
 
 pytestmark = [pytest.mark.weekly, pytest.mark.timeout(3600)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from adacsl.core.costs import CostMatrix
-from adacsl.core.thresholds import find_threshold
+from adacsl.costs.matrix import CostMatrix
 from adacsl.report.data import Outcome, ReportData
+from adacsl.thresholds.search import find_threshold
 
 METHODS = {
     # separation of the two classes, distortion of the logits, rule

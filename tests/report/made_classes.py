@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from adacsl.core.costs import CostMatrix
+from adacsl.costs.matrix import CostMatrix
 from adacsl.report.data import Outcome, ReportData
 
 METHODS = {

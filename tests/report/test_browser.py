@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from adacsl.core.costs import CostMatrix
-from adacsl.core.intervals import Interval
-from adacsl.core.thresholds import find_threshold
+from adacsl.costs.matrix import CostMatrix
+from adacsl.metrics.intervals import Interval
 from adacsl.report import page as report_page
+from adacsl.report.apportionment import whole
 from adacsl.report.data import Outcome, Saved
 from adacsl.report.frames import with_ratio
-from adacsl.report.people import whole
+from adacsl.thresholds.search import find_threshold
 
 VIEW = ("breast-cancer", 8.0)
 FEW = ["ce", "gbm-tuned", "adacsl-cv"]

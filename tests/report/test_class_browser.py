@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pytest
 
-from adacsl.core.costs import CostMatrix
+from adacsl.costs.matrix import CostMatrix
 from adacsl.report import page as report_page
-from adacsl.report.class_frames import confusion_cells, rule_of
+from adacsl.report.frames import confusion_cells, rule_of
 from adacsl.report.page import class_rows
 
 VIEW = ("lesions", 1.0)

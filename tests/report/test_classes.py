@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adacsl.core.costs import CostMatrix
-from adacsl.report import class_figures, class_frames
-from adacsl.report.class_cards import heat_map
+from adacsl.costs.matrix import CostMatrix
+from adacsl.report import frames as report_frames
 from adacsl.report.data import Outcome
 from adacsl.report.page import PAGE_BYTES, class_rows, render_report
+from adacsl.report.sections import multiclass
+from adacsl.report.sections.multiclass import heat_map
 
 VIEW = ("lesions", 1.0)
 
@@ -47,7 +48,7 @@ def outcomes(draw):
 def test_the_heat_map_counts_whole_cases_that_add_up(made_classes):
     twice = made_classes.made_class_report(repeats=2, rows=60, seeds=2)
     outcome = twice.outcomes[(*VIEW, "ce-bayes")]
-    heat = heat_map(twice, outcome, class_frames.confusion_cells(outcome))
+    heat = heat_map(twice, outcome, report_frames.confusion_cells(outcome))
     counts = [[int(cell[4].replace("<1", "0")) for cell in cells] for _, _, cells in heat.rows]
     sizes = np.bincount(outcome.labels, minlength=outcome.n_classes) / 2
     assert [sum(row) for row in counts] == sizes.round().tolist()
@@ -58,7 +59,7 @@ def test_cells_and_classes_are_sums_over_the_rows(outcome):
     k, table = outcome.n_classes, outcome.costs.to_array()
     prices = table if table.ndim == 3 else np.broadcast_to(table, (outcome.n, k, k))
     paid = [prices[r, d, a] for r, (d, a) in enumerate(zip(outcome.decisions, outcome.labels, strict=True))]
-    cells = class_frames.confusion_cells(outcome)
+    cells = report_frames.confusion_cells(outcome)
     assert len(cells) == k * k
     for cell in cells.itertuples():
         here = [(outcome.labels[r], outcome.decisions[r]) == (cell.actual, cell.decided) for r in range(outcome.n)]
@@ -68,7 +69,7 @@ def test_cells_and_classes_are_sums_over_the_rows(outcome):
         mean = prices[:, cell.decided, cell.actual].mean()
         assert cell.price == pytest.approx(cell.total_cost / cell.count if cell.count else mean)
     assert cells["total_cost"].sum() == pytest.approx(sum(paid) / outcome.repeats)
-    for row in class_frames.class_costs(outcome).itertuples():
+    for row in report_frames.class_costs(outcome).itertuples():
         own = cells[cells["actual"] == row.Index]
         assert row.n == pytest.approx(own["count"].sum())
         assert row.called == pytest.approx(cells.loc[cells["decided"] == row.Index, "count"].sum())
@@ -94,7 +95,7 @@ def test_rows_are_drawn_by_class_and_stand_for_all(labels, limit):
 
 
 def test_the_rule_of_a_method_is_told_from_what_it_did(report, outcome):
-    rules = {name: class_frames.rule_of(report.outcomes[(*VIEW, name)]) for name in ("ce", "ce-bayes", "metacost")}
+    rules = {name: report_frames.rule_of(report.outcomes[(*VIEW, name)]) for name in ("ce", "ce-bayes", "metacost")}
     assert rules == {"ce": "likeliest", "ce-bayes": "cheapest", "metacost": "kept"}
 
 
@@ -102,15 +103,15 @@ def test_lambdas_are_geometric_means_of_one_method():
     steps = [{"epoch": 1, "lambdas": [4.0, 0.25, 1.0]}, {"round": 1, "lambdas": [9.0, 9.0, 9.0]}]
     other = [{"epoch": 1, "lambdas": [1.0, 1.0, 1.0]}]
     histories = {("plain", 0): [{"epoch": 1, "val_cost": 1.0}], ("a", 0): steps, ("a", 1): other, ("b", 0): other}
-    frame = class_frames.class_lambdas(histories, ["x", "y", "z"])
+    frame = report_frames.class_lambdas(histories, ["x", "y", "z"])
     assert frame.to_dict("list") == {
         "method": ["a"] * 3, "class": ["x", "y", "z"], "epoch": [1] * 3, "lambda": pytest.approx([2.0, 0.5, 1.0])
     }  # fmt: skip
-    assert class_frames.class_lambdas(histories, ["x", "y", "z"], "b")["lambda"].tolist() == [1.0] * 3
-    empty = class_frames.class_lambdas({}, ["x"])
+    assert report_frames.class_lambdas(histories, ["x", "y", "z"], "b")["lambda"].tolist() == [1.0] * 3
+    empty = report_frames.class_lambdas({}, ["x"])
     assert empty.empty
     with pytest.raises(ValueError, match="no method adapted itself"):
-        class_figures.class_lambda_figure(empty)
+        multiclass.class_lambda_figure(empty)
 
 
 def test_scores_of_another_shape_are_refused(outcome):
@@ -126,8 +127,8 @@ def test_scores_of_another_shape_are_refused(outcome):
 
 
 def test_the_confusion_figure_has_the_money_of_each_cell(outcome):
-    cells = class_frames.confusion_cells(outcome)
-    figure = class_figures.confusion_figure(cells, ["<b>x</b>", *"bcdefg"], "ce-bayes")
+    cells = report_frames.confusion_cells(outcome)
+    figure = multiclass.confusion_figure(cells, ["<b>x</b>", *"bcdefg"], "ce-bayes")
     (heat,) = figure.data
     assert pytest.approx(outcome.costs.confusion(outcome.labels, outcome.decisions)) == np.asarray(heat.z).T
     assert heat.x[0] == heat.y[0] == "&lt;b&gt;x&lt;/b&gt;"
@@ -137,7 +138,7 @@ def test_the_confusion_figure_has_the_money_of_each_cell(outcome):
 def test_colours_are_for_the_classes_that_moved_most():
     values = {"a": 8.0, "b": 0.1, "c": 1.0, "d": 2.0, "e": 1.5, "f": 1.1}
     rows = [("m", name, epoch, value**epoch) for name, value in values.items() for epoch in (0, 1)]
-    figure = class_figures.class_lambda_figure(pd.DataFrame(rows, columns=["method", "class", "epoch", "lambda"]))
+    figure = multiclass.class_lambda_figure(pd.DataFrame(rows, columns=["method", "class", "epoch", "lambda"]))
     assert {line.name for line in figure.data if line.showlegend} == {"a", "b", "d", "e"}
 
 
@@ -146,7 +147,7 @@ def test_the_heat_map_says_everything_in_words(made_classes, k, size):
     names = [f"species {j}" for j in range(k)]
     report = made_classes.made_class_report(names=names, methods={"wce": (1.5, 1.2, "bayes")}, rows=100)
     outcome = report.outcomes[(*VIEW, "wce")]
-    cells = class_frames.confusion_cells(outcome)
+    cells = report_frames.confusion_cells(outcome)
     heat = heat_map(report, outcome, cells)
     assert heat.size == size
     assert [name for _, name in heat.columns] == names
@@ -163,7 +164,7 @@ def test_the_heat_map_says_everything_in_words(made_classes, k, size):
 
 
 def test_short_names_stand_above_their_columns(report, outcome):
-    heat = heat_map(report, outcome, class_frames.confusion_cells(outcome))
+    heat = heat_map(report, outcome, report_frames.confusion_cells(outcome))
     assert [head for head, _ in heat.columns] == list(outcome.class_names)
     assert {row[0] for row in heat.rows} == {""}
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from adacsl.core.intervals import Interval
+from adacsl.metrics.intervals import Interval
 from adacsl.report.data import Saved
 from adacsl.report.markdown import table_of, to_markdown, words
 from adacsl.report.tables import Table

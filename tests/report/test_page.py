@@ -14,10 +14,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from adacsl.core.intervals import Interval
-from adacsl.report import cards, frames, page
+from adacsl.metrics.intervals import Interval
+from adacsl.report import frames, page
 from adacsl.report.data import Outcome, ReportData, Saved
 from adacsl.report.page import drawn_rows, render_report, write_report
+from adacsl.report.sections import costs
 
 ROOT = Path(__file__).resolve().parents[2]
 HOSTILE = "</script><img src=x onerror=\"alert('x')\">&<b>\u2028\u2029<!--"
@@ -204,7 +205,7 @@ def test_table_has_the_excess_of_each_method_with_its_interval_and_marks_two(sma
     )
     summary["cost"] = [1.444, 1.0]
     report = replace(small, summary=summary, recommended={small.views[0]: "adacsl-cv"})
-    card = cards.cost_card(report, small.views[0], "v")
+    card = costs.cost_card(report, small.views[0], "v")
     (table,) = card.tables
     found = [dict(zip(table.headers, row, strict=True)) for row in table.rows]
     assert [row["method"] for row in found] == ["adacsl-cv", "today"]

@@ -10,8 +10,15 @@ import pytest
 from adacsl.datasets.overview import overview_frame
 from adacsl.report.markdown import to_markdown
 from adacsl.report.page import render_report
-from adacsl.report.segment_cards import driver_card, driver_words, overview_card, segment_cards
-from adacsl.report.segment_figures import rates_figure, segment_figure, stakes_figure
+from adacsl.report.sections.segments import (
+    driver_card,
+    driver_words,
+    overview_card,
+    rates_figure,
+    segment_cards,
+    segment_figure,
+    stakes_figure,
+)
 from adacsl.report.style import PALETTES
 
 HOSTILE = "</script><img src=x onerror=\"alert('x')\">%{x}"

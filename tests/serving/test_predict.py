@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adacsl import CostMatrix, Policy
-from adacsl.serving.answers import decide
-from adacsl.serving.app import Bounds, Desk
+from adacsl.serving.app import Bounds, Desk, decide
 
 FEATURES = ["age", "gap", "shop", "since"]
 COSTS = [[0, 2, 9], [1, 0, 3], [4, 2, 0]]
@@ -155,7 +154,7 @@ def gathered(app, bodies):
 
 
 def test_requests_that_wait_are_decided_together_and_answered_one_by_one(plain, rows, records, monkeypatch):
-    from adacsl.serving import app
+    from adacsl.serving import app as serving_app
 
     sizes = []
 
@@ -164,9 +163,9 @@ def test_requests_that_wait_are_decided_together_and_answered_one_by_one(plain, 
         time.sleep(0.05)
         return decide(classifier, contract, inputs)
 
-    monkeypatch.setattr(app, "decide", slowly)
+    monkeypatch.setattr(serving_app, "decide", slowly)
     bodies = [{"rows": records(rows[i : i + 1 + i % 3])} for i in range(12)]
-    made = app.make_app(plain, bounds=Bounds(rows=9), device="cpu", threads=1)
+    made = serving_app.make_app(plain, bounds=Bounds(rows=9), device="cpu", threads=1)
     answers = gathered(made, [*bodies, {"rows": [{"age": "old"}]}])
     assert [answer.status_code for answer in answers] == [200] * 12 + [422]
     assert sum(sizes) == sum(len(body["rows"]) for body in bodies)
@@ -179,7 +178,7 @@ def test_requests_that_wait_are_decided_together_and_answered_one_by_one(plain, 
 
 
 def test_the_fault_of_one_request_is_not_that_of_those_beside_it(plain, rows, records, monkeypatch):
-    from adacsl.serving import app
+    from adacsl.serving import app as serving_app
 
     def picky(classifier, contract, inputs):
         time.sleep(0.02)
@@ -187,10 +186,10 @@ def test_the_fault_of_one_request_is_not_that_of_those_beside_it(plain, rows, re
             raise ValueError("nobody is that old")
         return decide(classifier, contract, inputs)
 
-    monkeypatch.setattr(app, "decide", picky)
+    monkeypatch.setattr(serving_app, "decide", picky)
     (good,) = records(rows[:1])
     answers = gathered(
-        app.make_app(plain, device="cpu", threads=1), [{"rows": [good]}, {"rows": [good | {"age": 2000}]}] * 4
+        serving_app.make_app(plain, device="cpu", threads=1), [{"rows": [good]}, {"rows": [good | {"age": 2000}]}] * 4
     )
     assert [answer.status_code for answer in answers] == [200, 422] * 4
     assert "nobody is that old" in answers[1].text

@@ -22,11 +22,11 @@ from sklearn.linear_model import LogisticRegression
 
 from adacsl import CostMatrix, Method
 from adacsl.datasets import read_table
-from adacsl.datasets.codes import ColumnEncoder
-from adacsl.datasets.encoding import TableEncoder
-from adacsl.datasets.tables import stream_table
-from adacsl.estimators.learners.histogram import HistogramBoosting
-from adacsl.estimators.learners.models import Model
+from adacsl.datasets.encoder import TableEncoder
+from adacsl.datasets.ordinal_encoder import ColumnEncoder
+from adacsl.datasets.readers.formats import stream_table
+from adacsl.learners.histogram_boosting import HistogramBoosting
+from adacsl.learners.sklearn import Model
 
 ARROW = "application/vnd.apache.arrow.stream"
 DAY = datetime.date(2024, 3, 31)

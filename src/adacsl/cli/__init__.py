@@ -11,7 +11,7 @@ def main() -> int:
     """Run the command line and return its exit code."""
     try:
         from adacsl.cli.app import run  # noqa: PLC0415  nothing heavy before an option is read
-        from adacsl.cli.screen import INTERRUPTED, TERMINATED  # noqa: PLC0415
+        from adacsl.cli.console import INTERRUPTED, TERMINATED  # noqa: PLC0415
     except ImportError as error:
         sys.stderr.write(f"error: the command adacsl needs {error.name!r}: run  pip install 'adacsl[cli]'\n")
         return 2

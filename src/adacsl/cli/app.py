@@ -24,29 +24,29 @@ from pathlib import Path
 from textwrap import indent
 from typing import Annotated, Any, NoReturn
 
-from adacsl.extras import requires
+from adacsl.base.escape import visible
+from adacsl.base.extras import requires
+from adacsl.cli.check import check
+from adacsl.cli.compare import compare
+from adacsl.cli.console import INTERRUPTED, PLAIN, TERMINATED, Answer, Terminated, one_line, tell
+from adacsl.cli.costs import template
+from adacsl.cli.data import data
+from adacsl.cli.evaluate import evaluate
+from adacsl.cli.explain import explain
+from adacsl.cli.export import export
+from adacsl.cli.monitor import monitor
+from adacsl.cli.predict import predict
+from adacsl.cli.report import report
+from adacsl.cli.serve import serve
+from adacsl.cli.threshold import threshold
+from adacsl.cli.train import train
+from adacsl.cli.version import told
+from adacsl.storage.atomic import at_home
 
 with requires("cli"):
     import rich  # noqa: F401  cyclopts shows its help with it
     from cyclopts import App, CycloptsError, Parameter
 
-from adacsl.cli.commands.check import check
-from adacsl.cli.commands.compare import compare
-from adacsl.cli.commands.costs import template
-from adacsl.cli.commands.data import data
-from adacsl.cli.commands.evaluate import evaluate
-from adacsl.cli.commands.explain import explain
-from adacsl.cli.commands.export import export
-from adacsl.cli.commands.monitor import monitor
-from adacsl.cli.commands.predict import predict
-from adacsl.cli.commands.report import report
-from adacsl.cli.commands.serve import serve
-from adacsl.cli.commands.threshold import threshold
-from adacsl.cli.commands.train import train
-from adacsl.cli.screen import INTERRUPTED, PLAIN, TERMINATED, Answer, Terminated, one_line, tell
-from adacsl.cli.versions import told
-from adacsl.durable import at_home
-from adacsl.visible import visible
 
 BAD_NEWS, BAD_INPUT, FAULT, NO_READER = 1, 2, 70, 141
 NARROWEST, WIDEST = 20, 1000

@@ -1,19 +1,45 @@
-"""Options that several commands share."""
+"""Options that several commands share, and their limits."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from cyclopts import Group, Parameter
-
-from adacsl.cli.limits import LARGEST, MOST_SPLITS, MOST_WORKERS, Side, within
+from cyclopts import CycloptsError, Group, Parameter, Token
 
 if TYPE_CHECKING:
-    from adacsl.datasets.prices import Costs
+    from adacsl.datasets.costs import Costs
     from adacsl.datasets.task import Task
+
+
+MOST_SPLITS, MOST_WORKERS, MOST_EPOCHS, LARGEST = 1000, 1024, 10**6, 2**31 - 1
+"""Nobody means more of these; the last is the largest number of rows, or the like, that all libraries take."""
+
+
+def within(least: float, most: float = LARGEST) -> Parameter:
+    """Return how the number of an option is read: finite, whole where its type is, and within these ends."""
+
+    def read(kind: type, tokens: Sequence[Token]) -> float:
+        option, word = tokens[0].keyword, tokens[0].value
+        try:
+            value: float = int(word) if kind is int else float(word)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise CycloptsError(msg=f"{option} must be a {'whole ' * (kind is int)}number, got {word!r}")
+        if not least <= value <= most:
+            end = f"at least {least:g}" if value < least else f"at most {most:.17g}"
+            raise CycloptsError(msg=f"{option} must be {end}, got {word}")
+        return value
+
+    return Parameter(converter=read)
+
+
+Seed: TypeAlias = Annotated[int, within(0, 2**32 - 1)]
+Side: TypeAlias = Annotated[int | None, within(1, 10_000)]
 
 
 Price: TypeAlias = Annotated[float | str | None, Parameter(allow_leading_hyphen=True)]
@@ -78,8 +104,8 @@ class Prices:
     @property
     def known(self) -> Costs:
         """The prices by name (some may depend on columns) or as a matrix, None where nothing was said."""
-        from adacsl.core.expressions import Expression  # noqa: PLC0415
-        from adacsl.datasets.prices import read_costs, read_price  # noqa: PLC0415  pandas
+        from adacsl.costs.expressions import Expression  # noqa: PLC0415
+        from adacsl.datasets.costs import read_costs, read_price  # noqa: PLC0415  pandas
 
         if self.costs is not None:
             return "balanced" if self.costs == "balanced" else read_costs(self.costs)
@@ -156,7 +182,7 @@ class Source:
 
     def load(self, data: str | None, prices: Prices, **known: Any) -> Task:
         """Read the data and their costs, which may be ``known`` already."""
-        from adacsl.datasets.reading import load_task  # noqa: PLC0415  pandas
+        from adacsl.datasets.loading import load_task  # noqa: PLC0415  pandas
 
         said = {"costs": prices.check().known} | vars(self) | {"drop": split_words(self.drop)} | known
         del said["files"]
@@ -185,14 +211,14 @@ class Times:
         if self.time_column is None and (self.gap or self.maturity):
             raise ValueError("--gap and --maturity speak of times: say which column holds them, --time-column NAME")
         if self.gap or self.maturity:
-            from adacsl.datasets.times import Duration  # noqa: PLC0415  pandas
+            from adacsl.datasets.time import Duration  # noqa: PLC0415  pandas
 
             Duration.read(self.gap, "--gap")
             Duration.read(self.maturity, "--maturity")
 
     def check(self, when: Any) -> None:
         """Refuse durations that do not fit the times of the rows."""
-        from adacsl.datasets.times import Duration  # noqa: PLC0415  pandas
+        from adacsl.datasets.time import Duration  # noqa: PLC0415  pandas
 
         for name, said in (("--gap", self.gap), ("--maturity", self.maturity)):
             if said:
@@ -254,7 +280,7 @@ class Checking:
 
     def __post_init__(self) -> None:
         if self.ignore:
-            from adacsl.datasets.checks.codes import known_codes  # noqa: PLC0415  pandas
+            from adacsl.datasets.findings import known_codes  # noqa: PLC0415  pandas
 
             known_codes(split_words(self.ignore))
 
@@ -337,7 +363,7 @@ def net_settings(epochs: int | None, weights: Path | None, *, rotate: bool) -> d
         raise FileNotFoundError(f"there is no file {weights} of weights")
     said: dict[str, Any] = {"epochs": epochs, "weights": None if weights is None else str(weights)}
     if rotate:
-        from adacsl.torch.augment import Augment  # noqa: PLC0415  torch
+        from adacsl.torch.augmentation import Augment  # noqa: PLC0415  torch
 
         said["augment"] = Augment(rotate=True)
     return {name: value for name, value in said.items() if value is not None}

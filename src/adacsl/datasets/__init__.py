@@ -2,8 +2,8 @@
 
 from adacsl.datasets.builtin import DATASETS, DataSet, data_folder, describe, list_datasets
 from adacsl.datasets.errors import DataError, DataWarning
-from adacsl.datasets.reading import load_dataset, load_task
-from adacsl.datasets.tables import count_rows, read_table, stream_table
+from adacsl.datasets.loading import load_dataset, load_task
+from adacsl.datasets.readers.formats import count_rows, read_table, stream_table
 from adacsl.datasets.task import Task
 
 __all__ = [

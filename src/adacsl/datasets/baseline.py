@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.labels import same_label
+from adacsl.base.extras import requires
+from adacsl.base.labels import same_label
 from adacsl.datasets.errors import DataError, check_column, listed
 from adacsl.datasets.labels import check_present
-from adacsl.extras import requires
 
 with requires("train"):
     import pandas as pd

@@ -16,11 +16,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from adacsl.core.costs import CostMatrix
+from adacsl.base.extras import requires
+from adacsl.costs.matrix import CostMatrix
 from adacsl.datasets.errors import DataError, did_you_mean, listed
-from adacsl.datasets.tables import read_table
-from adacsl.durable import at_home
-from adacsl.extras import requires
+from adacsl.datasets.readers.formats import read_table
+from adacsl.storage.atomic import at_home
 
 with requires("train"):
     import pandas as pd
@@ -144,7 +144,7 @@ def read_builtin(
     path = _checked_file(known, folder, check=check)
     if path.suffix != ".npz":
         return read_table(path), None, None
-    from adacsl.datasets.pictures import read_archive  # noqa: PLC0415  it needs torch, which is slow to import
+    from adacsl.datasets.images import read_archive  # noqa: PLC0415  it needs torch, which is slow to import
 
     return read_archive(path, image_size=image_size, labels=known.labels)
 

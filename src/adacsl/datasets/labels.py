@@ -1,4 +1,4 @@
-"""Labels as they stand in files, as class numbers; the rules are those of :mod:`adacsl.core.labels`."""
+"""Labels as they stand in files, as class numbers; the rules are those of :mod:`adacsl.base.labels`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.costs import CostMatrix, no_costs
-from adacsl.core.labels import customary_positive, label_name, plain_labels, same_label
+from adacsl.base.extras import requires
+from adacsl.base.labels import customary_positive, label_name, plain_labels, same_label
+from adacsl.costs.matrix import CostMatrix, no_costs
 from adacsl.datasets.errors import DataError, did_you_mean, listed, one_line, repeated
-from adacsl.extras import requires
 
 with requires("train"):
     import pandas as pd

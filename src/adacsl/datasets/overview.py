@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from adacsl.core.costs import as_host
+from adacsl.base.arrays import as_host
+from adacsl.base.extras import requires
 from adacsl.datasets.task import Task
-from adacsl.extras import requires
 
 with requires("train"):
     import pandas as pd

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from adacsl.base.extras import requires
 from adacsl.datasets.errors import DataError, check_column
-from adacsl.extras import requires
 
 with requires("train"):
     import pandas as pd

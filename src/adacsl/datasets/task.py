@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.arrays import as_array, as_host, refuse_masked, refuse_reordered
-from adacsl.core.costs import CostMatrix
-from adacsl.core.expressions import Expression
+from adacsl.base.arrays import as_array, as_host, refuse_masked, refuse_reordered
+from adacsl.base.extras import requires
+from adacsl.costs.expressions import Expression
+from adacsl.costs.matrix import CostMatrix
 from adacsl.datasets.baseline import Baseline
-from adacsl.datasets.checks import Finding
 from adacsl.datasets.columns import dense
+from adacsl.datasets.costs import Costs, said_costs, settle, strange_prices, worth_saying
 from adacsl.datasets.errors import DataError, check_column, listed, one_line
+from adacsl.datasets.findings import Finding
 from adacsl.datasets.labels import class_labels
-from adacsl.datasets.leftout import NOTHING, Reading
-from adacsl.datasets.prices import Costs, said_costs, settle, strange_prices, worth_saying
+from adacsl.datasets.readers.base import NOTHING, Reading
 from adacsl.datasets.segments import read_segments
-from adacsl.datasets.times import read_times, take_times
-from adacsl.extras import requires
+from adacsl.datasets.time import read_times, take_times
 
 with requires("train"):
     import pandas as pd

@@ -1,1 +1,1 @@
-"""Estimators that train with the core: scikit-learn on the outside, Lightning on the inside."""
+"""Cost-sensitive classifiers with the interface of scikit-learn."""

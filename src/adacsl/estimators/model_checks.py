@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.control import AdaptiveWeight
-from adacsl.core.scores import known
-from adacsl.core.targets import LAMBDA_BOUNDS
-from adacsl.datasets.checks import Checks, Finding, finding
+from adacsl.adaptive.controller import LAMBDA_BOUNDS, AdaptiveWeight
+from adacsl.base.extras import requires
+from adacsl.base.scores import known
 from adacsl.datasets.errors import listed
-from adacsl.extras import requires
+from adacsl.datasets.findings import Checks, Finding, finding
 
 with requires("sklearn"):
     from sklearn.utils.validation import check_is_fitted
 
 if TYPE_CHECKING:
-    from adacsl.estimators.predicting import CostClassifier
+    from adacsl.estimators.classifier import CostClassifier
 
 BINS = 15
 """Of ``calibration_error_``."""

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.control import AdaptiveWeight
-from adacsl.extras import requires
+from adacsl.adaptive.controller import AdaptiveWeight
+from adacsl.base.extras import requires
 from adacsl.integrations.boosting import Feedback, Matrix
 
 with requires("catboost"):

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from adacsl.core.arrays import Array
-from adacsl.core.control import PLAIN_SETTINGS, AdaptiveWeight, as_controller, callback_controller
-from adacsl.core.costs import CostMatrix
-from adacsl.core.partitions import EqualWidth, Quantile, Whole
-from adacsl.core.scores import sigmoid, to_probabilities
-from adacsl.durable import replace_file
-from adacsl.extras import requires
+from adacsl.adaptive.controller import PLAIN_SETTINGS, AdaptiveWeight, as_controller, callback_controller
+from adacsl.base.arrays import Array
+from adacsl.base.extras import requires
+from adacsl.base.scores import sigmoid, to_probabilities
+from adacsl.costs.matrix import CostMatrix
+from adacsl.metrics.bins import EqualWidth, Quantile, Whole
+from adacsl.storage.atomic import replace_file
 
 try:
     import keras

@@ -20,11 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.control import AdaptiveWeight
-from adacsl.core.scores import to_logits
-from adacsl.extras import requires
-from adacsl.integrations.boosting import Feedback, Matrix
-from adacsl.integrations.rendezvous import meet, rendezvous
+from adacsl.adaptive.controller import AdaptiveWeight
+from adacsl.base.extras import requires
+from adacsl.base.scores import to_logits
+from adacsl.integrations.boosting import Feedback, Matrix, meet, rendezvous
 
 with requires("lightgbm"):
     import lightgbm as lgb

@@ -17,9 +17,9 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from adacsl.core.control import AdaptiveWeight, callback_controller
-from adacsl.core.costs import CostMatrix
-from adacsl.extras import requires
+from adacsl.adaptive.controller import AdaptiveWeight, callback_controller
+from adacsl.base.extras import requires
+from adacsl.costs.matrix import CostMatrix
 
 with requires("lightning"):
     import torch

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import adacsl
-from adacsl.extras import requires
+from adacsl.base.extras import requires
 
 with requires("mlflow"), warnings.catch_warnings():
     warnings.simplefilter("ignore", UserWarning)  # MLflow warns of type hints of its own

@@ -1,4 +1,4 @@
-"""Ray: joining a cluster, and workers on it that fit what a portfolio or a booster is made of."""
+"""Ray: tasks on a cluster, and Ray Data sets."""
 
 from __future__ import annotations
 
@@ -11,20 +11,30 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, TypeAlias
 
-from adacsl.extras import requires
-from adacsl.workers import Where, limited
+import numpy as np
 
-os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no calls to the outside
-# Ray prints deaths to stdout, which belongs to the results; who sent the work tells them
-os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "(?i)(worker|node).*(died|dead|killed)")
+from adacsl.base.extras import requires
+from adacsl.costs.matrix import CostMatrix
+from adacsl.execution.executors import Where
+from adacsl.execution.threads import limited
+from adacsl.thresholds.search import Threshold
+from adacsl.thresholds.streaming import CostHistogram, bucket_numbers
 
 with requires("ray"):
     import ray
     from ray import exceptions as errors
+    from ray.data import Dataset
     from ray.util.placement_group import placement_group, remove_placement_group
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+__all__ = ["LOST", "RayCrew", "check_gpus", "connect", "joining", "room"]
+
+
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no calls to the outside
+# Ray prints deaths to stdout, which belongs to the results; who sent the work tells them
+os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "(?i)(worker|node).*(died|dead|killed)")
 
 # Ray ends some job when memory runs out, not the one that took it
 LOST = (errors.NodeDiedError, errors.LocalRayletDiedError, errors.ObjectLostError, errors.OutOfMemoryError)
@@ -33,7 +43,7 @@ PATIENCE = 90.0
 
 
 class RayCrew:
-    """Tasks on a Ray cluster; :class:`~adacsl.workers.Crew` tells what is asked of them.
+    """Tasks on a Ray cluster; :class:`~adacsl.execution.executors.Crew` tells what is asked of them.
 
     Parameters
     ----------
@@ -207,4 +217,73 @@ def check_gpus(gpus: float, *, local: bool) -> None:
     )
 
 
-__all__ = ["LOST", "RayCrew", "check_gpus", "connect", "joining", "room"]
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no calls to the outside
+
+Columns: TypeAlias = Mapping[str, Any]
+RowCosts: TypeAlias = Callable[[Columns], CostMatrix]
+"""Makes the costs of rows from their columns."""
+ROWS = 1 << 18
+
+
+def histogram(
+    dataset: Dataset, *, score: str, label: str, costs: RowCosts | None = None, batch_rows: int = ROWS
+) -> CostHistogram:
+    """Return the :class:`~adacsl.CostHistogram` of a data set: counted where the rows lie, and merged here.
+
+    Parameters
+    ----------
+    dataset : ray.data.Dataset
+    score, label : str
+        The columns with the probability of the positive class and with 0 or 1.
+    costs : callable, optional
+        ``costs(columns)`` returns the CostMatrix of some rows, where each has its own; class-wide costs are asked for
+        afterwards.
+    batch_rows : int
+        How many rows are counted at a time.
+    """
+
+    def count(rows: Any) -> Any:
+        part = CostHistogram()
+        if len(rows[score]):
+            part.update(rows[score], rows[label], costs=None if costs is None else costs(rows))
+        return {name: [value] for name, value in part.to_counts().items()}
+
+    whole = CostHistogram()
+    for part in dataset.map_batches(count, batch_size=batch_rows, batch_format="numpy").iter_rows():
+        whole.merge(CostHistogram.from_counts(**part))
+    return whole
+
+
+def threshold(
+    dataset: Dataset, costs: CostMatrix | RowCosts, *,
+    score: str, label: str, target: float = 0.5, batch_rows: int = ROWS,
+) -> Threshold:  # fmt: skip
+    """Return the exact cheapest threshold, as :func:`~adacsl.find_threshold` of all rows.
+
+    The data set is read twice; of the second time, only rows that could change the answer come here.
+
+    Parameters
+    ----------
+    dataset, score, label, batch_rows
+        As in :func:`histogram`.
+    costs : CostMatrix or callable
+        Class-wide costs, or what makes those of rows from their columns.
+    target : float
+        Where to stay when several thresholds are equally cheap.
+    """
+    whole = costs if isinstance(costs, CostMatrix) else None
+    each = None if isinstance(costs, CostMatrix) else costs
+    counted = histogram(dataset, score=score, label=label, costs=each, batch_rows=batch_rows)
+    second = counted.second_pass(whole)
+    wanted = second.buckets
+
+    def pick(rows: Any) -> Any:
+        kept = np.isin(bucket_numbers(rows[score]), wanted)
+        return {name: column[kept] for name, column in rows.items()}
+
+    picked = dataset.map_batches(pick, batch_size=batch_rows, batch_format="numpy")
+    rows: Any
+    for rows in picked.iter_batches(batch_size=batch_rows, batch_format="numpy"):
+        if len(rows[score]):
+            second.update(rows[score], rows[label], costs=None if each is None else each(rows))
+    return second.threshold(target=target)

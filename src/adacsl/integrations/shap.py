@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.extras import requires
+from adacsl.base.extras import requires
 
 with requires("sklearn"):
     import pandas as pd

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.arrays import Array, refuse_reordered
-from adacsl.core.costs import CostMatrix, merge_prices, no_costs
-from adacsl.core.labels import choose_positive, same_label
-from adacsl.core.recipes import is_recipe
-from adacsl.extras import requires
+from adacsl.base.arrays import Array, refuse_reordered
+from adacsl.base.extras import requires
+from adacsl.base.labels import choose_positive, same_label
+from adacsl.costs.cells import is_recipe
+from adacsl.costs.matrix import CostMatrix, merge_prices, no_costs
 
 with requires("sklearn"):
     from sklearn.metrics import make_scorer

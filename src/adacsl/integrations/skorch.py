@@ -14,9 +14,9 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from adacsl.core.control import AdaptiveWeight, callback_controller
-from adacsl.core.costs import CostMatrix
-from adacsl.extras import requires
+from adacsl.adaptive.controller import AdaptiveWeight, callback_controller
+from adacsl.base.extras import requires
+from adacsl.costs.matrix import CostMatrix
 
 with requires("skorch"):
     import torch

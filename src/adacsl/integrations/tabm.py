@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from adacsl.extras import requires
+from adacsl.base.extras import requires
 
 with requires("tabm"):
     from rtdl_num_embeddings import PiecewiseLinearEmbeddings, compute_bins

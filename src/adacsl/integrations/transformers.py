@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from adacsl.core.control import AdaptiveWeight, callback_controller
-from adacsl.core.costs import CostMatrix
-from adacsl.extras import requires
+from adacsl.adaptive.controller import AdaptiveWeight, callback_controller
+from adacsl.base.extras import requires
+from adacsl.costs.matrix import CostMatrix
 
 with requires("transformers"):
     import torch

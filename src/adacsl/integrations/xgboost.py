@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.control import AdaptiveWeight
-from adacsl.core.costs import CostMatrix
-from adacsl.extras import requires
-from adacsl.integrations.boosting import Feedback, Matrix, sigmoid
-from adacsl.integrations.rendezvous import meet, rendezvous
+from adacsl.adaptive.controller import AdaptiveWeight
+from adacsl.base.extras import requires
+from adacsl.base.scores import sigmoid
+from adacsl.costs.matrix import CostMatrix
+from adacsl.integrations.boosting import Feedback, Matrix, meet, rendezvous
 
 with requires("xgboost"):
     import xgboost as xgb

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from adacsl.report.monitor_page import write_monitoring
+    from adacsl.report.sections.monitoring import write_monitoring
 
 __all__ = ["write_monitoring"]
 
@@ -11,6 +11,6 @@ __all__ = ["write_monitoring"]
 def __getattr__(name: str) -> Any:
     if name != "write_monitoring":
         raise AttributeError(f"module 'adacsl.report' has no attribute {name!r}")
-    from adacsl.report.monitor_page import write_monitoring  # noqa: PLC0415  plotly only for those who look
+    from adacsl.report.sections.monitoring import write_monitoring  # noqa: PLC0415  plotly only for those who look
 
     return write_monitoring

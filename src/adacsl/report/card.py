@@ -1,4 +1,4 @@
-"""A card of the page: a picture, how to read it, and its numbers."""
+"""A card of the report: a figure, how to read it, and its tables."""
 
 from __future__ import annotations
 

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.arrays import Array
-from adacsl.core.costs import CostMatrix
-from adacsl.core.intervals import Interval
-from adacsl.extras import requires
+from adacsl.base.arrays import Array
+from adacsl.base.extras import requires
+from adacsl.costs.matrix import CostMatrix
+from adacsl.metrics.intervals import Interval
 
 with requires("compare"):
     import pandas as pd

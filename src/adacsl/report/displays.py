@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.arrays import as_host
-from adacsl.core.costs import CostMatrix
-from adacsl.core.curves import brier_curve, decision_curve, optimal_cost_curve
-from adacsl.core.labels import customary_positive
-from adacsl.core.thresholds import cost_curve, find_threshold
-from adacsl.extras import requires
+from adacsl.base.arrays import as_host
+from adacsl.base.extras import requires
+from adacsl.base.labels import customary_positive
+from adacsl.costs.matrix import CostMatrix
+from adacsl.thresholds.curves import brier_curve, decision_curve, optimal_cost_curve
+from adacsl.thresholds.search import cost_curve, find_threshold
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,4 +1,4 @@
-"""Parts of pages that need nothing else: scripts and figures packed into the file, and what may run there."""
+"""Scripts, figures and fonts embedded in one HTML file, and its content security policy."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from adacsl.durable import plain, replace_file
-from adacsl.extras import requires
+from adacsl.base.extras import requires
+from adacsl.storage.atomic import replace_file
+from adacsl.storage.documents import plain
 
 with requires("compare"):
     import jinja2

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from adacsl.extras import requires
+from adacsl.base.extras import requires
 from adacsl.report import style
 from adacsl.report.data import TODAY
 from adacsl.report.frames import rows_with

@@ -1,4 +1,4 @@
-"""The numbers of every picture, as frames: information first, pictures of it elsewhere."""
+"""Data frames behind the figures of the report."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.core.costs import CostMatrix, as_host, or_nan, scale_misses
-from adacsl.core.curves import brier_curve, calibration_error, decision_curve, optimal_cost_curve
-from adacsl.core.partitions import EqualWidth
-from adacsl.core.scores import likeliest
-from adacsl.core.thresholds import cost_curve, find_threshold, subgroup_thresholds
-from adacsl.extras import requires
+from adacsl.base.arrays import as_host
+from adacsl.base.extras import requires
+from adacsl.base.scores import likeliest
+from adacsl.costs.matrix import CostMatrix, or_nan, scale_misses
+from adacsl.metrics.bins import EqualWidth
+from adacsl.metrics.calibration import calibration_error
 from adacsl.report.data import Outcome
+from adacsl.thresholds.curves import brier_curve, decision_curve, optimal_cost_curve
+from adacsl.thresholds.search import cost_curve, find_threshold, subgroup_thresholds
 
 with requires("compare"):
     import pandas as pd
+
 
 EDGE = 1e-6
 """How near 0 or 1 a target may come: the tie rule of the core wants it strictly between them."""
@@ -241,3 +244,165 @@ def _on_steps(x: NDArray[Any], y: NDArray[Any], at: NDArray[Any]) -> NDArray[Any
 
 def _stacked(parts: list[pd.DataFrame], columns: list[str]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+
+
+def confusion_cells(outcome: Outcome) -> pd.DataFrame:
+    """Return the confusion matrix in rows and in money, a row for each pair of classes; of one repeat.
+
+    Columns: actual and decided (class numbers), count, price (the mean), total_cost, share (of all that was paid).
+    """
+    k = outcome.n_classes
+    cell = outcome.decisions * k + outcome.labels
+    count = np.bincount(cell, minlength=k * k).reshape(k, k)
+    total = outcome.costs.confusion(outcome.labels, outcome.decisions)
+    listed = outcome.costs.averaged().to_array()
+    price = np.where(count > 0, total / np.maximum(count, 1), listed)
+    paid = float(total.sum())
+    decided, actual = np.indices((k, k)).reshape(2, -1)
+    columns = {"actual": actual, "decided": decided, "count": outcome.per_repeat(count.ravel())}
+    columns |= {"price": price.ravel(), "total_cost": outcome.per_repeat(total.ravel())}
+    columns["share"] = total.ravel() / paid if paid else np.zeros(k * k)
+    return pd.DataFrame(columns).sort_values(["actual", "decided"], ignore_index=True)
+
+
+def class_costs(outcome: Outcome) -> pd.DataFrame:
+    """Return what each class costs, a row for each true class; numbers and totals are of one repeat.
+
+    Columns: class (its number), n, called (how many rows were called it), found (the share of its rows that were),
+    cost (per row of it), total_cost, share (of all that was paid), worst (the class its dearest errors go to, -1 where
+    there are none), worst_cost.
+    """
+    k = outcome.n_classes
+    table = outcome.costs.reduced().confusion(outcome.labels, outcome.decisions)
+    np.fill_diagonal(table, 0.0)
+    total = outcome.costs.confusion(outcome.labels, outcome.decisions).sum(axis=0)
+    n = np.bincount(outcome.labels, minlength=k)
+    right = np.bincount(outcome.labels[outcome.labels == outcome.decisions], minlength=k)
+    paid = float(total.sum())
+    return pd.DataFrame(
+        {
+            "class": np.arange(k),
+            "n": outcome.per_repeat(n),
+            "called": outcome.per_repeat(np.bincount(outcome.decisions, minlength=k)),
+            "found": _over(right, n),
+            "cost": _over(total, n),
+            "total_cost": outcome.per_repeat(total),
+            "share": total / paid if paid else np.zeros(k),
+            "worst": np.where(table.max(axis=0) > 0, table.argmax(axis=0), -1),
+            "worst_cost": outcome.per_repeat(table.max(axis=0)),
+        }
+    )
+
+
+def costs_by_method(outcomes: Mapping[str, Outcome]) -> pd.DataFrame:
+    """Return the cost per row of each true class, a row for each class and a column for each method."""
+    return pd.DataFrame({name: class_costs(outcome)["cost"] for name, outcome in outcomes.items()})
+
+
+def class_lambdas(
+    histories: Mapping[tuple[str, int], Sequence[Mapping[str, Any]]], names: Sequence[str], method: str | None = None
+) -> pd.DataFrame:
+    """Return the lambda of each class by epoch (geometric means over splits and folds): method, class, epoch, lambda.
+
+    Of the method named, else of the first that has lambdas at all.
+    """
+    steps = [
+        (name, step["epoch"], np.log(step["lambdas"]))
+        for (name, _), own in histories.items()
+        for step in own
+        if "epoch" in step and step.get("lambdas") is not None
+    ]
+    wanted = method or next((name for name, _, _ in steps), None)
+    rows = [(names[j], e, value) for name, e, logs in steps if name == wanted for j, value in enumerate(logs)]
+    frame = pd.DataFrame(rows, columns=["class", "epoch", "lambda"]).assign(method=wanted)
+    found = frame.groupby(["method", "class", "epoch"], sort=False, dropna=False)["lambda"].mean().reset_index()
+    return found.assign(**{"lambda": np.exp(found["lambda"].astype(float))})
+
+
+def rule_of(outcome: Outcome) -> str:
+    """Return by which rule decisions follow from the probabilities, and can be made anew at other prices.
+
+    "likeliest": the likeliest class, blind to prices. "cheapest": the class of least expected cost. "kept": neither.
+    """
+    if outcome.rule == "half":
+        return "likeliest"
+    cheapest = as_host(outcome.costs.decide(outcome.scores.astype(np.float64)))
+    return "cheapest" if np.array_equal(cheapest, outcome.decisions) else "kept"
+
+
+def _over(amount: NDArray[Any], n: NDArray[Any]) -> NDArray[np.float64]:
+    return np.asarray(np.divide(amount, n, out=np.full(len(n), np.nan), where=n > 0))
+
+
+POINTS = 61
+"""So many prices of a referral, or numbers of checks, make a curve."""
+
+WORTH = 0.01
+"""A referral that saves less than this share of the cost is not worth its trouble."""
+
+
+def referral_table(outcome: Outcome, *, points: int = POINTS) -> pd.DataFrame:
+    """Return what a person who decides rightly would mean, at prices up to one at which hardly any case goes to them.
+
+    A case is referred where that costs less than its decision is expected to cost (above being right). Columns: price,
+    referred (share of the cases), cost (per case, referrals included).
+    """
+    risk, paid, base = _risks(outcome)
+    order = np.argsort(-risk, kind="stable")
+    # without the dearest per cent: one case of a great price would stretch the axis
+    high = float(np.quantile(risk, 0.99)) * 1.05
+    prices = np.linspace(0.0, high, points)
+    referred = np.searchsorted(-risk[order], -prices, side="left")  # those that risk more than the price
+    saved = np.concatenate(([0.0], np.cumsum(paid[order])))
+    cost = base + (saved[-1] - saved[referred] + prices * referred) / outcome.n
+    return pd.DataFrame({"price": prices, "referred": referred / outcome.n, "cost": cost})
+
+
+def break_even(outcome: Outcome, table: pd.DataFrame) -> float:
+    """Return up to which price a referral is worth it: where it stops saving a hundredth of the (avoidable) cost.
+
+    Infinity where the dearest per cent of the cases alone is worth more than the prices of the table.
+    """
+    _, paid, base = _risks(outcome)
+    avoidable = float(paid.mean())
+    saved = base + avoidable - table["cost"].to_numpy()
+    enough = saved > WORTH * avoidable
+    if enough.all() or not enough[0]:
+        return float("inf") if enough.all() else 0.0
+    last = int(np.argmin(enough)) - 1
+    prices = table["price"].to_numpy()
+    fall = (saved[last] - WORTH * avoidable) / (saved[last] - saved[last + 1])
+    return float(prices[last] + fall * (prices[last + 1] - prices[last]))
+
+
+def capacity_table(outcome: Outcome, *, points: int = POINTS) -> pd.DataFrame:
+    """Return what a limited number of checks (cases called positive) would mean, of two classes.
+
+    Cases are checked in the order of what a check is expected to save; the others are called negative. Columns: checked
+    (share of the cases; up to all for which a check is worth it), cost (per case), by_probability (the cost where the
+    likeliest cases are checked instead; differs where cases have prices of their own).
+    """
+    scores = outcome.scores.astype(np.float64)
+    each = as_host(outcome.costs.expected_of_each(scores))
+    gains = each[:, 0] - each[:, 1]
+    wanted = int((gains > 0).sum())
+    counts = np.unique(np.linspace(0, wanted, min(points, wanted + 1)).round().astype(int))
+    never, always = (_paid(outcome, action) for action in (0, 1))
+    costs = []
+    for order in (np.argsort(-gains, kind="stable"), np.argsort(-scores, kind="stable")):
+        saved = np.concatenate(([0.0], np.cumsum((never - always)[order])))
+        costs.append((never.sum() - saved[counts]) / outcome.n)
+    return pd.DataFrame({"checked": counts / outcome.n, "cost": costs[0], "by_probability": costs[1]})
+
+
+def _paid(outcome: Outcome, action: int) -> NDArray[np.float64]:
+    return np.asarray(as_host(outcome.costs.incurred(outcome.labels, np.full(outcome.n, action))), dtype=np.float64)
+
+
+def _risks(outcome: Outcome) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Return what each decision was expected to cost and did cost above being right, and what being right costs."""
+    avoidable = outcome.costs.reduced()
+    risk = as_host(avoidable.expected(outcome.scores.astype(np.float64), outcome.decisions))
+    paid = as_host(avoidable.incurred(outcome.labels, outcome.decisions))
+    whole = as_host(outcome.costs.incurred(outcome.labels, outcome.decisions))
+    return np.asarray(risk), np.asarray(paid), float((whole - paid).mean())

@@ -9,12 +9,12 @@ from typing import Any
 
 import adacsl
 from adacsl.report import tables
-from adacsl.report.about_cards import alarm, checks_card
+from adacsl.report.apportionment import money_each
 from adacsl.report.data import ReportData
 from adacsl.report.embedding import write_page
-from adacsl.report.money_cards import money_rows, money_words, people_told, people_words
-from adacsl.report.people import money_each
-from adacsl.report.segment_cards import segment_parts, segment_tables, segment_words
+from adacsl.report.sections.about import alarm, checks_card
+from adacsl.report.sections.money import money_rows, money_words, people_told, people_words
+from adacsl.report.sections.segments import segment_parts, segment_tables, segment_words
 from adacsl.report.tables import Table
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~@$&])")

@@ -14,11 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import adacsl
-from adacsl.core.costs import CostMatrix
-from adacsl.extras import requires
-from adacsl.report import cards, class_cards
-from adacsl.report.about_cards import alarm
-from adacsl.report.class_frames import rule_of
+from adacsl.base.extras import requires
+from adacsl.costs.matrix import CostMatrix
 from adacsl.report.data import Outcome, ReportData
 from adacsl.report.embedding import (
     embedded,
@@ -31,13 +28,17 @@ from adacsl.report.embedding import (
     write_page,
 )
 from adacsl.report.figures import threshold_figure
-from adacsl.report.frames import thinned, threshold_curve, threshold_points
-from adacsl.report.numbers import show
+from adacsl.report.formatting import show
+from adacsl.report.frames import rule_of, thinned, threshold_curve, threshold_points
+from adacsl.report.sections import costs as sections_costs
+from adacsl.report.sections import multiclass
+from adacsl.report.sections.about import alarm
 from adacsl.report.style import PALETTES, house_template
 from adacsl.report.tables import empty_matrix
 
 with requires("compare"):
     from markupsafe import Markup
+
 
 EMBEDDED_ROWS = 20_000
 """At most so many test rows of one method are put into the page."""
@@ -61,7 +62,7 @@ def write_report(data: ReportData, path: str | os.PathLike[str]) -> Path:
 def render_report(data: ReportData) -> str:
     """Return the page as text."""
     views = [_view(data, view, number) for number, view in enumerate(data.views)]
-    ranks = cards.rank_card(data)
+    ranks = sections_costs.rank_card(data)
     shown = [card for view in views for part in view["parts"] for row in part["rows"] for card in row]
     figures = {card.id: card.figure for card in [*shown, ranks] if card is not None and card.figure is not None}
     figures |= {view["curve"]: view["explored"] for view in views if view["explored"] is not None}
@@ -120,9 +121,9 @@ def _view(data: ReportData, view: tuple[str, float], number: int) -> dict[str, A
         "recommended": recommended,
         "curve": f"{key}-threshold",
         "explored": explored,
-        "tiles": cards.tiles(data, view),
+        "tiles": sections_costs.tiles(data, view),
         "alarm": alarm(data, view[0]),
-        "parts": _parts((class_cards.parts if many else cards.parts)(data, view, key), data.recommends(view)),
+        "parts": _parts((multiclass.parts if many else sections_costs.parts)(data, view, key), data.recommends(view)),
     }
 
 

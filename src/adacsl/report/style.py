@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from adacsl.extras import requires
+from adacsl.base.extras import requires
 from adacsl.report.embedding import notebook_html
 
 with requires("compare"):

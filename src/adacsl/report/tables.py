@@ -8,15 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from adacsl.core.costs import as_host
-from adacsl.extras import requires
+from adacsl.base.arrays import as_host
+from adacsl.base.extras import requires
 from adacsl.report import frames
+from adacsl.report.apportionment import whole_confusion
 from adacsl.report.data import TODAY, Outcome, ReportData
-from adacsl.report.numbers import DASH, show, show_column, show_count, show_percent, with_unit
-from adacsl.report.people import whole_confusion
+from adacsl.report.formatting import DASH, show, show_column, show_count, show_percent, with_unit
 
 with requires("compare"):
     import pandas as pd
+
 
 EPOCHS_SHOWN = 20
 """About so many epochs of a training stand in a table; the picture has all of them."""

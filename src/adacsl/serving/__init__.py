@@ -1,6 +1,6 @@
 """A saved model behind HTTP: rows in, decisions out."""
 
-from adacsl.extras import requires
+from adacsl.base.extras import requires
 
 with requires("serve"):
     import fastapi  # noqa: F401  a missing one is named here, before its absence shows up somewhere

@@ -1,4 +1,4 @@
-"""The application: routes, limits, and a few threads that decide."""
+"""The HTTP application: routes, limits, and threads that predict."""
 
 from __future__ import annotations
 
@@ -11,24 +11,66 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
+from numpy.typing import NDArray
+from pydantic_core import to_json
 from starlette.requests import ClientDisconnect
 from threadpoolctl import threadpool_limits
 
 from adacsl import __version__
-from adacsl.estimators.policy import Decisions
-from adacsl.estimators.predicting import CostClassifier
-from adacsl.serving.answers import answer_columns, bytes_per_row, decide, write_json
-from adacsl.serving.arrow import read_arrow, write_arrow
-from adacsl.serving.contract import PICTURE, Contract, describe
+from adacsl.base.labels import label_name
+from adacsl.decision.policy import REFER, Decisions, Policy, decide_rows, ordered_labels
+from adacsl.estimators.classifier import CostClassifier
+from adacsl.execution.threads import cores
+from adacsl.fitting.rows import prices_of
+from adacsl.neural.loop import choose_device
+from adacsl.serving.batching import Together
+from adacsl.serving.errors import Refused
 from adacsl.serving.metrics import Metrics
-from adacsl.serving.page import ARROW, request_body, show
-from adacsl.serving.refusing import Refused
-from adacsl.serving.rows import Form, Rows, read_inputs, read_json
-from adacsl.serving.together import Together
-from adacsl.training.running import choose_device
-from adacsl.workers import cores
+from adacsl.serving.rows import Form, Rows, read_arrow, read_inputs, read_json, write_arrow
+from adacsl.serving.schema import ARROW, PICTURE, Contract, describe, probability_names, request_body, show
+
+NUMBER = 28
+"""Bytes of a number in JSON at most, with what separates it from its name and from the next."""
+
+
+def decide(classifier: CostClassifier, contract: Contract, inputs: Any) -> Decisions:
+    """Decide about rows as the model was trained to: with its policy, and the prices of these rows."""
+    policy = classifier.policy or Policy()
+    if contract.picture is not None:
+        return decide_rows(classifier, classifier.decision_probabilities(inputs), None, policy)
+    if isinstance(policy.time, str):
+        policy = replace(policy, time=inputs[policy.time])
+    costs = prices_of(classifier, inputs)
+    features = inputs[[field.name for field in contract.fields[: contract.features]]]
+    table = features if contract.named else features.to_numpy()
+    return decide_rows(classifier, classifier.decision_probabilities(table, costs=costs), costs, policy)
+
+
+def answer_columns(classifier: CostClassifier, found: Decisions) -> dict[str, NDArray[Any]]:
+    """Return the answer column by column, under the names that ``adacsl predict`` writes."""
+    labels = found.labels if found.costs.square else np.asarray(list(found.counts))[found.actions]
+    proba = found.probabilities[None] if found.probabilities.ndim == 1 else found.probabilities.T
+    named = dict(zip(probability_names(classifier), proba, strict=True))
+    return {"decision": labels, **named, "expected_cost": found.expected}
+
+
+def bytes_per_row(classifier: CostClassifier) -> int:
+    """Return an upper bound of the bytes of one row of an answer in JSON, the larger of its two forms."""
+    names = ["decision", *probability_names(classifier), "expected_cost"]
+    added = () if classifier.policy is None or classifier.policy.actions is None else classifier.policy.actions.actions
+    labels = [label_name(label) for label in (*ordered_labels(classifier), *(added or ()), REFER)]
+    return sum(len(to_json(name)) + NUMBER for name in names) + max(len(to_json(label)) for label in labels)
+
+
+def write_json(columns: dict[str, NDArray[Any]], notes: list[str], form: Form) -> bytes:
+    """Return the answer in the form of the question: records or columns."""
+    lists = {name: values.tolist() for name, values in columns.items()}
+    rows = [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)] if form == "rows" else []
+    return to_json({form: rows if form == "rows" else lists, "notes": notes}, inf_nan_mode="null")
+
 
 WAITING = 128
 """Requests that may wait for their decisions at a time, once they have been received; others get a 503."""

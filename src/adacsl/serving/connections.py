@@ -1,4 +1,4 @@
-"""HTTP connections with time limits, and a server that ends without cutting off requests."""
+"""Connections of the server: time limits, size limits, orderly shutdown."""
 
 from __future__ import annotations
 

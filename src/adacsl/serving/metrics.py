@@ -8,7 +8,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from adacsl.estimators.policy import Decisions
+from adacsl.decision.policy import Decisions
 
 SHARED = "PROMETHEUS_MULTIPROC_DIR"
 """Names the folder through which processes share what they count."""

@@ -1,6 +1,6 @@
 """Losses for PyTorch, from logits."""
 
-from adacsl.extras import requires
+from adacsl.base.extras import requires
 
 with requires("torch"):
     from adacsl.torch.functional import positive_logit, weighted_cross_entropy, weighted_focal_loss

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from adacsl.core.arrays import number_or_nan
+from adacsl.base.arrays import number_or_nan
 
 Reduction = Literal["mean", "sum", "none"]
 

@@ -10,8 +10,8 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from adacsl.core.control import AdaptiveWeight, as_controller
-from adacsl.core.costs import CostMatrix
+from adacsl.adaptive.controller import AdaptiveWeight, as_controller
+from adacsl.costs.matrix import CostMatrix
 from adacsl.torch.functional import (
     Reduction,
     check_gamma,
@@ -148,7 +148,7 @@ class AdaptiveLoss(_WeightedLoss):
 
         The logits are those of the net in evaluation mode: ``net.eval()`` and ``torch.no_grad()``. ``costs`` are those
         of these samples, where each has its own. Returns an :class:`~adacsl.Adjustment`, of more than two classes a
-        :class:`~adacsl.core.steps.ClassAdjustment`.
+        :class:`~adacsl.adaptive.controller.ClassAdjustment`.
         """
         if logits.requires_grad:
             warnings.warn(

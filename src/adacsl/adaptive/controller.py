@@ -1,0 +1,680 @@
+"""AdaCSL's controller: measure the cost-optimal threshold on validation data, adapt the class weights."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from array_api_compat import array_namespace
+from numpy.typing import NDArray
+
+from adacsl.base import arrays, floats
+from adacsl.base.arrays import Array, as_array, as_host, count_true, number_or_nan
+from adacsl.costs.instance import at_one_threshold, corrected, corrected_classes, corrected_rows
+from adacsl.costs.matrix import CostMatrix, no_costs
+from adacsl.metrics.bins import EqualWidth, Partition, Whole
+from adacsl.thresholds.multiclass import find_multipliers
+from adacsl.thresholds.search import check_caution, check_target, find_threshold, subgroup_thresholds
+from adacsl.thresholds.sorted_scores import Samples
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["AdaptiveWeight", "as_controller", "callback_controller"]
+
+
+ODDS_LIMITS = (1e-6, 1.0 - 1e-6)
+"""The odds of thresholds at 0 and 1 are 0 and infinite: the exact odds update looks at thresholds inside these."""
+
+CLASS_FIELDS = ("lambdas", "multipliers", "weights")
+
+
+@dataclass(frozen=True)
+class Adjustment:
+    """What one step of the controller measured and decided.
+
+    Attributes
+    ----------
+    lambda_ : float
+        The accumulated correction, after this step.
+    factor : float
+        What lambda was multiplied by; exactly 1 where T' already is a cheapest threshold of every subgroup.
+    weight : float
+        Weight of the negative class in the loss, after this step.
+    thresholds, sizes : tuple of float
+        Cheapest threshold T_m and number of samples (or their weight) of each non-empty subgroup.
+    cost : float
+        Mean validation cost of deciding at T': what the classifier would cost if training stopped now.
+    converged : bool
+        Whether lambda moved by less than the tolerance.
+    """
+
+    lambda_: float
+    factor: float
+    weight: float
+    thresholds: tuple[float, ...]
+    sizes: tuple[float, ...]
+    cost: float
+    converged: bool
+
+    @property
+    def threshold(self) -> float:
+        """The cheapest threshold: the mean over the subgroups, by their size."""
+        return sum(t * n for t, n in zip(self.thresholds, self.sizes, strict=True)) / sum(self.sizes)
+
+    @property
+    def logged(self) -> dict[str, float]:
+        """What callbacks log beside the cost."""
+        return {"lambda": self.lambda_, "threshold": self.threshold}
+
+
+@dataclass(frozen=True)
+class ClassAdjustment:
+    """What one step of the controller of more than two classes measured and decided.
+
+    Attributes
+    ----------
+    lambdas : tuple of float
+        The accumulated correction of each class, after this step; their geometric mean is 1 unless a bound cuts one.
+    multipliers : tuple of float
+        What the scores of each class must be multiplied by to be cheapest; all 1 where they already are.
+    weights : tuple of float
+        Weight of each class in the loss, after this step.
+    cost : float
+        Mean validation cost of the decisions: what the classifier would cost if training stopped now.
+    converged : bool
+        Whether no lambda moved by more than the tolerance.
+    """
+
+    lambdas: tuple[float, ...]
+    multipliers: tuple[float, ...]
+    weights: tuple[float, ...]
+    cost: float
+    converged: bool
+
+    @property
+    def logged(self) -> dict[str, float]:
+        """What callbacks log beside the cost: how far apart the lambdas are."""
+        return {"lambda_min": min(self.lambdas), "lambda_max": max(self.lambdas)}
+
+
+def step_factor(
+    threshold: float, target: float = 0.5, *, update: Literal["exponential", "odds"] = "exponential"
+) -> float:
+    r"""Return what the negatives' weight must be multiplied by for ``threshold`` to move to ``target``.
+
+    .. math:: \exp\frac{T_m - T'}{T'(1 - T')} \quad\text{(eq. 7)}\qquad\text{or}\qquad
+       \frac{T_m}{1 - T_m} \cdot \frac{1 - T'}{T'} \quad\text{(exact)}
+
+    Examples
+    --------
+    >>> step_factor(0.5)
+    1.0
+    >>> round(step_factor(0.6), 4), round(step_factor(0.6, update="odds"), 4)
+    (1.4918, 1.5)
+    """
+    if threshold == target:
+        return 1.0
+    if update == "odds":
+        # T' itself may lie outside: then the limits reach as far
+        inside = min(max(threshold, min(ODDS_LIMITS[0], target)), max(ODDS_LIMITS[1], target))
+        return inside / (1.0 - inside) * (1.0 - target) / target
+    # T' near 0 or 1 can ask for e^1000: the clip keeps the product with lambda finite
+    return math.exp(min(max((threshold - target) / (target * (1.0 - target)), -300.0), 300.0))
+
+
+def check_state(state: dict[str, Any], settings: dict[str, Any]) -> None:
+    """Raise unless a saved state is whole and comes from a controller with these settings."""
+    if not isinstance(state, dict) or set(state) != {"version", "settings", "lambda", "history"}:
+        raise ValueError(
+            "this is no state of an AdaptiveWeight: expected the keys version, settings, lambda and history, "
+            f"got {sorted(state) if isinstance(state, dict) else type(state).__name__}"
+        )
+    if state["version"] != 1:
+        raise ValueError(f"the state has version {state['version']!r}, this adacsl reads version 1: update adacsl")
+    if not isinstance(state["settings"], dict):
+        raise ValueError(  # noqa: TRY004  the type is right, its content is not
+            f"the saved settings must be a dict, got {state['settings']!r}: the state is damaged"
+        )
+    saved_settings = {"caution": 0.0, "row_weighted": False, "until": "end"} | state["settings"]  # later additions
+    for name, value in settings.items():
+        if saved_settings.get(name) != value:
+            raise ValueError(
+                f"the state was saved with {name}={saved_settings.get(name)!r}, this controller has "
+                f"{name}={value!r}; make the controller with the saved settings"
+            )
+    saved, (low, high) = state["lambda"], settings["bounds"]
+    k = len(settings["costs"]["costs"][0])
+    # of two classes one number: what the negatives' weight was multiplied by
+    numbers = saved if k > 2 and isinstance(saved, list) and len(saved) == k else [saved]
+    if any(isinstance(v, bool) or not isinstance(v, float | int) or not low <= v <= high for v in numbers) or (
+        k > 2 and len(numbers) != k
+    ):
+        wanted = "a number" if k == 2 else f"{k} numbers"
+        raise ValueError(
+            f"the saved lambda must be {wanted} from {low:g} to {high:g}, got {saved!r}: the state is damaged"
+        )
+
+
+def read_history(rows: Any, n_classes: int = 2) -> list[Any]:
+    """Return the steps of a saved state."""
+    kind, tuples = (Adjustment, ("thresholds", "sizes")) if n_classes == 2 else (ClassAdjustment, CLASS_FIELDS)
+    try:
+        return [kind(**(row | {name: tuple(map(float, row[name])) for name in tuples})) for row in rows]
+    except (TypeError, ValueError, KeyError) as error:
+        raise ValueError(f"the saved history cannot be read ({error!r}): the state is damaged") from error
+
+
+LAMBDA_BOUNDS = (1e-3, 1e3)
+"""lambda stays within these unless told otherwise: a net that has stopped to react would let it run away."""
+
+LAMBDA_LIMITS = (1e-30, 1e30)
+"""lambda multiplies from epoch to epoch: no bounds may be wider than these."""
+
+TARGET_LIMITS = (1e-30, 1.0 - 1e-7)
+"""Costs as unequal as 1e9 to 1e-9 have a threshold that a float32 rounds to 1, and others to 0."""
+
+POWERS = {"bayes": 0.0, "middle": 0.5, "half": 1.0}
+"""How far the loss of K classes is weighted by their mean costs: not at all, in between, fully (T' = 0.5 of two)."""
+
+MOST_DAMPING = 2.0
+"""With a greater exponent each step overshoots by more than it corrects: lambda would swing ever wider."""
+
+CHOICES = {
+    "update": ("exponential", "odds"), "search": ("everywhere", "subgroup"), "ties": ("nearest", "lowest"),
+    "until": ("end", "converged"),
+}  # fmt: skip
+
+TWO_CLASSES_ONLY = {"search": "everywhere", "ties": "nearest", "candidates": None, "partition": None}
+"""Settings that speak of thresholds, and what they are where there are none."""
+
+
+def check_class_wide(costs: CostMatrix) -> None:
+    """Raise unless these are costs of classes, not of single samples."""
+    if not isinstance(costs, CostMatrix):
+        raise no_costs(costs)
+    if costs.n_instances is not None:
+        raise ValueError(
+            "the controller holds one weight for all samples: give class-wide costs, for instance "
+            "costs.averaged(), and pass the costs of the validation samples to step(..., costs=...)"
+        )
+
+
+def check_choice(name: str, value: Any) -> None:
+    """Raise unless a setting is one of the words it can be."""
+    if value not in CHOICES[name]:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, CHOICES[name]))}, got {value!r}")
+
+
+def check_speed(damping: Any, tolerance: Any) -> None:
+    """Raise unless these are numbers that a loop can settle with."""
+    if not 0.0 < number_or_nan(damping) <= MOST_DAMPING:
+        raise ValueError(f"damping must be a positive number of at most {MOST_DAMPING:g}, got {damping!r}")
+    if not 0.0 < number_or_nan(tolerance) < math.inf:
+        raise ValueError(f"tolerance must be a positive number, got {tolerance!r}")
+
+
+def check_targets(target: float | str | None, costs: CostMatrix) -> float | str:
+    """Return T' of two classes as a number, of more as a word."""
+    if costs.n_classes == 2:
+        return two_class_target(0.5 if target is None else target, costs)
+    target = "bayes" if target is None else "half" if target == 0.5 else target
+    if not isinstance(target, str) or target not in POWERS:
+        raise ValueError(
+            f"with {costs.n_classes} classes target is one of {', '.join(map(repr, POWERS))} (0.5 is 'half'), "
+            f"got {target!r}"
+        )
+    return target
+
+
+def two_class_target(target: float | str, costs: CostMatrix) -> float:
+    """Return T' as a number: one between 0 and 1, or what a word means for these costs.
+
+    Examples
+    --------
+    >>> two_class_target("middle", CostMatrix(fp=1, fn=4))
+    0.3333333333333333
+    """
+    if not isinstance(target, str):
+        return check_target(target)
+    bayes = min(max(float(costs.threshold), TARGET_LIMITS[0]), TARGET_LIMITS[1])
+    middle = math.sqrt(bayes / (1.0 - bayes))
+    named = {"bayes": bayes, "middle": middle / (1.0 + middle), "half": 0.5}
+    if target not in named:
+        raise ValueError(
+            f"target must be a number between 0 and 1 or one of {', '.join(map(repr, POWERS))}, got {target!r}"
+        )
+    return named[target]
+
+
+def refuse_thresholds(costs: CostMatrix, *settings: Any) -> None:
+    """Raise where a setting speaks of thresholds, which more than two classes do not have."""
+    for (name, usual), value in zip(TWO_CLASSES_ONLY.items(), settings, strict=True):
+        if value is not None and (usual is None or value != usual):
+            raise ValueError(f"{name} is for two classes, these costs have {costs.n_classes}: leave it out")
+
+
+def check_both_classes(labels: Array, weight: Array | None) -> None:
+    """Raise unless at least two classes have samples that count."""
+    labels = labels if weight is None else labels[weight > 0]
+    n, first = labels.shape[0], count_true(labels == labels[0]) if labels.shape[0] else 0
+    if first == n:
+        both = "both classes" if labels.dtype == array_namespace(labels).bool else "at least two classes"
+        raise ValueError(
+            f"adaptation needs {both} in the validation set, but all {n} labels are {int(labels[0])}; "
+            "use a larger or stratified validation set"
+        )
+
+
+def check_bounds(bounds: tuple[float, float] | None) -> tuple[float, float]:
+    """Return the limits of lambda, which enclose 1, or raise."""
+    given = LAMBDA_BOUNDS if bounds is None else bounds
+    low, high = map(number_or_nan, given) if np.shape(given) == (2,) else (math.nan, math.nan)
+    if not (LAMBDA_LIMITS[0] <= low <= 1.0 <= high <= LAMBDA_LIMITS[1]):
+        raise ValueError(f"bounds must enclose lambda's start, low <= 1 <= high within {LAMBDA_LIMITS}, got {bounds!r}")
+    return low, high
+
+
+NEUTRAL_LIMITS = (1e-12, 1.0 - 2.0**-24)
+"""Thresholds that take lambda back to 1 are looked for between these."""
+
+WEIGHT_LIMITS = (1e-20, 1e20)
+"""The weight of the loss stays within these limits: it and its inverse, times a batch of losses, fit a float32."""
+
+PLAIN_SETTINGS = ("target", "update", "damping", "caution", "tolerance", "search", "ties", "row_weighted", "until")
+"""The settings that are numbers and words."""
+
+
+class AdaptiveWeight:
+    r"""The controller: turns validation scores into the weights of the classes (paper, Algorithm 1).
+
+    .. math::
+        \lambda \leftarrow \lambda \sum_m \frac{|D_m|}{R} \exp\frac{T_m - T'}{T'(1 - T')}, \qquad
+        w = \lambda \, \frac{C(1,0)}{C(0,1)} \, \frac{1 - T'}{T'}
+
+    with :math:`T_m` the cheapest threshold of subgroup *m* and :math:`T'` the threshold the finished classifier shall
+    decide with. It needs no network: feed it recorded scores and labels and read :attr:`history`.
+
+    More than two classes have a lambda each, multiplied by :math:`\mu_j` to the power ``damping``; their geometric mean
+    is 1. :math:`\mu` are the multipliers of the scores that make :math:`\arg\min_i \sum_j C(i, j) \mu_j q_j / w_j`
+    cheapest (:func:`~adacsl.find_multipliers`). With two classes this is the exact odds form of the above.
+
+    Parameters
+    ----------
+    costs : CostMatrix
+        Class-wide costs.
+    target : float or {"bayes", "middle", "half"}, optional
+        T' of two classes, default 0.5: ``costs.threshold`` ("bayes") gives plain cross-entropy before the first step,
+        0.5 ("half") weighted cross-entropy. More classes start from their mean costs to the power 0 ("bayes", the
+        default: large weights ruin what a net learns), 1/2 ("middle") or 1 ("half").
+    partition : callable, default Whole()
+        ``Whole()``, ``EqualWidth(10)``, ``Quantile(10)`` or any callable from scores to subgroup numbers.
+    update : {"exponential", "odds"}
+        The paper's first-order form, or the exact odds ratio it approximates, which more than two classes always have.
+    damping : float, default 1
+        Exponent of the factor, at most 2; 1 is the paper, less is slower.
+    bounds : (float, float), default (0.001, 1000)
+        Limits of lambda, of each one of K classes.
+    caution : float, default 0
+        Let lambda leave 1 only as far as the validation data prove: of all thresholds that cost at most this many
+        standard errors more than the cheapest, T_m is the one that brings lambda nearest 1. 0 is the paper; 2 keeps
+        chance out where a handful of samples decides.
+    candidates : array, optional
+        Search these thresholds only (:func:`~adacsl.thresholds.search.paper_grid` has the paper's).
+    tolerance : float, default 1e-3
+        ``converged`` says whether \|change of lambda\| was smaller.
+    search : {"everywhere", "subgroup"}
+        Look for T_m in [0, 1], or in the subgroup's own interval as the authors' later code does.
+    ties : {"nearest", "lowest"}
+        Among equally cheap thresholds take the one nearest T' (least adjustment), or the lowest as the authors' code.
+    row_weighted : bool, default False
+        Whether the loss also weighs each sample by its own price (``costs.row_weights(labels)``): a raw score of T'
+        then means each sample's own Bayes threshold.
+    until : {"end", "converged"}, default "end"
+        How long lambda is adapted: at every step, or until a step changes it by less than ``tolerance``, as Algorithm 1
+        has it. Later steps then only measure; training may go on (:attr:`stopped` says when that is).
+
+    Examples
+    --------
+    >>> controller = AdaptiveWeight(CostMatrix(fp=1, fn=4))
+    >>> controller.weight
+    0.25
+    >>> step = controller.step([0.1, 0.4, 0.6, 0.7], [0, 0, 0, 1])
+    >>> step.thresholds, round(step.factor, 3)
+    ((0.6,), 1.492)
+    """
+
+    def __init__(
+        self,
+        costs: CostMatrix,
+        *,
+        target: float | str | None = None,
+        partition: Partition | None = None,
+        update: Literal["exponential", "odds"] = "exponential",
+        damping: float = 1.0,
+        bounds: tuple[float, float] | None = None,
+        caution: float = 0.0,
+        candidates: Array | None = None,
+        tolerance: float = 1e-3,
+        search: Literal["everywhere", "subgroup"] = "everywhere",
+        ties: Literal["nearest", "lowest"] = "nearest",
+        row_weighted: bool = False,
+        until: Literal["end", "converged"] = "end",
+    ) -> None:
+        check_class_wide(costs)
+        for name, value in (("update", update), ("search", search), ("ties", ties), ("until", until)):
+            check_choice(name, value)
+        check_speed(damping, tolerance)
+        self.costs, self.update, self.search, self.ties, self.until = costs, update, search, ties, until
+        self.damping, self.tolerance, self.row_weighted = float(damping), float(tolerance), bool(row_weighted)
+        self.target: Any = check_targets(target, costs)
+        self.partition = Whole() if partition is None else partition
+        if not callable(self.partition):
+            raise TypeError(f"partition must be callable, such as EqualWidth(10), got {partition!r}")
+        if search == "subgroup" and not hasattr(self.partition, "edges"):
+            raise TypeError("search='subgroup' needs a partition with edges: Whole(), EqualWidth(n) or Quantile(n)")
+        self.bounds = check_bounds(bounds)
+        self.caution = check_caution(caution)
+        if self.caution and ties == "lowest":
+            raise ValueError(
+                "caution prefers thresholds that take lambda back to 1, ties='lowest' the lowest: choose one of them"
+            )
+        self.candidates = None if candidates is None else as_array(candidates, "candidates")
+        if costs.n_classes > 2:
+            whole = partition is None or type(partition) is Whole
+            refuse_thresholds(costs, search, ties, candidates, None if whole else partition)
+        self.reset()
+
+    @classmethod
+    def as_published(cls, costs: CostMatrix, **settings: Any) -> AdaptiveWeight:
+        """Return the controller of the authors' later code: 10 bins, each searched on its own interval and grid."""
+        published: dict[str, Any] = {
+            "partition": EqualWidth(10), "candidates": np.arange(201) / 200.0, "search": "subgroup", "ties": "lowest",
+            "bounds": LAMBDA_LIMITS,
+        }  # fmt: skip
+        return cls(costs, **(published | settings))
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes."""
+        return self.costs.n_classes
+
+    @property
+    def lambdas(self) -> NDArray[np.float64]:
+        """The accumulated correction of each class, with geometric mean 1 unless a bound cuts one; 1 at the start."""
+        return self._lambdas / math.sqrt(self._lambdas[0]) if self.n_classes == 2 else self._lambdas.copy()
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """Weight of each class in the loss, lambda times the one before any adaptation: (weight, 1) of two classes."""
+        return np.clip(self._lambdas * self.base_weights, *WEIGHT_LIMITS)
+
+    @property
+    def base_weights(self) -> NDArray[np.float64]:
+        """The weights before any adaptation."""
+        if self.n_classes == 2:
+            return np.asarray([self.base_weight, 1.0])
+        return self.costs.class_weights(POWERS[str(self.target)])
+
+    @property
+    def lambda_(self) -> float:
+        """The accumulated correction; 1 at the start."""
+        self._of_two_classes("lambda_", "lambdas")
+        return float(self._lambdas[0])
+
+    @property
+    def weight(self) -> float:
+        """Weight of the negative class in the loss: lambda * C(1,0)/C(0,1) * (1 - T')/T'."""
+        self._of_two_classes("weight", "weights")
+        return float(self.weights[0])
+
+    @property
+    def base_weight(self) -> float:
+        """The weight before any adaptation, b = C(1,0)/C(0,1) * (1 - T')/T' (eq. 5)."""
+        self._of_two_classes("base_weight", "base_weights")
+        if self.target == check_targets("bayes", self.costs):
+            return 1.0  # to the last bit: plain cross-entropy
+        return float((1.0 - self.target) / self.target / float(self.costs.ratio))
+
+    @property
+    def history(self) -> tuple[Any, ...]:
+        """All steps so far."""
+        return tuple(self._history)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether steps only measure from now on: ``until="converged"``, and lambda has converged."""
+        return self.until == "converged" and bool(self._history) and self._history[-1].converged
+
+    def reset(self) -> None:
+        """Forget everything: lambda is 1 again."""
+        # of two classes (lambda, 1): only the negatives' weight moves, as in the paper
+        self._lambdas = np.ones(self.n_classes)
+        self._history: list[Any] = []
+
+    def step(
+        self,
+        scores: Array,
+        labels: Array,
+        *,
+        costs: CostMatrix | None = None,
+        sample_weight: Array | None = None,
+        adapt: bool = True,
+    ) -> Any:
+        """Measure the validation set and correct the weight.
+
+        Parameters
+        ----------
+        scores : array of shape (n,) or (n, K)
+            Raw predicted probabilities of the **whole** validation set: of the positive class, or of every class.
+        labels : array of shape (n,)
+            0 and 1, or 0 to K - 1.
+        costs : CostMatrix, optional
+            Costs of these very samples, where every sample has its own. Each is then decided at its own threshold, and
+            what is looked for is the one factor of all odds that is cheapest.
+        sample_weight : array of shape (n,), optional
+            How much each sample counts.
+        adapt : bool, default True
+            False only measures: lambda and the history stay as they are, and the factor is 1.
+
+        Returns
+        -------
+        Adjustment or ClassAdjustment
+            What was measured and decided; the latter with more than two classes.
+        """
+        prices = self.costs if costs is None else costs
+        if self.n_classes > 2:
+            return self._step_classes(scores, labels, prices, sample_weight, adapt=adapt)
+        scores = self.at_one_threshold(scores, prices)
+        samples = Samples.of(scores, labels, prices, sample_weight, "validation scores")
+        check_both_classes(samples.positive, samples.weight)
+        thresholds, sizes = self._thresholds(scores, samples)
+        goal = floats.nearest(samples.kind, self.target)
+        factor = self._factor(thresholds, sizes, goal) if adapt and not self.stopped else 1.0
+        cost = prices.mean(samples.positive, samples.scores > goal, sample_weight=samples.weight)
+        converged = self._multiply(np.asarray([factor, 1.0]))
+        step = Adjustment(self.lambda_, factor, self.weight, tuple(thresholds), tuple(sizes), cost, converged)
+        if adapt:
+            self._history.append(step)
+        return step
+
+    def _step_classes(
+        self, scores: Array, labels: Array, costs: CostMatrix, sample_weight: Array | None, *, adapt: bool
+    ) -> ClassAdjustment:
+        q = arrays.as_probabilities(scores, self.n_classes)
+        true = arrays.as_column(arrays.as_classes(labels, self.n_classes, "labels"), q, "labels")
+        weight = arrays.as_weights(sample_weight, q)
+        check_both_classes(true, weight)
+        if self.row_weighted and costs.n_instances is not None:
+            q = corrected_classes(q, costs, self.costs)
+        found = find_multipliers(q, true, costs, weights=self.base_weights, caution=self.caution, sample_weight=weight)
+        mu = np.asarray(as_host(found.values), dtype=np.float64)
+        converged = self._multiply(mu**self.damping) if adapt and not self.stopped else True
+        size = true.shape[0] if weight is None else float(array_namespace(weight).sum(weight))
+        lambdas, measured, weights = (tuple(values.tolist()) for values in (self.lambdas, mu, self.weights))
+        step = ClassAdjustment(lambdas, measured, weights, float(found.start_cost) / size, converged)
+        if adapt:
+            self._history.append(step)
+        return step
+
+    def at_one_threshold(self, scores: Array, costs: CostMatrix) -> Array:
+        """Return raw scores of two classes such that T' is the threshold of each sample with costs of its own."""
+        return at_one_threshold(scores, costs, self.costs, row_weighted=self.row_weighted)
+
+    def _multiply(self, factors: NDArray[np.float64]) -> bool:
+        """Move the lambdas, within their bounds; tell whether they have settled."""
+        before = self._lambdas
+        moved = before * factors
+        if self.n_classes > 2:
+            moved = np.clip(moved, *LAMBDA_LIMITS)
+            moved = moved / np.exp(np.mean(np.log(moved)))
+        self._lambdas = np.clip(moved, *self.bounds)
+        return bool(np.abs(self._lambdas - before).max() < self.tolerance)
+
+    def correct(self, probabilities: Array, costs: CostMatrix | None = None) -> Array:
+        """Turn raw scores of the cost-weighted model into probabilities: ``p b / (p b + 1 - p)``, or ``q_j / w_j``.
+
+        lambda is left out on purpose: the loop has made T' the cheapest raw threshold, so T' has to map to the Bayes
+        threshold T. Deciding at T on corrected scores equals deciding at T' on raw ones, sample by sample. Scores of a
+        ``row_weighted`` loss need the ``costs`` of these samples, too; T' then maps to each one's own threshold.
+        """
+        own = costs if self.row_weighted and costs is not None and costs.n_instances is not None else None
+        if self.n_classes > 2:
+            wide = arrays.widest(arrays.as_probabilities(probabilities, self.n_classes))
+            wide = wide if own is None else corrected_classes(wide, own, self.costs)
+            wide = wide / arrays.move(self.base_weights, wide)
+            return wide / array_namespace(wide).sum(wide, axis=1, keepdims=True)
+        raw = arrays.checked_probabilities(as_array(probabilities, "probabilities"))
+        if own is not None:
+            return corrected_rows(raw, self.target, self.base_weight, own, self.costs)
+        return corrected(raw, self.target, self.base_weight, float(self.costs.threshold))
+
+    def decide(self, scores: Array, costs: CostMatrix | None = None) -> Array:
+        """Return the decision about each sample, as :meth:`step` measures it: from the raw scores of the model.
+
+        Parameters
+        ----------
+        scores : array of shape (n,) or (n, K)
+            Raw predicted probabilities: of the positive class, or of every class.
+        costs : CostMatrix, optional
+            Costs of these very samples, where every sample has its own.
+
+        Returns
+        -------
+        array of shape (n,)
+            1 where the score of the positive class is above T', else 0; of K classes that of least expected cost, which
+            often is not the most probable one.
+
+        Examples
+        --------
+        >>> AdaptiveWeight(CostMatrix(fp=1, fn=4)).decide([0.4, 0.6]).tolist()
+        [0, 1]
+        """
+        own = self.costs if costs is None else costs
+        if self.n_classes > 2:
+            return own.decide(self.correct(scores, own))
+        raw = arrays.as_scores(self.at_one_threshold(scores, own))
+        xp = array_namespace(raw)
+        return xp.astype(raw > floats.nearest(floats.kind_of(raw), self.target), xp.int64)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the history as a pandas DataFrame, one row per step (needs pandas)."""
+        import pandas as pd  # noqa: PLC0415  pandas stays optional
+
+        kind = Adjustment if self.n_classes == 2 else ClassAdjustment
+        return pd.DataFrame([asdict(a) for a in self._history], columns=[f.name for f in fields(kind)])
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything needed to go on later, as plain JSON values."""
+        return {
+            "version": 1,
+            "settings": self._settings(),
+            "lambda": self.lambda_ if self.n_classes == 2 else self._lambdas.tolist(),
+            "history": [
+                {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(a).items()}
+                for a in self._history
+            ],
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a saved state; it must come from a controller with the same settings."""
+        check_state(state, self._settings())
+        self._history = read_history(state["history"], self.n_classes)
+        saved = state["lambda"]
+        self._lambdas = np.asarray(saved if self.n_classes > 2 else [saved, 1.0], dtype=np.float64)
+
+    def __repr__(self) -> str:
+        if self.n_classes > 2:
+            shown = ", ".join(f"{value:.6g}" for value in self._lambdas)
+            return f"AdaptiveWeight({self.costs!r}, target={self.target!r}, lambdas=[{shown}])"
+        return f"AdaptiveWeight({self.costs!r}, target={self.target:g}, lambda={self.lambda_:.6g})"
+
+    def _of_two_classes(self, name: str, instead: str) -> None:
+        if self.n_classes > 2:
+            raise ValueError(f"{name} speaks of two classes, this controller has {self.n_classes}: read {instead}")
+
+    def _settings(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in PLAIN_SETTINGS} | {
+            "costs": self.costs.to_dict(),
+            "partition": repr(self.partition) if hasattr(self.partition, "edges") else "callable",
+            "bounds": list(self.bounds),
+            "candidates": None if self.candidates is None else as_host(self.candidates).tolist(),
+        }
+
+    @property
+    def _preferred(self) -> float:
+        """The threshold taken when the samples do not tell: T', or with caution the one that takes lambda back to 1."""
+        if not self.caution or self.lambda_ == 1.0:
+            return float(self.target)
+        odds = float(self.target) / (1.0 - self.target) / self.lambda_
+        return float(min(max(odds / (1.0 + odds), NEUTRAL_LIMITS[0]), NEUTRAL_LIMITS[1]))
+
+    def _thresholds(self, scores: Array, samples: Samples) -> tuple[list[float], list[float]]:
+        """Return the cheapest threshold and the size of each subgroup."""
+        wide, positive, costs, weight, _ = samples
+        settings: dict[str, Any] = {"candidates": self.candidates, "caution": self.caution}
+        settings |= {"target": self._preferred, "sample_weight": weight}
+        if type(self.partition) is Whole and self.ties == "nearest":  # a single group needs no grouping
+            size = wide.shape[0] if weight is None else array_namespace(weight).sum(weight)
+            return [find_threshold(scores, positive, costs, **settings).value], [float(size)]
+        edges = [float(e) for e in self.partition.edges(wide)] if self.search == "subgroup" else None  # type: ignore[attr-defined]
+        subgroups = self.partition(wide)
+        found, sizes = subgroup_thresholds(scores, positive, costs, subgroups, edges=edges, ties=self.ties, **settings)
+        return [threshold.value for threshold in found], sizes
+
+    def _factor(self, thresholds: list[float], sizes: list[float], goal: float) -> float:
+        inner = goal if 0.0 < goal < 1.0 else float(self.target)  # which a narrow type rounds to 0 or 1
+        moves = np.asarray([1.0 if t == goal else step_factor(t, inner, update=self.update) for t in thresholds])
+        factor = 1.0 if bool(np.all(moves == 1.0)) else float(moves @ (np.asarray(sizes) / math.fsum(sizes)))
+        return float(factor**self.damping)
+
+
+def as_controller(costs: CostMatrix | AdaptiveWeight, settings: dict[str, Any]) -> AdaptiveWeight:
+    """Return a controller of these costs and settings, or the one that was given."""
+    if not isinstance(costs, AdaptiveWeight):
+        known = [*inspect.signature(AdaptiveWeight).parameters][1:]
+        if unknown := [name for name in settings if name not in known]:
+            raise TypeError(f"a controller has no setting {unknown[0]!r}; it has {', '.join(known)}")
+        return AdaptiveWeight(costs, **settings)
+    if settings:
+        raise TypeError(f"the controller brings its own settings: {', '.join(settings)} cannot be given too")
+    return costs
+
+
+def callback_controller(given: Any, every: Any, *, optional: bool = True) -> Any:
+    """Return the controller of a callback: the one that was given, or one made of costs; None if it is ``optional``.
+
+    Raise where something else was given, or ``every`` is not a number of rounds from 1.
+    """
+    arrays.check_whole("every", every)
+    if isinstance(given, CostMatrix):
+        return AdaptiveWeight(given)
+    if isinstance(given, AdaptiveWeight) or (optional and given is None):
+        return given
+    raise TypeError(
+        "controller must be an AdaptiveWeight or a CostMatrix, such as AdaptiveWeight(CostMatrix(fp=1, fn=8)), "
+        f"got {given!r}"
+    )

@@ -1,0 +1,1 @@
+"""Arrays, floats, labels, scores: what every other package builds on."""

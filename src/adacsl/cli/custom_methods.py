@@ -1,0 +1,64 @@
+"""The user's own methods, named ``module:factory``."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from adacsl.cli.console import one_line
+
+if TYPE_CHECKING:
+    from adacsl.estimators.classifier import Method
+
+
+FORM = "a module of the working directory (or an installed one) and a function in it, such as mine:forest"
+
+
+def own_method(word: str) -> tuple[str, Method]:
+    """Return what ``module:factory`` makes, and what to call it: as the factory is called."""
+    from adacsl.estimators.registry import METHODS, as_method  # noqa: PLC0415  scikit-learn
+
+    module, _, name = word.partition(":")
+    if not module or not name.isidentifier():
+        raise ValueError(f"--method {word}: expected {FORM}")
+    if name in METHODS:
+        raise ValueError(f"--method {word}: adacsl has a method {name} of its own: call the function otherwise")
+    factory = _factory(word, module, name)
+    try:
+        made = factory()
+    except Exception as error:
+        raise ValueError(f"--method {word}: {name}() failed with {_said(error)}") from error
+    try:
+        return name, as_method(made, name)
+    except TypeError as error:
+        raise TypeError(f"--method {word}: it must return a scikit-learn classifier or a Method: {error}") from None
+
+
+def _factory(word: str, module: str, name: str) -> Callable[[], Any]:
+    here = str(Path.cwd())
+    if here not in sys.path:  # stays there: worker processes import the module too
+        sys.path.insert(0, here)
+    try:
+        found = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):  # one that the module imports
+            raise ValueError(f"--method {word}: {module} cannot be imported: {_said(error)}") from error
+        raise ValueError(
+            f"--method {word}: there is no module {error.name} in {here}, nor is one installed: expected {FORM}"
+        ) from None
+    except Exception as error:
+        raise ValueError(f"--method {word}: {module} cannot be imported: {_said(error)}") from error
+    factory = getattr(found, name, None)
+    if factory is None:
+        raise ValueError(f"--method {word}: {module} ({found.__file__}) has no {name}")
+    if not callable(factory):
+        raise TypeError(f"--method {word}: {name} is no function, but {one_line(repr(factory))}")
+    made: Callable[[], Any] = factory
+    return made
+
+
+def _said(error: Exception) -> str:
+    return one_line(f"{type(error).__name__}: {error}")

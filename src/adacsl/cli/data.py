@@ -1,0 +1,51 @@
+"""``adacsl data``: the data sets with a name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from adacsl.cli.console import PLAIN, Answer, Screen, listing
+
+
+def data(name: str | None = None, *, folder: Path | None = None, screen: Screen = PLAIN) -> Answer:
+    """List the built-in data sets, or describe one.
+
+    Parameters
+    ----------
+    name
+        The data set to describe.
+    folder
+        Where their files are; default: the folder that ADACSL_DATA names.
+
+    Examples
+    --------
+    adacsl data
+    adacsl data breast-cancer
+    """
+    from adacsl.datasets.builtin import describe, list_datasets  # noqa: PLC0415  pandas
+
+    if name is None:
+        found = list_datasets(folder)
+        return Answer({"datasets": found}, (_table(found), "", "describe one: adacsl data NAME"))
+    about = describe(name, folder=folder)
+    shown = [f"{key.replace('_', ' ')}: {_text(value)}" for key, value in about.items() if value not in (None, "", [])]
+    return Answer(about, tuple(shown))
+
+
+def _table(found: list[dict[str, object]]) -> object:
+    table = listing("name", "", right=("rows", "positives"), then=("kind", "what"))
+    for about in found:
+        here = "here" if about["present"] else "absent"
+        many = about["positives"] is None
+        positives = f"{len(list(about['classes']))} classes" if many else f"{about['positives']:,}"  # type: ignore[call-overload]
+        numbers = (f"{about['rows']:,}", positives)
+        table.add_row(str(about["name"]), here, *numbers, str(about["kind"]), str(about["title"]))
+    return table
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,87 @@
+"""``adacsl export``: a model for other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from adacsl.cli.console import PLAIN, Answer, Screen
+from adacsl.cli.model_folder import load_model, open_rows, takes_pictures
+from adacsl.storage.atomic import check_file
+
+if TYPE_CHECKING:
+    from adacsl.estimators.classifier import CostClassifier
+
+
+SAMPLE = 64
+
+
+def export(model: Path, *, onnx: Path, sample: str | None = None, screen: Screen = PLAIN) -> Answer:
+    """Write a model as ONNX, with the outputs score, probability and decision.
+
+    The graph is run on some rows before it is put in place and must agree with the model.
+
+    Parameters
+    ----------
+    model
+        Folder that `adacsl train` wrote.
+    onnx
+        The file to write.
+    sample
+        Some rows to check the graph with; default: rows made up from what the model knows of its columns.
+
+    Examples
+    --------
+    adacsl export model/ --onnx model.onnx --sample rows.csv
+    """
+    check_file(onnx)
+    classifier, _, _ = load_model(model, device="cpu")
+    kind = classifier.model_.kind
+    if kind in ("boosters", "constant"):
+        what = "always decides the same" if kind == "constant" else f"is made of {kind}"
+        raise ValueError(
+            f"ONNX files are written of nets and logistic regressions, and {model} {what}: use it with  adacsl predict"
+        )
+    # members of a portfolio that has a graph all take the same; of another, the export says why it has none
+    encoder = (classifier.model_.models[0] if kind == "stack" else classifier.model_).encoder
+    rows = _made_up(classifier, encoder) if sample is None else next(open_rows(classifier, sample, rows=SAMPLE)[0])[0]
+    written = classifier.export_onnx(onnx, rows)
+    size = written.stat().st_size
+    if takes_pictures(classifier):
+        takes = "images (bytes, N x H x W x C)"
+    else:
+        takes = "raw numbers" if encoder.only_numbers else "the columns by name (text as text, dates as seconds)"
+    document = {"onnx": written, "bytes": size, "inputs": takes, "outputs": ["score", "probability", "decision"]}
+    line = f"{written}: {size / 1e6:.1f} MB, takes {takes}, gives score, probability and decision"
+    return Answer(document, (line,))
+
+
+def _made_up(classifier: CostClassifier, encoder: Any) -> Any:
+    """Return rows that could have been in the training data, as far as the model tells."""
+    rng = np.random.default_rng(0)
+    if takes_pictures(classifier):
+        return rng.integers(0, 256, (4, *classifier.image_shape_), dtype=np.uint8)
+    if not hasattr(encoder, "only_numbers"):  # a booster's
+        return None
+    import pandas as pd  # noqa: PLC0415
+
+    rules = encoder.to_dict()["columns"]
+    names = getattr(classifier, "feature_names_in_", [f"x{i}" for i in range(len(rules))])
+    table = pd.DataFrame({name: _column(rule, rng) for name, rule in zip(names, rules, strict=True)})
+    return table if hasattr(classifier, "feature_names_in_") else table.to_numpy()
+
+
+def _column(rule: dict[str, Any] | None, rng: np.random.Generator) -> Any:
+    if rule is None:
+        return np.zeros(SAMPLE)
+    if rule["kind"] == "category":
+        return rng.choice(np.asarray([*rule["levels"], "?"], dtype=object), SAMPLE)
+    scales = list(rule["scales"].values())
+    knots = next((scale["knots"] for scale in scales if scale["knots"]), None)
+    if rule["kind"] == "date":
+        return (rule["fill"] + rng.integers(-(10**7), 10**7, SAMPLE)).astype("datetime64[s]")
+    if knots:
+        return rng.uniform(knots[0], knots[-1], SAMPLE)
+    return scales[0]["center"] + scales[0]["width"] * rng.normal(size=SAMPLE)

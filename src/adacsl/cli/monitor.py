@@ -1,0 +1,339 @@
+"""``adacsl monitor``: what a model in use costs, whether its rows have changed, and when to retune it."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import numpy as np
+
+from adacsl.base.labels import label_name, same_label
+from adacsl.cli.console import PLAIN, Answer, Screen, listing, stoppable
+from adacsl.cli.model_folder import (
+    check_kind,
+    check_model_folder,
+    feature_columns,
+    labels_of,
+    load_labelled,
+    load_with_notes,
+    matrix_of,
+    model_input,
+    said_in_training,
+    save_model,
+)
+from adacsl.cli.options import ANY, AS_FOUND, FREE, Files, Prices, as_words, within
+from adacsl.costs.matrix import CostMatrix
+from adacsl.storage.atomic import at_home, check_file
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from adacsl.estimators.classifier import CostClassifier
+    from adacsl.monitoring.report import Monitoring
+
+
+CODES = {"well": 0, "unresolved": 0, "look": 3, "retune": 4}
+"""Exit codes for schedulers; 1 and 2 are failures, as in all commands."""
+
+
+def monitor(
+    model: Path,
+    data: str | None = None,
+    *,
+    labels: str | None = None,
+    id: str | None = None,  # noqa: A002
+    time_column: str | None = None,
+    group_column: str | None = None,
+    prices: Prices = FREE,
+    tolerance: Annotated[float, within(0, 1e15)] = 0.05,
+    level: Annotated[float, within(0.01, 0.9999)] = 0.95,
+    html: Path | None = None,
+    retuned: Path | None = None,
+    device: str = "auto",
+    files: Files = AS_FOUND,
+    screen: Screen = PLAIN,
+) -> Answer:
+    """Look at a model in use: what new rows cost, whether they have changed, whether to retune the decision.
+
+    Exit codes: 0 all is well (or too few rows for a recommendation), 3 look at it (scores, class shares or cost have
+    changed, or a constant decision costs less), 4 retune (not doing so costs more than the tolerance). Nothing is
+    written unless --html or --retuned says so.
+
+    Parameters
+    ----------
+    model
+        Folder that `adacsl train` wrote.
+    data
+        Table (CSV, Parquet, Excel, ...) with new rows, or a name (`adacsl data`); or --sql.
+    labels
+        Labels, as far as they are known: a column of the data (gaps: not known), or another table, row by
+        row or joined by --id. Default: the target column of the training, if the data have it.
+    id
+        Column that names the rows, in the data and in the file of labels.
+    time_column
+        Column with dates or numbers: costs are told by windows of time, too.
+    group_column
+        Rows with the same value (patient, customer) are no independent evidence: intervals count groups.
+    tolerance
+        What is worth looking at: this share of the cost.
+    level
+        Coverage of the intervals.
+    html
+        Write a page that shows the findings.
+    retuned
+        Write a model that decides as these rows say to this folder: with labels fitted anew, without under the
+        estimated class shares. What learns is not trained again.
+    device
+        auto, cpu, cuda, cuda:1 or mps.
+
+    Examples
+    --------
+    adacsl monitor model/ june.parquet
+    adacsl monitor model/ june.parquet --labels outcomes.csv --id case --time-column when --html june.html
+    adacsl monitor model/ june.parquet --labels paid --retuned model-june/
+    """
+    if html is not None:
+        check_file(html)
+    if retuned is not None:
+        check_model_folder(retuned, option="--retuned")
+    classifier, notes = load_with_notes(model, device=device)
+    target, spoken = said_in_training(model, notes, prices)
+    with stoppable("nothing was written; start the command again"):
+        from adacsl.monitoring.monitor import look_at  # noqa: PLC0415  pandas
+
+        given = _Columns(labels, id, time_column, group_column, target)
+        rows = _read(classifier, data, files, given, spoken, screen)
+        found = look_at(
+            classifier, rows.inputs, rows.labels, rows.costs, groups=rows.groups, times=rows.time, level=level,
+            tolerance=tolerance, same_prices=not prices.given or matrix_of(classifier, prices) == own_costs(classifier),
+        )  # fmt: skip
+        if html is not None:
+            from adacsl.report.sections.monitoring import write_monitoring  # noqa: PLC0415  plotly only for those who look
+
+            write_monitoring(found, html, title=f"{model.resolve().name} on {data or files.sql}")
+        if retuned is not None:
+            _write_retuned(classifier, found, rows, notes, retuned)
+    document = found.to_dict() | {"report": html, "retuned": retuned}
+    said = [*(["--labels", labels] if labels else []), *(["--id", id] if id else [])]
+    typed = shlex.join(["adacsl", "monitor", str(model), *([data] if data else []), *said, *as_words(files)])
+    shown = [*found.sentences, *_advice(found, typed, retuned), *_windows(found)]
+    shown += [f"written: {path}" for path in (html, retuned) if path is not None]
+    return Answer(document, tuple(shown), code=CODES[found.verdict])
+
+
+class _Columns(NamedTuple):
+    """Which columns of the data mean what."""
+
+    labels: str | None
+    id: str | None
+    time: str | None
+    groups: str | None
+    target: str | None
+
+
+class _Rows(NamedTuple):
+    """New rows as the model takes them, and what goes with each."""
+
+    inputs: Any
+    labels: Any
+    time: Any
+    groups: Any
+    costs: CostMatrix
+
+
+def own_costs(classifier: CostClassifier) -> CostMatrix:
+    """Return the costs a model was trained with, as they were said."""
+    said: CostMatrix = getattr(classifier, "said_costs_", None) or classifier.costs_
+    return said
+
+
+def _read(
+    classifier: CostClassifier, data: str | None, files: Files, given: _Columns, prices: Prices, screen: Screen
+) -> _Rows:
+    from adacsl.datasets.builtin import is_builtin  # noqa: PLC0415  pandas
+    from adacsl.datasets.errors import check_column  # noqa: PLC0415
+    from adacsl.datasets.readers.base import Reading  # noqa: PLC0415
+    from adacsl.datasets.readers.formats import is_table, open_table, read_opened  # noqa: PLC0415
+    from adacsl.datasets.time import read_times  # noqa: PLC0415
+
+    path = None if data is None else at_home(data)
+    if data is not None and path is not None and (is_builtin(data) or not is_table(path)):
+        return _read_task(classifier, data, files, given, prices)
+    table = open_table(path, **files.how)
+    data = table.name
+    check_kind(classifier, data, pictures=False)
+    frame = read_opened(table)
+    Reading(read_as=tuple(table.read_as)).warn(data, len(frame))
+    for column in (given.id, given.time, given.groups):
+        if column is not None:
+            check_column(column, frame.columns, data)
+    known = _labels(classifier, frame, data, given, screen)
+    others = [name for name in (given.id, given.time, given.groups, given.labels, given.target) if name is not None]
+    features = feature_columns(classifier, list(frame.columns), data, others)
+    if isinstance(when := getattr(classifier.policy, "time", None), str):
+        check_column(when, frame.columns, data)
+        features = list(dict.fromkeys((*features, when)))  # it is taken out again
+    times = None if given.time is None else read_times(frame[given.time], f"column {given.time!r}")
+    groups = None if given.groups is None else frame[given.groups]
+    costs = settled(matrix_of(classifier, prices), frame, data)
+    return _Rows(model_input(classifier, frame, features), known, times, groups, costs)
+
+
+def _read_task(classifier: CostClassifier, data: str, files: Files, given: _Columns, prices: Prices) -> _Rows:
+    """Read pictures, an archive or a data set with a name: all their rows have labels."""
+    said = {"--id": given.id, "--time-column": given.time, "--labels": given.labels}
+    if asked := [name for name, value in said.items() if value is not None]:
+        raise ValueError(f"{asked[0]} is for tables, and {data} is none")
+    source = dataclasses.replace(ANY, group_column=given.groups, files=files)
+    task, inputs = load_labelled(classifier, data, source, given.target, prices)
+    return _Rows(inputs, labels_of(classifier, task.y), None, task.groups, task.costs)
+
+
+# labels, as far as they are known
+
+
+def _labels(classifier: CostClassifier, frame: pd.DataFrame, data: str, given: _Columns, screen: Screen) -> Any:
+    name = given.labels
+    if name is None:
+        if given.target is None or given.target not in frame.columns:
+            return None
+        screen.note(f"labels: column {given.target!r} of {data}, the target of the training")
+        return _as_classes(classifier, frame[given.target])
+    if name in frame.columns:
+        return _as_classes(classifier, frame[name])
+    if not Path(name).is_file():
+        from adacsl.datasets.errors import listed  # noqa: PLC0415
+
+        raise ValueError(f"--labels {name} is neither a column of {data} ({listed(list(frame.columns))}) nor a file")
+    return _as_classes(classifier, _joined(frame, data, given, screen))
+
+
+def _joined(frame: pd.DataFrame, data: str, given: _Columns, screen: Screen) -> pd.Series[Any]:
+    """Return the labels of a file, row by row or by the names of the rows."""
+    from adacsl.datasets.readers.formats import read_table  # noqa: PLC0415
+
+    path = str(given.labels)
+    table = read_table(path)
+    column = _label_column(table, path, given)
+    if given.id is None:
+        if len(table) != len(frame):
+            raise ValueError(
+                f"{path} has {len(table)} rows, {data} has {len(frame)}: give --id, a column that both have"
+            )
+        return table[column]
+    _check_ids(table, path, given.id)
+    found = frame[given.id].map(table.set_index(given.id)[column])
+    missing = int((~table[given.id].isin(frame[given.id])).sum())
+    if missing == len(table):
+        raise ValueError(f"no row of {path} has the {given.id!r} of a row of {data}: is it the same column?")
+    if missing:
+        screen.note(f"{missing} labels of {path} belong to no row of {data}")
+    return found
+
+
+def _label_column(table: pd.DataFrame, path: str, given: _Columns) -> str:
+    others = [str(name) for name in table.columns if name != given.id]
+    for name in (given.target, "label"):
+        if name in others:
+            return str(name)
+    if len(others) != 1:
+        from adacsl.datasets.errors import listed  # noqa: PLC0415
+
+        raise ValueError(
+            f"which column of {path} holds the labels? Call it {given.target or 'label'}; it has {listed(others)}"
+        )
+    return others[0]
+
+
+def _check_ids(table: pd.DataFrame, path: str, name: str) -> None:
+    from adacsl.datasets.errors import check_column  # noqa: PLC0415
+
+    check_column(name, table.columns, path)
+    doubled = table[name].duplicated()
+    if doubled.any():
+        raise ValueError(f"{path} has several labels of {name} {table.loc[doubled, name].iloc[0]!r}: keep one of each")
+
+
+def _as_classes(classifier: CostClassifier, values: pd.Series[Any]) -> np.ndarray[Any, Any]:
+    """Return labels as the model spells them, None where there is none."""
+    classes = classifier.classes_.tolist()
+    known: dict[Any, Any] = {}
+    for value in values.dropna().unique().tolist():
+        found = [label for label in classes if same_label(label_name(label), value)]
+        if not found:
+            raise ValueError(
+                f"the label {value!r} is none of the classes the model was trained on "
+                f"({', '.join(label_name(label) for label in classes)})"
+            )
+        known[value] = found[0]
+    named = np.full(len(values), None, dtype=object)
+    there = values.notna().to_numpy()
+    named[there] = [known[value] for value in values[there].tolist()]
+    return named
+
+
+def settled(costs: CostMatrix, frame: pd.DataFrame, data: str) -> CostMatrix:
+    """Return the costs of the rows of a table."""
+    if costs.settled:
+        return costs
+    from adacsl.datasets.errors import DataError  # noqa: PLC0415
+
+    try:
+        return costs.of(frame)
+    except ValueError as error:
+        raise DataError(f"{data}: {error}") from None
+
+
+# what follows
+
+
+def _write_retuned(
+    classifier: CostClassifier, found: Monitoring, rows: _Rows, notes: dict[str, Any], folder: Path
+) -> None:
+    """Write a model that decides as these rows say, with the notes of the old one."""
+    if found.by_labels:
+        from adacsl.monitoring.monitor import retune  # noqa: PLC0415  pandas
+
+        fresh = retune(classifier, rows.inputs, rows.labels, rows.costs, groups=rows.groups)
+    elif not found.enough:
+        raise ValueError(f"--retuned needs at least ten labels of each class, or more rows: {found.rows} are too few")
+    elif found.prior is None:
+        raise ValueError("--retuned needs at least ten labels of each class: this model knows no held-out scores")
+    else:
+        fresh = _under_shares(classifier, found)
+    save_model(fresh, folder, notes, force=False)
+
+
+def _under_shares(classifier: CostClassifier, found: Monitoring) -> CostClassifier:
+    from adacsl.decision.policy import Policy  # noqa: PLC0415
+
+    shares = found.prior.now  # type: ignore[union-attr]
+    policy = getattr(classifier, "policy", None) or Policy()
+    new = float(shares[1]) if len(shares) == 2 else shares.tolist()
+    classifier.policy = dataclasses.replace(policy, prior=new)
+    return classifier
+
+
+def _advice(found: Monitoring, typed: str, retuned: Path | None) -> list[str]:
+    if not found.retune or retuned is not None:
+        return []
+    if found.by_labels or found.prior is None or len(found.classes) > 2:
+        return [f"to retune:  {typed} --retuned model2/"]
+    share = f"{found.prior.now[1]:.4g}"
+    return [f"to decide under the new share:  adacsl predict ... --prior {share}   or   {typed} --retuned model2/"]
+
+
+def _windows(found: Monitoring) -> list[Any]:
+    if not found.windows:
+        return []
+    heads = ("rows", "with label", "cost per row", f"{found.level * 100:g} % interval", "expected", "PSI")
+    table = listing("time", right=heads)
+    for window in found.windows:
+        cost = ("", "")
+        if window.cost is not None:
+            cost = (f"{window.cost.estimate:.4g}", f"[{window.cost.low:.4g}, {window.cost.high:.4g}]")
+        psi = "" if window.psi is None else f"{window.psi:.3f}"
+        table.add_row(window.name, f"{window.rows:,}", f"{window.labelled:,}", *cost, f"{window.expected:.4g}", psi)
+    return ["", table]

@@ -1,0 +1,232 @@
+"""``adacsl predict``: probabilities, decisions and expected costs of any number of rows."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from adacsl.base.labels import label_name
+from adacsl.cli.console import PLAIN, Answer, Screen, stoppable
+from adacsl.cli.model_folder import load_model, matrix_of, n_classes, open_rows
+from adacsl.cli.options import AS_FOUND, FREE, MOST_WORKERS, Files, Prices, split_words, within
+from adacsl.cli.output_files import SUFFIXES, check_table_file, writing_table
+from adacsl.cli.policy import NONE, Limits
+from adacsl.cli.predictions import Asked, Tally, output_columns, predict_pieces, result_columns
+
+if TYPE_CHECKING:
+    from adacsl.estimators.classifier import CostClassifier
+
+
+NAMED = 5
+"""So many failed files are named, the others counted."""
+
+
+def predict(
+    model: Path,
+    data: str | None = None,
+    *,
+    out: Path = Path("predictions.parquet"),
+    keep: tuple[str, ...] = (),
+    prices: Prices = FREE,
+    limits: Limits = NONE,
+    time_column: str | None = None,
+    batch_rows: Annotated[int, within(1)] = 65_536,
+    device: str = "auto",
+    folder: Path | None = None,
+    files: Files = AS_FOUND,
+    address: str | None = None,
+    workers: Annotated[int | None, within(1, MOST_WORKERS)] = None,
+    gpus: Annotated[float, within(0, MOST_WORKERS)] = 0.0,
+    screen: Screen = PLAIN,
+) -> Answer:
+    """Predict the rows of a table or the pictures of a folder.
+
+    Writes one row for each, in order: the probability of the positive class (of each class, where there are more than
+    two), the cheapest decision and what it is expected to cost. Tables may be larger than memory; a capacity and
+    --prior em look at all rows at once, and keep their probabilities (and what --keep names) in memory. Columns that
+    the model does not know are ignored.
+
+    With a folder as --out each input file gives one output file, which appears when it is complete; the same command,
+    started again, predicts only what is missing. With --address they are predicted side by side on a Ray cluster, whose
+    machines must all see the model, the data and --out.
+
+    Parameters
+    ----------
+    model
+        Folder that `adacsl train` wrote.
+    data
+        Table (CSV, Parquet, Excel, ...), folder of tables or pictures, .npz archive, or a name (`adacsl data`); or
+        --sql.
+    out
+        File to write, .parquet or .csv, which appears when it is complete; or a folder for many.
+    keep
+        Columns to copy into the output.
+    time_column
+        With --per: the column with the date of each row.
+    batch_rows
+        How many rows to hold in memory.
+    device
+        auto, cpu, cuda, cuda:1 or mps.
+    folder
+        Where the files of built-in data sets are; default: the folder that ADACSL_DATA names.
+    address
+        Of a Ray cluster: auto, host:port, or local (started on this machine for the run).
+    workers
+        With --address: how many files at once; default: as many as there are cores.
+    gpus
+        With --address: GPUs that a worker asks Ray for, such as 0.25.
+
+    Examples
+    --------
+    adacsl predict model/ new.parquet --out predictions.parquet
+    adacsl predict model/ new.csv --fn "0.8 * amount" --fp 5 --keep id --out predictions.csv
+    adacsl predict model/ new.csv --costs matrix.csv
+    adacsl predict model/ new.csv --refer 3 --capacity 200 --per day --time-column when
+    adacsl predict model/ new.csv --prior em
+    adacsl predict model/ parts/ --keep id --out predictions/
+    adacsl predict model/ /shared/parts --keep id --address auto --out /shared/predictions
+    adacsl predict model/ --sql "select * from loans where decided is null" --db bank.duckdb --keep id
+    """
+    many = address is not None or (out.suffix.lower() not in SUFFIXES and (not out.suffix or out.is_dir()))
+    if batch_rows < 1:
+        raise ValueError(f"--batch-rows must be at least 1, got {batch_rows}")
+    _check_words(out, many=many, address=address, workers=workers, gpus=gpus)
+    if not many and out.exists() and data is not None and Path(data).exists() and out.samefile(data):
+        raise ValueError(f"{out} is the data to predict: give another name with --out")
+    classifier, _, prices = load_model(model, device=device, said=prices)
+    kept, results = split_words(keep), result_columns(classifier)
+    doubled = [name for name in kept if name in results]
+    if doubled:
+        raise ValueError(f"--keep {doubled[0]}: the output has a column of that name already")
+    policy = limits.policy(classifier.policy, time_column)
+    asked = Asked(matrix_of(classifier, prices), policy, kept, batch_rows)
+    if not many:
+        return _into_file(classifier, data, out, asked, screen, folder=folder, files=files)
+    cluster = None if address is None else {"address": address, "workers": workers, "gpus": gpus}
+    return _into_folder(classifier, model, data, out, asked, screen, files=files, device=device, cluster=cluster)
+
+
+def _check_words(out: Path, *, many: bool, address: str | None, workers: int | None, gpus: float) -> None:
+    if address is None and (workers is not None or gpus):
+        raise ValueError("--workers and --gpus are for --address")
+    if workers is not None and workers < 1:
+        raise ValueError(f"--workers must be at least 1, got {workers}")
+    if not many:
+        check_table_file(out)
+    elif out.suffix.lower() in SUFFIXES:
+        raise ValueError(f"--address writes a folder of files, and {out} is the name of one: give --out predictions/")
+
+
+def _into_file(
+    classifier: CostClassifier, data: str | None, out: Path, asked: Asked, screen: Screen, **reading: Any
+) -> Answer:
+    opened = open_rows(classifier, data, rows=asked.rows, extra=asked.extra, **reading)
+    columns, unit, started = output_columns(classifier, opened, asked), opened.unit, time.perf_counter()
+    with (
+        stoppable("nothing was written; start the command again"),
+        screen.progress("predicting", total=opened.total, unit=unit) as advance,
+        writing_table(out, columns) as write,
+    ):
+
+        def seen(rows: int) -> None:
+            advance(completed=rows, note=f"{rows / (time.perf_counter() - started):,.0f} {unit}/s")
+
+        tally = predict_pieces(classifier, opened, asked, write, seen)
+    broken = {"broken": opened.broken} if opened.broken else {}
+    return _answer(classifier, tally, out, time.perf_counter() - started, tally.rows, unit, **broken)
+
+
+def _into_folder(
+    classifier: CostClassifier, model: Path, data: str | None, out: Path, asked: Asked, screen: Screen, *,
+    files: Files, device: str, cluster: dict[str, Any] | None,
+) -> Answer:  # fmt: skip
+    from adacsl.cli.predictions import finished, make_plan, predict_unit  # noqa: PLC0415  pandas
+    from adacsl.comparison.store import remove_drafts  # noqa: PLC0415
+
+    if cluster is not None:
+        from adacsl.cli.ray_predictions import predict_there  # noqa: PLC0415  Ray
+    plan, units = make_plan(classifier, model, data, out, asked, files, device)
+    done = finished(plan, units)
+    todo, tally, failed = [unit for unit in units if unit.name not in done], Tally(), list[str]()
+    for told in done.values():
+        tally.include(told)
+    if cluster is not None and todo:
+        reports = predict_there(plan, todo, **cluster)
+    else:
+        reports = (predict_unit(classifier, plan, unit) for unit in todo)
+    before, started = tally.rows, time.perf_counter()
+    rows = [unit.rows for unit in units]
+    with (
+        closing(reports),
+        stoppable(f"what is finished is kept in {out}; the same command goes on from there"),
+        screen.progress("predicting", total=None if None in rows else sum(filter(None, rows))) as advance,
+    ):
+        for report in reports:
+            if report.hopeless:
+                raise OSError(f"{report.failed}; what is finished is kept in {out}")
+            failed += [] if report.failed is None else [report.failed]
+            tally.include(report.found or {"rows": 0, "cost": 0.0, "counts": {}, "notes": [], "prior": tally.prior})
+            speed = (tally.rows - before) / (time.perf_counter() - started)
+            advance(completed=tally.rows, note=f"{speed:,.0f} rows/s")
+    if not failed:
+        remove_drafts(out)  # of workers that were killed
+    counts: dict[str, Any] = {"files": len(units), "resumed": len(done), "failed": failed}
+    return _answer(classifier, tally, out, time.perf_counter() - started, tally.rows - before, **counts)
+
+
+def _answer(
+    classifier: CostClassifier, tally: Tally, out: Path, seconds: float, now: int, unit: str = "rows", **counts: Any
+) -> Answer:
+    from adacsl.datasets.readers.base import left_out_in_words  # noqa: PLC0415  pandas
+
+    rows, cost = tally.rows, tally.cost
+    decided, told = _decided(classifier, tally)
+    speed, mean = now / max(seconds, 1e-9), cost / rows if rows else float("nan")
+    return Answer(
+        {
+            "out": out, "rows": rows, **decided, **counts,
+            "expected_cost": {"total": cost, "mean": mean}, "seconds": round(seconds, 3),
+            "rows_per_second": round(speed),
+        },
+        (
+            f"{rows:,} {unit}: {told}, expected cost {mean:.4g} each, {cost:.6g} in all",
+            *tally.notes,
+            *left_out_in_words(counts | {"rows": rows}),
+            *_parts_in_words(counts),
+            f"{seconds:.1f} s, {speed:,.0f} {unit}/s",
+            f"written: {out}",
+        ),
+        code=1 if counts.get("failed") else 0,
+    )  # fmt: skip
+
+
+def _decided(classifier: CostClassifier, tally: Tally) -> tuple[dict[str, Any], str]:
+    """Return how often what was decided, as JSON values and in words."""
+    counts, decided = dict(tally.counts), dict[str, Any]()
+    if n_classes(classifier) == 2 and len(counts) <= 2:
+        positives = counts.get(label_name(classifier.positive_), 0)
+        decided = {"positive": classifier.positive_, "decided_positive": positives}
+        told = f"{positives:,} decided {classifier.positive_}"
+    else:
+        from adacsl.datasets.errors import listed  # noqa: PLC0415  pandas
+
+        decided = {"decided": counts}
+        often = sorted(counts.items(), key=lambda pair: -pair[1])
+        told = "decided " + listed((f"{name} {count:,}" for name, count in often if count), 5)
+    if tally.notes:
+        decided |= {"notes": list(tally.notes), "prior": tally.prior}
+    return decided, told
+
+
+def _parts_in_words(counts: dict[str, Any]) -> list[str]:
+    """Return lines on files: how many there are, and which have failed."""
+    if "files" not in counts:
+        return []
+    failed, files = counts["failed"], counts["files"]
+    done = f"{files - len(failed)} of {files} files, {counts['resumed']} of them before"
+    if not failed:
+        return [done]
+    more = f"{len(failed) - NAMED} more have failed; " if len(failed) > NAMED else ""
+    return [done, *(f"failed: {line}" for line in failed[:NAMED]), f"{more}the same command tries them again"]

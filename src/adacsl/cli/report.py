@@ -1,0 +1,76 @@
+"""``adacsl report``: the page of a comparison, once more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from adacsl.base.extras import requires
+from adacsl.cli.compare import failed_cells
+from adacsl.cli.console import PLAIN, Answer, Screen
+from adacsl.cli.options import ALIKE, LARGEST, USUAL, Showing, within
+from adacsl.storage.atomic import check_file
+
+
+def report(
+    run: Path,
+    *,
+    out: Path | None = None,
+    markdown: Path | None = None,
+    explain: Path | None = None,
+    model: Path | None = None,
+    tolerance: Annotated[float, within(-LARGEST)] = USUAL.tolerance,
+    prefer: Literal["cost", "simple"] = USUAL.prefer,
+    showing: Showing = ALIKE,
+    screen: Screen = PLAIN,
+) -> Answer:
+    """Write the HTML page of a comparison, finished or not; and as Markdown, if asked for.
+
+    Parameters
+    ----------
+    run
+        Folder of the comparison (`adacsl compare --out`).
+    out
+        The page; default: report.html in that folder.
+    markdown
+        The same in short, for a pull request: a file such as report.md.
+    explain
+        Table that `adacsl explain --out` wrote: the page shows what each column is worth.
+    model
+        Folder of the recommended method, fitted (`adacsl train --out`): the model card names it, with its digest.
+    tolerance
+        The share of the lowest cost that a simpler method may cost more to be recommended; 0.1: 10 %.
+    prefer
+        cost: a simpler method is recommended only without a significant difference from the lowest cost. simple: the
+        simplest method within the tolerance, even where it costs significantly more.
+
+    Examples
+    --------
+    adacsl report runs/loans --out report.html
+    adacsl report runs/loans --unit EUR --volume 50000 --people customers
+    adacsl report runs/loans --explain columns.csv --model model/
+    adacsl report runs/loans --unit EUR --markdown report.md
+    """
+    if not run.is_dir():
+        raise FileNotFoundError(f"there is no folder {run}: give the one that  adacsl compare --out  wrote")
+    path = run / "report.html" if out is None else out
+    for file in filter(None, (path, markdown)):
+        check_file(file)
+    with requires("compare"):
+        from adacsl.comparison.compare import load_comparison  # noqa: PLC0415  torch
+        from adacsl.datasets.readers.formats import read_table  # noqa: PLC0415  pandas
+    worth = None if explain is None else read_table(explain)
+    found = load_comparison(run, tolerance=tolerance, prefer=prefer)
+    shown = {"explain": worth, "model": model, **vars(showing)}
+    page = found.report(path, **shown)
+    failed = failed_cells(found)
+    document = {
+        "report": page, "verdict": found.verdict, "best": found.best, "tolerance": tolerance, "prefer": prefer,
+        "failed": failed, "progress": found.progress, "missing": [each._asdict() for each in found.missing],
+    }  # fmt: skip
+    lines = [found.verdict, f"report: {page}"]
+    if markdown is not None:
+        found.to_markdown(markdown, **shown)
+        document["markdown"] = markdown
+        lines.append(f"markdown: {markdown}")
+    return Answer(document, tuple(lines), code=1 if failed or found.progress else 0)

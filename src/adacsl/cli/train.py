@@ -1,0 +1,417 @@
+"""``adacsl train``: one method, fitted on all rows and saved as a folder."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+from cyclopts import Parameter
+
+from adacsl.base.labels import plain_labels
+from adacsl.base.scores import known
+from adacsl.cli.check import load_checked
+from adacsl.cli.console import INTERRUPTED, PLAIN, Answer, Screen, listing, one_line, stoppable
+from adacsl.cli.custom_methods import own_method
+from adacsl.cli.model_folder import check_model_folder, note_rows, save_model
+from adacsl.cli.options import (
+    ALL,
+    ANY,
+    FREE,
+    HERE,
+    MOST_EPOCHS,
+    MOST_SPLITS,
+    MOST_WORKERS,
+    NEVER,
+    Checking,
+    Place,
+    Prices,
+    Seed,
+    Source,
+    Times,
+    hidden_text,
+    interval_text,
+    net_settings,
+    split_words,
+    task_text,
+    within,
+)
+from adacsl.cli.policy import NONE, Limits, decide
+from adacsl.metrics.intervals import Interval, cost_interval
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from adacsl.costs.matrix import CostMatrix
+    from adacsl.datasets.findings import Checks
+    from adacsl.datasets.task import Task
+    from adacsl.decision.policy import Policy
+    from adacsl.estimators.classifier import Method
+
+
+SHOWN = 12
+"""So many members are printed."""
+
+
+def train(  # noqa: PLR0913  one argument for each option
+    data: str | None = None,
+    *,
+    out: Path,
+    source: Source = ANY,
+    prices: Prices = FREE,
+    limits: Limits = NONE,
+    times: Times = NEVER,
+    checking: Checking = ALL,
+    place: Place = HERE,
+    method: str = "portfolio",
+    members: tuple[str, ...] = (),
+    budget: str | None = None,
+    jobs: Annotated[int | None, within(1, MOST_WORKERS)] = None,
+    cv: Annotated[int | None, within(0, MOST_SPLITS)] = None,
+    epochs: Annotated[int | None, within(1, MOST_EPOCHS)] = None,
+    weights: Path | None = None,
+    rotate: bool = False,
+    device: str = "auto",
+    seed: Seed = 0,
+    resume: Path | None = None,
+    force: Annotated[bool, Parameter(show_default=False)] = False,
+    screen: Screen = PLAIN,
+) -> Answer:
+    """Fit a method that minimises cost on all rows, and save it.
+
+    Ends with the cost per row to be expected, measured on rows that did not train it. Without costs, both classes
+    count alike (inverse class frequencies). Data with an error (`adacsl check`) are refused, exit code 2, unless
+    --ignore names its code.
+
+    Parameters
+    ----------
+    data
+        Table (CSV, Parquet, Excel, ...), folder with one subfolder of pictures per class, .npz archive, or a name
+        (`adacsl data`); or --sql.
+    out
+        Folder for the model; a model that is there is replaced.
+    method
+        What to fit, by the names of `adacsl compare`. portfolio: boosters, nets and a linear model, whatever is
+        installed, stacked. module:factory: what that function of a module in the working directory returns, a
+        scikit-learn classifier or a Method.
+    members
+        Who is in the portfolio, such as logistic,lightgbm,nets; names of methods will do too.
+    budget
+        Time for the portfolio, such as 60s, 5min or 1h: members that would not be done in time are left out.
+    jobs
+        Processes that fit the portfolio's members; default: one per core.
+    cv
+        Cross-fit with so many folds; 0: one model (of each member) and a validation part. Default: as the method says.
+    epochs
+        How often nets go through the rows; default: by the number of rows.
+    weights
+        Local weights (.safetensors, .pth) of the picture net's backbone.
+    rotate
+        Turn training pictures by quarter turns too: for those that have no up and down.
+    device
+        Where nets train: auto, cpu, cuda, cuda:1 or mps.
+    seed
+        Of splits, weights and batches.
+    resume
+        Folder for checkpoints of nets, or members of the portfolio that are done: the same command, started again after
+        an interruption, goes on there.
+    force
+        Put the model into a folder that holds other files.
+
+    Examples
+    --------
+    adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --out model/
+    adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --budget 60s --out model/
+    adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --method gbm-bayes --out model/
+    adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --method mine:forest --out model/
+    adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --engine ray --address auto --out model/
+    adacsl train cards.parquet --target fraud --fn "0.8 * amount + 12" --fp 5 --out model/
+    adacsl train --sql "select * from loans" --db bank.duckdb --target default --fn 8 --fp 1 --out model/
+    adacsl train claims.csv --target fraud --fn "model(loss)" --fp 150 --out model/
+    adacsl train photos/ --positive melanoma --fn 8 --fp 1 --weights resnet18.safetensors --out model/
+    adacsl train flowers.csv --target kind --costs matrix.csv --out model/
+    adacsl train cards.csv --target fraud --fn-column amount --fp 5 --refer 3 --capacity 200 --per day --out model/
+    adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --time-column applied --gap 7d --out model/
+    """
+    check_model_folder(out, force=force)
+    if cv == 1:
+        raise ValueError(f"--cv must be 0 or at least 2 folds, got {cv}")
+    stacked = _portfolio_settings(method, members, budget, jobs)
+    if jobs is not None and place.trainer:
+        raise ValueError("--jobs are processes of this machine, --workers of any engine: leave out one of them")
+    started = time.perf_counter()
+    task, found = load_checked(source, data, prices, checking, refuse=True, time_column=times.time_column)
+    if not task.images and (weights is not None or rotate):
+        option = "--rotate is" if weights is None else "--weights are"
+        raise ValueError(f"{option} for the net of pictures, but the data are a table")
+    times.check(task.time)
+    net = net_settings(epochs, weights, rotate=rotate)
+    made = _unfitted(method, task, net, stacked, device=device, resume=resume)
+    if place.trainer:
+        _train_on(made, method, place.trainer)
+    if cv is not None:
+        _cross_fit(made, method, cv)
+    costs = _costs(task)
+    positive = plain_labels(task.classes)[1] if len(task.classes) == 2 else None
+    policy = _checked_policy(limits, times, task, made)
+    made.set_params(costs=costs, positive=positive, random_state=seed, policy=policy)
+    advice = "nothing was saved; --resume FOLDER keeps checkpoints to go on from"
+    if resume:
+        advice = f"start it again, with --resume {resume} it goes on where it was"
+    notes: dict[str, Any] = {"target": source.target, "prices": asdict(prices), "data": task.source}
+    notes |= {"rows": len(task.y), "method": method, "times": asdict(times), **task.reading.facts()}
+    notes["training_rows"] = note_rows(task.X, task.y)
+    if method == "portfolio":
+        made.set_params(verbose=not screen.quiet)  # it tells by itself how far it is
+    if line := hidden_text(task):
+        screen.note(line)
+    screen.found(found)  # once nothing else is wrong
+    with stoppable(advice):
+        _fit(made, task, times, screen)
+        save_model(made, out, notes, force=force)
+    return _answer(made, method, task, out, time.perf_counter() - started, (found, made.check(checking.codes)))
+
+
+def _checked_policy(limits: Limits, times: Times, task: Task, made: Method) -> Policy | None:
+    """Return the policy to be saved with the model; refuse at once what could not decide in the end."""
+    from adacsl.decision.policy import BLIND, price_actions, read_prior  # noqa: PLC0415  scikit-learn
+
+    policy = limits.policy(None, None if limits.per is None else times.time_column)
+    if policy.empty:
+        return None
+    if made.decide in BLIND:
+        raise ValueError("a policy decides by expected costs, and this method looks at none: take another --method")
+    price_actions(policy, task.costs.averaged(), None, task.classes)
+    if policy.prior is not None and not isinstance(policy.prior, str):
+        read_prior(policy.prior, np.asarray(task.classes))
+    return policy
+
+
+def _costs(task: Task) -> CostMatrix | None:
+    """Return the costs as a method takes them: over columns it sees, too; None where rows bring theirs."""
+    said = task.said
+    seen = () if said is None else set(said.columns) - set(said.hidden)
+    if said is not None and not said.settled and set(seen) <= set(map(str, task.X.columns)):
+        return said
+    if task.costs.n_instances is not None and task.costs.n_classes > 2:
+        raise ValueError("prices of more than two classes depend on columns that are features: leave them in")
+    return task.costs if task.costs.n_instances is None else None
+
+
+def _portfolio_settings(method: str, members: tuple[str, ...], budget: str | None, jobs: int | None) -> dict[str, Any]:
+    """Return what was said about the portfolio as Python has it; refuse it where another method is fitted."""
+    said = {"members": split_words(members) or None, "budget": budget, "n_jobs": jobs}
+    said = {name: value for name, value in said.items() if value is not None}
+    for name in said if method != "portfolio" else ():
+        option = "--jobs" if name == "n_jobs" else f"--{name}"
+        raise ValueError(f"{option} is for the portfolio, and {method} is none: leave out --method, or {option}")
+    return said
+
+
+def _unfitted(
+    name: str, task: Task, net: dict[str, Any], stacked: dict[str, Any], *, device: str, resume: Path | None
+) -> Method:
+    """Return the method of that name with what was said about it; refuse what it has no use for."""
+    from adacsl.ensemble.base_estimators import choose_members  # noqa: PLC0415
+    from adacsl.ensemble.classifier import PortfolioClassifier, seconds_of  # noqa: PLC0415  scikit-learn
+    from adacsl.estimators.registry import choose_methods, needs_net  # noqa: PLC0415
+    from adacsl.neural.learner import Net  # noqa: PLC0415  torch
+
+    if name == "portfolio":
+        seconds_of(stacked.get("budget"))
+        choose_members(stacked.get("members", "auto"), images=task.images)
+        stack: Method = PortfolioClassifier(net=net or None, device=device, resume=resume, **stacked)
+        return stack
+    short, item = own_method(name) if ":" in name else (name, None)
+    (made,) = choose_methods([name if item is None else (short, item)], images=task.images).values()
+    if needs_net(made):
+        made.set_params(learner=Net(**net), device=device, resume=resume)
+    else:
+        asked = {"epochs": net.get("epochs"), "weights": net.get("weights"), "rotate": net.get("augment")}
+        asked |= {"resume": resume, "device": None if device in ("auto", "cpu") else device}
+        for option in (word for word, value in asked.items() if value is not None):
+            raise ValueError(f"--{option} is for nets, and {name} trains none")
+    return made
+
+
+def _train_on(made: Method, name: str, trainer: dict[str, Any]) -> None:
+    """Say where to train; refuse it for what trains in one place."""
+    from adacsl.estimators.fit import as_learner  # noqa: PLC0415  scikit-learn
+    from adacsl.learners.boosting import Booster  # noqa: PLC0415
+
+    if "trainer" in made.get_params(deep=False):
+        made.set_params(trainer=trainer)
+    elif isinstance(learner := as_learner(made.learner), Booster):
+        made.set_params(learner=learner.set_params(trainer=trainer))
+    else:
+        raise ValueError(f"--engine and --workers are for the portfolio and for boosters, and {name} is neither")
+
+
+def _cross_fit(made: Method, name: str, cv: int) -> None:
+    if made.decide in ("negative", "positive"):
+        raise ValueError(f"--cv is for methods that learn, and {name} does not")
+    if cv and made.resample == "smote":
+        raise ValueError(
+            f"--cv {cv}: SMOTE mixes training rows, some of which a cross-fit holds out; take --method oversample"
+        )
+    made.set_params(cv=cv or None)
+
+
+def _fit(made: Method, task: Task, times: Times, screen: Screen) -> None:
+    from adacsl.datasets.costs import PriceWarning  # noqa: PLC0415  pandas
+
+    labels = np.asarray(plain_labels(task.classes))[task.y]
+    priced = () if made.costs is not None else ("fp", "fn", "tp", "tn")
+    own = {name: getattr(task.costs, name) for name in priced}
+    trains_nets = hasattr(made.learner, "module")
+    bar: AbstractContextManager[Any] = screen.progress("training", unit="epochs") if trains_nets else nullcontext()
+    with bar as advance, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "member .* is left out")  # the answer says it
+        warnings.simplefilter("ignore", PriceWarning)  # the checks have said it
+        if trains_nets:
+            made.learner.trainer = {"callbacks": [_epoch_bar(advance)]}
+        made.fit(
+            task.X, labels, groups=task.groups, time=task.time, gap=times.gap, maturity=times.maturity, **own
+        )  # fmt: skip
+        if trains_nets:
+            made.learner.trainer = None
+
+
+def _epoch_bar(advance: Callable[..., None]) -> Any:
+    """Return a callback that shows epochs and the validation cost."""
+    from adacsl.integrations.lightning import pl  # noqa: PLC0415  torch
+
+    def show(trainer: Any, _: Any) -> None:
+        cost = trainer.callback_metrics.get("val_cost")
+        note = "" if cost is None else f"cost {float(cost):.4g} per row"
+        advance(completed=trainer.current_epoch + 1, note=note, total=trainer.max_epochs)
+
+    return pl.callbacks.LambdaCallback(on_train_epoch_end=show)
+
+
+def _answer(made: Method, name: str, task: Task, out: Path, seconds: float, checks: tuple[Checks, Checks]) -> Answer:
+    cost, decision, classes = made.estimated_cost_, made.decision_, plain_labels(task.classes)
+    board = getattr(made, "leaderboard_", None)
+    document = {
+        "model": out,
+        "method": name,
+        "rows": len(task.y),
+        **task.reading.facts(),
+        "classes": classes,
+        "estimated_cost": {"mean": cost.estimate, "interval": [cost.low, cost.high]},
+        "calibration_error": made.calibration_error_,
+        "seconds": round(seconds, 1),
+        **({"times": made.times_} if made.times_ else {}),
+        "checks": checks[0].to_list(),
+        "model_checks": checks[1].to_list(),
+    }
+    if len(classes) == 2:
+        document |= {
+            "positives": int(task.y.sum()),
+            "positive": classes[1],
+            "threshold": made.threshold_,
+            "probability_threshold": decision.probability_threshold,
+            "bayes_threshold": float(made.costs_.threshold),
+        }
+    under = _policy_cost(made, task)
+    if under is not None:
+        document["policy_cost"] = {"mean": under.estimate, "interval": [under.low, under.high]}
+    steps = _steps(made)
+    taken = "".join(f"{number} {unit if number != 1 else unit[:-1]}, " for unit, number in steps.items())
+    if decision.decide in ("negative", "positive"):
+        how, rule = "on these rows", f"decides {task.classes[decision.decide == 'positive']} about every row"
+    else:
+        how = "on validation rows" if np.isnan(made.oof_scores_).any() else "out of fold"
+        how = "on later rows" if made.times_ else how
+        rule = _rule(made, task)
+    stopped = board is not None and bool((board["left_out"] == "interrupted").any())
+    return Answer(
+        document | steps | ({} if board is None else {"leaderboard": board.to_dict("records"), "stopped": stopped}),
+        (
+            f"{name}: {task_text(task)}; {taken}{seconds:.0f} s",
+            f"estimated cost per row ({how}): {cost.estimate:.4g}, 95 % interval {interval_text(cost.low, cost.high)}",
+            *([] if under is None or made.policy is None else [_under_policy(under, made.policy, task)]),
+            rule,
+            *([made.times_] if made.times_ else []),
+            *_about_prices(made),
+            *(() if board is None else _shown_members(board)),
+            *(["stopped by Ctrl-C: the model is made of the members that were done"] if stopped else []),
+            *map(str, checks[1]),
+            f"model saved: {out}",
+        ),
+        code=INTERRUPTED if stopped else 0,
+    )
+
+
+def _policy_cost(made: Method, task: Task) -> Interval | None:
+    """Return what held-out rows cost with the policy's actions and capacity; None where it has none."""
+    policy = made.policy
+    if policy is None or (policy.refer is None and policy.actions is None and policy.capacity is None):
+        return None
+    seen = known(made.oof_scores_)
+    capacity = policy.capacity
+    if capacity is not None and not (made.times_ and policy.per):  # later rows are all there are of their periods
+        capacity = round(capacity * float(np.mean(seen)))
+    usual = replace(policy, capacity=capacity, prior=None)
+    y, costs = task.y[seen], task.costs.rows(seen)
+    times = None if task.time is None else task.time[seen]
+    found = decide(made, made.decision_.probabilities(made.oof_scores_[seen], costs=costs), costs, usual, times)
+    groups = None if task.groups is None else task.groups[seen]
+    return cost_interval(found.costs, y, found.actions, groups=groups)
+
+
+def _under_policy(cost: Interval, policy: Policy, task: Task) -> str:
+    from adacsl.decision.policy import limited_name, price_actions  # noqa: PLC0415  scikit-learn
+
+    how = "the other actions, as many as it takes"
+    if policy.capacity is not None:
+        names = np.asarray(task.classes)
+        action = limited_name(policy, price_actions(policy, task.costs.averaged(), None, task.classes), names)
+        rate = f"in all {len(task.y):,} rows" if policy.per is None else f"per {policy.per}"
+        how = f"at most {policy.capacity:,} {str(action)!r} {rate}"
+    return f"with {how}: {cost.estimate:.4g}, 95 % interval {interval_text(cost.low, cost.high)}"
+
+
+def _about_prices(made: Method) -> Iterator[str]:
+    """Yield how well prices can be predicted from the row."""
+    for model in made.said_costs_.models if made.said_costs_ is not None else ():
+        share = f"{100 * max(model.explained_, 0.0):.0f} %"
+        yield f"prices {model.price.text} are predicted: out of fold, the row explains {share} of how they differ"
+
+
+def _rule(made: Method, task: Task) -> str:
+    if len(task.classes) > 2:
+        return f"decides the one of {len(task.classes)} classes whose expected cost is least"
+    if task.costs.n_instances is not None and made.decision_.threshold_for(task.costs) is None:
+        usual = f"{made.decision_.probability_threshold:.4g}"
+        return (
+            f"decides {task.classes[1]} by each row's own prices: at their mean, where the probability is above {usual}"
+        )
+    cut = f"{made.threshold_:.4g} (probability above {made.decision_.probability_threshold:.4g})"
+    return f"decides {task.classes[1]} where the raw score is above {cut}"
+
+
+def _steps(made: Method) -> dict[str, int]:
+    """Return how many epochs or rounds it took, or how many members there are."""
+    if hasattr(made, "leaderboard_"):
+        return {"members": int((made.leaderboard_["left_out"] == "").sum())}
+    return {f"{unit}s": int(made.history_[unit].max()) + 1 for unit in ("epoch", "round") if unit in made.history_}
+
+
+def _shown_members(board: pd.DataFrame) -> Iterator[Any]:
+    """Yield what each member is worth, best first, then who was left out, and why."""
+    table = listing("member", right=("cost alone", "weight", "cost without", "seconds"))
+    out = board["left_out"] != ""
+    for row in board[~out][:SHOWN].to_dict("records"):
+        without = "" if np.isnan(row["without"]) else f"{row['without']:.4g}"
+        table.add_row(row["member"], f"{row['cost']:.4g}", f"{row['weight']:.2f}", without, f"{row['seconds']:.1f}")
+    yield from ("", table)
+    if (more := int((~out).sum()) - SHOWN) > 0:
+        yield f"... and {more} more"
+    yield from (f"left out: {row['member']} ({one_line(row['left_out'])})" for row in board[out].to_dict("records"))
+    yield ""

@@ -1,0 +1,1 @@
+"""Comparison of methods: protocol, execution, statistics, recommendation."""

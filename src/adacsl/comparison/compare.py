@@ -1,0 +1,398 @@
+"""compare: every method on every data set, cost ratio and split."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adacsl.base.arrays import refuse_reordered
+from adacsl.comparison.baseline import about_today, refuse_today, results_of_today
+from adacsl.comparison.fits import Cell
+from adacsl.comparison.jobs import costs_of_split, plan_jobs, run_jobs
+from adacsl.comparison.model_card import with_checks
+from adacsl.comparison.progress import Progress
+from adacsl.comparison.protocol import Protocol, choose_ratios, mean_ratio
+from adacsl.comparison.recommendation import TOLERANCE, Prefer, check_preference, check_tolerance
+from adacsl.comparison.result import Comparison, NoResultError
+from adacsl.comparison.statistics import TODAY
+from adacsl.comparison.store import Store, StoredSplit, StoreError
+from adacsl.costs.matrix import CostMatrix
+from adacsl.datasets.checks import check_task
+from adacsl.datasets.findings import CheckWarning, known_codes
+from adacsl.datasets.overview import overview
+from adacsl.datasets.segments import cut
+from adacsl.datasets.task import Task
+from adacsl.datasets.time import date_columns
+from adacsl.estimators.registry import choose_methods
+from adacsl.fitting.settings import refuse_old_names
+from adacsl.integrations.sklearn import row_costs
+
+RUNNING = ("engine", "workers", "address", "gpus")
+"""How jobs are run."""
+
+
+def compare(  # noqa: PLR0913  prices by name, as fit has them
+    X: Any,  # noqa: N803  scikit-learn's name
+    y: Any,
+    costs: CostMatrix | None = None,
+    *,
+    positive: Any = None,
+    groups: Any = None,
+    sample_weight: Any = None,
+    time: Any = None,
+    baseline: Any = None,
+    segments: Any = None,
+    methods: Any = None,
+    ratios: Sequence[float | str] | None = None,
+    repeats: int = 2,
+    folds: int = 5,
+    name: str = "data",
+    fp: Any = None,
+    fn: Any = None,
+    tp: Any = None,
+    tn: Any = None,
+    **options: Any,
+) -> Comparison:
+    """Find out which method is cheapest on this data, and how sure that is.
+
+    Parameters
+    ----------
+    X : table, or uint8 images N x H x W x C
+        pandas, polars, pyarrow or numpy, with text, dates and missing values.
+    y : array of shape (n,)
+        Labels.
+    costs : CostMatrix or mapping of fp, fn, tp and tn, optional
+        Class-wide, of each row, over columns of X (``fn="0.8 * amount"``) or ranges (``fn=(5, 20)``). Default: inverse
+        class frequencies. More than two classes need a matrix of as many, or "balanced".
+    positive : label, optional
+        The class ``fn`` speaks of; 0/1, -1/1 and False/True need no naming. For two classes.
+    groups : array of shape (n,), optional
+        Rows of one group never stand on both sides of a split.
+    sample_weight : array of shape (n,), optional
+        How much each row counts in training.
+    time : array of shape (n,) or str, optional
+        When each row was (dates, ISO text or numbers), or the column of X that says so, which then is no feature. Then
+        nothing is shuffled: the past trains, later rows adapt and select, the latest are tested on, and ``folds`` are
+        test windows, one after another. ``gap`` and ``maturity``: see :func:`compare_tasks`.
+    baseline : array of shape (n,) or str, optional
+        Current decision about each row: labels as in y, 0 and 1, or scores from 0 to 1 (threshold 0.5); or the column
+        of X that holds them, which is then excluded from the features. Shown as the method ``today``; the saving is
+        measured against it. Default: the better of threshold 0.5 and the best constant decision.
+    segments : str, sequence of str, or mapping from str to array of shape (n,), optional
+        Columns of X that costs are also shown by (:meth:`Comparison.by_segment`, and the report), such as a region;
+        they stay features. Or values of each row by name. Numbers are cut into five parts.
+    methods : names, (name, Method or scikit-learn classifier) pairs or a mapping, optional
+        Default: few of :data:`adacsl.METHODS` that differ and fit the data; "all" takes all that do. Both words may
+        stand beside others: ``["default", ("mine", RandomForestClassifier())]``.
+    ratios : numbers or strings like "3x", optional
+        Further prices of a miss to compare at, for two classes. Default: the costs as they are.
+    repeats, folds : int, default 2 and 5
+        Cross-validation: every row is tested once in each repeat, in one of so many folds. More repeats make intervals
+        narrower. Groups, and rows that are copies of each other, stay together. With a time there is one repeat.
+    name : str
+        What to call the data.
+    fp, fn, tp, tn : arrays of shape (n,), numbers or texts, optional
+        Costs of each row, as :meth:`Method.fit` takes them; what is left out comes from ``costs``.
+    **options
+        See :func:`compare_tasks`: ``folder``, ``engine``, ``workers``, ``device``, ``net``, ``progress``, ...
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> found = compare(X, 1 - y, CostMatrix(fp=1, fn=8), methods=["ce", "gbm-bayes"], repeats=1, folds=2,
+    ...                 workers=1, net={"epochs": 2}, progress=False)
+    >>> sorted(found.table["method"])
+    ['ce', 'gbm-bayes']
+    """
+    said = {name: price for name, price in (("fp", fp), ("fn", fn), ("tp", tp), ("tn", tn)) if price is not None}
+    refuse_reordered(X, **said)
+    if isinstance(costs, Mapping):
+        costs, said = {**costs, **said}, {}
+    costs = row_costs(said, costs) if said else costs
+    task = Task.from_data(
+        X, y, costs, positive=positive, groups=groups, sample_weight=sample_weight, time=time, baseline=baseline,
+        segments=segments, name=name,
+    )  # fmt: skip
+    return compare_tasks(task, methods=methods, ratios=ratios, repeats=repeats, folds=folds, **options)
+
+
+def compare_tasks(
+    tasks: Task | Sequence[Task],
+    *,
+    methods: Any = None,
+    ratios: Sequence[float | str] | None = None,
+    repeats: int = 2,
+    folds: int = 5,
+    net: Mapping[str, Any] | None = None,
+    device: str = "auto",
+    test: float | None = None,
+    validation: float = 0.15,
+    gap: Any = None,
+    maturity: Any = None,
+    tolerance: float = TOLERANCE,
+    prefer: Prefer = "cost",
+    folder: str | Path | None = None,
+    ignore: Sequence[str] = (),
+    progress: bool = True,
+    **running: Any,
+) -> Comparison:
+    """Run every method on every task, at every ratio, on every split.
+
+    Parameters
+    ----------
+    tasks : Task or sequence of Task
+        Data with labels, groups and costs.
+    methods, ratios, repeats, folds
+        As in :func:`compare`.
+    net : mapping, optional
+        Settings of all nets: ``{"epochs": 30, "weights": ..., "views": 4}``, see
+        :class:`~adacsl.neural.learner.Net`.
+    device : str
+        Where nets train.
+    test : float, optional
+        For tasks with a time: the share of the rows in all test windows together; default 0.20.
+    validation : float, default 0.15
+        The share of all rows that adapt and select.
+    gap : duration, optional
+        For tasks with a time: rows so close before a cut are left out. A number in the unit of the times, or "12h",
+        "7d", "2w", "3mo".
+    maturity : duration, optional
+        For tasks with a time: a label is known only so long after its row, so rows whose label was not known at a cut
+        neither train nor adapt.
+    tolerance : float, default 0.1
+        The share of the lowest cost that a method which is recommended because it is simpler may cost more.
+    prefer : "cost" or "simple", default "cost"
+        "cost": a simpler method is recommended only where its cost does not differ significantly from the lowest.
+        "simple": the simplest method within the tolerance, even where it costs significantly more.
+    folder : path, optional
+        Keep every result here as soon as it is there; a run that was interrupted, started again, goes on. Default: in
+        memory only.
+    ignore : codes
+        Checks of the data to say nothing about in :attr:`Comparison.checks` and the report, see docs/checks.md. Of
+        errors among the others a :class:`~adacsl.datasets.findings.CheckWarning` warns.
+    progress : bool
+        Show a bar with the cheapest method so far.
+    **running
+        ``engine``: "joblib", processes on this machine (default), or "ray", a cluster; ``workers``: how many jobs at
+        once, default one per core (those that train on a GPU share it); ``address`` of the Ray cluster; ``gpus`` a job
+        asks Ray for.
+    """
+    refuse_old_names([name for name in running if name not in RUNNING], "compare")
+    check_tolerance(tolerance)
+    check_preference(prefer)
+    tasks = [tasks] if isinstance(tasks, Task) else list(tasks)
+    _check_names(tasks)
+    chosen = {
+        task.name: choose_methods(
+            methods, images=task.images, n_classes=task.costs.n_classes, row_costs=task.costs.n_instances is not None
+        )
+        for task in tasks
+    }
+    refuse_today(tasks, chosen)
+    at = {task.name: choose_ratios(task.costs, ratios) for task in tasks}
+    conditions = _conditions(tasks, repeats, folds, test, validation, net, device, gap, maturity)
+    every = {name: method for some in chosen.values() for name, method in some.items()}
+    jobs = plan_jobs(tasks, chosen, at, range(repeats * folds), conditions)
+    planned = frozenset(cell for job in jobs for cell in job.cells)
+    own = set(planned)
+    for task in tasks:
+        if task.time is None:  # windows of time are looked at with their dates
+            conditions.split(task, 0)  # says so where there are too few rows, before a folder is made
+    with (
+        tempfile.TemporaryDirectory(prefix="adacsl-") as scratch,
+        Progress(len(planned), quiet=not progress) as bar,
+    ):
+        place = Path(folder) if folder is not None else Path(scratch) / "run"
+        for task in tasks:
+            bar.say(f"{_size(task, chosen[task.name], conditions, repeats)}; checking and splitting the rows")
+        _warn_of_errors(tasks, ignore)
+        with Store.open(place, _identity(tasks, conditions, known_codes(ignore))) as store:
+            for task in tasks:
+                store.write_segments(task.name, {column: cut(values) for column, values in task.segments.items()})
+                own |= _write_splits(store, task, conditions, repeats, at[task.name])
+            store.write_plan(planned)
+            shared = {task.name: task for task in tasks}
+            run_jobs(jobs, store, shared, on_event=bar, **running)
+        found = _read(place, kept=folder is not None, only=own, planned=planned)
+        found = replace(found, facts=with_checks(found.facts, tasks, ignore))  # the folder holds those of its first run
+        return replace(found, methods=every, net=conditions.net, tolerance=tolerance, prefer=prefer)
+
+
+def _size(task: Task, methods: Collection[str], conditions: Protocol, repeats: int) -> str:
+    """Return what is compared on a data set, in words."""
+    folds = len(conditions.numbers(task, repeats))
+    return f"{task.name}: {len(task.y):,} {'images' if task.images else 'rows'}, {len(methods)} methods, {folds} folds"
+
+
+def _warn_of_errors(tasks: Sequence[Task], ignore: Sequence[str]) -> None:
+    for task in tasks:
+        for each in check_task(task, ignore):
+            if each.severity == "stop":
+                text = f"{task.name}: {each.text} [{each.code}]; if the data are right, ignore=[{each.code!r}]"
+                warnings.warn(text, CheckWarning, stacklevel=4)
+
+
+def _conditions(
+    tasks: Sequence[Task], repeats: int, folds: int, test: float | None, validation: float, net: Any, device: str,
+    gap: Any, maturity: Any,
+) -> Protocol:  # fmt: skip
+    """Return the protocol of a comparison."""
+    for name, number, least in (("repeats", repeats, 1), ("folds", folds, 2)):
+        if not isinstance(number, int) or isinstance(number, bool) or number < least:
+            raise ValueError(f"{name} must be a whole number from {least}, got {number!r}")
+    timed = any(task.time is not None for task in tasks)
+    if test is not None and not timed:
+        raise ValueError("test is the share of the test windows of rows with a time; others are tested by folds=...")
+    share = 0.20 if test is None else test
+    return Protocol(share, validation, dict(net or {}), device, folds if timed else 0, gap, maturity, folds)
+
+
+def _write_splits(store: Store, task: Task, conditions: Protocol, repeats: int, ratios: Sequence[float]) -> set[Cell]:
+    """Keep which rows every split tests on, and what today's decisions about them cost; return the cells of these."""
+    units, written = conditions.together(task).units, set()
+    for seed in conditions.numbers(task, repeats):
+        rest, tested = conditions.split(task, seed)
+        costs = costs_of_split(task, conditions.rows(task, rest), seed)
+        store.write_split(task.name, seed, StoredSplit(tested, task.y[tested], costs.rows(tested), units[tested]))
+        for result in results_of_today(task, ratios, seed, tested, costs):
+            store.write(result)
+            written.add(result.cell)
+    return written
+
+
+def load_comparison(folder: str | Path, *, tolerance: float = TOLERANCE, prefer: Prefer = "cost") -> Comparison:
+    """Read a comparison from its folder, finished or not; ``tolerance`` and ``prefer`` as in :func:`compare_tasks`."""
+    check_tolerance(tolerance)
+    check_preference(prefer)
+    return replace(_read(Path(folder), kept=True), tolerance=tolerance, prefer=prefer)
+
+
+def _check_names(tasks: Sequence[Task]) -> None:
+    names = [task.name for task in tasks]
+    if not names:
+        raise ValueError("there is no data to compare on")
+    if len(set(names)) != len(names):
+        raise ValueError(f"data sets must have different names, got {names}")
+
+
+def _identity(tasks: Sequence[Task], protocol: Protocol, ignore: Sequence[str]) -> dict[str, Any]:
+    about = {
+        task.name: {
+            "digest": task.digest,
+            "rows": len(task.y),
+            **_counted(task),
+            "classes": list(task.classes),
+            "images": task.images,
+            "groups": task.groups is not None,
+            **task.reading.facts(),
+            **_copies(task, protocol),
+            "ratio": mean_ratio(task.costs),
+            "costs": _costs_in_words(task),
+            **({"ranges": {name: list(ends) for name, ends in _ranges(task).items()}} if _ranges(task) else {}),
+            "source": task.source,
+            **({} if task.said is None or task.said.settled else {"said": task.said.to_dict()}),
+            **about_today(task),
+            **_times(task, protocol, warned="time-ignored" not in ignore),
+            "overview": overview(task),
+        }
+        for task in tasks
+    }
+    return with_checks({"data": about, "protocol": protocol.identity()}, tasks, ignore)
+
+
+def _times(task: Task, protocol: Protocol, *, warned: bool) -> dict[str, Any]:
+    """Return which times every window trains, adapts and tests on; warn where dates are split by chance."""
+    if task.time is not None:
+        return {"windows": protocol.told(task)}
+    if warned and (dated := date_columns(task.X)):
+        warnings.warn(
+            f"rows of {task.name} have dates (column {dated[0]!r}) and are split by chance: --time-column {dated[0]} "
+            f"(time={dated[0]!r} in Python) trains on the past and tests on the latest",
+            stacklevel=4,
+        )
+    return {}
+
+
+def _copies(task: Task, protocol: Protocol) -> dict[str, int]:
+    """Return how many rows are copies of others, and how many of those do not stay together."""
+    found = protocol.together(task)
+    return {name: n for name, n in (("copies", found.copies), ("copies_apart", found.apart)) if n}
+
+
+def _counted(task: Task) -> dict[str, Any]:
+    if task.costs.n_classes == 2:
+        return {"positives": int(task.y.sum())}
+    return {"counts": np.bincount(task.y, minlength=task.costs.n_classes).tolist()}
+
+
+def _ranges(task: Task) -> dict[str, tuple[float, float]]:
+    """Return the prices that were given as ranges."""
+    return (task.said or task.costs).ranges
+
+
+def _costs_in_words(task: Task) -> str:
+    costs = task.costs
+    mean = costs.averaged()
+    each = "" if costs.n_instances is None else " on average, rows have costs of their own"
+    if task.said is not None and task.said.learns:
+        each += ", predicted from the row when deciding"
+    if costs.n_classes > 2:
+        prices = mean.reduced().to_array()
+        prices = prices[~np.eye(len(prices), dtype=bool)]
+        return f"An error costs {prices.min():.6g} to {prices.max():.6g} by its kind{each}"
+    said = {name: f" ({low:g} to {high:g})" for name, (low, high) in _ranges(task).items()}
+    named = (("a miss costs", "fn"), ("a false alarm", "fp"), ("a hit", "tp"), ("a pass", "tn"))
+    prices = [
+        f"{word} {getattr(mean, name):.6g}{said.get(name, '')}"
+        for word, name in named
+        if name in ("fn", "fp", *said) or getattr(mean, name)
+    ]
+    text = ", ".join(prices)
+    return f"{text[0].upper()}{text[1:]}{each}"
+
+
+def _read(
+    folder: Path, *, kept: bool, only: set[Cell] | None = None, planned: frozenset[Cell] | None = None
+) -> Comparison:
+    store = Store.read_only(folder)
+    results, failures = store.results(), store.failures()
+    if only is not None:
+        # the folder may hold methods and repeats of earlier runs; this comparison is about these
+        results, failures = (
+            frame[np.asarray([cell in only for cell in _cells(frame)], dtype=bool)].reset_index(drop=True)
+            for frame in (results, failures)
+        )
+    if results.empty:
+        first = f": {failures['message'].iloc[0]}" if len(failures) else ""
+        raise NoResultError(f"no method came to an end{first}")
+    if unknown := sorted(set(results["data"]) - set(store.identity.get("data", {}))):
+        raise StoreError(f"{folder} holds results on {unknown[0]!r}, which its run.json does not know: remove them")
+    cells = {cell: store.read(cell) for cell in _cells(results)}
+    splits = {key: store.read_split(*key) for key in sorted({(cell.data, cell.seed) for cell in cells})}
+    segments = {name: store.read_segments(name) for name in sorted({cell.data for cell in cells})}
+    planned = _planned(store, {*cells, *_cells(failures)}) if planned is None else planned
+    found = Comparison(
+        results, failures, store.identity, cells, splits, folder if kept else None, segments=segments, planned=planned
+    )
+    if failed := [str(each) for each in found.missing if each.failed]:
+        warnings.warn(f"{'; '.join(failed)}: the table is about the other fits", stacklevel=3)
+    return found
+
+
+def _planned(store: Store, begun: set[Cell]) -> frozenset[Cell]:
+    """Return the cells that a folder is to have results of: the plan of its last run, and all folds of what began."""
+    plan = store.read_plan()
+    views = {(cell.data, cell.ratio, cell.method) for cell in begun if cell.method != TODAY}
+    seeds = {data: store.seeds(data) for data, _, _ in views}
+    return frozenset(plan | {Cell(*view, seed) for view in views for seed in seeds[view[0]]})
+
+
+def _cells(frame: Any) -> list[Cell]:
+    return [Cell(*row) for row in frame[list(Cell._fields)].itertuples(index=False, name=None)]

@@ -1,0 +1,99 @@
+"""One fit of a comparison, its result, and the cost of its decisions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.base.arrays import count_outcomes
+from adacsl.comparison.protocol import scale_misses
+from adacsl.costs.matrix import CostMatrix, or_nan
+from adacsl.storage.documents import DamagedError
+
+if TYPE_CHECKING:
+    from adacsl.comparison.store import StoredSplit
+
+
+class Cell(NamedTuple):
+    """What one result is a result of."""
+
+    data: str
+    # how many false positives one false negative is worth (means, where rows have their own costs); 1 with more than
+    # two classes, whose costs stay as they are
+    ratio: float
+    method: str
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.data}, ratio {self.ratio:g}, {self.method}, seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """What a method did on the test rows of one split.
+
+    ``metrics`` always has: cost (mean per test row), total_cost, normalized_cost, savings, accuracy,
+    n_train (rows that were not test), n_test; of two classes tp, fp, fn, tn; where they make sense also
+    validation_cost (of the chosen epoch: how optimistic was it?), epoch, lambda, calibration_error.
+    """
+
+    cell: Cell
+    metrics: dict[str, float]
+    # probability of the positive class for each test row (n,), or of each class (n, K), corrected for any weighting
+    scores: NDArray[np.float32]
+    decisions: NDArray[Any]  # whether each test row was called positive, or the number of the class it was called
+    threshold: float | None = None  # decided positive where scores > threshold; None: rows have thresholds of their own
+    # by epoch: epoch, fold, lambda, threshold, val_cost, train_cost
+    history: list[dict[str, Any]] = field(default_factory=list)
+    seconds: float = 0.0  # training and deciding; a training that serves several cells is divided among them
+    provenance: dict[str, Any] = field(default_factory=dict)  # versions, device, commit, when
+
+
+def measure(decided: NDArray[Any], labels: NDArray[np.int64], costs: CostMatrix) -> dict[str, float]:
+    """Return what the decisions about the test rows cost, and, of two classes, the counts behind it."""
+    truth = labels == 1 if costs.n_classes == 2 else labels
+    total = costs.total(truth, decided)
+    metrics = {
+        "cost": total / len(truth),
+        "total_cost": total,
+        "normalized_cost": or_nan(costs.normalized, truth, decided),
+        "savings": or_nan(costs.savings, truth, decided),
+        "accuracy": float(np.mean(truth == decided)),
+    }
+    if costs.n_classes == 2:
+        tn, fn, fp, tp = (count for _, _, count in count_outcomes(truth, decided, 2))
+        metrics |= {"tp": tp, "fp": fp, "fn": fn, "tn": tn}
+    return metrics | {"n_test": len(truth)}
+
+
+def check_result(result: CellResult, split: StoredSplit, own_ratio: float) -> None:
+    """Raise a DamagedError unless the numbers of a result follow from its decisions about the rows of its split."""
+    n, k = len(split.labels), split.costs.n_classes
+    decided, classes = result.decisions, 2 if result.scores.ndim == 1 else result.scores.shape[1]
+    if (len(decided), classes) != (n, k):
+        raise DamagedError(
+            f"it decides about {len(decided)} rows and {classes} classes, its split has {n} rows and {k} classes"
+        )
+    if k > 2 and n and not 0 <= decided.min() <= decided.max() < k:
+        raise DamagedError(f"it decides for a class that is none of {k}")
+    try:
+        costs = scale_misses(split.costs, result.cell.ratio / own_ratio)
+    except ValueError:  # all errors on these rows are free: there is nothing to scale
+        return
+    largest = float(np.abs(costs.to_array()).max())
+    slack = {"cost": largest, "total_cost": n * largest}
+    for name, value in measure(decided, split.labels, costs).items():
+        told = result.metrics.get(name)
+        # other machines add up in another order
+        if not _agree(told, value, 1e-9 * slack.get(name, 1.0)):
+            raise DamagedError(f"its {name} is {str(told)[:20]}, its decisions make {value:g}")
+
+
+def _agree(told: Any, value: float, slack: float) -> bool:
+    if not isinstance(told, int | float):
+        return False
+    return math.isclose(told, value, rel_tol=1e-6, abs_tol=slack) or (math.isnan(told) and math.isnan(value))

@@ -1,0 +1,250 @@
+"""Jobs: fits that share a training, and their unfinished parts.
+
+A job's result is written when its last net is trained. Where a net takes minutes and a job has five, each is kept as
+soon as it is trained, and thrown away when the results of all have been written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import math
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.base.scores import likeliest, to_probabilities
+from adacsl.comparison.executors import Job
+from adacsl.comparison.fits import Cell, CellResult, measure
+from adacsl.comparison.protocol import Protocol, at_ratio, mean_ratio
+from adacsl.comparison.runner import Tally, run
+from adacsl.comparison.store import Store, StoreError, document, file_name, inside, pack, put, read_document, unpack
+from adacsl.costs.matrix import CostMatrix
+from adacsl.datasets.task import Task
+from adacsl.estimators.classifier import Method
+from adacsl.estimators.cost_model import learn_prices
+from adacsl.estimators.fit import fit_methods
+from adacsl.estimators.registry import is_portfolio, needs_net
+from adacsl.fitting.rows import Rows
+from adacsl.fitting.settings import in_full
+from adacsl.metrics.bins import Quantile
+from adacsl.metrics.calibration import calibration_error
+from adacsl.neural.loop import choose_device
+from adacsl.storage.documents import DamagedError
+
+ARRAY, SHAPE = "$array", "shape"
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A folder for the parts of unfinished jobs on one split of some data.
+
+    Parameters
+    ----------
+    folder : Path
+        Inside the folder of a run, whose data and conditions the parts depend on.
+    data, seed
+        Which split.
+    origins : mapping
+        Digest of the data and the settings of the run, by the name of the data: other parts are not taken.
+    """
+
+    folder: Path
+    data: str = "data"
+    seed: int = 0
+    origins: Mapping[str, str] = field(default_factory=dict)
+
+    def read(self, training: str, fold: int) -> dict[str, Any] | None:
+        """Return what was kept of a net, or None where there is nothing that can be used."""
+        try:
+            body = read_document(self._folder(training) / f"{fold}.json", "part")
+            return dict(_restored(body["kept"])) if body.items() >= self._place(training, fold).items() else None
+        except (DamagedError, StoreError, KeyError, TypeError, ValueError):
+            return None
+
+    def write(self, training: str, fold: int, kept: Mapping[str, Any]) -> None:
+        """Keep what a net is needed for: numbers, lists and arrays by name."""
+        body = self._place(training, fold) | {"kept": _plain(kept)}
+        put(self._folder(training) / f"{fold}.json", document("part", body), replace=True)
+
+    def forget(self, training: str) -> None:
+        """Remove all parts of a training, and folders that are empty then."""
+        own = self._folder(training)
+        shutil.rmtree(own, ignore_errors=True)
+        with contextlib.suppress(OSError):  # others are at work there
+            own.parent.rmdir()
+            self.folder.rmdir()
+
+    def _folder(self, training: str) -> Path:
+        own = self.folder / file_name(self.data) / f"seed-{int(self.seed)}_{_digest(training)[:16]}"
+        return inside(self.folder.parent, own / "part").parent
+
+    def _place(self, training: str, fold: int) -> dict[str, Any]:
+        return {"origin": self.origins.get(self.data), "training": _digest(training), "fold": fold}
+
+
+def _digest(training: str) -> str:
+    return hashlib.sha256(training.encode()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "numpy") or isinstance(value, np.ndarray):
+        array = np.asarray(value)
+        return {ARRAY: pack(array)} | ({} if array.ndim == 1 else {SHAPE: list(array.shape)})
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _restored(value: Any) -> Any:
+    if isinstance(value, dict):
+        if ARRAY in value:
+            return unpack(value[ARRAY]).reshape(value.get(SHAPE, -1))
+        return {key: _restored(item) for key, item in value.items()}
+    return [_restored(item) for item in value] if isinstance(value, list) else value
+
+
+ROWS_AT_ONCE = {"cpu": 400_000, "gpu": 20_000_000}
+"""Rows times nets of one job: enough to train many small nets at once, few enough to lose little when killed."""
+
+
+def plan_jobs(
+    tasks: Sequence[Task],
+    methods: Mapping[str, Mapping[str, Method]],
+    ratios: Mapping[str, Sequence[float]],
+    seeds: Sequence[int],
+    protocol: Protocol,
+) -> list[Job]:
+    """Gather all cells into jobs: nets that train together, estimators one by one; seeds in turns over all data.
+
+    Parameters
+    ----------
+    tasks : sequence of Task
+        Data of different names.
+    methods, ratios : mappings
+        By the name of the data: methods by name, and cost ratios.
+    seeds : sequence of int
+        Numbers of the splits; those with a time have no more than the protocol has windows.
+    protocol : Protocol
+        The conditions. Jobs of several plans, each under its own, may be put together: :func:`run_jobs` takes any.
+    """
+    jobs = []
+    for seed in seeds:
+        for task in (task for task in tasks if task.time is None or seed < protocol.windows):
+            own = methods[task.name]
+            cells = [Cell(task.name, ratio, name, seed) for name in own for ratio in ratios[task.name]]
+            groups = _groups(task, cells, own, protocol)
+            jobs += [Job(tuple(some), ({cell.method: own[cell.method] for cell in some}, protocol)) for some in groups]
+    return jobs
+
+
+def _groups(
+    task: Task, cells: Iterable[Cell], methods: Mapping[str, Method], protocol: Protocol
+) -> Iterator[list[Cell]]:
+    """Yield cells that are one job, the dearest first."""
+    works: dict[str, list[Cell]] = {}
+    for cell in cells:
+        works.setdefault(_work(methods[cell.method], cell.ratio), []).append(cell)
+    nets = {key: some for key, some in works.items() if needs_net(methods[some[0].method])}
+    device = "cpu" if choose_device(protocol.device, warn=False) == "cpu" else "gpu"
+    room = max(1, ROWS_AT_ONCE[device] // len(task.y)) if not task.images else 1
+    batch: list[Cell] = []
+    members = 0
+    for some in sorted(nets.values(), key=lambda some: -_members(methods[some[0].method])):
+        count = _members(methods[some[0].method])
+        if batch and members + count > room:
+            yield batch
+            batch, members = [], 0
+        batch, members = batch + some, members + count
+    if batch:
+        yield batch
+    others = [some for key, some in works.items() if key not in nets]
+    yield from sorted(others, key=lambda some: not is_portfolio(methods[some[0].method]))
+
+
+def _work(method: Method, ratio: float) -> str:
+    """Return what one training (or one fit) serves: equal for cells that share it."""
+    own = [in_full(method.learner), method.resample, repr(method.loss), repr(method.cv)]
+    # plain cross-entropy, and what knows no costs, serve all ratios
+    costs = [] if method.loss == "plain" else [ratio, repr(method.controller), method.target]
+    return repr(own + costs)
+
+
+def _members(method: Method) -> int:
+    return method.cv if isinstance(method.cv, int) else 1
+
+
+def count_nets(job: Job) -> int:
+    """Return how many nets a job trains: cells that differ only in how they decide share theirs."""
+    methods, _ = job.payload
+    nets = [cell for cell in job.cells if needs_net(methods[cell.method])]
+    return sum({_work(methods[cell.method], cell.ratio): _members(methods[cell.method]) for cell in nets}.values())
+
+
+def run_jobs(
+    jobs: Iterable[Job], store: Store, tasks: Mapping[str, Task], *, engine: str = "joblib", **options: Any
+) -> Tally:
+    """Run what a store lacks of the jobs of :func:`plan_jobs`, on tasks by name.
+
+    ``options`` are those of :func:`adacsl.comparison.runner.run`: ``workers``, ``seconds``, ``on_event``, ...
+    """
+    # on a cluster the run's folder may be out of reach
+    parts = Parts(store.folder / "parts", origins=store.origins(tasks)) if engine == "joblib" else None
+    return run(jobs, functools.partial(run_work, parts=parts), store, shared=tasks, engine=engine, **options)
+
+
+def run_work(
+    tasks: Mapping[str, Task],
+    payload: tuple[Mapping[str, Method], Protocol],
+    cells: Sequence[Cell],
+    *,
+    parts: Parts | None = None,
+) -> Iterator[CellResult]:
+    """Do a job (or what is left of it): fit what these cells need and yield their results.
+
+    The payload of a job says which methods, under which conditions.
+    """
+    if not cells:
+        return
+    task, seed = tasks[cells[0].data], cells[0].seed
+    methods, protocol = payload
+    rest, test = protocol.split(task, seed)
+    rows = protocol.rows(task, rest)
+    at = functools.partial(at_ratio, costs_of_split(task, rows, seed), own=mean_ratio(task.costs))
+    chosen = [(protocol.prepare(methods[cell.method], seed), at(cell.ratio)) for cell in cells]
+    own = None if parts is None else replace(parts, data=task.name, seed=seed)
+    for number in fit_methods(chosen, rows, watch=test, parts=own):
+        method, costs = chosen[number]
+        yield _result(cells[number], method, costs.rows(test), task.y[test], len(rest))
+
+
+def costs_of_split(task: Task, rows: Rows, seed: int) -> CostMatrix:
+    """Return what the rows of a task cost; prices to be predicted are learned from the rows that are learned from."""
+    if task.said is None or not task.said.learns:
+        return task.costs
+    key = (rows.use.tobytes(), seed)
+    if key not in task.learned:
+        task.learned[key] = learn_prices(task.said, task.costs, rows, task.X, seed).costs
+    return task.learned[key]
+
+
+def _result(cell: Cell, method: Method, costs: CostMatrix, labels: NDArray[np.int64], n_train: int) -> CellResult:
+    candidate, decision = method.candidate_, method.decision_
+    # stored scores are float32, and decisions must follow from what is stored
+    raw = to_probabilities(np.asarray(candidate.watched))
+    scores = decision.probabilities(raw, costs=costs).astype(np.float32)
+    decided = decision.of_probabilities(scores.astype(np.float64), costs=costs)
+    about = {"decide": decision.decide}  # the page decides anew at other prices
+    if costs.n_classes == 2:
+        decided = decided == 1
+    metrics = measure(decided, labels, costs) | {"validation_cost": math.nan} | candidate.extra
+    metrics["n_train"] = n_train
+    metrics["calibration_error"] = calibration_error(*likeliest(scores, labels), partition=Quantile(15)).error
+    threshold = decision.threshold_for(costs)
+    return CellResult(cell, metrics, scores, decided, threshold, candidate.history, candidate.seconds, about)

@@ -1,0 +1,182 @@
+"""Progress of a run: a bar in a terminal, lines elsewhere."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Self
+
+from adacsl.base.escape import visible
+from adacsl.base.extras import requires
+from adacsl.comparison.fits import Cell
+from adacsl.comparison.runner import Event
+from adacsl.comparison.statistics import names_of
+
+with requires("compare"):
+    from rich import progress
+    from rich.console import Console
+    from rich.table import Column
+
+
+SHOWN = 4
+"""So many jobs that run at the same time are named."""
+STEPS = 10
+"""Without a terminal a line is written each time one more of so many parts is done."""
+SILENCE = 60.0
+"""Seconds after which a line is written there anyway."""
+
+
+class Progress:
+    """Shows the events of a run: ``with Progress(total) as bar: run(..., on_event=bar)``.
+
+    Parameters
+    ----------
+    total : int
+        How many cells there are.
+    quiet : bool, default False
+        Show nothing at all.
+    console : rich.console.Console, optional
+        Where to write; default: stderr.
+    """
+
+    def __init__(self, total: int, *, quiet: bool = False, console: Console | None = None) -> None:
+        self._console = console or Console(stderr=True, quiet=quiet)
+        self._quiet = quiet
+        self._costs: dict[str, dict[tuple[Any, ...], Event]] = defaultdict(dict)
+        self._kept, self._part = 0, 0
+        self._running: list[set[Cell]] = []
+        self._told = False
+        self._begin = self._said = time.monotonic()
+        counted = (progress.BarColumn(), progress.MofNCompleteColumn(), "runs", progress.TimeElapsedColumn())
+        room = Column(no_wrap=True, overflow="ellipsis", max_width=max(16, self._console.width - 50))
+        leader = progress.TextColumn("{task.description}", markup=False, table_column=room)
+        columns = (*counted, "+", progress.TimeRemainingColumn(), "left", leader)
+        self._bar = progress.Progress(*columns, console=self._console, disable=quiet or not self._console.is_terminal)
+        self._task = self._bar.add_task("", total=total)
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._bar.stop()
+
+    def __call__(self, event: Event) -> None:
+        """Show an event."""
+        if event.kind == "start":
+            self._start(event)
+        elif event.kind == "running":
+            self._running.append(set(event.cells))
+        elif event.kind in ("kept", "done"):
+            (cell,) = event.cells
+            self._costs[cell.method][cell.data, cell.ratio, cell.seed] = event
+            self._ended(event)
+        elif event.kind == "failed":
+            self._ended(event)
+            self.say(_failure_line(event))
+        elif event.kind == "corrupt":
+            self.say(event.message)
+        self._bar.update(self._task, completed=event.done, total=event.total)
+        if event.kind in ("running", "done", "alive", "end"):
+            self._step(event)
+
+    def _ended(self, event: Event) -> None:
+        """Note fits that no longer run."""
+        left = (cells - set(event.cells) for cells in self._running)
+        self._running = [cells for cells in left if cells]
+
+    def _start(self, event: Event) -> None:
+        self._kept, self._begin = event.done, time.monotonic()
+        self._said = self._begin
+        self._part = event.done * STEPS // max(event.total, 1)
+        # what earlier runs did took no time now
+        self._bar.reset(self._task, total=event.total, completed=event.done)
+        if event.done:
+            self.say(f"{event.done} of {event.total} runs are done already")
+
+    def _step(self, event: Event) -> None:
+        """Show the lowest cost and what is running: in the bar, or in a line now and then without a terminal."""
+        leader, unit = self._leader()
+        if leader is not None:
+            # the cost before the name, which may be cut off where a terminal is narrow
+            self._bar.update(self._task, description=f"lowest: {leader[1]:.4g} {unit} {leader[0]}")
+        elif self._running:
+            self._bar.update(self._task, description=f"running: {_listed(self._running)}")
+        now, part = time.monotonic(), event.done * STEPS // max(event.total, 1)
+        first = event.kind == "running" and not self._told
+        if self._console.is_terminal or not (first or part > self._part or now - self._said >= SILENCE):
+            return
+        self._part, self._said, self._told = part, now, True
+        words = [f"{event.done} / {event.total} runs"]
+        spent, ran = now - self._begin, event.done - self._kept
+        if not ran and not first:
+            words.append(f"{duration(spent)} spent")
+        elif ran and event.done < event.total:
+            words.append(f"{duration(spent / ran * (event.total - event.done))} left")
+        if leader is not None:
+            words.append(f"lowest cost so far: {leader[0]} {leader[1]:.4g} {unit}")
+        if self._running:
+            words.append(f"running: {_listed(self._running)}")
+        self.say(", ".join(words))
+
+    def _leader(self) -> tuple[tuple[str, float] | None, str]:
+        """Return who is cheapest, and in which unit: as the table has it, unless there will be several tables."""
+        tables = {place[:2] for own in self._costs.values() for place in own}
+        name, unit = ("cost", "per row") if len(tables) == 1 else ("normalized", "normalised")
+        costs = {
+            method: {place: float(cost) for place, event in own.items() if is_number(cost := getattr(event, name))}
+            for method, own in self._costs.items()
+        }
+        return find_leader({method: own for method, own in costs.items() if own}), unit
+
+    def say(self, line: str) -> None:
+        """Write a line."""
+        if not self._quiet:
+            self._console.print(visible(line), markup=False, highlight=False, soft_wrap=True)
+
+
+def find_leader(costs: Mapping[str, Mapping[tuple[Any, ...], float]]) -> tuple[str, float] | None:
+    """Return the method with the lowest mean cost so far and that mean, or None while nothing can be compared.
+
+    ``costs`` are those of each method, by data set, ratio and seed. Methods are compared where all have been measured:
+    the means of easy and of hard splits would say nothing.
+    """
+    common = set.intersection(*map(set, costs.values())) if costs else set()
+    if not common:
+        return None
+    means = {name: statistics.fmean(own[place] for place in common) for name, own in costs.items()}
+    return min(means.items(), key=lambda found: found[1])
+
+
+def is_number(cost: float | None) -> bool:
+    """Tell whether there is a cost to compare."""
+    return cost is not None and math.isfinite(cost)
+
+
+def _listed(running: Sequence[Collection[Cell]]) -> str:
+    """Return which methods run on which folds."""
+    jobs = []
+    for cells in running[:SHOWN]:
+        folds = sorted({cell.seed + 1 for cell in cells})
+        named = f"fold{'' if len(folds) == 1 else 's'} {', '.join(map(str, folds))}"
+        jobs.append(f"{names_of(sorted({cell.method for cell in cells}))} ({named})")
+    more = len(running) - len(jobs)
+    return "; ".join([*jobs, *([f"{more} more"] if more else [])])
+
+
+def _failure_line(event: Event) -> str:
+    more = f" and {len(event.cells) - 1} more" if len(event.cells) > 1 else ""
+    message = " ".join(event.message.split())
+    message = message if len(message) <= 200 else f"{message[:197]}..."
+    return f"{'failed, tried again' if event.again else 'failed'}: {event.cells[0]}{more}: {message}"
+
+
+def duration(seconds: float) -> str:
+    """Return a time for people."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"

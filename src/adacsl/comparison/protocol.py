@@ -1,0 +1,290 @@
+"""The protocol: splits, cost ratios, settings and device that are the same for every method."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.base.extras import requires
+from adacsl.costs import matrix as core
+from adacsl.costs.matrix import CostMatrix
+from adacsl.datasets.duplicates import Together, keep_together
+from adacsl.datasets.task import Task
+from adacsl.datasets.time import Duration
+from adacsl.ensemble.classifier import Portfolio
+from adacsl.estimators.adacsl import make_learner
+from adacsl.estimators.classifier import Method
+from adacsl.estimators.registry import is_portfolio, needs_net
+from adacsl.fitting.rows import Rows
+from adacsl.fitting.splits import folds_of, one_split
+from adacsl.fitting.time_splits import Timeline, rolling_window
+from adacsl.learners.boosting import installed_engine
+from adacsl.neural.learner import Net
+
+with requires("compare"):
+    from sklearn.base import clone
+
+
+def at_ratio(costs: CostMatrix, ratio: float | None, *, own: float | None = None) -> CostMatrix:
+    """Return the costs with misses made dearer or cheaper until one is worth ``ratio`` false alarms (in the mean).
+
+    ``own`` is the ratio as it is, where the costs are not all there is to know of it.
+
+    Examples
+    --------
+    >>> at_ratio(CostMatrix(fp=2, fn=8), 5.0)
+    CostMatrix(fp=2, fn=10)
+    """
+    return costs if ratio is None else scale_misses(costs, ratio / (own or mean_ratio(costs)))
+
+
+def scale_misses(costs: CostMatrix, factor: float) -> CostMatrix:
+    """Return the costs with the price of a miss, above that of a hit, multiplied by ``factor``."""
+    close = math.isclose(factor, 1.0, rel_tol=1e-5)  # ratios are written with six digits
+    return costs if close else core.scale_misses(costs, factor)
+
+
+def named_costs(costs: Sequence[CostMatrix], names: Sequence[str]) -> CostMatrix:
+    """Return the costs of some splits of the data as one matrix with the names of the classes."""
+    tables = [each.to_array() for each in costs]
+    table = tables[0] if costs[0].n_instances is None else np.concatenate(tables)
+    named = CostMatrix.from_array(table, rows="predicted", classes=names)
+    known = [each.deciding for each in costs]
+    return named if known[0] is costs[0] else named.decided_by(named_costs(known, names))
+
+
+def joined_cells(costs: Sequence[CostMatrix]) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+    """Return the prices of two classes of some splits of the data together."""
+    tn, fn, fp, tp = (
+        some[0] if isinstance(some[0], float) else np.concatenate(some)
+        for some in ([getattr(each, name) for each in costs] for name in ("tn", "fn", "fp", "tp"))
+    )
+    return (tn, fn), (fp, tp)
+
+
+def mean_ratio(costs: CostMatrix) -> float:
+    """Return how many false alarms one miss is worth, in the mean over the rows; 1 with more than two classes."""
+    return float(costs.averaged().ratio) if costs.n_classes == 2 else 1.0
+
+
+def choose_ratios(costs: CostMatrix, ratios: Sequence[float | str] | None) -> list[float]:
+    """Return cost ratios as numbers of six digits; ``"3x"`` is three times the costs' own.
+
+    More than two classes have no such ratio: their matrix is compared as it is, and its place is called 1.
+
+    Examples
+    --------
+    >>> choose_ratios(CostMatrix(fp=1, fn=8), ["1x", "2.5x", 4])
+    [8.0, 20.0, 4.0]
+    """
+    own = mean_ratio(costs)
+    if costs.n_classes > 2 and ratios is not None:
+        raise ValueError(
+            f"ratios are prices of a miss in false alarms, for two classes; a matrix of {costs.n_classes} classes is "
+            "compared as it is: leave them out, and give another matrix for other prices"
+        )
+    found = []
+    for ratio in [own] if ratios is None else ratios:
+        text = str(ratio).strip().lower()
+        try:
+            value = own * float(text[:-1]) if text.endswith("x") else float(text)
+        except ValueError:
+            value = float("nan")
+        if not 0.0 < value < float("inf"):
+            raise ValueError(f"a ratio is a positive number such as 8, or a multiple such as 3x; got {ratio!r}")
+        found.append(float(f"{value:.6g}"))
+    if not found or len(set(found)) != len(found):
+        raise ValueError(f"the ratios must be different numbers, got {ratios!r}")
+    return found
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How every method of a comparison is trained and tested.
+
+    Parameters
+    ----------
+    test, validation : float
+        Shares of the rows; the rest trains. 65 / 15 / 20 as in the paper. With folds, ``test`` is for rows with a time.
+    net : mapping
+        Settings of the nets: ``{"epochs": 30, "weights": ..., "views": 4}``, see
+        :class:`~adacsl.neural.learner.Net`.
+    device : str
+        Where nets train.
+    folds : int
+        Every row is tested once in each repeat of so many folds. 0: by chance, as in the paper.
+    windows : int
+        How many test windows rows with a time are cut into, one after another, the latest first: each is tested on by
+        models of what lies before it. All together are the ``test`` share.
+    gap, maturity : duration
+        Rows so close before a cut are left out; a label is known only so long after its row.
+    """
+
+    test: float = 0.20
+    validation: float = 0.15
+    net: Mapping[str, Any] = field(default_factory=dict)
+    device: str = "auto"
+    windows: int = 0
+    gap: Any = None
+    maturity: Any = None
+    folds: int = 0
+
+    def __post_init__(self) -> None:
+        make_learner(Net, dict(self.net), "net").check()
+        for name in ("gap", "maturity"):
+            object.__setattr__(self, name, Duration.read(getattr(self, name), name))
+        if not self.windows and self.folds and not 0.0 < self.validation < 1.0 - 1.0 / self.folds:
+            raise ValueError(
+                f"validation is a share of all rows, above 0 and below the {1.0 - 1.0 / self.folds:.0%} that are not "
+                f"tested on, got {self.validation!r}"
+            )
+        if (self.gap.amount or self.maturity.amount) and not self.windows:
+            raise ValueError("gap and maturity are for rows with a time: say when they were, time=... (--time-column)")
+
+    def identity(self) -> dict[str, Any]:
+        """Return what decides about results: everything but the device, and which booster is installed."""
+        net = {name: _plain(value) for name, value in sorted(self.net.items())}
+        boosting = installed_engine() or "scikit-learn"
+        about = {"test": self.test, "validation": self.validation, "net": net, "boosting": boosting}
+        about |= {"folds": self.folds} if self.folds else {}
+        time = {"windows": self.windows, "gap": str(self.gap), "maturity": str(self.maturity)}
+        return about | ({"time": time} if self.windows else {})
+
+    def numbers(self, task: Task, repeats: int) -> range:
+        """Return the numbers of all splits: repeat after repeat of the folds, or the test windows."""
+        return range(self.windows if task.time is not None else repeats * self.folds)
+
+    def split(self, task: Task, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Cut rows into those to learn from and those to test on: a fold, a test window, or (0 folds) by chance."""
+        if task.time is not None:
+            line = Timeline.of(task.time, self.gap, self.maturity)
+            return rolling_window(line, task.y, task.groups, self.test, seed, self.windows)
+        if not self.folds:
+            return split_rows(task, self.test, seed)
+        repeat, fold = divmod(seed, self.folds)
+        key = ("folds", self.folds, repeat)
+        if key not in task.worked_out:
+            task.worked_out[key] = folds_of(task.y, self._groups(task), self.folds, repeat).astype(np.int16)
+        tested = task.worked_out[key] == fold
+        return np.flatnonzero(~tested), np.flatnonzero(tested)
+
+    def together(self, task: Task) -> Together:
+        """Return which rows stay together in all folds: groups and copies."""
+        key = ("together", self.folds)
+        if key not in task.worked_out:
+            largest = len(task.y) / self.folds
+            task.worked_out[key] = keep_together(task.X, task.y, task.groups, task.time, largest)
+        found: Together = task.worked_out[key]
+        return found
+
+    def _groups(self, task: Task) -> NDArray[Any] | None:
+        """Return what stays together in splits; None where every row is alone. Copies have one time, if they have any.
+
+        The paper's splits know of no copies.
+        """
+        if not self.folds or task.time is not None:
+            return task.groups
+        units = self.together(task).units
+        return None if np.array_equal(units, np.arange(len(units))) else units
+
+    def rows(self, task: Task, use: NDArray[np.int64]) -> Rows:
+        """Return rows of a task to learn from, as every method gets them."""
+        return Rows.of_task(task, use, groups=self._groups(task), gap=self.gap, maturity=self.maturity)
+
+    def told(self, task: Task) -> list[str]:
+        """Return of each test window which times trained, adapted and were tested on; [] without a time."""
+        found = []
+        for seed in range(self.windows) if task.time is not None else ():
+            try:
+                rest, test = self.split(task, seed)
+                rows = self.rows(task, rest)
+                found.append(rows.told(rows.folds(None, self.inner_validation, seed), test))
+            except ValueError as error:
+                raise ValueError(f"test window {seed} of {task.name}: {error}") from None
+        return found
+
+    @property
+    def inner_validation(self) -> float:
+        """Share of what is not tested on."""
+        tested = 1.0 / self.folds if self.folds and not self.windows else self.test
+        return self.validation / (1.0 - tested)
+
+    def prepare(self, method: Method, seed: int) -> Method:
+        """Return a fresh copy of a method under these conditions."""
+        fresh: Method = clone(method)
+        fresh.set_params(random_state=seed, validation=self.inner_validation, device=self.device)
+        if needs_net(fresh) and fresh.learner == "net":
+            fresh.set_params(learner=Net(**self.net))
+        if is_portfolio(fresh):
+            # the jobs of a comparison share the cores already
+            fresh = set_portfolio(fresh, self.net, n_jobs=1, trainer=None)
+        fresh.check_settings()
+        return fresh
+
+
+def set_portfolio(method: Method, net: Mapping[str, Any], **settings: Any) -> Method:
+    """Give a portfolio settings, and its nets theirs, unless it has some of its own."""
+    if method.learner == "portfolio":
+        method.set_params(learner=Portfolio())
+    inside = "learner__" if "learner" in method.get_params(deep=False) else ""
+    if net and method.learner.net is None:
+        settings["net"] = Net(**net)
+    return method.set_params(**{f"{inside}{name}": value for name, value in settings.items()})
+
+
+def compared_nets(given: Mapping[str, Any] | None, settings: Mapping[str, Any]) -> Any:
+    """Return the nets of a comparison, as they were given, or by the settings that its folder kept."""
+    if given is not None:
+        return Net(**given)
+    for name in (name for name, value in settings.items() if isinstance(value, dict)):
+        raise ValueError(
+            f"its nets had {name}={settings[name]['code']!r}, which is code, and no folder keeps code: "
+            f"fit a method with  learner=Net({name}=...)  by yourself, or compare again"
+        )
+    return Net(**settings)
+
+
+def _plain(value: Any) -> Any:
+    """Return a setting as it is, or, of code, what can be told from one run of a program to the next."""
+    if isinstance(value, bool | int | float | str | None):
+        return value
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    return {"code": getattr(value, "__qualname__", None) or repr(value)}
+
+
+def in_words(protocol: Mapping[str, Any], seeds: list[int]) -> str:
+    """Return the identity of a protocol for people."""
+    folds, time = protocol.get("folds", 0), protocol.get("time")
+    tested = 1.0 / folds if folds and not time else protocol["test"]
+    shares = {"validation": protocol["validation"], "test": tested}
+    shares = {"training": 1.0 - sum(shares.values())} | shares
+    words = ", ".join(f"{share:.0%} {name}" for name, share in shares.items())
+    listed = ", ".join(map(str, seeds))
+    if not time and folds:
+        repeats = max(seeds) // folds + 1
+        times = "once" if repeats == 1 else "once in each repeat"
+        return (
+            f"{words}; {repeats} {'repeat' if repeats == 1 else 'repeats'} of {folds} folds, stratified: "
+            f"every row is tested {times}"
+        )
+    if not time:
+        return f"{words}; {len(seeds)} random splits (seeds {listed}), stratified"
+    limits = ", ".join(f"{name} {time[name]}" for name in ("gap", "maturity") if time[name] != "0")
+    return (
+        f"{words}; rows with a time are not shuffled: {time['windows']} test windows, one after another, the latest "
+        f"is number 0 (here: {listed}); each is tested on by models of what lies before it"
+        + (f" ({limits})" if limits else "")
+    )
+
+
+def split_rows(task: Task, test: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Cut rows into those to learn from and those to test on: stratified, groups never torn apart."""
+    rest, tested = one_split(task.y, task.groups, test, seed)[0]
+    return np.sort(rest), np.sort(tested)

@@ -1,0 +1,608 @@
+"""The recommended method, the evidence for it, and both in words."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, cast, get_args
+
+import numpy as np
+
+from adacsl.base.extras import requires
+from adacsl.base.html import html_lines
+from adacsl.comparison.fits import Cell
+from adacsl.comparison.statistics import (
+    CONSTANTS,
+    TODAY,
+    Luck,
+    Practice,
+    Ranks,
+    RowCosts,
+    Saving,
+    block_word,
+    capital,
+    deed,
+    enough,
+    enough_splits,
+    excess_in,
+    luck,
+    names_of,
+    paired_differences,
+    saving_of,
+    span,
+)
+from adacsl.metrics.intervals import Interval
+
+with requires("compare"):
+    import pandas as pd
+
+
+FEW = 2
+"""So many methods that cost significantly more are named, more are counted."""
+
+
+def told(
+    found: Verdict,
+    rows: Mapping[str, Mapping[Any, Any]],
+    base: str | None,
+    tolerance: float,
+    outlook: str = "",
+    *,
+    prefer: str = "cost",
+) -> str:
+    """Return a recommendation in a few sentences.
+
+    Parameters
+    ----------
+    found : Verdict
+        Without its text.
+    rows : mapping
+        The rows of the summary by method, lowest cost first.
+    base : str or None
+        The lowest-cost method that predicts.
+    tolerance : float
+        The share of the lowest cost that a simpler method may cost more.
+    outlook : str
+        How many repeats or rows would resolve what is open.
+    prefer : str
+        "cost" or "simple".
+    """
+    if found.recommended is None:
+        return f"{_nothing(found, rows)} {_gaps(found, rows)}".strip()
+    parts = [
+        _what(found, rows, base, tolerance, prefer),
+        _cost(found, rows),
+        _sure(found, rows),
+        _simpler(found, rows),
+        outlook,
+        _gaps(found, rows),
+    ]
+    return " ".join(part for part in parts if part)
+
+
+def _nothing(found: Verdict, rows: Mapping[str, Mapping[Any, Any]]) -> str:
+    """Say why no method is recommended."""
+    if max(row["n"] for row in rows.values()) == 1:
+        lowest = f"The lowest cost on it: {deed(found.cheapest)}."
+        return f"No recommendation: one split shows no variance; give more folds or repeats. {lowest}"
+    methods = [name for name in (*found.tied, *found.doubtful, *found.worse) if name not in CONSTANTS]
+    if found.cheapest != TODAY or not methods:
+        return "No recommendation: no method has enough finished folds."
+    lowest = min(methods, key=lambda name: rows[name]["rank"])
+    return (
+        "Keep your current decisions: every method costs significantly more. The lowest-cost method, "
+        f"{lowest}, costs {_more(rows[lowest])}."
+    )
+
+
+def _what(
+    found: Verdict, rows: Mapping[str, Mapping[Any, Any]], base: str | None, tolerance: float, prefer: str
+) -> str:
+    """Name the recommended method and the reason, in one sentence."""
+    taken = str(found.recommended)
+    if len(rows) == 1:
+        return f"Only {deed(taken)} was evaluated: there is nothing to compare it with."
+    if found.cheapest == TODAY:
+        return f"Keep your current decisions: no method costs significantly less. Of the methods, recommended: {taken}."
+    if TODAY in found.tied:
+        return f"Recommended: {deed(taken)}, or your current decisions: no method costs significantly less than these."
+    if taken in CONSTANTS:
+        beaten = ": the methods that predict cost significantly more" if base else ", the lowest cost"
+        return f"Recommended: {deed(taken)}{beaten}."
+    return f"Recommended: {taken}{_reason(found, rows, base, tolerance, prefer)}."
+
+
+def _reason(
+    found: Verdict, rows: Mapping[str, Mapping[Any, Any]], base: str | None, tolerance: float, prefer: str
+) -> str:
+    if found.recommended != base:
+        limit = f"at most {100 * tolerance:g} % above"
+        if prefer == "simple":
+            return f", the simplest method {limit} the lowest cost ({base})"
+        return f", the simplest method with no significant difference from the lowest cost ({base}) and {limit} it"
+    if found.recommended != found.cheapest:
+        return ", the lowest cost of the methods that predict"
+    if not {*found.tied, *found.doubtful, *found.worse}:
+        return ", the only method with enough finished folds"
+    count = len(rows) - (TODAY in rows)
+    return ", which costs significantly less than your current decisions" if count == 1 else _lowest_of(found, count)
+
+
+def _lowest_of(found: Verdict, count: int) -> str:
+    alone = not (found.tied or found.doubtful)
+    return f", {'significantly ' if alone else ''}the lowest cost of {count} methods"
+
+
+def _cost(found: Verdict, rows: Mapping[str, Mapping[Any, Any]]) -> str:
+    """Say what it costs per row, and what it saves."""
+    mean, low, high = (rows[str(found.recommended)][name] for name in ("mean", "low", "high"))
+    amount = f"cost {span(mean, low, high, '')}" if mean >= 0 else f"benefit {span(-mean, -high, -low, '')}"
+    saved = f", {found.saving.words}" if found.saving else ""
+    return f"Mean {amount} per row{saved}."
+
+
+def _sure(found: Verdict, rows: Mapping[str, Mapping[Any, Any]]) -> str:
+    """Say from which methods the cost differs significantly."""
+    taken, first = str(found.recommended), found.cheapest
+    parts = []
+    if first not in (taken, TODAY):
+        judged = "a significant difference" if taken in found.worse else "no significant difference"
+        unsure = ": predicting is not shown to cost less" if first in CONSTANTS else ""
+        parts.append(f"It costs {_more(rows[taken])} than {deed(first)}, {judged}{unsure}")
+    tied, doubtful, worse = (
+        [name for name in some if name not in (taken, TODAY)] for some in (found.tied, found.doubtful, found.worse)
+    )
+    it = "it" if taken == first else deed(first)
+    parts += [f"no significant difference between {it} and {names_of(tied)}"] if tied else []
+    if doubtful:
+        verb = "costs" if len(doubtful) == 1 else "cost"
+        parts.append(f"{names_of(doubtful)} probably {verb} more (not significant after correction for multiple tests)")
+    if worse:
+        named = f"{len(worse)} others" if len(worse) > FEW else names_of(worse)
+        parts.append(f"{named} {'costs' if len(worse) == 1 else 'cost'} significantly more")
+    text = "; ".join(parts)
+    return f"{'N' + text[1:] if text.startswith('no ') else text}." if parts else ""
+
+
+def _simpler(found: Verdict, rows: Mapping[str, Mapping[Any, Any]]) -> str:
+    """Name the simpler method that costs significantly more, and the cost of its simplicity."""
+    if found.simpler is None:
+        return ""
+    name, percent, low, high = found.simpler
+    amount = span(percent, low, high, " %")
+    more = f"earns {amount} less" if rows[str(found.recommended)]["mean"] < 0 else f"costs {amount} more"
+    return f'{name} is simpler and {more}: --prefer simple (prefer="simple" in Python) recommends it.'
+
+
+def _more(row: Mapping[Any, Any]) -> str:
+    """``12 % (95 % CI 5-19 %) more``, or in units of cost where a percentage has no meaning."""
+    if math.isfinite(row["percent"]):
+        return f"{span(row['percent'], row['percent_low'], row['percent_high'], ' %')} more"
+    return f"{span(row['difference'], row['difference_low'], row['difference_high'], '')} more"
+
+
+def _gaps(found: Verdict, rows: Mapping[str, Mapping[Any, Any]]) -> str:
+    """Name the methods with too few folds to be judged, and say when a leading method lacks some."""
+    most = max(row["n"] for row in rows.values())
+    unjudged = [name for name in rows if name not in {found.cheapest, *found.tied, *found.doubtful, *found.worse}]
+    if unjudged:
+        return f"Too few folds to judge: {names_of(unjudged)}."
+    leading = dict.fromkeys(str(name) for name in (found.recommended, found.cheapest) if name)
+    short = [name for name in leading if rows[name]["n"] < most]
+    return f"{names_of(short)} finished fewer than all {most} folds." if short else ""
+
+
+def what_would_tell(found: Luck, border: float, question: str) -> str:
+    """Say how many repeats, or rows, would show it; nothing where hardly any number would."""
+    repeats, rows = enough(found, border)
+    if repeats is not None:
+        return f"About {repeats} repeats (now {found.n_repeats:.0f}) would show {question}."
+    if rows is None:
+        return ""
+    more = f"bout {rows:,} rows (now {found.n_rows:,})"
+    if found.n_repeats > 1:
+        return f"More repeats would not show {question}: that takes a{more}."
+    return f"A{more} would show {question}."
+
+
+TOLERANCE = 0.10
+"""The share of the lowest cost that a simpler method may cost more, at most."""
+
+Prefer = Literal["cost", "simple"]
+"""Which of the methods within the tolerance is recommended; see :func:`verdict`."""
+
+
+class Simpler(NamedTuple):
+    """A simpler method that costs significantly more than the recommended one, but no more than the tolerance."""
+
+    method: str
+    percent: float
+    """How much more it costs than the lowest-cost method that predicts, in percent of that cost, with its 95 % CI."""
+    percent_low: float
+    percent_high: float
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Recommended method and the reasons; ``str(verdict)`` is the text."""
+
+    recommended: str | None
+    """The recommended method, never one that costs significantly more than another unless simplicity is preferred;
+    None where the evidence supports no recommendation."""
+    cheapest: str | None
+    """What has the lowest mean cost (or average rank): a method, a constant decision or today's practice."""
+    tied: tuple[str, ...]
+    """The others that cannot be told from it, cheapest first."""
+    worse: tuple[str, ...]
+    """Those that are clearly worse, cheapest first."""
+    text: str
+    """A few sentences."""
+    doubtful: tuple[str, ...] = ()
+    """Those that are probably worse: alone they would count as worse, among so many it may be chance."""
+    saving: Saving | None = None
+    """What the recommended method saves against today's practice."""
+    simpler: Simpler | None = None
+    """The alternative that ``prefer="simple"`` would recommend, if that is another method."""
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return html_lines(self.text)
+
+
+def verdicts(
+    summary: pd.DataFrame,
+    *,
+    simplest_first: Sequence[str],
+    tolerance: float = TOLERANCE,
+    paired: Mapping[tuple[str, float], RowCosts] | None = None,
+    prefer: Prefer = "cost",
+    practice: Callable[[tuple[str, float], str], Practice | None] | None = None,
+) -> dict[tuple[str, float], Verdict]:
+    """Return a verdict for each data set and ratio of a summary; parameters as in :func:`verdict`."""
+    found = {}
+    for (data, ratio), block in cast("Any", summary.groupby(["data", "ratio"])):
+        view = (str(data), float(ratio))
+        habit: Any = None if practice is None else functools.partial(practice, view)
+        costs = (paired or {}).get(view)
+        found[view] = verdict(
+            block, simplest_first=simplest_first, tolerance=tolerance, prefer=prefer, costs=costs, practice=habit
+        )
+    return found
+
+
+def verdict(
+    summary: pd.DataFrame,
+    *,
+    simplest_first: Sequence[str],
+    tolerance: float = TOLERANCE,
+    prefer: Prefer = "cost",
+    costs: RowCosts | None = None,
+    practice: Callable[[str], Practice | None] | None = None,
+) -> Verdict:
+    """Return the recommended method for one data set and ratio, with the reasons in words.
+
+    Recommended is the simplest of the methods whose cost does not differ significantly from that of the lowest-cost
+    method that predicts, and exceeds it by at most ``tolerance`` at the upper end of the interval; often that is the
+    lowest-cost method itself. A simpler method within the tolerance that costs significantly more is returned as
+    ``simpler``. The constant baseline is recommended where the methods that predict cost significantly more. Where
+    all methods cost significantly more than today's decisions, none is recommended.
+
+    Parameters
+    ----------
+    summary : DataFrame
+        Rows of one data set and ratio, from :func:`summarise`.
+    simplest_first : sequence of str
+        Methods by simplicity; one that is not named counts as less simple than all that are.
+    tolerance : float, default 0.1
+        The share of the lowest cost (0.1: 10 %) that a simpler method may cost more.
+    prefer : "cost" or "simple", default "cost"
+        "simple" recommends the simplest method within the tolerance even where it costs significantly more.
+    costs : RowCosts, optional
+        Costs of the rows behind the summary. Without them nothing is said about how many repeats would tell, and where
+        a constant decision or today's practice is the cheapest, the cheapest method that predicts is recommended.
+    practice : function, optional
+        Of the recommended method; returns what is done today. None: nothing to compare with.
+    """
+    blocks = summary[["data", "ratio"]].drop_duplicates()
+    if len(blocks) != 1:
+        raise ValueError(f"verdict needs a summary of one data set and ratio, got {len(blocks)}: use verdicts")
+    check_tolerance(tolerance)
+    check_preference(prefer)
+    table = summary.sort_values(["rank", "method"]).set_index("method")
+    rows = {str(name): row for name, row in table.to_dict("index").items()}
+    found = _standings(rows, simplest_first)
+    predicting = [name for name in _judged(rows) if name not in CONSTANTS and name != TODAY]
+    base = _lowest(predicting, rows, simplest_first) if predicting else None
+    outlook = ""
+    if len(rows) == 1 or max(row["n"] for row in rows.values()) > 1:
+        dearer = {name: _excess(name, str(base), rows, costs) for name in predicting}
+        near = [name for name, excess in dearer.items() if excess.high <= tolerance]
+        taken = _recommended(found, rows, dearer, near, simplest_first, prefer, costs)
+        saving = saving_of(taken, practice(taken)) if practice and taken and base else None
+        simpler = _simpler_than(taken, near, dearer, simplest_first)
+        found = replace(found, recommended=taken, saving=saving, simpler=simpler)
+        outlook = _outlook(found, dearer, simplest_first, tolerance, costs)
+    return replace(found, text=told(found, rows, base, tolerance, outlook, prefer=prefer))
+
+
+def check_tolerance(tolerance: float) -> None:
+    """Refuse what is no share of a cost."""
+    if not 0 <= tolerance < 1:
+        raise ValueError(f"tolerance is a share of the cost from 0 to below 1, got {tolerance!r}")
+
+
+def check_preference(prefer: str) -> None:
+    """Raise unless ``prefer`` is a known preference."""
+    if prefer not in get_args(Prefer):
+        raise ValueError(f"prefer must be 'cost' or 'simple', got {prefer!r}")
+
+
+# the parts of a verdict; ``rows`` are those of the summary by method, cheapest first
+
+
+def _judged(rows: Mapping[str, Mapping[Any, Any]]) -> list[str]:
+    """Return who has enough splits."""
+    kept = enough_splits(np.asarray([row["n"] for row in rows.values()]))
+    return [name for name, judged in zip(rows, kept, strict=True) if judged]
+
+
+def _standings(rows: Mapping[str, Mapping[Any, Any]], simplest_first: Sequence[str]) -> Verdict:
+    """Return how all stand against the cheapest; nothing is recommended yet."""
+    lead = next(row["rank"] for row in rows.values() if row["standing"] == "cheapest")
+    judged = _judged(rows)
+    cheapest = _simplest([name for name in judged if rows[name]["rank"] == lead], simplest_first)  # of equal costs
+    kinds: dict[str, list[str]] = {"not told apart": [], "probably worse": [], "clearly worse": []}
+    for name in (name for name in judged if name != cheapest):
+        # of equal costs another may be called cheapest
+        standing = rows[name]["standing"]
+        kinds["not told apart" if standing == "cheapest" else standing].append(name)
+    tied, doubtful, worse = map(tuple, kinds.values())
+    return Verdict(None, cheapest, tied, worse, "", doubtful)
+
+
+def _lowest(names: Iterable[str], rows: Mapping[str, Mapping[Any, Any]], simplest_first: Sequence[str]) -> str:
+    """Return the cheapest of some methods; of equal costs, the simplest."""
+    known = list(names)
+    first = min(rows[name]["rank"] for name in known)
+    return _simplest([name for name in known if rows[name]["rank"] == first], simplest_first)
+
+
+def _excess(name: str, base: str, rows: Mapping[str, Mapping[Any, Any]], costs: RowCosts | None) -> Interval:
+    """Return how much dearer a method is than another, as a share of what that costs or earns; NaN: not known."""
+    row, scale = rows[name], abs(rows[base]["mean"])
+    if name == base:
+        return Interval(0.0, 0.0, 0.0)
+    if rows[base]["rank"] == next(other["rank"] for other in rows.values() if other["standing"] == "cheapest"):
+        if math.isfinite(row["percent"]):
+            return Interval(*(row[f"percent{end}"] / 100 for end in ("", "_low", "_high")))
+        ends = tuple(row[f"difference{end}"] for end in ("", "_low", "_high"))
+    else:
+        ends = (math.nan,) * 3 if costs is None else excess_in(costs, name, base)[:3]
+    return Interval(*(end / scale if scale else math.copysign(math.inf, end) * (end != 0) for end in ends))
+
+
+def _recommended(
+    found: Verdict,
+    rows: Mapping[str, Mapping[Any, Any]],
+    dearer: Mapping[str, Interval],
+    near: Sequence[str],
+    simplest_first: Sequence[str],
+    prefer: Prefer,
+    costs: RowCosts | None,
+) -> str | None:
+    """Return the recommended method.
+
+    ``dearer`` is the excess of the methods that predict over the lowest-cost one of them, ``near`` are those within the
+    tolerance.
+    """
+    offered = [name for name in _judged(rows) if name != TODAY]
+    if not offered:
+        return None
+    first = _lowest(offered, rows, simplest_first)
+    equal = [name for name in near if dearer[name].low <= 0 and name not in found.worse]
+    taken: str | None = None
+    if first in CONSTANTS and _all_above(dearer, first, found, rows, costs):
+        taken = first
+    elif equal:
+        taken = _simplest(near if prefer == "simple" else equal, simplest_first, rows)
+    elif found.cheapest in CONSTANTS:
+        taken = found.cheapest
+    return None if taken in found.worse and prefer == "cost" else taken
+
+
+def _all_above(
+    dearer: Iterable[str],
+    constant: str,
+    found: Verdict,
+    rows: Mapping[str, Mapping[Any, Any]],
+    costs: RowCosts | None,
+) -> bool:
+    """Tell whether all methods that predict cost significantly more than a constant decision."""
+    if constant == found.cheapest:
+        return all(name in found.worse for name in dearer)
+    return all(_excess(name, constant, rows, costs).low > 0 for name in dearer)
+
+
+def _simpler_than(
+    taken: str | None, near: Sequence[str], dearer: Mapping[str, Interval], simplest_first: Sequence[str]
+) -> Simpler | None:
+    """Return the simplest method within the tolerance, if it is simpler than the one that is recommended."""
+    if taken is None or taken not in near:
+        return None
+    name = _simplest([taken, *near], simplest_first)
+    if name == taken or name not in simplest_first:
+        return None
+    return Simpler(name, *(100 * end for end in dearer[name]))
+
+
+def _outlook(
+    found: Verdict,
+    dearer: Mapping[str, Interval],
+    simplest_first: Sequence[str],
+    tolerance: float,
+    costs: RowCosts | None,
+) -> str:
+    """Say how many repeats or rows would settle what is open, if that matters."""
+    taken, border = found.recommended, 0.0
+    if costs is None or taken is None or taken in CONSTANTS:
+        return ""
+    if TODAY in costs.methods and found.saving and not found.saving.sure:
+        pair, question = (taken, TODAY), f"whether {taken} costs less than your current decisions"
+    elif found.cheapest in CONSTANTS:
+        pair, question = (taken, str(found.cheapest)), "whether predicting costs less"
+    else:
+        # a method recommended for its simplicity needs no more evidence
+        rivals = [name for name, excess in dearer.items() if excess.low <= 0 and excess.high > tolerance]
+        simplest = _simplest([taken, *(rivals if taken == found.cheapest else ())], simplest_first)
+        if simplest == taken:
+            return ""
+        pair, question = (simplest, taken), f"whether {simplest} costs at most {100 * tolerance:g} % more"
+        border = tolerance * abs(float(np.nanmean(costs.costs[costs.methods.index(taken)])))
+    return what_would_tell(luck(*paired_differences(costs, *pair)), border, question)
+
+
+def _simplest(
+    methods: Iterable[str], simplest_first: Sequence[str], rows: Mapping[str, Mapping[Any, Any]] | None = None
+) -> str:
+    """Return the simplest of some methods; of those not listed the cheapest, then the first by name."""
+    places = {name: place for place, name in enumerate(simplest_first)}
+    return str(min(methods, key=lambda name: (places.get(name, len(places)), rows[name]["rank"] if rows else 0, name)))
+
+
+# over many data sets
+
+
+def overall(
+    over: Ranks, *, simplest_first: Sequence[str], tolerance: float = TOLERANCE, prefer: Prefer = "cost"
+) -> Verdict:
+    """Return the recommended method over many data sets, from average ranks, with the reasons in words.
+
+    It is the simplest method whose rank does not differ significantly from the lowest (with ``prefer="simple"``: of
+    any rank), and whose mean cost is at most ``tolerance`` above that of the lowest ranked. A constant decision is
+    recommended only where it ranks significantly best, today's decisions never.
+    """
+    check_tolerance(tolerance)
+    check_preference(prefer)
+    names = over.table["method"].tolist()
+    average, mean = (dict(zip(names, over.table[column].tolist(), strict=True)) for column in ("average_rank", "mean"))
+    lowest_ranked = [name for name in names if average[name] <= min(average.values()) + 1e-9]
+    cheapest = _simplest(lowest_ranked, simplest_first) if names else None
+    where = f"{over.n_blocks} {block_word(over.blocks, over.n_blocks)}"
+    lowest = f" Lowest average rank: {cheapest} ({average[cheapest]:.1f})." if cheapest and len(names) > 1 else ""
+    if cheapest is None or over.critical_difference is None:
+        return Verdict(None, cheapest, (), (), f"No recommendation over data sets: {over.reason}.{lowest}")
+    close = next((group for group in over.groups if cheapest in group), (cheapest,))
+    tied = tuple(name for name in close if name != cheapest)
+    worse = tuple(name for name in names if name not in close and name != cheapest)
+    if over.critical_difference >= len(names) - 1:
+        text = f"{where} are too few to show a significant difference in rank between {len(names)} methods."
+        return Verdict(None, cheapest, tied, worse, text + lowest + _left_out(over))
+    predicting = [name for name in (cheapest, *tied) if name not in CONSTANTS and name != TODAY]
+    base = min(predicting, key=lambda name: (average[name], name), default=cheapest)
+    candidates = predicting
+    if prefer == "simple" and predicting:
+        candidates = [name for name in names if name not in CONSTANTS and name != TODAY]
+    near = [name for name in candidates if mean[name] <= mean[base] + tolerance * abs(mean[base])]
+    recommended = _simplest(near, simplest_first) if near else None if cheapest == TODAY else cheapest
+    and_worse = f"; {names_of(worse)} {'ranks' if len(worse) == 1 else 'rank'} significantly worse" if worse else ""
+    text = _overall_words(over, average, cheapest, recommended, tied, where) + and_worse + "."
+    return Verdict(recommended, cheapest, tied, worse, text + _left_out(over))
+
+
+def _overall_words(
+    over: Ranks, average: dict[str, float], cheapest: str, recommended: str | None, tied: tuple[str, ...], where: str
+) -> str:
+    place = f"average rank {average[cheapest]:.1f} of {len(average)}"
+    if recommended is None:
+        return f"Over {where}, keep your current decisions: they rank significantly best ({place})"
+    if recommended != cheapest:
+        return (
+            f"Over {where}, recommended: {recommended}, the simplest method that predicts with a rank and a mean cost "
+            f"close to the best. {capital(deed(cheapest))} has the lowest average rank ({average[cheapest]:.1f}; "
+            f"{recommended}: {average[recommended]:.1f}; critical difference {over.critical_difference:.1f})"
+        )
+    if tied:
+        return f"Over {where}, {cheapest} ranks best ({place}); no significant difference from {names_of(tied)}"
+    return f"Over {where}, {cheapest} ranks significantly best ({place})"
+
+
+def _left_out(over: Ranks) -> str:
+    return f" Excluded, as not evaluated everywhere: {names_of(over.left_out)}." if over.left_out else ""
+
+
+LONGEST = 200
+"""Characters of a reason that are shown."""
+
+
+class Missing(NamedTuple):
+    """A method that lacks folds on one data set at one ratio."""
+
+    data: str
+    ratio: float
+    method: str
+    folds: int
+    """How many folds it is to have,"""
+    done: int
+    """how many have a result,"""
+    failed: int
+    """and how many failed."""
+    reason: str
+    """The error of the first fold that failed."""
+
+    @property
+    def withholds(self) -> bool:
+        """Whether nothing can be recommended beside it; a method that failed everywhere is not in the table."""
+        return self.failed < self.folds
+
+    def __str__(self) -> str:
+        if self.failed:
+            rest = self.folds - self.done - self.failed
+            unfinished = f", {rest} to do" if rest else ""
+            return f"{self.method} failed in {self.failed} of {self.folds} folds ({self.reason}){unfinished}"
+        return f"{self.method} ({f'{self.done} of {self.folds} folds' if self.done else 'not started'})"
+
+
+def missing_of(planned: Iterable[Cell], done: Collection[Cell], failures: pd.DataFrame) -> list[Missing]:
+    """Return the methods that lack folds, in the order of their names."""
+    errors: dict[tuple[str, float, str], list[str]] = {}
+    cells = set(planned)
+    for row in failures.to_dict("records"):
+        cell = Cell(*(row[name] for name in Cell._fields))
+        cells.add(cell)
+        errors.setdefault(cell[:3], []).append(_one_line(f"{row['type']}: {row['message']}"))
+    folds = Counter(cell[:3] for cell in cells)
+    lacking = Counter(cell[:3] for cell in cells if cell not in done)
+    return [
+        Missing(*view, folds[view], folds[view] - count, len(errors.get(view, ())), errors.get(view, [""])[0])
+        for view, count in sorted(lacking.items())
+    ]
+
+
+def completed(verdict: Verdict, missing: Sequence[Missing], progress: str) -> Verdict:
+    """Return a verdict that names the methods that lack folds, and recommends nothing while some may be finished.
+
+    ``progress`` says how many fits of an unfinished comparison are done; empty where nothing is left to do.
+    """
+    if not missing:
+        return verdict
+    failed, unfinished = ([each for each in missing if bool(each.failed) == kind] for kind in (True, False))
+    lines = [f"{'; '.join(map(str, failed))}."] if failed else []
+    if not any(each.withholds for each in missing):
+        return replace(verdict, text=" ".join([verdict.text, *lines]))
+    until = "o recommendation until every method has every fold."
+    head = f"{progress}: n{until}" if progress else f"N{until}"
+    if any(each.withholds for each in failed):
+        lines[0] = f"{lines[0].removesuffix('.')}: run it again, or compare without it."
+    if unfinished:
+        lines.insert(0, f"Missing: {', '.join(map(str, unfinished))}.")
+    return replace(verdict, recommended=None, saving=None, simpler=None, text=" ".join([head, *lines]))
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]}..."

@@ -1,0 +1,167 @@
+"""The data of a report, from a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from adacsl.base.extras import requires
+from adacsl.comparison import baseline
+from adacsl.comparison.fits import Cell, CellResult
+from adacsl.comparison.model_card import facts_in_words, model_card
+from adacsl.comparison.protocol import joined_cells, named_costs, scale_misses
+from adacsl.comparison.segments import tables_of
+from adacsl.comparison.statistics import TODAY, estimate
+from adacsl.costs.matrix import CostMatrix, unchecked_costs
+from adacsl.datasets.overview import overview_frame
+from adacsl.estimators.registry import METHODS, title_of
+from adacsl.metrics.intervals import Interval
+from adacsl.report.data import UNKNOWN, Outcome, ReportData, Saved, repeats_of
+
+if TYPE_CHECKING:
+    from adacsl.comparison.result import Comparison
+
+with requires("compare"):
+    import pandas as pd
+
+
+def outcome_of(found: Comparison, mine: Mapping[Cell, CellResult], place: tuple[str, float, str]) -> Outcome:
+    """Return scores, decisions and prices of all splits together; ``mine`` are the results of that place."""
+    data, ratio, name = place
+    if not mine:
+        raise ValueError(f"there is no result of {name!r} on {data!r} at ratio {ratio:g}")
+    about = found.facts["data"][data]
+    parts = [(result, found.splits[data, cell.seed]) for cell, result in mine.items()]
+    costs = [scale_misses(split.costs, ratio / float(about["ratio"])) for _, split in parts]
+    thresholds = {result.threshold for result, _ in parts}
+    return Outcome(
+        scores=np.concatenate([result.scores for result, _ in parts]),
+        labels=np.concatenate([split.labels for _, split in parts]),
+        decisions=np.concatenate([result.decisions for result, _ in parts]),
+        seeds=np.repeat([cell.seed for cell in mine], [len(split.labels) for _, split in parts]),
+        **_prices(costs, about["classes"] if costs[0].n_classes > 2 else ()),
+        threshold=thresholds.pop() if len(thresholds) == 1 else None,
+        rule=parts[0][0].provenance.get("decide", ""),
+        repeats=repeats_of([split.test_rows for _, split in parts]),
+    )
+
+
+def _prices(costs: Sequence[CostMatrix], classes: Sequence[str]) -> dict[str, Any]:
+    """Return the prices of all splits together."""
+    if classes:
+        return {"matrix": named_costs(costs, classes)}
+    known = [each.deciding for each in costs]
+    deciding = {} if known[0] is costs[0] else {"deciding": unchecked_costs(joined_cells(known))}
+    (tn, fn), (fp, tp) = joined_cells(costs)
+    return {"fp": fp, "fn": fn, "tp": tp, "tn": tn} | deciding
+
+
+def report_data(
+    found: Comparison,
+    *,
+    command: str = "",
+    explained: Mapping[tuple[str, float], pd.DataFrame] | None = None,
+    models: Mapping[tuple[str, float], str | Path] | None = None,
+    people: str = "rows",
+    **shown: Any,
+) -> ReportData:
+    """Return everything the page shows; ``shown`` are other fields of :class:`ReportData`: unit, volume.
+
+    By data set and ratio: ``explained`` is what each column is worth, ``models`` where the recommended method is saved.
+    """
+    views = list(found.verdicts)
+    keys = found.table[["data", "ratio", "method"]].itertuples(index=False, name=None)
+    names = [data for data, _ in views]
+    classes = {name: classes_of(found, name) for name in names}
+    pairs = {own for own in classes.values() if len(own) == 2}
+    fewest = min(map(len, classes.values()))
+    return ReportData(
+        title=f"Which method is cheapest on {', '.join(dict.fromkeys(names))}?",
+        verdicts={view: str(verdict) for view, verdict in found.verdicts.items()},
+        facts=facts_in_words(found) | baseline.facts_of_today(found) | ({"command": command} if command else {}),
+        results=found.results,
+        summary=summary_of(found),
+        ranks=rank_table(found),
+        outcomes={key: found.outcome(key[2], data=key[0], ratio=key[1]) for key in keys},
+        histories={cell: result.history for cell, result in found.cells.items() if result.history},
+        classes=pairs.pop() if len(pairs) == 1 else ("negative", "positive"),
+        recommended={view: verdict.recommended for view, verdict in found.verdicts.items()},
+        banner=found.progress,
+        overall=str(found.overall) if len(set(names)) > 1 else "",
+        titles={name: title_of(name, fewest) for name in (*METHODS, *found.methods)}
+        | {TODAY: "your current decisions"},
+        explained=explained or {},
+        regrets=found.regrets,
+        savings={view: saved_of(found, view) for view, verdict in found.verdicts.items() if verdict.saving},
+        checks={name: told["checks"] for name, told in found.facts["data"].items() if "checks" in told},
+        model={
+            view: model_card(found, view, verdict.recommended, people=people, model=(models or {}).get(view))
+            for view, verdict in found.verdicts.items()
+            if verdict.recommended
+        },
+        people=people,
+        segments=dict(tables_of(found, views)),
+        overview={
+            name: overview_frame(told["overview"], told["costs"])
+            for name, told in found.facts["data"].items()
+            if "overview" in told
+        },
+        **shown,
+    )
+
+
+def classes_of(found: Comparison, data: str) -> tuple[str, ...]:
+    """Return the names of the classes of a data set."""
+    return tuple(found.facts["data"].get(data, {}).get("classes", ("0", "1")))
+
+
+def recommended(found: Comparison, view: tuple[str, float]) -> str:
+    """Return the recommended method, or the one with the lowest cost where none is: what figures show."""
+    rows = found.table[(found.table["data"] == view[0]) & (found.table["ratio"] == view[1])]
+    return str(found.verdicts[view].recommended or next(name for name in rows["method"] if name != TODAY))
+
+
+def summary_of(found: Comparison) -> pd.DataFrame:
+    """Return the table as pictures want it."""
+    return found.table.rename(columns={"mean": "cost"})
+
+
+def rank_table(found: Comparison) -> pd.DataFrame | None:
+    """Return average ranks with the critical difference; None of one data set."""
+    if found.results["data"].nunique() < 2:
+        return None
+    table = found.ranks.table.rename(columns={"average_rank": "rank"})
+    return table.assign(critical_difference=found.ranks.critical_difference)
+
+
+def saved_of(found: Comparison, view: tuple[str, float]) -> Saved:
+    """Return what the recommended method of a view saves, in percent and in money, and the rows under the baseline."""
+    saving, taken = found.verdicts[view].saving, recommended(found, view)
+    if saving is None:
+        raise ValueError(f"no baseline is known on {view[0]!r}")
+    percent = Interval(saving.percent, saving.percent_low, saving.percent_high)
+    each = Interval(saving.difference, saving.low, saving.high)
+    cost, outcome = _under_baseline(found, view, taken)
+    return Saved(saving.against, percent, each, cost, outcome, saving.other, saving.other_cost)
+
+
+def _under_baseline(found: Comparison, view: tuple[str, float], taken: str) -> tuple[Interval, Outcome | None]:
+    """Return what the baseline costs per row, and the rows so decided."""
+    known = baseline.practice(found, view, taken)
+    if known is None:
+        return UNKNOWN, None
+    costs = known.costs
+    mine, kept = costs.methods.index(TODAY), costs.entries(costs.methods.index(taken), costs.methods.index(TODAY))
+    cost = Interval(*estimate(costs.costs[mine][kept], costs.evidence.only(kept))[:3])
+    outcome = found.outcome(known.source or TODAY, data=view[0], ratio=view[1])
+    if not known.source:
+        return cost, outcome
+    if known.constant is not None:
+        return cost, replace(outcome, decisions=np.full(outcome.n, known.constant), threshold=None, rule="constant")
+    half = None if outcome.n_classes > 2 else baseline.HALF
+    decided = baseline.decided_at_half(outcome.scores)
+    return cost, replace(outcome, decisions=decided, threshold=half, rule="half")

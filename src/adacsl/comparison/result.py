@@ -1,0 +1,440 @@
+"""Comparison: the result of a comparison as text, tables and figures, and its recommended method."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adacsl.base.extras import requires
+from adacsl.base.labels import plain_labels
+from adacsl.comparison import baseline, cost_sensitivity
+from adacsl.comparison import report_data as comparison_report_data
+from adacsl.comparison.fits import Cell, CellResult
+from adacsl.comparison.model_card import checks_of, intervals_in_words
+from adacsl.comparison.protocol import compared_nets, named_costs, scale_misses, set_portfolio
+from adacsl.comparison.recommendation import (
+    TOLERANCE,
+    Missing,
+    Prefer,
+    Verdict,
+    completed,
+    missing_of,
+    overall,
+    verdicts,
+)
+from adacsl.comparison.report_data import outcome_of
+from adacsl.comparison.segments import segment_table
+from adacsl.comparison.statistics import TODAY, Ranks, RowCosts, ranks, row_costs, summarise
+from adacsl.comparison.store import StoredSplit
+from adacsl.costs.matrix import CostMatrix
+from adacsl.datasets.findings import Checks
+from adacsl.datasets.segments import Segments
+from adacsl.estimators.classifier import Method
+from adacsl.estimators.registry import METHODS, is_portfolio, method
+from adacsl.report import frames
+from adacsl.report.data import Outcome, Regret, ReportData
+
+with requires("compare"):
+    import pandas as pd
+    from sklearn.base import clone
+
+
+class NoResultError(RuntimeError):
+    """Every cell of a comparison failed."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """What a comparison found: ``print(comparison.verdict)``, ``comparison.table``, ``comparison.report(path)``."""
+
+    results: pd.DataFrame
+    """One row per cell: data, ratio, method, seed, cost and what lies behind it."""
+    failures: pd.DataFrame
+    """One row per cell without a result, with its error."""
+    facts: Mapping[str, Any]
+    """What was compared: data sets and protocol."""
+    cells: Mapping[Cell, CellResult] = field(repr=False)
+    splits: Mapping[tuple[str, int], StoredSplit] = field(repr=False)
+    folder: Path | None = None
+    """Where the results lie, if they were to be kept."""
+    methods: Mapping[str, Method] = field(default_factory=dict, repr=False)
+    """The methods that were compared; those of the table of methods where it was read from a folder."""
+    net: Mapping[str, Any] | None = field(default=None, repr=False)
+    """Settings that all nets had."""
+    tolerance: float = TOLERANCE
+    """What the simplicity of the recommended method may cost, as a share of the cost of the cheapest."""
+    segments: Mapping[str, Mapping[str, Segments]] = field(default_factory=dict, repr=False)
+    """Which segment each row belongs to: by data set, then by column."""
+    prefer: Prefer = "cost"
+    """Whether a simpler method is recommended where it costs significantly more: "cost" or "simple"."""
+    planned: frozenset[Cell] = field(default_factory=frozenset, repr=False)
+    """The fits that are to be made; without them, those that have a result."""
+
+    def __repr__(self) -> str:
+        names = sorted(set(self.results["method"]))
+        return f"Comparison({', '.join(self.facts['data'])}: {len(names)} methods, {len(self.results)} results)"
+
+    # the answer
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """Mean cost of each method with its interval and its difference to the cheapest, by data set and ratio."""
+        return summarise(self.results, self.paired)
+
+    @cached_property
+    def paired(self) -> dict[tuple[str, float], RowCosts]:
+        """What every tested row cost under each method, by data set and ratio."""
+        return row_costs(
+            self.cells, self.splits, lambda data, ratio, costs: scale_misses(costs, ratio / self._own_ratio(data))
+        )
+
+    @cached_property
+    def verdicts(self) -> dict[tuple[str, float], Verdict]:
+        """The verdict for each data set and ratio."""
+        found = verdicts(
+            self.table, simplest_first=list(METHODS), tolerance=self.tolerance, prefer=self.prefer, paired=self.paired,
+            practice=partial(baseline.practice, self),
+        )  # fmt: skip
+        return {view: completed(verdict, self.missing_of(view), self.progress) for view, verdict in found.items()}
+
+    @cached_property
+    def missing(self) -> list[Missing]:
+        """The methods that lack folds, by data set and ratio: not started, unfinished or failed, with the reason."""
+        return missing_of(self.planned, self.cells, self.failures)
+
+    def missing_of(self, view: tuple[str, float]) -> list[Missing]:
+        """Return the methods that lack folds on one data set at one ratio."""
+        return [each for each in self.missing if (each.data, each.ratio) == view]
+
+    @property
+    def progress(self) -> str:
+        """How many fits of an unfinished comparison are done, in words; empty where nothing is left to do."""
+        pending = sum(each.folds - each.done - each.failed for each in self.missing)
+        return f"{len(self.planned & set(self.cells)):,} of {len(self.planned):,} runs done" if pending else ""
+
+    @cached_property
+    def ranks(self) -> Ranks:
+        """Average ranks over the data sets, with the critical difference."""
+        return ranks(self.results)
+
+    @cached_property
+    def overall(self) -> Verdict:
+        """The verdict over all data sets."""
+        found = overall(self.ranks, simplest_first=list(METHODS), tolerance=self.tolerance, prefer=self.prefer)
+        return completed(found, self.missing, self.progress)
+
+    @property
+    def verdict(self) -> str:
+        """The answer in plain words."""
+        if len(self.verdicts) == 1:
+            return str(next(iter(self.verdicts.values())))
+        lines = [f"{self._place(*view)}: {verdict}" for view, verdict in self.verdicts.items()]
+        if len({data for data, _ in self.verdicts}) > 1:
+            lines.append(f"Over all data: {self.overall}")
+        return "\n".join(lines)
+
+    @property
+    def intervals(self) -> str:
+        """How the intervals of the table were made, in plain words."""
+        return intervals_in_words(self)
+
+    @property
+    def windows(self) -> dict[str, dict[int, str]]:
+        """Of data with a time: until when rows trained, from when they adapted and were tested on, by seed."""
+        done = set(zip(self.results["data"], self.results["seed"], strict=True))
+        told = {name: about["windows"] for name, about in self.facts["data"].items() if "windows" in about}
+        return {name: {i: text for i, text in enumerate(own) if (name, i) in done} for name, own in told.items()}
+
+    @property
+    def checks(self) -> dict[str, Checks]:
+        """What checks have found about each data set; docs/checks.md says what each code means."""
+        return checks_of(self.facts)
+
+    def _place(self, data: str, ratio: float) -> str:
+        """Return a data set and a ratio in words; more than two classes have no ratio."""
+        return data if self._n_classes(data) > 2 else f"{data}, ratio {ratio:g}"
+
+    @property
+    def best(self) -> str | None:
+        """The recommended method, as :meth:`fit` fits it; over several data sets, the one recommended for all."""
+        chosen = {verdict.recommended for verdict in self.verdicts.values()}
+        if len(chosen) > 1 and len({data for data, _ in self.verdicts}) == 1:
+            return self.verdicts[self._view(None, None)].recommended
+        return chosen.pop() if len(chosen) == 1 else self.overall.recommended
+
+    def method(self, name: str | None = None, *, data: str | None = None, ratio: float | None = None) -> Method:
+        """Return a method as it was compared, with its costs, not yet fitted; default: the recommended one."""
+        view = self._view(data, ratio)
+        several = data is None and len({name for name, _ in self.verdicts}) > 1
+        name = name or (self.best if several else None) or self.verdicts[view].recommended
+        if name is None:
+            raise ValueError(f"no method is recommended: {self.verdicts[view].text} To fit one, name it: name=...")
+        costs = scale_misses(self._costs(view[0]).averaged(), view[1] / self._own_ratio(view[0]))
+        return method_taken(self, name, self.facts["data"][view[0]]["classes"], costs)
+
+    def fit(self, X: Any, y: Any, *, name: str | None = None, random_state: int = 0, **given: Any) -> Method:  # noqa: N803
+        """Fit the recommended method (or the one named) on all rows, and return it: it predicts, and can be saved.
+
+        ``given`` are arguments of :meth:`Method.fit`: ``groups``, ``sample_weight``, and ``fp``, ``fn`` where rows have
+        costs of their own (those that were the same for all rows, or were said over columns, need no naming).
+        """
+        made = self.method(name).set_params(random_state=random_state)
+        data, ratio = self._view(None, None)
+        if self._costs(data).n_instances is not None and not {"fp", "fn", "tp", "tn"} & set(given):
+            said = self.facts["data"][data].get("said")
+            if said is None or not math.isclose(ratio, self._own_ratio(data), rel_tol=1e-5):
+                raise ValueError("the rows had costs of their own in the comparison: give them, fit(X, y, fn=amounts)")
+            made.set_params(costs=CostMatrix.from_dict(said))
+        return made.fit(baseline.without_today(self, data, X), y, **given)
+
+    def _costs(self, data: str) -> CostMatrix:
+        """Return the costs of some test rows."""
+        return next(split.costs for (name, _), split in self.splits.items() if name == data)
+
+    # what is behind it
+
+    def outcome(self, method: str, *, data: str | None = None, ratio: float | None = None) -> Outcome:
+        """Return the test rows of a method with scores, decisions and prices, all splits together."""
+        view = self._view(data, ratio)
+        return outcome_of(self, self._cells(*view, method), (*view, method))
+
+    def by_segment(
+        self, *columns: str, method: str | None = None, data: str | None = None, ratio: float | None = None
+    ) -> pd.DataFrame:
+        """Return what the recommended method (or the one named) costs in each segment, and against all other rows.
+
+        One row for each value of the segment columns (or of those named): rows, share; positive, decided (shares of
+        its rows), misses (of its positives), alarms (of its negatives), or of more than two classes wrong; cost, low,
+        high; difference to all other rows with its interval, p (Holm, over all rows of the table) and standing: "told
+        apart" or not; saved, what it saves against today's practice on the same rows, with its interval.
+        """
+        view = self._view(data, ratio)
+        return segment_table(self, view, method or comparison_report_data.recommended(self, view), columns)
+
+    # other prices
+
+    def regret(
+        self, data: str | None = None, ratio: float | None = None, *, fp: Any = None, fn: Any = None
+    ) -> pd.DataFrame:
+        """Return how much dearer than the cheapest each method may turn out over a range of prices, least bad first.
+
+        ``fp`` and ``fn``, numbers or (low, high), take the place of the ranges the costs were given with; without any,
+        the ratio goes from half to double. With costs of each row they speak of the means. Columns: method, percent and
+        regret (the worst: in percent of the cheapest method there, and in cost per row), at (the ratio of it), cheapest
+        (share of prices at which it costs least), undecided (share of its decisions that change within the range).
+        Methods that look at prices decide anew at each, from the same probabilities; nothing is trained again.
+        """
+        view = self._view(data, ratio)
+        self._two_classes(view[0], "ranges of fp and fn")
+        given = {name: price for name, price in (("fp", fp), ("fn", fn)) if price is not None}
+        return (cost_sensitivity.regret_in(self, view, given) if given else self.regrets[view]).table
+
+    @cached_property
+    def regrets(self) -> dict[tuple[str, float], Regret]:
+        """What the prices may be, and what that means: for each data set of two classes, and ratio."""
+        views = [view for view in self.verdicts if self._n_classes(view[0]) == 2 and self._cells(*view)]
+        return {view: cost_sensitivity.regret_in(self, view) for view in views}
+
+    @property
+    def price_range(self) -> str:
+        """What other prices would mean, in plain words; of more than two classes nothing."""
+        return cost_sensitivity.words_of(self.regrets, self._place if len(self.verdicts) > 1 else None)
+
+    def history(self, method: str, *, data: str | None = None, ratio: float | None = None) -> pd.DataFrame:
+        """Return lambda, T_actual and costs by epoch, of all seeds."""
+        mine = self._cells(*self._view(data, ratio), method)
+        return pd.DataFrame([{"seed": cell.seed} | step for cell, result in mine.items() for step in result.history])
+
+    def _cells(self, *place: Any) -> dict[Cell, CellResult]:
+        """Return the results on a data set at a ratio, perhaps of one method, in order."""
+        return {cell: self.cells[cell] for cell in sorted(self.cells) if cell[: len(place)] == place}
+
+    def _view(self, data: str | None, ratio: float | None) -> tuple[str, float]:
+        views = [v for v in self.verdicts if data in (None, v[0]) and (ratio is None or np.isclose(ratio, v[1]))]
+        if not views:
+            raise ValueError(f"nothing was compared on {data!r} at ratio {ratio}; there is: {list(self.verdicts)}")
+        return next((v for v in views if np.isclose(v[1], self._own_ratio(v[0]), rtol=1e-5)), views[0])
+
+    def _own_ratio(self, data: str) -> float:
+        return float(self.facts["data"][data]["ratio"])
+
+    def _n_classes(self, data: str) -> int:
+        return len(comparison_report_data.classes_of(self, data))
+
+    def _two_classes(self, data: str, what: str) -> None:
+        if self._n_classes(data) > 2:
+            raise ValueError(
+                f"{what} are for two classes, but {data!r} has {self._n_classes(data)}: see plot_costs() and "
+                "plot_confusion()"
+            )
+
+    # pictures
+
+    def plot_costs(self, *, data: str | None = None, ratio: float | None = None) -> Any:
+        """Draw each method's cost with its interval, cheapest first."""
+        view = self._view(data, ratio)
+        table = comparison_report_data.summary_of(self)
+        rows = table[(table["data"] == view[0]) & (table["ratio"] == view[1])]
+        return _figures().cost_figure(rows, recommended=self.verdicts[view].recommended)
+
+    def plot_ratios(self, *, data: str | None = None) -> Any:
+        """Draw the normalised cost of each method against the cost ratio."""
+        self._two_classes(self._view(data, None)[0], "cost ratios")
+        own = self.results[self.results["data"] == self._view(data, None)[0]]
+        return _figures().ratio_figure(frames.ratio_table(own))
+
+    def plot_regret(self, *, data: str | None = None, ratio: float | None = None) -> Any:
+        """Draw how much dearer than the cheapest each method is, should the prices be others."""
+        from adacsl.report.sections.constraints import regret_figure  # noqa: PLC0415  plotly only for those who look
+
+        view = self._view(data, ratio)
+        self._two_classes(view[0], "ranges of fp and fn")
+        return regret_figure(self.regrets[view], self._recommended(view))
+
+    def plot_threshold(self, method: str | None = None, *, data: str | None = None, ratio: float | None = None) -> Any:
+        """Draw the cost of every threshold, the chosen and the cheapest one."""
+        self._two_classes(self._view(data, ratio)[0], "thresholds")
+        (outcome,) = self._outcomes([method] if method else [], data, ratio).values()
+        return _figures().threshold_figure(frames.threshold_curve(outcome), frames.threshold_points(outcome))
+
+    def plot_confusion(self, method: str | None = None, *, data: str | None = None, ratio: float | None = None) -> Any:
+        """Draw what each kind of error costs in total: the confusion matrix in money."""
+        from adacsl.report.sections.multiclass import confusion_figure  # noqa: PLC0415  plotly only for those who look
+
+        ((name, outcome),) = self._outcomes([method] if method else [], data, ratio).items()
+        names = self.facts["data"][self._view(data, ratio)[0]]["classes"]
+        return confusion_figure(frames.confusion_cells(outcome), names, name)
+
+    def plot_lambda(self, *, data: str | None = None, ratio: float | None = None) -> Any:
+        """Draw lambda and T_actual by epoch for the methods that adapt (the paper's Figure 1a).
+
+        With more than two classes: the lambda of each class, of the cheapest method that adapts.
+        """
+        view = self._view(data, ratio)
+        if self._n_classes(view[0]) > 2:
+            from adacsl.report.sections.multiclass import class_lambda_figure  # noqa: PLC0415
+
+            names = self.facts["data"][view[0]]["classes"]
+            return class_lambda_figure(frames.class_lambdas(self._histories(*view), names))
+        return _figures().lambda_figure(self._epochs(data, ratio))
+
+    def plot_history(self, *, data: str | None = None, ratio: float | None = None) -> Any:
+        """Draw training and validation cost by epoch (the paper's Figure 1b)."""
+        return _figures().history_figure(self._epochs(data, ratio))
+
+    def plot_calibration(self, *methods: str, data: str | None = None, ratio: float | None = None) -> Any:
+        """Draw how often what was predicted came true."""
+        return _figures().calibration_figure(frames.calibration_table(self._outcomes(methods, data, ratio)))
+
+    def plot_ranks(self) -> Any:
+        """Draw average ranks over the data sets with the critical difference."""
+        table = comparison_report_data.rank_table(self)
+        if table is None:
+            raise ValueError(f"there are no ranks to draw: {self.ranks.reason or 'one data set only'}")
+        return _figures().rank_figure(table)
+
+    def _recommended(self, view: tuple[str, float]) -> str:
+        return comparison_report_data.recommended(self, view)
+
+    def _outcomes(self, methods: Sequence[str], data: str | None, ratio: float | None) -> dict[str, Outcome]:
+        view = self._view(data, ratio)
+        names = methods or [self._recommended(view)]
+        return {name: self.outcome(name, data=view[0], ratio=view[1]) for name in names}
+
+    def _epochs(self, data: str | None, ratio: float | None) -> pd.DataFrame:
+        return frames.epoch_table(self._histories(*self._view(data, ratio)))
+
+    def _histories(self, *view: Any) -> dict[tuple[str, int], list[dict[str, Any]]]:
+        return {(c.method, c.seed): found.history for c, found in self._cells(*view).items() if found.history}
+
+    # to show
+
+    def report(
+        self,
+        path: str | Path,
+        *,
+        command: str = "",
+        explain: pd.DataFrame | None = None,
+        unit: str = "",
+        volume: float | None = None,
+        people: str = "rows",
+        model: str | Path | None = None,
+    ) -> Path:
+        """Write one HTML page that opens anywhere, offline; return its path.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        command : str
+            Shown as what made it.
+        explain : DataFrame, optional
+            From :meth:`Method.permutation_cost` of the method that :meth:`fit` fits: what each column is worth.
+        unit : str
+            What costs are counted in, such as EUR.
+        volume : float, optional
+            How many rows are decided about in a year: money is shown per year too.
+        people : str
+            What rows are called, such as customers.
+        model : path, optional
+            Where the method that :meth:`fit` fitted was saved: named in the model card, with its digest.
+        """
+        from adacsl.report.page import write_report  # noqa: PLC0415  plotly only for those who look
+
+        shown = {"unit": unit, "volume": volume, "people": people, "model": model}
+        return write_report(self.report_data(command=command, explain=explain, **shown), path)
+
+    def report_data(self, *, explain: pd.DataFrame | None = None, model: Any = None, **shown: Any) -> ReportData:
+        """Return everything the page shows; arguments as in :meth:`report`."""
+        given = {"explained": explain, "models": model}
+        shown |= {name: {self._view(None, None): value} for name, value in given.items() if value is not None}
+        return comparison_report_data.report_data(self, **shown)
+
+    def to_markdown(self, path: str | Path | None = None, **shown: Any) -> str:
+        """Return the report as Markdown that reads well in a pull request; write it where a path is given.
+
+        ``shown`` are arguments of :meth:`report`: command, explain, unit, volume, people, model.
+        """
+        from adacsl.report.markdown import to_markdown  # noqa: PLC0415  plotly only for those who look
+
+        return to_markdown(self.report_data(**shown), path)
+
+    def _repr_html_(self) -> str:
+        """Show the verdict and the table in a notebook."""
+        columns = ["data", "ratio", "method", "n", "mean", "low", "high", "normalized_cost", "savings", "standing"]
+        table = self.table[columns].to_html(index=False, float_format="{:.3f}".format)
+        lines = "<br>".join(html.escape(line) for line in self.verdict.splitlines())
+        return f"<p><strong>{lines}</strong></p>{table}<p>{html.escape(self.intervals)}</p>"
+
+    def __str__(self) -> str:
+        return self.verdict
+
+
+def _figures() -> Any:
+    from adacsl.report import figures  # noqa: PLC0415  plotly only for those who look
+
+    return figures
+
+
+def method_taken(found: Comparison, name: str, classes: Sequence[str], costs: CostMatrix) -> Method:
+    """Return a method of a comparison with its settings, the names of its classes and these costs, not yet fitted."""
+    if name == TODAY:
+        raise ValueError("'today' are decisions that were given, there is nothing to fit: name a method")
+    if name not in {*found.methods, *METHODS} and name in set(found.results["method"]):
+        raise ValueError(f"{name!r} was a method of your own, and no folder keeps code: fit it by yourself")
+    made: Method = clone(found.methods[name]) if name in found.methods else method(name)
+    net = found.facts["protocol"].get("net")
+    if net and made.learner == "net":
+        made.set_params(learner=compared_nets(found.net, net))
+    elif net and is_portfolio(made):
+        set_portfolio(made, compared_nets(found.net, net).get_params(deep=False))
+    if len(classes) > 2:
+        return made.set_params(costs=named_costs([costs], classes), positive=None)
+    return made.set_params(costs=costs, positive=plain_labels(classes)[1])

@@ -1,0 +1,883 @@
+"""Statistics of a comparison: paired costs, intervals over repeated cross-validation, differences, savings, ranks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.base.arrays import as_host
+from adacsl.base.extras import requires
+from adacsl.costs.matrix import CostMatrix
+from adacsl.metrics.intervals import Interval
+
+if TYPE_CHECKING:
+    from adacsl.comparison.fits import Cell, CellResult
+    from adacsl.comparison.store import StoredSplit
+
+with requires("compare"):
+    import pandas as pd
+    from scipy import stats
+
+__all__ = [
+    "PAIRWISE_COLUMNS",
+    "SUMMARY_COLUMNS",
+    "RowCosts",
+    "View",
+    "holm",
+    "pairwise",
+    "row_costs",
+    "summarise",
+    "summary_of",
+]
+
+
+CONSTANTS = {"always-negative": "always predicting negative", "always-positive": "always predicting positive"}
+
+TODAY = "today"
+"""What stands in the place of a method's name for the user's own decisions."""
+
+NAMES_SHOWN = 5
+"""A sentence lists so many methods; the others are counted."""
+
+
+def names_of(methods: Sequence[str]) -> str:
+    """Join names: ``a``, ``a and b``, ``a, b and c``, ``a, b, c, d, e and 3 others``.
+
+    >>> names_of(["smote", "focal", "ce"])
+    'smote, focal and ce'
+    """
+    shown = list(methods[:NAMES_SHOWN])
+    more = len(methods) - len(shown)
+    if more:
+        shown.append("one other" if more == 1 else f"{more} others")
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def deed(method: str | None) -> str:
+    """Return a method's name in a sentence: constant baselines and today's decisions are described."""
+    return "your current decisions" if method == TODAY else CONSTANTS.get(str(method), str(method))
+
+
+def capital(words: str) -> str:
+    """Begin a sentence; names of methods stay as they are typed."""
+    return words[0].upper() + words[1:] if words.startswith(("always predicting ", "your ")) else words
+
+
+def span(value: float, low: float, high: float, unit: str) -> str:
+    """Return ``12 % (95 % CI 5-19 %)``; a hyphen would read as a minus beside a negative end."""
+    middle = f"{number(value)}{unit}"
+    if not math.isfinite(low):
+        return middle
+    # what is small beside the width is rounding
+    low, high = (0.0 if abs(end) < 1e-9 * (high - low) else end for end in (low, high))
+    between = "-" if low >= 0 else " to "
+    return f"{middle} (95 % CI {number(low)}{between}{number(high)}{unit})"
+
+
+def number(value: float) -> str:
+    """Two digits that count; whole numbers from 10 on."""
+    return f"{value:,.0f}" if abs(value) >= 10 else f"{float(f'{value:.2g}') + 0.0:g}"
+
+
+SHARED_TRAINING = 1.25
+"""Rows are no fresh evidence in every fold: the models that decide about them share most of their training rows."""
+
+
+def fold_interval(differences: Any, fits: Any, units: Any, *, weight: Any = None, level: float = 0.95) -> Interval:
+    r"""Return the mean of what rows cost more under one method than another, with its Student t interval.
+
+    An entry is one row in one repeat of the folds. With :math:`e` what an entry differs from the mean, N entries, F
+    fits, and units (rows, or groups of rows) as pieces of evidence,
+
+    .. math:: V = 1.25 \sum_\mathrm{units} \Big(\sum e\Big)^2 / N^2
+              + \max\Big(0, \frac{F}{F - 1} \sum_\mathrm{fits} \Big(\sum e\Big)^2
+              - \sum_\mathrm{unit, fit} \Big(\sum e\Big)^2\Big) / N^2
+
+    The first part is the luck of the rows, the second that of the fits beyond it; the degrees of freedom are
+    Satterthwaite's. With the costs of one method as differences, it is the interval of its mean cost.
+
+    Parameters
+    ----------
+    differences : array of shape (m,)
+        Cost of each entry under one method less that under the other.
+    fits : array of shape (m,)
+        Which fit (repeat and fold) decided about the entry.
+    units : array of shape (m,)
+        Which piece of evidence the entry belongs to: its row, or the row's group (patient, customer).
+    weight : array of shape (m,), optional
+        How much each entry counts.
+    level : float, default 0.95
+        Coverage.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> rows = np.tile(np.arange(100), 2)
+    >>> fits = np.concatenate([rng.permutation(100) % 5 + 5 * repeat for repeat in range(2)])
+    >>> estimate, low, high = fold_interval(rng.normal(0.5, 1.0, 200), fits, rows)
+    >>> low < 0.5 < high
+    True
+    """
+    d = np.asarray(differences, dtype=np.float64)
+    evidence = Evidence.of(fits, units)
+    if d.ndim != 1 or d.shape != evidence.fits.shape:
+        raise ValueError(
+            f"differences, fits and units must be vectors of one length, got {d.shape}, {evidence.fits.shape}"
+        )
+    if not d.size or not np.isfinite(d).all():
+        raise ValueError("differences must be finite: leave out methods that have no result for some rows")
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, got {level!r}")
+    if min(evidence.n_fits, evidence.n_units) < 2:
+        raise ValueError(
+            f"an interval needs at least two fits and two rows or groups, got {evidence.n_fits} and {evidence.n_units}"
+        )
+    found = estimate(d, evidence, weight=None if weight is None else np.asarray(weight, dtype=np.float64), level=level)
+    return Interval(found.mean, found.low, found.high)
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Which entries share a fit, a unit, or both: numbers from 0."""
+
+    fits: NDArray[np.int64]
+    units: NDArray[np.int64]
+    pairs: NDArray[np.int64] | None
+    """Of unit and fit together; None where every entry is one of its own."""
+    n_fits: int
+    n_units: int
+
+    @classmethod
+    def of(cls, fits: Any, units: Any) -> Evidence:
+        """Return the evidence of entries, from any numbers or names of fits and units."""
+        fits, units = np.asarray(fits), np.asarray(units)
+        if fits.ndim != 1 or fits.shape != units.shape:
+            raise ValueError(f"fits and units must be vectors of one length, got shapes {fits.shape} and {units.shape}")
+        (every, fit), (each, unit) = (np.unique(part, return_inverse=True) for part in (fits, units))
+        both, pair = np.unique(unit * len(every) + fit, return_inverse=True)
+        return cls(fit, unit, None if len(both) == len(pair) else pair, len(every), len(each))
+
+    def only(self, kept: NDArray[np.bool_]) -> Evidence:
+        """Return the evidence of some entries."""
+        return self if kept.all() else Evidence.of(self.fits[kept], self.units[kept])
+
+
+class Estimate(NamedTuple):
+    """A mean, its interval and how likely so much is where there is nothing; NaN where that cannot be said."""
+
+    mean: float
+    low: float
+    high: float
+    p: float
+
+
+NOISE = 1e-12
+"""Costs that differ by less than this share of themselves are equal: the rest is rounding."""
+
+
+def estimate(
+    values: NDArray[np.float64],
+    evidence: Evidence,
+    *,
+    weight: NDArray[np.float64] | None = None,
+    level: float = 0.95,
+    size: float = 0.0,
+) -> Estimate:
+    """Return mean, interval and p of values by :func:`fold_interval`'s formula.
+
+    ``size`` is that of the costs behind them: what is small beside it is rounding. One fit, or one unit, is no evidence
+    about luck.
+    """
+    total = float(len(values) if weight is None else weight.sum())
+    if not total:
+        return Estimate(*[math.nan] * 4)
+    mean = float((values if weight is None else values * weight).sum() / total)
+    mean = 0.0 if abs(mean) <= NOISE * size else mean
+    if min(evidence.n_fits, evidence.n_units) < 2:
+        return Estimate(mean, math.nan, math.nan, math.nan)
+    e = values - mean if weight is None else (values - mean) * weight
+    variance, freedom = _variance(e, evidence, total)
+    error = math.sqrt(variance)
+    if error <= NOISE * max(size, abs(mean)):
+        return Estimate(mean, mean, mean, 0.0 if mean else 1.0)  # no spread: sure, or no difference at all
+    half = float(stats.t.ppf(0.5 + level / 2.0, freedom)) * error
+    return Estimate(mean, mean - half, mean + half, float(2 * stats.t.sf(abs(mean) / error, freedom)))
+
+
+def _variance(e: NDArray[np.float64], evidence: Evidence, total: float) -> tuple[float, float]:
+    """Return the variance of the mean, and its degrees of freedom."""
+    by_unit, by_fit = np.bincount(evidence.units, e), np.bincount(evidence.fits, e)
+    by_pair = e if evidence.pairs is None else np.bincount(evidence.pairs, e)
+    of_rows = SHARED_TRAINING * float(by_unit @ by_unit) / total**2
+    n_fits, n_units = evidence.n_fits, evidence.n_units
+    of_fits = max(0.0, n_fits / (n_fits - 1) * float(by_fit @ by_fit) - float(by_pair @ by_pair)) / total**2
+    variance = of_rows + of_fits
+    if not variance:
+        return 0.0, 1.0
+    return variance, variance**2 / (of_rows**2 / (n_units - 1) + of_fits**2 / (n_fits - 1))
+
+
+View = tuple[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class RowCosts:
+    """What every tested row cost under each method, on one data set at one ratio.
+
+    An entry is one row in one split; with repeats a row has several.
+
+    Parameters
+    ----------
+    methods : tuple of str
+        Names, in order.
+    costs : array of shape (methods, m)
+        NaN where a method has no result of that split.
+    rows : array of shape (m,)
+        Number of the row in the data.
+    fits : array of shape (m,)
+        Number of the split.
+    units : array of shape (m,)
+        One piece of evidence: the row, its group, its copies.
+    """
+
+    methods: tuple[str, ...]
+    costs: NDArray[np.float64]
+    rows: NDArray[np.int64]
+    fits: NDArray[np.int64]
+    units: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        shape = (len(self.methods), len(self.rows))
+        if self.costs.shape != shape or {len(self.fits), len(self.units)} != {shape[1]} or not self.costs.size:
+            raise ValueError(
+                f"costs must be methods x entries, with a row, fit and unit for each entry; got {self.costs.shape} for "
+                f"{shape[0]} methods, {shape[1]} rows, {len(self.fits)} fits and {len(self.units)} units"
+            )
+        if len(set(self.methods)) != len(self.methods):
+            raise ValueError(f"methods must have different names, got {list(self.methods)}")
+        if np.isinf(self.costs).any():
+            raise ValueError("costs must be finite numbers, or NaN where a method has no result")
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """Which entries share a fit or a unit."""
+        return Evidence.of(self.fits, self.units)
+
+    @cached_property
+    def sums(self) -> NDArray[np.float64]:
+        """What each method cost in each fit, methods x fits in the order of their numbers; NaN: no result."""
+        return np.stack([np.bincount(self.evidence.fits, own) for own in self.costs])
+
+    @cached_property
+    def sizes(self) -> NDArray[np.float64]:
+        """How many rows each fit was tested on."""
+        return np.bincount(self.evidence.fits).astype(np.float64)
+
+    def entries(self, *methods: int) -> NDArray[np.bool_]:
+        """Return which entries belong to splits that all of some methods have."""
+        return np.asarray(~np.isnan(self.sums[list(methods)]).any(axis=0))[self.evidence.fits]
+
+    def paying(self, methods: Sequence[str], costs: NDArray[np.float64]) -> RowCosts:
+        """Return the same entries with other methods or costs."""
+        other = replace(self, methods=tuple(methods), costs=costs)
+        other.__dict__["evidence"] = self.evidence  # numbering a million entries takes longer than adding them up
+        return other
+
+
+def row_costs(
+    cells: Mapping[Cell, CellResult],
+    splits: Mapping[tuple[str, int], StoredSplit],
+    prices: Callable[[str, float, CostMatrix], CostMatrix],
+) -> dict[View, RowCosts]:
+    """Return the costs of all rows by data set and ratio, from stored decisions.
+
+    Parameters
+    ----------
+    cells : mapping
+        Results with their decisions.
+    splits : mapping from (data, seed)
+        Test rows of each split, with labels and costs.
+    prices : function of data, ratio and the costs of a split
+        Returns the costs of its rows at that ratio.
+    """
+    views: dict[View, dict[tuple[str, int], CellResult]] = {}
+    for cell, result in cells.items():
+        views.setdefault((cell.data, float(cell.ratio)), {})[cell.method, cell.seed] = result
+    return {view: _of_view(view, own, splits, prices) for view, own in sorted(views.items())}
+
+
+def _of_view(
+    view: View,
+    results: Mapping[tuple[str, int], CellResult],
+    splits: Mapping[tuple[str, int], StoredSplit],
+    prices: Callable[[str, float, CostMatrix], CostMatrix],
+) -> RowCosts:
+    methods, seeds = sorted({name for name, _ in results}), sorted({seed for _, seed in results})
+    chosen = [splits[view[0], seed] for seed in seeds]
+    sizes = [len(split.labels) for split in chosen]
+    costs = np.full((len(methods), sum(sizes)), np.nan)
+    for split, seed, end, size in zip(chosen, seeds, np.cumsum(sizes).tolist(), sizes, strict=True):
+        own = prices(*view, split.costs)
+        for place, name in enumerate(methods):
+            if (name, seed) in results:
+                decided = np.asarray(results[name, seed].decisions).astype(np.int64)
+                costs[place, end - size : end] = as_host(own.incurred(split.labels, decided))
+    return RowCosts(
+        tuple(methods),
+        costs,
+        np.concatenate([split.test_rows for split in chosen]),
+        np.repeat(np.asarray(seeds, dtype=np.int64), sizes),
+        np.concatenate([split.units for split in chosen]),
+    )
+
+
+CELL = ["data", "ratio", "method", "seed"]
+
+MORE_IS_BETTER = ("savings", "accuracy", "tp", "tn")
+
+
+class Block(NamedTuple):
+    """The costs of one data set and ratio."""
+
+    data: str
+    ratio: float
+    methods: list[str]
+    costs: NDArray[np.float64]  # seeds x methods, NaN where there is no such cell
+    overlap: NDArray[np.float64]  # n_test / n_train of each seed
+
+
+def blocks_of(results: pd.DataFrame, measure: str) -> Iterator[Block]:
+    """Go through the data sets and ratios of checked results."""
+    for (data, ratio), frame in cast("Any", results.groupby(["data", "ratio"])):
+        methods, column = np.unique(frame["method"].to_numpy(dtype=str), return_inverse=True)
+        seeds, row = np.unique(frame["seed"].to_numpy(), return_inverse=True)
+        costs, tested, overlap = (np.full((len(seeds), len(methods)), np.nan) for _ in range(3))
+        costs[row, column] = frame[measure]
+        tested[row, column] = frame["n_test"]
+        overlap[row, column] = frame["n_test"] / frame["n_train"]
+        low, high = np.nanmin(tested, axis=1), np.nanmax(tested, axis=1)
+        if (low != high).any():
+            at = int(np.argmax(low != high))
+            raise ValueError(
+                f"methods of {data}, seed {seeds[at]} were tested on {low[at]:g} and on {high[at]:g} rows: "
+                "only methods on the same splits can be compared; repeat the older ones"
+            )
+        yield Block(data, ratio, methods.tolist(), costs, np.nanmean(overlap, axis=1))
+
+
+def checked(results: pd.DataFrame, measure: str, confidence: float) -> pd.DataFrame:
+    """Return results in which every cell stands once, with a finite measure and its sizes; or raise."""
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
+    if measure in MORE_IS_BETTER:
+        raise ValueError(f"measure must be a column where less is better, such as 'cost'; got {measure!r}")
+    missing = [name for name in dict.fromkeys([*CELL, "n_train", "n_test", measure]) if name not in results.columns]
+    if missing:
+        raise ValueError(f"results lack the columns {missing}; got {list(results.columns)}")
+    if results[CELL].isna().any(axis=None):
+        raise ValueError(f"every row of results must name its {', '.join(CELL)}; some are missing")
+    _check_rows(results, results.duplicated(CELL), "twice: keep one row for each cell")
+    finite = np.isfinite(results[measure].to_numpy(dtype=float))
+    _check_rows(results, ~finite, f"with a {measure} that is no finite number: drop or repeat that cell")
+    _check_rows(results, ~((results["n_train"] > 0) & (results["n_test"] > 0)), "without n_train and n_test above 0")
+    return results.astype({"data": str, "ratio": float, "method": str})
+
+
+def _check_rows(results: pd.DataFrame, wrong: Any, what: str) -> None:
+    if np.any(wrong):
+        data, ratio, method, seed = results.loc[np.asarray(wrong), CELL].iloc[0]
+        raise ValueError(f"results hold {data}, ratio {ratio:g}, {method}, seed {seed} {what}")
+
+
+def enough_splits(splits: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether a method has enough splits to be called the cheapest: half of them, and two where there are two."""
+    most = int(splits.max())
+    return np.asarray(splits >= max(min(2, most), most / 2))
+
+
+def mean_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Means of the columns over what is there; NaN where nothing is."""
+    n = (~np.isnan(values)).sum(axis=0)
+    return np.asarray(np.nansum(values, axis=0) / np.where(n > 0, n, np.nan))
+
+
+_DIFFERENCE = ["difference", "difference_low", "difference_high", "percent", "percent_low", "percent_high", "p"]
+
+_SUMMARY = ["n", "mean", "low", "high", "normalized_cost", "savings", "rank", "pairs", *_DIFFERENCE]
+
+SUMMARY_COLUMNS = ["data", "ratio", "method", *_SUMMARY, "below", "below_low", "below_high", "standing"]
+
+PAIRWISE_COLUMNS = ["data", "ratio", "method", "reference", "pairs", *_DIFFERENCE, "standing"]
+
+
+def summarise(
+    results: pd.DataFrame, paired: Mapping[View, RowCosts], *, confidence: float = 0.95, floor: float | None = 0.0
+) -> pd.DataFrame:
+    """Return one row for each data set, ratio and method: its cost, and how it stands against the cheapest.
+
+    Every interval and p-value is that of :func:`~adacsl.comparison.statistics.fold_interval`: Student's t on
+    costs of rows, paired where two methods are compared; rows (or groups) and fits both count.
+
+    Parameters
+    ----------
+    results : DataFrame
+        One row for each finished cell: data, ratio, method, seed, normalized_cost and savings.
+    paired : mapping from (data, ratio) to RowCosts
+        What each row cost: ``comparison.paired``.
+    confidence : float, default 0.95
+        Coverage of the intervals; ``1 - confidence`` is the level of the tests.
+    floor : float or None, default 0.0
+        Intervals of a mean end here, unless a row of that data set and ratio cost less (benefits). None: never.
+
+    Returns
+    -------
+    DataFrame
+        Sorted by data, ratio and rank, with the columns
+
+        - n: splits of this method; mean, low, high: its cost per row; normalized_cost, savings: means over splits;
+        - rank: 1 for the cheapest, the same for equal costs;
+        - pairs: splits shared with the cheapest; difference, difference_low, difference_high: how much dearer than the
+          cheapest on those; percent...: the same in percent of the cheapest's mean; below...: by how many percent of
+          this method's mean the cheapest lies below it (both NaN where the cheapest costs nothing or less);
+        - p: two-sided, adjusted after Holm over the methods of that data set and ratio;
+        - standing: "cheapest"; "clearly worse" (p below the level); "probably worse" (its own interval leaves out 0,
+          but among so many methods that may be chance); or "not told apart".
+
+    Notes
+    -----
+    The cheapest is chosen on the data that measure it, so its mean and its lead are optimistic. Where splits are
+    missing, it is the method that no other undercuts on the splits they share, among those with at least half of them.
+    """
+    _check_level(confidence)
+    frames = [
+        summary_of(rows, confidence=confidence, floor=floor).assign(data=data, ratio=ratio)
+        for (data, ratio), rows in sorted(paired.items())
+    ]
+    if not frames:
+        return pd.DataFrame(columns=SUMMARY_COLUMNS)
+    cells = results.reindex(columns=[*CELL[:3], "normalized_cost", "savings"])
+    means = cells.astype({"data": str, "ratio": float, "method": str}).groupby(CELL[:3]).mean()
+    return pd.concat(frames, ignore_index=True).join(means, on=CELL[:3]).reindex(columns=SUMMARY_COLUMNS)
+
+
+def pairwise(paired: Mapping[View, RowCosts], reference: str, *, confidence: float = 0.95) -> pd.DataFrame:
+    """Return how much dearer each method is than ``reference``, on the splits both have.
+
+    Columns as in :func:`summarise`: pairs, difference and percent (of the reference's mean) with their intervals, p
+    (Holm), and a standing of "clearly cheaper", "not told apart" or "clearly worse". A data set and ratio without the
+    reference has no rows.
+    """
+    _check_level(confidence)
+    known = sorted({name for rows in paired.values() for name in rows.methods})
+    if reference not in known:
+        raise ValueError(f"reference must be a method with results, got {reference!r}; there are: {', '.join(known)}")
+    frames = []
+    for (data, ratio), rows in sorted(paired.items()):
+        if reference in rows.methods:
+            table = pd.DataFrame(_against(rows, rows.methods.index(reference), confidence))
+            standing = np.where(table["difference"] < 0, "clearly cheaper", "clearly worse")
+            table["standing"] = np.where(table["p"] < 1 - confidence, standing, "not told apart")
+            table = table[table["method"] != reference].sort_values("difference", kind="stable")
+            frames.append(table.assign(data=data, ratio=ratio, reference=reference))
+    return pd.concat(frames, ignore_index=True).reindex(columns=PAIRWISE_COLUMNS)
+
+
+def summary_of(rows: RowCosts, *, confidence: float = 0.95, floor: float | None = 0.0) -> pd.DataFrame:
+    """Return the summary of one data set and ratio, the cheapest first, without normalised costs and savings."""
+    sizes = _sizes(rows)
+    own = _columns([_estimate(rows, sizes, confidence, place) for place in range(len(rows.methods))])
+    best = _cheapest(rows, sizes)
+    table = _against(rows, best, confidence)
+    low = own["low"]
+    if floor is not None and np.nanmin(rows.costs) >= floor:
+        low = np.maximum(low, floor)
+        if floor == 0:
+            table["below_high"] = np.minimum(table["below_high"], 100.0)  # nothing is cheaper than free
+    worse = (table["p"] < 1 - confidence) & (table["difference"] > 0)
+    standing = np.where(table["difference_low"] > 0, "probably worse", "not told apart").astype(object)
+    standing[worse] = "clearly worse"
+    standing[best] = "cheapest"
+    rank = _rank(table, own["mean"], best)
+    n = (~np.isnan(rows.sums)).sum(axis=1)
+    table |= {"n": n, "mean": own["mean"], "low": low, "high": own["high"], "rank": rank, "standing": standing}
+    # of equal costs the one called cheapest comes first, the others by name
+    return pd.DataFrame(table).iloc[np.lexsort((np.arange(len(rank)) != best, rank))]
+
+
+def _check_level(confidence: float) -> None:
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
+
+
+def _sizes(rows: RowCosts) -> NDArray[np.float64]:
+    """Return how large the costs of each method are in the mean, whatever their sign: what rounding is measured by."""
+    return np.asarray([np.abs(own[~np.isnan(own)]).mean() for own in rows.costs])
+
+
+def _estimate(
+    rows: RowCosts, sizes: NDArray[np.float64], confidence: float, method: int, other: int | None = None
+) -> Estimate:
+    """Return the mean cost of a method, or how much dearer than another it is on the splits both have."""
+    chosen = [method] if other is None else [method, other]
+    kept = rows.entries(*chosen)
+    values = rows.costs[method] if other is None else rows.costs[method] - rows.costs[other]
+    whole = bool(kept.all())
+    evidence = rows.evidence if whole else rows.evidence.only(kept)
+    return estimate(values if whole else values[kept], evidence, level=confidence, size=float(sizes[chosen].max()))
+
+
+def _columns(found: list[Estimate]) -> dict[str, NDArray[np.float64]]:
+    return dict(zip(Estimate._fields, np.asarray(found, dtype=np.float64).T, strict=True))
+
+
+def _cheapest(rows: RowCosts, sizes: NDArray[np.float64]) -> int:
+    """Return the method that no other undercuts on the splits they share; of equals, the first."""
+    there = ~np.isnan(rows.sums)
+    candidates = np.flatnonzero(enough_splits(there.sum(axis=1)))
+    sums, there, noise = rows.sums[candidates], there[candidates], NOISE * sizes[candidates]
+    means = _mean_over(sums, there, rows.sizes)
+    best = int(np.argmax(means <= means.min() + noise))
+    seen = {best}
+    while True:
+        # with all cells present nothing can be below the smallest mean and the loop ends at once
+        extra = _mean_over(sums - sums[best], there & there[best], rows.sizes)
+        below = [i for i in np.flatnonzero(extra < -noise).tolist() if i not in seen]
+        if not below:
+            return int(candidates[best])
+        best = min(below, key=lambda i: (extra[i], i))
+        seen.add(best)
+
+
+def _mean_over(sums: NDArray[np.float64], there: NDArray[np.bool_], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the means over the rows of some splits, from sums by split; NaN where there is none."""
+    counted = (there * sizes).sum(axis=1)
+    return np.asarray(np.where(there, sums, 0.0).sum(axis=1) / np.where(counted > 0, counted, np.nan))
+
+
+def _rank(table: dict[str, Any], mean: NDArray[np.float64], best: int) -> NDArray[np.int64]:
+    lead = np.where(table["pairs"] > 0, table["difference"], mean - mean[best])
+    noise = NOISE * np.abs(mean)
+    below = lead[None, :] < lead[:, None] - np.maximum(noise[None, :], noise[:, None])
+    return np.asarray(1 + below.sum(axis=1), dtype=np.int64)
+
+
+def _against(rows: RowCosts, reference: int, confidence: float) -> dict[str, Any]:
+    """Return the paired differences to one method, as columns with a row for each method."""
+    sizes, count = _sizes(rows), len(rows.methods)
+    extra = _columns([_estimate(rows, sizes, confidence, place, reference) for place in range(count)])
+    shared = ~np.isnan(rows.sums) & ~np.isnan(rows.sums[reference])
+    ours, theirs = (
+        _mean_over(np.broadcast_to(part, shared.shape), shared, rows.sizes)
+        for part in (rows.sums, rows.sums[reference])
+    )
+    table: dict[str, Any] = {"method": list(rows.methods), "pairs": shared.sum(axis=1)}
+    table["p"] = holm(np.where(np.arange(count) != reference, extra["p"], np.nan))
+    for suffix, end in {"": extra["mean"], "_low": extra["low"], "_high": extra["high"]}.items():
+        table[f"difference{suffix}"] = end
+        table[f"percent{suffix}"] = 100 * end / np.where(theirs > 0, theirs, np.nan)
+        table[f"below{suffix}"] = 100 * end / np.where((theirs > 0) & (ours > 0), ours, np.nan)
+    return table
+
+
+def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return p-values adjusted after Holm (1979); NaN stay NaN and are not counted."""
+    adjusted = np.full(p.shape, np.nan)
+    tested = np.flatnonzero(~np.isnan(p))
+    order = tested[np.argsort(p[tested], kind="stable")]
+    steps = p[order] * np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return adjusted
+
+
+class Practice(NamedTuple):
+    """The baseline that a saving is measured against: today's decisions, or the better of two simple rules."""
+
+    against: str
+    """In words."""
+    costs: RowCosts
+    """Of rows under the baseline (:data:`TODAY`) and under the recommended method."""
+    other: str = ""
+    """The other simple rule, in words: threshold 0.5 or the best constant decision."""
+    other_cost: float = math.nan
+    """Its mean cost per row."""
+    source: str = ""
+    """The method whose probabilities are thresholded at 0.5; "": today's decisions."""
+    constant: int | None = None
+    """The class that the baseline always predicts; None: it is no constant decision."""
+
+
+class Saving(NamedTuple):
+    """What a method saves per row against a baseline, with its 95 % CI; negative where the method costs more."""
+
+    against: str
+    """The baseline, in words."""
+    difference: float
+    low: float
+    high: float
+    percent: float
+    """Of the baseline's cost; NaN, as its ends, where that is nothing or less."""
+    percent_low: float
+    percent_high: float
+    cost: float = math.nan
+    """Of the baseline per row."""
+    other: str = ""
+    """Another baseline, in words: of threshold 0.5 and the best constant decision the one that costs more."""
+    other_cost: float = math.nan
+
+    @property
+    def sure(self) -> bool:
+        """Whether the saving, or the loss, is significant."""
+        return self.low > 0 or self.high < 0
+
+    @property
+    def words(self) -> str:
+        """``12 % (95 % CI 5-19 %) less than ... (0.7)``; in units of cost where a percentage has no meaning."""
+        against = self.against + (f" ({number(self.cost)})" if math.isfinite(self.cost) else "")
+        both = f"; {self.other} costs {number(self.other_cost)}" if self.other else ""
+        if not self.difference and self.low == self.high == 0:
+            return f"as much as {against}{both}"
+        known = math.isfinite(self.percent)
+        ends = (self.percent, self.percent_low, self.percent_high) if known else self[1:4]
+        dearer = self.difference < 0
+        middle, low, high = (-ends[0], -ends[2], -ends[1]) if dearer else ends
+        doubt = "" if self.sure or math.isnan(self.low) else ", not significantly"
+        amount = span(middle, low, high, " %" if known else "")
+        return f"{amount} {'more' if dearer else 'less'} than {against}{doubt}{both}"
+
+
+def paired_differences(costs: RowCosts, method: str, other: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return how much dearer than another a method was on each row both decided about, with its fit and unit."""
+    mine, theirs = costs.methods.index(method), costs.methods.index(other)
+    kept = costs.entries(mine, theirs)
+    return (costs.costs[mine] - costs.costs[theirs])[kept], costs.fits[kept], costs.units[kept]
+
+
+def excess_in(costs: RowCosts, method: str, other: str) -> Estimate:
+    """Return how much dearer than another a method is."""
+    values, fits, units = paired_differences(costs, method, other)
+    return estimate(values, Evidence.of(fits, units), size=float(np.nanmax(np.abs(costs.costs), initial=0.0)))
+
+
+def saving_of(method: str, practice: Practice | None) -> Saving | None:
+    """Return what a method saves against a baseline."""
+    if practice is None:
+        return None
+    costs = practice.costs
+    dearer = excess_in(costs, method, TODAY)
+    if not math.isfinite(dearer.mean):
+        return None  # no row that both decided about
+    today = costs.costs[costs.methods.index(TODAY)]
+    cost = float(today[costs.entries(costs.methods.index(method), costs.methods.index(TODAY))].mean())
+    most = cost if np.nanmin(costs.costs) >= 0 else math.inf  # nothing is cheaper than free
+    ends = (-dearer.mean, -dearer.high, min(-dearer.low, most))
+    percents = [100 * end / cost if cost > 0 else math.nan for end in ends]
+    mean, low, high, percent, percent_low, percent_high = (end + 0.0 for end in (*ends, *percents))
+    own = Saving(practice.against, mean, low, high, percent, percent_low, percent_high)
+    return own._replace(cost=cost, other=practice.other, other_cost=practice.other_cost)
+
+
+MOST_REPEATS = 20
+"""Nobody trains more often than that: then it is rows that are missing."""
+
+MOST_GROWTH = 20.0
+"""Who would need so many times the rows has methods that cost the same."""
+
+
+class Luck(NamedTuple):
+    """Where the uncertainty of a mean over repeated folds comes from: variances of the mean of one repeat."""
+
+    mean: float
+    rows: float
+    """Of the rows (or groups) themselves: no repeat takes it away."""
+    again: float
+    """Of what a row costs from one repeat to the next."""
+    fits: float
+    """Of fits that are lucky or not with all their rows."""
+    n_rows: int
+    n_units: int
+    n_repeats: float
+    folds: float
+
+    def half_width(self, repeats: float, growth: float = 1.0, level: float = 0.95) -> float:
+        """Return half of the interval that so many repeats over ``growth`` times the rows would have.
+
+        At what was run, it is that of :func:`fold_interval`. With more rows, fits are taken to differ less, too.
+        """
+        of_rows = SHARED_TRAINING * (self.rows + self.again / repeats) / growth
+        of_fits = self.fits / repeats / growth
+        variance = of_rows + of_fits
+        if variance <= 0:
+            return 0.0
+        of_freedom = of_rows**2 / (self.n_units * growth - 1) + of_fits**2 / max(self.folds * repeats - 1, 1)
+        return float(stats.t.ppf(0.5 + level / 2, variance**2 / of_freedom)) * math.sqrt(variance)
+
+
+def luck(values: Any, fits: Any, units: Any) -> Luck:
+    """Return what makes the mean of paired differences uncertain; parameters as in :func:`fold_interval`."""
+    values = np.asarray(values, dtype=np.float64)
+    (every, fit), (each, unit) = (np.unique(part, return_inverse=True) for part in (fits, units))
+    pairs, pair = np.unique(unit * len(every) + fit, return_inverse=True)
+    tested = np.bincount(pairs // len(every))  # in how many fits each unit was tested: once in each repeat
+    n_repeats = len(pairs) / len(each)
+    n_rows = len(values) / n_repeats
+    mean = float(values.mean())
+    by_pair, by_unit, by_fit = (np.bincount(part, values - mean) for part in (pair, unit, fit))
+    in_all = float(by_unit @ by_unit) / len(values) ** 2
+    spread = np.bincount(pairs // len(every), by_pair**2) - by_unit**2 / tested
+    again = float((spread / np.maximum(tested - 1, 1)).sum()) / n_rows**2
+    again = min(again, in_all * n_repeats)
+    n_fits = len(every)
+    of_fits = n_fits / max(n_fits - 1, 1) * float(by_fit @ by_fit) - float(by_pair @ by_pair)
+    of_fits = max(0.0, of_fits) / len(values) ** 2 * n_repeats
+    return Luck(
+        mean, in_all - again / n_repeats, again, of_fits, round(n_rows), len(each), n_repeats, n_fits / n_repeats
+    )
+
+
+def enough(found: Luck, border: float = 0.0, *, level: float = 0.95) -> tuple[int | None, int | None]:
+    """Return how many repeats would bring an interval off a border, or else how many rows, if the mean stays.
+
+    Both are None where the interval does not hold the border, or hardly any number would do. With one repeat (or test
+    windows one after another) nothing is known about more of them: only rows are counted.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> rows, fits = np.tile(np.arange(200), 2), np.repeat(np.arange(10), 40)
+    >>> noise = np.repeat(rng.normal(0.0, 0.5, 10), 40)  # fits differ, rows do not
+    >>> enough(luck(0.2 + noise, fits, rows))
+    (3, None)
+    """
+    gap = abs(found.mean - border)
+    now = found.half_width(found.n_repeats, level=level)
+    if not gap or now < gap:
+        return None, None
+    if found.n_repeats > 1:
+        for repeats in range(math.floor(found.n_repeats) + 1, MOST_REPEATS + 1):
+            if found.half_width(repeats, level=level) < gap:
+                return repeats, None
+    growth = (now / gap) ** 2
+    return None, None if growth > MOST_GROWTH else _up_to_two_digits(found.n_rows * growth)
+
+
+def _up_to_two_digits(number: float) -> int:
+    step = int(10 ** max(0, math.floor(math.log10(number)) - 1))
+    return math.ceil(number / step) * step
+
+
+class Ranks(NamedTuple):
+    """Average ranks over blocks, and what can be told apart by them."""
+
+    table: pd.DataFrame
+    """Columns method, average_rank and mean (of the measure), best first."""
+    n_blocks: int
+    friedman_p: float | None
+    """Are the methods alike in all blocks? None: not computed, see ``reason``."""
+    critical_difference: float | None
+    """Average ranks further apart than this differ (Nemenyi). None: not computed, see ``reason``."""
+    groups: tuple[tuple[str, ...], ...]
+    """Largest sets of methods that are not told apart, best first; they may overlap. A method in none stands alone."""
+    left_out: tuple[str, ...]
+    """Methods that lack a data set or ratio."""
+    reason: str
+    """Why there is no test, or empty."""
+    blocks: tuple[str, ...] = ("data",)
+
+
+def ranks(
+    results: pd.DataFrame,
+    *,
+    blocks: Sequence[str] = ("data",),
+    confidence: float = 0.95,
+    measure: str = "normalized_cost",
+) -> Ranks:
+    r"""Rank the methods in each block, average the ranks, and test them (Friedman, then Nemenyi).
+
+    Average ranks of k methods over N blocks differ when they are further apart than
+
+    .. math:: q_\alpha \sqrt{\frac{k (k + 1)}{6 N}}
+
+    (Demsar, 2006), provided that Friedman's test rejects that all are alike.
+
+    Parameters
+    ----------
+    results : DataFrame
+        Columns data, ratio, method, seed, n_train, n_test and ``measure``; one row for each finished cell.
+    blocks : ("data",) or ("data", "ratio"), default ("data",)
+        What counts as one trial. The ratios of a data set share its rows and often its nets: they are not independent,
+        hence by default a data set is one block with its mean over ratios. Blocks by ratio overstate the certainty.
+    confidence : float, default 0.95
+        ``1 - confidence`` is the level of both tests.
+    measure : str, default "normalized_cost"
+        The column to rank by; it must be comparable between ratios where these are averaged. Cells without it (a
+        normalised cost is undefined where a constant decision is free) are left out.
+    """
+    if tuple(blocks) not in {("data",), ("data", "ratio")}:
+        raise ValueError(f"blocks must be ('data',) or ('data', 'ratio'), got {tuple(blocks)!r}")
+    defined = results[results[measure].notna()] if measure in results.columns else results
+    means, left_out = _block_means(checked(defined, measure, confidence), measure)
+    means = means.groupby(level=list(range(len(blocks)))).mean()
+    n_blocks, k = means.shape
+    # equal but for rounding is equal
+    ranked = means.div(means.abs().max(axis=1).replace(0.0, 1.0), axis=0).round(12).rank(axis=1)
+    table = pd.DataFrame({"average_rank": ranked.mean(), "mean": means.mean()})
+    table = table.rename_axis("method").reset_index().sort_values(["average_rank", "method"], ignore_index=True)
+    reason = _no_test(n_blocks, k, tuple(blocks), left_out)
+    if reason:
+        return Ranks(table, n_blocks, None, None, (), left_out, reason, tuple(blocks))
+    # all alike everywhere: the statistic would be 0 / 0
+    p = 1.0 if (ranked.nunique(axis=1) == 1).all() else float(stats.friedmanchisquare(*ranked.to_numpy().T).pvalue)
+    q = float(stats.studentized_range.ppf(confidence, k, np.inf)) / math.sqrt(2)
+    critical = q * math.sqrt(k * (k + 1) / (6 * n_blocks))
+    within = critical if p < 1 - confidence else math.inf
+    return Ranks(table, n_blocks, p, critical, _groups(table, within), left_out, "", tuple(blocks))
+
+
+def _block_means(results: pd.DataFrame, measure: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Return means over seeds by (data, ratio) of the methods that all of them have, and the other methods."""
+    blocks = list(blocks_of(results, measure))
+    known = sorted(set(results["method"]))
+    measured = [np.asarray(b.methods)[enough_splits((~np.isnan(b.costs)).sum(axis=0))].tolist() for b in blocks]
+    kept = [name for name in known if all(name in methods for methods in measured)]
+    rows = []
+    for block in blocks:
+        costs = block.costs[:, [block.methods.index(name) for name in kept]]
+        shared = costs[~np.isnan(costs).any(axis=1)]
+        rows.append(mean_of(shared if len(shared) else costs))
+    index = pd.MultiIndex.from_arrays([[b.data for b in blocks], [b.ratio for b in blocks]], names=["data", "ratio"])
+    left_out = tuple(name for name in known if name not in kept)
+    return pd.DataFrame(rows, index=index, columns=kept, dtype=float), left_out
+
+
+def _no_test(n_blocks: int, k: int, blocks: tuple[str, ...], left_out: tuple[str, ...]) -> str:
+    if n_blocks < 2:
+        return f"ranks need at least 2 {block_word(blocks, 2)} to be tested, got {n_blocks}"
+    if k < 3:
+        lacking = f" ({names_of(left_out)} {'lacks' if len(left_out) == 1 else 'lack'} some)" if left_out else ""
+        return f"ranks need at least 3 methods measured everywhere to be tested, got {k}{lacking}"
+    return ""
+
+
+def _groups(table: pd.DataFrame, within: float) -> tuple[tuple[str, ...], ...]:
+    names, average = table["method"].tolist(), table["average_rank"].to_numpy()
+    groups, covered = [], 0
+    for start in range(len(names)):
+        # a critical difference is exceeded or not: rounding of the averages must not decide
+        stop = int(np.searchsorted(average, average[start] + within + 1e-9, side="right"))
+        if stop > max(covered, start + 1):
+            groups.append(tuple(names[start:stop]))
+            covered = stop
+    return tuple(groups)
+
+
+def block_word(blocks: tuple[str, ...], n: int) -> str:
+    """Return what one block is called, or ``n`` of them."""
+    if blocks == ("data",):
+        return "data set" if n == 1 else "data sets"
+    return "pair of data set and ratio" if n == 1 else "pairs of data set and ratio"

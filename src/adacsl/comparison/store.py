@@ -1,0 +1,891 @@
+"""The run folder: sealed documents of finished fits, written once, with provenance and locks."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import errno
+import functools
+import hashlib
+import importlib.metadata
+import json
+import math
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import time
+import traceback
+import uuid
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl import __version__
+from adacsl.base.arrays import as_host
+from adacsl.base.extras import requires
+from adacsl.comparison.fits import Cell, CellResult, check_result
+from adacsl.costs.matrix import CostMatrix, unchecked_costs
+from adacsl.storage.atomic import place_file, read_regular, replace_file
+from adacsl.storage.documents import DamagedError, encode, sealed, unsealed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from adacsl.datasets.segments import Segments
+
+__all__ = ["Scan", "Store"]
+
+
+SCHEMA_VERSION = 4
+LARGEST = 2**30
+"""Bytes of the largest document that is read: scores of a hundred million test rows fit into it."""
+DTYPES = ("<f4", "<f8", "<i8", "|i1", "|u1")
+
+
+class StoreError(Exception):
+    """A run folder cannot be used; the message is one line that says what to do."""
+
+
+# content
+
+
+def document(kind: str, body: Mapping[str, Any]) -> bytes:
+    """Return the content of a document of that kind."""
+    head = {"format": f"adacsl-{kind}", "schema_version": SCHEMA_VERSION}
+    return sealed(encode(head | {key: value for key, value in body.items() if key not in (*head, "sha256")}, kind))
+
+
+def read_document(path: Path, kind: str) -> dict[str, Any]:
+    """Return the checked content of a document.
+
+    Raises
+    ------
+    DamagedError
+        It is not what was written, not of this kind, no ordinary file, or too large.
+    StoreError
+        It cannot be read, or was written by an older or newer adacsl.
+    """
+    try:
+        content = read_regular(path, at_most=LARGEST)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror or error}; check its permissions") from error
+    body = unsealed(content, f"adacsl-{kind}")
+    version = body["schema_version"]
+    if version != SCHEMA_VERSION:
+        remedy = "update adacsl" if version > SCHEMA_VERSION else "choose another --out"
+        raise StoreError(
+            f"{path} has schema version {version}; adacsl {__version__} reads version {SCHEMA_VERSION}: {remedy}"
+        )
+    return body
+
+
+def pack(array: NDArray[Any]) -> dict[str, Any]:
+    """Return an array as JSON: base64 of its little-endian bytes."""
+    little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+    return {"dtype": little.dtype.str, "base64": base64.b64encode(little.tobytes()).decode("ascii")}
+
+
+def unpack(packed: Mapping[str, Any]) -> NDArray[Any]:
+    """Return what :func:`pack` was given."""
+    if packed["dtype"] not in DTYPES:
+        raise ValueError(f"unknown dtype {packed['dtype']}")
+    return np.frombuffer(base64.b64decode(packed["base64"], validate=True), dtype=packed["dtype"]).copy()
+
+
+# files
+
+
+@contextlib.contextmanager
+def as_store_error(path: Path) -> Iterator[None]:
+    """Say a full disk, missing permission and the like in one line."""
+    try:
+        yield
+    except OSError as error:
+        what = f"could not write {path}: {error.strerror or error}"
+        raise StoreError(f"{what}; free some space, check permissions, or choose another --out") from error
+
+
+def put(path: Path, content: bytes, *, replace: bool) -> bool:
+    """Write a file whole or not at all; tell whether it has this content because of us.
+
+    A file that is there already stays, unless ``replace``.
+    """
+    with as_store_error(path):
+        if replace:
+            replace_file(path, content)
+            return True
+        # what is there needs no room on a full disk
+        return not path.exists() and place_file(path, content)
+
+
+# locks
+
+
+@contextlib.contextmanager
+def locked(path: Path, *, shared: bool = False) -> Iterator[None]:
+    """Hold a lock that the kernel releases when the process ends, however it ends.
+
+    Raises
+    ------
+    BlockingIOError
+        Another process holds it.
+    """
+    import fcntl  # noqa: PLC0415  - systems without it can still read results
+
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise StoreError(f"{path} is a link or no ordinary file: remove it, or choose another --out")
+    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)) as file:
+        try:
+            fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
+                raise StoreError(f"the file system of {path.parent} cannot lock files: choose another --out") from error
+            raise
+        yield
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """Return the versions that a result depends on, of what is installed."""
+    found = {"python": platform.python_version(), "adacsl": __version__}
+    for package in ("numpy", "scikit-learn", "torch"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[package] = importlib.metadata.version(package)
+    return found
+
+
+@functools.cache
+def commit() -> str | None:
+    """Return the git commit of the working directory, if it has one."""
+    try:
+        command = ["git", "rev-parse", "HEAD"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)  # noqa: S603
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def now() -> str:
+    """Return the time in UTC, to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def stamped(result: CellResult, *, started: str | None = None) -> CellResult:
+    """Return the result with versions, seed, device, host, commit and times; what it says already stays."""
+    known: dict[str, Any] = {"versions": versions(), "seed": int(result.cell.seed)}
+    known |= {"host": platform.node(), "started": started, "finished": now(), "device": _device()}
+    if head := commit():
+        known["commit"] = head
+    return replace(result, provenance=known | result.provenance)
+
+
+def _device() -> str:
+    """Return where torch computes in this process; a GPU that was never touched does not count."""
+    torch: Any = sys.modules.get("torch")
+    cuda = torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized()
+    return str(torch.cuda.get_device_name()) if cuda else "cpu"
+
+
+PLAIN_NAME = re.compile(r"[a-z0-9_-][a-z0-9._-]{0,59}")
+
+PATIENCE = 10.0
+"""Seconds to wait for the workers of a killed run; they end by themselves within a fraction of one."""
+
+
+def file_name(name: str) -> str:
+    """Return a name that any file system takes; different names stay different, also where case does not count.
+
+    Examples
+    --------
+    >>> file_name("breast-cancer")
+    'breast-cancer'
+    >>> file_name("../Größe")
+    'gr-e~f6d077af062c'
+    """
+    if PLAIN_NAME.fullmatch(name):
+        return name
+    readable = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40]
+    return f"{readable}~{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
+
+
+def ratio_name(ratio: float) -> str:
+    """Return a cost ratio as a part of a file name, exactly.
+
+    Examples
+    --------
+    >>> ratio_name(8.0), ratio_name(0.1 + 0.2)
+    ('8', '0.30000000000000004')
+    """
+    ratio = float(ratio)
+    if not math.isfinite(ratio):
+        raise ValueError(f"a cost ratio must be finite, got {ratio}")
+    return f"{ratio:g}" if float(f"{ratio:g}") == ratio else repr(ratio)
+
+
+def take_lock(folder: Path, locks: contextlib.ExitStack) -> None:
+    """Be the one process that writes to a folder."""
+    try:
+        locks.enter_context(locked(folder / ".lock"))
+    except BlockingIOError:
+        raise StoreError(
+            f"another process writes to {folder}: wait until it has ended, or choose another --out"
+        ) from None
+
+
+def await_workers(folder: Path) -> None:
+    """Wait for the workers of a run that was killed: what they write last is whole and counts."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            with locked(folder / ".workers"):
+                return
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise StoreError(
+                    f"workers of an earlier run still write to {folder}: end them, or choose another --out"
+                ) from None
+            time.sleep(0.02)
+
+
+def check_folder(path: Path) -> None:
+    """Raise unless a folder is new, empty, or a run."""
+    with as_store_error(path):
+        if not path.exists() or (path / "run.json").exists():
+            return
+        if not path.is_dir():
+            raise StoreError(f"{path} is a file: choose a folder for --out")
+        other = next((other for other in path.iterdir() if not other.name.startswith(".")), None)
+    if other is not None:
+        raise StoreError(f"{path} holds other files ({other.name}, ...) and no run: choose a new or empty --out")
+
+
+def remove_drafts(folder: Path) -> None:
+    """Remove what killed processes had not finished."""
+    for draft in list(folder.rglob(".*.draft")):
+        if draft.is_dir() and not draft.is_symlink():
+            shutil.rmtree(draft, ignore_errors=True)
+        else:
+            draft.unlink(missing_ok=True)
+
+
+def remove_traces(folder: Path) -> None:
+    """Undo a folder that could not become a run."""
+    with contextlib.suppress(OSError):
+        for name in (".lock", ".workers"):
+            (folder / name).unlink(missing_ok=True)
+        folder.rmdir()
+
+
+def read_run(folder: Path) -> dict[str, Any]:
+    """Return what run.json says."""
+    path = folder / "run.json"
+    if not path.exists():
+        raise StoreError(f"there is no run in {folder} (it has no run.json): give the --out of a comparison")
+    try:
+        run = read_document(path, "run")
+        identity = run.get("identity")
+        if not isinstance(identity, dict) or not isinstance(identity.get("data", {}), dict):
+            raise DamagedError("it does not say what the results depend on")
+    except DamagedError as error:
+        raise StoreError(f"{path} is damaged ({error}): restore it, or choose another --out") from error
+    return run
+
+
+def origin_of(identity: Mapping[str, Any], data: str) -> str:
+    """Return a digest of what results on a data set depend on: its rows, and the settings of the run."""
+    about = identity.get("data", {}).get(data)
+    digest = about.get("digest", about) if isinstance(about, dict) else about
+    settings = {key: value for key, value in identity.items() if key != "data"}
+    text = json.dumps(encode([data, digest, settings], "identity"), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def inside(folder: Path, path: Path) -> Path:
+    """Return a path in a run folder, unless a link on the way would lead out of it."""
+    for above in path.relative_to(folder).parents:
+        if (folder / above).is_symlink() and above != Path():
+            raise StoreError(f"{folder / above} is a link, which may lead anywhere: remove it, or choose another --out")
+    return path
+
+
+def differences(known: Any, asked: Any, where: str = "") -> Iterator[str]:
+    """Say what differs; data are compared by their digests, and those that only one side has do not differ."""
+    if where.startswith("data."):
+        known, asked = (side.get("digest", side) if isinstance(side, dict) else side for side in (known, asked))
+        if known != asked:
+            yield f"digest of {where.removeprefix('data.')!r} differs"
+        return
+    if not isinstance(known, dict) or not isinstance(asked, dict):
+        if known != asked:
+            yield f"{where} was {_short(known)}, is {_short(asked)}"
+        return
+    for key in known | asked:
+        place = f"{where}.{key}" if where else key
+        if key in known and key in asked:
+            yield from differences(known[key], asked[key], place)
+        elif where != "data":
+            yield f"{place} is {'new' if key in asked else 'missing'}"
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+PRICES = ("fp", "fn", "tp", "tn")
+
+
+class Failure(NamedTuple):
+    """Why a cell has no result."""
+
+    type: str
+    message: str
+    traceback: str = ""
+    attempts: int = 1
+    time: str = ""
+
+    @classmethod
+    def of(cls, error: BaseException) -> Failure:
+        """Describe an exception."""
+        trace = "".join(traceback.format_exception(error))[-20_000:]
+        # file names in messages may hold letters that no encoding takes
+        message, trace = (text.encode("utf-8", "backslashreplace").decode() for text in (str(error), trace))
+        return cls(type(error).__name__, message, trace)
+
+
+class StoredSplit(NamedTuple):
+    """The test rows of one split, in the order of the stored scores."""
+
+    test_rows: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    costs: CostMatrix
+    units: NDArray[np.int64]  # the row itself, or one number for all rows of its group or copies of it
+
+
+def cell_key(cell: Cell) -> dict[str, Any]:
+    """Return a cell as JSON values."""
+    return {"data": cell.data, "ratio": float(cell.ratio), "method": cell.method, "seed": int(cell.seed)}
+
+
+def cell_of(key: Mapping[str, Any]) -> Cell:
+    """Return what :func:`cell_key` was given."""
+    cell = Cell(**key)
+    wanted = (str, float, str, int)
+    if not all(isinstance(value, kind) for value, kind in zip(cell, wanted, strict=True)) or not cell.ratio < math.inf:
+        raise TypeError("a cell is named by two texts and two numbers")
+    return cell
+
+
+def cell_body(result: CellResult) -> dict[str, Any]:
+    """Return a result as JSON values."""
+    scores, decisions = np.asarray(result.scores, dtype="<f4"), np.asarray(result.decisions)
+    if scores.ndim not in (1, 2) or decisions.shape != scores.shape[:1]:
+        raise ValueError(
+            f"{result.cell}: scores and decisions must be vectors of one length (or scores n x K), got shapes "
+            f"{scores.shape} and {decisions.shape}"
+        )
+    packed = np.packbits(decisions.astype(bool)) if scores.ndim == 1 else decisions.astype("<i8")
+    classes = {} if scores.ndim == 1 else {"classes": scores.shape[1]}
+    return {
+        "cell": cell_key(result.cell),
+        "metrics": result.metrics,
+        "threshold": None if result.threshold is None else float(result.threshold),
+        "seconds": float(result.seconds),
+        "provenance": result.provenance,
+        "history": result.history,
+        "scores": pack(scores),
+        "decisions": pack(packed),
+        **classes,
+    }
+
+
+def cell_result(body: dict[str, Any]) -> CellResult:
+    """Return what :func:`cell_body` was given."""
+    try:
+        scores, packed = unpack(body["scores"]).astype(np.float32), unpack(body["decisions"])
+        if classes := body.get("classes"):
+            scores, decisions = scores.reshape(-1, int(classes)), packed.astype(np.int64)
+        else:
+            decisions = np.unpackbits(packed, count=len(scores)).astype(bool)
+        if len(decisions) != len(scores) or (not classes and len(packed) != (len(scores) + 7) // 8):
+            raise ValueError(f"{len(packed)} numbers of decisions for {len(scores)} scores")
+        return CellResult(
+            cell=cell_of(body["cell"]),
+            metrics=dict(body["metrics"]),
+            scores=scores,
+            decisions=decisions,
+            threshold=body["threshold"],
+            history=list(body["history"]),
+            seconds=body["seconds"],
+            provenance=dict(body["provenance"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise DamagedError(f"its form is wrong: {str(error)[:60]}") from error
+
+
+def result_row(result: CellResult) -> dict[str, Any]:
+    """Return a result as a row of the results frame."""
+    threshold = math.nan if result.threshold is None else result.threshold
+    known = {"threshold": threshold, "seconds": result.seconds, "device": result.provenance.get("device")}
+    return result.cell._asdict() | result.metrics | known
+
+
+def failed_cell(body: dict[str, Any]) -> tuple[Cell, Failure]:
+    """Return a cell and why it failed."""
+    try:
+        return cell_of(body["cell"]), Failure(*(body[name] for name in Failure._fields))
+    except (KeyError, TypeError, ValueError) as error:
+        raise DamagedError(f"its form is wrong: {str(error)[:60]}") from error
+
+
+def split_body(split: StoredSplit) -> dict[str, Any]:
+    """Return test rows with their labels, costs and units as JSON values."""
+    rows, labels = np.asarray(split.test_rows, dtype="<i8"), np.asarray(split.labels)
+    units, costs = np.asarray(split.units, dtype="<i8"), split.costs
+    if rows.ndim != 1 or {labels.shape, units.shape} != {rows.shape} or costs.n_instances not in (None, len(rows)):
+        raise ValueError(
+            f"a split needs one label and unit for each test row and costs of these rows, got {len(rows)} rows, "
+            f"{len(labels)} labels, {len(units)} units and {costs!r}"
+        )
+    kind, known = "<i8" if costs.n_classes > 2 else "i1", costs.deciding
+    more = {} if known is costs else {"deciding": _encode_prices(known)}
+    more |= {} if np.array_equal(units, rows) else {"units": pack(units)}
+    return {"test_rows": pack(rows), "labels": pack(labels.astype(kind)), **_encode_prices(costs), **more}
+
+
+def stored_split(body: dict[str, Any]) -> StoredSplit:
+    """Return what :func:`split_body` was given."""
+    rows, labels = (unpack(body[name]).astype(np.int64) for name in ("test_rows", "labels"))
+    units = unpack(body["units"]).astype(np.int64) if "units" in body else rows
+    costs = _decode_prices(body)
+    costs = costs.decided_by(_decode_prices(body["deciding"])) if "deciding" in body else costs
+    if {labels.shape, units.shape} != {rows.shape} or costs.n_instances not in (None, len(rows)):
+        raise ValueError("labels, units or costs are not those of its rows")
+    if len(labels) and not 0 <= labels.min() <= labels.max() < costs.n_classes:
+        raise ValueError("it has labels of no class")
+    return StoredSplit(rows, labels, costs, units)
+
+
+def segments_body(segments: Mapping[str, Segments]) -> dict[str, Any]:
+    """Return segments as JSON values, by column."""
+    return {
+        column: {"names": list(cut.names), "numbers": pack(cut.numbers.astype("i1"))}
+        for column, cut in segments.items()
+    }
+
+
+def stored_segments(columns: Mapping[str, Any]) -> dict[str, Segments]:
+    """Return what :func:`segments_body` was given."""
+    from adacsl.datasets.segments import Segments  # noqa: PLC0415  a run needs no pandas until its end
+
+    return {
+        column: Segments(tuple(body["names"]), unpack(body["numbers"]).astype(np.int64))
+        for column, body in columns.items()
+    }
+
+
+def _encode_prices(costs: CostMatrix) -> dict[str, Any]:
+    if costs.n_classes > 2:
+        return {"matrix": _encode_matrix(costs)}
+    return {"costs": {name: _encode_cost(getattr(costs, name)) for name in PRICES}}
+
+
+def _decode_prices(body: dict[str, Any]) -> CostMatrix:
+    if "matrix" in body:
+        return _decode_matrix(body["matrix"])
+    fp, fn, tp, tn = (_decode_cost(body["costs"][name]) for name in PRICES)
+    # all errors on these rows alone may be free
+    return unchecked_costs(((tn, fn), (fp, tp)))
+
+
+def _encode_matrix(costs: CostMatrix) -> dict[str, Any]:
+    table = costs.to_array()
+    return {"shape": list(table.shape), "prices": pack(table.astype("<f8")), "classes": costs.classes}
+
+
+def _decode_matrix(matrix: dict[str, Any]) -> CostMatrix:
+    table = unpack(matrix["prices"]).reshape(matrix["shape"])
+    names = matrix["classes"] and tuple(matrix["classes"])
+    if table.ndim == 2:
+        return unchecked_costs(tuple(map(tuple, table.tolist())), names)
+    table.flags.writeable = False
+    return unchecked_costs(tuple(map(tuple, np.moveaxis(table, 0, -1))), names)
+
+
+def _encode_cost(cost: Any) -> Any:
+    return cost if isinstance(cost, float) else pack(as_host(cost).astype("<f8"))
+
+
+def _decode_cost(cost: Any) -> Any:
+    if not isinstance(cost, dict):
+        return float(cost)
+    vector = unpack(cost)
+    vector.flags.writeable = False
+    return vector
+
+
+FIRST_COLUMNS = (
+    *Cell._fields,
+    *("cost", "total_cost", "normalized_cost", "savings", "accuracy", "tp", "fp", "fn", "tn", "n_train", "n_test"),
+)
+LAST_COLUMNS = ("threshold", "seconds", "device")
+
+
+class Scan(NamedTuple):
+    """What a run folder holds: a failed or corrupt cell is not done."""
+
+    done: set[Cell]
+    failed: dict[Cell, Failure]
+    corrupt: dict[Path, str]  # where the damaged files lie now, and what is wrong with them
+    costs: dict[Cell, dict[str, float | None]]  # of the cells that are done: per row, and normalised
+
+
+class Store:
+    """The results of one comparison: made by :meth:`open`, :meth:`read_only` or :meth:`attach`.
+
+    Notes
+    -----
+    A file is completed and flushed beside its place, then linked to its name: a process killed at any moment leaves
+    a whole file or none, and the first result of a cell is never replaced. Every file ends with a digest of itself,
+    and names the digest of the data and settings it belongs to.
+    """
+
+    def __init__(self, folder: Path, *, locks: contextlib.ExitStack | None = None) -> None:
+        self.folder = folder
+        self._locks = locks  # None: only to be read
+        self._splits: dict[tuple[str, int], StoredSplit | None] = {}
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What the results depend on: data and settings, as run.json says."""
+        return dict(read_run(self.folder)["identity"])
+
+    @cached_property
+    def _known(self) -> dict[str, Any]:
+        return self.identity
+
+    def origins(self, data: Iterable[str]) -> dict[str, str]:
+        """Return what results on each of these data sets belong to: a digest of its rows and the run's settings."""
+        return {name: origin_of(self._known, name) for name in data}
+
+    # opening
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str], identity: Mapping[str, Any]) -> Store:
+        """Open a run folder for writing, or make it; one process at a time.
+
+        Parameters
+        ----------
+        folder : path
+            New, empty, or a run with the same identity.
+        identity : mapping
+            JSON values that results depend on: ``{"data": {name: {"digest": ..., ...}}, ...}`` and the settings of
+            the protocol. Data may be added later; what is there already must not differ. Methods, ratios and seeds are
+            no part of it: they name the cells.
+        """
+        path = Path(os.path.realpath(folder))
+        described = encode(dict(identity), "identity")
+        check_folder(path)
+        locks, new = contextlib.ExitStack(), not path.exists()
+        try:
+            with as_store_error(path):
+                path.mkdir(parents=True, exist_ok=True)
+                take_lock(path, locks)
+                await_workers(path)
+                remove_drafts(path)
+            store = cls(path, locks=locks)
+            store._identify(described)
+        except BaseException:
+            locks.close()
+            if new:
+                remove_traces(path)
+            raise
+        return store
+
+    @classmethod
+    def read_only(cls, folder: str | os.PathLike[str]) -> Store:
+        """Open a run folder to look at its results; also while a run writes to it."""
+        read_run(Path(folder))
+        return cls(Path(folder))
+
+    @classmethod
+    def attach(cls, folder: str | os.PathLike[str]) -> Store:
+        """Open a run folder in a worker of the process that holds it; the next run waits until it has ended."""
+        path, locks = Path(folder), contextlib.ExitStack()
+        with as_store_error(path):
+            locks.enter_context(locked(path / ".workers", shared=True))
+        return cls(path, locks=locks)
+
+    def close(self) -> None:
+        """Let other processes open the folder."""
+        if self._locks is not None:
+            self._locks.close()
+            self._locks = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _identify(self, identity: dict[str, Any]) -> None:
+        path = self.folder / "run.json"
+        if not path.exists():
+            put(path, document("run", {"identity": identity, "created": now(), "versions": versions()}), replace=True)
+            return
+        run = read_run(self.folder)
+        known = run["identity"]
+        if found := list(differences(known, identity)):
+            raise StoreError(
+                f"{self.folder} holds results of other data or settings ({'; '.join(found[:3])}): choose another --out"
+            )
+        if isinstance(known.get("data"), dict) and set(identity["data"]) - set(known["data"]):
+            run["identity"] = known | {"data": known["data"] | identity["data"]}
+            put(path, document("run", run), replace=True)
+
+    # writing
+
+    def write(self, result: CellResult) -> bool:
+        """Write the result of a cell; tell whether it is new (the first one stays)."""
+        path = self._path("cells", result.cell)
+        body = {**self._belongs(result.cell.data), **cell_body(stamped(result))}
+        new = put(path, document("cell", body), replace=False)
+        with as_store_error(path):
+            self._path("failed", result.cell).unlink(missing_ok=True)
+        return new
+
+    def fail(self, cell: Cell, error: BaseException | Failure) -> Failure:
+        """Record why a cell has no result; the attempts of earlier runs are counted too."""
+        path = self._path("failed", cell)
+        failure = (error if isinstance(error, Failure) else Failure.of(error))._replace(attempts=1, time=now())
+        if path.exists():
+            with contextlib.suppress(DamagedError):
+                before = failed_cell(read_document(path, "failure"))[1]
+                failure = failure._replace(attempts=1 + before.attempts)
+        if not self.has(cell):
+            put(path, document("failure", {"cell": cell_key(cell), **failure._asdict()}), replace=True)
+        return failure
+
+    def write_split(self, data: str, seed: int, split: StoredSplit) -> None:
+        """Write which rows a split tests on, with their labels, units and costs (class-wide, or of these rows)."""
+        place = {**self._belongs(data), "data": data, "seed": int(seed)}
+        path, content = self._split_path(data, seed), document("split", place | split_body(split))
+        self._splits.pop((data, seed), None)
+        with as_store_error(path):
+            known = _content(path)
+        if known == content:
+            return
+        if _is_whole(known, place):
+            raise StoreError(f"seed {seed} of {data!r} was split in another way, see {path}: choose another --out")
+        put(path, content, replace=True)
+
+    def write_plan(self, cells: Iterable[Cell]) -> None:
+        """Write which cells this run is to have results of, in the place of the plan of an earlier run."""
+        names = [cell_key(cell) for cell in sorted(cells)]
+        path, content = self.folder / "plan.json", document("plan", {"cells": names})
+        with as_store_error(path):
+            known = _content(path)
+        if known != content:
+            put(path, content, replace=True)
+
+    def write_segments(self, data: str, segments: Mapping[str, Segments]) -> None:
+        """Write which segment each row of a data set belongs to, beside what is known of other columns."""
+        if not segments:
+            return
+        with contextlib.suppress(StoreError):
+            segments = {**self.read_segments(data), **segments}
+        body = {**self._belongs(data), "data": data, "columns": segments_body(segments)}
+        path, content = self._segments_path(data), document("segments", body)
+        with as_store_error(path):
+            known = _content(path)
+        if known != content:
+            put(path, content, replace=True)
+
+    def _belongs(self, data: str) -> dict[str, Any]:
+        return {"origin": origin_of(self._known, data)}
+
+    # reading
+
+    def has(self, cell: Cell) -> bool:
+        """Tell whether a cell has a result."""
+        return self._path("cells", cell).exists()
+
+    def read(self, cell: Cell) -> CellResult:
+        """Return the result of a cell."""
+        path = self._path("cells", cell)
+        if not path.exists():
+            raise StoreError(f"{self.folder} has no result of {cell}: run the comparison again")
+        try:
+            return self._read(path)
+        except DamagedError as error:
+            raise StoreError(f"{path} is damaged ({error}): start the comparison again, it re-runs the cell") from error
+
+    def scan(self) -> Scan:
+        """Check every file; those that are damaged are moved to ``corrupt/`` and count as missing."""
+        scan = Scan(set(), {}, {}, {})
+        for path, result in self._results():
+            if isinstance(result, DamagedError):
+                scan.corrupt[self._set_aside(path)] = str(result)
+            else:
+                scan.done.add(result.cell)
+                cost, normalized = (result.metrics.get(name) for name in ("cost", "normalized_cost"))
+                scan.costs[result.cell] = {"cost": cost, "normalized": normalized}
+        scan.failed.update((cell, failure) for cell, failure in self._failed() if cell not in scan.done)
+        return scan
+
+    def results(self) -> pd.DataFrame:
+        """Return one row per finished cell; damaged files are left out, and a warning names the first."""
+        with requires("compare"):
+            import pandas as pd  # noqa: PLC0415  - a run needs no pandas until its end
+        found = list(self._results())
+        damaged = [(path, result) for path, result in found if isinstance(result, DamagedError)]
+        if damaged:
+            path, why = damaged[0]
+            told = f"{path} is damaged ({why}) and left out{f', as {len(damaged) - 1} more are' if damaged[1:] else ''}"
+            warnings.warn(f"{told}: start the comparison again, it re-runs what is missing", stacklevel=2)
+        rows = [result_row(result) for _, result in found if isinstance(result, CellResult)]
+        frame = pd.DataFrame(rows, columns=None if rows else [*FIRST_COLUMNS, *LAST_COLUMNS])
+        first = [name for name in FIRST_COLUMNS if name in frame]
+        more = [name for name in frame if name not in {*FIRST_COLUMNS, *LAST_COLUMNS}]
+        return frame[[*first, *more, *LAST_COLUMNS]].sort_values([*Cell._fields], ignore_index=True)
+
+    def failures(self) -> pd.DataFrame:
+        """Return one row per failed cell."""
+        with requires("compare"):
+            import pandas as pd  # noqa: PLC0415
+        rows = [(*cell, *failure) for cell, failure in self._failed() if not self.has(cell)]
+        return pd.DataFrame(rows, columns=[*Cell._fields, *Failure._fields])
+
+    def read_split(self, data: str, seed: int) -> StoredSplit:
+        """Return what :meth:`write_split` wrote."""
+        path = self._split_path(data, seed)
+        if not path.exists():
+            raise StoreError(f"{self.folder} has no split of {data!r} with seed {seed}: run the comparison again")
+        try:
+            place = {"data": data, "seed": int(seed)}
+            return stored_split(self._own(read_document(path, "split"), data, place))
+        except (DamagedError, KeyError, TypeError, ValueError) as error:
+            raise StoreError(f"{path} is damaged ({error}): run the comparison again") from error
+
+    def read_plan(self) -> set[Cell]:
+        """Return what :meth:`write_plan` wrote; nothing where it did not (adacsl 0.2 wrote no plan)."""
+        path = self.folder / "plan.json"
+        if not path.exists():
+            return set()
+        try:
+            return {cell_of(key) for key in read_document(path, "plan")["cells"]}
+        except (DamagedError, KeyError, TypeError, ValueError) as error:
+            raise StoreError(f"{path} is damaged ({error}): run the comparison again") from error
+
+    def seeds(self, data: str) -> set[int]:
+        """Return the numbers of the splits of a data set."""
+        files = (self.folder / "splits").glob("*.json")
+        found = (re.fullmatch(rf"{re.escape(file_name(data))}_seed-(\d+)\.json", path.name) for path in files)
+        return {int(name[1]) for name in found if name}
+
+    def read_segments(self, data: str) -> dict[str, Segments]:
+        """Return what :meth:`write_segments` wrote, by column; nothing where it did not."""
+        path = self._segments_path(data)
+        if not path.exists():
+            return {}
+        try:
+            body = self._own(read_document(path, "segments"), data, {"data": data})
+            return stored_segments(body["columns"])
+        except (DamagedError, KeyError, TypeError, ValueError) as error:
+            raise StoreError(f"{path} is damaged ({error}): run the comparison again") from error
+
+    def _read(self, path: Path) -> CellResult:
+        body = read_document(path, "cell")
+        result = cell_result(body)
+        if self._path("cells", result.cell) != path:
+            raise DamagedError(f"it holds {result.cell}")
+        self._own(body, result.cell.data)
+        self._check_numbers(result)
+        return result
+
+    def _own(self, body: dict[str, Any], data: str, place: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return a document that belongs to these data and settings, and is at its place."""
+        if not body.items() >= self._belongs(data).items():
+            raise DamagedError("it belongs to other data or settings")
+        if place is not None and not body.items() >= place.items():
+            raise DamagedError(f"it belongs to seed {str(body.get('seed'))[:20]} of {str(body.get('data'))[:40]!r}")
+        return body
+
+    def _check_numbers(self, result: CellResult) -> None:
+        """Compare what a result says it cost with its decisions, where the split is known."""
+        key, about = (result.cell.data, result.cell.seed), self._known.get("data", {}).get(result.cell.data)
+        if not isinstance(about, dict) or not isinstance(about.get("ratio"), int | float):
+            return
+        if key not in self._splits:
+            self._splits[key] = None
+            with contextlib.suppress(StoreError):  # said when somebody needs it
+                self._splits[key] = self.read_split(*key)
+        if (split := self._splits[key]) is not None:
+            check_result(result, split, about["ratio"])
+
+    def _results(self) -> Iterator[tuple[Path, CellResult | DamagedError]]:
+        """Go through the files of all cells: results, and what is wrong with those that are damaged."""
+        cells = self.folder / "cells"
+        for path in (cells, *cells.glob("*"), *cells.glob("*/*")):
+            inside(self.folder, path / "any")
+        for path in sorted(cells.glob("*/*/*.json")):
+            try:
+                found: CellResult | DamagedError = self._read(path)
+            except DamagedError as error:
+                found = error
+            yield path, found
+
+    def _failed(self) -> Iterator[tuple[Cell, Failure]]:
+        """Go through the records of cells that failed."""
+        for path in sorted((self.folder / "failed").glob("*/*/*.json")):
+            with contextlib.suppress(DamagedError):  # nothing is lost: the cell is missing and runs again
+                cell, failure = failed_cell(read_document(path, "failure"))
+                if self._path("failed", cell) == path:
+                    yield cell, failure
+
+    def _set_aside(self, path: Path) -> Path:
+        if self._locks is None:
+            return path
+        target = self.folder / "corrupt" / path.relative_to(self.folder / "cells")
+        target = inside(self.folder, target.with_name(f"{target.stem}.{uuid.uuid4().hex[:8]}.json"))
+        inside(self.folder, path)
+        with as_store_error(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            path.rename(target)
+        return target
+
+    def _path(self, kind: str, cell: Cell) -> Path:
+        name = f"ratio-{ratio_name(cell.ratio)}_seed-{int(cell.seed)}.json"
+        return inside(self.folder, self.folder / kind / file_name(cell.data) / file_name(cell.method) / name)
+
+    def _split_path(self, data: str, seed: int) -> Path:
+        return inside(self.folder, self.folder / "splits" / f"{file_name(data)}_seed-{int(seed)}.json")
+
+    def _segments_path(self, data: str) -> Path:
+        return inside(self.folder, self.folder / "splits" / f"{file_name(data)}_segments.json")
+
+
+def _is_whole(split: bytes, place: Mapping[str, Any]) -> bool:
+    """Tell whether a split is what was written, for this place."""
+    try:
+        return unsealed(split, "adacsl-split").items() >= place.items()
+    except DamagedError:
+        return False
+
+
+def _content(path: Path) -> bytes:
+    """Return what lies there, nothing where it is missing or no ordinary file."""
+    try:
+        return read_regular(path, at_most=LARGEST)
+    except (FileNotFoundError, DamagedError):
+        return b""

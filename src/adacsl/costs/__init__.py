@@ -1,0 +1,1 @@
+"""What outcomes cost: cost matrices, expressions, per-sample costs and ranges."""

@@ -1,0 +1,1016 @@
+"""CostMatrix: what each outcome of a decision costs."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
+
+import numpy as np
+from array_api_compat import array_namespace, device, is_array_api_obj
+from numpy.typing import NDArray
+
+from adacsl.base import arrays
+from adacsl.base.arrays import Array, as_host
+from adacsl.base.labels import same_label
+from adacsl.costs import cells, formats
+from adacsl.costs import cells as costs_cells
+from adacsl.costs.cells import (
+    Ranges,
+    as_price,
+    check_dearer,
+    check_prices,
+    check_samples,
+    clip_errors,
+    column_of_errors,
+    is_free,
+    mean_over,
+    price_like,
+    read_prices,
+    row_stakes,
+)
+from adacsl.costs.expressions import column_names
+from adacsl.costs.formats import Cells, Names
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from adacsl.costs.formats import Cells, Names
+
+__all__ = ["CostMatrix", "check_binary", "merge_prices", "no_costs", "or_nan", "scale_misses", "unchecked_costs"]
+
+
+class SaidPrices:
+    """What was said about prices beyond their numbers."""
+
+    __slots__ = ()
+    if TYPE_CHECKING:
+        _said: Cells
+        _classes: Names
+        _actions: Names
+        _ranges: cells.Ranges
+        _recipes: tuple[cells.Recipe, ...]
+        _deciding: Cells | None
+        _like: Callable[..., Self]
+        clipped: Callable[[], Self]
+        _cells: property
+        n_actions: property
+        n_classes: property
+        n_instances: property
+        square: property
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a table that its prices depend on; none where they are numbers."""
+        return tuple(dict.fromkeys(column for recipe in self._recipes for column in recipe.columns))
+
+    @property
+    def settled(self) -> bool:
+        """Whether its prices are numbers: :meth:`of` a table makes them so."""
+        return not self._recipes
+
+    @property
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """The prices that were given as a range, by name: from what to what."""
+        return {name: (low, high) for name, low, high in self._ranges}
+
+    @property
+    def deciding(self) -> Self:
+        """The prices that are known when deciding: its own, unless it is :meth:`decided_by` others."""
+        return self if self._deciding is None else self._like(self._deciding)
+
+    @property
+    def paid(self) -> Self:
+        """The prices that are paid, alone."""
+        return self if self._deciding is None else self._like(self._cells)
+
+    def decided_by(self, known: Self) -> Self:
+        """Return these prices, to be paid, with decisions made by others that are known before.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> paid, foreseen = CostMatrix(fp=1, fn=[2.0, 30.0]), CostMatrix(fp=1, fn=[9.0, 9.0])
+        >>> costs = paid.decided_by(foreseen)
+        >>> costs.decide([0.2, 0.2]).tolist(), costs.total([1, 1], [0, 0])
+        ([1, 1], 32.0)
+        """
+        shapes = {(m.n_actions, m.n_classes, m._classes, m._actions) for m in (self, known)}
+        if len(shapes) > 1 or known.n_instances not in (None, self.n_instances):
+            raise ValueError(f"prices to decide by must be of the same outcomes and samples as {self!r}, got {known!r}")
+        return self._like(self._cells, deciding=known._cells)
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """Columns of prices that are known afterwards only: no features."""
+        return tuple(dict.fromkeys(column for recipe in self._recipes for column in getattr(recipe, "hidden", ())))
+
+    @property
+    def models(self) -> tuple[Any, ...]:
+        """What predicts prices that are known afterwards only."""
+        return tuple(recipe for recipe in self._recipes if hasattr(recipe, "learns"))
+
+    @property
+    def learns(self) -> bool:
+        """Whether some of its prices have to be learned before anything can be decided by them."""
+        return any(model.learns for model in self.models)
+
+    def made(self, make: Callable[[Any, int, int], Any]) -> Self:
+        """Return the matrix with each recipe replaced by what ``make(recipe, action, class)`` gives."""
+        return self._like(
+            tuple(
+                tuple(make(cell, i, j) if cells.is_recipe(cell) else cell for j, cell in enumerate(row))
+                for i, row in enumerate(self._said)
+            )
+        )
+
+    def of(self, table: Any, *, clipped: bool = True) -> Self:
+        """Return the prices of the rows of a table (pandas, polars, pyarrow, a mapping of arrays).
+
+        Where an error costs less than being right, it is taken to cost the same (``clipped``). Prices that were learned
+        are predicted; where the table has them, those are paid.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> costs = CostMatrix(fp=5, fn="0.8 * amount + 12")
+        >>> costs.of({"amount": [10.0, 100.0]}).fn.tolist()
+        [20.0, 92.0]
+        """
+        if self.settled:
+            return self
+
+        @functools.cache
+        def settle(recipe: Any) -> Any:
+            return as_price(recipe.of(table), f"the price {recipe!r}")
+
+        settled = self.made(lambda recipe, *_: settle(recipe))
+        if not self.learns and self.hidden and set(self.hidden) <= set(column_names(table)):
+            paid = self.made(lambda recipe, *_: recipe.paid(table) if hasattr(recipe, "paid") else settle(recipe))
+            settled = paid.decided_by(settled)
+        return settled.clipped() if clipped else settled
+
+
+class PriceMatrix(SaidPrices):
+    """Prices of each action when each class is true, for all samples or for each; a value that does not change."""
+
+    __slots__ = ("_actions", "_classes", "_deciding", "_ranges", "_recipes", "_said")
+    _said: Cells
+    _classes: Names
+    _actions: Names
+    _ranges: Ranges
+    _recipes: tuple[costs_cells.Recipe, ...]
+    _deciding: Cells | None
+
+    @classmethod
+    def _from_cells(cls, cells: Cells, classes: Names = None, actions: Names = None, *others: Any) -> Self:
+        cells, classes, actions = formats.named(cells, classes, actions)
+        return cls._bare(cells, classes, actions, *others).checked()
+
+    @classmethod
+    def _bare(cls, *parts: Any) -> Self:
+        """Return a matrix past all checks: of some samples alone, all errors may be free."""
+        matrix = cls.__new__(cls)
+        matrix._fill(*parts)
+        return matrix
+
+    def _fill(
+        self, cells: Cells, classes: Names = None, actions: Names = None, ranges: Ranges = (),
+        deciding: Cells | None = None,
+    ) -> None:  # fmt: skip
+        made = tuple(cell for row in cells for cell in row if costs_cells.is_recipe(cell))
+        parts = {"_said": cells, "_classes": classes, "_actions": actions, "_ranges": ranges, "_recipes": made}
+        for name, value in (parts | {"_deciding": deciding}).items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_array(
+        cls,
+        matrix: Array,
+        *,
+        rows: Literal["predicted", "actual"],
+        classes: Iterable[object] | None = None,
+        actions: Iterable[object] | None = None,
+    ) -> Self:
+        """Take a K x K matrix (or n x K x K, one matrix for each sample), saying what its rows are.
+
+        Parameters
+        ----------
+        matrix : array of shape (K, K), (A, K), (n, K, K) or (n, A, K)
+            With more actions than classes (refer to a person), predictions are numbers of actions.
+        rows : {"predicted", "actual"}
+            What the rows stand for; the columns are the other one.
+        classes, actions : sequences of labels, optional
+            Their names. Actions need names where they are not the predictions of the classes.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> CostMatrix.from_array([[0, 8], [1, 0]], rows="predicted")
+        CostMatrix(fp=1, fn=8)
+        >>> CostMatrix.from_array([[0, 1], [8, 0]], rows="actual")
+        CostMatrix(fp=1, fn=8)
+        >>> refer = [[0, 8], [1, 0], [0.5, 0.5]]
+        >>> names = {"classes": ["well", "ill"], "actions": ["go", "treat", "ask"]}
+        >>> costs = CostMatrix.from_array(refer, rows="predicted", **names)
+        >>> [costs.actions[i] for i in costs.decide([0.01, 0.1, 0.9])]
+        ['go', 'ask', 'treat']
+        """
+        called, done = formats.as_names(classes, "classes"), formats.as_names(actions, "actions")
+        return cls._from_cells(formats.cells_from_array(matrix, rows, called, done), called, done)
+
+    @classmethod
+    def from_frame(cls, frame: Any, *, rows: Literal["predicted", "actual"]) -> Self:
+        """Take a frame (pandas, polars) with names on both axes: its index (or else its first column) and its columns.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from adacsl import CostMatrix
+        >>> frame = pd.DataFrame({"well": [0, 1], "ill": [8, 0]}, index=["well", "ill"])
+        >>> CostMatrix.from_frame(frame, rows="predicted")
+        CostMatrix.from_array([[0, 8], [1, 0]], rows='predicted', classes=['well', 'ill'])
+        """
+        values, index, columns = formats.read_frame(frame)
+        actions, classes = (columns, index) if rows == "actual" else (index, columns)
+        return cls.from_array(values, rows=rows, classes=classes, actions=actions)
+
+    # what it holds
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes."""
+        return len(self._said[0])
+
+    @property
+    def n_actions(self) -> int:
+        """The number of actions to choose from: that of the classes, unless there are others than predicting one."""
+        return len(self._said)
+
+    @property
+    def classes(self) -> Names:
+        """The names of the classes, None where they have none."""
+        return self._classes
+
+    @property
+    def actions(self) -> Names:
+        """The names of the actions (those of the classes, where each action predicts one), or None."""
+        return self._classes if self.square else self._actions
+
+    @property
+    def square(self) -> bool:
+        """Whether action i is the prediction of class i."""
+        return self._actions is None and len(self._said) == len(self._said[0])
+
+    @property
+    def n_instances(self) -> int | None:
+        """How many samples bring their own costs; None where one price holds for all."""
+        return next((cell.shape[0] for cell in self._flat() if not isinstance(cell, float)), None)
+
+    def reduced(self) -> Self:
+        """Return the matrix that leads to the same decisions and in which the right one is free: a zero diagonal.
+
+        Where actions are other than predicting a class, the cheapest one of each class is the right one.
+        """
+        columns = [column_of_errors(self._cells, j, square=self.square) for j in range(self.n_classes)]
+        ranges = costs_cells.reduced_ranges(self._by_name(), self._ranges) if self._ranges else ()
+        return self._like(tuple(zip(*columns, strict=True)), ranges, self._known("reduced"))
+
+    def aligned(self, classes: Iterable[object]) -> Self:
+        """Return the matrix with its classes in the order of these labels: those of the data, all and no others.
+
+        Text matches numbers ("1" means 1). A matrix without names has to be in that order already.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> costs = CostMatrix.from_array([[0, 8], [1, 0]], rows="predicted", classes=["well", "ill"])
+        >>> costs.aligned(["ill", "well"])
+        CostMatrix.from_array([[0, 1], [8, 0]], rows='predicted', classes=['ill', 'well'])
+        """
+        wanted = list(classes)
+        if self._classes is None:
+            if len(wanted) != self.n_classes:
+                raise ValueError(
+                    f"the cost matrix has {self.n_classes} classes, but the data have {len(wanted)}: "
+                    f"{formats.shown(wanted)}"
+                )
+            return self
+        order = formats.positions(self._classes, wanted)
+        rows = [self._said[i] for i in order] if self.square else self._said
+        names = tuple(self._classes[j] for j in order)
+        cells = tuple(tuple(row[j] for j in order) for row in rows)
+        return self._bare(cells, names, self._actions, (), self._known("aligned", wanted))
+
+    def rows(self, index: Array) -> Self:
+        """Return the costs of some samples (a slice, a mask or positions); class-wide costs stay as they are."""
+        if self.n_instances is None:
+            return self
+
+        def pick(cell: Any) -> Any:
+            return cell[arrays.move(index, cell) if is_array_api_obj(index) else index]
+
+        # some samples alone may have free errors only: still their costs
+        return self._like(self._mapped(pick), deciding=self._known("rows", index))
+
+    def averaged(self, labels: Array | None = None) -> Self:
+        """Return one price per outcome: the means over the samples.
+
+        With ``labels`` (class numbers), only samples that can pay a price count for it: positives for a miss, negatives
+        for a false alarm, those of class j for column j. A class without samples has the mean over all.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> costs = CostMatrix(fp=1, fn=[10.0, 20.0, 90.0])
+        >>> costs.averaged(), costs.averaged(labels=[1, 1, 0])
+        (CostMatrix(fp=1, fn=40), CostMatrix(fp=1, fn=15))
+        """
+        classes = None if labels is None else self._labels(labels)
+        cells = tuple(tuple(mean_over(cell, classes, j) for j, cell in enumerate(row)) for row in self._cells)
+        if self.n_classes == self.n_actions == 2 and self.square:
+            check_prices(cells)
+        return self._like(cells)
+
+    def row_weights(self, labels: Array) -> Array:
+        """Return how much an error about each sample costs, relative to the mean of its class.
+
+        That is fn / mean fn among the positives, fp / mean fp among the negatives (of the reduced costs; of more
+        classes, the mean over the errors). Ones where all samples cost the same.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> CostMatrix(fp=1, fn=[10.0, 20.0, 90.0]).row_weights([1, 1, 0]).tolist()
+        [0.6666666666666666, 1.3333333333333333, 1.0]
+        """
+        return row_stakes(self.reduced()._cells, self._labels(labels))
+
+    def without_samples(self) -> Self:
+        """Return the costs with prices of single samples replaced by their means; those over columns stay."""
+        cells = ((c if costs_cells.is_recipe(c) else mean_over(c, None, 0) for c in row) for row in self._said)
+        return self._like(tuple(map(tuple, cells)))
+
+    def clipped(self) -> Self:
+        """Return the costs with errors about single samples that cost less than being right made free."""
+        return self._like(clip_errors(self._cells, square=self.square), deciding=self._known("clipped"))
+
+    def checked(self) -> Self:
+        """Return itself; raise where errors do not cost more than being right. What depends on columns passes."""
+        if self.settled:
+            check_prices(self._cells, self._classes, self._actions)
+        elif self.n_classes == 2 and self.square:
+            said = self._by_name()
+            for error, right in (("fn", "tp"), ("fp", "tn")):
+                if isinstance(said[error], float) and isinstance(said[right], float):
+                    check_dearer(said[error], said[right], error, right)
+        if self._ranges:
+            costs_cells.check_ranges(self._by_name(), self._ranges)
+        return self
+
+    # arrays, frames, JSON, equality, display
+
+    def to_array(self, like: Array | None = None) -> Any:
+        """Return the prices as an array of actions x classes (n x actions x classes where samples have their own).
+
+        ``like`` names the library and the device by an array of it; default is numpy.
+        """
+        n = self.n_instances
+        if n is None:
+            table = np.asarray(self._cells, dtype=np.float64)
+        else:
+            table = np.stack([np.stack([_spread(cell, n) for cell in row], -1) for row in self._cells], -2)
+        if like is None:
+            return table
+        xp = array_namespace(like)
+        return xp.asarray(table, dtype=arrays.default_float(xp, like), device=device(like))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the prices as a pandas DataFrame: rows are predicted, columns are actual (needs pandas)."""
+        import pandas as pd  # noqa: PLC0415  pandas stays optional
+
+        if self.n_instances is not None:
+            raise ValueError("a frame holds one price for each outcome, and each sample has its own: averaged() first")
+        names = self.actions or range(self.n_actions), self.classes or range(self.n_classes)
+        index, columns = (
+            pd.Index(list(axis), name=what) for axis, what in zip(names, ("predicted", "actual"), strict=True)
+        )
+        return pd.DataFrame(self.to_array(), index, columns)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready description."""
+        return formats.to_document(*self._parts())
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """Read what :meth:`to_dict` wrote."""
+        return cls._from_cells(*formats.read_document(data))
+
+    def to_json(self) -> str:
+        """Return a JSON text; floats survive the round trip exactly."""
+        return json.dumps(self.to_dict(), allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what :meth:`to_json` wrote."""
+        try:
+            data = json.loads(text)
+        except ValueError as error:
+            raise ValueError(f"these costs are no JSON as to_json writes it: {error}") from None
+        return cls.from_dict(data)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PriceMatrix):
+            return NotImplemented
+        sizes, others = ((m.n_actions, m.n_classes, m._classes, m._actions, m._ranges) for m in (self, other))
+        if (self._deciding is None) != (other._deciding is None):
+            return False
+        if self._deciding is not None and self.deciding != other.deciding:
+            return False
+        return sizes == others and all(
+            formats.same_cell(a, b)
+            for row, rival in zip(self._said, other._said, strict=True)
+            for a, b in zip(row, rival, strict=True)
+        )
+
+    def __hash__(self) -> int:
+        if self.settled and self.n_instances is not None:
+            raise TypeError("costs of single samples are not hashable; class-wide costs are")
+        return hash(self._parts())
+
+    def __repr__(self) -> str:
+        known = "" if self._deciding is None else f".decided_by({self.deciding!r})"
+        return formats.show(*self._parts()[:4]) + known
+
+    def _repr_html_(self) -> str:
+        return formats.as_html(*self._parts()[:4])
+
+    def __setattr__(self, *change: object) -> NoReturn:
+        raise AttributeError("a CostMatrix does not change; make a new one")
+
+    __delattr__ = __setattr__
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    # the parts everything above is made of
+
+    @property
+    def _cells(self) -> Cells:
+        """The prices, for all who need numbers."""
+        if self._recipes:
+            raise costs_cells.unsettled(self.columns)
+        return self._said
+
+    def _like(self, cells: Cells, ranges: Ranges | None = None, deciding: Cells | None = None) -> Self:
+        return self._bare(cells, self._classes, self._actions, self._ranges if ranges is None else ranges, deciding)
+
+    def _known(self, change: str, *given: Any) -> Cells | None:
+        """Return the prices to decide by, changed as the others are."""
+        return None if self._deciding is None else getattr(self.deciding, change)(*given)._cells
+
+    def _parts(self) -> tuple[Any, ...]:
+        every = (self._said, self._classes, self._actions, self._ranges)
+        return every if self._deciding is None else (*every, self._deciding)
+
+    def _by_name(self) -> dict[str, Any]:
+        (tn, fn), (fp, tp) = self._said
+        return {"fp": fp, "fn": fn, "tp": tp, "tn": tn}
+
+    def _labels(self, labels: Array) -> Array:
+        classes = arrays.as_classes(labels, self.n_classes, "labels")
+        check_samples(self.n_instances, classes.shape[0])
+        return classes
+
+    def _flat(self) -> Iterator[Any]:
+        return (cell for row in self._cells for cell in row)
+
+    def _mapped(self, change: Callable[[Any], Any]) -> Cells:
+        return tuple(tuple(c if isinstance(c, float) else change(c) for c in row) for row in self._cells)
+
+
+def _spread(cell: Any, n: int) -> NDArray[np.float64]:
+    return np.broadcast_to(as_host(cell), (n,))
+
+
+class ActionMatrix(PriceMatrix):
+    """Prices to which actions can be added."""
+
+    __slots__ = ()
+
+    def named(self, classes: Iterable[object]) -> Self:
+        """Return the matrix with names for its classes, in order; one that has names stays as it is.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> CostMatrix(fp=1, fn=8).named(["well", "ill"])
+        CostMatrix.from_array([[0, 8], [1, 0]], rows='predicted', classes=['well', 'ill'])
+        """
+        cells, known, actions, ranges = self._parts()[:4]
+        if known is not None:
+            return self
+        named: Self = self._bare(*formats.named(cells, formats.as_names(classes, "classes"), actions), ranges)
+        return named if self.deciding is self else named.decided_by(self.deciding.named(classes))
+
+    def with_action(self, name: str, prices: Any) -> Self:
+        """Return the matrix with one more action: ask for a document, offer a discount, let somebody look.
+
+        Decisions are numbers of actions then, the new one the last. Classes without names are called by their numbers.
+
+        Parameters
+        ----------
+        name : str
+            What it is called.
+        prices : number, mapping or sequence
+            What it costs: always, or for each class that may be true, by name or in order; each a number or one for
+            each sample.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> costs = CostMatrix(fp=1, fn=8).with_action("remind", {"0": 0.2, "1": 3})
+        >>> costs.actions, costs.decide([0.01, 0.15, 0.9]).tolist()
+        (('0', '1', 'remind'), [0, 2, 1])
+        """
+        if self.deciding is not self:
+            return self.paid.with_action(name, prices).decided_by(self.deciding.with_action(name, prices))
+        row = [as_price(price, f"the price of {name!r}") for price in _by_class(self, prices, name)]
+        longer: Self = _appended(self, name, row)
+        return longer
+
+    def with_referral(self, price: Any, *, errors: Any = None, name: str = "refer") -> Self:
+        """Return the matrix with one more action: a person decides, who costs ``price`` and what they decide.
+
+        Parameters
+        ----------
+        price : number or array of shape (n,)
+            What it costs to have a row looked at.
+        errors : optional
+            How often the person is wrong; default never. A share of all rows; ``{"fp": 0.01, "fn": 0.05}``, of the
+            negative and of the positive ones; shares by the name of the true class; or a K x K matrix of shares, rows
+            decided, columns true, whose columns sum to 1. Wrong decisions go to the other classes alike, unless a
+            matrix says otherwise.
+        name : str, default "refer"
+            What it is called.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> costs = CostMatrix(fp=1, fn=8).with_referral(0.5)
+        >>> [costs.actions[i] for i in costs.decide([0.01, 0.3, 0.9])]
+        ['0', 'refer', '1']
+        >>> CostMatrix(fp=1, fn=8).with_referral(0.5, errors={"fn": 0.1}).to_array()[2].round(9).tolist()
+        [0.5, 1.3]
+        """
+        if self.deciding is not self:
+            longer, known = (m.with_referral(price, errors=errors, name=name) for m in (self.paid, self.deciding))
+            return longer.decided_by(known)
+        paid = as_price(price, f"the price of {name!r}")
+        if (paid if isinstance(paid, float) else float(array_namespace(paid).min(paid))) < 0:
+            raise ValueError(f"the price of {name!r} must not be negative, got {price!r}")
+        made: Self = _appended(self, name, [paid + cost for cost in _decided_by_person(self, errors)])
+        return made
+
+
+def _appended(matrix: Any, name: str, prices: list[Any]) -> Any:
+    classes = matrix.classes or tuple(map(str, range(matrix.n_classes)))
+    actions = matrix.actions or tuple(map(str, range(matrix.n_actions)))
+    if any(same_label(name, known) for known in actions):
+        raise ValueError(
+            f"there is an action {name!r} already: {formats.shown(actions)}; give the new one another name"
+        )
+    cells: Cells = (*matrix._cells, tuple(prices))
+    # ranges are those of a matrix whose actions are its two classes: further actions are at their middle
+    longer = matrix._bare(cells, classes, formats.as_names((*actions, name), "actions"))
+    if longer.n_instances is None:  # of some samples alone, all errors may be free
+        check_prices(cells, classes, longer.actions)
+    return longer
+
+
+def _by_class(matrix: Any, prices: Any, name: str) -> list[Any]:
+    k = matrix.n_classes
+    if isinstance(prices, Mapping):
+        names = matrix.classes or tuple(map(str, range(k)))
+        order = formats.positions([*map(str, prices)], names)
+        return [list(prices.values())[place] for place in order]
+    if isinstance(prices, int | float) or (is_array_api_obj(prices) and prices.ndim == 0):
+        return [prices] * k
+    found = list(prices)
+    if len(found) != k:
+        raise ValueError(f"{name!r} needs one price, or one for each of {k} classes, got {len(found)}")
+    return found
+
+
+def _decided_by_person(matrix: Any, errors: Any) -> list[Any]:
+    """Return what a person's decision costs on average when each class is true, who may err."""
+    cells = matrix._cells
+    if errors is None:  # the right decision: predicting the class, or what is cheapest then
+        reduced = [column_of_errors(cells, j, square=matrix.square) for j in range(matrix.n_classes)]
+        return [cells[0][j] - extra[0] for j, extra in enumerate(reduced)]
+    shares = _confusion(matrix, errors)
+    rows = [cells[place] for place in _places_of_classes(matrix)]
+    return [sum(float(shares[i, j]) * row[j] for i, row in enumerate(rows)) for j in range(matrix.n_classes)]
+
+
+def _places_of_classes(matrix: Any) -> list[int]:
+    if matrix.square or matrix.actions is None:
+        return list(range(matrix.n_classes))
+    found = [[i for i, action in enumerate(matrix.actions) if same_label(action, name)] for name in matrix.classes]
+    if not all(found):
+        raise ValueError(
+            f"errors of a person are wrong classes, but the actions {formats.shown(matrix.actions)} predict none: "
+            "say with with_action(...) what the person costs"
+        )
+    return [places[0] for places in found]
+
+
+def _confusion(matrix: Any, errors: Any) -> NDArray[np.float64]:
+    """Return which share of each class (columns) a person decides to be which (rows)."""
+    k = matrix.n_classes
+    if not isinstance(errors, Mapping) and np.ndim(errors) == 2:
+        shares = np.asarray(errors, dtype=np.float64)
+        if shares.shape != (k, k) or not (shares >= 0).all() or not np.allclose(shares.sum(axis=0), 1.0, atol=1e-6):
+            raise ValueError(
+                f"errors must be {k} x {k} shares, rows decided, columns true, whose columns sum to 1, got {errors!r}"
+            )
+        return shares
+    rates = _rates(matrix, errors)
+    if not ((rates >= 0) & (rates <= 1)).all():
+        raise ValueError(f"errors must be shares between 0 and 1, got {errors!r}")
+    other = 1.0 - np.eye(k)
+    return np.asarray(np.diag(1.0 - rates) + other * rates / (k - 1))
+
+
+def _rates(matrix: Any, errors: Any) -> NDArray[np.float64]:
+    """Return how often a person is wrong about rows of each class."""
+    k = matrix.n_classes
+    if not isinstance(errors, Mapping):
+        return np.full(k, float(errors))
+    if k == 2 and set(errors) <= {"fp", "fn"}:
+        return np.asarray([float(errors.get("fp", 0.0)), float(errors.get("fn", 0.0))])
+    names = matrix.classes or tuple(map(str, range(k)))
+    places = {key: [j for j, name in enumerate(names) if same_label(str(key), name)] for key in errors}
+    if unknown := [key for key, found in places.items() if not found]:
+        known = ("'fp', 'fn' or " if k == 2 else "") + formats.shown(names)
+        raise ValueError(f"errors name {unknown[0]!r}, expected {known}")
+    rates = np.zeros(k)
+    for key, found in places.items():
+        rates[found[0]] = float(errors[key])
+    return rates
+
+
+BELOW_ONE = 1.0 - 2.0**-53
+"""Where false alarms cost 10^16 misses the threshold rounds to 1, but who is surely positive is to be called so."""
+
+
+class CostMatrix(ActionMatrix):
+    r"""What each outcome costs: one price per outcome, K x K prices, or prices of each single sample.
+
+    Costs are given **by name**, because published code disagrees about which axis of a matrix is the truth. More than
+    two classes come by :meth:`from_array` or :meth:`from_frame`.
+
+    Parameters
+    ----------
+    fp, fn : float, array of shape (n,), tuple or str
+        Price of a false positive, C(1, 0), and of a false negative, C(0, 1): a number, one for each sample, a range
+        ``(low, high)`` of what it may be (its middle is taken, :attr:`ranges` keeps the rest), or a text over the
+        columns of a table, ``"0.8 * amount + 12"``, of which :meth:`of` makes the prices of its rows. A price that is
+        known only afterwards is a :class:`~adacsl.CostModel`, as text ``"model(amount)"``.
+    tp, tn : likewise, default 0
+        Price of being right; benefits are negative costs. An error must cost more than being right.
+
+    Notes
+    -----
+    Subtracting :math:`C(j, j)` from column *j* changes no decision, so every matrix is as good as its
+    :meth:`reduced` form with a zero diagonal. The cheapest decision is "positive" where the probability exceeds
+
+    .. math:: T = \frac{C(1,0)}{C(1,0) + C(0,1)} \qquad \text{(paper, eq. 1; reduced costs)}
+
+    Examples
+    --------
+    >>> costs = CostMatrix(fp=1, fn=8)
+    >>> costs.threshold, costs.ratio
+    (0.1111111111111111, 8.0)
+    >>> costs.decide([0.05, 0.2]).tolist()
+    [0, 1]
+    >>> costs.total([0, 1, 1], [1, 0, 1])
+    9.0
+    """
+
+    __slots__ = ()
+
+    def __init__(self, *, fp: Any, fn: Any, tp: Any = 0.0, tn: Any = 0.0) -> None:
+        cells, ranges = read_prices({"fp": fp, "fn": fn, "tp": tp, "tn": tn})
+        self._fill(cells, None, None, ranges)
+        self.checked()
+
+    @classmethod
+    def balanced(cls, y: Array, *, factor: float = 1.0, classes: Iterable[object] | None = None) -> CostMatrix:
+        """Return the paper's inverse priors: fp = N / N-, fn = factor * N / N+.
+
+        Calling everything positive then costs exactly N, so that costs compare across data sets. With more classes, an
+        error about class j costs N / N_j; ``classes`` names them.
+        """
+        names = formats.as_names(classes, "classes")
+        codes, counts = _counted(y, None if names is None else len(names))
+        n, k = codes.shape[0], len(counts)
+        if k == 2 and names is None:
+            if 0 in counts:
+                raise ValueError(f"balanced costs need both classes, but all {n} labels are {int(counts[1] > 0)}")
+            return cls(fp=n / counts[0], fn=factor * n / counts[1])
+        if factor != 1.0:
+            raise ValueError(f"factor is for two classes without names, of which one is positive; got {factor!r}")
+        if 0 in counts:
+            rare = names[counts.index(0)] if names else counts.index(0)
+            raise ValueError(f"balanced costs need rows of every class, but class {rare!r} has none")
+        cells = tuple(tuple(0.0 if i == j else n / count for j, count in enumerate(counts)) for i in range(k))
+        return cls._from_cells(cells, names)
+
+    # what it holds
+
+    fp = property(lambda self: self._binary("fp", 1, 0), doc="Price of a false positive, C(1, 0).")
+    fn = property(lambda self: self._binary("fn", 0, 1), doc="Price of a false negative, C(0, 1).")
+    tp = property(lambda self: self._binary("tp", 1, 1), doc="Price of a true positive, C(1, 1).")
+    tn = property(lambda self: self._binary("tn", 0, 0), doc="Price of a true negative, C(0, 0).")
+
+    @property
+    def threshold(self) -> Any:
+        """The Bayes threshold T: positive is the cheaper decision where the probability is above it (eq. 1)."""
+        if self._deciding is not None:
+            return self.deciding.threshold
+        fp, fn = self.fp - self.tn, self.fn - self.tp
+        if isinstance(fp + fn, float):
+            return min(fp / (fp + fn), BELOW_ONE)
+        xp = array_namespace(fp + fn)
+        share = fp / xp.where(fp + fn == 0, 1.0, fp + fn)
+        # misses are free: never positive, as nothing is gained by it
+        return xp.where(fn == 0, 1.0, xp.where(share < BELOW_ONE, share, BELOW_ONE))
+
+    @property
+    def ratio(self) -> Any:
+        """How many false positives one false negative is worth: rho = C(0, 1) / C(1, 0), reduced."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return (self.fn - self.tp) / (self.fp - self.tn)
+
+    def class_weights(self, power: float = 1.0) -> NDArray[np.float64]:
+        """Return how dear errors about each class are: the mean of its (reduced) column, its right decision left out.
+
+        Raised to ``power`` and scaled to a geometric mean of 1. Prices of single samples are averaged first.
+
+        Examples
+        --------
+        >>> CostMatrix(fp=1, fn=4).class_weights().tolist()
+        [0.5, 2.0]
+        """
+        means = self.averaged().reduced().to_array().sum(axis=0) / (self.n_actions - 1)
+        if power and means.min() <= 0:
+            free = self._classes[int(means.argmin())] if self._classes else int(means.argmin())
+            raise ValueError(f"class {free!r} has no weight: all decisions about it cost the same")
+        logs = power * np.log(means) if power else np.zeros(self.n_classes)
+        weights: NDArray[np.float64] = np.exp(logs - logs.mean())
+        return weights
+
+    # what it decides
+
+    def decide(self, probabilities: Array) -> Array:
+        """Return the cheapest class (or action) for each sample.
+
+        Parameters
+        ----------
+        probabilities : array of shape (n,) or (n, K)
+            Probability of the positive class, or of every class. Ties go to the lower class: positive needs p > T.
+        """
+        if self._deciding is not None:
+            return self.deciding.decide(probabilities)
+        probabilities = self._probabilities(probabilities)
+        xp = array_namespace(probabilities)
+        if self.n_classes == 2 and self.square:
+            positive = arrays.widest(probabilities if probabilities.ndim == 1 else probabilities[:, 1])
+            return xp.astype(positive > price_like(self.threshold, positive), xp.int64)
+        each = self._expected_of_each(probabilities)
+        if self.n_instances is not None:
+            return xp.argmin(each, axis=1)
+        # sums of equal costs may differ by their rounding, which depends on the rows beside: that is a tie
+        slack = 4 * self.n_classes * xp.finfo(each.dtype).eps * max(abs(cell) for cell in self._flat())
+        cheapest = each <= xp.min(each, axis=1, keepdims=True) + slack
+        return xp.argmax(xp.astype(cheapest, xp.int8), axis=1)
+
+    def expected(self, probabilities: Array, decisions: Array | None = None) -> Array:
+        """Return what each sample is expected to cost under ``decisions`` (default: the cheapest ones)."""
+        if self._deciding is not None:
+            return self.deciding.expected(probabilities, decisions)
+        probabilities = self._probabilities(probabilities)
+        given = self.decide(probabilities) if decisions is None else decisions
+        chosen = arrays.as_column(arrays.as_classes(given, self.n_actions, "decisions"), probabilities, "decisions")
+        each = self._expected_of_each(probabilities)
+        return array_namespace(each).take_along_axis(each, chosen[:, None], axis=1)[:, 0]
+
+    def expected_of_each(self, probabilities: Array) -> Array:
+        """Return what each sample is expected to cost under each action, n x A.
+
+        Examples
+        --------
+        >>> CostMatrix(fp=1, fn=8).expected_of_each([0.25, 0.5]).tolist()
+        [[2.0, 0.75], [4.0, 0.5]]
+        """
+        known = self.deciding
+        return known._expected_of_each(known._probabilities(probabilities))
+
+    # what decisions have cost
+
+    def incurred(self, y_true: Array, y_pred: Array) -> Array:
+        """Return what each single decision has cost."""
+        true, pred = self._pair(y_true, y_pred)
+        xp = array_namespace(true)
+        out = arrays.widest(xp.zeros_like(true))
+        if self.n_instances is None:
+            return xp.take(xp.reshape(self.to_array(out), (-1,)), pred * self.n_classes + true, axis=0)
+        for i, row in enumerate(self._cells):
+            for j, cell in enumerate(row):
+                if not is_free(cell):
+                    out = xp.where((pred == i) & (true == j), price_like(cell, out), out)
+        return out
+
+    def confusion(self, y_true: Array, y_pred: Array, *, sample_weight: Array | None = None) -> NDArray[np.float64]:
+        """Return what each kind of outcome has cost in total, actions x classes: where the money goes.
+
+        Examples
+        --------
+        >>> CostMatrix(fp=1, fn=8).confusion([0, 0, 1, 1], [0, 1, 0, 0]).tolist()
+        [[0.0, 16.0], [1.0, 0.0]]
+        """
+        true, pred = self._pair(y_true, y_pred)
+        weight = arrays.as_weights(sample_weight, true)
+        paid = self.incurred(true, pred)
+        cell, paid = as_host(pred * self.n_classes + true), as_host(paid if weight is None else paid * weight)
+        shape = (self.n_actions, self.n_classes)
+        return np.bincount(cell, weights=paid, minlength=shape[0] * shape[1]).astype(np.float64).reshape(shape)
+
+    def total(self, y_true: Array, y_pred: Array, *, sample_weight: Array | None = None) -> float:
+        """Return the sum of all costs."""
+        true, pred = self._pair(y_true, y_pred)
+        weight = arrays.as_weights(sample_weight, true)
+        if weight is None and self.n_instances is None:
+            # prices times exact counts: no rounding builds up over the samples
+            return math.fsum(self._cells[i][j] * n for i, j, n in self._count(true, pred))
+        each = self.incurred(true, pred)
+        return float(array_namespace(each).sum(each if weight is None else each * weight))
+
+    def mean(self, y_true: Array, y_pred: Array, *, sample_weight: Array | None = None) -> float:
+        """Return the cost per sample (per unit of weight)."""
+        total = self.total(y_true, y_pred, sample_weight=sample_weight)
+        true = arrays.as_vector(y_true, "y_true")
+        weight = arrays.as_weights(sample_weight, true)
+        return total / (true.shape[0] if weight is None else float(array_namespace(weight).sum(weight)))
+
+    def normalized(self, y_true: Array, y_pred: Array, *, sample_weight: Array | None = None) -> float:
+        """Return the cost on a scale where 0 is flawless and 1 is the best constant decision.
+
+        Computed from the reduced costs, so that unavoidable costs and benefits do not move the scale.
+        """
+        costs = self.reduced()
+        best = min(costs._constant_totals(y_true, sample_weight))
+        if best == 0:
+            raise ValueError(
+                "the normalised cost is undefined here: a constant decision is free "
+                "(only one class in y_true?), so there is nothing to compare with"
+            )
+        return costs.total(y_true, y_pred, sample_weight=sample_weight) / best
+
+    def savings(self, y_true: Array, y_pred: Array, *, sample_weight: Array | None = None) -> float:
+        """Return the share of the best constant decision's cost that these decisions save (1 - cost / cost of it)."""
+        best = min(self._constant_totals(y_true, sample_weight))
+        if best == 0:
+            raise ValueError("savings are undefined here: the best constant decision costs nothing")
+        return (best - self.total(y_true, y_pred, sample_weight=sample_weight)) / abs(best)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return unchecked_costs, self._parts()
+
+    # the parts everything above is made of
+
+    def _binary(self, name: str, predicted: int, actual: int) -> Any:
+        if self.n_classes != 2:
+            raise ValueError(f"{name} speaks of two classes, but this matrix has {self.n_classes}; use decide()")
+        if not self.square:
+            raise ValueError(
+                f"{name} speaks of predicting one of two classes, but other actions are here; use decide()"
+            )
+        return self._cells[predicted][actual]
+
+    def _pair(self, y_true: Array, y_pred: Array) -> tuple[Array, Array]:
+        true = arrays.as_classes(y_true, self.n_classes, "y_true")
+        check_samples(self.n_instances, true.shape[0])
+        return true, arrays.as_column(arrays.as_classes(y_pred, self.n_actions, "y_pred"), true, "y_pred")
+
+    def _probabilities(self, values: Array) -> Array:
+        array = arrays.as_probabilities(values, self.n_classes)
+        check_samples(self.n_instances, array.shape[0])
+        return array
+
+    def _count(self, true: Array, pred: Array) -> list[tuple[int, int, int]]:
+        return arrays.count_outcomes(true, pred, self.n_classes, self.n_actions)
+
+    def _expected_of_each(self, probabilities: Array) -> Array:
+        """Return the expected cost of each action, n x A: sum over j of P(j | x) C(i, j)."""
+        wide = arrays.widest(probabilities)
+        if self.n_classes > 2 and self.n_instances is None:
+            return wide @ self.to_array(wide).T
+        each = (1.0 - wide, wide) if wide.ndim == 1 else [wide[:, j] for j in range(self.n_classes)]
+        products = (p[:, None] * self._column(j, wide) for j, p in enumerate(each))
+        return functools.reduce(operator.add, products)
+
+    def _column(self, j: int, like: Array) -> Array:
+        """Return the prices of each action when class j is true, 1 x A or n x A."""
+        xp = array_namespace(like)
+        prices = [row[j] for row in self._cells]
+        if self.n_instances is None:
+            return xp.asarray([prices], dtype=like.dtype, device=device(like))
+        one = xp.ones_like(like[:, 0] if like.ndim == 2 else like)
+        return xp.stack([one * price_like(price, like) for price in prices], axis=1)
+
+    def _constant_totals(self, y_true: Array, sample_weight: Array | None) -> list[float]:
+        true = arrays.as_classes(y_true, self.n_classes, "y_true")
+        if sample_weight is None and self.n_instances is None:
+            counts = [arrays.count_true(true == j) for j in range(self.n_classes)]
+            return [math.fsum(c * n for c, n in zip(row, counts, strict=True)) for row in self._cells]
+        xp = array_namespace(true)
+        return [self.total(true, xp.full_like(true, i), sample_weight=sample_weight) for i in range(self.n_actions)]
+
+
+def check_binary(costs: Any) -> None:
+    """Raise unless these are costs of two classes."""
+    if not isinstance(costs, CostMatrix):
+        raise no_costs(costs)
+    if costs.n_classes != 2:
+        raise ValueError(
+            f"costs must be those of two classes, but the cost matrix has {costs.n_classes}: more have no threshold, "
+            "they are decided by costs.decide(probabilities), and find_multipliers corrects these"
+        )
+    if not costs.square:
+        raise ValueError(
+            f"costs must be those of predicting two classes, but the cost matrix has other actions: {costs}"
+        )
+
+
+def no_costs(given: Any) -> TypeError:
+    """Return the error about something that is no cost matrix: how the one that was meant is written."""
+    told = f"costs must be a CostMatrix such as CostMatrix(fp=1, fn=8), got {given!r}"
+    shape = np.shape(given) if isinstance(given, list | tuple | np.ndarray) else getattr(given, "shape", ())
+    if len(shape) == 2:
+        told = (
+            f"costs must be a CostMatrix, got an array of {shape[0]} x {shape[1]}: say what its rows are, "
+            "CostMatrix.from_array(costs, rows='predicted') or rows='actual', and classes=[...] to name them"
+        )
+    elif isinstance(given, Mapping):
+        told = f"costs must be a CostMatrix, got a mapping: CostMatrix(**{given!r})"
+    return TypeError(told)
+
+
+def or_nan(metric: Callable[..., float], y_true: Array, y_pred: Array) -> float:
+    """Return a metric, NaN where it is undefined: one class only, and nothing to compare with."""
+    try:
+        return metric(y_true, y_pred)
+    except ValueError:
+        return math.nan
+
+
+def scale_misses(costs: CostMatrix, factor: float) -> CostMatrix:
+    """Return the costs of two classes with the price of a miss, above that of a hit, multiplied by ``factor``."""
+    scaled = CostMatrix(fp=costs.fp, fn=costs.tp + (costs.fn - costs.tp) * factor, tp=costs.tp, tn=costs.tn)
+    known = costs.deciding
+    return scaled if known is costs else scaled.decided_by(scale_misses(known, factor))
+
+
+def unchecked_costs(cells: tuple[tuple[Any, ...], ...], *names: Any) -> CostMatrix:
+    """Return a matrix of cells[predicted][actual] past all checks: of some samples alone, all errors may be free."""
+    return CostMatrix._bare(cells, *names)
+
+
+def merge_prices(given: Mapping[str, Any], default: CostMatrix | None = None) -> CostMatrix:
+    """Return costs of two classes without names from prices by name; those that are missing are the default's, or free.
+
+    Unchecked: ``clipped()`` and ``checked()`` are for those who have all rows.
+    """
+    if default is not None and (default.n_classes != 2 or not default.square):
+        raise ValueError(
+            f"fp, fn, tp and tn are prices of two classes, but these costs are of others: {default!r}; leave them out, "
+            f"or give another matrix, {arrays.MATRIX}"
+        )
+    known = dict.fromkeys(("fp", "fn", "tp", "tn"), 0.0) if default is None else default._by_name()
+    kept = () if default is None else tuple(ends for ends in default._ranges if ends[0] not in given)
+    cells, ranges = read_prices(known | dict(given))
+    return unchecked_costs(cells, None, None, kept + ranges)
+
+
+def _counted(y: Array, n_classes: int | None) -> tuple[Array, list[int]]:
+    """Return labels as class numbers, and how many rows each class has."""
+    found = arrays.widest(arrays.as_vector(y, "y"))
+    most = float(array_namespace(found).max(found))
+    k = n_classes or (int(most) + 1 if 2 <= most < found.shape[0] else 2)  # of more classes than rows, some have none
+    codes = arrays.as_classes(y, k, "y")
+    return codes, [arrays.count_true(codes == j) for j in range(k)]

@@ -1,0 +1,553 @@
+"""Data checks before training: target leakage, duplicates, missing values, constant columns."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.base.extras import requires
+from adacsl.datasets.columns import Column, clean_text, read_columns, recognised
+from adacsl.datasets.costs import Costs, PriceWarning
+from adacsl.datasets.duplicates import look_of
+from adacsl.datasets.errors import DataError, listed
+from adacsl.datasets.findings import Checks, Finding, finding
+from adacsl.datasets.task import Task
+from adacsl.datasets.time import date_columns
+
+if TYPE_CHECKING:
+    from adacsl.datasets.task import Task
+
+with requires("train"):
+    import pandas as pd
+
+
+TELLING = 0.99
+"""A column that tells so much is looked at twice: of the tables at hand, no honest one comes near."""
+SURE = 0.999
+"""From here on it is the label under another name, but for errors in it."""
+FEW = 30
+"""Of classes with fewer rows, a column sorts all to their like by chance: of 30 and 30, three columns in a million."""
+LARGE = 20
+"""Rows that share a value speak for each other from so many on; below, they may be copies, or of one group."""
+COVERED = 0.5
+"""A column filled for one class only is an outcome where so much of the class has a value; below, maybe a rare fact."""
+BY_CHANCE = 1e-6
+"""The chance of so many rows of one class among those with a value, below which it is no chance."""
+AT_FIRST = 60_000
+"""So many rows are looked at before all are."""
+
+
+def told_share(values: Any, y: NDArray[np.int64], n_classes: int) -> float:
+    """Return the share of rows whose label one column alone tells, each class counted alike.
+
+    A row's label is told where its value is that of many rows, most of the others of this very label; or, of numbers
+    that few rows share, where the next smaller or the next larger value is mostly of its label, and rows of the same
+    value do not object. Text that few rows share counts as one value, and so does what is missing. Rows never speak for
+    themselves, and copies not for each other. 0 where a class has fewer than 30 rows.
+
+    Parameters
+    ----------
+    values : Series or array of shape (n,)
+        Numbers, dates or text.
+    y : array of shape (n,)
+        Class numbers.
+    n_classes : int
+
+    Examples
+    --------
+    >>> y = np.arange(200) % 2
+    >>> told_share(pd.Series(np.where(y == 1, "refunded", None)), y, 2)
+    1.0
+    >>> told_share(np.arange(200.0), y, 2)
+    0.0
+    """
+    counts = np.bincount(y, minlength=n_classes)
+    column = pd.Series(values).reset_index(drop=True)
+    if counts.min() < FEW:
+        return 0.0
+    some = _some_of_each(y, counts)
+    if len(some) < len(y) and _told(column.iloc[some], y[some], n_classes) < TELLING:
+        return 0.0  # too little, whatever it is exactly
+    return _told(column, y, n_classes)
+
+
+class Filled(NamedTuple):
+    """The number of the only class with values, and the share of its rows that have one."""
+
+    label: int
+    share: float
+
+
+def filled_for(present: NDArray[np.bool_], y: NDArray[np.int64], n_classes: int) -> Filled | None:
+    """Return the class that alone has values in a column; None where other classes have some, or it may be chance.
+
+    Parameters
+    ----------
+    present : array of shape (n,)
+        Whether the column has a value.
+    y : array of shape (n,)
+        Class numbers.
+    n_classes : int
+
+    Examples
+    --------
+    >>> y = np.arange(200) % 2
+    >>> filled_for(y == 1, y, 2), filled_for(np.arange(200) < 100, y, 2)
+    (Filled(label=1, share=1.0), None)
+    """
+    filled, counts = np.bincount(y[present], minlength=n_classes), np.bincount(y, minlength=n_classes)
+    n, label = int(filled.sum()), int(filled.argmax())
+    if not FEW <= n < len(y) or filled[label] < SURE * n:
+        return None
+    if n * np.log(counts[label] / len(y)) > np.log(BY_CHANCE):
+        return None
+    return Filled(label, float(filled[label] / counts[label]))
+
+
+def _some_of_each(y: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return rows of all classes, not more than enough of each."""
+    most = max(AT_FIRST // len(counts), LARGE)
+    if counts.max() <= most:
+        return np.arange(len(y))
+    rng = np.random.default_rng(0)
+    own = (np.flatnonzero(y == k) for k in range(len(counts)))
+    some = [rng.choice(rows, most, replace=False) if len(rows) > most else rows for rows in own]
+    return np.sort(np.concatenate(some))
+
+
+def _told(column: pd.Series[Any], y: NDArray[np.int64], n_classes: int) -> float:
+    levels, ordered = _levels(column)
+    table = np.bincount(levels * n_classes + y, minlength=n_classes * (int(levels.max()) + 1)).reshape(-1, n_classes)
+    right = _by_their_value(table, ordered=ordered)
+    # of each class, the share of its rows that is told
+    return float(((right * table).sum(axis=0) / table.sum(axis=0)).mean())
+
+
+def _levels(column: pd.Series[Any]) -> tuple[NDArray[np.int64], bool]:
+    """Return the number of each row's value, and whether these numbers are in an order that means something."""
+    kind = column.dtype
+    if pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_datetime64_any_dtype(kind):
+        values = column.to_numpy(dtype=np.float64, na_value=np.nan) if pd.api.types.is_numeric_dtype(kind) else column
+        return np.asarray(np.unique(np.asarray(values), return_inverse=True)[1], dtype=np.int64), True
+    places = np.asarray(pd.factorize(column, use_na_sentinel=False)[0], dtype=np.int64)
+    rare = np.bincount(places) < LARGE
+    return np.unique(np.where(rare[places], -1, places), return_inverse=True)[1], False
+
+
+def _by_their_value(table: NDArray[np.int64], *, ordered: bool) -> NDArray[np.bool_]:
+    """Return for each value and class whether the other rows of the value, or of its neighbours, tell the class."""
+    sizes = table.sum(axis=1, keepdims=True)
+    mostly = 2 * (table - 1) > sizes - 1
+    if not ordered:
+        return np.asarray((sizes >= LARGE) & mostly)
+    beside = np.zeros(table.shape, dtype=bool)
+    beside[1:] |= (2 * table > sizes)[:-1]
+    beside[:-1] |= (2 * table > sizes)[1:]
+    # few rows of one value may be copies: they do not speak for each other, but may object
+    agree = (2 * (table - 1) >= sizes - 1) & beside
+    return np.asarray(np.where(sizes >= LARGE, mostly, agree))
+
+
+MANY = 50
+"""Of fewer values, all may differ by chance."""
+UNIQUE = 0.9
+"""Text that differs in more than this share of the rows is not learned from: hardly a value is seen twice."""
+NEARLY = 0.95
+"""Values that differ in more than this share of the rows name them, a few repeats and missing values aside."""
+FIRST = 1000
+"""So many rows are looked at before all are."""
+DENSE = 2
+"""Whole numbers, nearly all different, within so many times as many places as there are rows, count the rows."""
+ENTITIES = (
+    "patient|customer|client|user|subject|person|member|household|family|account|borrower|employee|student|driver|"
+    "device|machine|vehicle|card|lesion|animal|farm|company|merchant|applicant|policyholder|visitor|session|case"
+)
+IDS = re.compile(r"(^|[\W_])(id|uuid|guid|uid|rowid|row_?(no|nr|num|number|index))$", re.IGNORECASE)
+GROUPS = re.compile(
+    rf"(^|[\W_])({ENTITIES})([\W_]?(id|uuid|guid|uid|no|nr|nbr|num|number|key|code|name))?$", re.IGNORECASE
+)
+TIMES = re.compile(r"(^|[\W_])(time|date|datetime|timestamp|day|week|month|year|when|created|at)s?$", re.IGNORECASE)
+BIRTHS = re.compile(r"birth|born|(^|_)dob($|_)", re.IGNORECASE)
+FEW_LEVELS = 20
+"""Groups, or points of time, of which there are fewer are rather kinds of rows."""
+
+
+class Columns(NamedTuple):
+    """What was found about columns, and which of them only name the rows."""
+
+    findings: list[Finding]
+    names: list[str]
+
+
+def look_at_columns(task: Task) -> Columns:
+    """Return what looks wrong about the columns of a table; each column is named for one thing at most."""
+    if not isinstance(task.X, pd.DataFrame):
+        return Columns(_infinite_array(task.X), [])
+    empty, constant, rest = _sorted_out(task.X)
+    found = [
+        finding(code, f"{_named(names)} {what}: leave {'them' if len(names) > 1 else 'it'} out {_drop(names)}")
+        for code, names, what in (
+            ("empty-column", empty, "no value at all"),
+            ("constant-column", constant, "the same value in all rows"),
+        )
+        if names
+    ]
+    odd = {name: seen for name in rest if (seen := _odd(task, name)) is not None}
+    leaks = {name for name, seen in odd.items() if seen.code == "column-tells-label"}
+    dated = () if task.time is not None else _time_columns(task.X, rest)
+    timed, how = next(((name, how) for name, how in dated if name not in leaks), (None, ""))
+    if timed is not None:
+        advice = f"train on the past and test on the latest, --time-column {timed} (time={timed!r})"
+        text = f"{how} {timed!r}), and are split by chance: if it says when a row was, {advice}"
+        found.append(finding("time-ignored", text))
+    if timed is not None:
+        odd.pop(timed, None)
+    named = [name for name, seen in odd.items() if seen.code == "looks-like-id"]
+    infinite = [name for name in (*constant, *rest) if _holds_infinite(task.X, name)]
+    return Columns([*found, *_infinite(infinite), *odd.values()], named)
+
+
+def _sorted_out(X: pd.DataFrame) -> tuple[list[str], list[str], list[str]]:  # noqa: N803
+    """Return the names of columns without a value, with one value only, and the others."""
+    empty: list[str] = []
+    constant: list[str] = []
+    rest: list[str] = []
+    for name in dict.fromkeys(X.columns):
+        column = _one(X, name)
+        if len(_distinct(column.iloc[:FIRST])) > 1 or len(_distinct(column)) > 1:
+            rest.append(name)
+        else:
+            (empty if column.isna().iloc[0] or str(column.iloc[0]).strip() == "" else constant).append(name)
+    return empty, constant, rest
+
+
+def _one(X: pd.DataFrame, name: Any) -> pd.Series[Any]:  # noqa: N803
+    column: Any = X[name]
+    return column.iloc[:, 0] if isinstance(column, pd.DataFrame) else column  # two of the same name
+
+
+def _distinct(column: pd.Series[Any]) -> Any:
+    try:
+        return pd.unique(column)
+    except TypeError:
+        text = f"column {column.name!r} holds lists or the like: turn their parts into columns, or drop it"
+        raise DataError(text) from None
+
+
+def _recognised(column: pd.Series[Any]) -> tuple[str, pd.Series[Any]]:
+    """Return the kind of a column (number, date or text) and its values as learners see them; None or NaN: missing."""
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return "number", column
+    places, distinct = pd.factorize(column)
+    _, kind, values = recognised(read_columns(pd.DataFrame({"column": distinct}))[2](0))
+    if kind == "text":
+        values = values.astype(object)
+        values[values == ""] = None
+    return kind, pd.Series(np.append(values, [None if kind == "text" else np.nan])[places])
+
+
+def _odd(task: Task, name: Any) -> Finding | None:
+    """Return the one thing to say about a column: that it groups the rows, tells their labels, or names them."""
+    column, seen = _one(task.X, name), None
+    kind, values = _recognised(column)
+    if (leak := _filled(task, str(name), values)) is not None:
+        return leak
+    if len(column) >= MANY and kind != "date" and not pd.api.types.is_bool_dtype(column.dtype):
+        seen = (_odd_text if kind == "text" else _odd_numbers)(task, str(name), values)
+    if seen is not None and seen.code == "groups-likely":
+        return seen  # all samples of a group may well be of one class
+    return _telling(task, str(name), values) or seen
+
+
+def _odd_numbers(task: Task, name: str, column: pd.Series[Any]) -> Finding | None:
+    """Return whether whole numbers name the rows or group them."""
+    known, n = column.dropna(), len(column)
+    if len(known) < MANY or not _whole(known.iloc[:FIRST]) or not _whole(known):
+        return None
+    numbers, named = known.to_numpy().astype(np.int64), is_id(name)
+    levels = len(pd.unique(numbers))
+    if levels > (UNIQUE if named else NEARLY) * n:
+        dense = int(numbers.max()) - int(numbers.min()) < DENSE * n
+        return _identity(name, "whole number", levels, n) if dense or named else None
+    return _grouping(task, name, levels) if named or GROUPS.search(_words(name)) else None
+
+
+def _whole(column: pd.Series[Any]) -> bool:
+    if pd.api.types.is_integer_dtype(column.dtype):
+        return not bool(column.isna().any())
+    values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    return bool(np.isfinite(values).all() and (values == np.trunc(values)).all() and (np.abs(values) < 2**53).all())
+
+
+def _odd_text(task: Task, name: str, column: pd.Series[Any]) -> Finding | None:
+    """Return whether text names the rows, says something else in each, or groups them."""
+    known = column.dropna()
+    grouping = task.groups is None and (is_id(name) or bool(GROUPS.search(_words(name))))
+    if len(known) < MANY or (not grouping and len(_distinct(known.iloc[:FIRST])) <= UNIQUE * len(known[:FIRST])):
+        return None
+    levels = len(_distinct(known))
+    if levels <= UNIQUE * len(known):
+        return _grouping(task, name, levels) if grouping else None
+    text = known.astype(str)
+    if _is_something_else(text):
+        return None
+    if levels > NEARLY * len(column) and not bool(text.str.contains(r"\s", regex=True).any()):
+        return _identity(name, "word", levels, len(column))
+    return finding(
+        "unique-text",
+        f"column {name!r} holds text that differs in {levels / len(known):.0%} of the rows: nothing is learned from it "
+        f"as it is; make columns of what it says, or leave it out {_drop([name])}",
+    )
+
+
+def _is_something_else(text: pd.Series[Any]) -> bool:
+    """Tell whether text is numbers or dates."""
+    first = clean_text(text.iloc[:FIRST].to_numpy().astype(object))
+    return recognised(Column("", "text", first)).kind != "text"
+
+
+def is_id(name: str) -> bool:
+    """Tell whether a column is called as what names rows is.
+
+    >>> [is_id(name) for name in ("id", "customerID", "PassengerId", "row_no", "paid", "width", "Valid")]
+    [True, True, True, True, False, False, False]
+    """
+    return bool(IDS.search(_words(name)))
+
+
+def _words(name: str) -> str:
+    """Return a name with its words apart: customerID is customer_ID."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.strip())
+
+
+def _identity(name: str, what: str, levels: int, n: int) -> Finding:
+    where = "every row" if levels == n else f"nearly every row ({levels:,} in {n:,})"
+    text = f"column {name!r} holds a different {what} in {where}: it names the rows, and tells nothing about new ones"
+    text += "; leave it out"
+    return finding("looks-like-id", f"{text} {_drop([name])}")
+
+
+def _grouping(task: Task, name: str, levels: int) -> Finding | None:
+    n = len(task.y)
+    if task.groups is not None or not FEW_LEVELS <= levels <= UNIQUE * n:
+        return None
+    return finding(
+        "groups-likely",
+        f"column {name!r} names {levels:,} of something in {n:,} rows: rows of one are on both sides of a split, and "
+        f"costs look better than they will be; keep them together, --group-column {name} (groups=X[{name!r}])",
+    )
+
+
+def _filled(task: Task, name: str, values: pd.Series[Any]) -> Finding | None:
+    found = filled_for(values.notna().to_numpy(), task.y, len(task.classes))
+    if found is None:
+        return None
+    whose = f"{task.classes[found.label]!r} only ({found.share:.0%} of that class)"
+    return _leakage(name, f"is filled for {whose}, and missing in all other rows", sure=found.share >= COVERED)
+
+
+def _telling(task: Task, name: str, values: pd.Series[Any]) -> Finding | None:
+    share = told_share(values, task.y, len(task.classes))
+    if share < TELLING:
+        return None
+    told = f"alone tells the label of {100 * share:.4g} % of the rows (each class counted alike)"
+    return _leakage(name, told, sure=share >= SURE)
+
+
+def _leakage(name: str, seen: str, *, sure: bool) -> Finding:
+    return finding(
+        "column-tells-label",
+        f"column {name!r} {seen}: is it known before the decision? If it is an outcome, or the label in other words, "
+        f"leave it out {_drop([name])}",
+        "stop" if sure else "warn",
+    )
+
+
+def _time_columns(X: pd.DataFrame, names: list[str]) -> Iterator[tuple[Any, str]]:  # noqa: N803
+    """Yield columns that may say when rows were, and how: dates, or numbers that put the rows in order."""
+    dated = set(date_columns(X.loc[:, ~X.columns.duplicated()]))
+    for name in names:
+        if str(name) in dated and not BIRTHS.search(str(name)):
+            yield name, "rows have dates (column"
+    for name in names:
+        column = _one(X, name)
+        if TIMES.search(_words(str(name))) and pd.api.types.is_numeric_dtype(column.dtype):
+            steps = np.diff(column.to_numpy(dtype=np.float64, na_value=np.nan))
+            if (steps >= 0).all() and int((steps > 0).sum()) >= FEW_LEVELS:
+                yield name, "rows are in the order of a time (column"
+
+
+def _infinite(names: list[str]) -> list[Finding]:
+    if not names:
+        return []
+    advice = "which are refused in training and prediction: correct them, or leave them missing (NaN)"
+    return [finding("infinite-values", f"{_named(names)} infinite numbers, {advice}")]
+
+
+def _infinite_array(X: Any) -> list[Finding]:  # noqa: N803
+    numbers = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f"
+    return _infinite([f"x{i}" for i in np.flatnonzero(np.isinf(X).any(axis=0))]) if numbers else []
+
+
+def _holds_infinite(X: pd.DataFrame, name: Any) -> bool:  # noqa: N803
+    column = _one(X, name)
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return bool(np.isinf(column.to_numpy(dtype=np.float64, na_value=np.nan)).any())
+    if pd.api.types.is_datetime64_any_dtype(column.dtype) or not _is_something_else(column):
+        return False
+    known = recognised(Column("", "text", clean_text(column.to_numpy().astype(object))))
+    return known.kind == "number" and bool(np.isinf(known.values).any())
+
+
+def _named(names: list[str]) -> str:
+    several = len(names) > 1
+    return f"{len(names)} columns ({listed(names)}) hold" if several else f"column {names[0]!r} holds"
+
+
+def _drop(names: list[str]) -> str:
+    return f"(--drop {','.join(map(str, names[:8]))})" if len(names) <= 8 else "(--drop)"
+
+
+ROWS = 100
+"""Of fewer rows, each of five folds tests on fewer than twenty: one row more or less moves a rate by over 5 points."""
+OF_A_CLASS = 30
+"""From fewer rows of a class, a rate of errors of one fifth is known to no better than a third of itself."""
+LEAST = 10
+"""Fewer rows of a class give some of five folds one row of it, or none: nothing can be said."""
+RARE = 0.01
+COMMON = 0.6
+"""A class is called common where it clearly is: of two alike, either may be the dear one."""
+COPIES = 0.01
+"""From this share of the rows on, copies weigh enough to be more than a note."""
+ALONE = 0.5
+"""Rows are taken for copies where so many of them share a value with nobody but their copies: in coarse columns
+different cases are equal by chance."""
+LOOKED_AT = 2000
+"""So many rows with equal ones tell whether they are copies."""
+
+
+def row_findings(task: Task, names: Sequence[str] = ()) -> Iterator[Finding]:
+    """Yield what looks wrong about the number of rows, the classes, and copies; ``names`` are columns that name rows.
+
+    Rows that differ in nothing but their names are copies.
+    """
+    n = len(task.y)
+    counts = np.bincount(task.y, minlength=len(task.classes))
+    if n < ROWS:
+        yield finding("few-rows", f"{n} rows: methods can hardly be told apart by fewer than {ROWS}; gather more rows")
+    yield from _few_of_a_class(task, counts)
+    if len(task.classes) == 2:
+        yield from _shares(task, counts)
+    yield from _copies(task, list(names))
+
+
+def _few_of_a_class(task: Task, counts: Any) -> Iterator[Finding]:
+    for label, count in zip(task.classes, counts.tolist(), strict=True):
+        if count < OF_A_CLASS:
+            text = f"{count} rows are {label!r}: with fewer than {OF_A_CLASS}, what errors about them cost is a guess"
+            yield finding("few-positives", f"{text}; gather more of them", "stop" if count < LEAST else None)
+
+
+def _shares(task: Task, counts: Any) -> Iterator[Finding]:
+    share, label = counts[1] / counts.sum(), task.classes[1]
+    if share < RARE:
+        yield finding(
+            "rare-positive",
+            f"{share:.2%} of the rows are {label!r}: accuracy says nothing here, as a rule that finds none is right "
+            f"about {1 - share:.2%}; look at costs, and at the number of positives rather than of rows",
+        )
+    ratio = float(task.costs.averaged().ratio)
+    given = not any(found.code == "costs-not-given" for found in task.findings)
+    if share > COMMON and ratio > 1 and given:
+        yield finding(
+            "positive-is-common",
+            f"{share:.0%} of the rows are {label!r}, and missing one costs {ratio:.3g} false alarms: is it the class "
+            f"whose misses are dear? Otherwise name the other one (--positive {task.classes[0]})",
+        )
+
+
+def _copies(task: Task, names: list[str]) -> Iterator[Finding]:
+    table = task.X.drop(columns=names) if names and len(names) < task.X.shape[1] else task.X
+    # equal in the label too, or they would not be copies; and at the same time
+    keys = pd.DataFrame({"look": look_of(table), "y": task.y, "time": 0 if task.time is None else task.time})
+    same, n = keys.duplicated().to_numpy(), len(task.y)
+    copies = int(same.sum())
+    if not copies or (isinstance(table, pd.DataFrame) and _share_alone(table, keys) < ALONE):
+        return
+    kind = "pictures" if task.images else "rows"
+    but = f" but for {listed(map(repr, names))}" if names else ""
+    kept = "" if names else "; comparisons keep copies on one side of a split"
+    yield finding(
+        "duplicate-rows",
+        f"{copies:,} of {n:,} {kind} ({copies / n:.1%}) are copies of others{but}, label included (row "
+        f"{same.argmax() + 1} is the first): remove them, unless they are cases of their own{kept}",
+        None if copies >= COPIES * n else "note",
+    )
+
+
+def _share_alone(table: pd.DataFrame, keys: pd.DataFrame) -> float:
+    """Return the share of rows with equal ones that have some value in common with these and nobody else."""
+    equal = np.flatnonzero(keys.duplicated(keep=False).to_numpy())
+    sizes = keys.iloc[equal].groupby(list(keys), sort=False)["y"].transform("size").to_numpy()[:LOOKED_AT]
+    alone = np.zeros(len(sizes), dtype=bool)
+    for place in range(table.shape[1]):
+        column = table.iloc[:, place]
+        own = column.iloc[equal[:LOOKED_AT]]
+        counts = column[column.isin(own.unique())].value_counts()  # of values that are there: no gaps
+        alone |= own.map(counts).to_numpy(dtype=np.float64, na_value=np.nan) == sizes
+    return float(alone.mean())
+
+
+CHECKED = "checks"
+"""Where a task keeps what was found."""
+
+
+def check(
+    X: Any,  # noqa: N803  scikit-learn's name
+    y: Any,
+    costs: Costs = None,
+    *,
+    positive: object = None,
+    groups: Any = None,
+    time: Any = None,
+    ignore: Iterable[str] = (),
+) -> Checks:
+    """Look for what is wrong with data before anything is learned from them.
+
+    Nothing is changed, and nothing is warned of: what was found is returned. docs/checks.md says of each code what it
+    means and what to do.
+
+    Parameters
+    ----------
+    X, y, costs, positive, groups, time
+        As in :func:`adacsl.compare`.
+    ignore : codes
+        What not to say anything about.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> print(check(X, 1 - y, {"fp": 1, "fn": 8}))
+    nothing was found
+    >>> check(X.assign(diagnosis=y), 1 - y).codes
+    ('column-tells-label', 'costs-not-given')
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PriceWarning)
+        task = Task.from_data(X, y, costs, positive=positive, groups=groups, time=time)
+    return check_task(task, ignore)
+
+
+def check_task(task: Task, ignore: Iterable[str] = ()) -> Checks:
+    """Look for what is wrong with a task, once; ``ignore`` are codes to say nothing about."""
+    if CHECKED not in task.worked_out:
+        columns = look_at_columns(task)
+        task.worked_out[CHECKED] = Checks.of([*row_findings(task, columns.names), *task.findings, *columns.findings])
+    found: Checks = task.worked_out[CHECKED]
+    return found.without(ignore)

@@ -1,0 +1,342 @@
+"""Costs of a data set, class-wide or per sample, and checks of implausible ones."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.base.arrays import as_host
+from adacsl.base.escape import unguarded
+from adacsl.base.extras import requires
+from adacsl.base.labels import is_number
+from adacsl.costs.cells import LEARNED, as_cell
+from adacsl.costs.expressions import Expression
+from adacsl.costs.matrix import CostMatrix, merge_prices
+from adacsl.datasets.errors import DataError, DataWarning, check_column, listed, one_line
+from adacsl.datasets.findings import Finding, finding
+from adacsl.datasets.readers.formats import stream_table
+
+with requires("train"):
+    import pandas as pd
+
+
+FEW = 20
+"""Of fewer rows of a class, one is easily dearer than all others, or all cost the same."""
+DEAREST = 0.01
+"""This share of the rows should not carry more than half of what errors could cost."""
+TELLING = 0.999
+"""An area under the ROC curve of a price against the label, from which on the price tells the label."""
+
+
+class PriceWarning(DataWarning):
+    """Prices of rows that can be used, but look wrong."""
+
+
+def warn_of_prices(
+    costs: CostMatrix, y: NDArray[np.int64], *, telling: bool = True, stacklevel: int = 3
+) -> list[Finding]:
+    """Warn of each thing that is strange about prices of rows, as they came: before they were clipped; return them."""
+    found = price_findings(costs, y, telling=telling)
+    for each in found:
+        warnings.warn(each.text, PriceWarning, stacklevel=stacklevel + 1)
+    return found
+
+
+def price_findings(costs: CostMatrix, y: NDArray[np.int64], *, telling: bool = True) -> list[Finding]:
+    """Return each thing that is strange about prices of rows; class-wide costs have none.
+
+    ``telling``: also where a price tells the label.
+
+    Examples
+    --------
+    >>> amounts = np.r_[np.full(99, 10.0), 5000.0]
+    >>> price_findings(CostMatrix(fp=1, fn=amounts), np.arange(100) % 2)[0].text
+    'row 100 alone carries 91 % of what misses could cost in all (fn = 5000): check this price, or cap it (clip)'
+    """
+    if not costs.settled or costs.n_instances is None:
+        return []
+    told = {"price-below-right": _negative(costs), "row-dominates": _outlying(costs.clipped(), y)}
+    told |= {"price-tells-label": _telling(costs, y)} if telling else {}
+    return [finding(code, text) for code, texts in told.items() for text in texts]
+
+
+def _cells(costs: CostMatrix) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Yield the name and the prices of each outcome whose prices differ."""
+    table, two = costs.to_array(), costs.n_classes == costs.n_actions == 2
+    classes = [repr(label) for label in costs.classes or range(costs.n_classes)]
+    actions = [repr(label) for label in costs.actions or range(costs.n_actions)]
+    for i, action in enumerate(actions):
+        for j, label in enumerate(classes):
+            name = (("tn", "fn"), ("fp", "tp"))[i][j] if two else f"the cost of {action} when {label} is true"
+            if (table[:, i, j] != table[0, i, j]).any():
+                yield name, table[:, i, j]
+
+
+def _negative(costs: CostMatrix) -> Iterator[str]:
+    """Yield where an error costs less than being right."""
+    table = costs.to_array()
+    for i, j in np.argwhere((table < table.diagonal(0, 1, 2)[:, None, :]).any(0)).tolist() if costs.square else ():
+        names = costs.classes or range(costs.n_classes)
+        name = ("fn", "fp")[i] if costs.n_classes == 2 else f"the cost of {names[i]!r} when {names[j]!r} is true"
+        below = table[:, i, j] < table[:, j, j]
+        first, n = int(below.argmax()), int(below.sum())
+        yield (
+            f"{name} is below the price of being right in {n} row{'s' if n > 1 else ''}, first in row {first + 1} "
+            f"({table[first, i, j]:g} against {table[first, j, j]:g}): such errors are taken as free"
+        )
+
+
+def _outlying(costs: CostMatrix, y: NDArray[np.int64]) -> Iterator[str]:
+    """Yield where one row, or the dearest hundredth, carries more than half of what errors about a class cost."""
+    weights, table = np.asarray(as_host(costs.row_weights(y))), costs.to_array()
+    for j, label in enumerate(costs.classes or range(costs.n_classes)):
+        own = np.flatnonzero(y == j)
+        few = int(np.ceil(DEAREST * len(own)))
+        dearest = own[np.argsort(-weights[own], kind="stable")][:few]
+        shares = weights[dearest] / max(len(own), 1)
+        if len(own) < FEW or shares.sum() <= 0.5:
+            continue
+        row, errors, price = int(dearest[0]) + 1, f"errors about {label!r}", f"up to {table[dearest[0], :, j].max():g}"
+        if costs.n_classes == costs.n_actions == 2:
+            errors, price = ("false alarms", "misses")[j], f"{('fp', 'fn')[j]} = {table[dearest[0], 1 - j, j]:g}"
+        if shares[0] > 0.5:
+            who, where = f"row {row} alone carries {100 * shares[0]:.0f} %", price
+        else:
+            who = f"the dearest {few} of {len(own)} rows carry {100 * shares.sum():.0f} %"
+            where = f"dearest: row {row}, {price}"
+        yield f"{who} of what {errors} could cost in all ({where}): check this price, or cap it (clip)"
+
+
+def _telling(costs: CostMatrix, y: NDArray[np.int64]) -> Iterator[str]:
+    """Yield prices that are constant for one class only, or sort the rows by their class."""
+    present = [j for j in range(costs.n_classes) if (y == j).sum() >= FEW]
+    if len(present) < 2:
+        return
+    for name, prices in _cells(costs):
+        how = _constant(prices, y, present) or (_sorting(prices, y) if costs.n_classes == 2 else "")
+        if how:
+            yield (
+                f"{name} tells the label: {how}. A price that is known only afterwards decides nothing about new rows: "
+                "leave its column out of the features, and take one price for all, or CostModel to predict it"
+            )
+
+
+def _constant(prices: NDArray[Any], y: NDArray[np.int64], present: list[int]) -> str:
+    lone = [j for j in present if (prices[y == j] == prices[y == j][0]).all()]
+    for j in lone:
+        value, rest = prices[y == j][0], prices[y != j]
+        if (rest != value).mean() > 0.5:
+            return f"it is {value:g} for all {int((y == j).sum())} rows of class {j}, and differs for most others"
+    return ""
+
+
+def _sorting(prices: NDArray[Any], y: NDArray[np.int64]) -> str:
+    from sklearn.metrics import roc_auc_score  # noqa: PLC0415  slow to import, and for prices of rows only
+
+    area = float(roc_auc_score(y, prices))
+    return f"its ROC area against it is {max(area, 1 - area):.4f}" if max(area, 1 - area) >= TELLING else ""
+
+
+Costs: TypeAlias = CostMatrix | Mapping[str, Any] | Literal["balanced"] | None
+"""Costs as a user may give them: all, some by name, the inverse priors, or the data set's own."""
+
+
+def read_costs(path: str | os.PathLike[str]) -> CostMatrix:
+    """Read a cost matrix from a table with class names on both axes: rows are predicted, columns are actual.
+
+    The first column names the rows, the header the columns; ``adacsl costs template`` writes such a file.
+    """
+    frame = next(stream_table(path), None)  # all as text, so that names on both axes read alike
+    if frame is None:
+        raise DataError(f"{path} has a header but no rows: a cost matrix has one for each class")
+    nameless = frame.iloc[:, 0].isna()
+    if nameless.any():
+        raise DataError(f"row {int(nameless.to_numpy().argmax()) + 1} of {path} has no name in its first column")
+    frame = frame.rename(columns=unguarded)
+    frame.isetitem(0, [unguarded(name) if isinstance(name, str) else name for name in frame.iloc[:, 0]])
+    try:
+        return CostMatrix.from_frame(frame, rows="predicted")
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{path} is no cost matrix, rows predicted and columns actual: {one_line(error)}") from error
+
+
+def read_price(said: float | str) -> Any:
+    """Return a price as it is typed: a number, a range ``5..20``, a column or an expression over columns.
+
+    ``model(amount)`` is to be predicted.
+
+    >>> read_price("5..20"), read_price("3 * 4"), read_price("0.8 * amount")
+    ((5.0, 20.0), 12.0, Expression('0.8 * amount'))
+    """
+    if not isinstance(said, str):
+        return said
+    low, dots, high = said.partition("..")
+    if dots and is_number(low) and is_number(high):
+        return float(low), float(high)
+    if LEARNED.fullmatch(said):
+        return as_cell(said, "the price")
+    found = Expression(said)
+    return found if found.columns else float(found.of({}))
+
+
+def settle_costs(costs: Costs, y: NDArray[np.int64], *, table: Any = None, what: str = "", **known: Any) -> CostMatrix:
+    """Return the costs of a task as numbers; ``known`` are the further options of :func:`said_costs`.
+
+    ``table`` has the columns that prices depend on, ``what`` is its name.
+    """
+    said = said_costs(costs, y, **known)
+    if said.learns:
+        raise DataError("prices to be predicted, model(...), are learned in training: give prices of the rows here")
+    settled = settle(said, y, table, what)
+    strange_prices(said, y, table)
+    return settled
+
+
+def said_costs(
+    costs: Costs,
+    y: NDArray[np.int64],
+    *,
+    fn: Any = None,
+    fp: Any = None,
+    own: CostMatrix | None = None,
+    classes: Sequence[str] | None = None,
+) -> CostMatrix:
+    """Return the costs of a task as they were said: some prices may depend on columns.
+
+    Parameters
+    ----------
+    costs : CostMatrix, mapping of fp, fn, tp and tn, "balanced" or None
+        None: the data set's ``own`` costs, or else "balanced", the inverse priors
+        (:meth:`~adacsl.CostMatrix.balanced`).
+    fn, fp : arrays of shape (n,), texts or recipes, optional
+        Prices that replace those of ``costs``.
+    own : CostMatrix, optional
+        The costs the data set came with.
+    classes : sequence of str, optional
+        What the classes are called, in the order of their numbers: a matrix with names is brought into it.
+    """
+    given = {name: price for name, price in (("fn", fn), ("fp", fp)) if price is not None}
+    if classes is not None and len(classes) > 2:
+        return _of_many(costs, y, classes, priced=bool(given))
+    if costs is None and not given:
+        return CostMatrix.balanced(y) if own is None else own
+    if isinstance(costs, Mapping):
+        given, default = _by_name(costs) | given, None
+    else:
+        default = _matrix(costs, y, own, classes)
+    for name, other in (("fp", "fn"), ("fn", "fp")):
+        if default is None and name not in given:
+            raise DataError(
+                f"only {other} has a price: say what {name} costs too, costs={{'{name}': 1}} or {name}_column"
+            )
+    try:
+        return merge_prices(given, default)
+    except (TypeError, ValueError) as error:
+        raise DataError(one_line(error)) from error
+
+
+def settle(said: CostMatrix, y: NDArray[np.int64], table: Any = None, what: str = "") -> CostMatrix:
+    """Return prices as numbers: for each row of the table, where they depend on columns."""
+    for column in said.columns:
+        if not isinstance(table, pd.DataFrame):
+            raise DataError(f"the prices depend on the column {column!r}, but {what or 'the data'} has no columns")
+        check_column(column, table.columns, what or "the data")
+    try:
+        raw = said.of(table, clipped=False)
+        settled = _fitting(raw, y, "two classes" if raw.n_classes == 2 else f"{raw.n_classes} classes").clipped()
+        settled.checked()
+    except (TypeError, ValueError) as error:
+        place = f"{what}: " if what and said.columns else ""
+        raise DataError(f"{place}{one_line(error)}") from error
+    return settled
+
+
+def strange_prices(
+    said: CostMatrix, y: NDArray[np.int64], table: Any = None, *, given: bool = True
+) -> tuple[Finding, ...]:
+    """Warn of prices of rows that look wrong, and return that; also, without a warning, that none were ``given``."""
+    # what is known afterwards may tell the label
+    found = warn_of_prices(said.of(table, clipped=False), y, telling=not said.learns)
+    if given:
+        return tuple(found)
+    ratio = "" if said.n_classes > 2 else f", so a miss costs {float(said.ratio):.3g} false alarms"
+    text = f"no costs were given: each class counts as much as all others{ratio}; say what errors cost (--fn 8 --fp 1)"
+    return finding("costs-not-given", text), *found
+
+
+def worth_saying(said: CostMatrix, table: Any = None) -> CostMatrix | None:
+    """Return costs as they were said, where that is more than numbers; what is to be learned knows the table's rows."""
+    if said.learns:
+        return said.made(lambda recipe, *_: recipe.bound(table) if getattr(recipe, "learns", False) else recipe)
+    return said.without_samples() if said.ranges or not said.settled else None
+
+
+def _of_many(costs: Costs, y: NDArray[np.int64], classes: Sequence[str], *, priced: bool) -> CostMatrix:
+    """Return the costs of more than two classes, in their order."""
+    if priced or isinstance(costs, Mapping):
+        what = "fp_column and fn_column are" if priced else "fp, fn, tp and tn are"
+        raise DataError(f"{what} prices of two classes, but there are {len(classes)}: give a matrix of costs")
+    if costs is None or isinstance(costs, str):
+        return CostMatrix.balanced(y, classes=classes)
+    try:
+        return costs.aligned(classes)
+    except ValueError as error:
+        raise DataError(one_line(error)) from error
+
+
+def _fitting(matrix: CostMatrix, y: NDArray[np.int64], classes: str) -> CostMatrix:
+    if matrix.n_instances not in (None, len(y)):
+        raise DataError(f"{len(y)} rows of {classes} need costs for all rows or each, got {matrix!r}")
+    if not matrix.square:
+        raise DataError(
+            f"a task predicts its classes, but the cost matrix has other actions ({listed(matrix.actions or ())}): "
+            "decide about them afterwards, with its decide(probabilities)"
+        )
+    return matrix
+
+
+def _by_name(costs: Mapping[str, Any]) -> dict[str, Any]:
+    unknown = [name for name in costs if name not in ("fp", "fn", "tp", "tn")]
+    if unknown:
+        raise DataError(f"costs have the names fp, fn, tp and tn, got {listed(map(repr, unknown))}")
+    return {name: price for name, price in costs.items() if price is not None}
+
+
+def _matrix(
+    costs: Costs, y: NDArray[np.int64], own: CostMatrix | None, classes: Sequence[str] | None
+) -> CostMatrix | None:
+    """Return the matrix that was given, or that of the data, or none."""
+    if not (costs is None or isinstance(costs, CostMatrix) or costs == "balanced"):
+        raise DataError(f"costs must be a CostMatrix, a mapping like {{'fp': 1, 'fn': 8}} or 'balanced', got {costs!r}")
+    matrix = own if costs is None else CostMatrix.balanced(y) if isinstance(costs, str) else costs
+    if matrix is None:
+        return None
+    rows = matrix.n_instances if matrix.settled else None
+    if matrix.n_classes != 2 or rows not in (None, len(y)):
+        raise DataError(f"{len(y)} rows of two classes need costs of two classes, for all rows or each, got {matrix!r}")
+    matrix = matrix if classes is None else matrix.aligned(classes)
+    return _fitting(matrix, y, "two classes") if matrix.settled else matrix
+
+
+def number_column(
+    frame: pd.DataFrame, name: str, *, what: str, holds: str = "a price of 0 or more", least: float = 0.0
+) -> NDArray[np.float64]:
+    """Return a column of finite numbers, none below ``least``, or an error that names the first bad row."""
+    check_column(name, frame.columns, what)
+    column = frame[name].reset_index(drop=True)
+    numbers = pd.to_numeric(column, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    bad = ~np.isfinite(numbers) | (numbers < least)
+    if bad.any():
+        first = int(bad.argmax())
+        value = column.iloc[first]
+        came = "nothing" if pd.isna(value) else repr(value.item() if isinstance(value, np.generic) else value)
+        raise DataError(
+            f"column {name!r} of {what} must hold {holds} in every row, got {came} in row {first + 1} "
+            f"({int(bad.sum())} such rows): repair or leave out these rows"
+        )
+    return numbers

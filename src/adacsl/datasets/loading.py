@@ -1,0 +1,272 @@
+"""Loads tables, image folders and built-in data sets by path or name."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple, Unpack
+
+import numpy as np
+
+from adacsl.base.extras import requires
+from adacsl.datasets.builtin import DATASETS, dataset, is_builtin, own_costs, own_matrix, read_builtin
+from adacsl.datasets.costs import Costs, said_costs, settle, strange_prices, worth_saying
+from adacsl.datasets.errors import DataError, did_you_mean, listed
+from adacsl.datasets.labels import check_classes, class_labels, label_names, missing_labels
+from adacsl.datasets.readers.base import OnError, Reading, Table, check_on_error
+from adacsl.datasets.readers.formats import SUFFIXES, How, check_words, is_table, open_table, read_opened
+from adacsl.datasets.task import Task, table_task, target_column
+from adacsl.storage.atomic import at_home
+
+with requires("train"):
+    import pandas as pd
+
+
+Size = int | tuple[int, int] | None
+
+FOLDER_SIZE = 64
+"""The side of pictures from folders, unless another is named: photographs come in many sizes."""
+
+COLUMNS = "fn_column, fp_column, group_column, time_column, baseline_column, segments and drop"
+
+
+def load_task(
+    data: str | os.PathLike[str] | None = None,
+    *,
+    target: str | None = None,
+    positive: object = None,
+    costs: Costs = None,
+    fn_column: str | None = None,
+    fp_column: str | None = None,
+    group_column: str | None = None,
+    time_column: str | None = None,
+    baseline_column: str | None = None,
+    segments: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    image_size: Size = None,
+    folder: str | os.PathLike[str] | None = None,
+    check: bool = True,
+    known_classes: Sequence[str] | None = None,
+    on_error: OnError = "skip",
+    **how: Unpack[How],
+) -> Task:
+    """Read a table, pictures or a built-in data set as a task.
+
+    More than two classes need ``costs`` of all of them, or "balanced".
+
+    Parameters
+    ----------
+    data : str or path
+        * a table: ``.csv``, ``.tsv``, ``.jsonl``, ``.ndjson`` (also ``.gz``), ``.parquet``, ``.feather``, ``.arrow``,
+          ``.xlsx`` and other workbooks, or a folder of Parquet files (:func:`~adacsl.datasets.read_table`);
+        * a folder of pictures with one subfolder for each class;
+        * an ``.npz`` archive of pictures (:func:`~adacsl.datasets.images.read_archive`);
+        * the name of a built-in data set. A name comes before a file of the same name: write ``./adult`` for that.
+    target : str, optional
+        The column of the labels; may be left out where it is called ``target``.
+    positive : optional
+        The label (class folder) whose misses cost ``fn``. May be left out where labels are 0 and 1, -1 and 1, or false
+        and true. Text matches numbers: "1" means 1, 1.0 and True. Not for more than two classes.
+    costs : CostMatrix, mapping, "balanced" or None
+        What errors cost: a matrix (of K classes: with their names, or in sorted order), or prices by name, each a
+        number, a range ``(5, 20)``, a column or an expression over columns (``{"fp": 1, "fn": "0.8 * amount + 12"}``).
+        Columns that prices need stay features unless they are in ``drop``. None: the built-in data set's own costs, or
+        else "balanced", the inverse priors.
+    fn_column, fp_column : str, optional
+        Columns with the price of each row's miss and false alarm: short for a price that is just a column.
+    group_column : str, optional
+        Rows with equal values are never torn apart by a split; no feature.
+    time_column : str, optional
+        When each row was (dates, ISO text such as 2024-03-31, or numbers): the past trains, the latest rows are tested
+        on; no feature.
+    baseline_column : str, optional
+        What is done today about each row: labels, 0 and 1, or scores from 0 to 1 (decided at 0.5); no feature.
+    segments : sequence of str
+        Columns that results are also shown by, such as regions; they stay features unless they are in ``drop``.
+    drop : sequence of str
+        Columns that are no features: they give the answer away, or only name the row.
+    image_size : int or (height, width), optional
+        Resize pictures; by default those of a folder to 64 x 64, those of an archive not at all.
+    folder : path, optional
+        Where the files of built-in data sets are; by default the folder that ``ADACSL_DATA`` names.
+    check : bool
+        Compare files of built-in data sets with their published SHA-256.
+    known_classes : sequence of str, optional
+        More than two classes there may be, in their order, as a model knows them: the data may lack some.
+    on_error : {"skip", "stop"}
+        Rows without a label and pictures that cannot be read are left out with a :class:`DataWarning` and counted in
+        ``reading`` of the task, or are an error.
+    **how
+        ``separator``, ``encoding`` and ``sheet`` of a table where they are not to be found out, or ``sql`` and ``db``
+        in place of ``data``: see :class:`~adacsl.datasets.readers.formats.How`.
+
+    Raises
+    ------
+    DataError
+        One line that says what was expected, what came and what to do.
+
+    Examples
+    --------
+    >>> task = load_task("breast-cancer")
+    >>> task.X.shape, int(task.y.sum()), task.classes, task.costs
+    ((569, 30), 212, ('benign', 'malignant'), CostMatrix(fp=1, fn=8))
+    """
+    check_on_error(on_error)
+    check_words(data, how)
+    columns = (target, fn_column, fp_column, group_column, time_column, baseline_column, *segments, *drop)
+    table_only = any(columns)
+    known = dataset(str(data)) if is_builtin(data) else None
+    if known is None:
+        found = _read(data, how, image_size, costs, known_classes, on_error, table_only=table_only)
+    else:
+        if target is not None or positive is not None:
+            raise DataError(f"{data} brings its own labels: leave out target and positive")
+        if table_only and known.kind == "images":
+            raise DataError(f"{known.name} holds pictures: {COLUMNS} are for tables")
+        target, drop = "target", (*known.left_out, *drop)
+        positive, costs = (1, costs) if len(known.classes) == 2 else (None, costs or own_matrix(known))
+        found = _Found(*read_builtin(known, folder, image_size=image_size, check=check), known.name, known.name)
+    called, (content, labels, groups), reading = found.called, *_labelled(found, target, on_error)
+    source, own_classes = (called, None) if known is None else (known.source, known.classes)
+    if isinstance(content, pd.DataFrame):
+        with _counting(reading.unlabelled):
+            task = table_task(  # errors name the file
+                content, name=called, target=target, positive=positive, costs=costs, fn_column=fn_column,
+                fp_column=fp_column, group_column=group_column, time_column=time_column,
+                baseline_column=baseline_column, drop=drop, classes=own_classes, source=source, segments=segments,
+                known_classes=known_classes, own=None if known is None else own_costs(known, content),
+            )  # fmt: skip
+    else:
+        y, classes = class_labels(labels, positive, costs=costs, classes=own_classes, known=known_classes, what=called)
+        said = said_costs(costs, y, classes=classes)
+        settled = settle(said, y, what=called)
+        strange = strange_prices(said, y, given=costs is not None)
+        task = Task(called, content, y, settled, groups, classes, source, said=worth_saying(said), findings=strange)
+    reading.warn(called, len(task.y))
+    return replace(task, name=found.name, reading=reading)
+
+
+class _Found(NamedTuple):
+    """A table, or pictures with labels and perhaps groups; what messages call it, and a short name."""
+
+    content: Any
+    labels: Any
+    groups: Any
+    called: str
+    name: str
+    broken: tuple[str, ...] = ()
+    read_as: tuple[str, ...] = ()
+
+
+def _opened(data: str | os.PathLike[str] | None, how: How) -> tuple[Table | None, str, str]:
+    """Return a table that was opened (None: no table), what messages call the data, and a short name of them."""
+    if data is None:
+        table, db = open_table(None, **how), how.get("db")
+        return table, table.name, "query" if db is None else _name(Path(db), Path(db).suffix)
+    path = _existing(data)
+    return open_table(path, **how) if is_table(path) else None, str(path), _name(path)
+
+
+def _labelled(found: _Found, target: str | None, on_error: OnError) -> tuple[tuple[Any, Any, Any], Reading]:
+    """Return what has a label, and what was left out: nothing where no row has one, or that is an error."""
+    content, labels, groups, name, *_ = found
+    frame = isinstance(content, pd.DataFrame)
+    missing = missing_labels(content[target_column(content.columns, target, name)] if frame else pd.Series(labels))
+    gone = 0 if missing.all() or on_error == "stop" else int(missing.sum())
+    if gone:
+        kept = np.flatnonzero(~missing.to_numpy())
+        content = content.iloc[kept] if frame else content[kept]
+        labels, groups = (None if rows is None else np.asarray(rows)[kept] for rows in (labels, groups))
+    return (content, labels, groups), Reading(gone, found.broken, found.read_as)
+
+
+@contextmanager
+def _counting(gone: int) -> Iterator[None]:
+    """Say in errors how rows are counted, where some have been left out."""
+    try:
+        yield
+    except DataError as error:
+        if not gone or not re.search(r"\brow \d", str(error)):
+            raise
+        raise DataError(f"{error} (rows are counted without the {gone} that have no label)") from error
+
+
+def load_dataset(name: str, **options: Any) -> Task:
+    """Load a data set by name, one of :data:`DATASETS`; the options are those of :func:`load_task`."""
+    return load_task(dataset(name).name, **options)
+
+
+def data_classes(
+    data: str | os.PathLike[str] | None = None, *, target: str | None = None, **how: Unpack[How]
+) -> tuple[str, ...]:
+    """Return the names of the classes of a table, a folder, an archive or a built-in data set, in sorted order."""
+    check_words(data, how)
+    if is_builtin(data):
+        return dataset(str(data)).classes
+    table, called, _ = _opened(data, how)
+    if table is not None:
+        column = target_column(table.columns, target, called)
+        values = read_opened(table, [column])[column]
+        missing = missing_labels(values)
+        return label_names(values if missing.all() else values[~missing], what=f"column {column!r} of {called}")
+    path = Path(called)
+    from adacsl.datasets.images import class_folders, read_archive  # noqa: PLC0415  torch is slow to import
+
+    if target is not None:
+        raise DataError(f"{path} holds pictures: target is for tables")
+    labels = class_folders(path) if path.is_dir() else read_archive(path)[1]
+    if len(labels) == 0:
+        raise DataError(f"{path} has no class folders: put the pictures into one subfolder for each class")
+    return label_names(labels, what=str(path))
+
+
+def _read(
+    data: str | os.PathLike[str] | None, how: How, image_size: Size, costs: Costs, known: Any, on_error: OnError, *,
+    table_only: bool,
+) -> _Found:  # fmt: skip
+    """Read a query, a table, or a folder or an archive (which may hold a table)."""
+    table, called, name = _opened(data, how)
+    if table is not None:
+        frame = read_opened(table)
+        return _Found(frame, None, None, called, name, read_as=tuple(table.read_as))
+    from adacsl.datasets.images import read_archive, read_folder  # noqa: PLC0415  torch is slow to import
+
+    path, broken = Path(called), list[str]() if on_error == "skip" else None
+    archive: Any = None if path.is_dir() else read_archive(path, image_size=image_size, broken=broken)
+    if table_only and (archive is None or not isinstance(archive[0], pd.DataFrame)):
+        raise DataError(f"{path} holds pictures: target, {COLUMNS} are for tables")
+
+    def fits(names: list[str]) -> None:
+        if known is None and len(names) > 1:
+            check_classes(names, costs, what=str(path), kind="class folders")
+
+    if archive is None:
+        size = FOLDER_SIZE if image_size is None else image_size
+        archive = *read_folder(path, image_size=size, check=fits, broken=broken), None
+    content, labels, groups = archive
+    return _Found(content, labels, groups, called, name, tuple(broken or ()))
+
+
+def _existing(data: str | os.PathLike[str]) -> Path:
+    path = at_home(data)
+    if not path.exists():
+        near = did_you_mean(data, DATASETS) or f" ({listed(DATASETS, 20)})"
+        raise DataError(f"there is no file or folder {path} here, and no built-in data set of that name{near}")
+    if path.is_file() and not is_table(path) and path.suffix.lower() != ".npz":
+        raise DataError(
+            f"cannot tell what {path} is: expected a table ({', '.join(SUFFIXES)}), an .npz archive, or a folder with "
+            "one subfolder of pictures for each class"
+        )
+    return path
+
+
+def _name(path: Path, *suffixes: str) -> str:
+    """Return a short name, fit for a file name."""
+    name = path.resolve().name
+    for suffix in (*SUFFIXES, ".npz", *suffixes):
+        name = name.removesuffix(suffix)
+    return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "data"

@@ -1,0 +1,1 @@
+"""Readers of tables: text, Arrow and Parquet, JSON lines, spreadsheets, SQL."""

@@ -1,0 +1,209 @@
+"""Observation times as dates or numbers, and durations such as 7d and 3mo."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.datasets.columns import Column, read_columns, recognised
+from adacsl.datasets.errors import DataError, check_column
+
+SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
+MONTHS = {"mo": 1, "y": 12}
+MONTH = 2_629_746
+LONGEST = 12_000 * MONTH
+"""Seconds of 1000 years: dates so much later can still be counted."""
+SHOWN_ALIKE = 1000
+"""Text of so many rows is looked at to tell whether a column holds dates."""
+
+
+@dataclass(frozen=True)
+class Duration:
+    """A length of time: an amount of a unit, or of the unit that numbers have by themselves."""
+
+    amount: float = 0.0
+    unit: str = ""
+
+    @classmethod
+    def read(cls, said: Any, name: str = "gap") -> Duration:
+        """Return a duration as it was said.
+
+        Parameters
+        ----------
+        said : number, str, timedelta or None
+            A number in the unit of the times, or "90s", "30min", "12h", "7d", "2w", "3mo", "1y".
+        name : str
+            What it is called in messages.
+
+        Examples
+        --------
+        >>> Duration.read("7d"), Duration.read(30), Duration.read(None)
+        (Duration(amount=7.0, unit='d'), Duration(amount=30.0, unit=''), Duration(amount=0.0, unit=''))
+        """
+        if said is None or isinstance(said, Duration):
+            return said or cls()
+        if isinstance(said, np.timedelta64 | datetime.timedelta):
+            said = f"{float(np.timedelta64(said) / np.timedelta64(1, 's'))!r}s"
+        units = "|".join((*SECONDS, *MONTHS))
+        found = re.fullmatch(rf"\s*([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*({units}|)\s*", str(said))
+        if isinstance(said, bool) or not isinstance(said, str | Real) or found is None:
+            raise ValueError(
+                f"{name} must be a number in the unit of the times, or such as '7d' or '3mo', got {said!r}"
+            )
+        made = cls(float(found[1]), found[2])
+        unit = SECONDS.get(made.unit, 0) or MONTHS.get(made.unit, 0) * MONTH
+        if not math.isfinite(made.amount) or made.amount * unit > LONGEST or (made.unit in MONTHS and made.amount % 1):
+            raise ValueError(f"{name} must be 1000 years at most, months and years whole numbers, got {said!r}")
+        return made
+
+    def __str__(self) -> str:
+        return f"{time_text(self.amount)}{self.unit}"
+
+    def after(self, times: NDArray[Any], name: str = "gap") -> NDArray[Any]:
+        """Return the times so much later; of the 31st a month later the end of a month that is shorter."""
+        if not self.amount:
+            return times
+        dates = times.dtype.kind == "M"
+        if dates and not self.unit:
+            raise ValueError(f"{name}={self} has no unit, and the times are dates: say '{self}d', or '{self}h'")
+        if self.unit and not dates:
+            raise ValueError(f"{name}='{self}' is of dates, and the times are numbers: say a number in their unit")
+        if self.unit in MONTHS:
+            return _months_after(times, int(self.amount) * MONTHS[self.unit])
+        if not dates:
+            return np.asarray(times + self.amount)
+        return np.asarray(times + np.timedelta64(round(self.amount * SECONDS[self.unit] * 1e6), "us"))
+
+
+def _months_after(times: NDArray[Any], months: int) -> NDArray[Any]:
+    first = times.astype("datetime64[M]")
+    moved = first + np.timedelta64(months, "M")
+    length = (moved + np.timedelta64(1, "M")).astype("datetime64[us]") - moved.astype("datetime64[us]")
+    # one microsecond less, and later rows never come out earlier
+    within = np.minimum(times - first.astype("datetime64[us]"), length - np.timedelta64(1, "us"))
+    return np.asarray(moved.astype("datetime64[us]") + within)
+
+
+def read_times(values: Any, what: str = "time") -> NDArray[Any]:
+    """Return times as datetime64 (UTC, microseconds) or as float64, one for each row, none missing.
+
+    Parameters
+    ----------
+    values : array, list or column of any table library
+        Dates, ISO text ("2024-03-31", "2024-03-31T08:00"), or numbers.
+    what : str
+        What it is called in messages.
+
+    Examples
+    --------
+    >>> read_times(["2024-03-31", "2024-04-01"]).astype(str).tolist()
+    ['2024-03-31T00:00:00.000000', '2024-04-01T00:00:00.000000']
+    >>> read_times([3, 1]).tolist()
+    [3.0, 1.0]
+    """
+    column = recognised(_as_column(values, what))
+    if column.kind == "text":
+        raise DataError(f"{what} must hold dates such as 2024-03-31, or numbers, got {_odd(column)}")
+    missing = ~np.isfinite(column.values)
+    if missing.any():
+        raise DataError(
+            f"{what} is missing in {int(missing.sum())} rows, first in row {int(missing.argmax()) + 1}: "
+            "give every row a time, or leave these rows out"
+        )
+    if column.kind == "number":
+        return column.values
+    return np.asarray(np.round(column.values * 1e6).astype(np.int64).astype("datetime64[us]"))
+
+
+def _as_column(values: Any, what: str) -> Column:
+    series = nw.from_native(values, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        table: Any = series.alias("time").to_frame().to_native()
+    else:
+        table = np.asarray(values)
+        if table.ndim != 1:
+            raise DataError(f"{what} must hold one time for each row, got shape {table.shape}")
+        table = table[:, None]
+    try:
+        return read_columns(table)[2](0)
+    except ValueError as error:
+        raise DataError(f"{what} must hold dates such as 2024-03-31, or finite numbers: {error}") from None
+
+
+def _odd(column: Column) -> str:
+    """Return the first text that is no date."""
+    for row, value in enumerate(column.values[:SHOWN_ALIKE]):
+        if value != "" and recognised(column._replace(values=column.values[row : row + 1])).kind != "date":
+            return f"{str(value)!r} in row {row + 1}"
+    return "other text"
+
+
+def take_times(X: Any, time: Any) -> tuple[Any, NDArray[Any] | None, str | None]:  # noqa: N803
+    """Return the features, the times and the name of their column, which is no feature.
+
+    ``time`` is the name of a column of X, one time for each row, or None.
+    """
+    if time is None:
+        return X, None, None
+    if not isinstance(time, str):
+        return X, read_times(time), None
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        raise DataError(f"time={time!r} names a column, and X is no table: give one time for each row")
+    check_column(time, frame.columns, "X")
+    return frame.drop(time).to_native(), read_times(frame[time].to_native(), f"column {time!r}"), time
+
+
+def date_columns(X: Any) -> list[str]:  # noqa: N803
+    """Return the columns of a table that hold dates.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> date_columns(pd.DataFrame({"when": ["2024-03-31", "2024-04-01"], "amount": [1, 2]}))
+    ['when']
+    """
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        return []
+    if 0 in frame.shape:
+        return []
+    _, _, column = read_columns(frame.head(SHOWN_ALIKE).to_native())
+    kinds = enumerate(frame.schema.dtypes())
+    looked_at = [i for i, kind in kinds if not kind.is_numeric() and _holds_dates(column, i)]
+    names = frame.columns
+    return [str(names[i]) for i in looked_at]
+
+
+def _holds_dates(read: Callable[[int], Column], place: int) -> bool:
+    try:
+        column = recognised(read(place))
+    except ValueError:  # what cannot be learned from is found out elsewhere
+        return False
+    return column.kind == "date" and not bool(np.isnan(column.values).all())
+
+
+def time_text(time: Any) -> str:
+    """Return a time for people: a date without its clock where it is midnight.
+
+    Examples
+    --------
+    >>> time_text(np.datetime64("2024-03-31T00:00")), time_text(np.datetime64("2024-03-31T08:30")), time_text(12.0)
+    ('2024-03-31', '2024-03-31 08:30', '12')
+    """
+    if not isinstance(time, np.datetime64):
+        return f"{time:g}" if float(f"{time:g}") == float(time) else repr(float(time))
+    day, second = time.astype("datetime64[D]"), time.astype("datetime64[s]")
+    if day == time:
+        return str(day)
+    minute = time.astype("datetime64[m]")
+    return str(minute if minute == time else second).replace("T", " ")

@@ -1,0 +1,1 @@
+"""From scores to actions: decision rules, calibration, policies, class priors."""

@@ -1,0 +1,267 @@
+"""Decision: from scores to probabilities and decisions, fitted on held-out samples."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.adaptive.controller import TARGET_LIMITS, AdaptiveWeight
+from adacsl.adaptive.held_out import tune_cut, tune_multipliers
+from adacsl.base.html import html_table
+from adacsl.base.scores import log_odds, sigmoid, to_logits
+from adacsl.costs.instance import bayes_log_odds, row_offsets
+from adacsl.costs.matrix import CostMatrix, no_costs
+from adacsl.decision.calibration import calibrate, fit_calibration, fit_stretch, uncalibrate
+
+__all__ = ["DECIDE", "Decision", "check_decide"]
+
+
+DECIDE = ("bayes", "tuned", "calibrated", "unweighted", "half", "raw", "negative", "positive")
+RENAMED = {"target": "bayes"}
+
+CENTRES = (-25.0, 25.0)
+"""Log-odds about which scores may be stretched: beyond them no probability differs from 0 or 1."""
+
+
+class Decision:
+    """What is decided with a model's scores, and which probabilities they stand for.
+
+    Scores are those of the positive class, (n,), or of each of K classes, (n, K).
+
+    Parameters
+    ----------
+    costs : CostMatrix
+        Class-wide costs.
+    decide : str
+        ``"bayes"``: at the Bayes threshold of the probability. ``"tuned"``: at the cheapest threshold of the held-out
+        scores; the probabilities are moved so that it becomes the Bayes threshold. ``"calibrated"``: at the Bayes
+        threshold, after temperature, Platt or isotonic scaling, whichever predicts held-out rows best.
+        ``"unweighted"``: as "bayes", of scores whose weighting was undone, lambda included. ``"half"``: where the
+        positive class is the likelier one, whatever the costs. ``"raw"``: where the score itself is above 0.5.
+        ``"negative"``, ``"positive"``: always the same. Of more than two classes, "tuned" multiplies the scores of each
+        class so that the decisions get cheapest, "calibrated" has temperature and matrix scaling, "half" and "raw" take
+        the likeliest class.
+    target : float or array of shape (K,), optional
+        T', the score that means the Bayes threshold; default: the Bayes threshold, that is, scores are probabilities.
+        Of K classes: what each score is divided by.
+    row_weighted : bool, default False
+        Whether the scores are of a loss that weighs each row by its own price: the target then means each row's own
+        Bayes threshold, and probabilities need the costs of the rows.
+    weighted : bool, default False
+        Whether the scores are of a weighted loss. Such scores, and tuned ones, are right at the threshold, and often
+        too sure elsewhere: their log-odds are stretched about the Bayes threshold so that held-out rows have the least
+        log loss. Decisions stay; of more than two classes, and where rows have prices of their own, nothing is
+        stretched.
+
+    Attributes
+    ----------
+    threshold_ : float
+        The score above which a row is called positive (class-wide costs).
+    mapped : float or array of shape (K,)
+        The score that means the Bayes threshold, or what scores are divided by: the target, or what tuning has found.
+    calibration_ : dict or None
+        The calibration (or stretching) that was chosen, as numbers.
+    prior : float, list of K numbers or None
+        The share of the positive class (of each class) in training, by weight, which a fitted method knows.
+
+    Examples
+    --------
+    >>> scores, labels = np.asarray([0.05, 0.2, 0.3, 0.7]), np.asarray([0, 0, 1, 1])
+    >>> Decision(CostMatrix(fp=1, fn=8)).fit(scores, labels).predict(scores).tolist()
+    [0, 1, 1, 1]
+    >>> Decision(CostMatrix(fp=1, fn=8), "tuned").fit(scores, labels).predict(scores).tolist()
+    [0, 0, 1, 1]
+    """
+
+    def __init__(
+        self, costs: CostMatrix, decide: str = "bayes", *, target: Any = None, row_weighted: bool = False,
+        weighted: bool = False,
+    ) -> None:  # fmt: skip
+        if not isinstance(costs, CostMatrix):
+            raise no_costs(costs)
+        self.costs, self.decide = costs, check_decide(decide)
+        self.row_weighted, self.weighted = row_weighted, weighted
+        if costs.n_classes > 2:
+            self.target: Any = np.ones(costs.n_classes) if target is None else np.asarray(target, dtype=np.float64)
+        else:
+            self.target = float(np.clip(costs.threshold if target is None else target, *TARGET_LIMITS))
+        self.calibration_: dict[str, Any] | None = None
+        self.mapped = self.target
+        self.prior: Any = None
+
+    def _repr_html_(self) -> str:
+        scaled = self.calibration_ and self.calibration_.get("kind")
+        rows = [("decide", self.decide), ("a score of this means the Bayes threshold", self.mapped)]
+        if self.costs.n_classes == 2:
+            rows += [("called positive above the score", self.threshold_)]
+        rows += [("calibration", scaled), ("class shares in training", self.prior)]
+        return html_table([row for row in rows if row[1] is not None], title="Decision") + self.costs._repr_html_()
+
+    def __repr__(self) -> str:
+        cut = f", threshold={self.threshold_:.4g}" if self.costs.n_classes == 2 else ""
+        return f"Decision({self.costs}, {self.decide!r}{cut})"
+
+    def fit(
+        self,
+        scores: NDArray[Any],
+        labels: NDArray[Any],
+        *,
+        sample_weight: NDArray[Any] | None = None,
+        costs: CostMatrix | None = None,
+    ) -> Self:
+        """Tune or calibrate on scores and labels (numbers) of rows nobody trained on; ``costs`` are those of the rows.
+
+        The other ways to decide need nothing of it.
+        """
+        scores = np.asarray(scores, dtype=np.float64)
+        wanted = (self.costs.n_classes,) if self.costs.n_classes > 2 else ()
+        if scores.shape[1:] != wanted:
+            raise ValueError(f"scores must have shape {('n', *wanted)}, as the costs have, got {scores.shape}")
+        if self.decide == "tuned" and self.costs.n_classes > 2:
+            logits = to_logits(scores) - np.log(self.target) + self._offsets(costs)
+            _, cut = tune_multipliers(logits, labels, self.costs if costs is None else costs, sample_weight)
+            self.mapped = self.target * np.exp(cut)
+        elif self.decide == "tuned":
+            logits = np.clip(log_odds(scores), -700.0, 700.0) + self._shift + self._offsets(costs)
+            _, offset = tune_cut(logits, labels, self.costs if costs is None else costs, sample_weight)
+            moved = float(bayes_log_odds(self.costs)) + offset - self._shift
+            self.mapped = float(np.clip(sigmoid(np.asarray(moved)), *TARGET_LIMITS))
+            self._stretch(scores, labels, sample_weight, costs)
+        elif self.decide == "calibrated":
+            self.calibration_ = fit_calibration(self._corrected(scores, costs), np.asarray(labels), sample_weight)
+        elif self.decide == "bayes" and self.weighted:
+            self._stretch(scores, labels, sample_weight, costs)
+        return self
+
+    def _stretch(self, scores: NDArray[np.float64], labels: Any, weight: Any, costs: CostMatrix | None) -> None:
+        """Stretch log-odds about the Bayes threshold; not where rows have their own, which it would move across."""
+        if self.costs.n_classes == 2 and (costs is None or costs.n_instances is None):
+            centre = float(np.clip(bayes_log_odds(self.costs), *CENTRES))
+            self.calibration_ = fit_stretch(self._corrected(scores), np.asarray(labels), centre, weight)
+
+    @property
+    def threshold_(self) -> float:
+        """The score above which a row is called positive; of two classes only."""
+        if self.costs.n_classes > 2:
+            raise ValueError(
+                f"{self.costs.n_classes} classes have no threshold: predict() takes the class of least expected cost"
+            )
+        if self.decide == "calibrated" and self.calibration_ is not None:
+            probability = uncalibrate(self.calibration_, float(self.costs.threshold))
+            moved = log_odds(probability) - bayes_log_odds(self.costs) + log_odds(self.mapped)
+            return float(sigmoid(moved))
+        return float({"raw": 0.5, "half": float(sigmoid(np.asarray(-self._shift)))}.get(self.decide, self.mapped))
+
+    @property
+    def needs_costs(self) -> bool:
+        """Whether a decision depends on the costs of its sample: not where the scores were trained with them."""
+        blind = self.decide in ("half", "raw", "negative", "positive")
+        return not blind and not (self.row_weighted and self.decide != "calibrated")
+
+    @property
+    def probability_threshold(self) -> float:
+        """The probability above which a row is called positive."""
+        if self.decide == "raw":
+            return float(self._corrected(np.asarray([0.5]))[0])
+        return 0.5 if self.decide in ("half", "negative", "positive") else float(self.costs.threshold)
+
+    def threshold_for(self, costs: CostMatrix) -> float | None:
+        """Return the probability above which rows with these costs are called positive.
+
+        None where each row has its own, or more than two classes have none.
+        """
+        if costs.n_classes > 2:
+            return None
+        if self.decide in ("half", "raw", "negative", "positive"):
+            return self.probability_threshold
+        return float(costs.threshold) if costs.n_instances is None else None
+
+    def probabilities(self, scores: NDArray[Any], *, costs: CostMatrix | None = None) -> NDArray[np.float64]:
+        """Return the probability of the positive class for each score, or of each of K classes.
+
+        ``costs`` are those of the rows, which scores of a ``row_weighted`` loss need: without them, a row is taken as
+        one that costs what is usual.
+        """
+        if self.decide in ("negative", "positive"):
+            return np.full(len(scores), float(self.decide == "positive"))
+        proba = self._corrected(np.asarray(scores, dtype=np.float64), costs)
+        moved = calibrate(self.calibration_, proba)
+        if self.calibration_ is None or self.decide == "calibrated":
+            return moved
+        # what is stretched stays on its side of the threshold, also as float32, in which scores are stored
+        bayes = float(self.costs.threshold)
+        near = np.float32(bayes)
+        low, high = (
+            (np.nextafter(near, np.float32(0.0)), near)
+            if float(near) > bayes
+            else (near, np.nextafter(near, np.float32(1.0)))
+        )
+        return np.where(proba > bayes, np.maximum(moved, float(high)), np.minimum(moved, float(low)))
+
+    def predict(self, scores: NDArray[Any], *, costs: CostMatrix | None = None) -> NDArray[np.int64]:
+        """Return the decision about each score, a class number; rows with ``costs`` of their own by these."""
+        return self.of_probabilities(self.probabilities(scores, costs=costs), costs=costs)
+
+    def of_probabilities(self, proba: NDArray[Any], *, costs: CostMatrix | None = None) -> NDArray[np.int64]:
+        """Return the decision about each probability, a class number."""
+        proba = np.asarray(proba, dtype=np.float64)
+        if proba.ndim > 1 and self.decide in ("half", "raw"):
+            return np.asarray(np.argmax(proba * (self.mapped if self.decide == "raw" else 1.0), axis=1))
+        if self.decide in ("half", "raw", "negative", "positive"):
+            return np.asarray(proba > self.probability_threshold, dtype=np.int64)
+        return np.asarray((self.costs if costs is None else costs).decide(proba), dtype=np.int64)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values."""
+        numbers = {name: np.asarray(getattr(self, name)).tolist() for name in ("target", "mapped")}
+        rows = {"row_weighted": True} if self.row_weighted else {}
+        known = {"calibration": self.calibration_, "prior": self.prior}
+        return {"decide": self.decide, **numbers, **known} | rows
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any], costs: CostMatrix) -> Decision:
+        """Read what :meth:`to_dict` wrote."""
+        of = float if costs.n_classes == 2 else functools.partial(_positive, costs.n_classes)
+        rows = bool(data.get("row_weighted", False))
+        decision = cls(costs, data["decide"], target=of(data["target"]), row_weighted=rows)
+        decision.mapped, decision.calibration_ = of(data["mapped"]), data["calibration"]
+        decision.prior = data.get("prior")
+        return decision
+
+    @property
+    def _shift(self) -> float:
+        """What turns the log-odds of a score into those of the probability."""
+        return float(np.clip(bayes_log_odds(self.costs), -700.0, 700.0) - log_odds(self.target))
+
+    def _offsets(self, costs: CostMatrix | None) -> Any:
+        """Return what the log-odds of rows with these costs lack, as their own prices have weighed them."""
+        if not self.row_weighted or costs is None or costs.n_instances is None:
+            return 0.0
+        return row_offsets(costs, self.costs)
+
+    def _corrected(self, scores: NDArray[np.float64], costs: CostMatrix | None = None) -> NDArray[np.float64]:
+        if self.costs.n_classes > 2:
+            freed = scores * np.exp(self._offsets(costs)) / self.mapped
+            return np.asarray(freed / freed.sum(axis=1, keepdims=True))
+        controller = AdaptiveWeight(self.costs, target=self.mapped, row_weighted=self.row_weighted)
+        return np.asarray(controller.correct(scores, costs))
+
+
+def _positive(n: int, values: Any) -> NDArray[np.float64]:
+    """Return n positive numbers of a document."""
+    found = np.asarray(values, dtype=np.float64)
+    if found.shape != (n,) or not (found > 0).all() or not np.isfinite(found).all():
+        raise ValueError(f"a decision of {n} classes holds {n} positive numbers, got {values!r}")
+    return found
+
+
+def check_decide(decide: str) -> str:
+    """Return a known way to decide, or say which there are."""
+    if decide in RENAMED:
+        raise ValueError(f"decide={decide!r} is called decide={RENAMED[decide]!r} now")
+    if decide not in DECIDE:
+        raise ValueError(f"decide must be one of {', '.join(map(repr, DECIDE))}, got {decide!r}")
+    return decide

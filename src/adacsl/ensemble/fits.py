@@ -1,0 +1,155 @@
+"""Cross-fits of the base estimators, and what each contributes to the stack."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.adaptive.held_out import HeldOut, pooled
+from adacsl.base.extras import requires
+from adacsl.base.scores import known
+from adacsl.costs.instance import bayes_log_odds, relative_prices
+from adacsl.costs.matrix import CostMatrix
+from adacsl.fitting.candidates import Candidate, told_share
+from adacsl.fitting.rows import Rows
+from adacsl.learners.boosting import Booster, BoosterModel
+from adacsl.learners.sklearn import EstimatorModel, Model
+
+if TYPE_CHECKING:
+    from adacsl.estimators.classifier import Method
+
+with requires("sklearn"):
+    from sklearn.base import clone
+
+__all__ = ["Fitted", "cut_of", "fit_members", "fold_tasks", "honest_logits", "joined_folds", "prices_of"]
+
+
+@dataclass
+class Fitted:
+    """What a member brings to one candidate: log-odds (or K logits) of rows it did not train on, and its model.
+
+    ``by_rows`` is the share of the rows' offsets that its log-odds lack: 0 unless its loss weighed rows by prices.
+    """
+
+    name: str
+    honest: NDArray[np.float64]
+    shift: Any
+    model: Any
+    watched: NDArray[np.float64] | None
+    seconds: float
+    by_rows: float = 0.0
+
+    def check(self, held: Sequence[HeldOut]) -> None:
+        """Refuse scores that nothing can be built on."""
+        if not held or not all(np.all(np.isfinite(self.honest[part.rows])) for part in held):
+            raise ValueError("its held-out scores are not finite")
+
+
+def cut_of(costs: CostMatrix) -> Any:
+    """Return the log-odds of the Bayes threshold; of K classes minus the log of what an error about each weighs."""
+    return float(bayes_log_odds(costs)) if costs.n_classes == 2 else -np.log(costs.class_weights())
+
+
+def prices_of(candidate: Candidate, rows: NDArray[np.int64]) -> NDArray[np.float64] | None:
+    """Return what errors about each class cost for each row, where rows have prices of their own."""
+    if candidate.row_costs is None:
+        return None
+    usual = candidate.class_costs.reduced().to_array().sum(axis=0)
+    return np.asarray(relative_prices(candidate.costs.rows(rows), candidate.class_costs) * usual)
+
+
+def fit_members(shared: Any, members: dict[Any, Method]) -> dict[Any, list[Fitted]]:
+    """Fit some members (or folds of them), for each of the costs; what several need is trained once."""
+    from adacsl.estimators.fit import fit_methods  # noqa: PLC0415  it imports this module
+
+    rows, prices, watch, alone = shared
+    members = members if alone else {name: _with_one_worker(made) for name, made in members.items()}
+    asked = [(name, clone(made), costs) for name, made in members.items() for costs in prices]
+    for _, made, _ in asked:
+        made.check_settings()
+    start = time.perf_counter()
+    for _ in fit_methods([(made, costs) for _, made, costs in asked], rows, watch=watch):
+        pass
+    seconds = (time.perf_counter() - start) / len(members)
+    found: dict[Any, list[Fitted]] = {name: [] for name in members}
+    for name, made, _ in asked:
+        own = made.candidate_
+        honest, by_rows = honest_logits(own, rows)
+        watched = None if own.watched is None else own.watched + own.shifted + by_rows * own.offsets(own.watch)
+        found[name].append(Fitted(name, honest, own.shifted, own.model, watched, seconds, by_rows))
+        found[name][-1].check(own.held)
+    return found
+
+
+def _with_one_worker(made: Method) -> Method:
+    """Return a member that trains in one process: where members run is the portfolio's to say."""
+    member: Method = clone(made)
+    if isinstance(getattr(member, "learner", None), Booster):
+        member.set_params(learner__trainer=None)
+    elif "trainer" in member.get_params(deep=False):
+        member.set_params(trainer=None)
+    return member
+
+
+# folds apart
+
+
+def fold_tasks(name: str, made: Method, rows: Rows) -> list[dict[Any, Method]]:
+    """Return one task for each fold of a member whose folds know nothing of each other, else one for the member.
+
+    A fold is called by the member, its own number, and how many there are. Folds that share a controller, choose a
+    target together or train side by side (nets) stay together, and so do windows of time, of which the latest decide.
+    """
+    folds = getattr(made, "cv", None)
+    if not isinstance(folds, list) or len(folds) < 2 or rows.line is not None or not _folds_apart(made):
+        return [{name: made}]
+    return [{(name, i, len(folds)): clone(made).set_params(cv=[pair])} for i, pair in enumerate(folds)]
+
+
+def _folds_apart(made: Method) -> bool:
+    fresh: Method = clone(made)
+    try:
+        fresh.check_settings()
+    except (ImportError, TypeError, ValueError):  # said where it is fitted
+        return False
+    alike = fresh.controller is None and fresh.loss in ("plain", "weighted") and fresh.target != "auto"
+    return alike and isinstance(fresh.learner_, Booster | Model)
+
+
+def joined_folds(parts: Sequence[Sequence[Fitted]]) -> list[Fitted]:
+    """Return a member, for each of the costs, of its folds in their order: as if one had fitted them all."""
+    return [_joined(of_one) for of_one in zip(*parts, strict=True)]
+
+
+def _joined(folds: Sequence[Fitted]) -> Fitted:
+    total, count = np.zeros_like(folds[0].honest), np.zeros(len(folds[0].honest))
+    for fold in folds:  # one after another: sums of floats depend on the order
+        seen = known(fold.honest)
+        total[seen] += fold.honest[seen]
+        count[seen] += 1
+    count = count if total.ndim == 1 else count[:, None]
+    honest = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    seconds = sum(fold.seconds for fold in folds)
+    return replace(folds[0], honest=honest, model=_one_model([fold.model for fold in folds]), seconds=seconds)
+
+
+def _one_model(models: Sequence[Any]) -> Any:
+    first = models[0]
+    if isinstance(first, BoosterModel):
+        boosters, rounds = (
+            [one for model in models for one in getattr(model, name)] for name in ("boosters", "rounds")
+        )
+        return BoosterModel(first.engine, boosters, rounds, first.encoder)
+    estimators = [one for model in models for one in model.estimators]
+    return EstimatorModel(estimators, first.encoder, first.undone, first.n_classes)
+
+
+def honest_logits(candidate: Candidate, rows: Rows) -> tuple[NDArray[np.float64], float]:
+    """Return the held-out log-odds (or K logits) of a member, and the share of the rows' offsets that is in them."""
+    logits, share = pooled(len(rows.y), candidate.held, costs=candidate.costs), told_share(candidate, rows)
+    return logits + (share - 1.0) * candidate.offsets(np.arange(len(rows.y))), share

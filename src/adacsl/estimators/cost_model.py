@@ -1,0 +1,331 @@
+"""CostModel: costs that are unknown at prediction time, predicted from the sample."""
+
+from __future__ import annotations
+
+import base64
+import copy
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.base.arrays import refuse_reordered
+from adacsl.base.extras import requires
+from adacsl.costs.expressions import Expression
+from adacsl.costs.matrix import CostMatrix
+from adacsl.datasets.columns import names_of, with_columns, without_columns
+from adacsl.fitting.rows import Rows
+from adacsl.learners.regression import LOGARITHMIC, Folds, Regression, cross_fit
+
+with requires("sklearn"):
+    from sklearn.model_selection import GroupKFold, KFold, check_cv
+    from sklearn.utils.validation import _check_sample_weight, check_consistent_length, column_or_1d
+
+
+FEWEST = 10
+"""Known prices that a model needs."""
+
+
+class Learned(NamedTuple):
+    """What rows cost, decided by what was predicted; and the costs with what predicts them for others."""
+
+    costs: CostMatrix
+    said: CostMatrix
+
+
+class CostModel:
+    """A price that is not known when deciding, only afterwards: it is predicted from the row.
+
+    It stands for a price in a cost matrix, ``CostMatrix(fp=1, fn=CostModel("amount"))``; as text, ``"model(amount)"``.
+    A classifier then learns the mean price of a row from those of its training rows whose price is known, and decides
+    by that. About a training row it decides by what models that did not see its price predict (cross-fitting); what
+    the decision has cost is the price that was observed, or the prediction where none was. The columns of the price
+    are no features.
+
+    Parameters
+    ----------
+    price : str or array of shape (n,)
+        A column, an expression over columns (``"0.8 * amount + 12"``), or the prices of the rows that ``fit`` gets.
+        Missing (NaN) where a price is not known: often only those who were missed have one.
+    estimator : regressor, optional
+        scikit-learn's HistGradientBoostingRegressor with its settings, or any other regressor, which gets the columns
+        encoded as for nets. Default: histogram boosting with the Poisson loss, that is, with a logarithmic link and a
+        right mean; held-out rows choose how many trees. Other than these and linear models cannot be saved.
+    cv : int or splitter, default 5
+        Folds of the cross-fitting.
+    features : sequence of str, optional
+        Columns to predict from; default: all features of the classifier.
+
+    Attributes
+    ----------
+    explained_ : float
+        How much of the prices the row explains, out of fold: the share of the Poisson deviance from the mean that is
+        gone. At 0 or below, a class-wide price would do.
+
+    Notes
+    -----
+    The cheapest decision weighs probabilities with mean prices of the rows that can pay them: the price of a miss,
+    given the row and that it is positive. So the price of a miss is learned from positives; from all rows with a known
+    price where that predicts held-out positives better.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from adacsl import CostMatrix
+    >>> rng = np.random.default_rng(0)
+    >>> size = rng.integers(1, 5, 400)
+    >>> table = pd.DataFrame({"size": size, "amount": 100.0 * size * rng.uniform(0.5, 1.5, 400)})
+    >>> CostMatrix(fp=1, fn=CostModel("amount"))
+    CostMatrix(fp=1, fn=CostModel('amount'))
+    >>> CostModel("amount").fit(table).predict(pd.DataFrame({"size": [1, 4]})).round(-2).tolist()
+    [100.0, 400.0]
+    """
+
+    kind = "model"
+    explained_: float
+
+    def __init__(
+        self, price: Any, *, estimator: Any = None, cv: Any = 5, features: Sequence[str] | None = None
+    ) -> None:
+        self.price = Expression(price) if isinstance(price, str) else _as_prices(price)
+        if isinstance(self.price, Expression) and not self.price.columns:
+            raise ValueError(f"a price to be predicted is a column or an expression over columns, got {price!r}")
+        if estimator is not None and not (hasattr(estimator, "fit") and hasattr(estimator, "predict")):
+            raise TypeError(f"estimator must be a regressor with fit and predict, got {estimator!r}")
+        self.estimator, self.cv = estimator, cv
+        self.features = None if features is None else tuple(map(str, features))
+        self._names = self.features  # of the columns it has learned from, where they have some
+        self.regression_: Regression | None = None
+        self._observed: NDArray[np.float64] | None = None
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """The columns of the price: they are not known when deciding, so they are no features."""
+        return self.price.columns if isinstance(self.price, Expression) else ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns it needs besides the features: those of the price, and none once it is fitted."""
+        return self.hidden if self.regression_ is None else ()
+
+    @property
+    def learns(self) -> bool:
+        """Whether it has to learn its price yet."""
+        return self.regression_ is None
+
+    # learning
+
+    def fit(self, X: Any, *, sample_weight: Any = None, groups: Any = None) -> Self:  # noqa: N803
+        """Learn the price from a table whose rows have prices, some of them at least."""
+        refuse_reordered(X, sample_weight=sample_weight, groups=groups)
+        observed = self.observed(X)
+        weight = None if sample_weight is None else _check_sample_weight(sample_weight, observed, dtype=np.float64)
+        groups = None if groups is None else column_or_1d(groups)
+        check_consistent_length(observed, groups)
+        cv = self.cv
+        if isinstance(cv, int):
+            cv = KFold(cv, shuffle=True, random_state=0) if groups is None else GroupKFold(cv)
+        folds = list(check_cv(cv).split(observed, groups=groups))
+        every = np.ones(len(observed), dtype=bool)
+        made, _ = self.learned(without_columns(X, self.hidden), observed, folds, np.flatnonzero(every), every, weight)
+        vars(self).update(vars(made))
+        return self
+
+    def learned(
+        self, X: Any, observed: NDArray[np.float64], folds: Folds, use: NDArray[np.int64],  # noqa: N803
+        paying: NDArray[np.bool_], weight: NDArray[np.float64] | None = None,
+    ) -> tuple[Self, NDArray[np.float64]]:  # fmt: skip
+        """Return a fitted copy, and what each row is predicted to cost by models that did not see its price.
+
+        The arguments are those of :func:`~adacsl.learners.regression.cross_fit`.
+        """
+        self._check_observed(observed[use], paying[use])
+        found = cross_fit(
+            self._selected(X), observed, folds, use=use, paying=paying, weight=weight, estimator=self.estimator
+        )
+        made = copy.copy(self)
+        made.regression_, made.explained_, made._observed = found.regression, found.explained, None
+        made._names = self.features or names_of(X)
+        if not isinstance(self.price, Expression):
+            made.price = self.price[:0]  # learned: no row's price is kept
+        return made, found.predicted
+
+    def observed(self, table: Any) -> NDArray[np.float64]:
+        """Return the known prices of the rows of a table, NaN where they are not."""
+        if self._observed is not None:
+            check_consistent_length(table, self._observed)
+            return self._observed
+        if isinstance(self.price, Expression):
+            found = self.price.of(table, finite=False)
+            found[~np.isfinite(found)] = np.nan
+            return found
+        check_consistent_length(table, self.price)
+        return self.price
+
+    def bound(self, table: Any) -> Self:
+        """Return a copy that knows the prices of a table's rows, also when its columns of prices are gone."""
+        made = copy.copy(self)
+        made._observed = self.observed(table)
+        return made
+
+    def forgotten(self) -> Self:
+        """Return a copy that has not learned anything."""
+        made = copy.copy(self)
+        made.regression_ = None
+        return made
+
+    def rows(self, index: Any) -> Self:
+        """Return a copy that knows the prices of some of the rows only."""
+        made = copy.copy(self)
+        made._observed = None if self._observed is None else self._observed[index]
+        made.price = self.price if isinstance(self.price, Expression) else self.price[index]
+        return made
+
+    # predicting
+
+    def paid(self, table: Any) -> NDArray[np.float64]:
+        """Return what the rows of a table with prices have cost: as observed, and else as predicted."""
+        observed, predicted = self.observed(table), self.predict(table)
+        return np.where(np.isfinite(observed), observed, predicted)
+
+    def predict(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """Return the price each row is expected to have."""
+        if self.regression_ is None:
+            raise ValueError(f"{self!r} has not learned its price yet: fit it, or the classifier it belongs to")
+        named = self._names is not None and names_of(X) is not None
+        return self.regression_.predict(with_columns(X, self._names or ()) if named else X)
+
+    def of(self, table: Any) -> NDArray[np.float64]:
+        """Return the prices of a table's rows: predicted, or observed (gaps: their mean) before anything is learned."""
+        if self.regression_ is not None:
+            return self.predict(table)
+        observed = self.observed(table)
+        known = np.isfinite(observed)
+        self._check_observed(observed, known)
+        return np.where(known, observed, observed[known].mean())
+
+    def _selected(self, X: Any) -> Any:  # noqa: N803
+        return X if self.features is None else with_columns(X, self.features)
+
+    def _check_observed(self, observed: NDArray[np.float64], paying: NDArray[np.bool_]) -> None:
+        known = observed[np.isfinite(observed) & paying]
+        if len(known) < FEWEST:
+            raise ValueError(
+                f"{self!r} learns from rows whose price is known: at least {FEWEST} that can pay it are needed, "
+                f"got {len(known)}"
+            )
+        logarithmic = self.estimator is None or getattr(self.estimator, "loss", None) in LOGARITHMIC
+        if logarithmic and (known.min() < 0 or known.max() <= 0):
+            raise ValueError(
+                f"{self!r} predicts prices of 0 or more, not all 0; got {known.min():g} to {known.max():g}: for prices "
+                "of both signs give estimator=HistGradientBoostingRegressor()"
+            )
+
+    # as plain values
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain JSON values; of another estimator only what it has learned."""
+        price = self.price.text if isinstance(self.price, Expression) else _packed(self.price)
+        settings = {"cv": self.cv if isinstance(self.cv, int) else None, "features": self.features}
+        document: dict[str, Any] = {"kind": self.kind, "price": price}
+        document |= {name: value for name, value in settings.items() if value not in (None, 5)}
+        if self.estimator is not None and self.regression_ is None:
+            document["estimator"] = type(self.estimator).__name__
+        if self.regression_ is not None:
+            arrays, about = self.regression_.numbers()
+            packed = {name: _packed(np.asarray(value)) for name, value in arrays.items()}
+            document["fitted"] = {"arrays": packed, "about": about, "explained": self.explained_, "names": self._names}
+        return document
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> CostModel:
+        """Read what :meth:`to_dict` wrote."""
+        price = data["price"]
+        model = cls(
+            price if isinstance(price, str) else _unpacked(price), cv=data.get("cv", 5), features=data.get("features")
+        )
+        if "fitted" in data:
+            arrays = {name: _unpacked(value) for name, value in data["fitted"]["arrays"].items()}
+            model.regression_ = Regression.from_numbers(arrays, data["fitted"]["about"])
+            model.explained_, names = float(data["fitted"]["explained"]), data["fitted"]["names"]
+            known = names or ()
+            if not isinstance(known, list | tuple) or not all(isinstance(name, str | int) for name in known):
+                raise ValueError("names of columns are texts")
+            model._names = None if names is None else tuple(names)
+        return model
+
+    def __eq__(self, other: object) -> bool:
+        if self is other or not isinstance(other, CostModel):
+            return self is other
+        try:
+            return self.to_dict() == other.to_dict()
+        except ValueError:  # what cannot be written down is like nothing else
+            return False
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.hidden, self.features))
+
+    def __repr__(self) -> str:
+        price = repr(self.price.text) if isinstance(self.price, Expression) else f"<{len(self.price)} prices>"
+        said = {"estimator": self.estimator, "cv": None if self.cv == 5 else self.cv, "features": self.features}
+        return f"CostModel({', '.join([price, *(f'{k}={v!r}' for k, v in said.items() if v is not None)])})"
+
+
+def learn_prices(said: CostMatrix, settled: CostMatrix, rows: Rows, table: Any, seed: int) -> Learned:
+    """Learn the prices that are to be predicted from rows in use.
+
+    Parameters
+    ----------
+    said : CostMatrix
+        Prices, some of which are to be learned.
+    settled : CostMatrix
+        The same as numbers, those to be learned as they were observed.
+    rows : Rows
+        Features, labels, and which rows may be learned from.
+    table : table
+        Where the observed prices are.
+    seed : int
+        Of the folds.
+    """
+    if rows.validation is not None or rows.images:
+        raise ValueError("prices are predicted from tables, without validation data of their own")
+    prices, known = settled.to_array(), {}
+    observed: dict[tuple[int, int], Any] = {}
+
+    def learn(recipe: Any, i: int, j: int) -> Any:
+        if not getattr(recipe, "learns", False):
+            return recipe
+        observed[i, j] = recipe.observed(table)
+        folds = rows.folds(recipe.cv, None, seed)
+        made, known[i, j] = recipe.learned(rows.x, observed[i, j], folds, rows.use, rows.y == j, rows.weight)
+        return made
+
+    def paid(_: Any, i: int, j: int) -> Any:
+        own = (i, j) in known
+        return np.where(np.isfinite(observed[i, j]), observed[i, j], known[i, j]) if own else prices[..., i, j]
+
+    fitted = said.made(learn)
+    foreseen = said.made(lambda _, i, j: known[i, j] if (i, j) in known else prices[..., i, j])
+    return Learned(said.made(paid).clipped().decided_by(foreseen.clipped()).checked(), fitted)
+
+
+def _as_prices(values: Any) -> NDArray[np.float64]:
+    try:
+        prices: NDArray[np.float64] = column_or_1d(np.asarray(values, dtype=np.float64)).copy()
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"a price is a column, an expression or an array of numbers, got {values!r:.60}") from error
+    prices[~np.isfinite(prices)] = np.nan
+    prices.flags.writeable = False
+    return prices
+
+
+def _packed(array: NDArray[Any]) -> dict[str, Any]:
+    plain = np.ascontiguousarray(array)
+    plain = plain.astype(plain.dtype.newbyteorder("<"))
+    return {"dtype": plain.dtype.str, "shape": list(plain.shape), "bytes": base64.b64encode(plain.tobytes()).decode()}
+
+
+def _unpacked(packed: dict[str, Any]) -> NDArray[Any]:
+    found = np.frombuffer(base64.b64decode(packed["bytes"]), dtype=np.dtype(packed["dtype"])).reshape(packed["shape"])
+    return found.astype(found.dtype.newbyteorder("="))

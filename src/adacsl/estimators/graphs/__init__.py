@@ -1,1 +1,0 @@
-"""Parts of ONNX graphs: what becomes of a table before nets score it."""

@@ -1,0 +1,1 @@
+"""Threads, processes and other executors that run tasks."""

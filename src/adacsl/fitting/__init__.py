@@ -1,0 +1,1 @@
+"""What every learner works on: rows, splits, candidates, settings."""

@@ -1,0 +1,299 @@
+"""Candidates of a fit, judged on held-out samples, and the cost of their average.
+
+One model of a fold is dearer than the average of all that decides later. A second cross-fit, on other folds, gives rows
+a second held-out score. With the cost of one score and that of the mean of two, and a cost that falls as 1 / k with the
+number of models k, the cost of k is ``c(k) = c(1) - 2 (1 - 1 / k) (c(1) - c(2))``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.adaptive.controller import POWERS, check_targets
+from adacsl.adaptive.held_out import HeldOut, pooled
+from adacsl.base.scores import known, log_odds, losses_of
+from adacsl.costs.instance import bayes_log_odds, row_offsets, row_weights
+from adacsl.costs.matrix import CostMatrix
+from adacsl.fitting.rows import Rows
+
+__all__ = ["CROSS_FITTED", "add_seconds", "averaged_costs"]
+
+
+LATEST = 2
+"""So many models of the latest windows of time decide about new rows: the first ones know half of the rows, and none of
+late. On rows drawn by a law that moved all five cost 17 % more than these two; where it stayed, as much."""
+
+CALIBRATES = 150
+"""With so many held-out rows "auto" decides on calibrated scores: so many had the smallest of the eight tables on which
+that was cheaper (``benchmarks/adacsl_defaults.py``). The average of a cross-fit's nets gained nothing by it."""
+
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""How much of a row's price a model may have seen in its features."""
+
+
+@dataclass(eq=False)
+class Candidate:
+    """A method with one target, on some rows: what is to be fitted, and what came out.
+
+    Parameters
+    ----------
+    method : Method
+        Whose settings count.
+    costs : CostMatrix
+        Class-wide, or of each row of the data.
+    target : float or str
+        T'; of more than two classes "bayes", "middle" or "half".
+    folds : pairs of row numbers
+        Training rows and held-out rows.
+    seed : int
+        Of everything that is random.
+    watch : array of row numbers, optional
+        Only the scores of these rows are wanted, no model.
+    steered : bool, default True
+        Whether the method's controller may steer it; the one that ``target="auto"`` calls plain is not.
+    images : bool, default False
+        Whether the rows are pictures.
+    usual : CostMatrix, optional
+        What errors usually cost, one price per outcome: the mean over the rows that can pay it.
+
+    Attributes
+    ----------
+    held : list of HeldOut
+        One per fold.
+    history : list of dict
+        One row per epoch or round, and fold.
+    model : object
+        Gives ``logits(X)``; None where rows are watched.
+    watched : array, optional
+        The logits of the rows to watch.
+    shifted : float or array of shape (K,)
+        What :meth:`shift` was, for those who come when the method has let go of its learner.
+    judged : pairs of row numbers
+        Folds that gave held-out scores of a model which itself was fitted on all rows.
+    ordered : bool, default False
+        Whether folds are windows of time: then the latest models decide about new rows.
+    second : Candidate, optional
+        The same on other folds, whose models decide nothing: pairs of held-out scores tell what averaging saves.
+    """
+
+    method: Any
+    costs: CostMatrix
+    target: Any
+    folds: list[tuple[NDArray[Any], NDArray[Any]]]
+    seed: int
+    watch: NDArray[np.int64] | None = None
+    steered: bool = True
+    images: bool = False
+    held: list[HeldOut] = field(default_factory=list)
+    history: list[dict[str, Any]] = field(default_factory=list)
+    model: Any = None
+    watched: NDArray[np.float64] | None = None
+    seconds: float = 0.0
+    shifted: Any = 0.0
+    extra: dict[str, float] = field(default_factory=dict)
+    usual: CostMatrix | None = None
+    judged: list[tuple[NDArray[Any], NDArray[Any]]] = field(default_factory=list)
+    ordered: bool = False
+    second: Candidate | None = None
+
+    @property
+    def decide(self) -> str:
+        """How scores become decisions.
+
+        "auto": calibrated where one split of a table holds enough rows out, else at the Bayes threshold.
+        """
+        if self.method.decide != "auto":
+            return str(self.method.decide)
+        two_prices = self.costs.n_classes == 2 and self.costs.n_instances is None
+        one_table = len(self.folds) == 1 and not self.images
+        return "calibrated" if two_prices and one_table and len(self.folds[0][1]) >= CALIBRATES else "bayes"
+
+    @property
+    def held_folds(self) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+        """The folds that were held out: one split, or those of a cross-fit, also where the model learned from all."""
+        return self.folds if len(self.judged) == 0 else self.judged
+
+    def deciding(self, models: Sequence[Any]) -> list[Any]:
+        """Return the models that decide about new rows: those of all folds, or of the latest windows of time."""
+        return list(models[-LATEST:] if self.ordered else models)
+
+    @property
+    def class_costs(self) -> CostMatrix:
+        """The costs as one price per outcome."""
+        return self.costs.averaged() if self.usual is None else self.usual
+
+    @property
+    def row_costs(self) -> CostMatrix | None:
+        """Costs of each row, where they differ."""
+        return None if self.costs.n_instances is None else self.costs
+
+    @property
+    def loss(self) -> Any:
+        """The loss; what weighs rows weighs classes as well."""
+        return "weighted" if self.method.loss == "row-weighted" else self.method.loss
+
+    @property
+    def row_weighted(self) -> bool:
+        """Whether the loss weighs each row by its own price."""
+        return self.method.loss == "row-weighted" and self.costs.n_instances is not None
+
+    @property
+    def corrects_rows(self) -> bool:
+        """Whether probabilities have to be corrected row by row."""
+        return self.row_weighted and self.method.decide != "raw"
+
+    def row_weights(self, rows: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64] | None:
+        """Return what these rows weigh in the loss beside others of their class; ``y`` are the labels of all rows."""
+        return row_weights(self.costs.rows(rows), self.class_costs, y[rows]) if self.row_weighted else None
+
+    def offsets(self, rows: NDArray[Any]) -> Any:
+        """Return what is added to the log-odds (or K logits) of these rows, as their own prices weighed them."""
+        return row_offsets(self.costs.rows(rows), self.class_costs) if self.corrects_rows else 0.0
+
+    @cached_property
+    def adapts(self) -> bool:
+        """Whether a controller steers the weight; still known when the method has let go of its learner."""
+        return self.steered and self.method.controller is not None and bool(self.method.learner_.adapts(self))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the loss is plain cross-entropy: as it is, or where nothing weighs it (T' = T) and nothing steers."""
+        costs = self.class_costs
+        unweighted = self.target == check_targets("bayes", costs) and not self.adapts
+        return self.loss == "plain" or (self.loss == "weighted" and unweighted and not self.row_weighted)
+
+    def shift(self, y: NDArray[Any]) -> Any:
+        """Return what turns the learner's log-odds into those of the probability; one for each of K logits.
+
+        It is the same for all rows; :meth:`offsets` come on top.
+        """
+        if self.costs.n_classes > 2:
+            return self._class_shift(y)
+        method = self.method
+        if method.decide == "raw":
+            return 0.0
+        if method.resample is not None:  # trained on as many positives as negatives
+            return float(log_odds(float(np.mean(y[self.folds[0][0]]))))
+        # what another loss trains for is its own affair; an unweighted score needs no correction
+        if self.is_plain or callable(method.loss) or method.decide == "unweighted":
+            return 0.0
+        return float(np.clip(bayes_log_odds(self.class_costs), -700, 700) - log_odds(self.target))
+
+    def _class_shift(self, y: NDArray[Any]) -> NDArray[np.float64]:
+        method, k = self.method, self.costs.n_classes
+        if method.resample is not None and method.decide != "raw":  # trained on as many rows of each class
+            counts = np.bincount(y[self.folds[0][0]], minlength=k)
+            return np.asarray(np.log(np.maximum(counts, 0.5) / counts.sum()))
+        if self.is_plain or callable(method.loss) or method.decide in ("raw", "unweighted"):
+            return np.zeros(k)
+        if method.loss == "logit-adjusted":
+            return -np.log(self.class_costs.class_weights())
+        return -np.log(self.class_costs.class_weights(POWERS[self.target]))
+
+    def hold_out(self, rows: Rows, held_out: NDArray[np.int64]) -> HeldOut:
+        """Return the judge of some held-out rows."""
+        return HeldOut(
+            held_out, rows.y[held_out], self.costs.rows(held_out),
+            decide=self.method.decide,
+            weight=rows.weights(held_out), groups=None if rows.groups is None else rows.groups[held_out],
+            last=self.method.select == "last", by_loss=self.method.select == "log-loss",
+        )  # fmt: skip
+
+
+def usual_costs(costs: CostMatrix, rows: Rows) -> CostMatrix:
+    """Return one price per outcome: of costs of each row the mean over the rows that can pay it and may be used."""
+    if costs.n_instances is None:
+        return costs
+    own, labels = costs.rows(rows.use), rows.y[rows.use]
+    try:
+        return own.averaged(labels)
+    except ValueError:  # all errors about a class are free for its own rows
+        return own.averaged()
+
+
+def told_share(candidate: Candidate, rows: Rows) -> float:
+    """Return how much of the rows' prices is in the scores of a candidate whose loss weighed rows by them; else 0.
+
+    Weighing moves the odds by as much of a price as the features tell, and the model has learned: by all of it, or by
+    nothing where they say nothing of it. The held-out log loss knows.
+    """
+    if not candidate.corrects_rows or not candidate.held:
+        return 0.0
+    logits = pooled(len(rows.y), candidate.held, costs=candidate.costs)
+    seen = known(logits)
+    offsets, weight = candidate.offsets(seen), rows.weights(seen)
+
+    def loss(share: float) -> float:
+        moved = logits[seen] + (share - 1.0) * offsets
+        return float(np.average(losses_of(moved, rows.y[seen]), weights=weight))
+
+    return min(reversed(SHARES), key=loss)
+
+
+def mean_logits(parts: Iterable[NDArray[Any]]) -> NDArray[np.float64]:
+    """Return the mean of several models' logits, in float64 and in one order of adding."""
+    return np.asarray(np.mean(np.stack([np.asarray(part, dtype=np.float64) for part in parts]), axis=0))
+
+
+SCORED_TWICE = 5_000
+"""So many rows, or all, get a second held-out score: they tell what averaging saves, and more would only take time."""
+CROSS_FITTED = 0.9716
+"""Level of the rows' bootstrap for a 95 % interval of a cross-fit: wider by the root of 1.25, 2 Phi(1.118 * 1.96) - 1.
+
+Drawing rows again says nothing of the luck of the training rows, which the models share: the same 1.25 of the variance
+as in :mod:`adacsl.comparison.statistics`. On drawn data estimates missed the truth by 1.04 to 1.2 of what the
+bootstrap told (``benchmarks/estimate.py``, ``benchmarks/portfolio_estimate.py``).
+"""
+
+
+def add_seconds(candidates: Sequence[Candidate], rows: Rows, cv: Any) -> list[Candidate]:
+    """Return the candidates of a cross-fit, and behind them what fits each once more on other folds.
+
+    Nothing is added where folds are given as such, follow one another in time, or only tell of watched rows; nor for
+    images, whose nets take long.
+    """
+    first = candidates[0]
+    once = rows.images or rows.line is not None or rows.validation is not None or first.watch is not None
+    if once or not isinstance(cv, Integral) or not first.folds:
+        return list(candidates)
+    seed = first.seed + len(first.folds)  # as further folds would have
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # said of the first folds
+        folds = rows.folds(cv, None, seed)
+    sizes = np.cumsum([len(held_out) for _, held_out in folds])
+    folds = folds[: int(np.searchsorted(sizes, min(SCORED_TWICE, sizes[-1]))) + 1]
+    for candidate in candidates:
+        candidate.second = dataclasses.replace(candidate, folds=folds, seed=seed, held=[], history=[], extra={})
+    return [*candidates, *(candidate.second for candidate in candidates if candidate.second is not None)]
+
+
+def averaged_costs(
+    candidate: Candidate, rows: Rows, pay: Callable[[NDArray[Any], NDArray[np.bool_]], NDArray[np.float64]]
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return what rows cost under the average of a candidate's models, right in the mean only, and which rows.
+
+    ``pay(logits, rows)`` says what decisions by held-out log-odds (or K logits) cost. Without a second cross-fit these
+    are the costs of single models.
+    """
+    one = pooled(len(rows.y), candidate.held, costs=candidate.costs)
+    seen = known(one)
+    costs = pay(one[seen], seen)
+    if candidate.second is None or not candidate.second.held:
+        return costs, seen
+    two = pooled(len(rows.y), candidate.second.held, costs=candidate.costs)
+    both = seen & known(two)
+    twice = both[seen]
+    single = (costs[twice] + pay(two[both], both)) / 2.0
+    gain = single - pay((one[both] + two[both]) / 2.0, both)
+    weight = np.ones(len(rows.y)) if rows.weight is None else rows.weight
+    costs[twice] = single - 2.0 * (1.0 - 1.0 / len(candidate.folds)) * gain * weight[seen].sum() / weight[both].sum()
+    return costs, seen

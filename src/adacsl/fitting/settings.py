@@ -1,0 +1,150 @@
+"""Settings of controllers and learners that travel as one value."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from adacsl.adaptive.controller import POWERS, TARGET_LIMITS, AdaptiveWeight, check_targets, two_class_target
+from adacsl.base.arrays import number_or_nan
+from adacsl.base.extras import requires
+from adacsl.base.scores import sigmoid
+from adacsl.costs.instance import bayes_log_odds
+from adacsl.costs.matrix import CostMatrix
+
+with requires("sklearn"):
+    from sklearn.base import BaseEstimator
+
+
+TARGETS = (*POWERS, "auto")
+STEERING = ("partition", "update", "damping", "bounds", "caution", "candidates", "tolerance", "search", "ties", "until")
+"""What a controller is told beside costs and target, which are the method's."""
+
+NET_SETTINGS = (
+    "module", "epochs", "batch_size", "lr", "weight_decay", "optimizer", "patience", "schedule", "every", "weights",
+    "image_size", "augment", "views", "precision", "trainer",
+)  # fmt: skip
+
+MOVED = {
+    "adapt": "controller=None (lambda stays 1) or controller='auto'",
+    "crossfit": "cv",
+    "pos_label": "positive",
+    "rotate": "net={'augment': Augment(rotate=True)}",
+    "seeds": "repeats=2, folds=5",
+} | {name: f"controller={{{name!r}: ...}}" for name in STEERING}
+"""Old spellings, and what they are called now."""
+
+
+def inside(value: Any) -> dict[str, Any]:
+    """Return the settings that a value holds."""
+    if isinstance(value, AdaptiveWeight):
+        return settings_of(value)
+    return dict(value) if isinstance(value, dict) else {}
+
+
+def settings_of(controller: AdaptiveWeight) -> dict[str, Any]:
+    """Return how a controller steers."""
+    return {name: getattr(controller, name) for name in STEERING}
+
+
+def make_controller(
+    given: Any, costs: CostMatrix, target: float, usual: dict[str, Any], *, still: bool = False,
+    row_weighted: bool = False,
+) -> AdaptiveWeight:  # fmt: skip
+    """Return a fresh controller from what the user gave: ``"auto"``, a dict, or an AdaptiveWeight to be like.
+
+    ``usual`` is what "auto" stands for; ``still`` keeps lambda at 1; ``row_weighted`` is the method's loss.
+    """
+    if isinstance(given, AdaptiveWeight):
+        chosen = settings_of(given)
+    elif given in ("auto", None):
+        chosen = dict(usual)
+    elif isinstance(given, dict):
+        if unknown := [name for name in given if name not in STEERING]:
+            raise ValueError(f"a controller has no setting {unknown[0]!r}; it has {', '.join(STEERING)}")
+        chosen = usual | given
+    else:
+        raise TypeError(f"controller must be None, 'auto', a dict of settings or an AdaptiveWeight, got {given!r}")
+    chosen |= {"bounds": (1.0, 1.0)} if still else {}
+    return AdaptiveWeight(costs, target=target, row_weighted=row_weighted, **chosen)
+
+
+def find_targets(target: Any, costs: CostMatrix) -> list[Any]:
+    """Return T' as numbers (of more than two classes: as words): one, or all that ``"auto"`` tries.
+
+    None is 0.5 of two classes, and "bayes" of more: large weights ruin what a net learns.
+
+    Examples
+    --------
+    >>> find_targets("auto", CostMatrix(fp=1, fn=4))
+    [0.5, 0.3333333333333333, 0.2]
+    """
+    several = ["half", "middle", "bayes"] if target == "auto" else [target]
+    if costs.n_classes > 2:
+        return [check_targets(one, costs) for one in several]
+    given = 0.5 if target is None else target
+    if target != "auto" and (isinstance(given, str) and given not in POWERS):
+        raise ValueError(f"target must be a number or one of {', '.join(map(repr, TARGETS))}, got {target!r}")
+    if not isinstance(given, str) and not 0.0 < number_or_nan(given) < 1.0:
+        known = ", ".join(map(repr, TARGETS))
+        raise ValueError(f"target must be a number between 0 and 1 or one of {known}, got {target!r}")
+    return list(dict.fromkeys(two_class_target(0.5 if one is None else one, costs) for one in several))
+
+
+def natural_threshold(costs: CostMatrix, shift: Any) -> Any:
+    """Return the score that means the Bayes threshold, where ``shift`` turns its log-odds into the probability's.
+
+    Of more than two classes: what each score is divided by.
+    """
+    if costs.n_classes > 2:
+        return np.exp(-np.broadcast_to(shift, costs.n_classes))
+    return float(np.clip(sigmoid(bayes_log_odds(costs) - shift), *TARGET_LIMITS))
+
+
+def refuse_old_names(given: Iterable[str], who: str) -> None:
+    """Raise an error that names the new spelling of an old one."""
+    moved = {name: f"net={{{name!r}: ...}}" for name in NET_SETTINGS} | MOVED
+    for name in given:
+        if name in moved:
+            raise TypeError(f"{who} has no setting {name!r} any more: say {moved[name]}")
+        raise TypeError(f"{who} has no setting {name!r}")
+
+
+def keeps_settings(init: Any) -> Any:
+    """Let a constructor do what scikit-learn asks for, and no more: keep every setting as it came.
+
+    An old spelling is an error that names the new one; scikit-learn sees the constructor's own signature.
+    """
+    signature = inspect.signature(init)
+
+    @functools.wraps(init)
+    def keep(self: Any, *args: Any, **given: Any) -> None:
+        refuse_old_names([name for name in given if name not in signature.parameters], type(self).__name__)
+        bound = signature.bind(self, *args, **given)
+        bound.apply_defaults()
+        for name, value in [*bound.arguments.items()][1:]:
+            setattr(self, name, value)
+
+    return keep
+
+
+def in_full(value: Any) -> str:
+    """Return what an estimator's settings are, as text that is not shortened: two that differ are told apart."""
+    return str(value.__repr__(N_CHAR_MAX=sys.maxsize)) if isinstance(value, BaseEstimator) else repr(value)
+
+
+def trained_with(source: Any, n_classes: int) -> dict[str, Any]:
+    """Return lambda and weight of a controller, or after one of its steps, for the history: K classes have K each."""
+    if n_classes == 2:
+        return {"lambda": source.lambda_, "weight": source.weight}
+    return {name: [float(value) for value in getattr(source, name)] for name in ("lambdas", "weights")}
+
+
+def measured(step: Any, n_classes: int) -> dict[str, Any]:
+    """Return what a step has found cheapest, for the history: a threshold, or the multipliers of K classes."""
+    return {"threshold": step.threshold} if n_classes == 2 else {"multipliers": list(step.multipliers)}

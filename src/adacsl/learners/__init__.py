@@ -1,0 +1,1 @@
+"""Learners: gradient boosting, scikit-learn estimators, MetaCost, constants."""

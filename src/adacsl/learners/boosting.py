@@ -1,0 +1,377 @@
+"""Gradient boosting with XGBoost, LightGBM or CatBoost, whose class weight a controller can adapt."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+from collections.abc import Iterable, Iterator, Sequence
+from numbers import Integral, Real
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.adaptive.controller import AdaptiveWeight, check_targets
+from adacsl.base.extras import requires
+from adacsl.datasets.ordinal_encoder import ColumnEncoder
+from adacsl.execution.executors import read_trainer
+from adacsl.execution.threads import threads_in_use
+from adacsl.fitting.candidates import Candidate, mean_logits
+from adacsl.fitting.rows import Rows
+from adacsl.fitting.settings import keeps_settings, make_controller, measured, trained_with
+from adacsl.integrations.boosting import Matrix
+from adacsl.learners.boosting_libraries import ENGINES, boost_anywhere, load_engine, on_several
+from adacsl.learners.sklearn import stakes_of
+
+with requires("sklearn"):
+    from sklearn.base import BaseEstimator
+
+
+MANY = ("lambdas", "weights")
+FOLDS, FEW = 5, 10_000
+"""Where nothing steers, so many folds tell the rounds of at most so many rows, and one split those of more."""
+Folds: TypeAlias = list[tuple[NDArray[Any], NDArray[Any]]]
+USUAL = {"update": "exponential", "damping": 0.1, "caution": 1.0}
+"""A round learns little, and many rounds sum up what each asks for: at the paper's full speed lambda ran to its bounds
+where few held-out rows are close to the threshold, and separable data cost several times as much."""
+USUAL_OF_MANY = {"damping": 0.02, "caution": 1.0}
+"""With more than two classes: a round learns little, and so each may move the weights but little."""
+
+
+class Booster(BaseEstimator):
+    """Settings of a booster.
+
+    Where nothing steers and there is no cross-fit, held-out rows (of at most 10,000 rows five folds, of more one split)
+    tell how many rounds are best, and all rows are learned again with them.
+
+    Parameters
+    ----------
+    engine : {"xgboost", "lightgbm", "catboost", "auto"}
+        Which library boosts; each is an extra, ``pip install 'adacsl[xgboost]'``. "auto": the first that is installed.
+    rounds : int, default 1000
+        Trees at most.
+    lr : float, default 0.05
+        Learning rate.
+    patience : int or None, default 50
+        Stop after so many rounds without a better one: a cheaper one where a controller steers, else one of less log
+        loss.
+    every : int, default 1
+        Adapt after every so many rounds.
+    params : dict, optional
+        The library's own parameters, such as ``{"max_depth": 4, "nthread": 2}``; they win over the above.
+    trainer : dict, optional
+        On how many workers the rows are spread, and where: ``{"workers": 4}`` are processes of this machine,
+        ``{"workers": 4, "engine": "ray", "address": "auto"}`` tasks of a Ray cluster. By the library's own distributed
+        training, where nothing steers: XGBoost's model is the same, LightGBM's another one of like quality.
+    """
+
+    tables_only = True
+
+    @keeps_settings
+    def __init__(
+        self,
+        engine: str = "auto",
+        *,
+        rounds: int = 1000,
+        lr: float = 0.05,
+        patience: int | None = 50,
+        every: int = 1,
+        params: dict[str, Any] | None = None,
+        trainer: dict[str, Any] | None = None,
+    ) -> None:
+        """Keep the settings."""
+
+    def check(self) -> None:
+        """Refuse settings that make no sense."""
+        if self.engine not in (*ENGINES, "auto"):
+            raise ValueError(f"engine must be one of {', '.join(map(repr, ENGINES))}, got {self.engine!r}")
+        for name in ("rounds", "every", *([] if self.patience is None else ["patience"])):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or value < 1:
+                raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+        if not isinstance(self.lr, Real) or not 0.0 < float(self.lr) <= 1.0:
+            raise ValueError(f"lr must be a number above 0 and at most 1, got {self.lr!r}")
+        if not (self.params is None or isinstance(self.params, dict)):
+            raise TypeError(f"params must be a dict of the library's own parameters, got {self.params!r}")
+        self._check_trainer()
+
+    def _check_trainer(self) -> None:
+        where = read_trainer(self.trainer)
+        if self.trainer is not None and where.workers is None:
+            raise ValueError("a booster's trainer says on how many workers: trainer={'workers': 4}")
+        if (where.workers or 1) > 1 and self.chosen_engine == "catboost":
+            raise ValueError(
+                "catboost cannot spread its rows over several workers: leave trainer out, or say engine='xgboost' or "
+                "'lightgbm'"
+            )
+
+    def adapts(self, candidate: Candidate) -> bool:
+        """Tell whether "auto" adapts: unless T' is the Bayes threshold, where the plain booster did as well."""
+        bayes = check_targets("bayes", candidate.class_costs)
+        return not (isinstance(candidate.method.controller, str) and candidate.target == bayes)
+
+    @property
+    def chosen_engine(self) -> str:
+        """The library's name."""
+        return (installed_engine() or ENGINES[0]) if self.engine == "auto" else str(self.engine)
+
+
+def installed_engine() -> str | None:
+    """Return the first boosting library that is installed."""
+    return next((name for name in ENGINES if importlib.util.find_spec(name)), None)
+
+
+def load_engines(methods: Iterable[Any]) -> None:
+    """Load what boosters among these need: a limit of threads does not hold for libraries that are loaded under it."""
+    for method in methods:
+        learner = getattr(method, "learner", method)
+        name = getattr(learner, "chosen_engine", getattr(learner, "engine", None))
+        if name in ENGINES:
+            with contextlib.suppress(ImportError):  # said where it is fitted
+                load_engine(name)
+
+
+def fit_boosters(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidate]:
+    """Train boosters for each candidate: one per fold, or, where nothing steers, one of all rows."""
+    # levels come from rows that may be learned from
+    encoder = ColumnEncoder().fit(rows.take(rows.use))
+    matrix = Matrix(rows.encoded(encoder), rows.y, rows.weight, encoder.categories, rows.n_classes)
+    for group in _groups(candidates, rows):
+        if group[0].method.decide == "unweighted":
+            # trees of many rounds carry the weights of many rounds: no single number undoes them
+            raise ValueError(
+                "decide='unweighted' is not for boosters, whose rounds had weights of their own; "
+                "a plain booster at the Bayes threshold is target='bayes'"
+            )
+        if group[0].adapts:
+            if on_several(group[0].method.learner_):
+                raise ValueError(
+                    "a controller steers boosters in one process only: leave trainer out, or say controller=None or "
+                    "target='bayes'"
+                )
+            _boost(group[0], rows, matrix, encoder)
+        else:
+            _boost_unsteered(group, rows, matrix, encoder)
+        yield from group
+
+
+def _groups(candidates: Sequence[Candidate], rows: Rows) -> list[list[Candidate]]:
+    """Return candidates that one boosting serves: those that nothing steers, with the same weights and folds."""
+    groups: dict[Any, list[Candidate]] = {}
+    for candidate in candidates:
+        method, folds = candidate.method, [part.tobytes() for pair in _stopping_folds(candidate, rows) for part in pair]
+        key = [repr(method.learner_), candidate.seed, _learns_again(candidate, rows), *folds]
+        if not candidate.is_plain:
+            key += [candidate.costs.to_json(), candidate.target, candidate.row_weighted]
+        groups.setdefault(id(candidate) if candidate.adapts else repr(key), []).append(candidate)
+    return list(groups.values())
+
+
+def _boost(candidate: Candidate, rows: Rows, matrix: Matrix, encoder: ColumnEncoder) -> None:
+    method, settings = candidate.method, candidate.method.learner_
+    engine, usual = load_engine(settings.chosen_engine), USUAL if rows.n_classes == 2 else USUAL_OF_MANY
+    models = []
+    for fold, (train, held_out) in enumerate(candidate.folds):
+        controller = make_controller(
+            method.controller, candidate.class_costs, candidate.target, usual, row_weighted=candidate.row_weighted
+        )
+        check_varies(matrix.x[train])
+        held, trained = candidate.hold_out(rows, held_out), trained_with(controller, rows.n_classes)
+        shift = candidate.shift(rows.y) + candidate.offsets(held_out)
+        model, seen = engine.boost(
+            levelled(_part(matrix, train, candidate.row_weights(train, rows.y)), controller),
+            _part(matrix, held_out),
+            controller,
+            **_options(candidate),
+            every=settings.every,
+            costs=None if rows.costs is None else candidate.costs.rows(held_out),
+        )
+        for number, (step, margins) in enumerate(zip(seen.history, seen.margins, strict=True)):
+            held.look(_centred(np.asarray(margins, dtype=np.float32)) + shift)
+            about = {"round": number, "fold": fold} | trained | measured(step, rows.n_classes)
+            candidate.history.append(about | {"val_cost": held.latest[0]})
+            trained = trained_with(step, rows.n_classes)  # as the next round is
+        candidate.held.append(held)
+        models.append(_kept(engine, model, held.best + 1))
+    _finish(candidate, models, [held.best + 1 for held in candidate.held], rows, encoder)
+
+
+def _boost_unsteered(group: Sequence[Candidate], rows: Rows, matrix: Matrix, encoder: ColumnEncoder) -> None:
+    """Boost by the library's own means, which stop by the log loss; each candidate keeps the round it likes best."""
+    first, folds = group[0], _stopping_folds(group[0], rows)
+    engine = load_engine(first.method.learner_.chosen_engine)
+    models = [_watched(group, rows, matrix, number, fold) for number, fold in enumerate(folds)]
+    known: dict[int, Any] = {}
+    for candidate in group:
+        kept = [held.best + 1 for held in candidate.held]
+        if not _learns_again(candidate, rows):
+            chosen = [_kept(engine, model, rounds) for model, rounds in zip(models, kept, strict=True)]
+        else:
+            candidate.judged = folds
+            _judge_by_other_folds(candidate, rows, matrix, models)
+            rounds = min(_rounds_of_all(kept, folds, rows), int(first.method.learner_.rounds))
+            known[rounds] = known.get(rounds) or _boost_all(first, rows, matrix, rounds)
+            chosen, kept = [_kept(engine, known[rounds], rounds)], [rounds]
+        _finish(candidate, chosen, kept, rows, encoder)
+
+
+def _watched(group: Sequence[Candidate], rows: Rows, matrix: Matrix, fold: int, split: tuple[Any, Any]) -> Any:
+    """Return a booster of the rows of one fold; all candidates have looked at its rounds."""
+    first, (train, held_out) = group[0], split
+    check_varies(matrix.x[train])
+    about = {"fold": fold} | _unmoved(first, rows.n_classes)
+    moved = [candidate.shift(rows.y) + candidate.offsets(held_out) for candidate in group]
+    for candidate in group:
+        candidate.held.append(candidate.hold_out(rows, held_out))
+
+    def look(margins: NDArray[Any]) -> None:
+        logits = _centred(np.asarray(margins, dtype=np.float32))
+        for candidate, shift in zip(group, moved, strict=True):
+            held = candidate.held[-1]
+            held.look(logits + shift)
+            candidate.history.append({"round": held.seen - 1} | about | {"val_cost": held.latest[0]})
+
+    own, other = (_part(matrix, some, _weights(first, rows, some)) for some in split)
+    return boost_anywhere(first.method.learner_, own, other, look, **_options(first))
+
+
+def _unmoved(candidate: Candidate, n_classes: int) -> dict[str, Any]:
+    """Return lambda and weight of every round, for the history."""
+    if not candidate.is_plain:
+        return trained_with(AdaptiveWeight(candidate.class_costs, target=candidate.target), n_classes)
+    return {"lambda": 1.0, "weight": 1.0} if n_classes == 2 else dict.fromkeys(MANY, [1.0] * n_classes)
+
+
+def _boost_all(candidate: Candidate, rows: Rows, matrix: Matrix, rounds: int) -> Any:
+    """Return a booster of so many rounds of all rows."""
+    whole = _part(matrix, rows.use, _weights(candidate, rows, rows.use))
+    options = _options(candidate) | {"rounds": rounds, "patience": None}
+    return boost_anywhere(candidate.method.learner_, whole, whole, None, **options)
+
+
+def _judge_by_other_folds(candidate: Candidate, rows: Rows, matrix: Matrix, models: Sequence[Any]) -> None:
+    """Score each fold's held-out rows after as many rounds as the other folds found best, as all rows will be learned.
+
+    What half a fold chooses varies more than the mean over folds that the model of all rows takes.
+    """
+    kept = [held.best + 1 for held in candidate.held]
+    if len(kept) < 2:
+        return
+    engine = load_engine(candidate.method.learner_.chosen_engine)
+    for number, (held, model) in enumerate(zip(candidate.held, models, strict=True)):
+        rounds = min(max(1, round(float(np.mean(kept[:number] + kept[number + 1 :])))), held.seen)
+        margins = engine.margins(_kept(engine, model, rounds), _part(matrix, held.rows))
+        shift = candidate.shift(rows.y) + candidate.offsets(held.rows)
+        held.judge_by(_centred(np.asarray(margins, dtype=np.float32)) + shift)
+
+
+def _rounds_of_all(kept: Sequence[int], folds: Folds, rows: Rows) -> int:
+    """Return how many rounds all rows take: as many for each row as were best where a part was held out."""
+    share = float(np.mean([len(train) for train, _ in folds])) / len(rows.use)
+    return max(1, round(float(np.mean(kept)) / share))
+
+
+def _learns_again(candidate: Candidate, rows: Rows) -> bool:
+    """Tell whether all rows are learned once the rounds are known: not in a cross-fit, nor beside rows given apart."""
+    return candidate.method.cv is None and rows.validation is None and not candidate.adapts
+
+
+def _stopping_folds(candidate: Candidate, rows: Rows) -> Folds:
+    """Return where the rounds are found: of few rows in five folds, as the part of one split is too small to tell."""
+    # the plain one of "auto" is judged by the rows that judge the others; folds of a time would be windows
+    alone = _learns_again(candidate, rows) and candidate.method.target != "auto" and rows.line is None
+    if alone and len(rows.use) <= FEW:
+        with contextlib.suppress(ValueError):  # too few of a class, or groups, for five folds
+            return rows.folds(FOLDS, None, candidate.seed)
+    return candidate.folds
+
+
+def _weights(candidate: Candidate, rows: Rows, some: NDArray[Any]) -> NDArray[np.float64] | None:
+    return None if candidate.is_plain else stakes_of(candidate, rows, some)
+
+
+def _options(candidate: Candidate) -> dict[str, Any]:
+    settings = candidate.method.learner_
+    # the others go by OpenMP
+    usual = {"thread_count": threads_in_use()} if settings.chosen_engine == "catboost" else {}
+    return {
+        "rounds": settings.rounds, "lr": settings.lr, "seed": candidate.seed % 2**31,
+        "params": usual | (settings.params or {}), "verbose": candidate.method.verbose, "patience": settings.patience,
+    }  # fmt: skip
+
+
+def _kept(engine: Any, model: Any, rounds: int) -> Any:
+    """Return the rounds to keep, through bytes: what predicts is what would be saved, without callbacks and data."""
+    return engine.from_bytes(engine.to_bytes(model, rounds))
+
+
+def _finish(candidate: Candidate, models: list[Any], kept: list[int], rows: Rows, encoder: ColumnEncoder) -> None:
+    models, rounds = candidate.deciding(models), candidate.deciding(kept)
+    candidate.model = BoosterModel(candidate.method.learner_.chosen_engine, models, rounds, encoder)
+    candidate.extra = {"epoch": float(np.mean(kept)) - 1.0}
+    if candidate.watch is not None:
+        candidate.watched = candidate.model.logits(rows.take(candidate.watch))
+
+
+def check_varies(x: NDArray[Any]) -> None:
+    """Refuse rows that are all alike: boosters have nothing to split on, and say so in ways of their own."""
+    if not np.any((x != x[:1]) & ~(np.isnan(x) & np.isnan(x[:1]))):
+        raise ValueError(
+            f"every column is constant in the {len(x)} training rows: there is nothing to learn from; "
+            "give columns that differ, or more rows"
+        )
+
+
+def _part(matrix: Matrix, rows: NDArray[Any], prices: NDArray[np.float64] | None = None) -> Matrix:
+    weight = None if matrix.weight is None else matrix.weight[rows]
+    if prices is not None:
+        weight = prices if weight is None else prices * weight
+    return Matrix(matrix.x[rows], matrix.y[rows], weight, matrix.categories, matrix.n_classes)
+
+
+def levelled(part: Matrix, controller: AdaptiveWeight) -> Matrix:
+    """Return rows whose classes weigh 1 in the mean at the start, as where nothing steers: sums of weights regularise.
+
+    More than two classes are levelled round by round.
+    """
+    if part.n_classes > 2:
+        return part
+    own = np.ones(len(part.y)) if part.weight is None else part.weight
+    return part._replace(weight=own / np.mean(controller.base_weights[part.y.astype(np.int64)]))
+
+
+def _centred(margins: NDArray[Any]) -> NDArray[Any]:
+    """Return margins of K classes with a mean of 0 in each row, as log probabilities have them; of two as they are."""
+    return margins if margins.ndim == 1 else margins - margins.mean(axis=1, keepdims=True)
+
+
+class BoosterModel:
+    """Boosters whose margins are averaged."""
+
+    kind = "boosters"
+
+    def __init__(self, engine: str, boosters: list[Any], rounds: list[int], encoder: ColumnEncoder) -> None:
+        self.engine, self.boosters, self.rounds, self.encoder = engine, boosters, rounds, encoder
+
+    def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """Return the mean margin of each row, or K of them, whose mean is 0."""
+        matrix = Matrix(self.encoder.transform(X), None, None, self.encoder.categories)
+        engine = load_engine(self.engine)
+        return mean_logits([_centred(engine.margins(model, matrix)) for model in self.boosters])
+
+    def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return everything as arrays (the library's own format, byte by byte) and plain values."""
+        engine = load_engine(self.engine)
+        arrays = {
+            f"booster.{i}": np.frombuffer(engine.to_bytes(model, rounds), dtype=np.uint8)
+            for i, (model, rounds) in enumerate(zip(self.boosters, self.rounds, strict=True))
+        }
+        return arrays, {"engine": self.engine, "rounds": self.rounds, "encoder": self.encoder.to_dict()}
+
+    @classmethod
+    def from_numbers(cls, arrays: dict[str, Any], document: dict[str, Any]) -> BoosterModel:
+        """Return the model of what :meth:`numbers` gave."""
+        engine = load_engine(document["engine"])
+        rounds = [int(value) for value in document["rounds"]]
+        models = [engine.from_bytes(np.asarray(arrays[f"booster.{i}"]).tobytes()) for i in range(len(rounds))]
+        return cls(document["engine"], models, rounds, ColumnEncoder.from_dict(document["encoder"]))

@@ -1,0 +1,475 @@
+"""Any scikit-learn classifier as a learner, fitted once or in rounds with adapted sample weights."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import functools
+import inspect
+import math
+from collections.abc import Iterator, Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.adaptive.controller import AdaptiveWeight
+from adacsl.adaptive.held_out import HeldOut
+from adacsl.base.arrays import joined, part_of
+from adacsl.base.extras import requires
+from adacsl.base.labels import label_name, same_label
+from adacsl.base.scores import to_logits, to_probabilities
+from adacsl.datasets.encoder import TableEncoder
+from adacsl.fitting.candidates import Candidate, mean_logits
+from adacsl.fitting.rows import Rows, numbered_labels
+from adacsl.fitting.settings import in_full, keeps_settings, make_controller, measured, trained_with
+from adacsl.learners.arrays import Prefit, as_saved, from_numbers, to_numbers
+
+with requires("sklearn"):
+    import sklearn
+    from sklearn.base import BaseEstimator, clone
+    from sklearn.pipeline import Pipeline
+    from sklearn.utils.validation import has_fit_parameter
+
+
+TRAINING = ("auto", "passes", "refits")
+ITERATIVE = ("max_iter", "max_epochs", "n_iter", "epochs")
+"""An estimator with one of these settings learns in passes; others with ``partial_fit`` (naive Bayes) add up counts."""
+ROUNDS = {"passes": 30, "refits": 6}
+FOLDS = 5
+"""Folds that give held-out scores of a model which is fitted on all rows."""
+LOGIT_LIMITS = (1e-15, 1.0 - 1e-15)
+USUAL = {"update": "odds", "damping": 0.5}
+USUAL_OF_MANY = {"damping": 0.5}
+"""With more than two classes, where the update is exact anyway."""
+
+
+class Model(BaseEstimator):
+    """A scikit-learn classifier, and how it is trained.
+
+    Parameters
+    ----------
+    estimator : classifier
+        With ``predict_proba``, or ``decision_function`` alone. To be weighted or steered it needs ``sample_weight`` in
+        ``fit`` or ``partial_fit``.
+    training : {"auto", "passes", "refits"}
+        What a round of adaptation is: one more pass of ``partial_fit``, or a whole ``fit``.
+    rounds : int or "auto"
+        "auto": 30 passes or 6 refits.
+    patience : int, optional, default 10
+        Stop after so many rounds without a cheaper one. Refits also stop when lambda has settled.
+    every : int, default 1
+        Adapt after every so many rounds.
+    weight_name : str, optional
+        Name of the fit parameter that takes the weights, if it cannot be found: ``"clf__sample_weight"``.
+    encode : bool, default True
+        Encode tables as for nets; False gives the estimator what came.
+    """
+
+    tables_only = True
+
+    @keeps_settings
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        training: str = "auto",
+        rounds: int | str = "auto",
+        patience: int | None = 10,
+        every: int = 1,
+        weight_name: str | None = None,
+        encode: bool = True,
+    ) -> None:
+        """Keep the settings."""
+
+    def check(self) -> None:
+        """Refuse settings that make no sense."""
+        if self.training not in TRAINING:
+            raise ValueError(f"training must be one of {', '.join(map(repr, TRAINING))}, got {self.training!r}")
+        if self.rounds != "auto" and (not isinstance(self.rounds, Integral) or self.rounds < 1):
+            raise ValueError(f"rounds must be 'auto' or a whole number of at least 1, got {self.rounds!r}")
+        if self.patience is not None and (not isinstance(self.patience, Integral) or self.patience < 1):
+            raise ValueError(f"patience must be None or a whole number of at least 1, got {self.patience!r}")
+        if not isinstance(self.every, Integral) or self.every < 1:
+            raise ValueError(f"every must be a whole number of at least 1, got {self.every!r}")
+
+    def adapts(self, candidate: Candidate) -> bool:
+        """Tell whether "auto" adapts: always."""
+        return True
+
+    @property
+    def kind_of_training(self) -> str:
+        """Passes or refits."""
+        passes = getattr(self.estimator, "partial_fit", None)
+        has_passes = passes is not None and "sample_weight" in inspect.signature(passes).parameters
+        has_refits = weight_name_of(self.estimator) is not None or self.weight_name is not None
+        if self.training == "passes" and not has_passes:
+            raise TypeError(f"training='passes' needs partial_fit with sample_weight, which {self.estimator!r} has not")
+        if self.training == "refits" and not has_refits:
+            raise TypeError(f"training='refits' needs fit with sample_weight, which {self.estimator!r} has not")
+        if not has_passes and not has_refits:
+            raise TypeError(
+                f"{self.estimator!r} takes no sample_weight, neither in fit nor in partial_fit, so it cannot be "
+                "steered; take another estimator, name the parameter with weight_name=..., or move its threshold "
+                "with find_threshold"
+            )
+        if self.training != "auto":
+            return str(self.training)
+        iterative = has_passes and any(hasattr(self.estimator, name) for name in ITERATIVE)
+        return "passes" if iterative or not has_refits else "refits"
+
+    def fresh(self, seed: int | None) -> Any:
+        """Return an untrained copy; where the estimator leaves its seed open, it gets this one."""
+        made = clone(self.estimator)
+        if seed is not None:
+            settings = made.get_params(deep=True)
+            open_ = {name: seed for name, value in settings.items() if name.endswith("random_state") and value is None}
+            made.set_params(**open_)
+        return made
+
+
+def fit_models(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidate]:
+    """Fit the estimator of each candidate: in rounds where it is steered, else as it is."""
+    encoder: TableEncoder | None = None
+    encoded = rows
+    fitted: dict[Any, Any] = {}  # candidates that differ only in how they decide share their models
+    for candidate in candidates:
+        encode = candidate.method.learner_.encode
+        if encode and encoder is None:
+            encoder = TableEncoder().fit(rows.take(rows.use))
+            extra = None if rows.extra is None else _input(encoder, rows.extra)
+            encoded = dataclasses.replace(rows, x=_input(encoder, rows.x), extra=extra)
+        features = encoded if encode else rows
+        if candidate.method.controller is not None:  # a plain one too: it is judged by the rows that judge the others
+            models, undone = _fit_in_rounds(candidate, features)
+        else:
+            models, undone = _fit_as_it_is(candidate, features, fitted), 0.0
+        labels = prefit_labels(candidate.method.learner_.estimator, rows)
+        models = [numbered(model, labels) for model in candidate.deciding(models)]
+        candidate.model = EstimatorModel(models, encoder if encode else None, undone, rows.n_classes)
+        if candidate.watch is not None:
+            candidate.watched = candidate.model.logits(rows.take(candidate.watch))
+        yield candidate
+
+
+def _input(features: TableEncoder | None, x: Any) -> Any:
+    # in float64, as what is read from a folder computes: float32 would make it differ in the seventh digit
+    return x if features is None else features.transform(x).astype(np.float64)
+
+
+# as it is
+
+
+def _fit_as_it_is(candidate: Candidate, rows: Rows, fitted: dict[Any, Any]) -> list[Any]:
+    """Return models of all rows, or of each fold of a cross-fit; held-out scores come from folds."""
+    method = candidate.method
+    folds = candidate.folds if method.cv is not None else [(rows.use, rows.use[:0])]
+    models = [_fitted(candidate, rows, train, fitted) for train, _ in folds]
+    stretched = candidate.loss == "weighted" and not candidate.is_plain  # by held-out rows
+    needs_scores = method.decide in ("tuned", "calibrated") or method.target == "auto" or stretched
+    if method.cv is None and (candidate.watch is None or needs_scores):
+        folds = candidate.judged = rows.folds(FOLDS, None, candidate.seed)
+    for train, held_out in folds:
+        if len(held_out):
+            held = candidate.hold_out(rows, held_out)
+            model = _fitted(candidate, rows, train, fitted)
+            moved = candidate.shift(rows.y) + candidate.offsets(held_out)
+            model = numbered(model, prefit_labels(method.learner_.estimator, rows))
+            held.look(raw_logits(model, rows.take(held_out), rows.n_classes) + moved)
+            candidate.held.append(held)
+    return models
+
+
+def _fitted(candidate: Candidate, rows: Rows, train: NDArray[Any], known: dict[Any, Any]) -> Any:
+    settings, weight = candidate.method.learner_, rows.weights(train)
+    model = settings.fresh(candidate.seed)
+    options: dict[str, Any] = {}
+    weighted = candidate.loss == "weighted" and (candidate.row_weighted or not _is_bayes(candidate))
+    taken = inspect.signature(model.fit).parameters
+    if "costs" in taken:
+        options["costs"] = candidate.costs.rows(train)
+    if "groups" in taken and rows.groups is not None:
+        options["groups"] = rows.groups[train]
+    paid = weighted or "costs" in options
+    priced = (candidate.costs.to_json(), candidate.target, candidate.row_weighted) if paid else None
+    prefit = tuple(id(part) for part in prefit_parts(settings.estimator))  # those of equal settings may differ
+    key = (in_full(model), prefit, train.tobytes(), priced)
+    if key in known:
+        return known[key]
+    if weighted:
+        stakes = stakes_of(candidate, rows, train)
+        weight = stakes if weight is None else stakes * weight
+    if weight is not None:
+        options[settings.weight_name or weight_name_of(model) or "sample_weight"] = weight
+    labels = prefit_labels(settings.estimator, rows)
+    y = rows.y[train] if labels is None else labels[rows.y[train]]
+    known[key] = model.fit(rows.take(train), y, **options)
+    return known[key]
+
+
+def _is_bayes(candidate: Candidate) -> bool:
+    """Tell whether the target weighs nothing."""
+    if candidate.costs.n_classes > 2:
+        return bool(candidate.target == "bayes")
+    return math.isclose(candidate.target, candidate.class_costs.threshold)
+
+
+def stakes_of(candidate: Candidate, rows: Rows, some: NDArray[Any]) -> NDArray[np.float64]:
+    """Return what some rows weigh where nothing steers, 1 in the mean: by their class, and by their own prices."""
+    stakes = _stakes(candidate, rows)[some] * _row_weights(candidate, rows, some)
+    return np.asarray(stakes / np.mean(stakes))
+
+
+def _stakes(candidate: Candidate, rows: Rows) -> NDArray[np.float64]:
+    """Return what an error on each row usually costs: weighted so, T' is the threshold (eq. 5)."""
+    if rows.n_classes > 2:
+        return AdaptiveWeight(candidate.class_costs, target=candidate.target).base_weights[rows.y]
+    reduced, target = candidate.class_costs.reduced(), candidate.target
+    return np.asarray(np.where(rows.y == 1, reduced.fn, reduced.fp * ((1.0 - target) / target)), dtype=np.float64)
+
+
+def _row_weights(candidate: Candidate, rows: Rows, train: NDArray[Any]) -> Any:
+    own = candidate.row_weights(train, rows.y)
+    return 1.0 if own is None else own
+
+
+# in rounds
+
+
+def _fit_in_rounds(candidate: Candidate, rows: Rows) -> tuple[list[Any], Any]:
+    """Train round by round with the weights of one controller for all folds.
+
+    Return the models of the cheapest round, and what is added to their logits where the weights are undone.
+    """
+    method, settings = candidate.method, candidate.method.learner_
+    training, usual = settings.kind_of_training, USUAL if rows.n_classes == 2 else USUAL_OF_MANY
+    controller = make_controller(
+        method.controller, candidate.class_costs, candidate.target, usual, still=not candidate.adapts,
+        row_weighted=candidate.row_weighted,
+    )  # fmt: skip
+    seed = None if method.random_state is None else candidate.seed
+    learners = [settings.fresh(None if seed is None else seed + i) for i in range(len(candidate.folds))]
+    held_out = np.concatenate([test for _, test in candidate.folds])
+    held, shift = candidate.hold_out(rows, held_out), candidate.shift(rows.y) + candidate.offsets(held_out)
+    models: list[Any] = []
+    undone: Any = 0.0
+    for number in range(ROUNDS[training] if settings.rounds == "auto" else int(settings.rounds)):
+        weights, about = controller.weights, {"round": number, "fold": 0} | trained_with(controller, rows.n_classes)
+        learners, logits = _one_round(candidate, rows, learners, weights)
+        adapt = (number + 1) % settings.every == 0
+        found = controller.step(
+            to_probabilities(logits), rows.y[held_out], adapt=adapt, sample_weight=rows.weights(held_out),
+            costs=None if rows.costs is None else candidate.costs.rows(held_out),
+        )  # fmt: skip
+        moved = _undoing(weights) if method.decide == "unweighted" else 0.0
+        if held.look(logits + shift + moved):
+            # passes go on with the same estimators
+            models, undone = copy.deepcopy(learners) if training == "passes" else learners, moved
+        candidate.history.append(about | measured(found, rows.n_classes) | {"val_cost": held.latest[0]})
+        if _settled(settings, held, controller, weights, adapted=adapt and training == "refits"):
+            break
+    candidate.held = [held]
+    kept = candidate.history[held.best]
+    candidate.extra = {"epoch": float(held.best)} | ({"lambda": kept["lambda"]} if rows.n_classes == 2 else {})
+    return models, undone
+
+
+def _one_round(
+    candidate: Candidate, rows: Rows, learners: list[Any], class_weights: NDArray[np.float64]
+) -> tuple[list[Any], NDArray[np.float64]]:
+    """Train all folds once more; return the estimators and their logits of the held-out rows, fold after fold."""
+    trained, found = [], []
+    for learner, (train, held_out) in zip(learners, candidate.folds, strict=True):
+        own = np.ones(len(train)) if rows.weight is None else rows.weight[train]
+        weights = own * class_weights[rows.y[train]] * _row_weights(candidate, rows, train)
+        # the mean weight stays, so that regularisation keeps its strength
+        weights *= own.sum() / weights.sum()
+        trained.append(_learn(candidate.method.learner_, learner, rows, train, weights))
+        model = numbered(trained[-1], prefit_labels(candidate.method.learner_.estimator, rows))
+        found.append(raw_logits(model, rows.take(held_out), rows.n_classes))
+    return trained, np.concatenate(found)
+
+
+def _undoing(weights: NDArray[np.float64]) -> Any:
+    """Return what takes the weights out of logits: a number for two classes, else one of each class."""
+    return math.log(weights[0]) if len(weights) == 2 else -np.log(weights)
+
+
+def _settled(
+    settings: Model, held: HeldOut, controller: AdaptiveWeight, weights: NDArray[np.float64], *, adapted: bool
+) -> bool:
+    if settings.patience is not None and not held.last and held.seen - 1 - held.best >= settings.patience:
+        return True
+    # the same weights would give the same model again
+    return adapted and bool(np.all(np.abs(controller.weights / weights - 1.0) < 1e-3))
+
+
+def _learn(settings: Model, estimator: Any, rows: Rows, train: NDArray[Any], weight: NDArray[Any]) -> Any:
+    """Return the estimator after one more round."""
+    x, y, classes = rows.take(train), rows.y[train], np.arange(rows.n_classes)
+    labels = prefit_labels(settings.estimator, rows)
+    if labels is not None:
+        y, classes = labels[y], np.unique(labels)
+    if settings.kind_of_training == "passes":
+        estimator.partial_fit(x, y, classes=classes, sample_weight=weight)
+        return estimator
+    # forests and boosters would add trees instead of starting from the former solution
+    if hasattr(estimator, "warm_start") and (hasattr(estimator, "coef_") or hasattr(estimator, "coefs_")):
+        estimator = copy.deepcopy(estimator).set_params(warm_start=True)
+    else:
+        estimator = clone(estimator)
+    name = str(settings.weight_name or weight_name_of(estimator))
+    if isinstance(estimator, Pipeline) and sklearn.get_config()["enable_metadata_routing"]:
+        name = _request_weights(estimator)
+    estimator.fit(x, y, **{name: weight})
+    return estimator
+
+
+class EstimatorModel:
+    """Estimators whose logits are averaged; they know the classes by their numbers, 0 and 1 (positive), or 0 to K - 1.
+
+    ``undone`` is what is added to the mean: a number, or one of each class.
+    """
+
+    kind = "estimators"
+
+    def __init__(
+        self, estimators: list[Any], encoder: TableEncoder | None, undone: Any = 0.0, n_classes: int = 2
+    ) -> None:
+        self.estimators, self.encoder, self.undone, self.n_classes = estimators, encoder, undone, n_classes
+
+    def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """Return the mean logits of each row."""
+        x = _input(self.encoder, X)
+        raw = hasattr(x, "toarray") or (self.n_classes == 2 and self.encoder is None)
+        models = self.estimators if raw else self._saved  # raw gaps are the estimator's own to refuse
+        return np.asarray(mean_logits([raw_logits(model, x, self.n_classes) for model in models]) + self.undone)
+
+    @functools.cached_property
+    def _saved(self) -> list[Any]:
+        """The estimators as they would be read: what is saved of sums rounds differently."""
+        return [as_saved(model) for model in self.estimators]
+
+    def as_read(self) -> EstimatorModel:
+        """Return the model as it would be read from a folder."""
+        return EstimatorModel(self._saved, self.encoder, self.undone, self.n_classes)
+
+    def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return everything as arrays and plain values; an error where an estimator is more than numbers."""
+        parts = [to_numbers(model) for model in self.estimators]
+        document = {
+            "encoder": None if self.encoder is None else self.encoder.to_dict(),
+            "undone": np.asarray(self.undone).tolist(), "estimators": [about for _, about in parts],
+        }  # fmt: skip
+        many = {"n_classes": self.n_classes} if self.n_classes > 2 else {}
+        return joined(arrays for arrays, _ in parts), document | many
+
+    @classmethod
+    def from_numbers(cls, arrays: dict[str, Any], document: dict[str, Any]) -> EstimatorModel:
+        """Return the model of what :meth:`numbers` gave."""
+        models = [from_numbers(part_of(arrays, f"{i}."), about) for i, about in enumerate(document["estimators"])]
+        encoder = None if document["encoder"] is None else TableEncoder.from_dict(document["encoder"])
+        undone = np.asarray(document["undone"], dtype=np.float64)
+        return cls(models, encoder, undone if undone.ndim else float(undone), int(document.get("n_classes", 2)))
+
+
+def raw_logits(model: Any, x: Any, n_classes: int = 2) -> NDArray[np.float64]:
+    """Return the log-odds of the positive class 1; of more classes centred log probabilities, n x K.
+
+    They come from the probabilities or from the decision function. A class that the model has never seen is as good as
+    impossible.
+    """
+    if not hasattr(model, "predict_proba") and not hasattr(model, "decision_function"):
+        raise TypeError(f"{model!r} has neither predict_proba nor decision_function: there are no scores to adapt to")
+    classes = [int(code) for code in getattr(model, "classes_", range(n_classes))]
+    if hasattr(model, "predict_proba"):
+        known = np.asarray(model.predict_proba(x), dtype=np.float64)
+    else:
+        known = to_probabilities(model.decision_function(x))
+        known = known if known.ndim == 2 else np.stack((1.0 - known, known), axis=1)
+    if n_classes == 2:
+        scores = known[:, classes.index(1)] if 1 in classes else np.zeros(len(known))
+    else:
+        scores = np.zeros((len(known), n_classes))
+        scores[:, classes] = known
+    return to_logits(scores.clip(*LOGIT_LIMITS))
+
+
+# fitted before
+
+
+def prefit_parts(estimator: Any) -> list[Any]:
+    """Return the parts of an estimator that were fitted before: a copy of them knows its classes already."""
+    params = estimator.get_params(deep=True) if hasattr(estimator, "get_params") else {}
+    parts = [part for part in (estimator, *params.values()) if hasattr(part, "fit") and _knows_classes(part)]
+    # skorch's nets are given their classes as a setting
+    return [part for part in parts if not hasattr(part, "classes") and _knows_classes(clone(part))]
+
+
+def _knows_classes(part: Any) -> bool:
+    """Tell whether an estimator has seen labels; CatBoost's have no classes, or None, before."""
+    classes = getattr(part, "classes_", None)
+    return classes is not None and len(classes) > 0
+
+
+def prefit_labels(estimator: Any, rows: Rows) -> NDArray[Any] | None:
+    """Return by which label a prefit part of an estimator knows each class number; None where no part is prefit."""
+    known: list[Any] | None = None
+    for part in prefit_parts(estimator):
+        labels = _labels_of(part, list(range(rows.n_classes) if rows.labels is None else rows.labels))
+        if known is not None and labels != known:
+            raise ValueError(f"prefit parts of {type(estimator).__name__} know other classes: {known} and {labels}")
+        known = labels
+    return None if known is None else np.asarray(known)
+
+
+def _labels_of(part: Any, given: list[Any]) -> list[Any]:
+    """Return the labels of the task as a prefit model writes them."""
+    own = np.asarray(part.classes_).tolist()
+    names = [label_name(label) for label in own]
+    found = _matched(own, names, given)
+    numbered = numbered_labels(given, names) if found is None else None  # by scikit-learn, on its way here
+    found = found if numbered is None else _matched(own, names, numbered)
+    if found is None:
+        raise ValueError(
+            f"the prefit {type(getattr(part, 'estimator', part)).__name__} knows the classes {own}, but the labels "
+            f"given to fit are {sorted(given, key=str)}: fit it on the same labels"
+        )
+    return found
+
+
+def _matched(own: list[Any], names: list[str], given: list[Any]) -> list[Any] | None:
+    """Return each given label as the model writes it (as given, where it has never seen it); None if it has others."""
+    places = [next((i for i, name in enumerate(names) if same_label(name, label)), None) for label in given]
+    if set(range(len(own))) - set(places):
+        return None
+    return [label if place is None else own[place] for label, place in zip(given, places, strict=True)]
+
+
+def numbered(model: Any, labels: NDArray[Any] | None) -> Any:
+    """Return a fitted model that knows its classes by their numbers; ``labels`` are its own names of these."""
+    if labels is None:
+        return model
+    order = labels.tolist()
+    return Prefit(model, [order.index(label) for label in np.asarray(model.classes_).tolist()])
+
+
+def weight_name_of(estimator: Any) -> str | None:
+    """Return the fit parameter that takes sample weights: of the last step, for a pipeline; None if there is none."""
+    if isinstance(estimator, Pipeline):
+        last, model = estimator.steps[-1]
+        inner = weight_name_of(model)
+        return None if inner is None else f"{last}__{inner}"
+    return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
+
+
+def _request_weights(pipeline: Any) -> str:
+    """Let metadata routing bring the weights to the last step, and to no other that has not asked for them."""
+    last = pipeline.steps[-1][1]
+    for _, step in pipeline.steps:
+        if hasattr(step, "set_fit_request") and has_fit_parameter(step, "sample_weight"):
+            asked = step.get_metadata_routing().fit.requests.get("sample_weight")
+            if asked is None or step is last:
+                step.set_fit_request(sample_weight=step is last)
+    return "sample_weight"

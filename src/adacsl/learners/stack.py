@@ -1,0 +1,160 @@
+"""A weighted stack of fitted models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.base.arrays import joined, part_of
+from adacsl.execution.threads import cores
+from adacsl.learners.arrays import as_saved
+from adacsl.learners.sklearn import EstimatorModel
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A weighted sum of the members' log-odds, or of their K logits.
+
+    Parameters
+    ----------
+    weights : array of shape (m,)
+        One per member, whatever the class.
+    intercept : float or array of shape (K,)
+        What is added.
+    limit : float
+        Log-odds beyond it (of K classes: of each against the likeliest) are taken as it: so many rows cannot prove
+        more.
+    strength : float
+        How far the weights were allowed to leave equality.
+    """
+
+    weights: NDArray[np.float64]
+    intercept: Any
+    limit: float
+    strength: float
+
+    def logits(self, columns: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the log-odds of rows from those of each member, rows x members, or logits, rows x members x K."""
+        inside = limited(columns, self.limit)
+        if columns.ndim == 2:
+            return np.asarray(inside @ self.weights + self.intercept)
+        return np.asarray((inside * self.weights[:, None]).sum(axis=1) + self.intercept)
+
+
+def limited(columns: NDArray[Any], limit: float) -> NDArray[np.float64]:
+    """Return log-odds within the limit; K logits against the likeliest class, which is the same for two of them.
+
+    Examples
+    --------
+    >>> limited(np.asarray([[5.0]]), 3.0).tolist(), limited(np.asarray([[[1.0, 6.0, 4.0]]]), 3.0).tolist()
+    ([[3.0]], [[[-3.0, 0.0, -2.0]]])
+    """
+    if columns.ndim == 2:
+        return np.asarray(np.clip(columns, -limit, limit))
+    return np.asarray(np.maximum(columns - columns.max(axis=2, keepdims=True), -limit))
+
+
+MANY_ROWS = 20_000
+"""With so many rows members predict at the same time."""
+
+
+class StackModel:
+    """Fitted members and how they are weighed.
+
+    Parameters
+    ----------
+    stack : Stack
+        The weights.
+    names, models, shifts
+        Of each member: its name, its model, and what turns its log-odds (K logits) into those of the probability.
+    by_rows : list of float, optional
+        Of each member: the share of the rows' offsets that its log-odds need, as its loss weighed rows by their prices.
+    """
+
+    kind = "stack"
+
+    def __init__(
+        self, stack: Stack, names: list[str], models: list[Any], shifts: list[Any], by_rows: list[float] | None = None
+    ) -> None:
+        self.stack, self.names, self.models, self.shifts = stack, names, models, shifts
+        self.by_rows = [0.0] * len(models) if by_rows is None else by_rows
+
+    @property
+    def row_weighted(self) -> bool:
+        """Whether the log-odds of a row depend on its own prices."""
+        return any(self.by_rows)
+
+    def columns(self, X: Any, offsets: Any = 0.0) -> NDArray[np.float64]:  # noqa: N803
+        """Return the log-odds of each member, rows x members, or their logits, rows x members x K."""
+
+        def logits(number: int) -> NDArray[np.float64]:
+            moved = self.shifts[number] + self.by_rows[number] * offsets
+            return np.asarray(self.models[number].logits(X) + moved)
+
+        n, numbers = X.shape[0] if hasattr(X, "shape") else len(X), range(len(self.models))
+        if n < MANY_ROWS or cores() == 1:
+            return np.stack([logits(number) for number in numbers], axis=1)
+        with ThreadPoolExecutor(min(cores(), len(self.models))) as pool:  # they compute without Python's lock
+            return np.stack(list(pool.map(logits, numbers)), axis=1)
+
+    def logits(self, X: Any, offsets: Any = 0.0) -> NDArray[np.float64]:  # noqa: N803
+        """Return the stack's log-odds (or K logits) of each row.
+
+        ``offsets`` are those of the per-sample costs (:func:`~adacsl.costs.instance.row_offsets`), 0 where these are
+        unknown: base estimators with a weighted loss then take each sample as one of average cost.
+        """
+        return self.stack.logits(self.columns(X, offsets))
+
+    def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return everything as arrays and plain values; an error names the member that is more than numbers."""
+        parts = [_numbers(name, model) for name, model in zip(self.names, self.models, strict=True)]
+        members = [
+            {"name": name, "kind": model.kind, "shift": np.asarray(shift).tolist(), "model": about, "by_rows": by_rows}
+            for name, model, shift, by_rows, (_, about) in zip(
+                self.names, self.models, self.shifts, self.by_rows, parts, strict=True
+            )
+        ]
+        both = {name: np.asarray(getattr(self.stack, name)).tolist() for name in ("weights", "intercept")}
+        stack = vars(self.stack) | both
+        return joined(arrays for arrays, _ in parts), {"members": members, "stack": stack}
+
+    @classmethod
+    def from_numbers(
+        cls, arrays: dict[str, Any], document: dict[str, Any], read: Callable[[str, dict[str, Any], Any], Any]
+    ) -> StackModel:
+        """Return the model of what :meth:`numbers` gave; ``read`` makes a member of its kind, arrays and document."""
+        members = document["members"]
+        models = [read(own["kind"], part_of(arrays, f"{i}."), own["model"]) for i, own in enumerate(members)]
+        about = dict(document["stack"])
+        weights = np.asarray(about.pop("weights"), dtype=np.float64)
+        stack = Stack(weights, number_or_array(about.pop("intercept")), **about)
+        if len(stack.weights) != len(models):
+            raise ValueError(f"{len(models)} members and {len(stack.weights)} weights")
+        shifts = [number_or_array(own["shift"]) for own in members]
+        by_rows = [float(own.get("by_rows", 0.0)) for own in members]
+        return cls(stack, [str(own["name"]) for own in members], models, shifts, by_rows)
+
+
+def number_or_array(value: Any) -> Any:
+    """Return what was written of two classes as a number, of K as an array."""
+    return np.asarray(value, dtype=np.float64) if isinstance(value, list) else float(value)
+
+
+def settled(model: Any) -> Any:
+    """Return a model whose predictions are, to the last bit, those of what would be saved and read."""
+    if not isinstance(model, EstimatorModel):
+        return model
+    return EstimatorModel([as_saved(own) for own in model.estimators], model.encoder, model.undone, model.n_classes)
+
+
+def _numbers(name: str, model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    try:
+        arrays, about = model.numbers()
+    except ValueError as error:
+        raise ValueError(f"member {name!r}: {error}") from None
+    return arrays, about

@@ -1,0 +1,1 @@
+"""Confidence intervals, calibration error and bins of scores."""

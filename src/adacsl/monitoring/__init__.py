@@ -1,0 +1,1 @@
+"""Monitoring of deployed models: cost, drift, and re-tuning."""

@@ -1,0 +1,117 @@
+"""Decision rule re-tuned on later samples, and its saving."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.adaptive.held_out import halves
+from adacsl.base.arrays import as_host
+from adacsl.base.scores import log_odds, sigmoid
+from adacsl.costs.instance import row_offsets
+from adacsl.costs.matrix import CostMatrix
+from adacsl.decision.policy import training_prior
+from adacsl.decision.rule import Decision, check_decide
+from adacsl.metrics.bins import Quantile
+from adacsl.metrics.calibration import calibration_error
+from adacsl.metrics.intervals import mean_interval, saving_over_constant
+
+FEWEST = 10
+"""With fewer rows of a class there is nothing to tune by."""
+
+HALVINGS = {"tuned": 20, "calibrated": 3}
+"""How often the rows are halved; a calibration is chosen among several, which takes its time."""
+
+
+def way_to_retune(decision: Decision, decide: str | None = None) -> str:
+    """Return how to fit a decision anew: as it was, where anything was fitted, else tuned."""
+    if decision.decide in ("negative", "positive"):
+        raise ValueError(f"this method always decides {decision.decide}: there is nothing to retune")
+    if decide is None:
+        return decision.decide if decision.decide in HALVINGS else "tuned"
+    if check_decide(decide) not in HALVINGS:
+        raise ValueError(f"decide={decide!r} fits nothing to the rows; retune takes {' or '.join(map(repr, HALVINGS))}")
+    return decide
+
+
+def refit_decision(
+    decision: Decision, scores: NDArray[Any], labels: NDArray[Any], costs: CostMatrix, decide: str
+) -> Decision:
+    """Return a decision about the same scores, fitted on these rows."""
+    fresh = copy.copy(decision)
+    fresh.decide, fresh.mapped, fresh.calibration_ = decide, decision.target, None
+    fresh.prior = training_prior(labels, costs.n_classes, None)
+    return fresh.fit(scores, labels, costs=None if costs.n_instances is None else costs)
+
+
+def costs_retuned(
+    decision: Decision, scores: NDArray[Any], labels: NDArray[Any], costs: CostMatrix, *, decide: str,
+    groups: NDArray[Any] | None = None, pay: Callable[[Decision, NDArray[np.bool_]], Any] | None = None, seed: int = 0,
+) -> NDArray[np.float64] | None:  # fmt: skip
+    """Return what each row would cost, as a mean over random halvings, by decisions that the other half has fitted.
+
+    None where a class has too few rows. ``pay(decision, rows)`` says what some rows cost under a policy.
+    """
+
+    def classes_only(fresh: Decision, rows: NDArray[np.bool_]) -> Any:
+        own = costs.rows(rows)
+        return own.incurred(labels[rows], fresh.predict(scores[rows], costs=own))
+
+    pay = classes_only if pay is None else pay
+    if np.bincount(labels, minlength=costs.n_classes).min() < FEWEST:
+        return None
+    rng, total, times = np.random.default_rng(seed), np.zeros(len(labels)), HALVINGS[decide]
+    for _ in range(times):
+        order = rng.permutation(len(labels))
+        second = np.empty(len(labels), dtype=bool)
+        second[order] = halves(labels[order], None if groups is None else groups[order])
+        for fitted, paid in ((second, ~second), (~second, second)):
+            if not fitted.any() or not paid.any():
+                return None  # one group only
+            fresh = refit_decision(decision, scores[fitted], labels[fitted], costs.rows(fitted), decide)
+            total[paid] += as_host(pay(fresh, paid))
+    return total / times
+
+
+def retuned(
+    model: Any, scores: NDArray[Any], labels: NDArray[Any], costs: CostMatrix, *, decide: str,
+    groups: NDArray[Any] | None = None,
+) -> Any:  # fmt: skip
+    """Return a copy of a model that decides as these rows say; what it knows of itself is of these rows, too."""
+    if np.bincount(labels, minlength=costs.n_classes).min() < FEWEST:
+        raise ValueError(
+            f"retuning needs at least {FEWEST} rows of each class, got "
+            f"{np.bincount(labels, minlength=costs.n_classes).tolist()}"
+        )
+    fresh = copy.copy(model)
+    fresh.decision_ = refit_decision(model.decision_, scores, labels, costs, decide)
+    each = costs_retuned(model.decision_, scores, labels, costs, decide=decide, groups=groups)
+    if each is None:
+        raise ValueError("retuning needs rows of two groups at least: one fits, the other tells what it costs")
+    fresh.estimated_cost_ = mean_interval(each, groups=groups)
+    fresh.saving_ = saving_over_constant(costs, labels, each, groups=groups)
+    fresh.oof_scores_, fresh.reference_scores_ = scores, usual_scores(model.decision_, scores, costs)
+    fresh.calibration_error_ = calibration_of(fresh.decision_.probabilities(fresh.reference_scores_), labels)
+    return fresh
+
+
+def usual_scores(decision: Decision, scores: NDArray[Any], costs: CostMatrix) -> NDArray[np.float64]:
+    """Return the scores that rows would have if they cost what is usual: they mean the same without their prices."""
+    if not decision.row_weighted or costs.n_instances is None:
+        return scores
+    offsets = row_offsets(costs, decision.costs)
+    if scores.ndim == 1:
+        return sigmoid(np.clip(log_odds(scores), -700.0, 700.0) + offsets)
+    freed = scores * np.exp(offsets)
+    return np.asarray(freed / freed.sum(axis=1, keepdims=True))
+
+
+def calibration_of(probabilities: NDArray[np.float64], labels: NDArray[Any]) -> float:
+    """Return the calibration error of 15 quantile bins; of K classes, of the likeliest."""
+    if probabilities.ndim > 1:
+        probabilities, labels = probabilities.max(axis=1), probabilities.argmax(axis=1) == labels
+    return calibration_error(probabilities, labels, partition=Quantile(15)).error

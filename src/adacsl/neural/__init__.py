@@ -1,0 +1,1 @@
+"""Training of neural networks on Lightning, and the neural learner."""

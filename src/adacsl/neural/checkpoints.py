@@ -1,0 +1,173 @@
+"""Checkpoints of an unfinished training, bound to their fit by a digest."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from adacsl.datasets.encoder import TableEncoder
+from adacsl.integrations.lightning import pl
+from adacsl.neural.members import Data, Member
+from adacsl.storage.atomic import draft_of, replace_file
+
+CHECKPOINT = "last.ckpt"
+DIGESTS = "last.sha256"
+"""Digest and size of the checkpoint that is there, and before it is replaced those of the next one as well: whenever a
+process is killed, the one that is there is known."""
+DIGESTS_LENGTH = 200
+
+
+class Checkpoints(NamedTuple):
+    """Where a training keeps its last checkpoint, and the digest of the fit it belongs to."""
+
+    folder: Path
+    fit: str
+
+    def part(self, name: str) -> Checkpoints:
+        """Return where one of the trainings of a fit keeps its own."""
+        return Checkpoints(self.folder / name, f"{self.fit} {name}")
+
+    def of(self, net: nn.Module) -> Checkpoints:
+        """Return the same for this very net: the code that makes it may have changed since."""
+        shapes = repr([(name, tuple(tensor.shape)) for name, tensor in net.state_dict().items()])
+        return self._replace(fit=f"{self.fit} {hashlib.sha256(shapes.encode()).hexdigest()}")
+
+    def last(self) -> str | None:
+        """Return the checkpoint to go on from, if there is one, after looking at every byte of it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / CHECKPOINT
+        if not path.exists():
+            return None
+        try:
+            belongs = self._owner(path) == self.fit
+        except Exception as error:  # whatever a damaged file leads to
+            reason = " ".join(str(error).split())[:100] or type(error).__name__
+            raise ValueError(
+                f"the checkpoint {path} is damaged ({reason}): delete its folder, and training starts anew"
+            ) from None
+        if not belongs:
+            raise ValueError(
+                f"the checkpoint {path} belongs to other data or settings: delete its folder, and training starts anew"
+            )
+        return str(path)
+
+    def _owner(self, path: Path) -> Any:
+        """Return which fit a checkpoint says it belongs to; nothing in it is believed before its digest is."""
+        known = _checked(self.folder / DIGESTS, DIGESTS_LENGTH).read_text("ascii").splitlines()
+        longest = max(int(line.split()[1]) for line in known)
+        if _line(_checked(path, longest)) not in known:
+            raise ValueError(f"its digest is not the one in {DIGESTS}")
+        return torch.load(path, map_location="cpu", weights_only=True)["fit"]
+
+
+class KeepLast(pl.callbacks.Checkpoint):
+    """Keeps the state after each epoch, and only the last one: a process killed while writing leaves the one before."""
+
+    def __init__(self, checkpoints: Checkpoints) -> None:
+        self.path, self.fit = checkpoints.folder / CHECKPOINT, checkpoints.fit
+        self._there = [_line(self.path)] if self.path.exists() else []
+
+    def on_save_checkpoint(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        """Say inside whose it is."""
+        checkpoint["fit"] = self.fit
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Write beside the checkpoint, say what comes, then put it in its place."""
+        first = trainer.is_global_zero
+        beside: AbstractContextManager[Path] = draft_of(self.path) if first else nullcontext(self.path)
+        with beside as draft:
+            trainer.save_checkpoint(draft)
+            if first:
+                coming = _line(draft)
+                replace_file(self.path.with_name(DIGESTS), "\n".join([*self._there, coming, ""]).encode())
+                self._there = [coming]
+        trainer.strategy.barrier()
+
+
+def _line(path: Path) -> str:
+    with path.open("rb") as file:
+        return f"{hashlib.file_digest(file, 'sha256').hexdigest()} {path.stat().st_size}"
+
+
+def _checked(path: Path, most: int) -> Path:
+    """Return an ordinary file of at most so many bytes."""
+    if not path.is_file():
+        raise ValueError(f"{path.name} is no ordinary file, or not there")
+    if path.stat().st_size > most:
+        raise ValueError(f"{path.name} is longer than it was")
+    return path
+
+
+def claim_folder(folder: Path, identity: Mapping[str, str]) -> Checkpoints:
+    """Return where a fit keeps its checkpoints, after making sure that the folder belongs to this very fit."""
+    fit = digest_of([], identity)
+    mark_folder(folder, fit)
+    return Checkpoints(folder, fit)
+
+
+def mark_folder(folder: Path, known: str) -> None:
+    """Write the digest of a fit into its folder; one that is there must be the same."""
+    folder.mkdir(parents=True, exist_ok=True)
+    mark = folder / "fit.sha256"
+    if not mark.exists():
+        replace_file(mark, known.encode())
+    elif not mark.is_file() or mark.stat().st_size != len(known) or mark.read_bytes() != known.encode():
+        raise ValueError(
+            f"the checkpoints in {folder} belong to other data or settings; give an empty folder, or the same fit"
+        )
+
+
+def describe(value: Any) -> str:
+    """Return what can be told of a net or a function from one run of a program to the next."""
+    if isinstance(value, functools.partial):
+        value = value.func
+    if isinstance(value, nn.Module):
+        shapes = [(name, list(tensor.shape)) for name, tensor in value.state_dict().items()]
+        return f"{value!r} {shapes}"
+    return str(getattr(value, "__qualname__", type(value).__qualname__)) if callable(value) else repr(value)
+
+
+def identity_of(data: Data, members: Sequence[Member], training: Any, encoder: TableEncoder | None) -> dict[str, str]:
+    """Return digests of everything that decides what a fit ends with: its rows, and its settings."""
+    arrays = [t.numpy() for t in (data.x, data.y, data.sample_weight) if t is not None]
+    arrays += [part for m in members for part in (m.train, m.validation, *(m.pools or ()))]
+    arrays += [m.row_weights for m in members if m.row_weights is not None]
+    # where it trains, and what it shows, may change
+    settings = vars(training.settings)
+    plain = {k: v for k, v in settings.items() if k not in ("verbose", "device", "trainer", "optimizer")}
+    keepers = [
+        [k.held.decide, k.held.last, k.held.by_loss, k.held.costs.to_dict(), k.shift, k.patience]
+        for own in training.keepers.values() for k in own
+    ]  # fmt: skip
+    own: list[list[Any]] = [
+        [m.seed, m.weight, m.every, m.gamma, m.offset, m.smote, describe(m.loss),
+         m.controller and m.controller.state_dict()] for m in members
+    ]  # fmt: skip
+    # numbers are scaled by rank, so that other rows may be encoded alike
+    about: list[Any] = [None if m.costs is None else m.costs.to_dict() for m in members[:1]]
+    about.append(None if encoder is None else encoder.to_dict())
+    net = training.net
+    others = [describe(value) for value in (settings["optimizer"], net.module, net.augment, net.views, net.weights)]
+    return {"rows": digest_of(arrays, about), "settings": digest_of([], [plain, own, keepers, others])}
+
+
+def digest_of(arrays: Iterable[NDArray[Any]], others: Any) -> str:
+    """Return one digest of arrays and plain values."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(repr((array.shape, array.dtype.str)).encode())
+        digest.update(np.ascontiguousarray(array).data)
+    digest.update(json.dumps(others, sort_keys=True, default=repr).encode())
+    return digest.hexdigest()

@@ -1,0 +1,218 @@
+"""The neural learner: how networks are built and trained, and what its defaults stand for."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral
+from typing import Any
+
+from torch import nn
+
+from adacsl.base.arrays import check_whole, number_or_nan
+from adacsl.base.extras import requires
+from adacsl.fitting.candidates import Candidate
+from adacsl.fitting.settings import keeps_settings
+from adacsl.neural.loop import check_trainer, choose_device
+from adacsl.neural.members import Settings
+
+with requires("train"):
+    from sklearn.base import BaseEstimator
+
+
+USUAL = {"epochs", "batch_size", "lr", "weight_decay", "patience", "optimizer"}
+
+SIZES: dict[str, dict[str, Any]] = {
+    "tablenet": {"bins": 0, "heads": 1, "width": 64, "depth": 2, "dropout": 0.1},
+    "tabm": {"k": 8, "n_blocks": 2, "d_block": 128, "dropout": 0.1, "n_bins": 32, "d_embedding": 8},
+}
+"""Nets for tables that have sizes to choose, and the usual ones."""
+
+
+class Net(BaseEstimator):
+    """Settings of nets; a method takes them as ``net={"epochs": 30}`` or ``learner=Net(epochs=30)``.
+
+    Parameters
+    ----------
+    module : nn.Module, callable, dict or str, optional
+        Tables: a net or a factory called with the number of encoded features, one logit (or two; for K > 2 classes K)
+        per row; a dict of
+        sizes of :class:`~adacsl.torch.tabular.TableNet` (``{"bins": 16, "heads": 4, "width": 128}``); ``"tabm"``, or
+        ``{"kind": "tabm", "k": 32, "n_blocks": 3, "d_block": 256, "n_bins": 48}`` (extra ``tabm``).
+        Images: a net, a factory called without arguments, or a name (``"resnet18"``, ``"timm:..."``,
+        ``"torchvision:..."``); it gets normalised images of three channels.
+        Default: :class:`~adacsl.torch.tabular.TableNet` or ResNet-18.
+    epochs, batch_size, lr, weight_decay, optimizer, patience : number, str or "auto"
+        Training; "auto" depends on the data (:func:`defaults_for`). ``optimizer``: "adamw", "sgd" or a callable.
+        ``patience=None``: no early stopping.
+    schedule : {"cosine", "constant"}
+        Warm up and fall along a cosine, or leave the learning rate as it is.
+    every : int, optional
+        Adapt after so many batches instead of once per epoch.
+    weights : path, optional
+        Local weights (.safetensors, .pth) of the image net's backbone.
+    image_size : int, optional
+        Side to which images are resized; default: arrays keep their size, files become 64 x 64. Small pictures may be
+        enlarged: a net made for large ones then sees more in them, and takes longer.
+    augment : bool or nn.Module, default True
+        Random flips and small shifts of training images, on the device; or a module of your own, such as
+        ``Augment(rotate=True)``, that maps a (B, C, H, W) batch of bytes to another.
+    views : {1, 4}
+        4 averages the net's logits over the four flips of each image when predicting.
+    precision : str, default "auto"
+        Lightning's precision; "auto" is bf16-mixed on CUDA.
+    trainer : dict, optional
+        Further arguments of Lightning's ``Trainer``: strategies, devices, nodes, loggers, callbacks.
+    """
+
+    tables_only = False
+
+    @keeps_settings
+    def __init__(
+        self,
+        module: Any = None,
+        *,
+        epochs: int | str = "auto",
+        batch_size: int | str = "auto",
+        lr: float | str = "auto",
+        weight_decay: float | str = "auto",
+        optimizer: Any = "auto",
+        patience: int | str | None = "auto",
+        schedule: str = "cosine",
+        every: int | None = None,
+        weights: Any = None,
+        image_size: int | None = None,
+        augment: bool | nn.Module = True,
+        views: int = 1,
+        precision: Any = "auto",
+        trainer: dict[str, Any] | None = None,
+    ) -> None:
+        """Keep the settings."""
+
+    def check(self) -> None:
+        """Refuse settings that make no sense, before anything is read."""
+        check_sizes(*table_sizes(self.module))
+        if not (self.module is None or isinstance(self.module, str | dict) or callable(self.module)):
+            raise TypeError(
+                f"module must be a net, a callable that makes one, a dict of sizes or a name, got {self.module!r}"
+            )
+        self._check_training()
+        if self.views not in (1, 4):
+            raise ValueError(f"views must be one of 1, 4, got {self.views!r}")
+        if self.schedule not in ("cosine", "constant"):
+            raise ValueError(f"schedule must be 'cosine' or 'constant', got {self.schedule!r}")
+        if self.every is not None and (not isinstance(self.every, Integral) or self.every < 1):
+            raise ValueError(f"every must be None or a number of batches from 1, got {self.every!r}")
+        if self.image_size is not None and not number_or_nan(self.image_size) >= 8:
+            raise ValueError(f"image_size must be None or a side of at least 8 pixels, got {self.image_size!r}")
+        if self.optimizer not in ("auto", "adamw", "sgd") and not callable(self.optimizer):
+            raise ValueError(f"optimizer must be 'adamw', 'sgd' or a callable, got {self.optimizer!r}")
+        if str(self.precision).startswith("64"):
+            raise ValueError(f"precision={self.precision!r} is not supported: nets train in 32 bits, or mixed with 16")
+        asked = (self.trainer or {}).get("strategy", "")
+        strategy = asked if isinstance(asked, str) else type(asked).__name__
+        if strategy in ("FSDPStrategy", "ModelParallelStrategy", "fsdp_cpu_offload"):
+            raise ValueError(
+                f"strategy={strategy!r} shows the whole net to one process, or to none, but each keeps the cheapest "
+                "epoch: use 'fsdp', or 'ddp'"
+            )
+        if any(kind in strategy for kind in ("spawn", "fork", "notebook")):
+            raise ValueError(
+                f"strategy={strategy!r} trains in processes that end with the fit and take the nets with them; "
+                "use 'ddp', which runs the script in every process"
+            )
+
+    def _check_training(self) -> None:
+        """Refuse epochs, rates and arguments of the trainer that make no sense."""
+        for name in ("epochs", "batch_size", "patience"):
+            value = getattr(self, name)
+            whole = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+            if not (whole or _is_auto(value) or (name == "patience" and value is None)):
+                raise ValueError(f"{name} must be 'auto' or a whole number of at least 1, got {value!r}")
+        for name in ("lr", "weight_decay"):
+            value = getattr(self, name)
+            if not (_is_auto(value) or 0.0 <= number_or_nan(value) < math.inf):
+                raise ValueError(f"{name} must be 'auto' or a number from 0, got {value!r}")
+        check_trainer(self.trainer)
+
+    def adapts(self, candidate: Candidate) -> bool:
+        """Tell whether "auto" adapts: with two classes, and on images.
+
+        On tables of more classes adapting cost more than it saved (``benchmarks/class_tables.py``).
+        """
+        many = candidate.costs.n_classes > 2 and not candidate.images
+        return not (many and isinstance(candidate.method.controller, str))
+
+    def settings(self, n: int, *, images: bool, device: str, verbose: bool) -> Settings:
+        """Return the settings of the engine for so many training rows."""
+        chosen = defaults_for(n, images=images)
+        if table_sizes(self.module)[0] == "tabm":  # its epochs take ten times as long, and a quarter of them is enough
+            chosen["epochs"] = max(10, chosen["epochs"] // 4)
+        chosen |= {name: getattr(self, name) for name in USUAL if not _is_auto(getattr(self, name))}
+        chosen.pop("patience")
+        return Settings(
+            **chosen, schedule=self.schedule, device=choose_device(device), precision=self.precision, verbose=verbose,
+            trainer=dict(self.trainer or {}), evaluation_batch_size=self.scored_at_once(images=images),
+            gradient_clip=None if images else 1.0,
+        )  # fmt: skip
+
+    def scored_at_once(self, *, images: bool) -> int:
+        """Return how many rows are scored in one pass: what a pass holds in memory grows with the heads."""
+        sizes = table_sizes(self.module)[1]
+        return 1024 if images else max(1024, 16384 // (sizes.get("heads") or sizes.get("k") or 1))
+
+    def patience_for(self, n: int, *, images: bool) -> int | None:
+        """Return how many epochs without a cheaper one end the training."""
+        chosen = defaults_for(n, images=images)["patience"] if _is_auto(self.patience) else self.patience
+        return None if chosen is None else int(chosen)
+
+
+def defaults_for(n: int, *, images: bool) -> dict[str, Any]:
+    """Return what "auto" stands for, by kind of data and number of training rows."""
+    if images:
+        return {
+            "epochs": 15, "batch_size": 64, "lr": 3e-4, "weight_decay": 0.05, "patience": None, "optimizer": "adamw"
+        }  # fmt: skip
+    # small batches keep cross-fitting cheap: a batched step of five nets then costs little more than one net's
+    # and of very many rows large ones: a step of four times the rows takes hardly twice the time
+    batch = int(min(max(2 ** round(math.log2(max(n, 1) / 32)), 32), 256 if n < 50_000 else 1024))
+    epochs = int(min(max(3000 * batch // max(n, 1), 15), 60))
+    return {
+        "epochs": epochs, "batch_size": batch, "lr": 2e-3, "weight_decay": 0.1, "patience": max(10, epochs // 3),
+        "optimizer": "adamw",
+    }  # fmt: skip
+
+
+def table_sizes(module: Any) -> tuple[str, dict[str, Any]]:
+    """Return which of the nets for tables a ``module`` stands for ("" where it is another) and its sizes.
+
+    Examples
+    --------
+    >>> table_sizes({"bins": 16})
+    ('tablenet', {'bins': 16, 'heads': 1, 'width': 64, 'depth': 2, 'dropout': 0.1})
+    """
+    if isinstance(module, str):
+        return (module, SIZES[module]) if module in SIZES else ("", {})
+    if not (module is None or isinstance(module, dict)):
+        return "", {}
+    given = {"kind": "tablenet"} | (module or {})
+    if given["kind"] not in SIZES:
+        return "", given
+    kind = given.pop("kind")
+    return kind, SIZES[kind] | given
+
+
+def check_sizes(kind: str, sizes: dict[str, Any]) -> None:
+    """Refuse sizes that such a net does not have."""
+    known = SIZES.get(kind, {})
+    for name, size in sizes.items():
+        if name not in known:
+            there = f"{kind} has {', '.join(known)}" if known else f"kind is one of {', '.join(SIZES)}"
+            raise ValueError(f"module has no size {name!r}: {there}")
+        if name == "dropout" and not 0.0 <= number_or_nan(size) < 1.0:
+            raise ValueError(f"dropout must be at least 0 and below 1, got {size!r}")
+        if name != "dropout":
+            check_whole(name, size, {"bins": 0, "n_bins": 2}.get(name, 1))
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"

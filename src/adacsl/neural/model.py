@@ -1,0 +1,258 @@
+"""Trained networks: from a table or images to logits, and to arrays that can be stored."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from adacsl.base.arrays import part_of
+from adacsl.datasets.encoder import TableEncoder
+from adacsl.datasets.images import resize
+from adacsl.fitting.candidates import mean_logits
+from adacsl.neural.epoch_selection import Keeper
+from adacsl.neural.learner import Net, table_sizes
+from adacsl.neural.loop import alone, choose_device, predict_logits
+from adacsl.torch.augmentation import Augment, ChannelsFirst, FlipAverage
+from adacsl.torch.resnet import Normalise, load_backbone, named_network
+from adacsl.torch.tabular import TableNet, check_table_sizes, stack_members
+
+if TYPE_CHECKING:
+    from adacsl.neural.fit import Prepared
+
+
+KEPT = ("image_size", "views", "module")
+"""Settings that predictions depend on; the last one unless it is code."""
+LARGEST_IMAGE = 4096
+"""Pixels on a side that pictures are enlarged to."""
+
+
+class NetModel:
+    """Nets whose logits are averaged.
+
+    Parameters
+    ----------
+    net : nn.Module
+        A :class:`~adacsl.torch.tabular.TableNet` of several members, or a list of nets.
+    settings : Net
+        How they were made.
+    encoder : TableEncoder, optional
+        Of tables; None for images.
+    undone : list of float, or of lists of K float
+        What is added to each net's logits: the log of the weight, where it is undone.
+    device : str
+        Where to predict.
+    outputs : int
+        Of each net: 1 for two classes, K for K > 2.
+    """
+
+    kind = "nets"
+
+    def __init__(
+        self,
+        net: nn.Module,
+        settings: Net,
+        encoder: TableEncoder | None,
+        undone: list[Any],
+        device: str = "auto",
+        outputs: int = 1,
+    ) -> None:
+        self.net, self.settings, self.encoder, self.undone, self.device = net, settings, encoder, undone, device
+        self.outputs = outputs
+        self.net.requires_grad_(False).eval()
+
+    @classmethod
+    def of_keepers(cls, settings: Net, keepers: Sequence[Keeper], data: Prepared, device: str) -> NetModel:
+        """Return the model that the keepers have kept."""
+        states = [keeper.weights or {} for keeper in keepers]
+        features, outputs = data.x.shape[1], outputs_for(data.rows.n_classes)
+        kind, sizes = table_sizes(settings.module)
+        if data.encoder is not None and kind == "tablenet":
+            like = TableNet(features, numeric=data.encoder.numeric_features, outputs=outputs, seeds=[0], **sizes)
+            net: nn.Module = stack_members(like, states)
+        else:
+            images = data.rows.images
+            net = nn.ModuleList(build_net(settings, features, outputs, images=images, bins=own) for own in states)
+            for one, state in zip(net, states, strict=True):
+                one.load_state_dict(state)
+        return cls(net, settings, data.encoder, [keeper.undone for keeper in keepers], device, outputs)
+
+    def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """Return the mean logit of each row of a table, or of images N x H x W x C; n x K for more than two classes."""
+        device = torch.device(choose_device(self.device, warn=False))  # fit or load has said so
+        x = self.inputs(X)
+        prepare = None if self.encoder is not None else preparation(self.settings)
+        nets = list(self.net) if isinstance(self.net, nn.ModuleList) else [self.net]
+        batch = self.settings.scored_at_once(images=self.encoder is None)
+        parts = [predict_logits(net, x, device=device, batch_size=batch, prepare=prepare) for net in nets]
+        columns = torch.cat(parts, dim=1).numpy().astype(np.float64)
+        return mean_logits([columns[:, i] + np.asarray(undone) for i, undone in enumerate(self.undone)])
+
+    def inputs(self, X: Any) -> Tensor:  # noqa: N803
+        """Return the rows as the nets take them."""
+        if self.encoder is not None:
+            return torch.from_numpy(self.encoder.transform(X))
+        pixels, size = torch.from_numpy(np.ascontiguousarray(X)), self.settings.image_size
+        return pixels if size is None or pixels.shape[1:3] == (size, size) else resize(pixels, size)
+
+    def numbers(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Return everything as tensors and plain values."""
+        own = self.encoder is None and (self.settings.module is None or isinstance(self.settings.module, str))
+        if isinstance(self.net, TableNet):
+            about: dict[str, Any] = {"name": "TableNet", **self.net.sizes()}
+        elif table_sizes(self.settings.module)[0] == "tabm":
+            about = {"name": "tabm", **self.net[0].sizes}  # type: ignore[index]
+        else:
+            about = {"name": (self.settings.module or "resnet18") if own else "custom"}
+            about |= {} if self.outputs == 1 else {"outputs": self.outputs}
+        # code is never stored; names and sizes are, for members of a portfolio have no settings elsewhere
+        kept = KEPT[:2] if about["name"] == "custom" else KEPT
+        return dict(self.net.state_dict()), {
+            "net": about, "encoder": None if self.encoder is None else self.encoder.to_dict(), "undone": self.undone,
+            "settings": {name: getattr(self.settings, name) for name in kept},
+        }  # fmt: skip
+
+    @classmethod
+    def from_numbers(
+        cls, tensors: dict[str, Tensor], document: dict[str, Any], settings: Net, *, module: Any = None, device: str
+    ) -> NetModel:
+        """Return the model of what :meth:`numbers` gave; ``module`` is needed where the net was not one of adacsl's."""
+        about, undone = dict(document["net"]), np.asarray(document["undone"], dtype=np.float64).tolist()
+        name, outputs = about.pop("name"), int(about.get("outputs", 1))
+        encoder = None if document["encoder"] is None else TableEncoder.from_dict(document["encoder"])
+        features = 0 if encoder is None else encoder.n_features_out_
+        _set_kept(settings, document["settings"])
+        if name == "TableNet":
+            check_table_sizes(about, tensors, members=len(undone), n_features=features)
+            net: nn.Module = TableNet(**about, members=len(undone), seeds=[0] * len(undone))
+        else:
+            parts = [part_of(tensors, f"{i}.") for i in range(min(len(undone), len(tensors) + 1))]
+            if sum(map(len, parts)) != len(tensors) or not all(parts):
+                raise ValueError(f"these are not the weights of {len(undone)} nets")
+            make = functools.partial(build_net, settings, features, outputs, images=encoder is None)
+            if name == "tabm":
+                net = nn.ModuleList(_tabm_of(about, part, features) for part in parts)
+            else:
+                settings.module = _checked_module(name, module)
+                if name != "custom":  # code of one's own is not run just to look at it
+                    _check_shapes(make, parts)
+                net = nn.ModuleList(make() for _ in parts)
+        try:
+            net.load_state_dict(tensors)
+        except RuntimeError as error:
+            raise ValueError(
+                f"the saved weights do not fit {type(net).__name__}: {str(error)[:150]}; "
+                "give the net it was trained with, load(folder, module=...)"
+            ) from error
+        return cls(net, settings, encoder, undone, device, outputs)
+
+
+def _set_kept(settings: Net, kept: dict[str, Any]) -> None:
+    """Set what :meth:`NetModel.numbers` keeps of the settings; paths and the like are none of it."""
+    size = kept.get("image_size")
+    if not set(kept) <= set(KEPT) or not (size is None or (type(size) is int and size <= LARGEST_IMAGE)):
+        raise ValueError(f"a saved net keeps {', '.join(KEPT)} up to {LARGEST_IMAGE}, and nothing else")
+    settings.set_params(**kept).check()
+
+
+def _checked_module(name: str, module: Any) -> Any:
+    """Return what a net is made with: its name, or code that is never stored."""
+    if name == "custom" and module is None:
+        raise ValueError("it was trained with a net that is not adacsl's: give that net too, load(folder, module=...)")
+    return module if name == "custom" else name
+
+
+def _check_shapes(make: Callable[[], nn.Module], parts: Sequence[dict[str, Tensor]]) -> None:
+    """Refuse weights of other shapes than the net's, before memory is taken for it."""
+    with contextlib.suppress(NotImplementedError, RuntimeError), torch.device("meta"):  # some cannot do without memory
+        shapes = {name: value.shape for name, value in make().state_dict().items()}
+        if any(shapes != {name: value.shape for name, value in part.items()} for part in parts):
+            raise ValueError("the saved weights have not the shapes of the net that is named")
+
+
+def outputs_for(n_classes: int) -> int:
+    """Return how many outputs a net for so many classes has: one logit tells two apart."""
+    return 1 if n_classes == 2 else n_classes
+
+
+@alone()
+def build_net(
+    settings: Net, n_features: int, outputs: int = 1, *, images: bool, bins: Mapping[str, Tensor] | None = None
+) -> nn.Module:
+    """Return a fresh net: the user's, the default image net, or TabM with the bins of a state."""
+    module = settings.module
+    kind, sizes = table_sizes(module)
+    if images:
+        if kind and module is not None:
+            raise TypeError(f"module={module!r} is a net for tables, but X holds images")
+        module = "resnet18" if module is None else module
+        net = named_network(module, outputs) if isinstance(module, str) else _made(module)
+        if settings.weights is not None:
+            load_backbone(net, settings.weights)
+        net = net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        return FlipAverage(net) if settings.views == 4 else net
+    if kind == "tabm" and bins is not None:
+        return _tabm({"n_features": n_features, "outputs": outputs, **sizes}, bins)
+    if isinstance(module, str):
+        raise TypeError(f"module={module!r} names an image net, but X is a table; give a net or a factory")
+    return _made(module, n_features)
+
+
+def learned_bins(settings: Net, data: Prepared, rows: NDArray[np.int64]) -> dict[str, Tensor] | None:
+    """Return the bins of a TabM's numbers from its training rows; None for other nets."""
+    kind, sizes = table_sizes(settings.module)
+    if data.encoder is None or kind != "tabm":
+        return None
+    from adacsl.integrations.tabm import find_bins  # noqa: PLC0415  only this net needs the packages
+
+    return find_bins(data.x[torch.from_numpy(rows)], data.encoder.numeric_features, sizes["n_bins"])
+
+
+@alone()
+def _tabm(sizes: dict[str, Any], bins: Mapping[str, Tensor]) -> nn.Module:
+    from adacsl.integrations.tabm import BinnedTabM  # noqa: PLC0415
+
+    return BinnedTabM(**sizes, numeric=bins["numeric"], borders=bins["borders"])
+
+
+def _tabm_of(sizes: dict[str, Any], state: Mapping[str, Tensor], n_features: int) -> nn.Module:
+    from adacsl.integrations.tabm import check_tabm_sizes  # noqa: PLC0415
+
+    check_tabm_sizes(sizes, state, n_features=n_features)
+    return _tabm(sizes, state)
+
+
+def preparation(settings: Net) -> nn.Module:
+    """Return what images go through before the net: augmentation (in training only) and normalisation."""
+    augment = [Augment()] if settings.augment is True else [settings.augment] if settings.augment else []
+    return nn.Sequential(ChannelsFirst(), *augment, Normalise())
+
+
+def check_takes_images(net: nn.Module, prepare: nn.Module, x: Tensor) -> None:
+    """Raise in one line where a net cannot take images N x H x W x C: those of its channels, of its size."""
+    device = next((weight.device for weight in net.parameters()), torch.device("cpu"))
+    try:
+        with torch.no_grad():
+            net.eval()(prepare.to(device).eval()(x[:2].to(device)))
+    except (RuntimeError, ValueError, AssertionError) as error:
+        height, width = x.shape[1:3]
+        raise ValueError(
+            f"the net cannot take images of {height} x {width} pixels and three channels (grey images have three equal "
+            "ones): give a net of three input channels and, if it takes images of one size only, that size, such as "
+            f'net={{"image_size": 224}}: {" ".join(str(error).split())}'
+        ) from error
+
+
+def _made(module: Any, *args: Any) -> nn.Module:
+    """Return a fresh net from a module (copied, with its weights) or a factory."""
+    net = copy.deepcopy(module) if isinstance(module, nn.Module) else module(*args)
+    if not isinstance(net, nn.Module):
+        raise TypeError(f"module must be an nn.Module or a callable that returns one, got {type(net).__name__}")
+    return net

@@ -1,0 +1,204 @@
+"""Server processes: one, or several that share a port."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from adacsl.estimators.persistence import ArtefactError, artefact_digest, load_noted
+from adacsl.execution import executors
+from adacsl.execution.threads import cores, thread_settings
+from adacsl.serving.app import Bounds, make_app
+from adacsl.serving.connections import LAST_SECONDS, ON_THE_WAY, Server
+from adacsl.serving.metrics import SHARED
+from adacsl.serving.schema import Contract
+
+SPAWN = multiprocessing.get_context("spawn")
+NO_MODEL = 3
+"""Exit code of a worker that cannot serve the model, and has said why."""
+STARTS = 3
+"""So often in a row a worker may die before it serves."""
+
+
+class Task(NamedTuple):
+    """What a process serves: this very model, or none."""
+
+    model: Path
+    digest: str
+    bounds: Bounds
+    device: str
+    threads: int | None = None
+
+
+def serve(
+    model: Path, host: str, port: int, *, bounds: Bounds, workers: int, device: str, listening: Callable[[int], None]
+) -> None:
+    """Serve a saved model until SIGTERM or Ctrl-C; requests that were sent before are answered.
+
+    Parameters
+    ----------
+    model : path
+        The folder that ``save`` wrote; a bad one is refused at once. What it holds now is served until the end, also by
+        processes that take the place of others.
+    host, port
+        Where to listen; port 0 takes any free one.
+    bounds : Bounds
+        Limits of one request.
+    workers : int
+        Processes; each has its share of the cores.
+    device : str
+        Where to predict.
+    listening : callable
+        Told the port before the first request is answered.
+    """
+    task = Task(model.resolve(), artefact_digest(model), bounds, device)
+    classifier, _ = load_noted(model, device=device, digest=task.digest)
+    Contract.of(classifier)  # refuses a model that cannot be served, before anything listens
+    with _bound(host, port) as own:
+        listening(own.getsockname()[1])
+        if workers == 1:
+            app = make_app(classifier, bounds=bounds, device=device)
+            _run(Server(app), own)
+            return
+        del classifier  # it was read to see that it is whole; each worker has its own
+        share = max(1, cores() // workers)
+        with tempfile.TemporaryDirectory(prefix="adacsl-metrics-") as shared:
+            os.environ |= {SHARED: shared, **thread_settings(share)}
+            Workers(task._replace(threads=share), own, workers).run()
+
+
+class Worker(NamedTuple):
+    """A process, the end of a pipe through which it says that it serves, and how often others died before they did."""
+
+    process: Any
+    ready: Connection
+    failed: int
+
+
+class Workers:
+    """Processes that serve the same model at the same port.
+
+    One that dies is replaced. One that finds no model, or another one than the parent has read, is not: the next would
+    find the same. The others go on.
+    """
+
+    def __init__(self, task: Task, own: socket.socket, number: int) -> None:
+        self._task, self._own, self._number, self._stopping = task, own, number, False
+        self._workers: list[Worker] = []
+
+    def run(self) -> None:
+        """Replace workers that die until told to stop; then wait for what they have to answer."""
+        before = {sign: signal.signal(sign, self._stop) for sign in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            self._workers += [self._start() for _ in range(self._number)]
+            while self._workers and not self._stopping:
+                wait([worker.process.sentinel for worker in self._workers], timeout=0.2)
+                self._look_after()
+        finally:
+            self._end()
+            for sign, handler in before.items():
+                signal.signal(sign, handler)
+        if not self._stopping:
+            raise ValueError("no worker is left to serve: mend what is said above, and start again")
+
+    def _stop(self, *_: Any) -> None:
+        self._stopping = True
+
+    def _start(self, failed: int = 0) -> Worker:
+        here, there = SPAWN.Pipe(duplex=False)
+        process = SPAWN.Process(target=work, args=(self._task, self._own, os.getpid(), there))
+        process.start()
+        there.close()
+        return Worker(process, here, failed)
+
+    def _look_after(self) -> None:
+        """Replace workers that have died, except those that cannot serve the model."""
+        for place, worker in reversed(list(enumerate(self._workers))):
+            code = worker.process.exitcode
+            if code is None or self._stopping:
+                continue
+            failed = 0 if _has_served(worker.ready) else worker.failed + 1
+            replaced = code != NO_MODEL and failed < STARTS
+            if code != NO_MODEL:
+                then = "another takes its place" if replaced else f"the {STARTS}rd in a row, it is not replaced"
+                _log(f"error: worker {worker.process.pid} died with exit code {code}: {then}")
+            self._workers[place : place + 1] = [self._start(failed)] if replaced else []
+            worker.ready.close()
+
+    def _end(self) -> None:
+        self._own.close()
+        for worker in self._workers:
+            worker.process.terminate()
+        end = time.monotonic() + LAST_SECONDS + ON_THE_WAY + 5
+        for worker in self._workers:
+            worker.process.join(max(0.0, end - time.monotonic()))
+            worker.process.kill()
+            worker.process.join()
+
+
+def _has_served(ready: Connection) -> bool:
+    try:
+        return ready.poll() and bool(ready.recv())
+    except EOFError:
+        return False
+
+
+def work(task: Task, own: socket.socket, parent: int, ready: Connection) -> None:
+    """Serve in a process of its own, until told to stop or the parent is gone."""
+    executors.begin(parent)
+    try:
+        classifier, _ = load_noted(task.model, device=task.device, digest=task.digest)
+        app = make_app(classifier, bounds=task.bounds, device=task.device, threads=task.threads)
+    except (ArtefactError, MemoryError) as error:
+        told = str(error) or "not enough memory"
+        _log(f"error: {told}; this worker is not replaced: put the model back, or start the server again")
+        sys.exit(NO_MODEL)
+    _run(Server(app, ready=lambda: ready.send(True)), own)
+
+
+def _log(line: str) -> None:
+    with suppress(OSError, ValueError, AttributeError):  # stderr may be closed
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+
+
+def _run(server: Server, own: socket.socket) -> None:
+    """Let a server answer until SIGTERM or Ctrl-C, which end nothing else."""
+
+    def stop(*_: Any) -> None:
+        server.should_exit = True
+
+    before = signal.signal(signal.SIGTERM, stop)  # uvicorn raises what has ended it once more when it is done
+    try:
+        with suppress(KeyboardInterrupt):
+            server.run(sockets=[own])
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """Return a socket that has the address, or say that somebody else has it."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, OverflowError) as error:
+        raise ValueError(f"cannot listen at {host!r}: {error}; give an address of this machine, 127.0.0.1") from None
+    own = socket.socket(found[0][0])
+    own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        own.bind(found[0][4])
+    except OSError as error:
+        own.close()
+        raise ValueError(
+            f"cannot listen at {host} port {port}: {error.strerror}; give another port with --port, or --port 0 for any"
+        ) from None
+    return own

@@ -1,0 +1,1 @@
+"""Files that are complete or absent, and documents that carry their own digest."""

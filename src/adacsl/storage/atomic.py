@@ -1,0 +1,180 @@
+"""Files that are written completely or not at all, and bounded reading of untrusted files."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import operator
+import os
+import stat
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from adacsl.storage.documents import DamagedError
+
+CAREFULLY = ("O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY")
+"""How a stranger's file is opened, as far as the system knows it: no link is followed, no pipe waited for."""
+
+
+# files
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open an ordinary file to be read; what else may lie there under its name is neither followed nor waited for.
+
+    Folders on the way may be links, the file itself not.
+
+    Raises
+    ------
+    DamagedError
+        It is a link, a folder, a pipe, a device.
+    OSError
+        It is missing, or cannot be opened.
+    """
+    try:
+        handle = os.open(path, functools.reduce(operator.or_, (getattr(os, flag, 0) for flag in CAREFULLY)))
+    except OSError as error:
+        if path.is_symlink():
+            raise DamagedError("it is a link, which is not followed") from error
+        if error.errno == errno.ENXIO:  # a socket
+            raise DamagedError("it is no ordinary file") from error
+        raise
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise DamagedError("it is no ordinary file")
+    return os.fdopen(handle, "rb")
+
+
+def read_regular(path: Path, *, at_most: int) -> bytes:
+    """Return the content of an ordinary file of at most so many bytes; its size is known before anything is read.
+
+    Raises
+    ------
+    DamagedError
+        It is no ordinary file (see :func:`open_regular`), too large, or changes while it is read.
+    OSError
+        It is missing, or cannot be read.
+    """
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > at_most:
+            raise DamagedError(f"it has {size:,} bytes, and at most {at_most:,} are read")
+        content = file.read(size + 1)
+    if len(content) != size:
+        raise DamagedError("it changes while it is read")
+    return content
+
+
+@contextlib.contextmanager
+def draft_of(path: Path) -> Iterator[Path]:
+    """Yield a file beside ``path`` to write to; at the end it is flushed and takes the name.
+
+    If anything goes wrong, the draft is gone and what was there is untouched.
+
+    Examples
+    --------
+    >>> with draft_of(Path("numbers.txt")) as draft:  # doctest: +SKIP
+    ...     draft.write_text("1, 2, 3")
+    """
+    with _beside(path) as draft:
+        yield draft
+        with draft.open("r+b") as file:
+            os.fsync(file.fileno())
+        draft.replace(path)
+    sync_folder(path.parent)
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all, in the place of what was there; its folder is made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with draft_of(path) as draft:
+        draft.write_bytes(content)
+
+
+def place_file(path: Path, content: bytes) -> bool:
+    """Write a new file whole or not at all; one that is there stays. Tell whether it is ours."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _beside(path) as draft:
+        write_file(draft, content)
+        placed = _place(draft, path)
+    sync_folder(path.parent)
+    return placed
+
+
+@contextlib.contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    # on the same file system, as renames do not cross them; hidden, and with a suffix by which killed ones are found
+    draft = path.parent / f".{uuid.uuid4().hex}.draft"
+    try:
+        yield draft
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+
+
+def _place(draft: Path, path: Path) -> bool:
+    """Give a finished draft its name unless the name is taken."""
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
+            raise
+        if path.exists():  # a file system without hard links: nearly as good, as one process writes a file
+            return False
+        draft.rename(path)
+    return True
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a new file and wait until the disk has it."""
+    with path.open("xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Make new names in a folder last through a power cut, where the system can."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def at_home(path: str | os.PathLike[str]) -> Path:
+    """Return a path with ``~`` and ``~user`` written out."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise FileNotFoundError(f"{path}: there is no such user here, or no home folder: write the path out") from None
+
+
+def check_file(path: Path) -> None:
+    """Refuse, before any work is done, a file that cannot be written in the end."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: give the name of a file")
+    if path.exists() and not path.is_file():
+        raise OSError(f"{path} is no ordinary file: give the name of one")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} to: make it first")
+    _check_writable(path.parent)
+
+
+def check_folder(folder: Path, advice: str) -> None:
+    """Refuse, before any work is done, a folder that cannot be made or written to; ``advice`` says what to give."""
+    above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not above.is_dir():
+        raise NotADirectoryError(f"{above} is a file: {advice}")
+    _check_writable(above)
+
+
+def _check_writable(folder: Path) -> None:
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(f"no permission to write to {folder}: choose another place")

@@ -1,0 +1,1 @@
+"""Exact cost-optimal thresholds, curves over thresholds, and their uncertainty."""

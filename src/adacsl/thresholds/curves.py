@@ -1,0 +1,131 @@
+"""Brier curve, cost curve and decision curve over all cost ratios."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace, device
+
+from adacsl.base.arrays import Array, as_scores, as_vector, count_true
+from adacsl.base.html import html_record
+from adacsl.costs.matrix import CostMatrix
+from adacsl.metrics.calibration import checked_scores
+from adacsl.thresholds.search import cost_curve
+
+
+class Curve(NamedTuple):
+    """Points of a curve over ``x`` in [0, 1], and the exact area under it."""
+
+    x: Array
+    y: Array
+    area: float
+
+    def _repr_html_(self) -> str:
+        return html_record(self, "Curve")
+
+
+class DecisionCurve(NamedTuple):
+    """Net benefit per sample at each threshold: of the model, and of treating all; treating none is 0."""
+
+    thresholds: Array
+    net_benefit: Array
+    treat_all: Array
+
+    def _repr_html_(self) -> str:
+        return html_record(self, "Net benefit at each threshold")
+
+
+def brier_curve(scores: Array, labels: Array) -> Curve:
+    r"""Return the cost of trusting the scores, over all cost ratios (Hernandez-Orallo, Flach & Ferri).
+
+    At cost proportion :math:`c = C(1,0) / (C(1,0) + C(0,1))` (which is also the Bayes threshold) the scores are cut at
+    *c* itself, and the mean cost, with :math:`C(1,0) + C(0,1) = 2`, is
+
+    .. math:: L(c) = 2 \left[ c \cdot \mathrm{FP}(c) + (1 - c) \cdot \mathrm{FN}(c) \right] / n .
+
+    The area under the curve is the Brier score. ``x`` holds each distinct score twice, as the curve jumps there.
+
+    Examples
+    --------
+    >>> round(brier_curve([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1]).area, 6)
+    0.158125
+    """
+    misses, alarms, cuts, n = _error_counts(scores, labels)
+    xp = array_namespace(cuts)
+    borders = _with_ends(cuts)
+    left, right = borders[:-1], borders[1:]  # cut k holds for c from left to right
+    x = xp.reshape(xp.stack((left, right), axis=1), (-1,))
+    y = xp.reshape(xp.stack((_loss(left, misses, alarms, n), _loss(right, misses, alarms, n)), axis=1), (-1,))
+    wide, positive = checked_scores(scores, labels)
+    return Curve(x, y, float(xp.mean((wide - xp.astype(positive, wide.dtype)) ** 2)))
+
+
+def optimal_cost_curve(scores: Array, labels: Array) -> Curve:
+    r"""Return the cost at the best threshold for each cost ratio: the lower envelope in cost space (Drummond & Holte).
+
+    Same axes as :func:`brier_curve`, whose distance to this curve is what better calibration alone could save. The
+    curve is piecewise linear; ``x`` holds its corners, found from the convex hull of the ROC points.
+    """
+    misses, alarms, _, n = _error_counts(scores, labels)
+    xp = array_namespace(misses)
+    misses, alarms = _convex_hull(misses, alarms)
+    # neighbouring cuts cost the same where c * (alarms lost) = (1 - c) * (misses gained)
+    gained, lost = misses[1:] - misses[:-1], alarms[:-1] - alarms[1:]
+    corners = _with_ends(gained / (gained + lost))
+    y = _loss(corners, xp.concat((misses, misses[-1:])), xp.concat((alarms, alarms[-1:])), n)
+    return Curve(corners, y, float(xp.sum((corners[1:] - corners[:-1]) * (y[1:] + y[:-1]) / 2)))
+
+
+def decision_curve(scores: Array, labels: Array, thresholds: Array | None = None) -> DecisionCurve:
+    r"""Return the net benefit of acting on the scores at each threshold (Vickers & Elkin).
+
+    .. math:: \mathrm{NB}(t) = \frac{\mathrm{TP}(t)}{n} - \frac{\mathrm{FP}(t)}{n} \cdot \frac{t}{1 - t}
+
+    ``thresholds`` defaults to 0.01, 0.02, ..., 0.99 and must lie in [0, 1). Positive is ``score > t``, as everywhere.
+    """
+    wide, positive = checked_scores(scores, labels)
+    xp, kind = array_namespace(wide), wide.dtype
+    given = np.arange(1, 100) / 100.0 if thresholds is None else as_vector(thresholds, "thresholds")
+    at = xp.asarray(given, dtype=kind, device=device(wide))
+    if not (float(xp.min(at)) >= 0 and float(xp.max(at)) < 1):
+        raise ValueError("thresholds of a decision curve must lie in [0, 1): the odds of 1 are infinite")
+    n, positives = wide.shape[0], count_true(positive)
+    over_positive = positives - xp.searchsorted(xp.sort(wide[positive]), at, side="right")
+    over_negative = (n - positives) - xp.searchsorted(xp.sort(wide[~positive]), at, side="right")
+    odds = at / (1.0 - at)
+    benefit = xp.astype(over_positive, kind) / n - xp.astype(over_negative, kind) / n * odds
+    return DecisionCurve(at, benefit, positives / n - (n - positives) / n * odds)
+
+
+def _error_counts(scores: Array, labels: Array) -> tuple[Array, Array, Array, int]:
+    """Return false negatives and false positives of each cut, the distinct scores, and n."""
+    curve = cost_curve(as_scores(scores), labels, CostMatrix(fp=1, fn=1))
+    cuts = array_namespace(curve.thresholds).astype(curve.thresholds[1:], curve.costs.dtype)
+    return curve.false_negatives, curve.false_positives, cuts, as_vector(scores, "scores").shape[0]
+
+
+def _loss(c: Array, misses: Array, alarms: Array, n: int) -> Array:
+    return 2.0 * (c * alarms + (1.0 - c) * misses) / n
+
+
+def _with_ends(values: Array) -> Array:
+    """Put 0 before and 1 behind the values."""
+    xp = array_namespace(values)
+    ends = xp.asarray([0.0, 1.0], dtype=values.dtype, device=device(values))
+    return xp.concat((ends[:1], values, ends[1:]))
+
+
+def _convex_hull(misses: Array, alarms: Array) -> tuple[Array, Array]:
+    """Keep the cuts on the lower convex hull; alarms fall and misses rise along them."""
+    xp = array_namespace(misses)
+    while misses.shape[0] > 2:
+        step_misses, step_alarms = misses[1:] - misses[:-1], alarms[1:] - alarms[:-1]
+        # a point on or above the line between its neighbours is no corner, whatever else is removed
+        corner = step_alarms[:-1] * step_misses[1:] - step_alarms[1:] * step_misses[:-1] < 0
+        if bool(xp.all(corner)):
+            break
+        end = xp.ones((1,), dtype=xp.bool, device=device(misses))
+        keep = xp.concat((end, corner, end))
+        misses, alarms = misses[keep], alarms[keep]
+    return misses, alarms

@@ -1,0 +1,363 @@
+"""The exact cost-optimal threshold of a set of scores, and the cost curve it is read from.
+
+Every cut between two distinct scores is looked at, in O(n log n), on the device of the scores.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace, device
+
+from adacsl.base import floats
+from adacsl.base.arrays import (
+    Array,
+    OutsideError,
+    as_vector,
+    check_finite,
+    count_true,
+    default_float,
+    move,
+    number_or_nan,
+    widen,
+)
+from adacsl.base.html import html_record
+from adacsl.costs.matrix import CostMatrix
+from adacsl.thresholds.sorted_scores import (
+    Cuts,
+    Ranks,
+    Samples,
+    can_pack,
+    cut_costs,
+    distinct_cuts,
+    rising_order,
+    scores_of,
+    sorted_keys,
+)
+
+TIE_TOLERANCE = 1e-12
+"""Costs this close (relative) count as equal: sums of floats differ in the last digits with the order of addition."""
+
+ROUNDING = 1e-9
+"""Standard errors this close (relative) count as equal: they come from differences of sums."""
+
+
+class Threshold(NamedTuple):
+    """A cheapest threshold: deciding ``score > value`` costs exactly ``cost``.
+
+    ``[low, high)`` is the interval of equally cheap thresholds that ``value`` was taken from (closed where it
+    ends at 1, and where candidates were given: then ``low`` and ``high`` are candidates too). Of scores outside [0, 1],
+    ``value`` is the middle of the interval, and its ends are scores, or just below the lowest.
+    """
+
+    value: float
+    cost: float
+    low: float
+    high: float
+
+    def _repr_html_(self) -> str:
+        return html_record(self, "Cheapest threshold")
+
+
+class CostCurve(NamedTuple):
+    """The cost of every distinct cut: deciding ``score > thresholds[k]`` costs ``costs[k]``.
+
+    The first threshold lies below all scores (everything is positive), the others are the distinct scores in rising
+    order. ``false_negatives`` and ``false_positives`` split the avoidable part of the cost.
+    """
+
+    thresholds: Array
+    costs: Array
+    false_negatives: Array
+    false_positives: Array
+
+    def __repr__(self) -> str:
+        xp = array_namespace(self.costs)
+        best = int(xp.argmin(self.costs))
+        cost, cut = float(self.costs[best]), float(self.thresholds[best])
+        return f"CostCurve({self.costs.shape[0]} cuts, cheapest {cost:.4g} at {cut:.4g})"
+
+    def _repr_html_(self) -> str:
+        return html_record(self, "Cost of every threshold")
+
+
+def find_threshold(
+    scores: Array,
+    labels: Array,
+    costs: CostMatrix,
+    *,
+    target: float = 0.5,
+    candidates: Array | None = None,
+    sample_weight: Array | None = None,
+    caution: float = 0.0,
+) -> Threshold:
+    """Return the cheapest threshold; among equally cheap ones, the point nearest ``target``.
+
+    Parameters
+    ----------
+    scores : array of shape (n,)
+        Probabilities of the positive class, on any device. Other scores (logits, points) are taken as they are;
+        ``target``, ``candidates`` and ``caution`` speak of probabilities.
+    labels : array of shape (n,)
+        0 or 1.
+    costs : CostMatrix
+        For two classes; class-wide or with costs of each sample.
+    target : float, default 0.5
+        Where to stay when several thresholds are equally cheap (the paper's T').
+    candidates : array, optional
+        Look at these thresholds only, as the paper does (0, 0.005, ..., 0.9). Default: every cut.
+    sample_weight : array of shape (n,), optional
+        How much each sample counts.
+    caution : float, default 0
+        Take the point nearest ``target`` that costs at most this many standard errors more than the cheapest threshold:
+        what a few samples say may be chance. 0 believes every sample.
+
+    Examples
+    --------
+    >>> find_threshold([0.1, 0.3, 0.6, 0.8], [0, 1, 0, 1], CostMatrix(fp=1, fn=8))
+    Threshold(value=0.29999999999999993, cost=1.0, low=0.1, high=0.3)
+    >>> find_threshold([-4.0, -1.0, 2.0, 3.0], [0, 1, 0, 1], CostMatrix(fp=1, fn=8))
+    Threshold(value=-2.5, cost=1.0, low=-4.0, high=-1.0)
+    """
+    target, caution = check_target(target), check_caution(caution)
+    try:
+        samples = Samples.of(scores, labels, costs, sample_weight)
+    except OutsideError as error:
+        if target != 0.5 or caution or candidates is not None:
+            raise ValueError(f"{error}: target, candidates and caution speak of probabilities") from None
+        ranks = Ranks.of(scores)
+        return outer_threshold(find_threshold(ranks.scores, labels, costs, sample_weight=sample_weight), ranks)
+    if candidates is None and not caution and can_pack(samples):
+        return _best_packed_cut(samples, floats.nearest(samples.kind, target))
+    return _search(cut_costs(samples, squares=caution > 0.0), samples.kind, target, candidates, caution=caution)
+
+
+def outer_threshold(found: Threshold, ranks: Ranks) -> Threshold:
+    """Return a threshold of ranks as one of the scores behind them."""
+    low, high = ranks.outer(found.low), ranks.outer(found.high)
+    # nothing lies between a number and the next one below the lowest score
+    value = low if high == math.nextafter(low, math.inf) else low / 2.0 + high / 2.0
+    return Threshold(value, found.cost, low, high)
+
+
+def cost_curve(scores: Array, labels: Array, costs: CostMatrix, *, sample_weight: Array | None = None) -> CostCurve:
+    """Return the cost of every distinct cut.
+
+    Examples
+    --------
+    >>> curve = cost_curve([0.1, 0.3, 0.6, 0.8], [0, 1, 0, 1], CostMatrix(fp=1, fn=8))
+    >>> curve.costs.tolist()
+    [2.0, 1.0, 9.0, 8.0, 16.0]
+    """
+    try:
+        samples = Samples.of(scores, labels, costs, sample_weight)
+    except OutsideError:
+        ranks = Ranks.of(scores)
+        curve = cost_curve(ranks.scores, labels, costs, sample_weight=sample_weight)
+        xp = array_namespace(ranks.distinct)
+        first = xp.asarray([ranks.outer(0.0)], dtype=ranks.distinct.dtype, device=device(ranks.distinct))
+        return curve._replace(thresholds=xp.concat((first, ranks.distinct)))
+    cuts = cut_costs(samples)
+    xp = array_namespace(cuts.scores)
+    distinct = distinct_cuts(cuts.scores)
+    below = floats.below(samples.kind, float(cuts.scores[0]))
+    first = xp.asarray([below], dtype=cuts.scores.dtype, device=device(cuts.scores))
+    missed, alarmed = cuts.missed[distinct], cuts.alarmed[distinct]
+    return CostCurve(xp.concat((first, cuts.scores))[distinct], missed + alarmed + cuts.base, missed, alarmed)
+
+
+def subgroup_thresholds(
+    scores: Array, labels: Array, costs: CostMatrix, subgroups: Array, *,
+    target: float, candidates: Array | None = None, sample_weight: Array | None = None, caution: float = 0.0,
+    edges: Sequence[float] | None = None, ties: Literal["nearest", "lowest"] = "nearest",
+) -> tuple[list[Threshold], list[float]]:  # fmt: skip
+    """Return the cheapest threshold and the size (or weight) of each non-empty subgroup, from one sort.
+
+    ``edges`` confines the search of subgroup m to ``[edges[m], edges[m + 1]]``.
+    """
+    samples = Samples.of(scores, labels, costs, sample_weight)
+    xp = array_namespace(samples.scores)
+    numbers = move(as_vector(subgroups, "subgroups"), samples.scores)
+    if numbers.shape[0] != samples.scores.shape[0]:
+        raise ValueError(f"the partition numbered {numbers.shape[0]} of {samples.scores.shape[0]} samples")
+    order = rising_order(samples.scores)
+    order = xp.take(order, xp.argsort(xp.take(numbers, order), stable=True))
+    found = xp.unique_counts(numbers)
+    results, sizes, start = [], [], 0
+    for number, size in sorted((int(v), int(c)) for v, c in zip(found.values, found.counts, strict=True)):
+        members = order[start : start + size]
+        start += size
+        own, positive = xp.take(samples.scores, members), xp.take(samples.positive, members)
+        weight = None if samples.weight is None else xp.take(samples.weight, members)
+        part = Samples(own, positive, samples.costs.rows(members), weight, samples.kind)
+        span = (0.0, 1.0) if edges is None else (float(edges[number]), float(edges[number + 1]))
+        cuts = cut_costs(part, rising=True, squares=caution > 0.0)
+        lowest = ties == "lowest"
+        results.append(_search(cuts, samples.kind, target, candidates, span=span, lowest=lowest, caution=caution))
+        sizes.append(float(size) if weight is None else float(xp.sum(weight)))
+    return results, sizes
+
+
+def check_target(target: float) -> float:
+    """Return a threshold strictly between 0 and 1, or raise."""
+    if not 0.0 < (number := number_or_nan(target)) < 1.0:
+        raise ValueError(f"target must lie strictly between 0 and 1, got {target!r}")
+    return number
+
+
+def check_caution(caution: float) -> float:
+    """Return a number of standard errors, 0 or more, or raise."""
+    if not 0.0 <= (number := number_or_nan(caution)) < math.inf:
+        raise ValueError(f"caution must be a finite number of standard errors from 0, got {caution!r}")
+    return number
+
+
+# choosing among the cuts
+
+
+def _search(
+    cuts: Cuts, kind: str, target: float, candidates: Array | None, *,
+    span: tuple[float, float] = (0.0, 1.0), lowest: bool = False, caution: float = 0.0,
+) -> Threshold:  # fmt: skip
+    goal = floats.nearest(kind, target)
+    span = (floats.nearest(kind, span[0]), floats.nearest(kind, span[1]))
+    if candidates is not None:
+        return _best_candidate(cuts, goal, _as_candidates(candidates, cuts.scores, kind), span, caution, lowest=lowest)
+    goal = span[0] if lowest else min(max(goal, span[0]), span[1])
+    return best_cut(cuts, kind, goal, span, caution)
+
+
+def best_cut(cuts: Cuts, kind: str, goal: float, span: tuple[float, float], caution: float = 0.0) -> Threshold:
+    """Return the point nearest ``goal`` of the cheapest cuts, or of those that may be as cheap."""
+    xp = array_namespace(cuts.scores)
+    costs = cuts.missed + cuts.alarmed
+    costs[~distinct_cuts(cuts.scores)] = xp.inf
+    optimal = xp.nonzero(costs <= xp.min(costs) * (1.0 + TIE_TOLERANCE))[0]
+    if caution and cuts.squares is not None:
+        own = count_true(cuts.scores <= goal)  # the cut that deciding at the goal makes
+        optimal = _nearly_optimal(costs, cuts.squares, optimal, own, caution)
+    low, high = _intervals(optimal, *_neighbours(cuts.scores, optimal), cuts.scores.shape[0], costs.dtype, span[0])
+    return _choose(xp.take(costs, optimal), low, high, cuts.base, kind, goal, span)
+
+
+def _nearly_optimal(costs: Array, squares: Array, optimal: Array, own: int, caution: float) -> Array:
+    """Return the cuts from an optimal one towards ``own`` that may be as cheap, for all that the samples can tell.
+
+    Two cuts differ by the samples between them, and so does their cost: its standard error is the root of the sum of
+    these samples' squared stakes.
+    """
+    xp = array_namespace(costs)
+    best = int(optimal[int(xp.argmin(xp.abs(optimal - own)))])
+    low, high = min(best, own), max(best, own)
+    excess = costs[low : high + 1] - costs[best]
+    error = xp.abs(squares[low : high + 1] - squares[best]) ** 0.5
+    # one row apart, the excess is its standard error: at caution 1 that is a tie, which rounding must not break
+    return low + xp.nonzero((excess <= caution * error * (1.0 + ROUNDING)) | (excess <= 0.0))[0]
+
+
+def _best_packed_cut(samples: Samples, goal: float) -> Threshold:
+    """Find the cheapest cut of class-wide costs in as few passes over the samples as possible.
+
+    Calling one more negative negative always saves something, so a cheapest cut lies just below a positive or above
+    everything: cut number j of these misses j positives, and only their positions are needed.
+    """
+    keys = sorted_keys(samples.scores, samples.positive)
+    xp = array_namespace(keys)
+    costs, n = samples.costs, keys.shape[0]
+    cut = xp.concat((xp.nonzero(keys & 1)[0], xp.full((1,), n, dtype=xp.int64, device=device(keys))))
+    positives = cut.shape[0] - 1
+    missed = xp.arange(positives + 1, dtype=default_float(xp, keys), device=device(keys))
+    alarmed = missed + xp.astype((n - positives) - cut, missed.dtype)
+    missed *= costs.fn - costs.tp
+    alarmed *= costs.fp - costs.tn
+    total = missed + alarmed
+    optimal = xp.nonzero(total <= xp.min(total) * (1.0 + TIE_TOLERANCE))[0]
+    cut, total = xp.take(cut, optimal), xp.take(total, optimal)
+    below, above = _neighbours(keys, cut)
+    below, above = scores_of(below, samples.scores), scores_of(above, samples.scores)
+    # no cut divides equal scores (positives come first among them, so it is no cheaper, but may count as a tie)
+    real = (cut == 0) | (cut == n) | (below != above)
+    low, high = _intervals(cut[real], below[real], above[real], n, total.dtype, 0.0)
+    base = costs.tp * positives + costs.tn * (n - positives)
+    return _choose(total[real], low, high, base, samples.kind, goal, (0.0, 1.0))
+
+
+def _neighbours(rising: Array, cut: Array) -> tuple[Array, Array]:
+    """Return the values just below and just above each cut (at the ends, those of the nearest sample)."""
+    xp = array_namespace(rising)
+    lower, upper = cut > 0, cut == rising.shape[0]
+    return xp.take(rising, cut - xp.astype(lower, cut.dtype)), xp.take(rising, cut - xp.astype(upper, cut.dtype))
+
+
+def _intervals(cut: Array, below: Array, above: Array, n: int, kind: Any, start: float) -> tuple[Array, Array]:
+    """Return where the thresholds of each cut begin and end: from low up to (not including) high they decide alike."""
+    xp = array_namespace(cut)
+    return xp.where(cut == 0, start, xp.astype(below, kind)), xp.where(cut == n, xp.inf, xp.astype(above, kind))
+
+
+def _choose(
+    costs: Array, low: Array, high: Array, base: float, kind: str, goal: float, span: tuple[float, float]
+) -> Threshold:
+    """Take the point nearest ``goal`` of all equally cheap thresholds: intervals ``[low, high)`` with their costs."""
+    nearest = _nearest_interval(low, high, goal)
+    first, last = _joined_interval(low, high, nearest)
+    start, end, cost = float(low[nearest]), float(high[nearest]), float(costs[nearest]) + base
+    # an interval without points is the cut below every score: a score of 0 (or on the span's border) has to be positive
+    value = floats.below(kind, end) if start >= end or goal >= end else max(start, goal)
+    return Threshold(value, cost, min(float(low[first]), value), min(float(high[last]), span[1]))
+
+
+def _nearest_interval(low: Array, high: Array, goal: float) -> int:
+    """Return which of the rising intervals ``[low, high)`` holds ``goal``, or else is nearest (the lower of two)."""
+    below = count_true(high <= goal)
+    if below == low.shape[0]:
+        return below - 1
+    if below == 0 or float(low[below]) <= goal:
+        return below
+    return below if float(low[below]) - goal < goal - float(high[below - 1]) else below - 1
+
+
+def _joined_interval(low: Array, high: Array, nearest: int) -> tuple[int, int]:
+    """Return the first and last of the optimal cuts that touch each other around the nearest one."""
+    gaps = array_namespace(low).nonzero(high[:-1] != low[1:])[0]  # a gap after cut g
+    before, after = gaps[gaps < nearest], gaps[gaps >= nearest]
+    first = int(before[-1]) + 1 if before.shape[0] else 0
+    last = int(after[0]) if after.shape[0] else low.shape[0] - 1
+    return first, last
+
+
+def _best_candidate(
+    cuts: Cuts, goal: float, candidates: Array, span: tuple[float, float], caution: float, *, lowest: bool
+) -> Threshold:
+    xp = array_namespace(cuts.scores)
+    allowed = candidates[(candidates >= span[0]) & (candidates <= span[1])]
+    if allowed.shape[0] == 0:
+        raise ValueError(f"no candidate threshold lies between {span[0]:g} and {span[1]:g}; give a finer grid")
+    cut = xp.searchsorted(cuts.scores, allowed, side="right")
+    costs = xp.take(cuts.missed + cuts.alarmed, cut)
+    optimal = xp.nonzero(costs <= xp.min(costs) * (1.0 + TIE_TOLERANCE))[0]
+    if caution and cuts.squares is not None:
+        own = int(xp.argmin(xp.abs(allowed - goal)))
+        optimal = _nearly_optimal(costs, xp.take(cuts.squares, cut), optimal, own, caution)
+    chosen = 0 if lowest else int(xp.argmin(xp.abs(xp.take(allowed, optimal) - goal)))
+    # neighbours on the grid that are as cheap belong to one interval
+    first, last = _joined_interval(optimal, optimal + 1, chosen)
+    value, low, high = (float(allowed[int(optimal[k])]) for k in (chosen, first, last))
+    return Threshold(value, float(costs[int(optimal[chosen])]) + cuts.base, low, high)
+
+
+def _as_candidates(candidates: Array, scores: Array, kind: str) -> Array:
+    """Return candidates in rising order, as numbers that the scores' own type can hold."""
+    xp: Any = array_namespace(scores)
+    array = move(as_vector(candidates, "candidates"), scores)
+    array = xp.sort(widen(xp.astype(array, getattr(xp, kind))))
+    check_finite(array, "candidates")
+    return array
+
+
+def paper_grid() -> Array:
+    """Return the thresholds the authors' code tries: 0, 0.005, ..., 0.9."""
+    return np.arange(181) / 200.0

@@ -1,0 +1,556 @@
+"""Streaming estimates of mean cost, calibration and the exact cost-optimal threshold.
+
+The bits of a float32 in [0, 1], read as an integer, rise with it: their upper part numbers 65,025 buckets, finer than
+one part in 500 of any score. What a cut between two buckets costs is known exactly from the counts. A cut inside a
+bucket can at best save what the bucket's false alarms cost: only buckets where that could be enough are looked at
+again.
+
+All of it from sums over batches. Of so many rows, a mean is normal, and how often a bucket's rows are drawn is Poisson.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from statistics import NormalDist
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.base import floats
+from adacsl.base.arrays import Array, as_host
+from adacsl.costs.matrix import CostMatrix, check_binary, unchecked_costs
+from adacsl.metrics.intervals import Interval
+from adacsl.thresholds.search import TIE_TOLERANCE, CostCurve, Threshold, best_cut, check_target
+from adacsl.thresholds.sorted_scores import Cuts, Samples
+from adacsl.thresholds.uncertainty import TunedThreshold, costs_of_cuts
+
+SHIFT = 14
+"""So many of the lower bits of a float32 do not count."""
+BUCKETS = (0x3F800000 >> SHIFT) + 1
+"""0x3F800000 are the bits of 1.0."""
+CHUNK = 1 << 18
+"""Rows that are counted at a time: their numbers stay in the cache."""
+KEPT = 1 << 22
+"""So many rows are kept by a second pass before those of equal scores are summed."""
+FREE = CostMatrix(fp=1, fn=1)
+ROUNDING = 1e-12
+"""Sums of floats may be off by so much of the largest: buckets that near to the best are looked at too."""
+
+
+class Edges(NamedTuple):
+    """The sums of positives below and of negatives above each border of a bucket; what each counts, and the rest."""
+
+    missed: NDArray[Any]
+    alarmed: NDArray[Any]
+    fn: float
+    fp: float
+    base: float
+
+
+def bucket_numbers(scores: NDArray[Any]) -> NDArray[np.int32]:
+    """Return the bucket of each score in [0, 1]; of float64 scores, that of the nearest float32.
+
+    Rounding keeps the order: a higher score is never in a lower bucket.
+    """
+    bits = (scores.astype(np.float32, copy=False) + np.float32(0)).view(np.int32)  # -0.0 becomes 0.0
+    bits >>= SHIFT
+    return bits
+
+
+class CostHistogram:
+    """What scores and labels there were, in a megabyte: mergeable, and enough for the exact cheapest threshold.
+
+    Class-wide costs are asked for afterwards, as often as one likes. Costs of each row, or sample weights, are given to
+    :meth:`update`, and what missing and alarming rows costs is summed instead of counting them.
+
+    Attributes
+    ----------
+    positives, negatives : arrays of shape (65025,)
+        Of each bucket: how many rows, int64; or what missing its positives and alarming its negatives costs, float64.
+    rows : int
+        How many rows were counted.
+
+    Examples
+    --------
+    >>> batches = [([0.1, 0.3], [0, 1]), ([0.6, 0.8], [0, 1])]
+    >>> histogram = CostHistogram()
+    >>> for scores, labels in batches:
+    ...     histogram.update(scores, labels)
+    >>> histogram.threshold(CostMatrix(fp=1, fn=8), batches)
+    Threshold(value=0.29999999999999993, cost=1.0, low=0.1, high=0.3)
+    """
+
+    def __init__(self) -> None:
+        self.positives: NDArray[Any] = np.zeros(BUCKETS, dtype=np.int64)
+        self.negatives: NDArray[Any] = np.zeros(BUCKETS, dtype=np.int64)
+        self.rows, self.base, self.kind = 0, 0.0, ""
+
+    @property
+    def summed(self) -> bool:
+        """Whether costs were summed, and not rows counted."""
+        return self.positives.dtype == np.float64
+
+    def update(
+        self, scores: Array, labels: Array, *, costs: CostMatrix | None = None, sample_weight: Array | None = None
+    ) -> None:
+        """Count more rows.
+
+        Parameters
+        ----------
+        scores : array of shape (n,)
+            Probabilities of the positive class, all of one float type.
+        labels : array of shape (n,)
+            0 or 1.
+        costs : CostMatrix, optional
+            Of each row, or of all: then these are meant, in all updates.
+        sample_weight : array of shape (n,), optional
+            How much each row counts; needs ``costs``.
+        """
+        if costs is None and sample_weight is not None:
+            raise ValueError("sample_weight needs costs: give what errors cost, update(..., costs=CostMatrix(...))")
+        found = Samples.of(scores, labels, FREE if costs is None else costs, sample_weight)
+        self._agree(summed=costs is not None, kind=found.kind)
+        if costs is not None:
+            self.base += float(costs.total(found.positive, found.positive, sample_weight=sample_weight))
+        for part, positive, stakes in _chunks(found, counted=costs is None):
+            place = bucket_numbers(part).astype(np.intp)
+            place += BUCKETS * positive
+            sums = np.bincount(place, stakes, minlength=2 * BUCKETS)
+            self.negatives += sums[:BUCKETS]
+            self.positives += sums[BUCKETS:]
+        self.rows += int(found.scores.shape[0])
+
+    @classmethod
+    def from_counts(
+        cls, buckets: Array, labels: Array, counts: Array, *,
+        rows: int | None = None, base: float = 0.0, kind: str = "float64",
+    ) -> Self:  # fmt: skip
+        """Return the histogram of rows that another engine has counted, grouped by bucket and label.
+
+        Parameters
+        ----------
+        buckets : array of shape (g,)
+            The number of the bucket of each group: of a score ``s``, rounded to float32,
+            ``floor(512 * (126 + e + s / 2**e))`` with ``e = floor(log2(max(s, 2**-126)))``.
+        labels : array of shape (g,)
+            0 or 1.
+        counts : array of shape (g,)
+            How many rows, whole numbers; or, as floats, the sums of what errors about them cost more than being right,
+            times their weights.
+        rows : int, optional
+            How many rows there were; needed with sums.
+        base : float, default 0
+            With sums: what the rows cost even when every decision is right.
+        kind : str, default "float64"
+            The float type of the scores.
+
+        Examples
+        --------
+        >>> CostHistogram.from_counts([64511, 64512], [0, 1], [3, 2]).curve(CostMatrix(fp=1, fn=8)).costs.tolist()
+        [3.0, 0.0, 16.0]
+        """
+        place, label, held = np.asarray(buckets), np.asarray(labels), np.asarray(counts)
+        counted = held.dtype.kind in "iu"
+        if not place.shape == label.shape == held.shape == (len(place),):
+            raise ValueError(f"buckets, labels and counts must be equally long, got {place.shape}, {label.shape}, ...")
+        if not (np.isin(place, range(BUCKETS)).all() and np.isin(label, (0, 1)).all()):
+            raise ValueError(f"buckets must be whole numbers from 0 to {BUCKETS - 1}, and labels 0 or 1")
+        if not counted and rows is None:
+            raise ValueError("counts are no whole numbers: of sums of costs, say how many rows= there were")
+        if not np.isfinite(held).all() or (held < 0).any():
+            raise ValueError("counts must be finite and not negative")
+        made = cls()
+        made._agree(summed=not counted, kind=np.dtype(kind).name if kind != "bfloat16" else kind)
+        for number, sums in enumerate((made.negatives, made.positives)):
+            np.add.at(sums, place[label == number].astype(np.intp), held[label == number])
+        made.rows, made.base = int(held.sum()) if rows is None else int(rows), float(base)
+        return made
+
+    def to_counts(self) -> dict[str, Any]:
+        """Return what :meth:`from_counts` takes: three columns for a table or a file, and three facts."""
+        negative, positive = np.flatnonzero(self.negatives), np.flatnonzero(self.positives)
+        return {
+            "buckets": np.concatenate((negative, positive)),
+            "labels": np.repeat((0, 1), (len(negative), len(positive))),
+            "counts": np.concatenate((self.negatives[negative], self.positives[positive])),
+            "rows": self.rows, "base": self.base, "kind": self.kind or "float64",
+        }  # fmt: skip
+
+    def merge(self, other: CostHistogram) -> Self:
+        """Add what another one has counted, and return itself."""
+        if other.rows:
+            self._agree(summed=other.summed, kind=other.kind)
+            self.positives, self.negatives = self.positives + other.positives, self.negatives + other.negatives
+            self.rows, self.base = self.rows + other.rows, self.base + other.base
+        return self
+
+    def _agree(self, *, summed: bool, kind: str) -> None:
+        """Refuse to mix float types, or counts and sums."""
+        if not self.rows:
+            self.kind = kind
+            if summed:
+                self.positives, self.negatives = self.positives.astype(float), self.negatives.astype(float)
+            return
+        if kind != self.kind:
+            raise ValueError(f"the scores so far are {self.kind}, now they are {kind}: give all as one float type")
+        if summed != self.summed:
+            raise ValueError("costs must be given to all updates, or to none")
+
+    def curve(self, costs: CostMatrix | None = None) -> CostCurve:
+        """Return the cost of every cut between two buckets that hold rows, exactly.
+
+        ``costs`` are class-wide; left out where updates were given them.
+        """
+        found, filled = self.edges(costs), np.flatnonzero(self.filled)
+        places = np.append(filled, filled[-1] + 1)  # below each of them, and above all
+        thresholds = np.asarray([self._below(bucket) for bucket in places])
+        missed, alarmed = found.fn * found.missed[places], found.fp * found.alarmed[places]
+        return CostCurve(thresholds, missed + alarmed + found.base, missed, alarmed)
+
+    def second_pass(self, costs: CostMatrix | None = None) -> SecondPass:
+        """Return what looks at the rows again: at those whose bucket could hold a cheaper cut.
+
+        It has the same ``update`` and ``merge``, and then ``threshold(target)``.
+        """
+        return SecondPass(self, costs)
+
+    def threshold(
+        self, costs: CostMatrix | None, batches: Iterable[tuple[Array, ...]], *, target: float = 0.5
+    ) -> Threshold:
+        """Return the exact cheapest threshold, as :func:`find_threshold` of all rows; ``batches`` are the rows, again.
+
+        Each is (scores, labels), or (scores, labels, costs) where updates were given costs.
+        """
+        second = self.second_pass(costs)
+        for scores, labels, *given in batches:
+            second.update(scores, labels, costs=given[0] if given else None)
+        return second.threshold(target=target)
+
+    def edges(self, costs: CostMatrix | None = None) -> Edges:
+        """Return the sums on both sides of each border of a bucket, and what they cost."""
+        if not self.rows:
+            raise ValueError("nothing was counted yet: call update(scores, labels) first")
+        if self.summed == (costs is not None):
+            said = "were given to update: leave them out" if self.summed else "are missing: give class-wide costs"
+            raise ValueError(f"costs {said}")
+        missed, alarmed = _sums_below(self.positives), _sums_below(self.negatives[::-1])[::-1]
+        if costs is None:
+            return Edges(missed, alarmed, 1.0, 1.0, self.base)
+        check_binary(costs)
+        if costs.n_instances is not None:
+            raise ValueError("costs of each row must be given to update(..., costs=...), row by row")
+        base = costs.tp * int(missed[-1]) + costs.tn * int(alarmed[0])
+        return Edges(missed, alarmed, costs.fn - costs.tp, costs.fp - costs.tn, base)
+
+    @property
+    def filled(self) -> NDArray[np.bool_]:
+        """Which buckets hold rows."""
+        return np.asarray((self.positives != 0) | (self.negatives != 0))
+
+    def _below(self, bucket: int) -> float:
+        """Return the highest threshold below all scores of a bucket, a number of the scores' own type."""
+        if bucket == 0:
+            return floats.below(self.kind, 0.0)
+        start = float((np.asarray([bucket], dtype=np.int32) << SHIFT).view(np.float32)[0])
+        if self.kind != "float64":
+            near = floats.nearest(self.kind, start)  # a narrow type may not hold the bucket's start
+            return min(near if near < start else floats.below(self.kind, near), 1.0)
+        # half-way to the float32 before it, a float64 is rounded up: the lower bits of a bucket's start are even
+        before = float(np.nextafter(np.float32(start), np.float32(0)))
+        return min(floats.below(self.kind, (before + start) / 2.0), 1.0)
+
+
+class SecondPass:
+    """A second look at the rows of those buckets that could hold a cheaper cut than every border between buckets.
+
+    Attributes
+    ----------
+    share : float
+        How much of all rows will be kept.
+    buckets : array
+        The buckets whose rows are looked at; an engine may leave out all others.
+    """
+
+    def __init__(self, histogram: CostHistogram, costs: CostMatrix | None) -> None:
+        self._edges = found = histogram.edges(costs)
+        self._kind, self._filled = histogram.kind, histogram.filled
+        total = found.fn * found.missed + found.fp * found.alarmed
+        # at best all negatives of a bucket lie below its positives; ties count, as the nearest to the target is taken
+        best = total[:-1] - found.fp * histogram.negatives
+        self._open = best <= total.min() + ROUNDING * np.abs(total).max()
+        self.buckets = np.flatnonzero(self._open & self._filled)
+        held = histogram.positives + histogram.negatives
+        self._held = float(held[self._open].sum())
+        self.share = self._held / float(held.sum()) if held.any() else 1.0
+        self._parts: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []  # scores, misses, alarms
+        self._limit = KEPT
+
+    def update(
+        self, scores: Array, labels: Array, *, costs: CostMatrix | None = None, sample_weight: Array | None = None
+    ) -> None:
+        """Look at rows again, with the costs and weights of the first time."""
+        given = FREE if costs is None else costs
+        found = Samples.of(scores, labels, given, sample_weight)
+        for part, positive, stakes in _chunks(found, counted=costs is None):
+            kept = self._open[bucket_numbers(part)]
+            missed, own = positive[kept], 1.0 if stakes is None else stakes[kept]
+            self._keep([(part[kept], np.where(missed, own, 0.0), np.where(missed, 0.0, own))])
+
+    def merge(self, other: SecondPass) -> Self:
+        """Add what another one has kept, and return itself."""
+        self._keep(other._parts)
+        return self
+
+    def _keep(self, parts: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]) -> None:
+        """Keep rows; many of them have equal scores, and are summed now and then."""
+        self._parts += parts
+        if sum(len(scores) for scores, *_ in self._parts) > self._limit:
+            self._parts = [_by_score(self._parts)]
+            self._limit = max(KEPT, 2 * len(self._parts[0][0]))
+
+    def threshold(self, *, target: float = 0.5) -> Threshold:
+        """Return the cheapest threshold of all rows; among equally cheap ones, the point nearest ``target``."""
+        goal = floats.nearest(self._kind, check_target(target))
+        held = float(sum(misses.sum() + alarms.sum() for _, misses, alarms in self._parts))
+        if not any(len(scores) for scores, *_ in self._parts) or not math.isclose(held, self._held, rel_tol=1e-9):
+            raise ValueError(
+                f"the second pass kept {held:.9g} of {self._held:.9g} that the first counted: give it the very "
+                "same rows, costs and weights, each once"
+            )
+        return best_cut(self._cuts(*_by_score(self._parts)), self._kind, goal, (0.0, 1.0))
+
+    def _cuts(self, scores: NDArray[Any], misses: NDArray[Any], alarms: NDArray[Any]) -> Cuts:
+        """Return what each cut of the rows that were kept costs, all rows counted; inf where rows in between are not.
+
+        A cut beside rows that were not kept is a border between buckets, and not among the cheapest: those have
+        their neighbours on both sides open.
+        """
+        bucket, found = bucket_numbers(scores), self._edges
+        below, above = _sums_within(misses, bucket), _sums_within(alarms[::-1], bucket[::-1])[::-1] + alarms
+        missed = np.append(found.missed[bucket] + below, found.missed[bucket[-1] + 1]) * found.fn
+        # from above, as the borders are: where one false alarm costs a million times another, no digits cancel
+        alarmed = np.append(found.alarmed[bucket + 1] + above, found.alarmed[bucket[-1] + 1]) * found.fp
+        closed = np.flatnonzero(self._filled & ~self._open)
+        ends = np.concatenate(([-1], bucket, [BUCKETS]))
+        torn = np.searchsorted(closed, ends[:-1], "right") != np.searchsorted(closed, ends[1:], "left")
+        missed[torn] = np.inf
+        return Cuts(scores, missed, alarmed, found.base)
+
+
+def _chunks(
+    samples: Samples, *, counted: bool
+) -> Iterator[tuple[NDArray[Any], NDArray[np.bool_], NDArray[Any] | None]]:
+    """Yield scores, labels and stakes of some rows at a time; without stakes where rows are counted."""
+    scores, positive = np.asarray(as_host(samples.scores)), np.asarray(as_host(samples.positive))
+    stakes = None if counted else _stakes(samples, positive)
+    for start in range(0, len(scores), CHUNK):
+        part = slice(start, start + CHUNK)
+        yield scores[part], positive[part], None if stakes is None else stakes[part]
+
+
+def _stakes(samples: Samples, positive: NDArray[np.bool_]) -> NDArray[Any]:
+    """Return what an error about each row costs more than being right."""
+    costs = samples.costs
+    stakes = np.where(positive, as_host(costs.fn - costs.tp), as_host(costs.fp - costs.tn))
+    return stakes if samples.weight is None else np.asarray(stakes * as_host(samples.weight))
+
+
+def _by_score(
+    parts: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]],
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return the distinct scores in rising order, with the sums of what missing and alarming their rows costs."""
+    scores, misses, alarms = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.argsort(scores)
+    scores = scores[order]
+    first = np.flatnonzero(np.append(True, scores[1:] != scores[:-1])) if len(scores) else order
+    return scores[first], np.add.reduceat(misses[order], first), np.add.reduceat(alarms[order], first)
+
+
+def _sums_below(values: NDArray[Any]) -> NDArray[Any]:
+    return np.concatenate((np.zeros(1, values.dtype), np.cumsum(values)))
+
+
+def _sums_within(values: NDArray[Any], bucket: NDArray[Any]) -> NDArray[Any]:
+    """Return the sum of the values before each one in its own bucket; those of a bucket are neighbours."""
+    first = np.flatnonzero(bucket[1:] != bucket[:-1]) + 1
+    return np.concatenate([_sums_below(part[:-1]) for part in np.split(values, first)])
+
+
+RESAMPLES = 500
+AT_ONCE = 20
+"""Resamples that are held in memory."""
+
+
+class Batch(NamedTuple):
+    """Some rows: probabilities of the positive class, labels 0 and 1, what errors cost, and how much rows count."""
+
+    scores: NDArray[Any]
+    labels: NDArray[Any]
+    costs: CostMatrix
+    weight: NDArray[Any] | None = None
+
+    @property
+    def counted(self) -> bool:
+        """Whether rows are counted: all have the same prices and count alike."""
+        return self.costs.n_instances is None and self.weight is None
+
+    def rows(self, index: NDArray[Any]) -> Batch:
+        """Return some of the rows."""
+        weight = None if self.weight is None else self.weight[index]
+        return Batch(self.scores[index], self.labels[index], self.costs.rows(index), weight)
+
+    @classmethod
+    def joined(cls, batches: Iterable[Batch]) -> Batch:
+        """Return all rows of batches."""
+        scores, labels, costs, weights = zip(*batches, strict=True)
+        weight = None if weights[0] is None else np.concatenate(weights)
+        whole: CostMatrix = costs[0]
+        if whole.n_instances is not None:
+            prices = np.concatenate([own.to_array() for own in costs])
+            whole = unchecked_costs(tuple(tuple(prices[:, i, j] for j in (0, 1)) for i in (0, 1)))
+        return cls(np.concatenate(scores), np.concatenate(labels), whole, weight)
+
+    def given(self) -> dict[str, Any]:
+        """Return what a histogram has to be told besides scores and labels."""
+        return {} if self.counted else {"costs": self.costs, "sample_weight": self.weight}
+
+    def squares(self) -> CostMatrix:
+        """Return the squares of what errors about each row cost more than being right."""
+        weight = 1.0 if self.weight is None else self.weight
+        fp, fn = ((self.costs.fp - self.costs.tn) * weight) ** 2, ((self.costs.fn - self.costs.tp) * weight) ** 2
+        return unchecked_costs(((0.0, fn), (fp, 0.0)))
+
+
+class RunningMean:
+    """The mean of values per unit of weight, with its normal interval; rows of a group are one observation."""
+
+    def __init__(self) -> None:
+        self._shift: float | None = None
+        self._sums, self._squares = np.zeros(3), np.zeros((2, 2))
+        self._groups: dict[Hashable, NDArray[np.float64]] = {}
+
+    def update(self, values: NDArray[Any], weight: NDArray[Any] | None = None, groups: Any = None) -> None:
+        """Add rows."""
+        if len(values) == 0:
+            return
+        self._shift = float(values[0]) if self._shift is None else self._shift  # squares of small numbers lose least
+        sizes = np.ones(len(values)) if weight is None else np.asarray(weight, dtype=float)
+        each = np.stack((sizes * (np.asarray(values, dtype=float) - self._shift), sizes))
+        if groups is None:
+            self._add(each)
+            return
+        names, number = np.unique(groups, return_inverse=True)
+        for name, sums in zip(names.tolist(), np.stack([np.bincount(number, row) for row in each], 1), strict=True):
+            self._groups[name] = self._groups.get(name, 0.0) + sums
+
+    def _add(self, each: NDArray[np.float64]) -> None:
+        self._sums += (*each.sum(axis=1), each.shape[1])
+        self._squares += each @ each.T
+
+    def interval(self, *, level: float = 0.95) -> Interval:
+        """Return the mean and its interval."""
+        whole = RunningMean()
+        whole._sums, whole._squares = self._sums.copy(), self._squares.copy()
+        if self._groups:
+            whole._add(np.stack(list(self._groups.values()), axis=1))
+        (total, size, n), squares = whole._sums, whole._squares
+        mean = total / size
+        spread = squares[0, 0] - 2.0 * mean * squares[0, 1] + mean**2 * squares[1, 1]
+        error = math.sqrt(max(spread, 0.0) * n / max(n - 1.0, 1.0)) / size
+        reach, mean = NormalDist().inv_cdf((1.0 + level) / 2.0) * error, mean + (self._shift or 0.0)
+        return Interval(float(mean), float(mean - reach), float(mean + reach))
+
+
+class RunningCalibration:
+    """The calibration error of scores in bins of about equally many, cut between buckets."""
+
+    def __init__(self) -> None:
+        self._rows, self._sums = CostHistogram(), CostHistogram()
+
+    def update(self, scores: NDArray[Any], labels: NDArray[Any]) -> None:
+        """Add rows."""
+        wide = np.asarray(scores, dtype=float)
+        self._rows.update(wide, labels)
+        self._sums.update(wide, labels, costs=unchecked_costs(((0.0, wide), (wide, 0.0))))
+
+    def error(self, bins: int = 15) -> float:
+        """Return the mean distance between mean score and share of positives."""
+        positives, n = self._rows.positives, self._rows.rows
+        sizes = positives + self._rows.negatives
+        # the bucket that holds the row a bin starts with belongs to that bin, as equal scores do
+        starts = np.searchsorted(np.cumsum(sizes), [n * m // bins for m in range(1, bins)], side="right")
+        number = np.searchsorted(starts, np.arange(len(sizes)), side="right")
+        apart = np.bincount(number, self._sums.positives + self._sums.negatives - positives)
+        return float(np.abs(apart).sum() / n)
+
+
+def tune_batches(
+    batches: Callable[[], Iterable[Batch]], *, level: float = 0.95, random_state: int = 0
+) -> tuple[TunedThreshold, CostCurve]:
+    """Return the exact cheapest threshold with its interval and expected cost, and the curve, in two passes.
+
+    As :func:`tune_threshold` of all rows, but: the curve has the cuts between buckets; the interval of the optimum
+    comes from resampled buckets; the cost to expect from one halving, with thresholds between buckets.
+    """
+    halves, squares, costs, counts = (CostHistogram(), CostHistogram()), CostHistogram(), None, np.zeros(2, int)
+    for batch, parts in _halved(batches(), random_state):
+        costs = batch.costs if batch.counted else None
+        counts += np.bincount(batch.labels == 1, minlength=2)
+        for half, part in zip(halves, parts, strict=True):
+            if len(part):
+                rows = batch.rows(part)
+                half.update(rows.scores, rows.labels, **rows.given())
+        if not batch.counted:
+            squares.update(batch.scores, batch.labels, costs=batch.squares())
+    whole = CostHistogram().merge(halves[0]).merge(halves[1])
+    curve, second, paid = whole.curve(costs), whole.second_pass(costs), RunningMean()
+    enough = all(half.filled.any() for half in halves) and counts.min() > 1
+    cuts = [_cheapest_cut(half.curve(costs)) for half in halves[::-1]] if enough else []
+    for batch, parts in _halved(batches(), random_state):
+        second.update(batch.scores, batch.labels, **batch.given())
+        for cut, part in zip(cuts, parts, strict=False):
+            rows = batch.rows(part)
+            paid.update(as_host(rows.costs.incurred(rows.labels, (rows.scores > cut).astype(int))), rows.weight)
+    best = second.threshold()
+    lows, highs = _resampled(whole, costs, squares, curve, random_state)
+    low, high = np.quantile(lows, (1.0 - level) / 2.0), np.quantile(highs, (1.0 + level) / 2.0)
+    sure = Interval(best.value, min(float(low), best.value), max(float(high), best.value))
+    return TunedThreshold(best, sure, paid.interval(level=level) if enough else None), curve
+
+
+def _halved(batches: Iterable[Batch], seed: int) -> Iterator[tuple[Batch, tuple[NDArray[Any], NDArray[Any]]]]:
+    """Yield batches with the rows of either half, in every pass the same."""
+    rng = np.random.default_rng((seed, 2))  # data drawn with that very seed are not to know their half
+    for batch in batches:
+        drawn = rng.random(len(batch.scores)) < 0.5
+        yield batch, (np.flatnonzero(drawn), np.flatnonzero(~drawn))
+
+
+def _cheapest_cut(curve: CostCurve) -> float:
+    return float(curve.thresholds[int(np.argmin(curve.costs))])
+
+
+def _resampled(
+    whole: CostHistogram, costs: CostMatrix | None, squares: CostHistogram, curve: CostCurve, seed: int
+) -> NDArray[np.float64]:
+    """Return the lowest and the highest of the cheapest cuts between buckets, of each resample.
+
+    A bucket whose rows have the sum S and the squares Q is drawn as S * Poisson(m) / m with m = S**2 / Q: what is drawn
+    has the mean S and the variance Q of a bootstrap. Of equal prices m is the number of rows.
+    """
+    filled, rng, found = whole.filled, np.random.default_rng(seed), []
+    stakes = (1.0, 1.0) if costs is None else (costs.fn - costs.tp, costs.fp - costs.tn)
+    kinds = []
+    for name, stake in zip(("positives", "negatives"), stakes, strict=True):
+        sums = stake * getattr(whole, name)[filled]
+        own = stake * sums if costs is not None else getattr(squares, name)[filled]
+        often = np.divide(sums**2, own, out=np.zeros(len(sums)), where=own > 0)
+        kinds.append((often, np.divide(sums, often, out=np.zeros(len(sums)), where=often > 0)))
+    for _ in range(RESAMPLES // AT_ONCE):
+        missed, alarmed = (rng.poisson(often, (AT_ONCE, len(often))) * each for often, each in kinds)
+        total = costs_of_cuts(missed, alarmed, np.arange(missed.shape[1]))
+        cheapest = total <= total.min(axis=1, keepdims=True) + TIE_TOLERANCE * total.max(axis=1, keepdims=True)
+        found.append((cheapest.argmax(axis=1), cheapest.shape[1] - 1 - cheapest[:, ::-1].argmax(axis=1)))
+    return np.asarray(curve.thresholds)[np.concatenate(found, axis=1)]

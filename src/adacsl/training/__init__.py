@@ -1,1 +1,0 @@
-"""The engine: ``train(net, data, members, keepers, settings)``, one loop for every net of the package."""

@@ -1,0 +1,128 @@
+"""A portfolio on the command line: what adacsl train fits unless it is told otherwise."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import adacsl as library
+from adacsl import CostMatrix, PortfolioClassifier
+from adacsl.cli import train as command
+from adacsl.ensemble import base_estimators
+from adacsl.neural.learner import Net
+
+SAID = ("--target", "churn", "--positive", "yes", "--fn", "8", "--fp", "1", "--drop", "id", "--ignore", "time-ignored")
+QUICK = ("--members", "logistic,histogram", "--jobs", "1")
+
+
+@pytest.fixture
+def saved(monkeypatch):
+    """Keep what would be saved."""
+    kept = []
+    monkeypatch.setattr(command, "save_model", lambda model, *_, **__: kept.append(model))
+    return kept
+
+
+@pytest.fixture
+def trained(adacsl, saved, place, tmp_path):
+    """Train on the table of ``place``; return what was said, and the model."""
+
+    def train(*words):
+        said = adacsl("train", place / "rows.csv", *SAID, *words, "--out", tmp_path / "m")
+        return said, saved[-1] if saved else None
+
+    return train
+
+
+def test_it_is_the_default_and_the_same_as_in_python(trained, rows):
+    said, model = trained(*QUICK, "--json", "--quiet")
+    assert (said.code, said.err, said.json["method"]) == (0, "", "portfolio")
+    assert said.json["estimated_cost"]["mean"] == model.estimated_cost_.estimate
+    assert [row["member"] for row in said.json["leaderboard"]] == model.leaderboard_["member"].tolist()
+    assert (said.json["members"], said.json["stopped"]) == (2, False)
+    settings = {"members": ["logistic", "histogram"], "n_jobs": 1, "positive": "yes", "random_state": 0}
+    mine = PortfolioClassifier(CostMatrix(fp=1, fn=8), **settings)
+    X, y = rows.drop(columns=["id", "churn"]), rows["churn"].to_numpy()
+    assert np.array_equal(mine.fit(X, y).predict_proba(X), model.predict_proba(X))
+    assert inspect.signature(command.train).parameters["method"].default == "portfolio"
+
+
+def test_text_tells_progress_cost_members_and_who_is_left_out(trained, monkeypatch):
+    def fail(*_):
+        raise OSError("no such\nlibrary")
+
+    monkeypatch.setattr(base_estimators.HistogramBoosting, "fit", fail)
+    said, _ = trained(*QUICK)
+    assert said.err.splitlines()[0].startswith("portfolio: 1 of 2 members, out-of-fold cost ")
+    assert "note" not in said.err
+    for words in ("1 member, ", "estimated cost per row (out of fold): ", "cost alone", "logistic"):
+        assert words in said.out
+    assert "left out: histogram (no such library)" in said.out
+
+
+def test_what_is_said_about_nets_reaches_its_nets(trained):
+    _, model = trained("--members", "nets", "--jobs", "1", "--epochs", "2", "--cv", "0", "--device", "cpu", "--quiet")
+    assert (model.net, model.cv, model.device) == ({"epochs": 2}, None, "cpu")
+    assert np.isnan(model.oof_scores_).any()
+    chosen = base_estimators.choose_members(["nets", "nets-bent", "logistic"], images=False, net=Net([8], epochs=2))
+    assert [made.learner.epochs for made in list(chosen.values())[:2]] == [2, 2]
+    assert [made.learner.module for made in list(chosen.values())[:2]] == [[8], {"bins": 32}]
+
+
+def test_ctrl_c_saves_what_is_done_and_says_so(trained, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(base_estimators.HistogramBoosting, "fit", stop)
+    said, model = trained(*QUICK, "--quiet")
+    assert said.code == 130
+    assert list(model.members_) == ["logistic"]
+    assert "left out: histogram (interrupted)" in said.out
+    assert "stopped by Ctrl-C: the model is made of the members that were done" in said.out
+    monkeypatch.setattr(base_estimators.LogisticRegression, "fit", stop)
+    said, _ = trained(*QUICK, "--quiet")
+    assert (said.code, said.out) == (130, "")
+    assert said.err.startswith("stopped: nothing was saved")
+
+
+@pytest.mark.parametrize(
+    ("words", "match"),
+    [
+        (("--budget", "soon"), "budget must be seconds above 0, or a text such as '60s', '5min' or '1h', got 'soon'"),
+        (("--members", "logistic,magic"), "there is no member 'magic' (known: logistic, lightgbm"),
+        (("--jobs", "0"), "--jobs must be at least 1, got 0"),
+        (("--address", "auto"), "--address is for --engine ray"),
+        (("--gpus", "1"), "--gpus is for --engine ray"),
+        (("--workers", "0"), "--workers must be at least 1, got 0"),
+        (("--workers", "2", "--jobs", "2"), "--jobs are processes of this machine, --workers of any engine"),
+        (("--method", "ce", "--workers", "2"), "for the portfolio and for boosters, and ce is neither"),
+        (("--engine", "ray", "--gpus", "nan"), "--gpus must be a number, got 'nan'"),
+        (("--method", "ce", "--budget", "9s"), "--budget is for the portfolio, and ce is none"),
+        (("--method", "ce", "--jobs", "2"), "--jobs is for the portfolio, and ce is none"),
+        (("--rotate",), "--rotate is for the net of pictures, but the data are a table"),
+    ],
+)
+def test_wrong_words_are_one_line(refused, place, tmp_path, words, match):
+    assert match in refused("train", place / "rows.csv", *SAID, *words, "--out", tmp_path / "m")
+
+
+@pytest.mark.parametrize("first", ["histogram", "logistic"])
+def test_members_that_have_no_graph_are_one_line(trained, refused, monkeypatch, tmp_path, first):
+    _, model = trained("--members", f"{first},histogram" if first == "logistic" else first, "--jobs", "1", "--quiet")
+    monkeypatch.setattr("adacsl.cli.export.load_model", lambda *_, **__: (model, None, None))
+    line = refused("export", tmp_path / "m", "--onnx", tmp_path / "m.onnx")
+    assert line.startswith("error: ONNX files are written of nets")
+    assert "histogram" in line
+
+
+def test_a_saved_one_predicts_evaluates_and_explains(adacsl, refused, place, rows, tmp_path):
+    model = tmp_path / "m"
+    assert adacsl("train", place / "rows.csv", *SAID, *QUICK, "--out", model, "--quiet").code == 0
+    loaded = library.load(model)
+    X = rows[loaded.feature_names_in_]
+    assert adacsl("predict", model, place / "rows.csv", "--out", tmp_path / "p.csv").code == 0
+    said = adacsl("evaluate", model, place / "rows.csv", "--json")
+    assert said.json["cost"]["mean"] == pytest.approx(-loaded.score(X, rows["churn"].to_numpy()))
+    assert adacsl("explain", model, place / "rows.csv", "--repeats", 1, "--html", tmp_path / "page.html").code == 0
+    assert "logistic (weight " in (tmp_path / "page.html").read_text()
+    assert "ONNX files are written of nets" in refused("export", model, "--onnx", tmp_path / "m.onnx")

@@ -1,0 +1,955 @@
+"""adacsl train, predict, evaluate, export and data."""
+
+import errno
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import adacsl as library
+from adacsl import CostMatrix
+from adacsl.cli.console import Screen
+from adacsl.cli.model_folder import load_model, save_model
+from adacsl.estimators.persistence import ArtefactError
+from adacsl.neural.learner import Net
+
+PROGRAM = [sys.executable, "-m", "adacsl.cli"]
+SAID = ("--target", "churn", "--positive", "yes", "--fn", "8", "--fp", "1", "--drop", "id", "--ignore", "time-ignored")
+TRAIN = (*SAID, "--method", "adacsl", "--epochs", "2", "--cv", "0")
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+# train
+
+
+def test_train_saves_a_model_and_says_what_it_will_cost(adacsl, place, tmp_path):
+    said = adacsl("train", place / "rows.parquet", *TRAIN, "--out", tmp_path / "m", "--json")
+    assert said.code == 0, said.err
+    model = library.load(tmp_path / "m")
+    assert said.json["estimated_cost"]["mean"] == model.estimated_cost_.estimate
+    assert said.json["estimated_cost"]["interval"] == list(model.estimated_cost_[1:])
+    assert said.json["threshold"] == model.threshold_
+    assert (said.json["classes"], said.json["positive"]) == (["no", "yes"], "yes")
+    assert model.feature_names_in_.tolist() == ["age", "gap", "shop", "since", "amount"]
+    assert model.positive_ == "yes"
+
+
+def test_train_text_names_cost_threshold_and_place(adacsl, place, tmp_path):
+    said = adacsl("train", place / "rows.csv", *TRAIN, "--out", tmp_path / "m")
+    for words in (
+        "estimated cost per row (on validation rows)",
+        "95 % interval",
+        "probability above 0.1111",
+        "model saved",
+    ):
+        assert words in said.out
+    assert said.err == ""
+
+
+def test_adacsl_cv_is_the_cross_fitted_classifier(adacsl, place, rows, tmp_path):
+    words = (*SAID, "--method", "adacsl-cv", "--epochs", "2")
+    said = adacsl("train", place / "rows.csv", *words, "--out", tmp_path / "m", "--json")
+    assert (said.code, said.json["method"]) == (0, "adacsl-cv")
+    model = library.load(tmp_path / "m")
+    assert model.cv == 5
+    # the same as in Python, to the last bit
+    X, y = rows.drop(columns=["id", "churn"]), rows["churn"].to_numpy()
+    clf = library.AdaCSLClassifier(
+        CostMatrix(fp=1, fn=8), net={"epochs": 2}, cv=5, positive="yes", random_state=0, device="cpu"
+    )
+    assert np.array_equal(clf.fit(X, y).decision_scores(X), model.decision_scores(X))
+
+
+@pytest.mark.parametrize("name", ["always-negative", "ce", "gbm-tuned", "wce-tuned"])
+def test_any_method_is_trained_and_decides_as_in_python(adacsl, place, rows, tmp_path, name):
+    words = ("--target", "churn", "--positive", "yes", "--fn", 8, "--fp", 1, "--drop", "id", "--method", name)
+    net = ("--epochs", 2) if name in ("ce", "wce-tuned") else ()
+    said = adacsl("train", place / "rows.csv", *words, *net, "--out", tmp_path / "m", "--json")
+    assert said.code == 0, said.err
+    model = library.load(tmp_path / "m")
+    assert (said.json.get("epochs") == 2) == bool(net)
+    assert adacsl("predict", tmp_path / "m", place / "rows.csv", "--out", tmp_path / "p.csv").code == 0
+    decided = model.predict(rows[model.feature_names_in_])
+    assert pd.read_csv(tmp_path / "p.csv")["decision"].tolist() == decided.tolist()
+    found = adacsl("evaluate", tmp_path / "m", place / "rows.csv", "--json").json
+    assert found["cost"]["mean"] == pytest.approx(CostMatrix(fp=1, fn=8).mean(rows["churn"] == "yes", decided == "yes"))
+    assert found["threshold"] == model.decision_.probability_threshold
+
+
+def test_costs_of_rows_reach_training_and_are_remembered(adacsl, place, rows, tmp_path):
+    words = ("--target", "churn", "--positive", "yes", "--drop", "id", "--method", "adacsl", "--epochs", "2")
+    prices = ("--fn-column", "amount", "--fp", "2")
+    said = adacsl("train", place / "rows.csv", *words, *prices, "--out", tmp_path / "m")
+    assert said.code == 0
+    model = library.load(tmp_path / "m")
+    # only positives can be missed
+    assert model.costs_.fn == pytest.approx(rows.loc[rows["churn"] == "yes", "amount"].mean())
+    out = tmp_path / "p.csv"
+    assert adacsl("predict", tmp_path / "m", place / "rows.csv", "--out", out).code == 0
+    proba = model.predict_proba(rows[model.feature_names_in_])[:, 1]
+    costs = CostMatrix(fp=2, fn=rows["amount"].to_numpy())
+    found = pd.read_csv(out)
+    assert (found["decision"] == "yes").to_numpy().tolist() == (costs.decide(proba) == 1).tolist()
+    np.testing.assert_allclose(found["expected_cost"], costs.expected(proba), rtol=1e-6)
+    found = adacsl("evaluate", tmp_path / "m", place / "rows.csv", "--json").json
+    assert found["cost"]["mean"] == pytest.approx(costs.mean(rows["churn"] == "yes", costs.decide(proba)))
+    assert found["threshold"] is None
+
+
+def test_no_costs_are_named(adacsl, place, tmp_path):
+    words = ("--target", "churn", "--positive", "yes", "--method", "adacsl", "--epochs", "1")
+    said = adacsl("train", place / "rows.csv", *words, "--out", tmp_path / "m")
+    assert said.code == 0
+    assert "warn: no costs were given: each class counts as much as all others" in said.err
+    assert "[costs-not-given]\n" in said.err
+
+
+def test_absent_gpu_is_a_note(adacsl, place, tmp_path, monkeypatch):
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    said = adacsl("train", place / "rows.csv", *TRAIN, "--device", "cuda", "--out", tmp_path / "m")
+    assert said.code == 0
+    assert "note: --device 'cuda' asked for, but no GPU is available: using the CPU" in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_labels_that_are_numbers_come_back_as_numbers(adacsl, place, rows, tmp_path):
+    rows.assign(churn=(rows["churn"] == "yes").astype(int)).to_parquet(tmp_path / "rows.parquet")
+    words = ("--target", "churn", "--fn", "8", "--fp", "1", "--method", "ce", "--epochs", "1", "--out", tmp_path / "m")
+    assert adacsl("train", tmp_path / "rows.parquet", *words).code == 0
+    assert adacsl("predict", tmp_path / "m", tmp_path / "rows.parquet", "--out", tmp_path / "p.parquet").code == 0
+    assert set(pd.read_parquet(tmp_path / "p.parquet")["decision"]) <= {0, 1}
+
+
+def test_a_folder_of_other_files_is_left_alone_unless_forced(adacsl, refused, place, tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    line = refused("train", place / "rows.csv", *TRAIN, "--out", tmp_path)
+    assert "holds other files and no model" in line
+    assert "--force" in line
+    assert names(tmp_path) == ["thesis.tex"]
+    assert adacsl("train", place / "rows.csv", *TRAIN, "--out", tmp_path, "--force").code == 0
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+    library.load(tmp_path)
+    assert adacsl("train", place / "rows.csv", *TRAIN, "--out", tmp_path).code == 0  # now it is a model: replaced
+    assert [name for name in names(tmp_path) if name.startswith(".")] == []
+
+
+def test_ctrl_c_while_training_says_how_to_go_on(place, rows, tmp_path):
+    pd.concat([rows] * 20).to_csv(tmp_path / "rows.csv", index=False)  # long enough epochs to be interrupted
+    known = (*SAID, "--ignore", "column-tells-label")  # of copied rows every number tells the label
+    command = [*PROGRAM, "train", str(tmp_path / "rows.csv"), *known, "--method", "adacsl", "--epochs", "1000",
+               "--resume", str(tmp_path / "ckpt"), "--out", str(tmp_path / "m")]  # fmt: skip
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 120
+    while time.monotonic() < until and not list(tmp_path.glob("ckpt/together/last.ckpt")):
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, out) == (130, "")
+    assert err.splitlines()[-1].startswith("stopped: start it again, with --resume")
+    assert "Traceback" not in err
+    assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "match"),
+    [
+        (("--cv", "1"), "--cv must be 0 or at least 2 folds, got 1"),
+        (("--weights", "x.pth"), "--weights are for the net of pictures"),
+        (("--epochs", "0"), "--epochs must be at least 1, got 0"),
+        (("--method", "magic"), "there is no method 'magic' (known: always-negative, always-positive, logistic"),
+        (("--device", "tpu"), "device must be"),
+        (("--fn", "0"), "fn must cost more than tp"),
+        (("--fp", "-2"), "fp must cost more than tn"),
+        (("--target", "churned"), "no column 'churned'; did you mean 'churn'?"),
+        (("--positive", "maybe"), "no class 'maybe'"),
+        (("--drop", "ID"), "no column 'ID'; did you mean 'id'?"),
+        (("--group-column", "house"), "no column 'house'"),
+        (("--target", "shop"), "has 3 classes"),
+        (("--fn-column", "shop"), "--fn and --fn-column exclude each other"),
+    ],
+)
+def test_wrong_training_is_one_line_and_leaves_nothing(refused, place, tmp_path, words, match):
+    given = list(TRAIN)
+    for option, value in zip(words[::2], words[1::2], strict=True):
+        if option in given:
+            given[given.index(option) + 1] = value
+        else:
+            given += [option, value]
+    assert match in refused("train", place / "rows.csv", *given, "--out", tmp_path / "m")
+    assert names(tmp_path) == []
+
+
+def test_text_in_a_column_of_prices_is_one_line(refused, place, tmp_path):
+    words = ("--target", "churn", "--positive", "yes", "--fn-column", "shop", "--fp", "1", "--out", tmp_path / "m")
+    line = refused("train", place / "rows.csv", *words)
+    assert f"{place / 'rows.csv'}: column 'shop' must hold numbers to be a price, got '" in line
+
+
+def test_missing_files_folders_and_pictures_are_one_line(refused, tmp_path):
+    words = ("--positive", "a", "--fn", 8, "--fp", 1, "--out", tmp_path / "m")
+    assert "there is no file or folder" in refused("train", tmp_path / "none.csv", *words)
+    (tmp_path / "empty").mkdir()
+    assert "holds no images" in refused("train", tmp_path / "empty", *words)
+    (tmp_path / "photos/a").mkdir(parents=True)
+    (tmp_path / "photos/b").mkdir()
+    assert "holds no images" in refused("train", tmp_path / "photos", *words)
+    (tmp_path / "photos/a/x.png").write_bytes(b"no picture")
+    (tmp_path / "photos/b/y.png").write_bytes(b"no picture")
+    assert "none of 2 images can be read, the first, " in refused("train", tmp_path / "photos", *words)
+    assert "cannot read image" in refused("train", tmp_path / "photos", *words, "--on-error", "stop")
+    (tmp_path / "photos/c").mkdir()
+    assert "3 class folders" in refused("train", tmp_path / "photos", *words)
+    assert not (tmp_path / "m").exists()
+
+
+# methods
+
+WITHOUT_NETS = (
+    "always-negative", "always-positive", "logistic", "gbm-bayes", "gbm-tuned", "gbm-weighted", "gbm-rows", "metacost",
+)  # fmt: skip
+ALIKE = {"logistic-weighted", "ce-tuned-last", "ce-calibrated-last", "xgboost", "lightgbm", "catboost", "ce-bayes-cv",
+         "wce-cv", "gbm-bayes-cv", "portfolio"}  # fmt: skip
+"""Others have their parts too, or they have tests of their own."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.weekly if name == "metacost" else ())
+        for name in library.METHODS
+        if name not in ALIKE
+    ],
+)
+def test_every_method_is_trained_predicted_and_evaluated(adacsl, refused, rows, tmp_path, name):
+    rows, data = rows[:120], tmp_path / "rows.parquet"
+    rows.to_parquet(data)
+    epochs = () if name in WITHOUT_NETS else ("--epochs", 2)
+    words = (*SAID, *epochs, "--method", name, "--device", "cpu", "--out", tmp_path / "m", "--json")
+    said = adacsl("train", data, *words)
+    assert (said.code, said.err) == (0, "")
+    model = library.load(tmp_path / "m")
+    assert (said.json["method"], said.json["estimated_cost"]["mean"]) == (name, model.estimated_cost_.estimate)
+    assert ("epochs" in said.json) == (name not in WITHOUT_NETS)
+    X = rows[model.feature_names_in_]
+    expected = library.method(name, CostMatrix(fp=1, fn=8), positive="yes", random_state=0, device="cpu")
+    if epochs:
+        expected.set_params(learner=Net(epochs=2))
+    expected.fit(X, rows["churn"].to_numpy())
+    assert np.array_equal(expected.predict_proba(X), model.predict_proba(X))
+
+    assert adacsl("predict", tmp_path / "m", data, "--out", tmp_path / "p.parquet").code == 0
+    found = pd.read_parquet(tmp_path / "p.parquet")
+    assert found["decision"].tolist() == model.predict(X).tolist()  # blind ones decide at one half
+    np.testing.assert_allclose(found["probability"], model.predict_proba(X)[:, 1], atol=1e-6)
+    said = adacsl("evaluate", tmp_path / "m", data, "--json")
+    assert (said.code, said.err.count("\n")) == (0, 1)
+    assert said.err.startswith("note: 100% of these rows trained the model")
+    assert said.json["cost"]["mean"] == pytest.approx(-model.score(X, rows["churn"].to_numpy()))
+    assert said.json["threshold"] == pytest.approx(model.decision_.probability_threshold)
+    if name.startswith("logistic"):
+        assert adacsl("export", tmp_path / "m", "--onnx", tmp_path / "m.onnx").code == 0
+    elif name in WITHOUT_NETS:
+        line = refused("export", tmp_path / "m", "--onnx", tmp_path / "m.onnx")
+        assert line.startswith("error: ONNX files are written of nets and logistic regressions")
+        assert names(tmp_path) == ["m", "p.parquet", "rows.parquet"]
+
+
+@pytest.mark.parametrize("name", [pytest.param("ce", marks=pytest.mark.weekly), "ce-calibrated"])
+def test_nets_of_any_method_are_exported_and_decide_the_same(adacsl, place, rows, tmp_path, name):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    from adacsl.estimators.onnx import graph_inputs
+
+    words = (*SAID, "--method", name, "--epochs", 2, "--out", tmp_path / "m")
+    assert adacsl("train", place / "rows.csv", *words).code == 0
+    assert adacsl("export", tmp_path / "m", "--onnx", tmp_path / "m.onnx").code == 0
+    model = library.load(tmp_path / "m")
+    session = onnxruntime.InferenceSession((tmp_path / "m.onnx").read_bytes(), providers=["CPUExecutionProvider"])
+    X = rows[model.feature_names_in_]
+    proba, decided = session.run(["probability", "decision"], graph_inputs(model, X))
+    np.testing.assert_allclose(proba, model.predict_proba(X)[:, 1], atol=1e-5)
+    clear = np.abs(proba - model.decision_.probability_threshold) > 1e-5
+    assert np.array_equal(decided[clear] == 1, (model.predict(X) == "yes")[clear])
+
+
+@pytest.mark.parametrize(
+    ("words", "match"),
+    [
+        (("--method", "gbm-bayes", "--epochs", "3"), "--epochs is for nets, and gbm-bayes trains none"),
+        (("--method", "metacost", "--resume", "ckpt"), "--resume is for nets, and metacost trains none"),
+        (("--method", "gbm-tuned", "--device", "cuda"), "--device is for nets, and gbm-tuned trains none"),
+        (("--method", "always-negative", "--cv", "5"), "--cv is for methods that learn, and always-negative does not"),
+        (("--method", "smote", "--cv", "5"), "--cv 5: SMOTE mixes training rows"),
+        (("--method", "ce", "--rotate"), "--rotate is for the net of pictures, but the data are a table"),
+    ],
+)
+def test_options_that_a_method_has_no_use_for_are_one_line(refused, place, tmp_path, words, match):
+    assert match in refused("train", place / "rows.csv", *SAID, *words, "--out", tmp_path / "m")
+    assert names(tmp_path) == []
+
+
+def test_boosters_cross_fit_too(adacsl, place, tmp_path):
+    words = (*SAID, "--method", "gbm-bayes", "--cv", 3, "--out", tmp_path / "m")
+    said = adacsl("train", place / "rows.csv", *words)
+    assert said.code == 0, said.err
+    assert "estimated cost per row (out of fold)" in said.out
+    assert not np.isnan(library.load(tmp_path / "m").oof_scores_).any()
+
+
+def test_constants_say_what_they_decide(adacsl, refused, place, pictures, tmp_path):
+    said = adacsl("train", place / "rows.csv", *SAID, "--method", "always-positive", "--out", tmp_path / "m")
+    assert "decides yes about every row" in said.out
+    words = ("--positive", "ill", "--fn", 8, "--fp", 1, "--image-size", 16, "--out", tmp_path / "p")
+    said = adacsl("train", pictures / "data", *words, "--method", "always-negative")
+    assert said.code == 0, said.err
+    assert "decides well about every row" in said.out
+    said = adacsl("evaluate", tmp_path / "p", pictures / "data", "--json")
+    assert said.json["counts"] == {"tp": 0, "fp": 0, "fn": 12, "tn": 12}
+    line = refused("train", pictures / "data", *words, "--method", "gbm-bayes")
+    assert "method 'gbm-bayes' is for tables, but the data are images" in line
+
+
+def test_models_with_scores_only_are_predicted_too(adacsl, rows, tmp_path):
+    from sklearn.svm import LinearSVC
+
+    X, y = rows[["age", "amount"]].to_numpy(), (rows["churn"] == "yes").astype(int).to_numpy()
+    model = library.AdaptiveCostClassifier(LinearSVC(), CostMatrix(fp=1, fn=8), rounds=2, random_state=0).fit(X, y)
+    model.save(tmp_path / "m")
+    rows[["age", "amount"]].to_csv(tmp_path / "rows.csv", index=False)
+    said = adacsl("predict", tmp_path / "m", tmp_path / "rows.csv", "--out", tmp_path / "p.csv")
+    assert (said.code, said.err) == (0, "")
+    assert pd.read_csv(tmp_path / "p.csv")["decision"].tolist() == model.predict(X).tolist()
+
+
+def test_epochs_are_shown_while_nets_train(adacsl, place, tmp_path, monkeypatch):
+    shown = []
+
+    @contextmanager
+    def progress(self, title, *, total=None, unit="rows"):
+        yield lambda completed, note="", total=None: shown.append((title, unit, completed, total, note[:5]))
+
+    monkeypatch.setattr(Screen, "progress", progress)
+    assert adacsl("train", place / "rows.csv", *TRAIN, "--out", tmp_path / "m").code == 0
+    assert shown == [("training", "epochs", epoch, 2, "cost ") for epoch in (1, 2)]
+    shown.clear()
+    assert adacsl("train", place / "rows.csv", *SAID, "--method", "gbm-bayes", "--out", tmp_path / "m").code == 0
+    assert shown == []
+
+
+# predict
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("batch", [7, 65_536])
+def test_predictions_are_the_models(adacsl, place, rows, tmp_path, suffix, batch):
+    out = tmp_path / f"p.{suffix}"
+    said = adacsl("predict", place / "model", place / f"rows.{suffix}", "--out", out, "--keep", "id", "--batch-rows",
+                  batch, "--json")  # fmt: skip
+    assert said.code == 0, said.err
+    model = library.load(place / "model")
+    features = rows[model.feature_names_in_]
+    found = pd.read_csv(out) if suffix == "csv" else pd.read_parquet(out)
+    assert found.columns.tolist() == ["id", "probability", "decision", "expected_cost"]
+    assert found["id"].tolist() == rows["id"].tolist()
+    proba = model.predict_proba(features)[:, 1]
+    np.testing.assert_allclose(found["probability"], proba, atol=1e-6)
+    assert found["decision"].tolist() == model.predict(features).tolist()
+    np.testing.assert_allclose(found["expected_cost"], np.minimum(proba * 8, 1 - proba), atol=1e-6)
+    assert said.json["rows"] == 400
+    assert said.json["decided_positive"] == (found["decision"] == "yes").sum()
+    assert said.json["expected_cost"]["total"] == pytest.approx(found["expected_cost"].sum())
+    assert names(tmp_path) == [out.name]
+
+
+def test_predictions_do_not_depend_on_the_batch(adacsl, place, tmp_path):
+    for batch in (1, 50, 400):
+        out = tmp_path / f"{batch}.csv"
+        adacsl("predict", place / "model", place / "rows.csv", "--out", out, "--batch-rows", batch)
+    one, fifty, all_ = (pd.read_csv(tmp_path / f"{batch}.csv") for batch in (1, 50, 400))
+    pd.testing.assert_frame_equal(one, all_, rtol=1e-5)
+    pd.testing.assert_frame_equal(fifty, all_, rtol=1e-5)
+
+
+def test_folders_of_parquet_parts_are_one_table(adacsl, place, rows, tmp_path):
+    (tmp_path / "parts").mkdir()
+    rows[:150].to_parquet(tmp_path / "parts/a.parquet")
+    rows[150:].to_parquet(tmp_path / "parts/b.parquet")
+    said = adacsl("predict", place / "model", tmp_path / "parts", "--out", tmp_path / "p.parquet", "--keep", "id,since")
+    assert said.code == 0
+    found = pd.read_parquet(tmp_path / "p.parquet")
+    assert found["id"].tolist() == rows["id"].tolist()
+    assert (found["since"].to_numpy() == rows["since"].to_numpy()).all()
+
+
+def test_kept_columns_keep_their_kind(adacsl, place, rows, tmp_path):
+    number = pd.array([None if i % 7 == 0 and i > 100 else i for i in range(400)], dtype="Int64")
+    rows = rows.assign(number=number, flag=[True, False] * 200, kind=pd.Categorical(["x", "y"] * 200))
+    rows.to_parquet(tmp_path / "rows.parquet")
+    words = ("--keep", "number,flag", "--keep", "kind", "--batch-rows", 60)
+    said = adacsl("predict", place / "model", tmp_path / "rows.parquet", "--out", tmp_path / "p.parquet", *words)
+    assert said.code == 0, said.err
+    table = pq.read_table(tmp_path / "p.parquet")
+    assert table.schema.field("number").type == pa.int64()
+    assert table.schema.field("flag").type == pa.bool_()
+    assert table["number"].to_pylist() == [None if value is pd.NA else value for value in number]
+    assert table["kind"].to_pylist() == ["x", "y"] * 200
+
+
+def test_numbers_that_would_be_rounded_are_refused(refused, place, rows, tmp_path):
+    rows = rows.assign(number=pd.array([None, *[2**60 + i for i in range(399)]], dtype="Int64"))
+    rows.to_parquet(tmp_path / "rows.parquet")
+    words = ("--out", tmp_path / "p.parquet", "--keep", "number")
+    line = refused("predict", place / "model", tmp_path / "rows.parquet", *words)
+    assert "column 'number' has gaps and numbers above 2^53" in line
+    assert names(tmp_path) == ["rows.parquet"]
+
+
+def test_own_prices_decide(adacsl, place, rows, tmp_path):
+    out = tmp_path / "p.parquet"
+    adacsl("predict", place / "model", place / "rows.csv", "--out", out, "--fn-column", "amount", "--fp", 3)
+    model = library.load(place / "model")
+    proba = model.predict_proba(rows[model.feature_names_in_])[:, 1]
+    costs = CostMatrix(fp=3, fn=rows["amount"].to_numpy())
+    found = pd.read_parquet(out)
+    assert (found["decision"] == "yes").tolist() == (costs.decide(proba) == 1).tolist()
+    np.testing.assert_allclose(found["expected_cost"], costs.expected(proba), rtol=1e-6)
+
+
+def test_bad_price_names_its_row(refused, place, rows, tmp_path):
+    rows.assign(amount=np.where(np.arange(400) == 250, np.nan, 5.0)).to_csv(tmp_path / "rows.csv", index=False)
+    words = ("--out", tmp_path / "p.csv", "--fn-column", "amount", "--batch-rows", 100)
+    line = refused("predict", place / "model", tmp_path / "rows.csv", *words)
+    assert "from row 201 on" in line
+    assert "in row 51" in line
+    assert names(tmp_path) == ["rows.csv"]
+
+
+def test_built_in_names_are_data_too(adacsl, tmp_path):
+    words = ("--method", "ce", "--epochs", "1", "--out", tmp_path / "m")
+    assert adacsl("train", "breast-cancer", *words).code == 0
+    said = adacsl("predict", tmp_path / "m", "breast-cancer", "--out", tmp_path / "p.csv", "--json")
+    assert said.json["rows"] == 569
+    assert said.json["positive"] == "malignant"
+    assert adacsl("evaluate", tmp_path / "m", "breast-cancer", "--json").json["rows"] == 569
+
+
+def test_models_of_arrays_take_columns_by_position(adacsl, refused, rows, tmp_path):
+    X, y = rows[["age", "amount"]].to_numpy(), (rows["churn"] == "yes").astype(int)
+    model = library.AdaCSLClassifier(CostMatrix(fp=1, fn=8), net={"epochs": 1}, random_state=0).fit(X, y)
+    model.save(tmp_path / "m")
+    rows[["id", "age", "amount"]].to_csv(tmp_path / "rows.csv", index=False)
+    words = (tmp_path / "m", tmp_path / "rows.csv", "--out", tmp_path / "p.csv")
+    assert adacsl("predict", *words, "--keep", "id").code == 0
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "p.csv")["probability"], model.predict_proba(X)[:, 1], atol=1e-6)
+    assert "trained on 2 columns without names" in refused("predict", *words)
+
+
+def test_a_table_without_rows_gives_one(adacsl, place, rows, tmp_path):
+    rows[:0].to_csv(tmp_path / "rows.csv", index=False)
+    said = adacsl("predict", place / "model", tmp_path / "rows.csv", "--out", tmp_path / "p.parquet", "--json")
+    assert (said.code, said.json["rows"], said.json["expected_cost"]["mean"]) == (0, 0, None)
+    assert pd.read_parquet(tmp_path / "p.parquet").shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("words", "match"),
+    [
+        (("--out", "p.xlsx"), "cannot tell how to write"),
+        (("--out", "none/p.csv"), "there is no folder none to write p.csv to"),
+        (("--keep", "decision"), "the output has a column of that name already"),
+        (("--keep", "ident"), "no column 'ident'"),
+        (("--batch-rows", "0"), "--batch-rows must be at least 1"),
+        (("--device", "abacus"), "device must be"),
+    ],
+)
+def test_wrong_prediction_is_one_line(refused, place, tmp_path, monkeypatch, words, match):
+    monkeypatch.chdir(tmp_path)
+    assert match in refused("predict", place / "model", place / "rows.csv", *words)
+    assert names(tmp_path) == []
+
+
+def test_missing_columns_are_named(refused, place, rows, tmp_path):
+    rows.drop(columns=["age", "shop"]).to_csv(tmp_path / "rows.csv", index=False)
+    line = refused("predict", place / "model", tmp_path / "rows.csv", "--out", tmp_path / "p.csv")
+    assert "lacks 2 of the 5 columns that the model was trained on (age, shop)" in line
+
+
+def test_text_where_numbers_were_is_one_line_and_nothing_half_written(refused, place, rows, tmp_path):
+    rows.assign(age=[*map(str, rows["age"][:399]), "old"]).to_csv(tmp_path / "rows.csv", index=False)
+    (tmp_path / "p.csv").write_text("older predictions")
+    line = refused("predict", place / "model", tmp_path / "rows.csv", "--out", tmp_path / "p.csv", "--batch-rows", 100)
+    assert "column 'age' held numbers when the encoder was fitted, now it holds 'old'" in line
+    assert names(tmp_path) == ["p.csv", "rows.csv"]
+    assert (tmp_path / "p.csv").read_text() == "older predictions"
+
+
+def test_the_data_themselves_are_not_overwritten(refused, place, rows, tmp_path):
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    line = refused("predict", place / "model", tmp_path / "rows.csv", "--out", tmp_path / "rows.csv")
+    assert "is the data to predict" in line
+
+
+def test_folders_without_a_model_are_one_line(refused, place, tmp_path):
+    assert "is no adacsl model" in refused("predict", tmp_path, place / "rows.csv", "--out", tmp_path / "p.csv")
+    assert "there is no model folder" in refused("evaluate", tmp_path / "none", place / "rows.csv")
+
+
+@pytest.mark.parametrize("out", ["p.parquet", "p.csv"])
+def test_full_disk_leaves_nothing(refused, place, rows, tmp_path, out):
+    pd.concat([rows] * 30).to_parquet(tmp_path / "rows.parquet")
+    words = ("predict", place / "model", tmp_path / "rows.parquet", "--batch-rows", 1000, "--out", tmp_path / out)
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))  # the system refuses to let any file grow beyond
+    try:
+        line = refused(*words)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+    assert line.startswith(f"error: could not write {tmp_path / out}: ")
+    assert "File too large" in line
+    assert line.endswith("nothing was left there")
+    assert names(tmp_path) == ["rows.parquet"]
+
+
+def test_full_disk_while_a_model_is_saved(refused, place, tmp_path, monkeypatch):
+    from adacsl.estimators import persistence
+
+    def full(path, content):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr(persistence, "write_file", full)
+    line = refused("train", place / "rows.csv", *TRAIN, "--out", tmp_path / "m")
+    assert "could not write" in line
+    assert "No space left on device" in line
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("command", ["train", "predict", "compare", "export", "threshold"])
+def test_places_that_cannot_be_written_are_refused_before_any_work(refused, place, tmp_path, monkeypatch, command):
+    monkeypatch.setattr(os, "access", lambda path, mode: mode == os.R_OK)
+    out = tmp_path / "x.csv"
+    words = {
+        "train": ("train", place / "rows.csv", *TRAIN, "--out", tmp_path / "m"),
+        "predict": ("predict", place / "model", "rows", "--out", out),
+        "compare": ("compare", "--out", tmp_path / "run"),
+        "export": ("export", place / "model", "--onnx", out),
+        "threshold": ("threshold", place / "rows.csv", "--fn", 8, "--fp", 1, "--curve", out),
+    }[command]
+    line = refused(*words)
+    assert line == f"error: no permission to write to {tmp_path}: choose another place"
+    assert names(tmp_path) == []
+
+
+def test_a_file_is_no_folder(refused, place, tmp_path):
+    (tmp_path / "file").write_text("")
+    line = refused("train", place / "rows.csv", *TRAIN, "--out", tmp_path / "file/model")
+    assert f"{tmp_path / 'file'} is a file" in line
+    assert "is a file" in refused("train", place / "rows.csv", *TRAIN, "--out", tmp_path / "file")
+    assert "is a file" in refused("compare", "--out", tmp_path / "file")
+    assert "is a folder: give the name of a file" in refused("export", place / "model", "--onnx", tmp_path)
+
+
+def test_devices_are_no_files(refused, place):
+    assert "no ordinary file" in refused("threshold", place / "rows.csv", "--fn", 8, "--fp", 1, "--curve", "/dev/full")
+
+
+def test_ctrl_c_removes_the_draft(adacsl, place, tmp_path, monkeypatch):
+    real, calls = library.Method.decision_scores, []
+
+    def interrupted(self, X, **given):
+        calls.append(names(tmp_path))
+        if len(calls) > 2:
+            raise KeyboardInterrupt
+        return real(self, X, **given)
+
+    monkeypatch.setattr(library.Method, "decision_scores", interrupted)
+    said = adacsl("predict", place / "model", place / "rows.csv", "--out", tmp_path / "p.csv", "--batch-rows", 50)
+    assert (said.code, said.out) == (130, "")
+    assert said.err == "stopped: nothing was written; start the command again\n"
+    assert calls[-1][0].endswith(".draft")
+    assert names(tmp_path) == []
+
+
+# pictures
+
+
+def test_pictures_are_predicted_by_file(adacsl, pictures, tmp_path):
+    said = adacsl("predict", pictures / "model", pictures / "data", "--out", tmp_path / "p.csv", "--json")
+    assert said.code == 0, said.err
+    found = pd.read_csv(tmp_path / "p.csv")
+    assert found["file"].tolist() == [f"{label}/{i:02d}.png" for label in ("ill", "well") for i in range(12)]
+    model = library.load(pictures / "model")
+    proba = model.predict_proba(pictures / "data")[:, list(model.classes_).index("ill")]
+    np.testing.assert_allclose(found["probability"], proba, atol=1e-4)
+    assert set(found["decision"]) <= {"ill", "well"}
+
+
+def test_a_column_that_training_dropped_need_not_be_there(adacsl, rows, place, tmp_path):
+    """The model knows its columns: the words of the training, said again, ask for no others."""
+    rows.drop(columns="id").to_parquet(tmp_path / "rows.parquet")
+    expected = adacsl("evaluate", place / "model", place / "rows.parquet", "--json").json
+    said = adacsl("evaluate", place / "model", tmp_path / "rows.parquet", "--drop", "id", "--json", "--quiet")
+    assert (said.code, said.err) == (0, "")
+    assert said.json["cost"] == expected["cost"]
+
+
+def test_pictures_are_evaluated(adacsl, pictures):
+    said = adacsl("evaluate", pictures / "model", pictures / "data", "--json")
+    assert said.code == 0, said.err
+    assert (said.json["rows"], said.json["positives"]) == (24, 12)
+    assert sum(said.json["counts"].values()) == 24
+
+
+def test_pictures_and_tables_are_not_mixed_up(refused, pictures, place, tmp_path):
+    out = ("--out", tmp_path / "p.csv")
+    assert "trained on pictures, but" in refused("predict", pictures / "model", place / "rows.csv", *out)
+    assert "trained on a table, but" in refused("predict", place / "model", pictures / "data", *out)
+    assert "trained on pictures, but" in refused("predict", pictures / "model", "breast-cancer", *out)
+    assert "trained on pictures" in refused("evaluate", pictures / "model", place / "rows.csv", "--target", "churn",
+                                            "--positive", "yes")  # fmt: skip
+    assert "pictures have no columns" in refused("predict", pictures / "model", pictures / "data", "--keep", "id", *out)
+    (tmp_path / "none").mkdir()
+    assert "holds no pictures" in refused("predict", pictures / "model", tmp_path / "none", *out)
+    (tmp_path / "none/x.png").write_bytes(b"")
+    assert "none of 1 pictures can be read" in refused("predict", pictures / "model", tmp_path / "none", *out)
+    assert names(tmp_path) == ["none"]
+
+
+def test_a_model_of_costs_of_each_row_asks_for_their_column(place, adacsl, refused, tmp_path):
+    frame = pd.read_csv(place / "rows.csv")
+    X, y = frame[["age", "amount"]], frame["churn"]
+    model = library.Method(CostMatrix(fp=2, fn=1), learner=LogisticRegression(), positive="yes", random_state=0)
+    folder = model.fit(X, y, fn=frame["amount"].to_numpy()).save(tmp_path / "model")
+    data = place / "rows.csv"
+    asks = "fitted with fn of each row: say which column holds it, --fn NAME, or one cost for all rows, --fn"
+    for words in (["predict", data], ["evaluate", data, "--target", "churn"], ["explain", data, "--target", "churn"]):
+        line = refused(words[0], folder, *words[1:])
+        assert asks in line
+    assert asks in refused("monitor", folder, data)
+    assert "cannot bring" in refused("serve", folder, "--port", "0")
+    assert adacsl("predict", folder, data, "--fn", "amount", "--out", tmp_path / "out.csv").code == 0
+    assert (model.predict(X, fn=frame["amount"]) == "yes").any()
+
+
+# evaluate
+
+
+def test_evaluation_is_what_scikit_learn_counts(adacsl, place, rows, tmp_path):
+    from sklearn.metrics import confusion_matrix
+
+    said = adacsl("evaluate", place / "model", place / "rows.csv", "--rows", tmp_path / "r.csv", "--json")
+    assert said.code == 0, said.err
+    model = library.load(place / "model")
+    decided = model.predict(rows[model.feature_names_in_])
+    tn, fp, fn, tp = confusion_matrix(rows["churn"], decided, labels=["no", "yes"]).ravel()
+    found = said.json
+    assert found["counts"] == {"tp": tp, "fp": fp, "fn": fn, "tn": tn}
+    assert found["money"] == {"tp": 0, "fp": fp, "fn": 8 * fn, "tn": 0}
+    assert found["cost"]["total"] == fp + 8 * fn
+    assert found["cost"]["mean"] == pytest.approx((fp + 8 * fn) / 400)
+    positives = (rows["churn"] == "yes").sum()
+    constant = min(8 * positives, 400 - positives)
+    assert found["normalized_cost"] == pytest.approx((fp + 8 * fn) / constant)
+    assert found["savings"] == pytest.approx(1 - (fp + 8 * fn) / constant)
+    assert found["cost"]["interval"][0] <= found["cost"]["mean"] <= found["cost"]["interval"][1]
+    assert found["threshold"] == pytest.approx(1 / 9)
+    assert found["cheapest_threshold"]["mean"] <= found["cost"]["mean"]
+    each = pd.read_csv(tmp_path / "r.csv")
+    assert each["cost"].sum() == fp + 8 * fn
+    assert each["label"].tolist() == rows["churn"].tolist()
+    assert each["decision"].tolist() == decided.tolist()
+
+
+def test_evaluation_shows_the_confusion_in_money(adacsl, place):
+    said = adacsl("evaluate", place / "model", place / "rows.csv")
+    for words in (
+        "cost per row",
+        "95 % interval",
+        "normalised cost",
+        "calibration error",
+        "decided yes",
+        "is no",
+        "(cost ",
+    ):
+        assert words in said.out
+
+
+def test_other_costs_decide_anew(adacsl, place, rows):
+    found = adacsl("evaluate", place / "model", place / "rows.csv", "--fn", 1, "--fp", 5, "--json").json
+    model = library.load(place / "model")
+    proba = model.predict_proba(rows[model.feature_names_in_])[:, 1]
+    assert found["counts"]["tp"] + found["counts"]["fp"] == (proba > 5 / 6).sum()
+
+
+def test_a_limit_makes_a_bad_result_exit_with_1(adacsl, place):
+    assert adacsl("evaluate", place / "model", place / "rows.csv", "--at-most", 100).code == 0
+    said = adacsl("evaluate", place / "model", place / "rows.csv", "--at-most", 0.0001)
+    assert said.code == 1
+    assert "is above the limit of 0.0001" in said.out
+    assert (
+        adacsl("evaluate", place / "model", place / "rows.csv", "--at-most", 0.0001, "--json").json["passed"] is False
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "match"),
+    [
+        (("--target", "left"), "no column 'left'"),
+        (("--positive", "maybe"), "no class 'maybe'"),
+        (("--target", "shop"), "3 classes"),
+        (("--fn", "-1", "--fp", "1"), "fn must cost more than tp"),
+        (("--rows", "x.txt"), "cannot tell how to write"),
+    ],
+)
+def test_wrong_evaluation_is_one_line(refused, place, words, match):
+    assert match in refused("evaluate", place / "model", place / "rows.csv", *words)
+
+
+def test_other_classes_are_refused(refused, place, rows, tmp_path):
+    rows.assign(churn=rows["churn"].replace("no", "never")).to_csv(tmp_path / "rows.csv", index=False)
+    line = refused("evaluate", place / "model", tmp_path / "rows.csv")
+    assert "the classes of" in line
+    assert "never, yes, but the model was trained on no, yes" in line
+
+
+# explain
+
+
+def test_explanation_is_the_librarys_and_is_written_whole(adacsl, place, rows, tmp_path):
+    out, page = tmp_path / "columns.csv", tmp_path / "columns.html"
+    words = ("--group-column", "id", "--fn-column", "amount", "--fp", 2, "--repeats", 2, "--seed", 1)
+    said = adacsl("explain", place / "model", place / "rows.csv", *words, "--out", out, "--html", page, "--json")
+    assert said.code == 0, said.err
+    model = library.load(place / "model")
+    known = {"fn": rows["amount"].to_numpy(), "fp": 2.0, "groups": rows["id"], "repeats": 2, "random_state": 1}
+    found = model.permutation_cost(rows[model.feature_names_in_], rows["churn"], **known)
+    assert [row["column"] for row in said.json["columns"]] == found["column"].tolist()
+    written = pd.read_csv(out)
+    np.testing.assert_allclose(written.drop(columns="column"), found.drop(columns="column"), rtol=1e-6)
+    assert said.json["base_cost"] == pytest.approx(found.attrs["base_cost"])
+    assert (said.json["rows"], said.json["repeats"], said.json["written"]) == (400, 2, str(out))
+    text = page.read_text()
+    assert f"“{found['column'][0]}”" in text
+    assert "What each column is worth" in text
+    assert names(tmp_path) == ["columns.csv", "columns.html"]
+
+
+def test_explanation_shows_the_dearest_columns_of_models_without_names_too(adacsl, rows, tmp_path):
+    x = np.random.default_rng(0).normal(size=(120, 18))
+    y = (x[:, 4] > 0.5).astype(int)
+    library.method("ce-bayes", CostMatrix(fp=1, fn=8), learner=LogisticRegression()).fit(x, y).save(tmp_path / "m")
+    frame = pd.DataFrame(x, columns=[f"c{i}" for i in range(18)]).assign(target=y)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    said = adacsl("explain", tmp_path / "m", tmp_path / "rows.csv")
+    assert said.code == 0, said.err
+    lines = said.out.splitlines()
+    assert "120 rows; cost per row" in lines[0]
+    assert lines[3].split()[0] == "c4"
+    assert lines[-1].startswith("3 further columns:")
+    assert said.err == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "match"),
+    [
+        (("--target", "left"), "no column 'left'"),
+        (("--repeats", "0"), "--repeats must be at least 1, got 0"),
+        (("--out", "x.txt"), "cannot tell how to write"),
+        (("--html", "."), "is a folder: give the name of a file"),
+    ],
+)
+def test_wrong_explanation_is_one_line(refused, place, words, match):
+    assert match in refused("explain", place / "model", place / "rows.csv", *words)
+
+
+def test_pictures_have_no_columns_to_explain(refused, pictures):
+    assert "trained on pictures, which have no columns" in refused("explain", pictures / "model", pictures / "data")
+
+
+# export
+
+
+def test_export_agrees_with_the_model(adacsl, place, rows, tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    from adacsl.estimators.onnx import graph_inputs
+
+    out = tmp_path / "m.onnx"
+    said = adacsl("export", place / "model", "--onnx", out, "--json")
+    assert said.code == 0, said.err
+    assert said.json["inputs"].startswith("the columns by name")
+    model = library.load(place / "model")
+    session = onnxruntime.InferenceSession(out.read_bytes(), providers=["CPUExecutionProvider"])
+    taken = graph_inputs(model, rows[model.feature_names_in_])
+    assert set(taken) == {put.name for put in session.get_inputs()}
+    np.testing.assert_allclose(session.run(["score"], taken)[0],
+                               model.decision_scores(rows[model.feature_names_in_]), atol=1e-5)  # fmt: skip
+    assert adacsl("export", place / "model", "--onnx", out, "--sample", place / "rows.csv").code == 0
+
+
+def test_export_without_its_extra_is_one_line(refused, place, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    monkeypatch.delitem(sys.modules, "adacsl.estimators.onnx", raising=False)
+    line = refused("export", place / "model", "--onnx", tmp_path / "m.onnx")
+    assert line == "error: this part of adacsl needs 'onnx': run pip install 'adacsl[onnx]'"
+    assert names(tmp_path) == []
+
+
+def test_models_of_boosting_predict_but_are_not_exported(adacsl, refused, rows, tmp_path):
+    pytest.importorskip("lightgbm")
+    X, y = rows[["age", "shop", "amount"]], (rows["churn"] == "yes").astype(int)
+    model = library.AdaCSLBoostingClassifier(CostMatrix(fp=1, fn=8), engine="lightgbm", rounds=5, random_state=0).fit(
+        X, y
+    )
+    model.save(tmp_path / "m")
+    rows.to_parquet(tmp_path / "rows.parquet")
+    said = adacsl("predict", tmp_path / "m", tmp_path / "rows.parquet", "--out", tmp_path / "p.parquet")
+    assert said.code == 0, said.err
+    np.testing.assert_allclose(pd.read_parquet(tmp_path / "p.parquet")["probability"], model.predict_proba(X)[:, 1])
+    line = refused("export", tmp_path / "m", "--onnx", tmp_path / "m.onnx")
+    assert line.endswith(f"logistic regressions, and {tmp_path / 'm'} is made of boosters: use it with adacsl predict")
+
+
+# data
+
+
+def test_data_lists_and_describes(adacsl, tmp_path):
+    said = adacsl("data")
+    assert "breast-cancer" in said.out
+    assert "absent" in adacsl("data", "--folder", tmp_path).out
+    listed = {about["name"]: about for about in adacsl("data", "--json").json["datasets"]}
+    assert listed["breast-cancer"]["present"] is True
+    assert "malignant" in adacsl("data", "breast_cancer").out
+    assert adacsl("data", "breast-cancer", "--json").json["rows"] == 569
+
+
+def test_unknown_data_is_one_line(refused):
+    assert "did you mean 'breast-cancer'" in refused("data", "breast-cancr")
+
+
+# what was said in training
+
+
+@pytest.fixture
+def noted(place, tmp_path):
+    """A model whose notes say a price that it was not fitted with: whoever misses the notes decides otherwise."""
+    import shutil
+
+    from adacsl.estimators.persistence import load_noted, save_method
+
+    shutil.copytree(place / "model", tmp_path / "m")
+    model, notes = load_noted(tmp_path / "m")
+    assert notes["target"] == "churn"
+    save_method(model, tmp_path / "m", notes=notes | {"prices": {"fn": 80.0, "fp": 1.0}})
+    return tmp_path / "m"
+
+
+def test_notes_are_part_of_the_model_and_no_byte_of_them_is_taken_otherwise(adacsl, refused, noted, place, tmp_path):
+    assert adacsl("predict", noted, place / "rows.csv", "--out", tmp_path / "p.parquet").code == 0
+    model = library.load(noted)
+    proba = model.predict_proba(pd.read_csv(place / "rows.csv")[model.feature_names_in_])[:, 1]
+    assert (pd.read_parquet(tmp_path / "p.parquet")["decision"] == "yes").tolist() == (proba > 1 / 81).tolist()
+    assert names(noted) == ["model.json", next(name for name in names(noted) if name.startswith("tensors-"))]
+    path = noted / "model.json"
+    whole = path.read_bytes()
+    begin = whole.index(b'"notes"')
+    for number in (*range(0, begin, 211), *range(begin, len(whole), 17)):
+        changed = bytearray(whole)
+        changed[number] ^= 0x04
+        path.write_bytes(changed)
+        with pytest.raises(ArtefactError):
+            load_model(noted, device="cpu")
+    path.write_bytes(whole[:begin])
+    assert "is damaged (its digest does not fit its content)" in refused("predict", noted, place / "rows.csv")
+    path.unlink()
+    assert "is no adacsl model (it has no model.json)" in refused("evaluate", noted, place / "rows.csv")
+
+
+def test_notes_of_former_versions_are_refused_and_those_of_python_absent(adacsl, refused, noted, place):
+    library.load(noted).save(noted)  # in Python: without notes
+    words = ("evaluate", noted, place / "rows.csv", "--target", "churn", "--json")
+    assert adacsl(*words).code == 0
+    (noted / "training.json").write_text(json.dumps({"target": "churn", "prices": {"fn": 80.0, "fp": 1.0}}))
+    assert "its training.json is of a former version, and not read any more): train it again" in refused(*words)
+
+
+@pytest.mark.parametrize(
+    ("notes", "why"),
+    [
+        ({"prices": {"fn": [1]}}, "neither number nor text"),
+        ({"target": {"a": 1}}, "neither number nor text"),
+        ({"prices": {"gold": 1}}, "gold"),
+        ({"prices": 3}, "must be a mapping"),
+        ({"prices": {"fn": 1.0, "costs": "m.csv"}}, "--costs holds all prices"),
+    ],
+)
+def test_notes_of_another_form_are_refused(refused, noted, place, notes, why):
+    from adacsl.estimators.persistence import save_method
+
+    save_method(library.load(noted), noted, notes=notes)
+    line = refused("evaluate", noted, place / "rows.csv", "--target", "churn")
+    assert "does not say how it was trained" in line
+    assert why in line
+
+
+def test_model_and_notes_change_together_or_not_at_all(noted, tmp_path, monkeypatch):
+    from adacsl.estimators.persistence import load_noted
+
+    model, before = load_noted(noted)
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis/thesis.tex").write_text("years of work")
+    real = Path.replace
+
+    def full(self, target):
+        if Path(target).name == "model.json":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(self, target)
+
+    monkeypatch.setattr(Path, "replace", full)
+    for folder in (noted, tmp_path / "thesis"):
+        with pytest.raises(ArtefactError, match="No space left"):
+            save_model(model, folder, {"target": "other"}, force=True)
+    monkeypatch.undo()
+    assert load_noted(noted)[1] == before
+    assert names(tmp_path / "thesis") == ["thesis.tex"]
+    save_model(model, tmp_path / "thesis", {"target": "other"}, force=True)
+    assert load_noted(tmp_path / "thesis")[1] == {"target": "other"}
+
+
+def test_a_model_json_of_somebody_else_stays(noted, tmp_path):
+    (tmp_path / "model.json").write_text("{}")
+    with pytest.raises(ArtefactError, match=r"holds other files \(model.json, ...\) and no adacsl model"):
+        save_model(library.load(noted), tmp_path, {}, force=True)
+    assert (tmp_path / "model.json").read_text() == "{}"
+
+
+def test_evaluate_warns_of_rows_that_trained_the_model(adacsl, place, tmp_path):
+    frame = pd.read_parquet(place / "rows.parquet")
+    said = ("--target", "churn", "--positive", "yes", "--fn", "8", "--fp", "1", "--drop", "id", "--method", "logistic")
+    frame[:300].to_csv(tmp_path / "old.csv", index=False, date_format="%Y-%m-%d")
+    frame[:300].to_parquet(tmp_path / "old.parquet")
+    frame[300:].to_csv(tmp_path / "new.csv", index=False, date_format="%Y-%m-%d")
+    frame[200:].sample(frac=1, random_state=0).to_csv(tmp_path / "both.csv", index=False, date_format="%Y-%m-%d")
+    assert adacsl("train", tmp_path / "old.csv", *said, "--out", tmp_path / "m", "--quiet").code == 0
+    for name, share in (("old.csv", 1.0), ("old.parquet", 1.0), ("both.csv", 0.5), ("new.csv", 0.0)):
+        found = adacsl("evaluate", tmp_path / "m", tmp_path / name, "--json")
+        assert found.code == 0
+        assert found.json["training_share"] == pytest.approx(share)
+        assert ("of these rows trained the model" in found.err) == (share > 0)
+    assert (tmp_path / "m/model.json").stat().st_size < 100_000

@@ -1,0 +1,162 @@
+"""Baselines of a comparison: the user's own decisions as a method, threshold 0.5, and the best constant."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.naive_bayes import GaussianNB
+
+from adacsl import CostMatrix, Method, compare, load_comparison
+from adacsl.comparison.baseline import practice
+from adacsl.comparison.statistics import fold_interval
+
+BAYES = ("bayes", Method(learner=GaussianNB()))
+QUICK = {"repeats": 1, "folds": 3, "workers": 1, "progress": False}
+
+
+def table(n=150, classes=2, seed=0):
+    """Rows of classes that overlap, and a practice that is often wrong."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, classes, n)
+    X = pd.DataFrame({"a": y + rng.normal(0, 0.7, n), "b": rng.normal(size=n)})
+    X["now"] = np.where(rng.random(n) < 0.4, rng.integers(0, classes, n), y)
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """A comparison with a baseline, groups and prices of each row, kept in a folder."""
+    X, y = table()
+    amount = np.linspace(2, 10, len(y))
+    found = compare(
+        X, y, CostMatrix(fp=1, fn=amount), groups=np.arange(len(y)) // 3, baseline="now", ratios=["1x", "2x"],
+        methods=["always-positive", BAYES], folder=tmp_path_factory.mktemp("runs") / "one", **QUICK,
+    )  # fmt: skip
+    return found, X, y, amount
+
+
+def test_the_users_decisions_are_a_row_of_the_table(kept):
+    found, X, y, amount = kept
+    for ratio, factor in zip(sorted(found.table["ratio"].unique()), (1, 2), strict=True):
+        rows = found.table[found.table["ratio"] == ratio].set_index("method")
+        assert set(rows.index) == {"always-positive", "bayes", "today"}
+        paid = np.where(X["now"] > y, 1.0, np.where(X["now"] < y, factor * amount, 0.0))  # every row is tested once
+        assert rows.loc["today", "mean"] == pytest.approx(paid.mean())
+    assert "now" not in found.fit(X, y, fn=amount).feature_names_in_
+
+
+def test_the_saving_is_that_against_the_users_decisions(kept):
+    found = kept[0]
+    view, verdict = next(iter(found.verdicts.items()))
+    rows = found.paired[view]
+    today, taken = (rows.costs[rows.methods.index(name)] for name in ("today", verdict.recommended))
+    expected = fold_interval(today - taken, rows.fits, rows.units)
+    assert verdict.recommended == "bayes"
+    assert verdict.saving[1:4] == pytest.approx(tuple(expected))
+    assert verdict.saving.percent == pytest.approx(100 * expected.estimate / today.mean())
+    assert verdict.saving.against == "your current decisions"
+
+
+def test_a_folder_remembers_the_users_decisions(kept):
+    found, X, y, _ = kept
+    again = load_comparison(found.folder)
+    assert again.verdict == found.verdict
+    assert again.report_data().facts["today: data"] == "decisions, from the column 'now'"
+    assert again.report_data().titles["today"] == "your current decisions"
+    strict = load_comparison(found.folder, tolerance=0.02)
+    assert (found.tolerance, strict.tolerance) == (0.1, 0.02)
+    with pytest.raises(ValueError, match="'today' are decisions that were given, there is nothing to fit"):
+        found.method("today")
+    with pytest.raises(ValueError, match="stands for the decisions of the baseline"):
+        compare(X, y, CostMatrix(fp=1, fn=8), baseline="now", methods=[("today", BAYES[1])], **QUICK)
+
+
+def test_without_a_baseline_threshold_half_is_one():
+    X, y = table()
+    found = compare(X[["a", "b"]], y, CostMatrix(fp=1, fn=2), methods=["always-negative", BAYES], **QUICK)
+    (verdict,) = found.verdicts.values()
+    outcome = found.outcome("bayes")
+    half = outcome.costs.incurred(outcome.labels, (outcome.scores > 0.5).astype(int))
+    assert set(found.table["method"]) == {"always-negative", "bayes"}
+    saved = half.mean() - outcome.costs.mean(outcome.labels, outcome.decisions)
+    assert verdict.saving.difference == pytest.approx(saved)
+    assert verdict.saving.against == "predicting at threshold 0.5"
+    assert f", {verdict.saving.words}." in found.verdict
+    # a constant that is recommended is no baseline of itself
+    known = practice(found, next(iter(found.verdicts)), "always-negative")
+    assert (known.against, known.source, known.other) == ("predicting at threshold 0.5", "bayes", "")
+    assert set(known.costs.methods) == {"always-negative", "today"}
+    assert known.costs.costs[known.costs.methods.index("today")].mean() == pytest.approx(half.mean())
+
+
+def test_threshold_half_has_the_best_probabilities_for_it():
+    X, y = table()
+    worse = ("worse", Method(learner=GaussianNB(var_smoothing=10.0)))
+    found = compare(X[["a", "b"]], y, CostMatrix(fp=1, fn=2), methods=[worse, BAYES], **QUICK)
+    outcomes = {name: found.outcome(name) for name in ("worse", "bayes")}
+    halves = {name: own.costs.mean(own.labels, (own.scores > 0.5).astype(int)) for name, own in outcomes.items()}
+    best = min(halves, key=halves.get)
+    assert halves["worse"] != halves["bayes"]
+    for taken in halves:
+        known = practice(found, next(iter(found.verdicts)), taken)
+        assert known.source == best
+        assert known.costs.costs[known.costs.methods.index("today")].mean() == pytest.approx(halves[best])
+
+
+def test_classes_without_a_name_are_negative_and_positive():
+    X, y = table(n=300)
+    given = {"methods": ["always-negative", "always-positive", ("bayes", Method(learner=GaussianNB()))], **QUICK}
+    found = compare(X[["b"]].assign(a=X["a"] + 3 * X["b"]), y, CostMatrix(fp=1, fn=30), **given)
+    assert "more than always predicting positive" in found.verdict
+
+
+@pytest.mark.parametrize("fn", [2, 30])
+def test_the_saving_is_against_the_better_of_threshold_half_and_the_best_constant(fn):
+    X, y = table(n=300)
+    X = X[["b"]].assign(a=X["a"] + 3 * X["b"])
+    names, costs = np.array(["good", "bad"])[y], CostMatrix(fp=1, fn=fn)
+    found = compare(X, names, costs, positive="bad", methods=[BAYES, "logistic"], **QUICK)  # no constant was run
+    (verdict,) = found.verdicts.values()
+    outcomes = [found.outcome(name) for name in ("bayes", "logistic")]
+    half = min(own.costs.mean(own.labels, (own.scores > 0.5).astype(int)) for own in outcomes)
+    constant = min(costs.mean(y, np.full(len(y), label)) for label in (0, 1))
+    better, other = sorted([(half, "predicting at threshold 0.5"), (constant, "always predicting bad")])
+    assert (better[1], other[1])[fn == 2] == "always predicting bad"
+    saving = verdict.saving
+    assert (saving.against, saving.other) == (better[1], other[1])
+    assert (saving.cost, saving.other_cost) == pytest.approx((better[0], other[0]))
+    paid = found.table.set_index("method").loc[verdict.recommended, "mean"]
+    assert saving.percent == pytest.approx(100 * (better[0] - paid) / better[0])
+    assert better[1] in verdict.text
+    assert other[1] in verdict.text
+    shown = found.report_data()
+    assert shown.savings[next(iter(found.verdicts))].against == better[1]
+    for page in (found.to_markdown(), found.report_data().verdicts[next(iter(found.verdicts))]):
+        assert better[1] in page
+        assert other[1] in page
+
+
+def test_scores_of_today_are_decided_at_half_and_that_is_said():
+    X, y = table()
+    scores = np.where(X["now"] == 1, 0.51, 0.5)
+    given = {"methods": ["always-positive", BAYES], **QUICK}
+    found = compare(X[["a", "b"]], y, CostMatrix(fp=1, fn=8), baseline=scores, **given)
+    decided = compare(X, y, CostMatrix(fp=1, fn=8), baseline="now", **given)
+    means = [one.table.set_index("method").loc["today", "mean"] for one in (found, decided)]
+    assert means[0] == means[1]
+    assert "your current decisions (your scores at threshold 0.5)" in found.verdict
+
+
+def test_more_than_two_classes():
+    X, y = table(classes=3)
+    names = np.array(["ash", "elm", "oak"])
+    costs = CostMatrix.from_array([[0, 1, 9], [2, 0, 3], [1, 20, 0]], rows="predicted", classes=names.tolist())
+    X["now"] = names[X["now"]]
+    found = compare(X, names[y], costs, baseline="now", methods=[BAYES], **QUICK)
+    rows = found.table.set_index("method")
+    numbers = np.searchsorted(names, X["now"])
+    assert rows.loc["today", "mean"] == pytest.approx(costs.mean(y, numbers))
+    assert "your current decisions" in found.verdict
+    plain = compare(X[["a", "b"]], names[y], costs, methods=[BAYES], **QUICK)
+    assert "more than always predicting elm (" in plain.verdict
+    assert "; predicting the likeliest class costs 2.1." in plain.verdict
+    assert plain.verdict.startswith("Only bayes was evaluated: there is nothing to compare it with. Mean cost ")

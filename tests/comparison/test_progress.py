@@ -1,0 +1,214 @@
+"""Progress: a bar in a terminal, lines elsewhere, nothing on stdout."""
+
+import io
+import re
+
+import numpy as np
+import pytest
+from rich.console import Console
+from sklearn.dummy import DummyClassifier
+
+from adacsl import CostMatrix, Method, compare
+from adacsl.comparison import progress as module
+from adacsl.comparison.fits import Cell
+from adacsl.comparison.progress import Progress, find_leader
+from adacsl.comparison.runner import Event
+
+
+def cell(method="ce", seed=0, data="toy", ratio=8.0):
+    return Cell(data, ratio, method, seed)
+
+
+def console(terminal=False):
+    return Console(file=io.StringIO(), force_terminal=terminal, width=150, color_system=None)
+
+
+def written(out):
+    return out.file.getvalue()
+
+
+# the cheapest so far
+
+
+def test_the_leader_has_the_lowest_mean_where_all_were_measured():
+    assert find_leader({}) is None
+    costs = {"ce": {0: 0.4, 1: 0.1}, "adacsl": {0: 0.3}}  # the second an easy split, which the other has not seen
+    assert find_leader(costs) == ("adacsl", 0.3)
+    costs["adacsl"][1] = 0.5
+    assert find_leader(costs) == ("ce", 0.25)
+
+
+def test_the_leader_waits_for_a_common_split_and_ignores_what_is_no_number():
+    assert find_leader({"ce": {0: 0.4}, "wce": {1: 0.3}}) is None
+    out = console()
+    with Progress(3, console=out) as bar:
+        for done, (method, cost) in enumerate([("ce", 0.4), ("wce", float("nan")), ("wce", None)], start=1):
+            bar(Event("done", done, 3, (cell(method),), cost=cost))
+    assert written(out).splitlines()[-1] == "3 / 3 runs, lowest cost so far: ce 0.4 per row"
+
+
+def test_the_unit_is_that_of_the_table():
+    """One table: its cost per row. Several: what can be added up, the share of the better constant decision."""
+    out = console()
+    with Progress(2, console=out) as bar:
+        bar(Event("done", 1, 2, (cell(),), cost=30.5, normalized=0.25))
+        bar(Event("done", 2, 2, (cell(data="other"),), cost=0.5, normalized=0.75))
+    assert written(out).splitlines() == [
+        "1 / 2 runs, 0 s left, lowest cost so far: ce 30.5 per row",
+        "2 / 2 runs, lowest cost so far: ce 0.5 normalised",
+    ]
+
+
+# without a terminal
+
+
+def test_lines_are_few_and_say_how_far_it_is(monkeypatch):
+    clock = iter(range(10_000))
+    monkeypatch.setattr(module.time, "monotonic", lambda: float(next(clock)))
+    out = console()
+    with Progress(200, console=out) as bar:
+        bar(Event("start", 0, 200))
+        for done in range(1, 201):
+            bar(Event("done", done, 200, (cell(seed=done),), cost=0.142))
+        bar(Event("end", 200, 200))
+    lines = written(out).splitlines()
+    assert len(lines) == 10
+    assert lines[0].startswith("20 / 200 runs, ")
+    assert lines[0].endswith(" left, lowest cost so far: ce 0.142 per row")
+    assert lines[-1] == "200 / 200 runs, lowest cost so far: ce 0.142 per row"
+
+
+def test_the_first_line_says_what_is_running_before_there_is_a_result(tmp_path, capfd):
+    x, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
+    seen = []
+
+    class Slow(DummyClassifier):
+        def fit(self, x, y):
+            seen.append(capfd.readouterr().err)
+            return super().fit(x, y)
+
+    methods = [("slow", Method(learner=Slow(strategy="prior"))), "always-negative"]
+    compare(x, y, CostMatrix(fp=1, fn=2), methods=methods, repeats=1, folds=2, workers=1)
+    first, *_ = seen[0].splitlines()
+    assert first == "data: 60 rows, 2 methods, 2 folds; checking and splitting the rows"
+    assert re.search(r"^0 / 4 runs, running: (slow|always-negative).*fold 1", seen[0], re.MULTILINE)
+
+
+def test_every_minute_there_is_a_line_with_what_is_running(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    out = console()
+    with Progress(20, console=out) as bar:
+        bar(Event("start", 0, 20))
+        bar(Event("running", 0, 20, (cell("ce"), cell("wce"))))
+        bar(Event("running", 0, 20, (cell("adacsl", 1),)))
+        for now[0] in (30.0, 60.0, 90.0, 120.0):
+            bar(Event("alive", 0, 20))
+        bar(Event("done", 1, 20, (cell("ce"),), cost=0.5))
+        bar(Event("failed", 1, 20, (cell("adacsl", 1),), message="E: x"))
+        now[0] = 200.0
+        bar(Event("alive", 1, 20))
+    assert written(out).splitlines() == [
+        "0 / 20 runs, running: ce and wce (fold 1)",
+        "0 / 20 runs, 1 min spent, running: ce and wce (fold 1); adacsl (fold 2)",
+        "0 / 20 runs, 2 min spent, running: ce and wce (fold 1); adacsl (fold 2)",
+        "failed: toy, ratio 8, adacsl, seed 1: E: x",
+        "1 / 20 runs, 1 h 03 min left, lowest cost so far: ce 0.5 per row, running: wce (fold 1)",
+    ]
+
+
+def test_a_resumed_run_says_what_is_there_and_counts_from_it():
+    out = console()
+    with Progress(10, console=out) as bar:
+        bar(Event("start", 9, 10))
+        for seed in range(9):
+            bar(Event("kept", 9, 10, (cell(seed=seed),), cost=0.5))
+        bar(Event("corrupt", 9, 10, message="x.json was damaged: it is kept there, and its cell runs again"))
+        bar(Event("done", 10, 10, (cell(seed=9),), cost=0.5))
+        bar(Event("end", 10, 10))
+    assert written(out).splitlines() == [
+        "9 of 10 runs are done already",
+        "x.json was damaged: it is kept there, and its cell runs again",
+        "10 / 10 runs, lowest cost so far: ce 0.5 per row",
+    ]
+
+
+def test_a_failure_is_one_line_whatever_it_says():
+    out = console()
+    with Progress(4, console=out) as bar:
+        bar(Event("start", 0, 4))
+        bar(Event("failed", 0, 4, (cell(), cell("[red]wce")), message="ValueError: no\n  [bold]luck", again=True))
+        bar(Event("failed", 0, 4, (cell("[red]wce"),), message="ValueError: " + "long " * 99))
+        bar(Event("end", 0, 4))
+    first, second = written(out).splitlines()
+    assert first == "failed, tried again: toy, ratio 8, ce, seed 0 and 1 more: ValueError: no [bold]luck"
+    assert second.startswith("failed: toy, ratio 8, [red]wce, seed 0: ValueError: long long")
+    assert second.endswith("...")
+    assert len(second) < 260
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0 s"), (59.4, "59 s"), (61, "1 min"), (3540, "59 min"), (3661, "1 h 01 min")]
+)
+def test_durations_are_short(seconds, text):
+    assert module.duration(seconds) == text
+
+
+# in a terminal
+
+
+def test_the_bar_shows_cells_and_the_cheapest():
+    out = console(terminal=True)
+    with Progress(4, console=out) as bar:
+        bar(Event("start", 1, 4))
+        bar(Event("kept", 1, 4, (cell("[b]ce", 0),), cost=0.25))
+        bar(Event("done", 2, 4, (cell("[b]ce", 1),), cost=0.75))
+        bar(Event("failed", 2, 4, (cell("wce"),), message="ValueError: x"))
+        bar(Event("end", 2, 4))
+    text = written(out)
+    assert "2/4" in text
+    assert re.search(r"2/4 runs 0:00:0\d \+ \S+ left", text)  # spent, and to come
+    assert "lowest: 0.5 per row [b]ce" in text
+    assert text.count("failed: toy, ratio 8, wce, seed 0: ValueError: x") == 1
+    assert "2 / 4 runs" not in text
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_bar_is_one_line_and_shows_the_cost_however_narrow(width):
+    out = Console(file=io.StringIO(), force_terminal=True, width=width, color_system=None)
+    with Progress(36, console=out) as bar:
+        bar(Event("start", 0, 36))
+        bar(Event("done", 12, 36, (cell("adacsl-cv-target-bayes-cautious"),), cost=0.4712))
+    last = [line for line in written(out).splitlines() if "lowest" in line][-1]
+    assert "12/36 runs" in last
+    assert "lowest: 0.471" in last
+    assert "\x1b[1A" not in written(out)  # never up a line
+
+
+# where it writes
+
+
+def play(bar):
+    bar(Event("start", 0, 1))
+    bar(Event("failed", 0, 1, (cell(),), message="E: x", again=True))
+    bar(Event("done", 1, 1, (cell(),), cost=0.5))
+    bar(Event("end", 1, 1))
+
+
+def test_nothing_goes_to_stdout(capfd):
+    with Progress(1) as bar:
+        play(bar)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert len(err.splitlines()) == 2
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_quiet_is_quiet(capfd, terminal):
+    out = console(terminal)
+    with Progress(1, quiet=True, console=out) as bar:
+        play(bar)
+    with Progress(1, quiet=True) as bar:
+        play(bar)
+    assert written(out) == ""
+    assert capfd.readouterr() == ("", "")

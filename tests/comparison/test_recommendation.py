@@ -1,0 +1,429 @@
+"""Verdicts: which method is taken, and the words that say so."""
+
+import math
+import re
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adacsl import METHODS
+from adacsl.comparison.recommendation import Verdict, verdict, verdicts
+from adacsl.comparison.statistics import (
+    CONSTANTS,
+    TODAY,
+    Practice,
+    RowCosts,
+    Saving,
+    enough,
+    fold_interval,
+    luck,
+    saving_of,
+    summary_of,
+)
+
+ORDER = ["always-negative", "always-positive", "logistic", "ce-bayes", "gbm-bayes", "adacsl", "portfolio"]
+
+
+def frame(costs, *, data="d", ratio=8.0, n=10, splits=None):
+    """Return a summary: of each method its mean cost and half the width of its paired interval to the cheapest."""
+    best = min(costs, key=lambda name: costs[name][0])
+    lowest = costs[best][0]
+    rows = []
+    for name, (mean, half) in costs.items():
+        ends = [mean - lowest + side * (name != best) * half for side in (0, -1, 1)]
+        dearer = "clearly worse" if ends[1] > 0 else "not told apart"
+        row = {"data": data, "ratio": ratio, "method": name, "n": (splits or {}).get(name, n), "mean": mean}
+        row |= {"low": mean - 0.01, "high": mean + 0.01, "standing": "cheapest" if name == best else dearer}
+        for suffix, end in zip(("", "_low", "_high"), ends, strict=True):
+            row[f"difference{suffix}"] = end
+            row[f"percent{suffix}"] = 100 * end / lowest if lowest > 0 else math.nan
+            row[f"below{suffix}"] = 100 * end / mean if lowest > 0 else math.nan
+        rows.append(row)
+    table = pd.DataFrame(rows)
+    return table.assign(rank=table["mean"].rank(method="min").astype(int)).sort_values("rank")
+
+
+def said(costs, **options):
+    made = {key: options.pop(key) for key in ("n", "splits") if key in options}
+    return verdict(frame(costs, **made), simplest_first=ORDER, **options)
+
+
+# the rule
+
+
+def test_the_simplest_within_the_tolerance_is_taken():
+    costs = {"portfolio": (1.0, 0.0), "adacsl": (1.02, 0.04), "ce-bayes": (1.03, 0.06), "logistic": (1.05, 0.09)}
+    assert said(costs).recommended == "ce-bayes"  # 14 % at most is more than 10 % for logistic
+    assert said(costs, tolerance=0.15).recommended == "logistic"
+    assert said(costs, tolerance=0.07).recommended == "adacsl"
+    assert said(costs, tolerance=0.0).recommended == "portfolio"
+
+
+def test_a_method_that_is_not_told_apart_is_not_taken_for_that():
+    noisy = {"adacsl": (1.0, 0.0), "ce-bayes": (1.27, 0.5)}
+    assert said(noisy).tied == ("ce-bayes",)
+    assert said(noisy).recommended == "adacsl"
+
+
+SIGNIFICANT = {"gbm-bayes": (0.388, 0.0), "logistic": (0.412, 0.008), "portfolio": (0.389, 0.002)}
+
+
+def test_a_simpler_method_that_costs_significantly_more_is_an_alternative():
+    found = said(SIGNIFICANT)
+    assert (found.recommended, found.worse) == ("gbm-bayes", ("logistic",))
+    assert found.simpler.method == "logistic"
+    assert found.simpler[1:4] == pytest.approx((100 * 0.024 / 0.388, 100 * 0.016 / 0.388, 100 * 0.032 / 0.388))
+    assert "logistic is simpler and costs 6.2 % (95 % CI 4.1-8.2 %) more" in found.text
+    assert said(SIGNIFICANT, tolerance=0.05).simpler is None  # it costs more than simplicity may
+
+
+def test_prefer_simple_takes_the_simplest_within_the_tolerance():
+    found = said(SIGNIFICANT, prefer="simple")
+    assert (found.recommended, found.cheapest, found.simpler) == ("logistic", "gbm-bayes", None)
+    assert "costs 6.2 % (95 % CI 4.1-8.2 %) more than gbm-bayes" in found.text
+    assert said(SIGNIFICANT, prefer="simple", tolerance=0.05).recommended == "gbm-bayes"
+    with pytest.raises(ValueError, match="prefer must be 'cost' or 'simple', got 'quick'"):
+        said(SIGNIFICANT, prefer="quick")
+
+
+methods = st.sampled_from([name for name in ORDER if name not in CONSTANTS] + ["mine", "another"])
+contests = st.dictionaries(
+    st.one_of(methods, st.sampled_from([*CONSTANTS, TODAY])),
+    st.tuples(st.floats(0.1, 3.0), st.floats(0.0, 1.0)),
+    min_size=2,
+    max_size=7,
+).filter(lambda costs: set(costs) - {TODAY})
+
+
+def place(name):
+    return ORDER.index(name) if name in ORDER else len(ORDER)
+
+
+@given(contests, st.floats(0.0, 0.5))
+def test_the_recommended_method_is_never_significantly_worse_than_the_lowest(costs, tolerance):
+    found = said(costs, tolerance=tolerance)
+    assert found.recommended not in found.worse
+    if found.simpler is not None:
+        assert place(found.simpler.method) < place(found.recommended)
+        assert found.simpler.method == said(costs, tolerance=tolerance, prefer="simple").recommended
+
+
+@given(contests, st.floats(0.0, 0.5))
+def test_constants_are_taken_only_where_the_cheapest_that_predicts_costs_significantly_more(costs, tolerance):
+    found = said(costs, tolerance=tolerance)
+    predicting = set(costs) - {*CONSTANTS, TODAY}
+    assert found.recommended != TODAY
+    if found.recommended in CONSTANTS and predicting:
+        assert min(predicting, key=lambda name: (costs[name][0], place(name))) in found.worse
+    elif found.cheapest in predicting:
+        table = frame(costs).set_index("method")
+        near = {name for name in predicting if table["percent_high"][name] <= 100 * tolerance}
+        assert found.recommended in near - set(found.worse)
+        assert all(place(name) >= place(found.recommended) for name in near - set(found.worse))
+
+
+@given(contests, st.floats(0.0, 0.5), st.floats(0.0, 0.4))
+def test_more_tolerance_never_takes_a_less_simple_method(costs, tolerance, more):
+    first, second = said(costs, tolerance=tolerance), said(costs, tolerance=tolerance + more)
+    if None not in (first.recommended, second.recommended):
+        assert place(second.recommended) <= place(first.recommended)
+    assert (first.cheapest, first.tied, first.worse) == (second.cheapest, second.tied, second.worse)
+
+
+@given(contests, st.floats(0.0, 0.5))
+def test_nobody_is_both_dearer_and_less_simple_than_another_that_qualifies(costs, tolerance):
+    taken = said(costs, tolerance=tolerance).recommended
+    predicting = set(costs) - {*CONSTANTS, TODAY}
+    if taken in predicting:
+        cheapest = min(predicting, key=lambda name: costs[name][0])  # it always qualifies
+        assert costs[cheapest][0] == costs[taken][0] or place(taken) < place(cheapest) or taken == cheapest
+
+
+def test_of_methods_nobody_ordered_the_cheaper_one_is_taken():
+    assert said({"mine": (1.0, 0.0), "another": (1.01, 0.02)}).recommended == "mine"
+    assert said({"mine": (1.0, 0.0), "adacsl": (1.01, 0.02)}).recommended == "adacsl"
+
+
+def test_a_share_is_needed_as_tolerance():
+    with pytest.raises(ValueError, match="tolerance is a share of the cost from 0 to below 1, got 10"):
+        said({"ce-bayes": (1.0, 0.0)}, tolerance=10)
+
+
+def test_verdicts_has_one_for_each_data_set_and_ratio():
+    costs = {"ce-bayes": (1.0, 0.0), "adacsl": (2.0, 0.1)}
+    table = pd.concat([frame(costs), frame(costs, ratio=2.0), frame({"adacsl": (1.0, 0.0)}, data="x")])
+    found = verdicts(table, simplest_first=ORDER)
+    assert {key: one.recommended for key, one in found.items()} == {
+        ("d", 2.0): "ce-bayes", ("d", 8.0): "ce-bayes", ("x", 8.0): "adacsl",
+    }  # fmt: skip
+    with pytest.raises(ValueError, match="verdict needs a summary of one data set and ratio, got 3: use verdicts"):
+        verdict(table, simplest_first=ORDER)
+
+
+# the words
+
+
+def test_the_cheapest_alone():
+    found = said({"adacsl": (0.22, 0.0), "ce-bayes": (0.25, 0.01), "gbm-bayes": (0.4, 0.01), "logistic": (0.5, 0.01)})
+    assert found == Verdict(
+        "adacsl",
+        "adacsl",
+        (),
+        ("ce-bayes", "gbm-bayes", "logistic"),
+        "Recommended: adacsl, significantly the lowest cost of 4 methods. Mean cost 0.22 (95 % CI 0.21-0.23) per row. "
+        "3 others cost significantly more.",
+    )
+    assert str(found) == found.text
+
+
+def test_a_simpler_one():
+    found = said({"adacsl": (0.25, 0.0), "ce-bayes": (0.253, 0.01), "gbm-bayes": (0.26, 0.04), "logistic": (0.5, 0.1)})
+    assert (found.recommended, found.cheapest, found.tied) == ("ce-bayes", "adacsl", ("ce-bayes", "gbm-bayes"))
+    assert found.text == (
+        "Recommended: ce-bayes, the simplest method with no significant difference from the lowest cost (adacsl) and "
+        "at most 10 % above it. Mean cost 0.25 (95 % CI 0.24-0.26) per row. It costs 1.2 % (95 % CI -2.8 to 5.2 %) "
+        "more than adacsl, no significant difference; no significant difference between adacsl and gbm-bayes; logistic "
+        "costs significantly more."
+    )
+
+
+def test_a_difference_that_may_be_chance_among_many_is_said_so():
+    table = frame({"adacsl": (0.25, 0.0), "ce-bayes": (0.3, 0.02), "gbm-bayes": (0.4, 0.02)})
+    table.loc[table["method"] == "ce-bayes", "standing"] = "probably worse"
+    found = verdict(table, simplest_first=ORDER)
+    assert (found.recommended, found.doubtful, found.worse) == ("adacsl", ("ce-bayes",), ("gbm-bayes",))
+    assert found.text.startswith("Recommended: adacsl, the lowest cost of 3 methods. ")
+    assert found.text.endswith(
+        " ce-bayes probably costs more (not significant after correction for multiple tests); gbm-bayes costs "
+        "significantly more."
+    )
+
+
+def test_of_equal_costs_the_simplest_is_the_cheapest():
+    found = said({"adacsl": (0.25, 0.0), "ce-bayes": (0.25, 0.0), "gbm-bayes": (0.4, 0.01)}, tolerance=0.0)
+    assert (found.recommended, found.cheapest, found.tied) == ("ce-bayes", "ce-bayes", ("adacsl",))
+
+
+def test_large_costs_are_written_out_and_long_lists_cut():
+    many = {f"m{i}": (1234567.0 + i, 10.0) for i in range(8)}
+    text = said(many, tolerance=0.0).text
+    assert "Mean cost 1,234,567 (95 % CI 1,234,567-1,234,567) per row." in text
+    assert text.endswith("No significant difference between it and m1, m2, m3, m4, m5 and 2 others.")
+
+
+def test_one_method_is_no_comparison():
+    assert said({"ce-bayes": (0.25, 0.0)}).text == (
+        "Only ce-bayes was evaluated: there is nothing to compare it with. Mean cost 0.25 (95 % CI 0.24-0.26) per row."
+    )
+
+
+def test_constants():
+    best = said({"always-positive": (0.1, 0.0), "ce-bayes": (0.2, 0.01), "adacsl": (0.3, 0.01)})
+    assert best.recommended == "always-positive"
+    assert best.text.startswith(
+        "Recommended: always predicting positive: the methods that predict cost significantly more. Mean cost 0.1 "
+    )
+    unsure = said({"always-positive": (0.1, 0.0), "ce-bayes": (0.11, 0.02), "adacsl": (0.3, 0.01)})
+    assert (unsure.recommended, unsure.cheapest) == ("ce-bayes", "always-positive")
+    assert unsure.text == (
+        "Recommended: ce-bayes, the lowest cost of the methods that predict. Mean cost 0.11 (95 % CI 0.1-0.12) per "
+        "row. It costs 10 % (95 % CI -10 to 30 %) more than always predicting positive, no significant difference: "
+        "predicting is not shown to cost less; adacsl costs significantly more."
+    )
+    alone = said({"always-positive": (0.1, 0.0), "always-negative": (0.2, 0.01)})
+    assert alone.text.startswith("Recommended: always predicting positive, the lowest cost. ")
+
+
+@pytest.mark.parametrize("base", [0.0, -0.5])
+def test_without_a_positive_cost_differences_are_in_units_of_cost(base):
+    found = said({"adacsl": (base, 0.0), "ce-bayes": (base + 0.03, 0.04), "gbm-bayes": (base + 0.3, 0.01)})
+    assert found.recommended == "adacsl"
+    cost = "cost 0 (95 % CI -0.01 to 0.01)" if base == 0 else "benefit 0.5 (95 % CI 0.49-0.51)"
+    assert found.text == (
+        f"Recommended: adacsl, the lowest cost of 3 methods. Mean {cost} per row. No significant difference between it "
+        "and ce-bayes; gbm-bayes costs significantly more."
+    )
+
+
+def test_tolerance_of_a_benefit_is_a_share_of_it():
+    costs = {"adacsl": (-0.5, 0.0), "ce-bayes": (-0.48, 0.025)}
+    assert said(costs).recommended == "ce-bayes"  # gives up 9 % at most
+    assert said(costs, tolerance=0.07).recommended == "adacsl"
+    assert "It costs 0.02 (95 % CI -0.005 to 0.045) more than adacsl" in said(costs).text
+    dearer = said({"adacsl": (-0.5, 0.0), "ce-bayes": (-0.48, 0.01)})
+    assert dearer.recommended == "adacsl"
+    assert "ce-bayes is simpler and earns 4 % (95 % CI 2-6 %) less: --prefer simple" in dearer.text
+
+
+def test_today_is_never_recommended_but_kept_where_it_is_cheapest():
+    costs = {"today": (0.2, 0.0), "ce-bayes": (0.21, 0.02), "adacsl": (0.3, 0.01)}
+    found = said(costs)
+    assert (found.recommended, found.cheapest) == ("ce-bayes", "today")
+    assert found.text == (
+        "Keep your current decisions: no method costs significantly less. Of the methods, recommended: ce-bayes. Mean "
+        "cost 0.21 (95 % CI 0.2-0.22) per row. adacsl costs significantly more."
+    )
+    better = said({"today": (0.2, 0.0), "ce-bayes": (0.3, 0.02)})
+    assert better.recommended is None
+    assert better.text == (
+        "Keep your current decisions: every method costs significantly more. The lowest-cost method, ce-bayes, costs "
+        "50 % (95 % CI 40-60 %) more."
+    )
+    none = said({"today": (0.2, 0.0), "ce-bayes": (0.3, 0.02)}, splits={"ce-bayes": 1})
+    assert none.recommended is None
+    assert none.text == "No recommendation: no method has enough finished folds. Too few folds to judge: ce-bayes."
+
+
+def test_one_split_is_no_evidence():
+    found = said({"always-negative": (0.5, 0.1), "ce-bayes": (0.3, 0.1), "adacsl": (0.2, 0.0)}, n=1)
+    assert (found.recommended, found.cheapest) == (None, "adacsl")
+    assert found.text == (
+        "No recommendation: one split shows no variance; give more folds or repeats. The lowest cost on it: adacsl."
+    )
+
+
+def test_missing_splits_are_mentioned():
+    costs = {"adacsl": (0.1, 0.0), "ce-bayes": (0.2, 0.01), "logistic": (0.3, 0.01)}
+    assert said(costs, splits={"adacsl": 8}).text.endswith("adacsl finished fewer than all 10 folds.")
+    found = said(costs, splits={"logistic": 2})
+    assert (found.worse, found.text.split(". ")[-1]) == (("ce-bayes",), "Too few folds to judge: logistic.")
+    alone = said({"adacsl": (0.1, 0.0), "logistic": (0.3, 0.0)}, splits={"logistic": 1})
+    assert alone.text.startswith("Recommended: adacsl, the only method with enough finished folds. ")
+
+
+def test_constants_are_the_methods_of_that_name():
+    assert list(METHODS)[:2] == list(CONSTANTS)
+
+
+# with the costs of rows: savings, and what would tell
+
+
+def rows_of(means, *, n=400, repeats=2, folds=5, spread=0.5, fits=0.0, seed=0):
+    """Return row costs with given means exactly, and luck of rows and of fits."""
+    rng = np.random.default_rng(seed)
+    numbers = np.concatenate([rng.permutation(n) % folds + folds * repeat for repeat in range(repeats)])
+    rows = np.tile(np.arange(n), repeats)
+    costs = []
+    for mean in means.values():
+        drawn = np.tile(spread * rng.normal(size=n), repeats) + fits * rng.normal(size=numbers.max() + 1)[numbers]
+        costs.append(mean + drawn - drawn.mean())
+    return RowCosts(tuple(means), np.stack(costs), rows, numbers, rows)
+
+
+def judged(costs, **options):
+    return verdict(summary_of(costs).assign(data="d", ratio=8.0), simplest_first=ORDER, costs=costs, **options)
+
+
+def test_a_saving_is_the_paired_difference_in_percent_of_today():
+    costs = rows_of({"ce-bayes": 0.6, TODAY: 0.8})
+    found = saving_of("ce-bayes", Practice("threshold 0.5", costs))
+    dearer = fold_interval(costs.costs[0] - costs.costs[1], costs.fits, costs.units)
+    assert found.difference == pytest.approx(0.2)
+    assert (found.low, found.high) == pytest.approx((-dearer.high, -dearer.low))
+    assert (found.percent, found.percent_low) == pytest.approx((25.0, -100 * dearer.high / 0.8))
+    ends = f"{found.percent_low:.0f}-{found.percent_high:.0f}"
+    assert found.words == f"25 % (95 % CI {ends} %) less than threshold 0.5 (0.8)"
+
+
+@pytest.mark.parametrize(
+    ("saving", "words"),
+    [
+        (Saving("now", 0.2, 0.1, 0.3, 20, 10, 30), "20 % (95 % CI 10-30 %) less than now"),
+        (Saving("now", 0.2, -0.1, 0.5, 20, -10, 50), "20 % (95 % CI -10 to 50 %) less than now, not significantly"),
+        (Saving("now", -0.2, -0.3, -0.1, -20, -30, -10), "20 % (95 % CI 10-30 %) more than now"),
+        (Saving("now", -0.2, -0.5, 0.1, -20, -50, 10), "20 % (95 % CI -10 to 50 %) more than now, not significantly"),
+        (Saving("now", 0.2, 0.1, 0.3, *[math.nan] * 3), "0.2 (95 % CI 0.1-0.3) less than now"),
+        (Saving("now", 0.0, 0.0, 0.0, 0.0, 0.0, 0.0), "as much as now"),
+        (
+            Saving("always predicting bad", 0.2, 0.1, 0.3, 20, 10, 30, 0.7, "threshold 0.5", 1.1),
+            "20 % (95 % CI 10-30 %) less than always predicting bad (0.7); threshold 0.5 costs 1.1",
+        ),
+    ],
+)
+def test_savings_in_words(saving, words):
+    assert saving.words == words
+
+
+def test_the_words_say_what_is_saved():
+    costs = rows_of({"ce-bayes": 0.5, "portfolio": 0.9, TODAY: 0.8})
+    plain = RowCosts(costs.methods[:2], costs.costs[:2], costs.rows, costs.fits, costs.units)
+    found = judged(plain, practice=lambda taken: Practice("threshold 0.5", costs, "always predicting bad", 0.85))
+    assert (found.saving.against, found.saving.other) == ("threshold 0.5", "always predicting bad")
+    assert found.text.startswith("Recommended: ce-bayes, significantly the lowest cost of 2 methods. Mean cost 0.5 (")
+    assert f"per row, {found.saving.words}. portfolio costs significantly more." in found.text
+
+
+def test_nothing_is_cheaper_than_free():
+    costs = rows_of({"ce-bayes": 0.0, TODAY: 0.8})
+    free = replace(costs, costs=np.stack([np.zeros(800), np.arange(800) % 5 * (costs.fits > 7)]))
+    found = saving_of("ce-bayes", Practice("now", free))
+    assert found.percent == found.percent_high == 100.0
+    assert found.high == found.difference
+    assert (
+        saving_of("ce-bayes", Practice("now", replace(costs, costs=costs.costs - 0.1))).percent_high > 100
+    )  # benefits
+
+
+def test_without_a_common_row_nothing_is_saved():
+    costs = rows_of({"ce-bayes": 0.6, TODAY: 0.8})
+    values = costs.costs.copy()
+    values[0, costs.fits < 5], values[1, costs.fits >= 5] = np.nan, np.nan
+    assert saving_of("ce-bayes", Practice("now", replace(costs, costs=values))) is None
+    assert saving_of("ce-bayes", None) is None
+
+
+def test_how_many_repeats_would_tell_whether_the_simpler_one_will_do():
+    costs = rows_of({"portfolio": 1.0, "logistic": 1.02}, fits=0.12, spread=0.2)
+    found = judged(costs)
+    assert found.recommended == "portfolio"
+    needed, _ = enough(luck(costs.costs[1] - costs.costs[0], costs.fits, costs.units), 0.1)
+    assert 2 < needed <= 20
+    assert found.text.endswith(f"About {needed} repeats (now 2) would show whether logistic costs at most 10 % more.")
+    assert judged(costs, tolerance=0.4).text.count("would show") == 0  # simple enough: it does not matter
+
+
+def test_where_rows_are_missing_their_number_is_said():
+    costs = rows_of({"portfolio": 1.0, "logistic": 1.05}, spread=1.0)
+    needed = enough(luck(costs.costs[1] - costs.costs[0], costs.fits, costs.units), 0.1)[1]
+    question = "whether logistic costs at most 10 % more"
+    assert judged(costs).text.endswith(f"More repeats would not show {question}: that takes about {needed:,} rows "
+                                       "(now 400).")  # fmt: skip
+    once = judged(rows_of({"portfolio": 1.0, "logistic": 1.05}, spread=1.0, repeats=1)).text
+    assert re.search(rf"About [\d,]+ rows \(now 400\) would show {question}\.$", once)
+
+
+def test_what_would_tell_about_today_and_about_predicting():
+    costs = rows_of({"ce-bayes": 1.0, TODAY: 1.1}, spread=1.0)
+    found = judged(costs, practice=lambda taken: Practice("your current decisions", costs))
+    assert found.text.startswith(
+        "Recommended: ce-bayes, or your current decisions: no method costs significantly less than these. Mean cost 1 "
+        "(95 % CI 0.9-1.1) per row, 9.1 % (95 % CI -4.9 to 23 %) less than your current decisions (1.1), not "
+        "significantly. More repeats would not show "
+    )
+    assert "would not show whether ce-bayes costs less than your current decisions: that takes about " in found.text
+    costs = rows_of({"ce-bayes": 1.1, "always-positive": 1.0}, spread=1.0)
+    found = judged(costs)
+    assert found.recommended == "ce-bayes"
+    assert "would not show whether predicting costs less: that takes about " in found.text
+
+
+def test_where_a_constant_or_today_leads_the_excess_is_over_the_cheapest_that_predicts():
+    means = {"always-positive": 1.0, "portfolio": 1.001, "logistic": 1.003, "adacsl": 1.5}
+    costs = rows_of(means, spread=0.2, n=2000)
+    assert judged(costs).recommended == "logistic"
+    assert judged(costs).text.startswith(
+        "Recommended: logistic, the simplest method with no significant difference from the lowest cost (portfolio) and"
+    )
+    worse = rows_of(means | {"logistic": 1.06}, spread=0.2, n=2000)
+    assert judged(worse).recommended == "portfolio"
+    assert judged(worse, prefer="simple").recommended == "logistic"
+    table = summary_of(costs).assign(data="d", ratio=8.0)
+    assert verdict(table, simplest_first=ORDER).recommended == "portfolio"  # nothing is known about the others
+    with_today = {TODAY: 0.9, "always-positive": 1.0, "portfolio": 1.4, "logistic": 1.5}
+    assert judged(rows_of(with_today, spread=0.2)).recommended is None  # all cost significantly more than today
+    assert judged(rows_of(with_today | {"always-positive": 0.91}, spread=0.2)).recommended == "always-positive"
+    assert judged(rows_of(with_today | {"logistic": 0.91}, spread=0.2)).recommended == "logistic"

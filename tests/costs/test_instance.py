@@ -1,0 +1,147 @@
+"""Rows with prices of their own: each at its own threshold, and probabilities of a loss weighted by the prices."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import expit, logit
+
+from adacsl import AdaptiveWeight, CostMatrix
+from adacsl.costs.instance import LEAST, at_one_threshold, relative_prices, row_offsets, row_weights
+
+PRICES = st.floats(1e-6, 1e6)  # beyond, thresholds round to 1
+
+
+def rows_of(fp, fn):
+    return CostMatrix(fp=np.asarray(fp, dtype=float), fn=np.asarray(fn, dtype=float))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    raw=st.lists(st.floats(0.0, 1.0), min_size=1, max_size=20),
+    fp=PRICES, fn=PRICES, target=st.floats(0.01, 0.99), seed=st.integers(0, 99),
+)  # fmt: skip
+def test_raw_above_t_prime_is_corrected_above_each_rows_own_threshold(raw, fp, fn, target, seed):
+    rng, raw = np.random.default_rng(seed), np.asarray(raw)
+    prices = rows_of(fp * rng.uniform(0.02, 9, len(raw)), fn * rng.uniform(0.02, 9, len(raw)))
+    controller = AdaptiveWeight(CostMatrix(fp=fp, fn=fn), target=target, row_weighted=True)
+    proba = controller.correct(raw, prices)
+    assert np.array_equal(prices.decide(proba), (raw > target).astype(int))
+    inside = (raw > 1e-6) & (raw < 1 - 1e-6)
+    # by hand: the odds of the loss are those of the probability times what errors cost, fn against fp
+    by_hand = logit(raw[inside]) - logit(target) + np.log(prices.fp[inside] / prices.fn[inside])
+    assert proba[inside] == pytest.approx(expit(by_hand), rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["numpy", "float32", "torch"])
+def test_every_library_and_precision_decides_alike(kind):
+    rng = np.random.default_rng(0)
+    raw, prices = rng.random(500), rows_of(rng.uniform(0.1, 3, 500), rng.lognormal(2, 1, 500))
+    raw[:2] = 0.3, np.nextafter(0.3, 1)
+    usual = prices.averaged()
+    given = raw if kind == "numpy" else raw.astype(np.float32) if kind == "float32" else torch.tensor(raw)
+    controller = AdaptiveWeight(usual, target=0.3, row_weighted=True)
+    decided = np.asarray(prices.decide(controller.correct(given, prices)))
+    assert np.array_equal(decided, np.asarray(given > (np.float32(0.3) if kind == "float32" else 0.3)).astype(int))
+
+
+def test_without_prices_a_row_costs_what_is_usual():
+    usual, raw = CostMatrix(fp=1, fn=8), np.linspace(0, 1, 11)
+    plain, rows = (AdaptiveWeight(usual, row_weighted=given) for given in (False, True))
+    assert np.array_equal(rows.correct(raw), plain.correct(raw))
+    assert np.array_equal(rows.correct(raw, usual), plain.correct(raw))
+    # the probability of a loss that weighs classes alone does not depend on prices
+    assert np.array_equal(plain.correct(raw, rows_of([1.0] * 11, [3.0] * 11)), plain.correct(raw))
+
+
+def test_cheap_and_free_errors_stay_finite():
+    prices = rows_of([1, 1, 0, 0, 1], [0, 1e-9, 8, 0, 8])
+    usual = CostMatrix(fp=1, fn=8)
+    offsets = row_offsets(prices, usual)
+    assert np.isfinite(offsets).all()
+    assert offsets[:2] == pytest.approx(-np.log(LEAST))
+    assert offsets[4] == 0.0
+    weights = row_weights(prices, usual, np.ones(5))
+    assert weights.tolist() == [LEAST, LEAST, 1.0, LEAST, 1.0]
+    proba = AdaptiveWeight(usual, row_weighted=True).correct(np.full(5, 0.6), prices)
+    assert np.isfinite(proba).all()
+    # free misses are never worth an alarm, free alarms always are
+    assert np.asarray(prices.decide(proba)).tolist() == [0, 0, 1, 0, 1]
+
+
+def test_relative_prices_of_k_classes_are_means_over_the_errors():
+    table = np.random.default_rng(0).uniform(1, 5, (6, 3, 3))
+    table[:, range(3), range(3)] = 0.5
+    costs = CostMatrix.from_array(table, rows="predicted")
+    usual = costs.averaged()
+    found = relative_prices(costs, usual)
+    for n in range(6):
+        for j in range(3):
+            own = sum(table[n, i, j] - table[n, j, j] for i in range(3) if i != j)
+            mean = sum(table[:, i, j].mean() - 0.5 for i in range(3) if i != j)
+            assert found[n, j] == pytest.approx(own / mean)
+
+
+@pytest.mark.parametrize("row_weighted", [False, True])
+def test_lambda_is_the_cheapest_factor_of_all_odds(row_weighted):
+    """Against brute force: each row at its own threshold, odds multiplied by every factor that can matter."""
+    rng = np.random.default_rng(3)
+    n = 60
+    proba, labels = rng.random(n), rng.integers(0, 2, n)
+    prices = rows_of(rng.uniform(0.5, 2, n), rng.lognormal(1, 1, n))
+    usual = prices.averaged(labels)
+    own_odds = np.asarray(prices.fp / prices.fn)
+    raw = proba  # as if lambda were 1: raw scores of a class-weighted loss at T' = T are probabilities
+    target = float(usual.threshold)
+    if row_weighted:
+        raw = expit(logit(proba) - np.log(own_odds) + logit(target))
+    controller = AdaptiveWeight(usual, target=target, update="odds", row_weighted=row_weighted)
+    step = controller.step(raw, labels, costs=prices)
+
+    def cost(factor):  # lambda divides the odds of all rows
+        decided = proba / (1 - proba) / factor > own_odds
+        return prices.total(labels, decided)
+
+    cuts = np.sort(proba / (1 - proba) / own_odds)
+    tried = np.concatenate(([cuts[0] / 2], (cuts[1:] + cuts[:-1]) / 2, [cuts[-1] * 2]))
+    # the threshold is at an end of the cheapest ones, beside a score
+    assert min(cost(step.lambda_ * (1 + e)) for e in (-1e-9, 1e-9)) == pytest.approx(min(map(cost, tried)))
+    assert step.lambda_ != 1.0
+    assert step.cost * n == pytest.approx(cost(1.0))
+
+
+def test_scores_of_usual_rows_stay_to_the_last_bit():
+    usual, scores = CostMatrix(fp=1, fn=8), np.random.default_rng(0).random(9)
+    prices = rows_of([1.0] * 9, [8.0] * 8 + [4.0])
+    moved = at_one_threshold(scores, prices, usual)
+    assert np.array_equal(moved[:8], scores[:8])
+    assert moved[8] == pytest.approx(expit(logit(scores[8]) - np.log(2)))
+    with pytest.raises(ValueError, match="belong to 9 samples, but 3 came"):
+        at_one_threshold(scores[:3], prices, usual)
+
+
+def test_the_state_remembers_what_the_loss_weighed():
+    saved = AdaptiveWeight(CostMatrix(fp=1, fn=8), row_weighted=True).state_dict()
+    with pytest.raises(ValueError, match="row_weighted=True"):
+        AdaptiveWeight(CostMatrix(fp=1, fn=8)).load_state_dict(saved)
+    old = AdaptiveWeight(CostMatrix(fp=1, fn=8)).state_dict()
+    del old["settings"]["row_weighted"]  # as earlier versions wrote it
+    AdaptiveWeight(CostMatrix(fp=1, fn=8)).load_state_dict(old)
+
+
+def test_controller_of_k_classes_takes_the_rows_weights_out():
+    rng = np.random.default_rng(1)
+    table = rng.uniform(1, 5, (200, 3, 3))
+    table[:, range(3), range(3)] = 0.0
+    costs = CostMatrix.from_array(table, rows="predicted")
+    proba, labels = rng.dirichlet(np.ones(3), 200), rng.integers(0, 3, 200)
+    usual = costs.averaged(labels)
+    weighted = proba * np.exp(-row_offsets(costs, usual))
+    weighted /= weighted.sum(1, keepdims=True)
+    plain = AdaptiveWeight(usual).step(proba, labels, costs=costs)
+    rows = AdaptiveWeight(usual, row_weighted=True)
+    found = rows.step(weighted, labels, costs=costs)
+    assert found.cost == pytest.approx(plain.cost)
+    assert found.lambdas == pytest.approx(plain.lambdas)
+    assert rows.correct(weighted, costs) == pytest.approx(proba)

@@ -1,0 +1,107 @@
+"""Prices of rows that look wrong are named in a warning: outlying, negative, telling the label; sound ones are not."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from adacsl import CostMatrix, Task
+from adacsl.datasets.costs import PriceWarning, price_findings
+
+Y = np.arange(400) % 2
+
+
+def price_notes(costs, y):
+    return [found.text for found in price_findings(costs, y)]
+
+
+def amounts(seed=0, spread=1.0):
+    return np.random.default_rng(seed).lognormal(3, spread, len(Y))
+
+
+def test_sound_prices_are_not_named():
+    rare = (np.arange(4000) % 100 == 0).astype(int)
+    price = np.random.default_rng(1).lognormal(3, 1.2, 4000)
+    assert price_notes(CostMatrix(fp=1, fn=price), rare) == []  # misses are rare and dear: no outlier in that
+    assert price_notes(CostMatrix(fp=amounts(1), fn=amounts(2), tp=-amounts(3)), Y) == []
+    assert price_notes(CostMatrix(fp=1, fn=8), Y) == []
+    assert price_notes(CostMatrix(fp=1, fn="amount"), Y) == []
+    assert price_notes(CostMatrix(fp=1, fn=[1.0, 500.0]), np.array([0, 1])) == []  # too few to tell
+
+
+def test_one_outlying_row_is_named():
+    fn = amounts()
+    fn[7] = 50 * fn.sum()
+    (said,) = price_notes(CostMatrix(fp=1, fn=fn), Y)
+    assert said.startswith("row 8 alone carries 99 % of what misses could cost in all (fn = ") or "100 %" in said
+    fn[7], fp = 1.0, amounts(1)
+    fp[4] = 3 * fp[Y == 0].sum()
+    (said,) = price_notes(CostMatrix(fp=fp, fn=fn), Y)
+    assert said.startswith("row 5 alone carries 7")
+    assert "of what false alarms could cost in all (fp = " in said
+    fp[5] = fp[4]  # of a positive, which pays no false alarm
+    assert len(price_notes(CostMatrix(fp=fp, fn=fn), Y)) == 1
+
+
+def test_few_outlying_rows_are_named():
+    fn = amounts()
+    fn[[1, 3]] = 0.7 * fn.sum()
+    (said,) = price_notes(CostMatrix(fp=1, fn=fn), Y)
+    assert said.startswith("the dearest 2 of 200 rows carry ")
+    assert "dearest: row 2, fn = " in said
+
+
+def test_outliers_of_three_classes():
+    y = np.arange(90) % 3
+    prices = np.tile(1 - np.eye(3), (90, 1, 1))
+    prices[4, 2, 1] = 500.0
+    costs = CostMatrix.from_array(prices, rows="predicted", classes=["a", "b", "c"])
+    (said,) = price_notes(costs, y)
+    assert "row 5 alone carries" in said
+    assert "errors about 'b' could cost in all (up to 500)" in said
+    prices[4, 2, 1], prices[:, 0, 2] = 1.0, np.where(y == 2, 3.0, 2 + np.arange(90) / 7)
+    (said,) = price_notes(CostMatrix.from_array(prices, rows="predicted", classes=["a", "b", "c"]), y)
+    assert said.startswith("the cost of 'a' when 'c' is true tells the label: it is 3 for all 30 rows of class 2")
+
+
+def test_negative_prices_are_counted_and_taken_as_free():
+    price = 1 + amounts()
+    price[[2, 9, 11]] = [-4.0, -1.0, 0.5]
+    frame = pd.DataFrame({"amount": price, "x": 1.0})
+    with pytest.warns(PriceWarning, match=r"fn is below .* right in 3 rows, first in row 3 \(-4 against 1\)"):
+        task = Task.from_data(frame, Y, {"fp": 1, "fn": "amount", "tp": 1})
+    assert task.costs.fn[[2, 9, 11]].tolist() == [1.0, 1.0, 1.0]
+    assert task.costs.fn[3] == price[3]
+    with pytest.warns(PriceWarning, match="fp is below the price of being right in 3 rows, first in row 3"):
+        task = Task.from_data(frame, Y, {"fp": price, "fn": 9, "tn": 1})
+    assert task.costs.fp[2] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("price", "how"),
+    [
+        (np.where(Y == 1, amounts(), 0.0), "it is 0 for all 200 rows of class 0"),
+        (np.where(Y == 1, 3.0, 1 + amounts()), "it is 3 for all 200 rows of class 1"),
+        (np.where(Y == 1, 3.0, 4.0), "it is 4 for all 200 rows of class 0"),
+        (amounts() + 1e4 * Y, "its ROC area against it is 1.0000"),
+        (2e4 + amounts() - 1e4 * Y, "its ROC area against it is 1.0000"),
+    ],
+)
+def test_prices_that_tell_the_label_are_named(price, how):
+    (said,) = price_notes(CostMatrix(fp=1, fn=price), Y)
+    assert said.startswith(f"fn tells the label: {how}")
+    assert "CostModel" in said
+
+
+def test_a_price_that_only_leans_towards_a_class_passes():
+    assert price_notes(CostMatrix(fp=1, fn=amounts() * (1 + 3 * Y)), Y) == []
+
+
+def test_warnings_come_once_for_each_thing():
+    price = np.where(Y == 1, amounts(), 0.0)
+    price[1] = 1e9
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Task.from_data(np.zeros((400, 1)), Y, {"fp": 1, "fn": price})
+    assert [str(each.message)[:8] for each in caught] == ["row 2 al", "fn tells"]

@@ -1,0 +1,229 @@
+"""Prices that are not known when deciding: learned from training rows, never looked at, paid as they come."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.linear_model import LogisticRegression
+
+import adacsl
+from adacsl import CostMatrix, CostModel, Method, Task, compare
+from adacsl.estimators.cost_model import learn_prices
+from adacsl.fitting.rows import Rows, with_times
+
+FP = 3.0
+QUICK = HistGradientBoostingRegressor(loss="poisson", max_iter=25)
+
+
+class Drawn:
+    """Rows whose probability and mean price are known."""
+
+    def __init__(self, n: int, seed: int = 0) -> None:
+        rng = np.random.default_rng(seed)
+        self.X = pd.DataFrame(rng.normal(size=(n, 3)), columns=["a", "b", "c"])
+        self.p = 1.0 / (1.0 + np.exp(1.5 - 1.2 * self.X["a"].to_numpy()))
+        self.y = (rng.uniform(size=n) < self.p).astype(int)
+        self.mean = np.exp(1.5 + self.X["b"].to_numpy())
+        self.amount = self.mean * rng.gamma(3.0, 1.0 / 3.0, n)
+        self.table = self.X.assign(amount=self.amount)
+
+    def law(self, decided: np.ndarray) -> float:
+        """Return what decisions cost by the law that drew the rows."""
+        return float(np.mean(np.where(np.asarray(decided) == 1, (1.0 - self.p) * FP, self.p * self.mean)))
+
+    def cost(self, decided: np.ndarray) -> float:
+        return CostMatrix(fp=FP, fn=self.amount).mean(self.y, np.asarray(decided))
+
+
+def plain(price: object = None, **settings: object) -> Method:
+    price = CostModel("amount", estimator=QUICK) if price is None else price
+    return Method(CostMatrix(fp=FP, fn=price), learner=LogisticRegression(), random_state=0, **settings)
+
+
+@pytest.fixture(scope="module")
+def train() -> Drawn:
+    return Drawn(2000)
+
+
+@pytest.fixture(scope="module")
+def test() -> Drawn:
+    return Drawn(4000, 1)
+
+
+@pytest.fixture(scope="module")
+def fitted(train: Drawn) -> Method:
+    return plain().fit(train.table, train.y)
+
+
+def test_decisions_are_near_those_by_the_true_mean(fitted, test):
+    best, blind = (test.law(CostMatrix(fp=FP, fn=fn).decide(test.p)) for fn in (test.mean, float(test.mean.mean())))
+    found = test.law(fitted.predict(test.X))
+    assert best <= found < best * 1.03
+    assert found < blind - 0.8 * (blind - best)
+
+
+def test_the_price_is_no_feature_and_may_be_there_or_not(fitted, test):
+    assert fitted.feature_names_in_.tolist() == ["a", "b", "c"]
+    decided = fitted.predict(test.X)
+    assert np.array_equal(fitted.predict(test.table), decided)
+    assert np.array_equal(fitted.predict(test.table.assign(amount=0.0)), decided)
+    assert np.array_equal(fitted.predict(pl.from_pandas(test.table)), decided)
+    assert np.array_equal(fitted.predict_proba(test.table), fitted.predict_proba(test.X))
+
+
+def test_prices_given_when_deciding_win(fitted, test):
+    known = fitted.predict(test.X, fn=test.amount)
+    proba = fitted.predict_proba(test.X)[:, 1]
+    assert np.array_equal(known, CostMatrix(fp=FP, fn=test.amount).decide(proba))
+
+
+def test_the_estimate_is_honest(fitted, test):
+    found = test.cost(fitted.predict(test.X))
+    low, high = fitted.estimated_cost_.low, fitted.estimated_cost_.high
+    assert low < found < high
+    # prices that are known when deciding would be cheaper: an estimate that looked at them would be too low
+    looked = Method(CostMatrix(fp=FP, fn="amount"), learner=LogisticRegression(), random_state=0)
+    looked.fit(Drawn(2000).table, Drawn(2000).y)
+    assert looked.estimated_cost_.estimate < fitted.estimated_cost_.estimate
+
+
+def test_score_pays_what_was_observed(fitted, test):
+    decided = fitted.predict(test.X)
+    assert fitted.score(test.table, test.y) == pytest.approx(-test.cost(decided))
+    foreseen = fitted.said_costs_.of(test.X)
+    assert fitted.score(test.X, test.y) == pytest.approx(-foreseen.mean(test.y, decided))
+
+
+def test_prices_of_positives_alone_are_enough(train, test):
+    only = train.table.assign(amount=np.where(train.y == 1, train.amount, np.nan))
+    model = plain().fit(only, train.y)
+    assert test.law(model.predict(test.X)) < 1.05 * test.law(CostMatrix(fp=FP, fn=test.mean).decide(test.p))
+    shuffled = np.where(train.y == 1, train.amount, 1e6 * train.amount)  # a price that negatives never pay
+    assert np.isfinite(plain().fit(train.table.assign(amount=shuffled), train.y).estimated_cost_.estimate)
+
+
+def test_an_array_of_prices_will_do(train, test, fitted):
+    model = plain(1.0).set_params(costs=CostMatrix(fp=FP, fn=1))
+    model.fit(train.X.to_numpy(), train.y, fn=CostModel(train.amount, estimator=QUICK))
+    assert np.array_equal(model.predict(test.X.to_numpy()), fitted.predict(test.X))
+
+
+@pytest.mark.parametrize("settings", [{}, {"loss": "row-weighted"}, {"decide": "tuned"}, {"cv": 3}], ids=str)
+def test_what_is_loaded_decides_to_the_last_bit(train, test, tmp_path, settings):
+    model = plain(**settings).fit(train.table[:600], train.y[:600])
+    model.save(tmp_path / "model")
+    again = adacsl.load(tmp_path / "model")
+    assert np.array_equal(again.predict(test.X), model.predict(test.X))
+    assert np.array_equal(again.said_costs_.of(test.X).fn, model.said_costs_.of(test.X).fn)
+    assert again.said_costs_ == model.said_costs_
+    assert again.costs.learns  # fitted again, it learns anew
+    assert again.costs.hidden == ("amount",)
+    assert b"pickle" not in b"".join(path.read_bytes() for path in (tmp_path / "model").iterdir())
+
+
+def test_rows_in_time_foresee_prices_from_the_past_alone(train):
+    days = np.arange(len(train.y))
+    said = CostMatrix(fp=FP, fn=CostModel("amount", estimator=QUICK))
+    rows = with_times(Rows(train.X, train.y, days), days, None, None)
+    *earlier, last = [test for _, test in rows.folds(5, None, 0)]
+    changed = train.table.assign(amount=np.where(days < last.min(), train.amount, 3.0 * train.amount))
+    one, other = (
+        np.asarray(learn_prices(said, said.of(table), rows, table, 0).costs.deciding.fn)
+        for table in (train.table, changed)
+    )
+    # up to the one factor that makes all predictions right in the mean
+    ratio = (other / one)[np.concatenate(earlier)]
+    assert len(ratio) > 500
+    assert np.ptp(ratio) < 1e-9
+    assert np.ptp((other / one)[days < 500]) > 1e-3  # these only train
+
+
+def test_fitting_leaves_the_settings_alone(fitted):
+    assert fitted.costs == CostMatrix(fp=FP, fn=CostModel("amount", estimator=QUICK))
+    assert fitted.costs.learns
+    assert not fitted.said_costs_.learns
+    assert clone(fitted).costs.learns
+
+
+def test_steered_and_many_classes(train):
+    rng = np.random.default_rng(0)
+    labels = np.where(train.y == 1, rng.integers(1, 3, len(train.y)), 0)[:900]
+    miss = CostModel("amount", estimator=QUICK)
+    costs = CostMatrix.from_array([[0, miss, 5], [FP, 0, 5], [FP, 2, 0]], rows="predicted", classes=[0, 1, 2])
+    model = Method(costs, learner=LogisticRegression(), decide="tuned", random_state=0)
+    model.fit(train.table[:900], labels)
+    proba = model.predict_proba(train.X[:50])
+    foreseen = model.said_costs_.of(train.X[:50])
+    assert np.array_equal(model.predict(train.X[:50]), foreseen.decide(proba))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t.drop(columns="amount"), "column 'amount'"),
+        (lambda t: t.assign(amount=np.nan), "at least 10"),
+        (lambda t: t.assign(amount=-t["amount"]), "prices of 0 or more"),
+    ],
+)
+def test_errors_of_prices_say_so(train, change, message):
+    with pytest.raises(ValueError, match=message):
+        plain().fit(change(train.table[:300]), train.y[:300])
+
+
+# tasks and comparisons
+
+
+def test_tasks_leave_the_price_out(train):
+    gaps = train.table.assign(amount=np.where(train.y == 1, train.amount, np.nan))
+    task = Task.from_data(gaps, train.y, {"fp": FP, "fn": "model(amount)"})
+    assert list(task.X.columns) == ["a", "b", "c"]
+    assert np.array_equal(np.asarray(task.costs.fn)[train.y == 1], train.amount[train.y == 1])
+    assert task.said.learns
+    with pytest.warns(UserWarning, match="tells the label"):
+        known = Task.from_data(train.X, train.y, CostMatrix(fp=FP, fn=np.asarray(task.costs.fn)))
+    assert task.digest != known.digest
+    part = task.rows(slice(100, 300)).said.of(gaps[100:300])
+    assert np.array_equal(np.asarray(part.fn)[train.y[100:300] == 1], train.amount[100:300][train.y[100:300] == 1])
+
+
+def test_comparisons_learn_prices_from_rows_they_may_learn_from(train):
+    data = Drawn(1500, 3)
+    methods = {"plain": Method(learner=LogisticRegression())}
+    costs = CostMatrix(fp=FP, fn=CostModel("amount", estimator=QUICK))
+    found = compare(data.table, data.y, costs, methods=methods, repeats=1, folds=2, workers=1, progress=False)
+    outcome = found.outcome("plain")
+    rows = np.concatenate([split.test_rows for split in found.splits.values()])
+    assert np.array_equal(outcome.costs.fn, data.amount[rows])
+    foreseen = np.asarray(outcome.costs.deciding.fn)
+    assert np.array_equal(outcome.decisions, CostMatrix(fp=FP, fn=foreseen).decide(outcome.scores.astype(float)))
+    # prices of test rows are not looked at: other ones are foreseen alike
+    other, first = data.table.copy(), outcome.seeds == 0
+    other.loc[rows[first], "amount"] = 1.0
+    again = compare(other, data.y, costs, methods=methods, repeats=1, folds=2, workers=1, progress=False).outcome(
+        "plain"
+    )
+    assert np.array_equal((np.asarray(again.costs.deciding.fn) > 1)[first], (foreseen > 1)[first])
+    assert np.array_equal(again.decisions[first], outcome.decisions[first])
+    assert "predicted from the row" in str(found.facts["data"])
+
+
+def test_other_ratios_scale_both():
+    data = Drawn(600, 4)
+    methods = {"plain": Method(learner=LogisticRegression())}
+    costs = CostMatrix(fp=FP, fn=CostModel("amount", estimator=QUICK))
+    found = compare(
+        data.table, data.y, costs, methods=methods, ratios=["1x", "3x"], repeats=1, folds=2, workers=1, progress=False
+    )
+    one, three = (found.outcome("plain", ratio=ratio).costs for ratio in sorted(found.results["ratio"].unique()))
+    assert np.allclose(three.fn, 3.0 * np.asarray(one.fn), rtol=1e-4)
+    assert np.allclose(three.deciding.fn, 3.0 * np.asarray(one.deciding.fn), rtol=1e-4)
+
+
+@pytest.mark.parametrize("names", ["abc", ["a", ["b", "b"], "c"], [None, "b", "c"], {"a": 1}])
+def test_names_of_columns_in_a_saved_model_are_texts(fitted, names):
+    priced = fitted.said_costs_.to_dict()["costs"][0][1]
+    CostModel.from_dict(priced)
+    with pytest.raises(ValueError, match="names of columns are texts"):
+        CostModel.from_dict(priced | {"fitted": priced["fitted"] | {"names": names}})

@@ -1,0 +1,300 @@
+"""The table of methods: names build estimators; combinations that make no sense are refused."""
+
+import importlib.util
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.compose import make_column_transformer
+from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.svm import LinearSVC
+
+from adacsl import METHODS, AdaptiveWeight, CostMatrix, EqualWidth, Method, Task, method
+from adacsl.comparison.jobs import count_nets, plan_jobs
+from adacsl.comparison.protocol import Protocol
+from adacsl.datasets.encoder import TableEncoder
+from adacsl.estimators.registry import choose_methods, title_of
+from adacsl.learners.boosting import Booster, installed_engine
+from adacsl.learners.boosting_libraries import ENGINES
+from adacsl.neural.learner import Net
+
+COSTS = CostMatrix(fp=1, fn=8)
+NAMED = [
+    *("always-negative", "always-positive", "logistic", "logistic-weighted"),
+    *("ce-bayes", "ce", "ce-tuned", "ce-tuned-last", "ce-calibrated", "ce-calibrated-last"),
+    *("oversample", "undersample", "smote", "wce", "wce-rows", "wce-tuned", "wce-calibrated-last"),
+    *("focal", "logit-adjusted", "gbm-bayes", "gbm-tuned", "gbm-weighted", "gbm-rows"),
+    *("xgboost", "lightgbm", "catboost", "metacost", "adacsl", "adacsl-rows", "adacsl-bins"),
+    *("ce-bayes-cv", "ce-calibrated-cv", "wce-cv", "gbm-bayes-cv", "adacsl-cv", "portfolio"),
+]
+USUAL = ["logistic", "ce-bayes", "wce", "gbm-bayes", "adacsl", "adacsl-cv", "portfolio"]
+CONSTANT = ["always-negative", "always-positive"]
+FITTED = ["always-positive", "logistic-weighted", "ce-tuned", "smote", "wce-calibrated-last", "wce-rows", "focal",
+          "logit-adjusted", "gbm-tuned", "gbm-weighted", "adacsl", "adacsl-bins", "ce-calibrated-cv"]  # fmt: skip
+"""One of each kind."""
+
+
+def made_rows(n=120):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3))
+    return X, np.where(X[:, 0] + rng.normal(size=n) > 0.6, "ill", "well")
+
+
+def test_all_methods_are_there_simplest_first():
+    assert list(METHODS) == NAMED
+    assert all(title_of(name) == METHODS[name][0] != name for name in NAMED)
+    assert title_of("mine") == "mine"
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_every_name_builds_an_estimator_that_clones(name):
+    made = method(name, COSTS, random_state=3)
+    assert isinstance(made, Method)
+    made.check_settings()
+    assert (made.costs, made.random_state) == (COSTS, 3)
+    fresh = clone(method(name))
+    assert {k: repr(v) for k, v in fresh.get_params().items()} == {
+        k: repr(v) for k, v in method(name).get_params().items()
+    }
+
+
+def test_settings_win_over_the_tables():
+    assert method("wce-tuned", decide="bayes").decide == "bayes"
+    assert METHODS["wce-tuned"][1]["decide"] == "tuned"
+
+
+def test_the_adaptive_ones_differ_only_in_subgroups_and_folds():
+    plain, bins, folds = (method(name).get_params(deep=False) for name in ("adacsl", "adacsl-bins", "adacsl-cv"))
+    assert plain["controller"] == {}  # as "auto", also where that would rather not adapt
+    assert {name for name in plain if repr(plain[name]) != repr(bins[name])} == {"controller"}
+    assert bins["controller"] == {"partition": EqualWidth(10)}
+    assert {name for name in plain if repr(plain[name]) != repr(folds[name])} == {"cv"}
+    assert folds["cv"] == 5
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_the_threshold_is_the_score_that_is_decided_at(name):
+    X, y = made_rows(200)
+    made = method(name, COSTS, positive="ill", random_state=0, device="cpu")
+    small = {"net": Net(epochs=2), "boosting": Booster(rounds=20)}
+    made.set_params(learner=small.get(made.learner, made.learner)).fit(X, y)
+    if name == "always-positive":
+        assert (made.predict(X) == "ill").all()
+        return
+    scores = made.decision_scores(X)
+    clear = np.abs(scores - made.threshold_) > 1e-9
+    assert np.array_equal((made.predict(X) == "ill")[clear], (scores > made.threshold_)[clear])
+
+
+def test_a_method_of_ones_own_takes_one_line():
+    mine = Method(learner=LogisticRegression(), decide="tuned")
+    chosen = choose_methods(["ce", ("forest", mine)])
+    assert list(chosen) == ["ce", "forest"]
+    assert chosen["forest"] is mine
+    assert choose_methods({"forest": mine}) == {"forest": mine}
+
+
+def test_few_that_differ_are_the_default():
+    assert list(choose_methods()) == list(choose_methods("default")) == CONSTANT + USUAL
+    assert list(choose_methods(n_classes=3)) == USUAL
+    priced = choose_methods(row_costs=True)
+    assert [name for name in priced if name not in CONSTANT + USUAL] == ["gbm-rows", "adacsl-rows"]
+    pictures = ["ce-bayes", "ce-calibrated", "wce", "adacsl", "adacsl-cv", "portfolio"]
+    assert list(choose_methods(images=True)) == CONSTANT + pictures
+
+
+def test_all_are_those_that_fit_the_data():
+    rows = {"wce-rows", "gbm-rows", "adacsl-rows"}  # the same over again, where rows have no prices of their own
+    again = {installed_engine()} - {None}
+    absent = {name for name in ENGINES if importlib.util.find_spec(name) is None}
+    assert set(choose_methods("all", row_costs=True)) == set(NAMED) - again - absent
+    assert set(choose_methods("all")) == set(NAMED) - rows - again - absent
+    pictures = set(choose_methods("all", images=True))
+    assert {"ce-calibrated-cv", "wce-calibrated-last", "adacsl-cv", "always-positive", "smote"} <= pictures
+    assert not {"logistic", "gbm-bayes", "gbm-bayes-cv", *ENGINES, "metacost"} & pictures
+
+
+def test_words_for_many_stand_beside_others():
+    mine = Method(decide="tuned")
+    assert list(choose_methods(["default", "ce", ("mine", mine)])) == [*CONSTANT, *USUAL, "ce", "mine"]
+    assert sorted(choose_methods(["ce-bayes", "default"])) == sorted(CONSTANT + USUAL)
+    with pytest.raises(ValueError, match="'ce' is named twice"):
+        choose_methods(["default", "ce", "ce"])
+
+
+def test_a_library_that_is_missing_is_named_with_its_command(monkeypatch):
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "catboost" else found(name))
+    assert "catboost" not in choose_methods("all")
+    with pytest.raises(ImportError, match=r"method 'catboost' needs 'catboost': run  pip install 'adacsl\[catboost\]'"):
+        choose_methods(["ce", "catboost"])
+    with pytest.raises(ImportError, match="method 'mine' needs 'catboost'"):
+        choose_methods([("mine", Booster("catboost"))])
+
+
+def test_a_classifier_of_ones_own_decides_at_the_bayes_threshold():
+    X, y = made_rows()
+    mine = QuadraticDiscriminantAnalysis()
+    (made,) = choose_methods([("mine", mine)]).values()
+    assert (made.decide, made.loss, made.learner.estimator) == ("bayes", "plain", mine)
+    made.set_params(costs=COSTS, positive="ill", random_state=0).fit(X, y)
+    x = TableEncoder().fit(X).transform(X).astype(np.float64)
+    np.testing.assert_allclose(made.predict_proba(X), mine.fit(x, y).predict_proba(x), atol=1e-6)
+    assert np.array_equal(made.predict(X) == "ill", made.predict_proba(X)[:, 0] > 1 / 9)
+
+
+def test_what_picks_columns_itself_gets_the_table_as_it_came():
+    X, y = made_rows()
+    frame = pd.DataFrame(X, columns=list("abc")).assign(kind=np.where(X[:, 0] > 0, "up", "down"))
+    picks = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
+    (made,) = choose_methods([("mine", make_pipeline(picks, LogisticRegression()))]).values()
+    assert not made.learner.encode
+    assert set(made.set_params(costs=COSTS, positive="ill").fit(frame, y).predict(frame)) <= {"ill", "well"}
+
+
+def test_constants_take_images():
+    X = np.zeros((20, 8, 8, 3), dtype=np.uint8)
+    made = method("always-positive", COSTS).fit(X, np.arange(20) % 2)
+    assert made.predict(X).tolist() == [1] * 20
+    assert made.estimated_cost_.estimate == 0.5
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"loss": "hinge"}, "loss one of plain, weighted, row-weighted, focal, logit-adjusted or a function"),
+        ({"decide": "maybe"}, "decide must be one of 'bayes', 'tuned'"),
+        ({"decide": "target"}, "decide='target' is called decide='bayes' now"),
+        ({"resample": "twice"}, "resample is one of None, oversample, undersample, smote"),
+        ({"learner": "svm"}, "learner must be 'net', 'boosting'"),
+        ({"controller": "auto"}, "needs loss='weighted'"),
+        ({"controller": "auto", "loss": "weighted", "resample": "oversample"}, "and no resample"),
+        ({"controller": {"pace": 1}, "loss": "weighted"}, "a controller has no setting 'pace'; it has partition"),
+        ({"resample": "smote", "loss": "weighted"}, "goes with loss='plain'"),
+        ({"learner": "boosting", "resample": "smote"}, "are for nets"),
+        ({"learner": "boosting", "loss": "focal"}, "are for nets"),
+        ({"learner": "constant", "decide": "negative", "loss": "focal"}, "are for nets"),
+        ({"decide": "positive"}, "go with learner='constant'"),
+        ({"learner": "constant"}, "go with learner='constant'"),
+        ({"resample": "smote", "cv": 5}, "SMOTE mixes training rows, some of which a cross-fit holds out"),
+        ({"target": 1.0, "loss": "weighted"}, "target must be a number between 0 and 1 or one of 'bayes', 'middle'"),
+        ({"target": "most", "loss": "weighted"}, "target must be a number or one of 'bayes'"),
+        ({"target": "bayes"}, "target is for losses with a weight"),
+        ({"decide": "unweighted"}, "undoes the weight of loss='weighted'"),
+        ({"controller": {"caution": -1.0}, "loss": "weighted"}, "caution must be a finite number"),
+        ({"controller": {"update": "log"}, "loss": "weighted"}, "update must be"),
+        ({"controller": {"damping": 0.0}, "loss": "weighted"}, "damping must be"),
+        ({"select": "first"}, "select must be one of 'best', 'last'"),
+        ({"validation": None}, "validation must be a fraction"),
+        ({"learner": Net(every=0)}, "every must be None or a number of batches from 1"),
+    ],
+)
+def test_combinations_that_make_no_sense_are_refused(settings, message):
+    X, y = made_rows()
+    with pytest.raises(ValueError, match=message):
+        Method(COSTS, positive="ill", **settings).fit(X, y)
+
+
+@pytest.mark.parametrize(("cv", "message"), [(1, "at least 2 folds"), (0, "at least 2 folds")])
+def test_a_cross_fit_has_two_folds_at_least(cv, message):
+    X, y = made_rows()
+    with pytest.raises(ValueError, match=message):
+        Method(COSTS, positive="ill", cv=cv).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"controller": 3, "loss": "weighted"}, "controller must be None, 'auto', a dict of settings or an Adaptive"),
+        ({"learner": object()}, "has no predict_proba, which costs need"),
+        ({"costs": "dear"}, "costs must be a CostMatrix such as CostMatrix"),
+    ],
+)
+def test_what_is_of_no_use_is_told(settings, message):
+    with pytest.raises(TypeError, match=message):
+        Method(**({"costs": COSTS} | settings)).check_settings()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("adapt", r"controller=None \(lambda stays 1\) or controller='auto'"),
+        ("crossfit", "cv"),
+        ("pos_label", "positive"),
+        ("epochs", r"net=\{'epochs': ...\}"),
+        ("damping", r"controller=\{'damping': ...\}"),
+    ],
+)
+def test_old_spellings_name_the_new_one(old, new):
+    with pytest.raises(TypeError, match=f"Method has no setting {old!r} any more: say {new}"):
+        Method(COSTS, **{old: 1})
+
+
+def test_a_decision_function_is_enough_to_learn():
+    X, y = made_rows()
+    made = Method(COSTS, learner=LinearSVC(), decide="tuned", positive="ill", random_state=0).fit(X, y)
+    assert set(made.predict(X)) <= {"ill", "well"}
+
+
+def test_a_controller_of_ones_own_is_copied():
+    given = AdaptiveWeight(CostMatrix(fp=1, fn=1), caution=2.0)
+    X, y = made_rows()
+    made = Method(COSTS, loss="weighted", controller=given, learner=Net(epochs=2), positive="ill", random_state=0)
+    made.fit(X, y)
+    assert (given.lambda_, len(given.history)) == (1.0, 0)
+    assert made.history_["weight"].iloc[0] == pytest.approx(1 / 8)
+
+
+@pytest.mark.parametrize(
+    ("methods", "images", "message"),
+    [
+        (["smoke"], False, r"no method 'smoke'; did you mean 'smote'\? \(known: always-negative"),
+        (["ce", "ce"], False, "named twice"),
+        (["gbm-bayes"], True, "is for tables, but the data are images"),
+        ([], False, "no methods"),
+    ],
+)
+def test_unknown_methods_are_named(methods, images, message):
+    with pytest.raises(ValueError, match=message):
+        choose_methods(methods, images=images)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (3, "a method is a name, or a pair of a name and a Method or classifier; got 3"),
+        (("mine",), "a method is a name, or a pair"),
+        ((Method(), "mine"), "a method is a name, or a pair"),
+        (("mine", LogisticRegression), r"method 'mine' is a class: give an instance, LogisticRegression\(...\)"),
+        (
+            ("mine", KMeans()),
+            "method 'mine': learner KMeans.* has no predict_proba, which costs need",
+        ),
+    ],
+)
+def test_a_method_is_a_name_or_a_pair(given, message):
+    with pytest.raises(TypeError, match=message):
+        choose_methods([given])
+
+
+def test_one_name_needs_no_list():
+    assert list(choose_methods("wce")) == ["wce"]
+
+
+def test_what_differs_in_the_decision_or_the_epoch_shares_its_nets():
+    task = Task.from_data(*made_rows(), COSTS, positive="ill")
+    once = {"ce-bayes": 1, "wce": 1, "ce-bayes-cv": 5, "wce-cv": 5}
+    alike = ["ce", "ce-tuned-last", "ce-calibrated-last", "wce-calibrated-last", "ce-calibrated-cv"]
+
+    def nets(names):
+        chosen = {task.name: choose_methods(names)}
+        return sum(
+            count_nets(job) for job in plan_jobs([task], chosen, {task.name: [8.0]}, [0], Protocol(device="cpu"))
+        )
+
+    assert nets(list(once)) == nets([*once, *alike]) == sum(once.values())

@@ -1,0 +1,320 @@
+"""Every method of the table is an estimator: fitted, cloned, set, decided with, saved and loaded without pickle."""
+
+import json
+import pickle
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.ensemble import BaggingClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.svm import LinearSVC
+
+from adacsl import METHODS, AdaptiveCostClassifier, AdaptiveWeight, CostMatrix, Method, load, method
+from adacsl.ensemble.classifier import Portfolio
+from adacsl.estimators.persistence import ArtefactError
+from adacsl.learners.boosting import Booster
+from adacsl.learners.metacost import MetaCost
+from adacsl.learners.sklearn import Model
+from adacsl.neural.learner import Net
+
+COSTS = CostMatrix(fp=1, fn=6)
+BLIND = ("half", "raw", "negative", "positive")
+ALIKE = {"logistic-weighted", "ce-tuned-last", "ce-calibrated-last", "xgboost", "lightgbm", "catboost", "ce-bayes-cv",
+         "ce-calibrated-cv", "wce-cv"}  # fmt: skip
+"""Put together from parts that others here have too."""
+KINDS = [name for name in METHODS if name not in ALIKE]
+NETS = [name for name in KINDS if method(name).learner == "net"]
+OTHERS = [name for name in KINDS if name not in NETS]
+
+
+def quick(name, **settings):
+    """Return a method of the table with few epochs, bags or rounds."""
+    learner = METHODS[name][1].get("learner", "net")
+    small = {
+        "net": Net(epochs=2),
+        "boosting": Booster(rounds=15),
+        "metacost": Model(MetaCost(bags=2), encode=False),
+        "portfolio": Portfolio(["logistic", "histogram"], n_jobs=1),
+    }.get(learner, learner)
+    return method(name, COSTS, **({"learner": small, "random_state": 0, "device": "cpu"} | settings))
+
+
+@pytest.fixture(scope="module")
+def tables(load_module):
+    return load_module(Path(__file__).parents[1] / "pins" / "tables.py").tables()
+
+
+@pytest.fixture(scope="module")
+def plain(tables):
+    """Numbers and 0/1 labels."""
+    X, y = tables["cancer"]
+    return X[:200], y[:200]
+
+
+@pytest.fixture(scope="module")
+def rich(tables):
+    """Gaps, categories and dates; text labels whose first is positive; groups, weights, costs of rows."""
+    X, y = tables["mixed"]
+    rng = np.random.default_rng(0)
+    n = 240
+    about = {
+        "groups": np.arange(n) // 2,
+        "sample_weight": rng.uniform(0.5, 2.0, n).round(2) * (rng.random(n) > 0.05),
+        "fn": rng.uniform(1.0, 12.0, n),
+    }
+    return X[:n], np.where(y[:n] == 1, "bad", "good"), about
+
+
+@pytest.fixture(scope="module")
+def made():
+    return {}
+
+
+@pytest.fixture
+def on_plain(request, plain, made):
+    name = request.param
+    if name not in made:
+        made[name] = quick(name).fit(*plain)
+    return made[name]
+
+
+@pytest.fixture
+def on_rich(request, rich, made):
+    name = request.param
+    if ("rich", name) not in made:
+        X, y, about = rich
+        made["rich", name] = quick(name, positive="bad").fit(X, y, **about)
+    return made["rich", name]
+
+
+every = pytest.mark.parametrize("on_plain", KINDS, indirect=True)
+every_rich = pytest.mark.parametrize("on_rich", KINDS, indirect=True)
+
+
+# scikit-learn's grammar
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_clones_and_settings(name):
+    first = quick(name, cv=None if name == "smote" else 3)
+    second = clone(first)
+    assert first is not second
+    mine, theirs = first.get_params(), second.get_params()
+    assert mine.keys() == theirs.keys()
+    for key, value in mine.items():
+        assert repr(theirs[key]) == repr(value), key
+    third = Method().set_params(**first.get_params(deep=False))
+    assert repr(third) == repr(first)
+    assert third.set_params(select="last", random_state=7).get_params()["random_state"] == 7
+    with pytest.raises(NotFittedError):
+        second.predict(np.zeros((2, 2)))
+
+
+def test_settings_inside_settings():
+    made = method("adacsl", COSTS, learner=Net(epochs=3))
+    assert made.get_params()["learner__epochs"] == 3
+    made.set_params(learner__epochs=5, controller__damping=0.25)
+    assert made.learner.epochs == 5
+    assert made.controller == {"damping": 0.25}
+    assert clone(made).get_params()["controller__damping"] == 0.25
+    like = method("adacsl", COSTS, controller=AdaptiveWeight(COSTS, damping=0.75))
+    assert like.get_params()["controller__damping"] == 0.75
+    assert clone(like).set_params(controller__caution=2.0).get_params()["controller__damping"] == 0.75
+
+
+def test_unknown_methods_are_named():
+    with pytest.raises(
+        ValueError,
+        match=r"there is no method 'wce-tunned'; did you mean 'wce-tuned'\? \(known: always-negative, .*wce-tuned",
+    ):
+        method("wce-tunned")
+
+
+# decisions
+
+
+def agree(clf, X, column=1, **prices):
+    proba = clf.predict_proba(X, **prices)
+    assert proba.shape == (len(X), 2)
+    assert np.isfinite(proba).all()
+    np.testing.assert_allclose(proba.sum(1), 1.0)
+    decided = clf.predict(X, **prices) == clf.positive_
+    if clf.decide in ("negative", "positive"):
+        assert decided.tolist() == [clf.decide == "positive"] * len(X)
+    elif clf.decide in BLIND:
+        np.testing.assert_array_equal(decided, proba[:, column] > 0.5)
+    else:
+        costs = CostMatrix(fp=np.ones(len(X)), **prices) if prices else clf.costs_
+        np.testing.assert_array_equal(decided, np.asarray(costs.decide(proba[:, column])) == 1)
+        if not prices:
+            clear = np.abs(proba[:, column] - clf.costs_.threshold) > 1e-9
+            np.testing.assert_array_equal(decided[clear], (clf.decision_scores(X) > clf.threshold_)[clear])
+
+
+@every
+def test_probabilities_and_decisions_agree(on_plain, plain):
+    agree(on_plain, plain[0])
+    assert on_plain.costs_ == COSTS
+    assert on_plain.score(*plain) == pytest.approx(-COSTS.mean(plain[1], on_plain.predict(plain[0])))
+
+
+@every_rich
+def test_probabilities_and_decisions_agree_for_rows_with_costs(on_rich, rich):
+    X, _, about = rich
+    assert set(on_rich.predict(X, fn=about["fn"])) <= {"bad", "good"}
+    agree(on_rich, X, column=0, fn=about["fn"])
+    seen = ~np.isnan(on_rich.oof_scores_)
+    assert not (seen & (about["sample_weight"] == 0)).any()  # such rows are no rows
+    assert on_rich.estimated_cost_.low <= on_rich.estimated_cost_.estimate <= on_rich.estimated_cost_.high
+
+
+@every_rich
+def test_the_estimate_counts_the_weights(on_rich, rich):
+    _, y, about = rich
+    seen = ~np.isnan(on_rich.oof_scores_)
+    truth, prices = y[seen] == "bad", CostMatrix(fp=1.0, fn=about["fn"][seen])
+    decided = on_rich.decision_.predict(on_rich.oof_scores_[seen], costs=prices)
+    expected = prices.mean(truth, decided, sample_weight=about["sample_weight"][seen])
+    if on_rich.cv is None:  # else it speaks of the average of all models
+        assert on_rich.estimated_cost_.estimate == pytest.approx(expected)
+    assert min(on_rich.target_costs_.values()) == pytest.approx(expected)
+
+
+# keeping
+
+
+def no_pickle(*args, **kwargs):
+    raise AssertionError("something was pickled")
+
+
+@pytest.fixture
+def unpickled(monkeypatch):
+    for name in ("load", "loads", "dump", "dumps", "Pickler", "Unpickler"):
+        monkeypatch.setattr(pickle, name, no_pickle)
+    for name in ("load", "dump"):
+        monkeypatch.setattr(joblib, name, no_pickle)
+
+
+def same(mine, again, X, **prices):
+    assert type(again) is type(mine)
+    np.testing.assert_array_equal(again.decision_scores(X), mine.decision_scores(X))
+    np.testing.assert_array_equal(again.predict_proba(X, **prices), mine.predict_proba(X, **prices))
+    np.testing.assert_array_equal(again.predict(X, **prices), mine.predict(X, **prices))
+    np.testing.assert_array_equal(again.oof_scores_, mine.oof_scores_)
+    assert again.classes_.tolist() == mine.classes_.tolist()
+    assert again.threshold_ == mine.threshold_
+    assert (again.target_, again.target_costs_) == (mine.target_, mine.target_costs_)
+    assert again.estimated_cost_ == mine.estimated_cost_
+    assert again.costs_ == mine.costs_
+    assert again.history_.equals(mine.history_)
+
+
+@every
+def test_saved_and_loaded_bit_for_bit(on_plain, plain, tmp_path, unpickled):
+    on_plain.save(tmp_path / "model")
+    assert {path.suffix for path in (tmp_path / "model").iterdir()} <= {".json", ".safetensors"}
+    again = load(tmp_path / "model", device="cpu")
+    same(on_plain, again, plain[0])
+    again.save(tmp_path / "again")
+    same(on_plain, load(tmp_path / "again", device="cpu"), plain[0])
+
+
+@every_rich
+def test_saved_with_text_labels_categories_and_costs_of_rows(on_rich, rich, tmp_path, unpickled):
+    X, _, about = rich
+    on_rich.save(tmp_path / "model")
+    for path in (tmp_path / "model").glob("*.json"):
+        json.loads(path.read_text())
+    again = load(tmp_path / "model", device="cpu")
+    same(on_rich, again, X, fn=about["fn"])
+    new = X[:5].assign(shop="fax", a=np.nan)  # a level never seen, a gap
+    own = {"fn": about["fn"][:5]}
+    np.testing.assert_array_equal(again.predict_proba(new, **own), on_rich.predict_proba(new, **own))
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LogisticRegression(),
+        LinearSVC(),
+        SGDClassifier(loss="log_loss", random_state=0),
+        make_pipeline(StandardScaler(), LogisticRegression()),
+    ],
+    ids=lambda e: type(e).__name__,
+)
+@pytest.mark.parametrize("controller", [None, "auto"])
+def test_linear_models_are_saved_as_numbers(estimator, controller, plain, tmp_path):
+    X, y = plain[0].to_numpy() / 100.0, plain[1]
+    clf = Method(COSTS, learner=estimator, loss="weighted", controller=controller, random_state=0).fit(X, y)
+    clf.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    # scikit-learn computes in the 32 bits of encoded tables, numbers that were read in 64
+    np.testing.assert_allclose(again.decision_scores(X), clf.decision_scores(X), atol=2e-6)
+    np.testing.assert_array_equal(again.predict(X), clf.predict(X))
+
+
+class Squashed(ClassifierMixin, BaseEstimator):
+    """Has coefficients, and probabilities that are not theirs alone."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.coef_, self.intercept_, self.classes_ = np.ones((1, X.shape[1])), np.zeros(1), np.unique(y)
+        return self
+
+    def predict_proba(self, X):
+        p = 1.0 / (1.0 + np.exp(-0.5 * np.asarray(X).sum(1)))
+        return np.stack((1.0 - p, p), axis=1)
+
+    def decision_function(self, X):
+        return np.asarray(X).sum(1)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [BaggingClassifier(n_estimators=3), make_pipeline(MinMaxScaler(), LogisticRegression()), Squashed()],
+    ids=lambda e: type(e).__name__,
+)
+def test_what_is_more_than_numbers_cannot_be_saved(estimator, plain, tmp_path):
+    clf = AdaptiveCostClassifier(estimator, COSTS, rounds=1, random_state=0).fit(plain[0].to_numpy(), plain[1])
+    with pytest.raises(ArtefactError, match="cannot be saved without pickle") as caught:
+        clf.save(tmp_path / "model")
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize("on_plain", [name for name in OTHERS if not name.startswith("logistic")], indirect=True)
+def test_only_nets_and_logistic_regressions_become_onnx(on_plain, plain, tmp_path):
+    pytest.importorskip("onnxscript")
+    with pytest.raises(ValueError, match=r"ONNX files are written of nets.*(with save\(\)|export student_)") as caught:
+        on_plain.export_onnx(tmp_path / "model.onnx", plain[0])
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "model.onnx").exists()
+
+
+@pytest.mark.parametrize("positive", [None, "ill", "well"])
+def test_prices_with_names_follow_their_classes(plain, positive):
+    X, y = plain
+    named = CostMatrix.from_array([[0, 6], [1, 0]], rows="predicted", classes=["well", "ill"])
+    labels = np.where(y == 1, "ill", "well")
+    made = Method(named, learner=LogisticRegression(max_iter=50), positive=positive, random_state=0).fit(X, labels)
+    assert made.positive_ == (positive or "ill")
+    assert made.costs_.to_frame().loc["well", "ill"] == 6
+    assert made.costs_.fn == (1 if positive == "well" else 6)
+
+
+@pytest.mark.parametrize("labels", [(0, 1), (False, True), (2, 7), ("well", "ill")])
+def test_labels_of_any_kind_also_as_objects(labels):
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    y = (x[:, 0] > 0.5).astype(int)
+    made = Method(CostMatrix(fp=1, fn=8), learner="logistic", positive=labels[1], random_state=0)
+    plain, objects = (
+        made.fit(x, given).predict(x) for given in (np.asarray(labels)[y], np.asarray(labels)[y].astype(object))
+    )
+    expected = Method(CostMatrix(fp=1, fn=8), learner="logistic", random_state=0).fit(x, y).predict(x)
+    assert np.array_equal(plain == labels[1], expected == 1)
+    assert plain.tolist() == objects.tolist()

@@ -1,0 +1,150 @@
+"""Nets for tables with sizes to choose, TableNet and TabM: own rows and seed alone, kept, exported and resumed."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import adacsl
+from adacsl import AdaCSLClassifier, CostMatrix, Method, compare
+from adacsl.estimators.persistence import read_artefact
+from adacsl.integrations.tabm import BinnedTabM, find_bins
+from adacsl.neural.learner import Net, table_sizes
+
+COSTS = CostMatrix(fp=1, fn=5)
+BENT = {"bins": 3, "heads": 3, "width": 12}
+TABM = {"kind": "tabm", "k": 3, "d_block": 8, "n_bins": 5, "d_embedding": 3}
+NETS = pytest.mark.parametrize("module", [BENT, TABM], ids=["tablenet", "tabm"])
+
+
+def table(n=150, seed=0):
+    rng = np.random.default_rng(seed)
+    y = (rng.random(n) < 0.3).astype(int)
+    frame = pd.DataFrame({
+        "amount": rng.lognormal(size=n) + y, "count": rng.integers(0, 3, n), "rare": np.eye(n)[0],
+        "shop": np.where(rng.random(n) < 0.3 + 0.4 * y, "web", "city"),
+    })  # fmt: skip
+    return frame, y
+
+
+def fitted(module, *, data=None, **settings):
+    net = {"module": module, "epochs": 2} | settings.pop("net", {})
+    clf = AdaCSLClassifier(COSTS, net=net, device="cpu", **({"cv": 3, "random_state": 1} | settings))
+    return clf.fit(*(data or table()))
+
+
+@NETS
+def test_alone_is_as_in_company(module):
+    def run(methods, **more):
+        net = {"module": module, "epochs": 2}
+        return compare(
+            *table(), COSTS, methods=methods, repeats=1, folds=2, net=net, workers=1, device="cpu", progress=False,
+            **more,
+        ).cells  # fmt: skip
+
+    together = run(["ce", "wce", "adacsl-cv"], ratios=[20, "1x"])
+    for name in ("ce", "adacsl-cv"):
+        for cell, alone in run([name]).items():
+            assert np.array_equal(alone.scores, together[cell].scores)
+            assert alone.history == together[cell].history
+
+
+def test_other_sizes_train_apart_and_differ():
+    methods = [("small", Method(learner=Net({"bins": 2}, epochs=1))), ("large", Method(learner=Net(BENT, epochs=1)))]
+    found = compare(*table(), COSTS, methods=methods, repeats=1, folds=2, workers=1, device="cpu", progress=False)
+    for seed in range(2):
+        small, large = (one.scores for cell, one in found.cells.items() if cell.seed == seed)
+        assert not np.array_equal(small, large)
+
+
+@NETS
+def test_a_saved_net_comes_back_the_same(module, tmp_path):
+    clf, (X, _) = fitted(module), table(40, seed=7)
+    back = adacsl.load(clf.save(tmp_path / "model"))
+    assert np.array_equal(back.decision_scores(X), clf.decision_scores(X))
+    assert back.net["module"] == module if isinstance(back.net, dict) else back.net.module == module
+    back.save(tmp_path / "again")
+    assert read_artefact(tmp_path / "again")[1] == read_artefact(tmp_path / "model")[1]
+
+
+@NETS
+def test_onnx(module, tmp_path):
+    pytest.importorskip("onnxruntime")
+    fitted(module, cv=None).export_onnx(tmp_path / "model.onnx", table()[0])  # it compares the scores itself
+
+
+@NETS
+def test_a_crashed_fit_goes_on(module, tmp_path):
+    import lightning.pytorch as pl
+
+    class Stop(pl.Callback):
+        def on_train_epoch_start(self, trainer, pl_module):
+            if trainer.current_epoch == 2:
+                raise RuntimeError("power cut")
+
+    with pytest.raises(RuntimeError, match="power cut"):
+        fitted(module, cv=2, net={"epochs": 4, "trainer": {"callbacks": [Stop()]}}, resume=tmp_path)
+    resumed, whole = (fitted(module, cv=2, net={"epochs": 4}, resume=folder) for folder in (tmp_path, None))
+    assert resumed.history_.equals(whole.history_)
+    assert np.array_equal(resumed.oof_scores_, whole.oof_scores_)
+    with pytest.raises(ValueError, match="belong to other data or settings"):
+        fitted(module | {"dropout": 0.2}, cv=2, net={"epochs": 4}, resume=tmp_path)
+
+
+def test_bins_come_from_the_training_rows_of_the_fold():
+    X, _ = table()
+    folds = [(np.arange(50, 150), np.arange(50)), (np.arange(100), np.arange(100, 150))]
+    clf = fitted(TABM, cv=folds)
+    x, numeric = torch.from_numpy(clf.encoder_.transform(X)), clf.encoder_.numeric_features
+    for net, (rows, _) in zip(clf.net_, folds, strict=True):
+        bins = find_bins(x[rows], numeric, 5)
+        assert torch.equal(net.borders, bins["borders"])
+        assert torch.equal(net.numeric, bins["numeric"])
+    # the column of one lonely row has one bin at most: it is taken as it is
+    assert len(clf.net_[0].numeric) == len(numeric) - 1
+
+
+@pytest.mark.parametrize("columns", [["shop"], ["amount"]])
+def test_tabm_without_numbers_or_with_nothing_else(columns):
+    X, y = table()
+    clf = fitted("tabm", data=(X[columns], y), cv=None, net={"epochs": 1})
+    assert np.isfinite(clf.decision_scores(X[columns])).all()
+
+
+def test_tabm_does_not_rise_beyond_its_last_border():
+    net = BinnedTabM(1, torch.tensor([0]), torch.tensor([[0.0, 1.0, 1.0 + 1e-6]]), **table_sizes("tabm")[1]).eval()
+    with torch.no_grad():
+        assert torch.equal(net(torch.tensor([[3.0]])), net(torch.tensor([[1.0 + 1e-6]])))
+
+
+def test_heads_are_trained_apart_and_averaged():
+    clf, (X, _) = fitted(TABM, cv=None), table()
+    x = torch.from_numpy(clf.encoder_.transform(X))
+    with torch.no_grad():
+        logits = clf.net_[0](x)
+    assert logits.shape == (150, 1, 3)
+    assert logits.std(2).min() > 0
+    assert np.allclose(clf.decision_scores(X), torch.sigmoid(logits.mean(2)[:, 0]).numpy(), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ({"bin": 3}, "module has no size 'bin': tablenet has bins, heads, width, depth, dropout"),
+        ({"kind": "tabm", "heads": 3}, "module has no size 'heads': tabm has k, n_blocks, d_block"),
+        ({"kind": "forest"}, "module has no size 'kind': kind is one of tablenet, tabm"),
+        ({"bins": 2.5}, "bins must be a whole number of at least 0"),
+        ({"kind": "tabm", "n_bins": 1}, "n_bins must be a whole number of at least 2"),
+        ({"dropout": 1}, "dropout must be at least 0 and below 1"),
+    ],
+)
+def test_sizes_that_make_no_sense_are_refused(module, line):
+    with pytest.raises(ValueError, match=line):
+        fitted(module)
+
+
+@NETS
+def test_images_are_refused(module):
+    pictures = np.random.default_rng(0).integers(0, 255, (30, 16, 16, 3)).astype(np.uint8)
+    with pytest.raises(TypeError, match="is a net for tables, but X holds images"):
+        fitted(module, data=(pictures, np.arange(30) % 3 == 0), cv=None)

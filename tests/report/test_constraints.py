@@ -1,0 +1,217 @@
+"""Cards about other prices, a third way out and a limited number of checks, against the core's own decisions."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adacsl import CostMatrix
+from adacsl.comparison.cost_sensitivity import find_regret
+from adacsl.comparison.statistics import RowCosts
+from adacsl.decision.policy import limit_action
+from adacsl.report.data import Outcome
+from adacsl.report.frames import break_even, capacity_table, referral_table
+from adacsl.report.page import render_report
+from adacsl.report.sections.constraints import (
+    capacity_figure,
+    referral_figure,
+    regret_card,
+    regret_figure,
+    rivals,
+    way_cards,
+)
+from adacsl.report.sections.costs import parts
+from adacsl.report.sections.multiclass import parts as class_parts
+
+VIEW = ("breast-cancer", 8.0)
+
+
+def rows(seed=0, n=60, *, own=False, k=2, right=0.0, decimals=None):
+    """Test rows of one method; ``decimals`` makes ties, ``right`` prices being right."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, k, n)
+    if k > 2:
+        scores = rng.dirichlet(np.ones(k), n)
+        table = rng.lognormal(0, 1, (n, k, k) if own else (k, k))
+        table[..., np.arange(k), np.arange(k)] = -right
+        matrix = CostMatrix.from_array(table, rows="predicted", classes=[f"c{j}" for j in range(k)])
+        return Outcome(scores, labels, matrix.decide(scores), np.zeros(n), matrix=matrix)
+    scores = rng.beta(1 + 2 * labels, 2)
+    scores = scores if decimals is None else scores.round(decimals)
+    prices = {"fp": 1.0, "fn": rng.lognormal(1, 1, n) if own else 4.0, "tp": -right, "tn": 0.25 * right}
+    return Outcome(scores, labels, CostMatrix(**prices).decide(scores), np.zeros(n), **prices)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**6), st.booleans(), st.sampled_from([2, 3]), st.sampled_from([0.0, 0.5]))
+def test_referral_is_one_more_action_of_the_matrix(seed, own, k, right):
+    outcome = rows(seed, own=own, k=k, right=right)
+    table = referral_table(outcome, points=9)
+    for _, row in table.iloc[1:].iterrows():
+        costs = outcome.costs.with_referral(row["price"])
+        decided = costs.decide(outcome.scores)
+        assert row["referred"] == pytest.approx(np.mean(decided == k))
+        assert row["cost"] == pytest.approx(costs.mean(outcome.labels, decided))
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**6), st.booleans(), st.sampled_from([None, 1]))
+def test_checks_go_to_those_whom_a_limited_action_serves(seed, own, decimals):
+    outcome = rows(seed, own=own, decimals=decimals)
+    table = capacity_table(outcome, points=7)
+    expected = outcome.costs.expected_of_each(outcome.scores)
+    for _, row in table.iterrows():
+        limited = limit_action(expected, 1, round(row["checked"] * outcome.n))
+        assert limited.used == round(row["checked"] * outcome.n)
+        assert row["cost"] == pytest.approx(outcome.costs.mean(outcome.labels, limited.actions))
+    assert round(table["checked"].iloc[-1] * outcome.n) == limit_action(expected, 1, outcome.n).used
+
+
+def test_by_probability_is_the_same_unless_rows_have_prices():
+    same, other = capacity_table(rows(1)), capacity_table(rows(1, own=True))
+    np.testing.assert_allclose(same["cost"], same["by_probability"])
+    assert not np.allclose(other["cost"], other["by_probability"])
+
+
+@pytest.mark.parametrize(("own", "k"), [(False, 2), (True, 2), (False, 4)])
+def test_break_even_is_where_a_referral_stops_saving(own, k):
+    outcome = rows(5, n=4000, own=own, k=k)
+    table = referral_table(outcome)
+    even = break_even(outcome, table)
+    alone = outcome.costs.mean(outcome.labels, outcome.decisions)
+    before = table[table["price"] < even]["cost"]
+    assert (before < alone * 0.9901).all()
+    if even < table["price"].iloc[-1]:
+        assert table[table["price"] > even]["cost"].iloc[0] >= alone * 0.9899
+
+
+def test_few_dear_cases_are_worth_more_than_all_prices_looked_at():
+    one = rows(3, n=500)
+    fn = np.where(np.arange(500) < 4, 1e6, 4.0)
+    labels = np.where(np.arange(500) < 4, 1, one.labels)
+    blind = Outcome(np.where(np.arange(500) < 4, 0.3, one.scores), labels, one.scores > 2, np.zeros(500), fn=fn)
+    table = referral_table(blind)
+    assert break_even(blind, table) == np.inf
+    assert len(referral_figure(table, even=np.inf).layout.shapes) == 0
+
+
+def test_nothing_to_gain_is_worth_no_price():
+    flawless = Outcome([0.0, 1.0, 0.0], [0, 1, 0], [0, 1, 0], np.zeros(3), fp=1.0, fn=8.0)
+    table = referral_table(flawless)
+    assert break_even(flawless, table) == 0.0
+    assert (table["referred"] == 0).all()
+
+
+# cards
+
+
+@pytest.fixture(scope="module")
+def priced(made):
+    """Reports with ranges, of prices for all and of each row."""
+
+    def entries(outcomes):
+        seeds = next(iter(outcomes.values())).seeds
+        rows = np.arange(len(seeds))
+        return RowCosts(tuple(outcomes), np.zeros((len(outcomes), len(rows))), rows, seeds, rows)
+
+    def make(**options):
+        report = made(ratios=(8.0,), seeds=3, **options)
+        regrets = {
+            view: find_regret(
+                report.outcomes_of(view), (0.5, 2.5), ratio=view[1], entries=entries(report.outcomes_of(view)),
+                recommended=report.recommended_of(view),
+            )
+            for view in report.views
+        }  # fmt: skip
+        return made(ratios=(8.0,), seeds=3, **options, regrets=regrets)
+
+    return {own: make(own_costs=own) for own in (False, True)}
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_the_page_says_what_other_prices_mean(priced, own):
+    report = priced[own]
+    page = render_report(report)
+    for part in ("If the prices are not what you think", "A limited number of checks", "A person who decides"):
+        assert part in page
+    card = regret_card(report, VIEW, "view-0")
+    assert card.say.replace("\u00a0", " ") == report.regrets[VIEW].words
+    assert [row[0] for row in card.folded[0].rows] == report.regrets[VIEW].table["method"].tolist()
+    assert card.folded[1].rows[-1][1] == report.regrets[VIEW].cheapest["method"].iloc[-1]
+    checks, referral = way_cards(report, VIEW, "view-0")
+    assert "a check is worth it for" in checks.say
+    assert "a person who decides rightly is worth asking up to about" in referral.say
+    assert len(checks.folded[0].rows) <= 13
+
+
+def test_without_ranges_and_without_rows_the_cards_are_left_out(made):
+    report = made(ratios=(8.0,), seeds=2)
+    assert regret_card(report, VIEW, "view-0") is None
+    bare = made(ratios=(8.0,), seeds=2, outcomes={})
+    assert way_cards(bare, VIEW, "view-0") == []
+    assert "ways" not in {part["id"].removeprefix("view-0-") for part in parts(bare, VIEW, "view-0")}
+
+
+def test_of_more_than_two_classes_there_is_a_third_way_out_only(made_classes):
+    report = made_classes.made_class_report()
+    sections = {part["id"]: part for part in class_parts(report, report.views[0], "view-0")}
+    ((card,),) = sections["view-0-class-ways"]["rows"]
+    assert card.id == "view-0-referral"
+    assert sections["view-0-class-ways"]["title"] == "A third way out"
+
+
+def test_constant_scores_have_no_third_way_out(made):
+    report = made(ratios=(8.0,), seeds=2)
+    only = {key: outcome for key, outcome in report.outcomes.items() if key[2] == "always-negative"}
+    report = made(ratios=(8.0,), seeds=2, outcomes=only)
+    assert way_cards(report, VIEW, "view-0") == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_figures_draw_what_the_frames_say(priced, theme):
+    found, outcome = priced[True].regrets[VIEW], rows(own=True)
+    names = rivals(found, "ce")
+    assert names[0] == "ce"
+    figure = regret_figure(found, "ce", theme=theme)
+    lines = {trace.name: trace for trace in figure.data}
+    own = found.curve[found.curve["method"] == "ce"].sort_values("ratio")
+    np.testing.assert_allclose(lines["ce"].y, own["percent"])
+    assert set(lines) == set(found.table["method"])
+    assert (figure.layout.shapes[0].x0, figure.layout.shapes[0].x1) == (found.low, found.high)
+    table = capacity_table(outcome)
+    assert [trace.name for trace in capacity_figure(table, theme=theme).data] == [
+        "by probability alone",
+        "by what a check saves",
+    ]
+    table = referral_table(outcome)
+    figure = referral_figure(table, even=1.0, theme=theme)
+    np.testing.assert_allclose(figure.data[1].y, 100 * table["referred"])
+
+
+def test_where_the_cheapest_costs_nothing_money_is_drawn(priced):
+    found = priced[False].regrets[VIEW]
+    free = found._replace(curve=found.curve.assign(percent=np.inf))
+    assert "per case [EUR]" in regret_figure(free, "ce", unit="EUR").layout.yaxis.title.text
+
+
+# in a browser
+
+
+@pytest.mark.parametrize(
+    ("own", "look"),
+    [(False, {}), (True, {"color_scheme": "dark"}), (False, {"viewport": {"width": 400, "height": 800}})],
+)
+def test_cards_are_drawn_and_fit(priced, opened, own, look):
+    page = opened(priced[own], f"prices-{own}", **look)
+    theme = look.get("color_scheme", "light")
+    for name in ("regret", "capacity", "referral"):
+        card = page.locator(f"#view-0-{name}")
+        card.scroll_into_view_if_needed()
+        page.wait_for_selector(f"#view-0-{name} .plot[data-drawn='{theme}']")
+        assert card.locator(".found").inner_text()
+        box, plot = card.bounding_box(), card.locator(".plot").bounding_box()
+        assert box["x"] <= plot["x"]
+        assert plot["x"] + plot["width"] <= box["x"] + box["width"]
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    assert [entry for entry in page.log if entry[0] in ("error", "dialog")] == []
+    assert {entry[1] for entry in page.log if entry[0] == "request"} == {page.address}

@@ -1,0 +1,588 @@
+"""The exact search against brute force, scikit-learn, and its own promises."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import confusion_matrix_at_thresholds
+
+from adacsl import CostMatrix, cost_curve, find_threshold, paper_grid
+from adacsl.metrics.bins import EqualWidth
+from adacsl.thresholds.search import subgroup_thresholds
+
+TIED = st.sampled_from([0.0, -0.0, 5e-324, 1e-310, 0.1, 0.25, 0.3, 0.5, 0.5 + 2**-53, 0.75, 1.0 - 2**-53, 1.0])
+SCORE = st.one_of(TIED, st.floats(0.0, 1.0))
+PRICE = st.sampled_from([1, 2, 3, 5, 8, 13])
+TARGET = st.sampled_from([0.05, 0.3, 0.5, 0.8])
+
+
+@st.composite
+def samples(draw, score=SCORE, min_size=1, max_size=14):
+    """Scores and labels of a few samples, with many ties."""
+    rows = draw(st.lists(st.tuples(score, st.booleans()), min_size=min_size, max_size=max_size))
+    return np.array([s for s, _ in rows]), np.array([int(y) for _, y in rows])
+
+
+def ulps(value):
+    return 4 * np.spacing(abs(value) + 1e-300)
+
+
+def random_case(seed, n=60):
+    rng = np.random.default_rng(seed)
+    scores = np.round(rng.beta(0.8, 1.2, n), rng.integers(1, 4))
+    labels = (rng.random(n) < scores).astype(int)
+    return scores, labels, rng
+
+
+# the exact optimum
+
+
+@given(samples(), PRICE, PRICE, TARGET)
+def test_find_threshold_equals_brute_force(brute, data, fp, fn, target):
+    scores, labels = data
+    best = brute.optimum(scores, labels, fp=fp, fn=fn)
+    found = find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn), target=target)
+    assert found.cost == best.cost
+    assert brute.cost_at(found.value, scores, labels, fp, fn) == best.cost
+    assert abs(found.value - target) <= brute.distance(target, best.intervals) + ulps(1.0)
+
+
+@given(samples(), PRICE, PRICE, TARGET)
+def test_interval_holds_only_optimal_thresholds(brute, data, fp, fn, target):
+    scores, labels = data
+    found = find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn), target=target)
+    assert found.low <= found.value <= found.high
+    inside = [found.low, *[s for s in scores if found.low <= s < found.high]]
+    assert all(brute.cost_at(t, scores, labels, fp, fn) == found.cost for t in inside)
+    below = [s for s in {0.0, *scores} if s < found.low]
+    if below and found.low > 0:
+        assert brute.cost_at(max(below), scores, labels, fp, fn) > found.cost
+    if found.high in scores and found.high < 1:
+        assert brute.cost_at(found.high, scores, labels, fp, fn) > found.cost
+
+
+@given(st.data())
+def test_find_threshold_with_instance_costs_benefits_and_weights_equals_brute_force(brute, data):
+    scores, labels = data.draw(samples(max_size=8))
+    n = len(scores)
+
+    def vector(values):
+        return np.array(data.draw(st.lists(st.sampled_from(values), min_size=n, max_size=n)), dtype=float)
+
+    tp, tn = vector([-2, 0, 1]), vector([-1, 0])
+    fp, fn = tn + vector([0, 1, 2, 7]), tp + vector([0, 1, 4, 9])
+    fp[0], fn[-1] = tn[0] + 3, tp[-1] + 5
+    weight = vector([0, 1, 2, 3])
+    weight[0] += 1
+    prices = {"fp": fp, "fn": fn, "tp": tp, "tn": tn, "weight": weight}
+    best = brute.optimum(scores, labels, **prices)
+    found = find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn, tp=tp, tn=tn), sample_weight=weight, target=0.4)
+    assert found.cost == pytest.approx(float(best.cost), abs=1e-9)
+    assert brute.cost_at(found.value, scores, labels, **prices) == best.cost
+    assert abs(found.value - 0.4) <= brute.distance(0.4, best.intervals) + ulps(1.0)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_all_libraries_and_sklearn_agree(seed, brute):
+    strict = pytest.importorskip("array_api_strict")
+    scores, labels, rng = random_case(seed)
+    fp, fn = rng.integers(1, 6), rng.integers(6, 30)
+    costs = CostMatrix(fp=fp, fn=fn)
+    found = find_threshold(scores, labels, costs, target=0.35)
+    assert found == find_threshold(torch.tensor(scores), torch.tensor(labels), costs, target=0.35)
+    assert found == find_threshold(strict.asarray(scores), strict.asarray(labels), costs, target=0.35)
+    if len(set(labels)) == 2:
+        _, false_positives, false_negatives, _, _ = confusion_matrix_at_thresholds(labels, scores)
+        everything_negative = fn * labels.sum()
+        assert found.cost == min((fp * false_positives + fn * false_negatives).min(), everything_negative)
+    assert found.cost == brute.optimum(scores, labels, fp=int(fp), fn=int(fn)).cost
+
+
+def test_cost_curve_equals_sklearn_at_every_cut(library):
+    scores, labels, _ = random_case(3, n=300)
+    curve = cost_curve(library.asarray(scores), library.asarray(labels), CostMatrix(fp=2, fn=7))
+    _, fps, fns, _, at = confusion_matrix_at_thresholds(labels, scores)
+    thresholds, costs = library.to_numpy(curve.thresholds), library.to_numpy(curve.costs)
+    # scikit-learn decides score >= t: its cut at a score is ours at the next lower one
+    np.testing.assert_array_equal(thresholds[1:], np.unique(scores))
+    np.testing.assert_array_equal(costs[:-1], (2 * fps + 7 * fns)[np.argsort(at)][: len(costs) - 1])
+    np.testing.assert_array_equal(
+        library.to_numpy(curve.false_negatives)[:-1] / 7, fns[np.argsort(at)][: len(costs) - 1]
+    )
+    np.testing.assert_array_equal(
+        library.to_numpy(curve.false_positives)[:-1] / 2, fps[np.argsort(at)][: len(costs) - 1]
+    )
+    assert costs[-1] == 7 * labels.sum()
+
+
+@given(samples(), PRICE, PRICE)
+def test_cost_curve_equals_brute_force(brute, data, fp, fn):
+    scores, labels = data
+    curve = cost_curve(scores, labels, CostMatrix(fp=fp, fn=fn, tp=-1, tn=0.5))
+    assert len(curve.thresholds) == len(set(scores.tolist())) + 1
+    for threshold, cost in zip(curve.thresholds, curve.costs, strict=True):
+        assert cost == brute.cost_at(threshold, scores, labels, fp, fn, tp=-1, tn=0.5)
+    assert np.all(np.diff(curve.thresholds) > 0)
+
+
+# ties
+
+
+@pytest.mark.parametrize(
+    ("scores", "labels", "target", "value"),
+    [
+        ([0.2, 0.8], [0, 1], 0.5, 0.5),  # the optimum [0.2, 0.8) holds the target
+        ([0.2, 0.8], [0, 1], 0.1, 0.2),  # nearest end from below
+        ([0.2, 0.5], [0, 1], 0.9, np.nextafter(0.5, 0)),  # the upper end is open
+        ([0.2, 0.5], [0, 1], 0.5, np.nextafter(0.5, 0)),
+        ([0.1, 0.2], [0, 0], 0.5, 0.5),  # all negative: no change
+        ([0.8, 0.9], [1, 1], 0.5, 0.5),  # all positive: no change
+        ([0.1, 0.2], [1, 1], 0.5, np.nextafter(0.1, 0)),
+        ([0.8, 0.9], [0, 0], 0.5, 0.9),
+        ([0.5, 0.5], [0, 0], 0.5, 0.5),
+        ([0.5, 0.5], [1, 1], 0.5, np.nextafter(0.5, 0)),
+        ([1.0, 1.0], [0, 0], 0.5, 1.0),
+    ],
+)
+def test_ties_go_to_the_point_nearest_the_target(scores, labels, target, value):
+    found = find_threshold(scores, labels, CostMatrix(fp=1, fn=3), target=target)
+    assert found.value == value
+    assert found.cost == 0
+
+
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+def test_score_of_zero_that_must_be_positive_gets_a_threshold_below_zero(zero):
+    found = find_threshold([zero, 0.6], [1, 1], CostMatrix(fp=1, fn=3))
+    assert found.cost == 0
+    assert -1e-30 < found.value < 0
+    assert found.low == found.value
+
+
+def test_negative_zero_equals_zero():
+    curve = cost_curve(np.array([0.0, -0.0, 0.5]), [1, 0, 1], CostMatrix(fp=1, fn=3))
+    assert curve.costs.tolist() == [1.0, 3.0, 6.0]
+    single = cost_curve(np.float32([0.0, -0.0, 0.5]), [1, 0, 1], CostMatrix(fp=np.ones(3), fn=np.full(3, 3.0)))
+    assert single.costs.tolist() == [1.0, 3.0, 6.0]
+
+
+def test_equally_cheap_separate_intervals_are_told_apart():
+    found = find_threshold([0.1, 0.2, 0.8, 0.9], [1, 0, 1, 0], CostMatrix(fp=1, fn=2), target=0.6)
+    #       cuts:          2 (below 0.1), 4, 3, 5, 4 -> only the lowest
+    assert (found.cost, found.low, found.high) == (2.0, 0.0, 0.1)
+    scores, labels = [0.1, 0.2, 0.5, 0.8], [0, 1, 0, 1]
+    for target, low, high in ((0.15, 0.1, 0.2), (0.7, 0.5, 0.8)):
+        found = find_threshold(scores, labels, CostMatrix(fp=1, fn=1), target=target)
+        assert (found.value, found.cost, found.low, found.high) == (target, 1.0, low, high)
+
+
+@pytest.mark.parametrize("fp", [0.1, np.full(4, 0.1)], ids=["class-wide", "per sample"])
+def test_costs_equal_but_for_rounding_are_ties(fp):
+    # three false positives of 0.1 (0.30000000000000004) or one false negative of 0.3
+    found = find_threshold([0.2, 0.4, 0.6, 0.8], [1, 0, 0, 0], CostMatrix(fp=fp, fn=0.3), target=0.1)
+    assert (found.value, found.low, found.high) == (0.1, 0.0, 0.2)
+    assert find_threshold([0.2, 0.4, 0.6, 0.8], [1, 0, 0, 0], CostMatrix(fp=fp, fn=0.3), target=0.9).value == 0.9
+
+
+def test_sample_without_cost_at_the_target_moves_nothing():
+    found = find_threshold([0.2, 0.5, 0.9], [0, 0, 1], CostMatrix(fp=[1, 0, 1], fn=1), target=0.5)
+    assert found == (0.5, 0.0, 0.2, 0.9)
+
+
+def test_all_scores_equal_leaves_two_cuts():
+    for labels, cost in (([0, 0, 1], 2.0), ([0, 0, 0], 0.0), ([1, 1, 1], 0.0)):
+        assert find_threshold([0.5] * 3, labels, CostMatrix(fp=1, fn=8)).cost == cost
+
+
+# candidates
+
+
+@given(samples(), PRICE, PRICE, TARGET)
+def test_candidates_are_the_only_thresholds_looked_at(brute, data, fp, fn, target):
+    scores, labels = data
+    grid = [0.9, 0.0, 0.25, 0.5, 0.3]
+    found = find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn), target=target, candidates=grid)
+    costs = {t: brute.cost_at(t, scores, labels, fp, fn) for t in grid}
+    assert found.value in grid
+    assert found.cost == min(costs.values()) == costs[found.value]
+    cheapest = [t for t in grid if costs[t] == found.cost]
+    assert abs(found.value - target) == min(abs(t - target) for t in cheapest)
+    assert all(costs[t] == found.cost for t in grid if found.low <= t <= found.high)
+
+
+def test_paper_grid_is_the_papers():
+    assert paper_grid().tolist() == [k / 200 for k in range(181)]
+
+
+# the value is attained, in every precision
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("target", [0.5, 0.3, 1 / 3, 0.999])
+@pytest.mark.parametrize("kind", ["exact", "grid", "instances"])
+def test_returned_value_is_attained_in_own_and_wide_comparisons(brute, dtype, target, kind):
+    generator = torch.Generator().manual_seed(0)
+    for seed in range(12):
+        n = 25
+        scores = torch.rand(n, generator=generator, dtype=torch.float64) ** (1 + seed % 4)
+        if seed % 3 == 0:
+            scores[:4] = torch.tensor([0.0, 1.0, target, 0.3])
+        scores = scores.to(dtype)
+        labels = torch.rand(n, generator=generator) < (0.1 + 0.8 * scores.float()) / (1 + seed % 2)
+        fp, fn = 1 + seed % 3, 4 + seed
+        costs = CostMatrix(fp=fp, fn=fn) if kind != "instances" else CostMatrix(fp=torch.full((n,), fp), fn=fn)
+        candidates = paper_grid() if kind == "grid" else None
+        found = find_threshold(scores, labels, costs, target=target, candidates=candidates)
+        for decisions in (scores > found.value, scores.double() > found.value):
+            cost = fp * int((decisions & ~labels).sum()) + fn * int((~decisions & labels).sum())
+            assert cost == found.cost
+        if kind != "grid":
+            assert found.cost == brute.optimum(scores.double().tolist(), labels.tolist(), fp=fp, fn=fn).cost
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_subnormal_scores_are_told_apart(dtype):
+    tiny = np.finfo(dtype).smallest_subnormal
+    scores = np.array([0.0, tiny, 2 * tiny], dtype=dtype)
+    found = find_threshold(scores, [0, 0, 1], CostMatrix(fp=1, fn=1), target=0.5)
+    assert found.cost == 0
+    assert (scores > dtype(found.value)).tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, ">f4", ">f8", np.float16])
+def test_numpy_dtypes_and_layouts_agree(dtype):
+    scores, labels, _ = random_case(11)
+    wide = find_threshold(np.asarray(scores, dtype=dtype).astype(np.float64), labels, CostMatrix(fp=1, fn=4))
+    strided = np.zeros((len(scores), 3), dtype=dtype)
+    strided[:, 1] = scores
+    strided.flags.writeable = False
+    found = find_threshold(strided[:, 1], labels, CostMatrix(fp=1, fn=4))
+    assert found.cost == wide.cost
+    assert found.value == pytest.approx(wide.value, abs=2e-3)
+
+
+@pytest.mark.parametrize(("fp", "fn"), [(1e-9, 1e9), (1e9, 1e-9), (1e-9, 3e-9), (1e9, 3e9), (0.1, 0.3)])
+def test_extreme_costs_are_exact_up_to_rounding(brute, fp, fn):
+    scores, labels, _ = random_case(5)
+    best = brute.optimum(scores, labels, fp=fp, fn=fn)
+    assert find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn)).cost == pytest.approx(float(best.cost), rel=1e-12)
+
+
+@pytest.mark.slow
+def test_ten_million_scores_keep_exact_counts():
+    n = 10_000_000
+    rng = np.random.default_rng(0)
+    scores = rng.random(n, dtype=np.float32)
+    labels = rng.random(n, dtype=np.float32) < scores
+    found = find_threshold(scores, labels, CostMatrix(fp=1, fn=3))
+    decided = scores > np.float32(found.value)
+    counted = int(np.count_nonzero(decided & ~labels)) + 3 * int(np.count_nonzero(~decided & labels))
+    assert found.cost == counted
+    assert found.value == pytest.approx(0.25, abs=0.01)
+    constant = find_threshold(np.full(n, 0.5, dtype=np.float16), labels, CostMatrix(fp=1, fn=3))
+    assert constant.cost == min(n - np.count_nonzero(labels), 3 * np.count_nonzero(labels))
+
+
+# metamorphic
+
+
+@given(samples(), PRICE, PRICE, TARGET, st.randoms(use_true_random=False))
+def test_order_of_samples_changes_nothing(data, fp, fn, target, random):
+    scores, labels = data
+    order = list(range(len(scores)))
+    random.shuffle(order)
+    costs = CostMatrix(fp=fp, fn=fn)
+    assert find_threshold(scores[order], labels[order], costs, target=target) == find_threshold(
+        scores, labels, costs, target=target
+    )
+
+
+@given(samples(), PRICE, PRICE, TARGET, st.sampled_from([2.0**-40, 0.125, 4.0, 2.0**30, 3.0, 0.1]))
+def test_scaling_all_costs_changes_no_threshold(data, fp, fn, target, scale):
+    scores, labels = data
+    plain = find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn), target=target)
+    scaled = find_threshold(scores, labels, CostMatrix(fp=fp * scale, fn=fn * scale), target=target)
+    assert (scaled.value, scaled.low, scaled.high) == (plain.value, plain.low, plain.high)
+    assert scaled.cost == pytest.approx(plain.cost * scale)
+
+
+@given(samples(), PRICE, PRICE, TARGET)
+def test_duplicating_every_sample_only_doubles_the_cost(data, fp, fn, target):
+    scores, labels = data
+    costs = CostMatrix(fp=fp, fn=fn)
+    once = find_threshold(scores, labels, costs, target=target)
+    twice = find_threshold(np.tile(scores, 2), np.tile(labels, 2), costs, target=target)
+    assert twice == (once.value, 2 * once.cost, once.low, once.high)
+
+
+@given(samples(), PRICE, PRICE, st.data())
+def test_duplicated_rows_equal_weight_two(data, fp, fn, draw):
+    scores, labels = data
+    twice = np.array(draw.draw(st.lists(st.booleans(), min_size=len(scores), max_size=len(scores))))
+    costs = CostMatrix(fp=fp, fn=fn)
+    weighted = find_threshold(scores, labels, costs, sample_weight=1 + twice)
+    repeated = find_threshold(np.r_[scores, scores[twice]], np.r_[labels, labels[twice]], costs)
+    assert weighted == repeated
+
+
+@given(samples(), samples(), PRICE, PRICE)
+def test_zero_weight_equals_removed_row(data, ghosts, fp, fn):
+    (scores, labels), (more_scores, more_labels) = data, ghosts
+    weight = np.r_[np.ones(len(scores)), np.zeros(len(more_scores))]
+    costs = CostMatrix(fp=fp, fn=fn)
+    weighted = find_threshold(
+        np.r_[scores, more_scores], np.r_[labels, more_labels], costs, sample_weight=weight, target=0.4
+    )
+    removed = find_threshold(scores, labels, costs, target=0.4)
+    assert weighted.cost == removed.cost
+    assert weighted.value == removed.value
+    assert weighted.high == removed.high
+
+
+def test_transposed_costs_give_another_answer():
+    scores, labels, _ = random_case(0)
+    right = find_threshold(scores, labels, CostMatrix.from_array([[0, 9], [1, 0]], rows="predicted"))
+    transposed = find_threshold(scores, labels, CostMatrix.from_array([[0, 9], [1, 0]], rows="actual"))
+    assert right.value < transposed.value
+    assert right.cost != transposed.cost
+
+
+@given(samples(), PRICE, PRICE, TARGET, st.sampled_from([-4, 3, 64]), st.sampled_from([-2, 5]))
+def test_constant_on_one_true_class_changes_no_threshold(data, fp, fn, target, on_positives, on_negatives):
+    scores, labels = data
+    plain = find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn), target=target)
+    costs = CostMatrix(fp=fp + on_negatives, tn=on_negatives, fn=fn + on_positives, tp=on_positives)
+    moved = find_threshold(scores, labels, costs, target=target)
+    assert (moved.value, moved.low, moved.high) == (plain.value, plain.low, plain.high)
+    unavoidable = on_positives * labels.sum() + on_negatives * (1 - labels).sum()
+    assert moved.cost == plain.cost + unavoidable
+
+
+@given(samples(score=st.sampled_from([k / 64 for k in range(65)])), PRICE, PRICE)
+def test_swapping_the_classes_mirrors_the_interval(data, fp, fn):
+    scores, labels = data
+    plain = find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn), target=0.5)
+    mirrored = find_threshold(1 - scores, 1 - labels, CostMatrix(fp=fn, fn=fp), target=0.5)
+    assert mirrored.cost == plain.cost
+    assert abs(mirrored.value - 0.5) == pytest.approx(abs(plain.value - 0.5), abs=1e-12)
+
+
+@given(samples(), PRICE, PRICE)
+def test_monotone_transform_leaves_the_cost(data, fp, fn):
+    scores, labels = data
+    ranks = np.unique(scores, return_inverse=True)[1] / 20
+    costs = CostMatrix(fp=fp, fn=fn)
+    assert find_threshold(ranks, labels, costs).cost == find_threshold(scores, labels, costs).cost
+
+
+@given(samples(), PRICE, PRICE)
+def test_class_wide_costs_equal_the_same_costs_per_sample(data, fp, fn):
+    scores, labels = data
+    n = len(scores)
+    assert find_threshold(scores, labels, CostMatrix(fp=np.full(n, fp), fn=np.full(n, fn))) == find_threshold(
+        scores, labels, CostMatrix(fp=fp, fn=fn)
+    )
+
+
+def test_cost_is_the_cost_matrix_total():
+    scores, labels, rng = random_case(8)
+    weight = rng.integers(1, 4, len(scores))
+    costs = CostMatrix(fp=2, fn=5, tp=-1, tn=0.25)
+    found = find_threshold(scores, labels, costs, sample_weight=weight)
+    assert found.cost == pytest.approx(costs.total(labels, scores > found.value, sample_weight=weight))
+
+
+# subgroups
+
+
+@settings(max_examples=40)
+@given(samples(min_size=2), PRICE, PRICE, TARGET)
+def test_subgroups_in_one_pass_equal_one_search_each(data, fp, fn, target):
+    scores, labels = data
+    numbers = EqualWidth(4)(scores)
+    costs = CostMatrix(fp=np.full(len(scores), fp), fn=np.arange(len(scores)) + fn)
+    found, sizes = subgroup_thresholds(scores, labels, costs, numbers, target=target)
+    assert sizes == [float(np.sum(numbers == m)) for m in np.unique(numbers)]
+    for threshold, m in zip(found, np.unique(numbers), strict=True):
+        member = numbers == m
+        assert threshold == find_threshold(scores[member], labels[member], costs.rows(member), target=target)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("target", [0.05, 0.5, 0.8])
+def test_search_in_the_subgroups_own_interval_stays_there(brute, dtype, target):
+    rng = np.random.default_rng(2)
+    scores = np.r_[rng.random(80), np.arange(11) / 10].astype(dtype)
+    labels = rng.random(91) < 0.4
+    partition = EqualWidth(10)
+    wide = scores.astype(np.float32) if dtype == np.float16 else scores
+    numbers, edges = partition(wide), [float(e) for e in partition.edges(wide)]
+    found, _ = subgroup_thresholds(scores, labels, CostMatrix(fp=1, fn=2), numbers, target=target, edges=edges)
+    for m, threshold in enumerate(found):
+        member = numbers == m
+        assert edges[m] - 1e-3 <= threshold.value <= edges[m + 1] + 1e-3
+        assert threshold.low <= threshold.value <= threshold.high
+        best = brute.optimum(scores[member].astype(float), labels[member], fp=1, fn=2)
+        assert threshold.cost == best.cost
+        for decided in (scores[member] > dtype(threshold.value), scores[member].astype(float) > threshold.value):
+            assert np.sum(decided & ~labels[member]) + 2 * np.sum(~decided & labels[member]) == best.cost
+
+
+def test_one_sided_subgroups_end_at_the_border_nearest_the_target():
+    scores, labels = np.array([0.15, 0.16, 0.95, 0.96]), np.array([0, 0, 1, 1])
+    edges = [m / 10 for m in range(11)]
+    found, _ = subgroup_thresholds(
+        scores, labels, CostMatrix(fp=1, fn=2), EqualWidth(10)(scores), target=0.5, edges=edges
+    )
+    assert [t.value for t in found] == [0.2, 0.9]
+
+
+# scores of any size
+
+ANY = st.one_of(st.integers(-3, 3).map(float), st.floats(-1e6, 1e6))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, torch.as_tensor])
+@given(st.lists(st.tuples(ANY, st.booleans()), min_size=1, max_size=12), st.integers(1, 5), st.integers(1, 5))
+def test_logits_and_points_are_cut_at_the_cheapest_too(kind, rows, fp, fn):
+    scores, labels = np.asarray([score for score, _ in rows]), np.asarray([label for _, label in rows])
+    cuts = [scores.min() - 1.0, *np.unique(scores)]
+    least = min(fn * labels[scores <= cut].sum() + fp * (~labels)[scores > cut].sum() for cut in cuts)
+    found = find_threshold(kind(scores), kind(labels), CostMatrix(fp=fp, fn=fn))
+    for cut in (found.value, found.low):
+        assert fn * labels[scores <= cut].sum() + fp * (~labels)[scores > cut].sum() == found.cost == least
+    assert found.low <= found.value <= found.high
+    curve = cost_curve(kind(scores), kind(labels), CostMatrix(fp=fp, fn=fn))
+    for cut, cost in zip(curve.thresholds, curve.costs, strict=True):
+        assert fn * labels[scores <= float(cut)].sum() + fp * (~labels)[scores > float(cut)].sum() == cost
+
+
+@pytest.mark.parametrize("labels", [[1, 1, 1], [0, 0, 0]])
+def test_one_class_of_logits_is_all_or_nothing(labels):
+    found = find_threshold([-3.0, 0.5, 2.0], labels, CostMatrix(fp=1, fn=1))
+    assert found.cost == 0
+    assert (np.asarray([-3.0, 0.5, 2.0]) > found.value).tolist() == [bool(label) for label in labels]
+
+
+# what is refused
+
+SCORES, LABELS, COSTS = [0.2, 0.4, 0.9], [0, 1, 1], CostMatrix(fp=1, fn=2)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"scores": [0.2, np.nan, 0.9]}, ValueError, "scores must be finite, got nan at position 1"),
+        ({"scores": [np.inf, 0.4, np.inf]}, ValueError, r"scores must be finite, got inf at .* 0 \(2 such values\)"),
+        ({"scores": [-3.0, 0.4, 2.5], "target": 0.2}, ValueError, r"got .* from -3 to 2.5; apply a sigmoid"),
+        ({"scores": [-3.0, 0.4, 2.5], "candidates": [0.5]}, ValueError, "and caution speak of probabilities"),
+        ({"scores": [[0.2, 0.8]] * 3}, ValueError, r"of two columns take the positive class's, such as \[:, 1\]"),
+        ({"scores": [[0.2, 0.3, 0.5]] * 3}, ValueError, "give costs of 3 classes, CostMatrix.from_array"),
+        ({"scores": [], "labels": []}, ValueError, "scores is empty"),
+        ({"scores": [[0.2], [0.4], [0.9]]}, ValueError, r"scores must be one-dimensional, got shape \(3, 1\)"),
+        ({"scores": ["a", "b", "c"]}, TypeError, "scores must be numbers, got an array of <U1"),
+        ({"labels": [0, 1, 2]}, ValueError, r"labels must be 0 or 1, got 2 among others \(1 of 3\)"),
+        ({"labels": [-1, 1, 1]}, ValueError, "labels must be 0 or 1, got -1"),
+        ({"labels": [0, 1, np.nan]}, ValueError, "labels must be 0 or 1, got nan"),
+        ({"labels": [0, 0.5, 1]}, ValueError, "labels must be 0 or 1, got 0.5"),
+        ({"labels": ["no", "yes", "yes"]}, TypeError, "labels must be numbers"),
+        ({"labels": [0, 1]}, ValueError, "labels has 2 entries, expected 3"),
+        ({"labels": [[0], [1], [1]]}, ValueError, "labels must be one-dimensional"),
+        ({"costs": {"fp": 1}}, TypeError, r"a CostMatrix, got a mapping: CostMatrix\(\*\*"),
+        ({"costs": 1 - np.eye(3)}, TypeError, r"an array of 3 x 3: say what its rows are, CostMatrix\.from_array"),
+        ({"costs": CostMatrix.from_array(1 - np.eye(3), rows="actual")}, ValueError, "has 3: more have no"),
+        ({"costs": CostMatrix(fp=[1, 2], fn=1)}, ValueError, "belong to 2 samples, but 3 came"),
+        ({"sample_weight": [1, 1]}, ValueError, "sample_weight has 2 entries"),
+        ({"sample_weight": [1, 1, -1]}, ValueError, "sample_weight must not be negative"),
+        ({"sample_weight": [0, 0, 0]}, ValueError, "sample_weight is zero everywhere"),
+        ({"sample_weight": [1, np.nan, 1]}, ValueError, "sample_weight must be finite"),
+        ({"sample_weight": [[1], [1], [1]]}, ValueError, "sample_weight must be one-dimensional"),
+        ({"target": 0.0}, ValueError, "target must lie strictly between 0 and 1"),
+        ({"target": 1.0}, ValueError, "target must lie strictly between 0 and 1"),
+        ({"target": np.nan}, ValueError, "target must lie strictly between 0 and 1"),
+        ({"candidates": []}, ValueError, "candidates is empty"),
+        ({"candidates": [0.5, np.inf]}, ValueError, "candidates must be finite"),
+        ({"candidates": [-0.5, 1.5]}, ValueError, "no candidate threshold lies between 0 and 1"),
+    ],
+)  # fmt: skip
+def test_find_threshold_refuses(change, error, message):
+    arguments = {"scores": SCORES, "labels": LABELS, "costs": COSTS} | change
+    with pytest.raises(error, match=message):
+        find_threshold(**arguments)
+
+
+def test_partition_of_another_length_is_refused():
+    with pytest.raises(ValueError, match="the partition numbered 2 of 3 samples"):
+        subgroup_thresholds(np.array(SCORES), LABELS, COSTS, np.array([0, 1]), target=0.5)
+
+
+def test_brute_force_oracle_is_itself_right(brute):
+    best = brute.optimum([0.1, 0.3, 0.6, 0.8], [0, 1, 0, 1], fp=1, fn=8)
+    assert best == (Fraction(1), [(0.1, 0.3)])
+    assert brute.distance(0.5, best.intervals) == pytest.approx(0.2)
+
+
+# caution
+
+
+def cautious_cut(scores, stakes, own, caution):
+    """How many samples the cautious threshold calls negative, by definition: exact stakes, every cut tried."""
+    order = np.argsort(scores, kind="stable")
+    stakes = [Fraction(float(s)) for s in np.asarray(stakes)[order]]  # > 0: a positive missed, < 0: an alarm spared
+    ranked = np.asarray(scores)[order]
+    cuts = [k for k in range(len(stakes) + 1) if k in (0, len(stakes)) or ranked[k - 1] != ranked[k]]
+    cost = {k: sum(stakes[:k]) for k in cuts}  # up to a constant
+    least = min(cost.values())
+    best = min((k for k in cuts if cost[k] == least), key=lambda k: (abs(k - own), k))
+    on_the_way = [k for k in cuts if min(best, own) <= k <= max(best, own)]
+    fair = [
+        k for k in on_the_way
+        if (cost[k] - least) ** 2 <= Fraction(caution) ** 2 * sum(s * s for s in stakes[min(k, best) : max(k, best)])
+    ]  # fmt: skip
+    return min(fair, key=lambda k: abs(k - own))
+
+
+@given(samples(), PRICE, PRICE, TARGET, st.sampled_from([0.5, 1.0, 1.25, 2.0, 10.0]), st.booleans())
+def test_cautious_threshold_equals_its_definition(data, fp, fn, target, caution, weighted):
+    scores, labels = data
+    weight = np.arange(1, len(labels) + 1) / 4.0 if weighted else None
+    found = find_threshold(
+        scores, labels, CostMatrix(fp=fp, fn=fn), target=target, sample_weight=weight, caution=caution
+    )
+    stakes = np.where(labels == 1, fn, -fp) * (1.0 if weight is None else weight)
+    expected = cautious_cut(scores, stakes, int(np.sum(scores <= target)), caution)
+    assert int(np.sum(scores <= found.value)) == expected
+
+
+@given(samples(), PRICE, PRICE, TARGET)
+def test_more_caution_never_moves_further_from_the_target(data, fp, fn, target):
+    scores, labels = data
+    costs = CostMatrix(fp=fp, fn=fn)
+    moves = [
+        abs(find_threshold(scores, labels, costs, target=target, caution=c).value - target) for c in (0, 1, 2, 1e6)
+    ]
+    assert moves == sorted(moves, reverse=True)
+    assert moves[-1] == 0.0
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("kind", ["class-wide", "per sample", "candidates"])
+def test_one_sample_does_not_move_a_cautious_threshold_and_many_do(library, kind):
+    negatives = np.linspace(0.01, 0.2, 50)
+    for missed, moves in ((1, False), (9, True)):
+        scores = np.concatenate((negatives, np.full(missed, 0.3), np.linspace(0.8, 0.99, 30))).astype(np.float32)
+        labels = (np.arange(len(scores)) >= 50).astype(int)
+        fn = np.full(len(scores), 7.0) if kind == "per sample" else 7.0
+        given = {"candidates": paper_grid()} if kind == "candidates" else {}
+        array = torch.from_numpy(scores) if library == "torch" else scores
+        costs = CostMatrix(fp=1, fn=fn)
+        assert find_threshold(array, labels, costs, **given).value < 0.3
+        assert (find_threshold(array, labels, costs, caution=1.0, **given).value < 0.5) == moves
+
+
+@pytest.mark.parametrize("caution", [-1.0, float("nan"), float("inf")])
+def test_caution_must_be_a_number_of_standard_errors(caution):
+    with pytest.raises(ValueError, match="caution must be a finite number of standard errors from 0"):
+        find_threshold([0.1, 0.9], [0, 1], CostMatrix(fp=1, fn=2), caution=caution)

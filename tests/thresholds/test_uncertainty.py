@@ -1,0 +1,96 @@
+"""How sure a cheapest threshold is, and what it will cost on new rows."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adacsl import CostMatrix, cost_curve, find_threshold
+from adacsl.metrics.intervals import mean_interval
+from adacsl.thresholds import uncertainty
+from adacsl.thresholds.uncertainty import resampled_optima, tune_threshold
+
+COSTS = CostMatrix(fp=1, fn=8)
+
+
+def draw(n, seed=0, shift=1.5):
+    rng = np.random.default_rng(seed)
+    y = (rng.random(n) < 0.25).astype(np.int64)
+    return 1 / (1 + np.exp(-(rng.normal(size=n) + shift * y - 1.5))), y
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_bootstrap_is_find_threshold_on_resamples(own):
+    scores, y = draw(60, seed=3)
+    scores = scores.round(1) if not own else scores
+    costs = CostMatrix(fp=1, fn=np.random.default_rng(0).lognormal(2, 1, 60)) if own else COSTS
+    lows, highs = resampled_optima(scores, y, costs, None, 2000, 0)
+    rng = np.random.default_rng(1)
+    slow = []
+    for _ in range(1500):
+        rows = rng.integers(0, 60, 60)
+        curve = cost_curve(scores[rows], y[rows], costs.rows(rows))
+        cheapest = np.flatnonzero(curve.costs <= curve.costs.min() * (1 + 1e-9))
+        # in terms of all scores: the first cut that is cheapest begins at the highest score below it
+        slow.append(max(float(curve.thresholds[cheapest[0]]), 0.0) if cheapest[0] else 0.0)
+    for q in (0.1, 0.5, 0.9):
+        assert np.quantile(lows, q) == pytest.approx(np.quantile(slow, q), abs=0.08)
+    assert (lows <= highs).all()
+
+
+def test_many_scores_are_cut_at_some_of_them(monkeypatch):
+    scores, y = draw(3000)
+    fine = tune_threshold(scores, y, COSTS)
+    monkeypatch.setattr(uncertainty, "CELLS", 100)
+    coarse = tune_threshold(scores, y, COSTS)
+    assert coarse.best == fine.best
+    np.testing.assert_allclose(coarse.threshold, fine.threshold, atol=0.03)
+
+
+def test_kinds_of_rows_are_drawn_as_rows_are():
+    # few distinct scores: rows are drawn by kind; distinct weights of one: row by row
+    scores, y = draw(500)
+    scores = scores.round(1)
+    kinds = resampled_optima(scores, y, COSTS, None, 3000, 0)
+    weight = 1 + 1e-12 * np.arange(500)
+    rows = resampled_optima(scores, y, COSTS, weight, 3000, 1)
+    for a, b in zip(kinds, rows, strict=True):
+        assert np.mean(a) == pytest.approx(np.mean(b), abs=0.01)
+
+
+def test_expected_cost_is_honest_and_covers():
+    reference, truth = draw(400_000, seed=99)
+    covered, covered_cut, apparent, expected, actual = 0, 0, [], [], []
+    optimum = find_threshold(reference, truth, COSTS).value
+    for seed in range(60):
+        scores, y = draw(150, seed=seed)
+        found = tune_threshold(scores, y, COSTS, random_state=seed)
+        cost = COSTS.mean(truth, (reference > found.best.value).astype(int))
+        covered += found.cost.low <= cost <= found.cost.high
+        covered_cut += found.threshold.low <= optimum <= found.threshold.high
+        apparent.append(found.best.cost / 150)
+        expected.append(found.cost.estimate)
+        actual.append(cost)
+    assert np.mean(apparent) < 0.93 * np.mean(actual)  # a tuned threshold flatters its rows
+    assert np.mean(expected) == pytest.approx(np.mean(actual), rel=0.06)
+    assert covered >= 52
+    assert covered_cut >= 48
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=2, max_size=30), st.floats(1e-9, 1e9))
+def test_any_rows_give_ordered_intervals(pairs, price):
+    scores, y = np.array([p for p, _ in pairs]), np.array([b for _, b in pairs]).astype(np.int64)
+    found = tune_threshold(scores, y, CostMatrix(fp=1, fn=price))
+    assert found.threshold.low <= found.best.value <= found.threshold.high
+    if min(y.sum(), len(y) - y.sum()) < 2:
+        assert found.cost is None
+    else:
+        assert found.cost.low <= found.cost.high
+        assert found.cost.estimate >= 0
+
+
+def test_the_mean_is_the_weighted_mean():
+    each, weight = np.array([0.0, 1.0, 8.0]), np.array([1.0, 2.0, 1.0])
+    found = mean_interval(each, weight)
+    assert found.estimate == pytest.approx(10 / 4)
+    assert found.low <= found.estimate <= found.high
