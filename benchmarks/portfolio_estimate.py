@@ -28,7 +28,7 @@ FP, FN = 1.0, 5.0
 BIAS, COVERAGE = 0.02, (0.93, 0.97)
 """The bars: bias of the estimate, as a share of the true cost; how often a 95 % interval holds the truth."""
 
-AVERAGING = ("models", "boosters", "netmodel")
+AVERAGING = ("learners.sklearn", "learners.boosting", "neural.model")
 """Modules of learners that average the models of the folds."""
 
 
@@ -107,7 +107,7 @@ def fold_logits(model: Any, X: Any) -> list[Any]:
 
     with contextlib.ExitStack() as patches:
         for name in AVERAGING:
-            module = importlib.import_module(f"adacsl.estimators.learners.{name}")
+            module = importlib.import_module(f"adacsl.{name}")
             patches.enter_context(mock.patch.object(module, "mean_logits", keep))
         model.logits(X)
     return parts

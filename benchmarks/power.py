@@ -5,7 +5,7 @@ training rows; two constants stand beside them. What each costs in truth is meas
 Type I: two twins that see all columns. Power: one that does not see two columns, about 10 % dearer. Regret: the true
 cost of the method the verdict takes over that of the best, less 1. Old: five random 80 / 20 splits, the corrected
 variance of Nadeau and Bengio, the simplest method not told apart. New: repeated cross-validation, row costs, the
-simplest method whose upper bound of excess is at most 10 %, else the lowest mean (``adacsl.experiments.statistics``).
+simplest method whose upper bound of excess is at most 10 %, else the lowest mean (``adacsl.comparison.statistics``).
 
     python benchmarks/power.py --draws 200 --jobs 2 --json benchmarks/results/cpu_power.json
 """

@@ -50,7 +50,7 @@ def summarise(
     Returns
     -------
     DataFrame
-        As that of :func:`adacsl.experiments.statistics.summarise`, by means of splits in place of costs of rows.
+        As that of :func:`adacsl.comparison.statistics.summarise`, by means of splits in place of costs of rows.
     """
     cells = checked(results, measure, confidence)
     frames = [_summary_of(block, confidence, floor) for block in blocks_of(cells, measure)]

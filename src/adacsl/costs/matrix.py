@@ -16,21 +16,25 @@ from numpy.typing import NDArray
 from adacsl.base import arrays
 from adacsl.base.arrays import Array, as_host
 from adacsl.base.labels import same_label
-from adacsl.costs import cells, formats
-from adacsl.costs import cells as costs_cells
+from adacsl.costs import formats
 from adacsl.costs.cells import (
     Ranges,
+    Recipe,
     as_price,
     check_dearer,
     check_prices,
+    check_ranges,
     check_samples,
     clip_errors,
     column_of_errors,
     is_free,
+    is_recipe,
     mean_over,
     price_like,
     read_prices,
+    reduced_ranges,
     row_stakes,
+    unsettled,
 )
 from adacsl.costs.expressions import column_names
 from adacsl.costs.formats import Cells, Names
@@ -38,153 +42,82 @@ from adacsl.costs.formats import Cells, Names
 if TYPE_CHECKING:
     import pandas as pd
 
-    from adacsl.costs.formats import Cells, Names
-
 __all__ = ["CostMatrix", "check_binary", "merge_prices", "no_costs", "or_nan", "scale_misses", "unchecked_costs"]
 
-
-class SaidPrices:
-    """What was said about prices beyond their numbers."""
-
-    __slots__ = ()
-    if TYPE_CHECKING:
-        _said: Cells
-        _classes: Names
-        _actions: Names
-        _ranges: cells.Ranges
-        _recipes: tuple[cells.Recipe, ...]
-        _deciding: Cells | None
-        _like: Callable[..., Self]
-        clipped: Callable[[], Self]
-        _cells: property
-        n_actions: property
-        n_classes: property
-        n_instances: property
-        square: property
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of a table that its prices depend on; none where they are numbers."""
-        return tuple(dict.fromkeys(column for recipe in self._recipes for column in recipe.columns))
-
-    @property
-    def settled(self) -> bool:
-        """Whether its prices are numbers: :meth:`of` a table makes them so."""
-        return not self._recipes
-
-    @property
-    def ranges(self) -> dict[str, tuple[float, float]]:
-        """The prices that were given as a range, by name: from what to what."""
-        return {name: (low, high) for name, low, high in self._ranges}
-
-    @property
-    def deciding(self) -> Self:
-        """The prices that are known when deciding: its own, unless it is :meth:`decided_by` others."""
-        return self if self._deciding is None else self._like(self._deciding)
-
-    @property
-    def paid(self) -> Self:
-        """The prices that are paid, alone."""
-        return self if self._deciding is None else self._like(self._cells)
-
-    def decided_by(self, known: Self) -> Self:
-        """Return these prices, to be paid, with decisions made by others that are known before.
-
-        Examples
-        --------
-        >>> from adacsl import CostMatrix
-        >>> paid, foreseen = CostMatrix(fp=1, fn=[2.0, 30.0]), CostMatrix(fp=1, fn=[9.0, 9.0])
-        >>> costs = paid.decided_by(foreseen)
-        >>> costs.decide([0.2, 0.2]).tolist(), costs.total([1, 1], [0, 0])
-        ([1, 1], 32.0)
-        """
-        shapes = {(m.n_actions, m.n_classes, m._classes, m._actions) for m in (self, known)}
-        if len(shapes) > 1 or known.n_instances not in (None, self.n_instances):
-            raise ValueError(f"prices to decide by must be of the same outcomes and samples as {self!r}, got {known!r}")
-        return self._like(self._cells, deciding=known._cells)
-
-    @property
-    def hidden(self) -> tuple[str, ...]:
-        """Columns of prices that are known afterwards only: no features."""
-        return tuple(dict.fromkeys(column for recipe in self._recipes for column in getattr(recipe, "hidden", ())))
-
-    @property
-    def models(self) -> tuple[Any, ...]:
-        """What predicts prices that are known afterwards only."""
-        return tuple(recipe for recipe in self._recipes if hasattr(recipe, "learns"))
-
-    @property
-    def learns(self) -> bool:
-        """Whether some of its prices have to be learned before anything can be decided by them."""
-        return any(model.learns for model in self.models)
-
-    def made(self, make: Callable[[Any, int, int], Any]) -> Self:
-        """Return the matrix with each recipe replaced by what ``make(recipe, action, class)`` gives."""
-        return self._like(
-            tuple(
-                tuple(make(cell, i, j) if cells.is_recipe(cell) else cell for j, cell in enumerate(row))
-                for i, row in enumerate(self._said)
-            )
-        )
-
-    def of(self, table: Any, *, clipped: bool = True) -> Self:
-        """Return the prices of the rows of a table (pandas, polars, pyarrow, a mapping of arrays).
-
-        Where an error costs less than being right, it is taken to cost the same (``clipped``). Prices that were learned
-        are predicted; where the table has them, those are paid.
-
-        Examples
-        --------
-        >>> from adacsl import CostMatrix
-        >>> costs = CostMatrix(fp=5, fn="0.8 * amount + 12")
-        >>> costs.of({"amount": [10.0, 100.0]}).fn.tolist()
-        [20.0, 92.0]
-        """
-        if self.settled:
-            return self
-
-        @functools.cache
-        def settle(recipe: Any) -> Any:
-            return as_price(recipe.of(table), f"the price {recipe!r}")
-
-        settled = self.made(lambda recipe, *_: settle(recipe))
-        if not self.learns and self.hidden and set(self.hidden) <= set(column_names(table)):
-            paid = self.made(lambda recipe, *_: recipe.paid(table) if hasattr(recipe, "paid") else settle(recipe))
-            settled = paid.decided_by(settled)
-        return settled.clipped() if clipped else settled
+BELOW_ONE = 1.0 - 2.0**-53
+"""Where false alarms cost 10^16 misses the threshold rounds to 1, but who is surely positive is to be called so."""
 
 
-class PriceMatrix(SaidPrices):
-    """Prices of each action when each class is true, for all samples or for each; a value that does not change."""
+class CostMatrix:
+    r"""What each outcome costs: one price per outcome, K x K prices, or prices of each single sample.
+
+    Costs are given **by name**, because published code disagrees about which axis of a matrix is the truth. More than
+    two classes come by :meth:`from_array` or :meth:`from_frame`.
+
+    Parameters
+    ----------
+    fp, fn : float, array of shape (n,), tuple or str
+        Price of a false positive, C(1, 0), and of a false negative, C(0, 1): a number, one for each sample, a range
+        ``(low, high)`` of what it may be (its middle is taken, :attr:`ranges` keeps the rest), or a text over the
+        columns of a table, ``"0.8 * amount + 12"``, of which :meth:`of` makes the prices of its rows. A price that is
+        known only afterwards is a :class:`~adacsl.CostModel`, as text ``"model(amount)"``.
+    tp, tn : likewise, default 0
+        Price of being right; benefits are negative costs. An error must cost more than being right.
+
+    Notes
+    -----
+    Subtracting :math:`C(j, j)` from column *j* changes no decision, so every matrix is as good as its
+    :meth:`reduced` form with a zero diagonal. The cheapest decision is "positive" where the probability exceeds
+
+    .. math:: T = \frac{C(1,0)}{C(1,0) + C(0,1)} \qquad \text{(paper, eq. 1; reduced costs)}
+
+    Examples
+    --------
+    >>> costs = CostMatrix(fp=1, fn=8)
+    >>> costs.threshold, costs.ratio
+    (0.1111111111111111, 8.0)
+    >>> costs.decide([0.05, 0.2]).tolist()
+    [0, 1]
+    >>> costs.total([0, 1, 1], [1, 0, 1])
+    9.0
+    """
 
     __slots__ = ("_actions", "_classes", "_deciding", "_ranges", "_recipes", "_said")
     _said: Cells
     _classes: Names
     _actions: Names
     _ranges: Ranges
-    _recipes: tuple[costs_cells.Recipe, ...]
+    _recipes: tuple[Recipe, ...]
     _deciding: Cells | None
 
-    @classmethod
-    def _from_cells(cls, cells: Cells, classes: Names = None, actions: Names = None, *others: Any) -> Self:
-        cells, classes, actions = formats.named(cells, classes, actions)
-        return cls._bare(cells, classes, actions, *others).checked()
+    def __init__(self, *, fp: Any, fn: Any, tp: Any = 0.0, tn: Any = 0.0) -> None:
+        cells, ranges = read_prices({"fp": fp, "fn": fn, "tp": tp, "tn": tn})
+        self._fill(cells, None, None, ranges)
+        self.checked()
+
+    # constructors
 
     @classmethod
-    def _bare(cls, *parts: Any) -> Self:
-        """Return a matrix past all checks: of some samples alone, all errors may be free."""
-        matrix = cls.__new__(cls)
-        matrix._fill(*parts)
-        return matrix
+    def balanced(cls, y: Array, *, factor: float = 1.0, classes: Iterable[object] | None = None) -> CostMatrix:
+        """Return the paper's inverse priors: fp = N / N-, fn = factor * N / N+.
 
-    def _fill(
-        self, cells: Cells, classes: Names = None, actions: Names = None, ranges: Ranges = (),
-        deciding: Cells | None = None,
-    ) -> None:  # fmt: skip
-        made = tuple(cell for row in cells for cell in row if costs_cells.is_recipe(cell))
-        parts = {"_said": cells, "_classes": classes, "_actions": actions, "_ranges": ranges, "_recipes": made}
-        for name, value in (parts | {"_deciding": deciding}).items():
-            object.__setattr__(self, name, value)
+        Calling everything positive then costs exactly N, so that costs compare across data sets. With more classes, an
+        error about class j costs N / N_j; ``classes`` names them.
+        """
+        names = formats.as_names(classes, "classes")
+        codes, counts = _counted(y, None if names is None else len(names))
+        n, k = codes.shape[0], len(counts)
+        if k == 2 and names is None:
+            if 0 in counts:
+                raise ValueError(f"balanced costs need both classes, but all {n} labels are {int(counts[1] > 0)}")
+            return cls(fp=n / counts[0], fn=factor * n / counts[1])
+        if factor != 1.0:
+            raise ValueError(f"factor is for two classes without names, of which one is positive; got {factor!r}")
+        if 0 in counts:
+            rare = names[counts.index(0)] if names else counts.index(0)
+            raise ValueError(f"balanced costs need rows of every class, but class {rare!r} has none")
+        cells = tuple(tuple(0.0 if i == j else n / count for j, count in enumerate(counts)) for i in range(k))
+        return cls._from_cells(cells, names)
 
     @classmethod
     def from_array(
@@ -238,7 +171,42 @@ class PriceMatrix(SaidPrices):
         actions, classes = (columns, index) if rows == "actual" else (index, columns)
         return cls.from_array(values, rows=rows, classes=classes, actions=actions)
 
-    # what it holds
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """Read what :meth:`to_dict` wrote."""
+        return cls._from_cells(*formats.read_document(data))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what :meth:`to_json` wrote."""
+        try:
+            data = json.loads(text)
+        except ValueError as error:
+            raise ValueError(f"these costs are no JSON as to_json writes it: {error}") from None
+        return cls.from_dict(data)
+
+    @classmethod
+    def _from_cells(cls, cells: Cells, classes: Names = None, actions: Names = None, *others: Any) -> Self:
+        cells, classes, actions = formats.named(cells, classes, actions)
+        return cls._bare(cells, classes, actions, *others).checked()
+
+    @classmethod
+    def _bare(cls, *parts: Any) -> Self:
+        """Return a matrix past all checks: of some samples alone, all errors may be free."""
+        matrix = cls.__new__(cls)
+        matrix._fill(*parts)
+        return matrix
+
+    def _fill(
+        self, cells: Cells, classes: Names = None, actions: Names = None, ranges: Ranges = (),
+        deciding: Cells | None = None,
+    ) -> None:  # fmt: skip
+        made = tuple(cell for row in cells for cell in row if is_recipe(cell))
+        parts = {"_said": cells, "_classes": classes, "_actions": actions, "_ranges": ranges, "_recipes": made}
+        for name, value in (parts | {"_deciding": deciding}).items():
+            object.__setattr__(self, name, value)
+
+    # shape and names
 
     @property
     def n_classes(self) -> int:
@@ -249,6 +217,11 @@ class PriceMatrix(SaidPrices):
     def n_actions(self) -> int:
         """The number of actions to choose from: that of the classes, unless there are others than predicting one."""
         return len(self._said)
+
+    @property
+    def n_instances(self) -> int | None:
+        """How many samples bring their own costs; None where one price holds for all."""
+        return next((cell.shape[0] for cell in self._flat() if not isinstance(cell, float)), None)
 
     @property
     def classes(self) -> Names:
@@ -265,10 +238,128 @@ class PriceMatrix(SaidPrices):
         """Whether action i is the prediction of class i."""
         return self._actions is None and len(self._said) == len(self._said[0])
 
+    # costs of two classes
+
+    fp = property(lambda self: self._binary("fp", 1, 0), doc="Price of a false positive, C(1, 0).")
+    fn = property(lambda self: self._binary("fn", 0, 1), doc="Price of a false negative, C(0, 1).")
+    tp = property(lambda self: self._binary("tp", 1, 1), doc="Price of a true positive, C(1, 1).")
+    tn = property(lambda self: self._binary("tn", 0, 0), doc="Price of a true negative, C(0, 0).")
+
     @property
-    def n_instances(self) -> int | None:
-        """How many samples bring their own costs; None where one price holds for all."""
-        return next((cell.shape[0] for cell in self._flat() if not isinstance(cell, float)), None)
+    def threshold(self) -> Any:
+        """The Bayes threshold T: positive is the cheaper decision where the probability is above it (eq. 1)."""
+        if self._deciding is not None:
+            return self.deciding.threshold
+        fp, fn = self.fp - self.tn, self.fn - self.tp
+        if isinstance(fp + fn, float):
+            return min(fp / (fp + fn), BELOW_ONE)
+        xp = array_namespace(fp + fn)
+        share = fp / xp.where(fp + fn == 0, 1.0, fp + fn)
+        # misses are free: never positive, as nothing is gained by it
+        return xp.where(fn == 0, 1.0, xp.where(share < BELOW_ONE, share, BELOW_ONE))
+
+    @property
+    def ratio(self) -> Any:
+        """How many false positives one false negative is worth: rho = C(0, 1) / C(1, 0), reduced."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return (self.fn - self.tp) / (self.fp - self.tn)
+
+    # cost specification: ranges, expressions over columns, predicted costs
+
+    @property
+    def settled(self) -> bool:
+        """Whether its prices are numbers: :meth:`of` a table makes them so."""
+        return not self._recipes
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a table that its prices depend on; none where they are numbers."""
+        return tuple(dict.fromkeys(column for recipe in self._recipes for column in recipe.columns))
+
+    @property
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """The prices that were given as a range, by name: from what to what."""
+        return {name: (low, high) for name, low, high in self._ranges}
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """Columns of prices that are known afterwards only: no features."""
+        return tuple(dict.fromkeys(column for recipe in self._recipes for column in getattr(recipe, "hidden", ())))
+
+    @property
+    def models(self) -> tuple[Any, ...]:
+        """What predicts prices that are known afterwards only."""
+        return tuple(recipe for recipe in self._recipes if hasattr(recipe, "learns"))
+
+    @property
+    def learns(self) -> bool:
+        """Whether some of its prices have to be learned before anything can be decided by them."""
+        return any(model.learns for model in self.models)
+
+    def made(self, make: Callable[[Any, int, int], Any]) -> Self:
+        """Return the matrix with each recipe replaced by what ``make(recipe, action, class)`` gives."""
+        return self._like(
+            tuple(
+                tuple(make(cell, i, j) if is_recipe(cell) else cell for j, cell in enumerate(row))
+                for i, row in enumerate(self._said)
+            )
+        )
+
+    def of(self, table: Any, *, clipped: bool = True) -> Self:
+        """Return the prices of the rows of a table (pandas, polars, pyarrow, a mapping of arrays).
+
+        Where an error costs less than being right, it is taken to cost the same (``clipped``). Prices that were learned
+        are predicted; where the table has them, those are paid.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> costs = CostMatrix(fp=5, fn="0.8 * amount + 12")
+        >>> costs.of({"amount": [10.0, 100.0]}).fn.tolist()
+        [20.0, 92.0]
+        """
+        if self.settled:
+            return self
+
+        @functools.cache
+        def settle(recipe: Any) -> Any:
+            return as_price(recipe.of(table), f"the price {recipe!r}")
+
+        settled = self.made(lambda recipe, *_: settle(recipe))
+        if not self.learns and self.hidden and set(self.hidden) <= set(column_names(table)):
+            paid = self.made(lambda recipe, *_: recipe.paid(table) if hasattr(recipe, "paid") else settle(recipe))
+            settled = paid.decided_by(settled)
+        return settled.clipped() if clipped else settled
+
+    # costs known when deciding, and costs that are paid
+
+    @property
+    def deciding(self) -> Self:
+        """The prices that are known when deciding: its own, unless it is :meth:`decided_by` others."""
+        return self if self._deciding is None else self._like(self._deciding)
+
+    @property
+    def paid(self) -> Self:
+        """The prices that are paid, alone."""
+        return self if self._deciding is None else self._like(self._cells)
+
+    def decided_by(self, known: Self) -> Self:
+        """Return these prices, to be paid, with decisions made by others that are known before.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> paid, foreseen = CostMatrix(fp=1, fn=[2.0, 30.0]), CostMatrix(fp=1, fn=[9.0, 9.0])
+        >>> costs = paid.decided_by(foreseen)
+        >>> costs.decide([0.2, 0.2]).tolist(), costs.total([1, 1], [0, 0])
+        ([1, 1], 32.0)
+        """
+        shapes = {(m.n_actions, m.n_classes, m._classes, m._actions) for m in (self, known)}
+        if len(shapes) > 1 or known.n_instances not in (None, self.n_instances):
+            raise ValueError(f"prices to decide by must be of the same outcomes and samples as {self!r}, got {known!r}")
+        return self._like(self._cells, deciding=known._cells)
+
+    # other matrices made from this one
 
     def reduced(self) -> Self:
         """Return the matrix that leads to the same decisions and in which the right one is free: a zero diagonal.
@@ -276,7 +367,7 @@ class PriceMatrix(SaidPrices):
         Where actions are other than predicting a class, the cheapest one of each class is the right one.
         """
         columns = [column_of_errors(self._cells, j, square=self.square) for j in range(self.n_classes)]
-        ranges = costs_cells.reduced_ranges(self._by_name(), self._ranges) if self._ranges else ()
+        ranges = reduced_ranges(self._by_name(), self._ranges) if self._ranges else ()
         return self._like(tuple(zip(*columns, strict=True)), ranges, self._known("reduced"))
 
     def aligned(self, classes: Iterable[object]) -> Self:
@@ -304,6 +395,21 @@ class PriceMatrix(SaidPrices):
         names = tuple(self._classes[j] for j in order)
         cells = tuple(tuple(row[j] for j in order) for row in rows)
         return self._bare(cells, names, self._actions, (), self._known("aligned", wanted))
+
+    def named(self, classes: Iterable[object]) -> Self:
+        """Return the matrix with names for its classes, in order; one that has names stays as it is.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> CostMatrix(fp=1, fn=8).named(["well", "ill"])
+        CostMatrix.from_array([[0, 8], [1, 0]], rows='predicted', classes=['well', 'ill'])
+        """
+        cells, known, actions, ranges = self._parts()[:4]
+        if known is not None:
+            return self
+        named: Self = self._bare(*formats.named(cells, formats.as_names(classes, "classes"), actions), ranges)
+        return named if self.deciding is self else named.decided_by(self.deciding.named(classes))
 
     def rows(self, index: Array) -> Self:
         """Return the costs of some samples (a slice, a mask or positions); class-wide costs stay as they are."""
@@ -335,23 +441,9 @@ class PriceMatrix(SaidPrices):
             check_prices(cells)
         return self._like(cells)
 
-    def row_weights(self, labels: Array) -> Array:
-        """Return how much an error about each sample costs, relative to the mean of its class.
-
-        That is fn / mean fn among the positives, fp / mean fp among the negatives (of the reduced costs; of more
-        classes, the mean over the errors). Ones where all samples cost the same.
-
-        Examples
-        --------
-        >>> from adacsl import CostMatrix
-        >>> CostMatrix(fp=1, fn=[10.0, 20.0, 90.0]).row_weights([1, 1, 0]).tolist()
-        [0.6666666666666666, 1.3333333333333333, 1.0]
-        """
-        return row_stakes(self.reduced()._cells, self._labels(labels))
-
     def without_samples(self) -> Self:
         """Return the costs with prices of single samples replaced by their means; those over columns stay."""
-        cells = ((c if costs_cells.is_recipe(c) else mean_over(c, None, 0) for c in row) for row in self._said)
+        cells = ((c if is_recipe(c) else mean_over(c, None, 0) for c in row) for row in self._said)
         return self._like(tuple(map(tuple, cells)))
 
     def clipped(self) -> Self:
@@ -368,153 +460,8 @@ class PriceMatrix(SaidPrices):
                 if isinstance(said[error], float) and isinstance(said[right], float):
                     check_dearer(said[error], said[right], error, right)
         if self._ranges:
-            costs_cells.check_ranges(self._by_name(), self._ranges)
+            check_ranges(self._by_name(), self._ranges)
         return self
-
-    # arrays, frames, JSON, equality, display
-
-    def to_array(self, like: Array | None = None) -> Any:
-        """Return the prices as an array of actions x classes (n x actions x classes where samples have their own).
-
-        ``like`` names the library and the device by an array of it; default is numpy.
-        """
-        n = self.n_instances
-        if n is None:
-            table = np.asarray(self._cells, dtype=np.float64)
-        else:
-            table = np.stack([np.stack([_spread(cell, n) for cell in row], -1) for row in self._cells], -2)
-        if like is None:
-            return table
-        xp = array_namespace(like)
-        return xp.asarray(table, dtype=arrays.default_float(xp, like), device=device(like))
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return the prices as a pandas DataFrame: rows are predicted, columns are actual (needs pandas)."""
-        import pandas as pd  # noqa: PLC0415  pandas stays optional
-
-        if self.n_instances is not None:
-            raise ValueError("a frame holds one price for each outcome, and each sample has its own: averaged() first")
-        names = self.actions or range(self.n_actions), self.classes or range(self.n_classes)
-        index, columns = (
-            pd.Index(list(axis), name=what) for axis, what in zip(names, ("predicted", "actual"), strict=True)
-        )
-        return pd.DataFrame(self.to_array(), index, columns)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-ready description."""
-        return formats.to_document(*self._parts())
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
-        """Read what :meth:`to_dict` wrote."""
-        return cls._from_cells(*formats.read_document(data))
-
-    def to_json(self) -> str:
-        """Return a JSON text; floats survive the round trip exactly."""
-        return json.dumps(self.to_dict(), allow_nan=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Read what :meth:`to_json` wrote."""
-        try:
-            data = json.loads(text)
-        except ValueError as error:
-            raise ValueError(f"these costs are no JSON as to_json writes it: {error}") from None
-        return cls.from_dict(data)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, PriceMatrix):
-            return NotImplemented
-        sizes, others = ((m.n_actions, m.n_classes, m._classes, m._actions, m._ranges) for m in (self, other))
-        if (self._deciding is None) != (other._deciding is None):
-            return False
-        if self._deciding is not None and self.deciding != other.deciding:
-            return False
-        return sizes == others and all(
-            formats.same_cell(a, b)
-            for row, rival in zip(self._said, other._said, strict=True)
-            for a, b in zip(row, rival, strict=True)
-        )
-
-    def __hash__(self) -> int:
-        if self.settled and self.n_instances is not None:
-            raise TypeError("costs of single samples are not hashable; class-wide costs are")
-        return hash(self._parts())
-
-    def __repr__(self) -> str:
-        known = "" if self._deciding is None else f".decided_by({self.deciding!r})"
-        return formats.show(*self._parts()[:4]) + known
-
-    def _repr_html_(self) -> str:
-        return formats.as_html(*self._parts()[:4])
-
-    def __setattr__(self, *change: object) -> NoReturn:
-        raise AttributeError("a CostMatrix does not change; make a new one")
-
-    __delattr__ = __setattr__
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
-
-    # the parts everything above is made of
-
-    @property
-    def _cells(self) -> Cells:
-        """The prices, for all who need numbers."""
-        if self._recipes:
-            raise costs_cells.unsettled(self.columns)
-        return self._said
-
-    def _like(self, cells: Cells, ranges: Ranges | None = None, deciding: Cells | None = None) -> Self:
-        return self._bare(cells, self._classes, self._actions, self._ranges if ranges is None else ranges, deciding)
-
-    def _known(self, change: str, *given: Any) -> Cells | None:
-        """Return the prices to decide by, changed as the others are."""
-        return None if self._deciding is None else getattr(self.deciding, change)(*given)._cells
-
-    def _parts(self) -> tuple[Any, ...]:
-        every = (self._said, self._classes, self._actions, self._ranges)
-        return every if self._deciding is None else (*every, self._deciding)
-
-    def _by_name(self) -> dict[str, Any]:
-        (tn, fn), (fp, tp) = self._said
-        return {"fp": fp, "fn": fn, "tp": tp, "tn": tn}
-
-    def _labels(self, labels: Array) -> Array:
-        classes = arrays.as_classes(labels, self.n_classes, "labels")
-        check_samples(self.n_instances, classes.shape[0])
-        return classes
-
-    def _flat(self) -> Iterator[Any]:
-        return (cell for row in self._cells for cell in row)
-
-    def _mapped(self, change: Callable[[Any], Any]) -> Cells:
-        return tuple(tuple(c if isinstance(c, float) else change(c) for c in row) for row in self._cells)
-
-
-def _spread(cell: Any, n: int) -> NDArray[np.float64]:
-    return np.broadcast_to(as_host(cell), (n,))
-
-
-class ActionMatrix(PriceMatrix):
-    """Prices to which actions can be added."""
-
-    __slots__ = ()
-
-    def named(self, classes: Iterable[object]) -> Self:
-        """Return the matrix with names for its classes, in order; one that has names stays as it is.
-
-        Examples
-        --------
-        >>> from adacsl import CostMatrix
-        >>> CostMatrix(fp=1, fn=8).named(["well", "ill"])
-        CostMatrix.from_array([[0, 8], [1, 0]], rows='predicted', classes=['well', 'ill'])
-        """
-        cells, known, actions, ranges = self._parts()[:4]
-        if known is not None:
-            return self
-        named: Self = self._bare(*formats.named(cells, formats.as_names(classes, "classes"), actions), ranges)
-        return named if self.deciding is self else named.decided_by(self.deciding.named(classes))
 
     def with_action(self, name: str, prices: Any) -> Self:
         """Return the matrix with one more action: ask for a document, offer a discount, let somebody look.
@@ -575,206 +522,7 @@ class ActionMatrix(PriceMatrix):
         made: Self = _appended(self, name, [paid + cost for cost in _decided_by_person(self, errors)])
         return made
 
-
-def _appended(matrix: Any, name: str, prices: list[Any]) -> Any:
-    classes = matrix.classes or tuple(map(str, range(matrix.n_classes)))
-    actions = matrix.actions or tuple(map(str, range(matrix.n_actions)))
-    if any(same_label(name, known) for known in actions):
-        raise ValueError(
-            f"there is an action {name!r} already: {formats.shown(actions)}; give the new one another name"
-        )
-    cells: Cells = (*matrix._cells, tuple(prices))
-    # ranges are those of a matrix whose actions are its two classes: further actions are at their middle
-    longer = matrix._bare(cells, classes, formats.as_names((*actions, name), "actions"))
-    if longer.n_instances is None:  # of some samples alone, all errors may be free
-        check_prices(cells, classes, longer.actions)
-    return longer
-
-
-def _by_class(matrix: Any, prices: Any, name: str) -> list[Any]:
-    k = matrix.n_classes
-    if isinstance(prices, Mapping):
-        names = matrix.classes or tuple(map(str, range(k)))
-        order = formats.positions([*map(str, prices)], names)
-        return [list(prices.values())[place] for place in order]
-    if isinstance(prices, int | float) or (is_array_api_obj(prices) and prices.ndim == 0):
-        return [prices] * k
-    found = list(prices)
-    if len(found) != k:
-        raise ValueError(f"{name!r} needs one price, or one for each of {k} classes, got {len(found)}")
-    return found
-
-
-def _decided_by_person(matrix: Any, errors: Any) -> list[Any]:
-    """Return what a person's decision costs on average when each class is true, who may err."""
-    cells = matrix._cells
-    if errors is None:  # the right decision: predicting the class, or what is cheapest then
-        reduced = [column_of_errors(cells, j, square=matrix.square) for j in range(matrix.n_classes)]
-        return [cells[0][j] - extra[0] for j, extra in enumerate(reduced)]
-    shares = _confusion(matrix, errors)
-    rows = [cells[place] for place in _places_of_classes(matrix)]
-    return [sum(float(shares[i, j]) * row[j] for i, row in enumerate(rows)) for j in range(matrix.n_classes)]
-
-
-def _places_of_classes(matrix: Any) -> list[int]:
-    if matrix.square or matrix.actions is None:
-        return list(range(matrix.n_classes))
-    found = [[i for i, action in enumerate(matrix.actions) if same_label(action, name)] for name in matrix.classes]
-    if not all(found):
-        raise ValueError(
-            f"errors of a person are wrong classes, but the actions {formats.shown(matrix.actions)} predict none: "
-            "say with with_action(...) what the person costs"
-        )
-    return [places[0] for places in found]
-
-
-def _confusion(matrix: Any, errors: Any) -> NDArray[np.float64]:
-    """Return which share of each class (columns) a person decides to be which (rows)."""
-    k = matrix.n_classes
-    if not isinstance(errors, Mapping) and np.ndim(errors) == 2:
-        shares = np.asarray(errors, dtype=np.float64)
-        if shares.shape != (k, k) or not (shares >= 0).all() or not np.allclose(shares.sum(axis=0), 1.0, atol=1e-6):
-            raise ValueError(
-                f"errors must be {k} x {k} shares, rows decided, columns true, whose columns sum to 1, got {errors!r}"
-            )
-        return shares
-    rates = _rates(matrix, errors)
-    if not ((rates >= 0) & (rates <= 1)).all():
-        raise ValueError(f"errors must be shares between 0 and 1, got {errors!r}")
-    other = 1.0 - np.eye(k)
-    return np.asarray(np.diag(1.0 - rates) + other * rates / (k - 1))
-
-
-def _rates(matrix: Any, errors: Any) -> NDArray[np.float64]:
-    """Return how often a person is wrong about rows of each class."""
-    k = matrix.n_classes
-    if not isinstance(errors, Mapping):
-        return np.full(k, float(errors))
-    if k == 2 and set(errors) <= {"fp", "fn"}:
-        return np.asarray([float(errors.get("fp", 0.0)), float(errors.get("fn", 0.0))])
-    names = matrix.classes or tuple(map(str, range(k)))
-    places = {key: [j for j, name in enumerate(names) if same_label(str(key), name)] for key in errors}
-    if unknown := [key for key, found in places.items() if not found]:
-        known = ("'fp', 'fn' or " if k == 2 else "") + formats.shown(names)
-        raise ValueError(f"errors name {unknown[0]!r}, expected {known}")
-    rates = np.zeros(k)
-    for key, found in places.items():
-        rates[found[0]] = float(errors[key])
-    return rates
-
-
-BELOW_ONE = 1.0 - 2.0**-53
-"""Where false alarms cost 10^16 misses the threshold rounds to 1, but who is surely positive is to be called so."""
-
-
-class CostMatrix(ActionMatrix):
-    r"""What each outcome costs: one price per outcome, K x K prices, or prices of each single sample.
-
-    Costs are given **by name**, because published code disagrees about which axis of a matrix is the truth. More than
-    two classes come by :meth:`from_array` or :meth:`from_frame`.
-
-    Parameters
-    ----------
-    fp, fn : float, array of shape (n,), tuple or str
-        Price of a false positive, C(1, 0), and of a false negative, C(0, 1): a number, one for each sample, a range
-        ``(low, high)`` of what it may be (its middle is taken, :attr:`ranges` keeps the rest), or a text over the
-        columns of a table, ``"0.8 * amount + 12"``, of which :meth:`of` makes the prices of its rows. A price that is
-        known only afterwards is a :class:`~adacsl.CostModel`, as text ``"model(amount)"``.
-    tp, tn : likewise, default 0
-        Price of being right; benefits are negative costs. An error must cost more than being right.
-
-    Notes
-    -----
-    Subtracting :math:`C(j, j)` from column *j* changes no decision, so every matrix is as good as its
-    :meth:`reduced` form with a zero diagonal. The cheapest decision is "positive" where the probability exceeds
-
-    .. math:: T = \frac{C(1,0)}{C(1,0) + C(0,1)} \qquad \text{(paper, eq. 1; reduced costs)}
-
-    Examples
-    --------
-    >>> costs = CostMatrix(fp=1, fn=8)
-    >>> costs.threshold, costs.ratio
-    (0.1111111111111111, 8.0)
-    >>> costs.decide([0.05, 0.2]).tolist()
-    [0, 1]
-    >>> costs.total([0, 1, 1], [1, 0, 1])
-    9.0
-    """
-
-    __slots__ = ()
-
-    def __init__(self, *, fp: Any, fn: Any, tp: Any = 0.0, tn: Any = 0.0) -> None:
-        cells, ranges = read_prices({"fp": fp, "fn": fn, "tp": tp, "tn": tn})
-        self._fill(cells, None, None, ranges)
-        self.checked()
-
-    @classmethod
-    def balanced(cls, y: Array, *, factor: float = 1.0, classes: Iterable[object] | None = None) -> CostMatrix:
-        """Return the paper's inverse priors: fp = N / N-, fn = factor * N / N+.
-
-        Calling everything positive then costs exactly N, so that costs compare across data sets. With more classes, an
-        error about class j costs N / N_j; ``classes`` names them.
-        """
-        names = formats.as_names(classes, "classes")
-        codes, counts = _counted(y, None if names is None else len(names))
-        n, k = codes.shape[0], len(counts)
-        if k == 2 and names is None:
-            if 0 in counts:
-                raise ValueError(f"balanced costs need both classes, but all {n} labels are {int(counts[1] > 0)}")
-            return cls(fp=n / counts[0], fn=factor * n / counts[1])
-        if factor != 1.0:
-            raise ValueError(f"factor is for two classes without names, of which one is positive; got {factor!r}")
-        if 0 in counts:
-            rare = names[counts.index(0)] if names else counts.index(0)
-            raise ValueError(f"balanced costs need rows of every class, but class {rare!r} has none")
-        cells = tuple(tuple(0.0 if i == j else n / count for j, count in enumerate(counts)) for i in range(k))
-        return cls._from_cells(cells, names)
-
-    # what it holds
-
-    fp = property(lambda self: self._binary("fp", 1, 0), doc="Price of a false positive, C(1, 0).")
-    fn = property(lambda self: self._binary("fn", 0, 1), doc="Price of a false negative, C(0, 1).")
-    tp = property(lambda self: self._binary("tp", 1, 1), doc="Price of a true positive, C(1, 1).")
-    tn = property(lambda self: self._binary("tn", 0, 0), doc="Price of a true negative, C(0, 0).")
-
-    @property
-    def threshold(self) -> Any:
-        """The Bayes threshold T: positive is the cheaper decision where the probability is above it (eq. 1)."""
-        if self._deciding is not None:
-            return self.deciding.threshold
-        fp, fn = self.fp - self.tn, self.fn - self.tp
-        if isinstance(fp + fn, float):
-            return min(fp / (fp + fn), BELOW_ONE)
-        xp = array_namespace(fp + fn)
-        share = fp / xp.where(fp + fn == 0, 1.0, fp + fn)
-        # misses are free: never positive, as nothing is gained by it
-        return xp.where(fn == 0, 1.0, xp.where(share < BELOW_ONE, share, BELOW_ONE))
-
-    @property
-    def ratio(self) -> Any:
-        """How many false positives one false negative is worth: rho = C(0, 1) / C(1, 0), reduced."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return (self.fn - self.tp) / (self.fp - self.tn)
-
-    def class_weights(self, power: float = 1.0) -> NDArray[np.float64]:
-        """Return how dear errors about each class are: the mean of its (reduced) column, its right decision left out.
-
-        Raised to ``power`` and scaled to a geometric mean of 1. Prices of single samples are averaged first.
-
-        Examples
-        --------
-        >>> CostMatrix(fp=1, fn=4).class_weights().tolist()
-        [0.5, 2.0]
-        """
-        means = self.averaged().reduced().to_array().sum(axis=0) / (self.n_actions - 1)
-        if power and means.min() <= 0:
-            free = self._classes[int(means.argmin())] if self._classes else int(means.argmin())
-            raise ValueError(f"class {free!r} has no weight: all decisions about it cost the same")
-        logs = power * np.log(means) if power else np.zeros(self.n_classes)
-        weights: NDArray[np.float64] = np.exp(logs - logs.mean())
-        return weights
-
-    # what it decides
+    # decisions and what they cost
 
     def decide(self, probabilities: Array) -> Array:
         """Return the cheapest class (or action) for each sample.
@@ -819,8 +567,6 @@ class CostMatrix(ActionMatrix):
         """
         known = self.deciding
         return known._expected_of_each(known._probabilities(probabilities))
-
-    # what decisions have cost
 
     def incurred(self, y_true: Array, y_pred: Array) -> Array:
         """Return what each single decision has cost."""
@@ -888,10 +634,146 @@ class CostMatrix(ActionMatrix):
             raise ValueError("savings are undefined here: the best constant decision costs nothing")
         return (best - self.total(y_true, y_pred, sample_weight=sample_weight)) / abs(best)
 
+    def class_weights(self, power: float = 1.0) -> NDArray[np.float64]:
+        """Return how dear errors about each class are: the mean of its (reduced) column, its right decision left out.
+
+        Raised to ``power`` and scaled to a geometric mean of 1. Prices of single samples are averaged first.
+
+        Examples
+        --------
+        >>> CostMatrix(fp=1, fn=4).class_weights().tolist()
+        [0.5, 2.0]
+        """
+        means = self.averaged().reduced().to_array().sum(axis=0) / (self.n_actions - 1)
+        if power and means.min() <= 0:
+            free = self._classes[int(means.argmin())] if self._classes else int(means.argmin())
+            raise ValueError(f"class {free!r} has no weight: all decisions about it cost the same")
+        logs = power * np.log(means) if power else np.zeros(self.n_classes)
+        weights: NDArray[np.float64] = np.exp(logs - logs.mean())
+        return weights
+
+    def row_weights(self, labels: Array) -> Array:
+        """Return how much an error about each sample costs, relative to the mean of its class.
+
+        That is fn / mean fn among the positives, fp / mean fp among the negatives (of the reduced costs; of more
+        classes, the mean over the errors). Ones where all samples cost the same.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> CostMatrix(fp=1, fn=[10.0, 20.0, 90.0]).row_weights([1, 1, 0]).tolist()
+        [0.6666666666666666, 1.3333333333333333, 1.0]
+        """
+        return row_stakes(self.reduced()._cells, self._labels(labels))
+
+    # other forms
+
+    def to_array(self, like: Array | None = None) -> Any:
+        """Return the prices as an array of actions x classes (n x actions x classes where samples have their own).
+
+        ``like`` names the library and the device by an array of it; default is numpy.
+        """
+        n = self.n_instances
+        if n is None:
+            table = np.asarray(self._cells, dtype=np.float64)
+        else:
+            table = np.stack([np.stack([_spread(cell, n) for cell in row], -1) for row in self._cells], -2)
+        if like is None:
+            return table
+        xp = array_namespace(like)
+        return xp.asarray(table, dtype=arrays.default_float(xp, like), device=device(like))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the prices as a pandas DataFrame: rows are predicted, columns are actual (needs pandas)."""
+        import pandas as pd  # noqa: PLC0415  pandas stays optional
+
+        if self.n_instances is not None:
+            raise ValueError("a frame holds one price for each outcome, and each sample has its own: averaged() first")
+        names = self.actions or range(self.n_actions), self.classes or range(self.n_classes)
+        index, columns = (
+            pd.Index(list(axis), name=what) for axis, what in zip(names, ("predicted", "actual"), strict=True)
+        )
+        return pd.DataFrame(self.to_array(), index, columns)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready description."""
+        return formats.to_document(*self._parts())
+
+    def to_json(self) -> str:
+        """Return a JSON text; floats survive the round trip exactly."""
+        return json.dumps(self.to_dict(), allow_nan=False)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CostMatrix):
+            return NotImplemented
+        sizes, others = ((m.n_actions, m.n_classes, m._classes, m._actions, m._ranges) for m in (self, other))
+        if (self._deciding is None) != (other._deciding is None):
+            return False
+        if self._deciding is not None and self.deciding != other.deciding:
+            return False
+        return sizes == others and all(
+            formats.same_cell(a, b)
+            for row, rival in zip(self._said, other._said, strict=True)
+            for a, b in zip(row, rival, strict=True)
+        )
+
+    def __hash__(self) -> int:
+        if self.settled and self.n_instances is not None:
+            raise TypeError("costs of single samples are not hashable; class-wide costs are")
+        return hash(self._parts())
+
+    def __repr__(self) -> str:
+        known = "" if self._deciding is None else f".decided_by({self.deciding!r})"
+        return formats.show(*self._parts()[:4]) + known
+
+    def _repr_html_(self) -> str:
+        return formats.as_html(*self._parts()[:4])
+
+    def __setattr__(self, *change: object) -> NoReturn:
+        raise AttributeError("a CostMatrix does not change; make a new one")
+
+    __delattr__ = __setattr__
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
     def __reduce__(self) -> tuple[Any, ...]:
         return unchecked_costs, self._parts()
 
-    # the parts everything above is made of
+    # internals
+
+    @property
+    def _cells(self) -> Cells:
+        """The prices, for all who need numbers."""
+        if self._recipes:
+            raise unsettled(self.columns)
+        return self._said
+
+    def _like(self, cells: Cells, ranges: Ranges | None = None, deciding: Cells | None = None) -> Self:
+        return self._bare(cells, self._classes, self._actions, self._ranges if ranges is None else ranges, deciding)
+
+    def _known(self, change: str, *given: Any) -> Cells | None:
+        """Return the prices to decide by, changed as the others are."""
+        return None if self._deciding is None else getattr(self.deciding, change)(*given)._cells
+
+    def _parts(self) -> tuple[Any, ...]:
+        every = (self._said, self._classes, self._actions, self._ranges)
+        return every if self._deciding is None else (*every, self._deciding)
+
+    def _by_name(self) -> dict[str, Any]:
+        (tn, fn), (fp, tp) = self._said
+        return {"fp": fp, "fn": fn, "tp": tp, "tn": tn}
+
+    def _labels(self, labels: Array) -> Array:
+        classes = arrays.as_classes(labels, self.n_classes, "labels")
+        check_samples(self.n_instances, classes.shape[0])
+        return classes
+
+    def _flat(self) -> Iterator[Any]:
+        return (cell for row in self._cells for cell in row)
+
+    def _mapped(self, change: Callable[[Any], Any]) -> Cells:
+        return tuple(tuple(c if isinstance(c, float) else change(c) for c in row) for row in self._cells)
 
     def _binary(self, name: str, predicted: int, actual: int) -> Any:
         if self.n_classes != 2:
@@ -940,6 +822,99 @@ class CostMatrix(ActionMatrix):
             return [math.fsum(c * n for c, n in zip(row, counts, strict=True)) for row in self._cells]
         xp = array_namespace(true)
         return [self.total(true, xp.full_like(true, i), sample_weight=sample_weight) for i in range(self.n_actions)]
+
+
+def _spread(cell: Any, n: int) -> NDArray[np.float64]:
+    return np.broadcast_to(as_host(cell), (n,))
+
+
+def _appended(matrix: CostMatrix, name: str, prices: list[Any]) -> Any:
+    classes = matrix.classes or tuple(map(str, range(matrix.n_classes)))
+    actions = matrix.actions or tuple(map(str, range(matrix.n_actions)))
+    if any(same_label(name, known) for known in actions):
+        raise ValueError(
+            f"there is an action {name!r} already: {formats.shown(actions)}; give the new one another name"
+        )
+    cells: Cells = (*matrix._cells, tuple(prices))
+    # ranges are those of a matrix whose actions are its two classes: further actions are at their middle
+    longer = matrix._bare(cells, classes, formats.as_names((*actions, name), "actions"))
+    if longer.n_instances is None:  # of some samples alone, all errors may be free
+        check_prices(cells, classes, longer.actions)
+    return longer
+
+
+def _by_class(matrix: CostMatrix, prices: Any, name: str) -> list[Any]:
+    k = matrix.n_classes
+    if isinstance(prices, Mapping):
+        names = matrix.classes or tuple(map(str, range(k)))
+        order = formats.positions([*map(str, prices)], names)
+        return [list(prices.values())[place] for place in order]
+    if isinstance(prices, int | float) or (is_array_api_obj(prices) and prices.ndim == 0):
+        return [prices] * k
+    found = list(prices)
+    if len(found) != k:
+        raise ValueError(f"{name!r} needs one price, or one for each of {k} classes, got {len(found)}")
+    return found
+
+
+def _decided_by_person(matrix: CostMatrix, errors: Any) -> list[Any]:
+    """Return what a person's decision costs on average when each class is true, who may err."""
+    cells = matrix._cells
+    if errors is None:  # the right decision: predicting the class, or what is cheapest then
+        reduced = [column_of_errors(cells, j, square=matrix.square) for j in range(matrix.n_classes)]
+        return [cells[0][j] - extra[0] for j, extra in enumerate(reduced)]
+    shares = _confusion(matrix, errors)
+    rows = [cells[place] for place in _places_of_classes(matrix)]
+    return [sum(float(shares[i, j]) * row[j] for i, row in enumerate(rows)) for j in range(matrix.n_classes)]
+
+
+def _places_of_classes(matrix: CostMatrix) -> list[int]:
+    if matrix.square or matrix.actions is None:
+        return list(range(matrix.n_classes))
+    found = [
+        [i for i, action in enumerate(matrix.actions) if same_label(action, name)] for name in matrix.classes or ()
+    ]
+    if not all(found):
+        raise ValueError(
+            f"errors of a person are wrong classes, but the actions {formats.shown(matrix.actions)} predict none: "
+            "say with with_action(...) what the person costs"
+        )
+    return [places[0] for places in found]
+
+
+def _confusion(matrix: CostMatrix, errors: Any) -> NDArray[np.float64]:
+    """Return which share of each class (columns) a person decides to be which (rows)."""
+    k = matrix.n_classes
+    if not isinstance(errors, Mapping) and np.ndim(errors) == 2:
+        shares = np.asarray(errors, dtype=np.float64)
+        if shares.shape != (k, k) or not (shares >= 0).all() or not np.allclose(shares.sum(axis=0), 1.0, atol=1e-6):
+            raise ValueError(
+                f"errors must be {k} x {k} shares, rows decided, columns true, whose columns sum to 1, got {errors!r}"
+            )
+        return shares
+    rates = _rates(matrix, errors)
+    if not ((rates >= 0) & (rates <= 1)).all():
+        raise ValueError(f"errors must be shares between 0 and 1, got {errors!r}")
+    other = 1.0 - np.eye(k)
+    return np.asarray(np.diag(1.0 - rates) + other * rates / (k - 1))
+
+
+def _rates(matrix: CostMatrix, errors: Any) -> NDArray[np.float64]:
+    """Return how often a person is wrong about rows of each class."""
+    k = matrix.n_classes
+    if not isinstance(errors, Mapping):
+        return np.full(k, float(errors))
+    if k == 2 and set(errors) <= {"fp", "fn"}:
+        return np.asarray([float(errors.get("fp", 0.0)), float(errors.get("fn", 0.0))])
+    names = matrix.classes or tuple(map(str, range(k)))
+    places = {key: [j for j, name in enumerate(names) if same_label(str(key), name)] for key in errors}
+    if unknown := [key for key, found in places.items() if not found]:
+        known = ("'fp', 'fn' or " if k == 2 else "") + formats.shown(names)
+        raise ValueError(f"errors name {unknown[0]!r}, expected {known}")
+    rates = np.zeros(k)
+    for key, found in places.items():
+        rates[found[0]] = float(errors[key])
+    return rates
 
 
 def check_binary(costs: Any) -> None:

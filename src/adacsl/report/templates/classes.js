@@ -1,4 +1,4 @@
-// More than two classes: the arithmetic of adacsl.core (the class of least expected cost, the lower one of equals), and
+// More than two classes: the arithmetic of adacsl.costs and adacsl.thresholds (the class of least expected cost, the lower one of equals), and
 // the explorer of single prices.
 "use strict";
 

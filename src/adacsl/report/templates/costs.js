@@ -1,4 +1,4 @@
-// The arithmetic of the explorer, the same as adacsl.core: positive where score > threshold; every cut between two
+// The arithmetic of the explorer, the same as adacsl.costs and adacsl.thresholds: positive where score > threshold; every cut between two
 // distinct scores is looked at; among equally cheap thresholds the one nearest the target is taken.
 "use strict";
 
