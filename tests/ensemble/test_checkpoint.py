@@ -145,16 +145,6 @@ def test_images(tmp_path):
         adacsl.load(folder)
 
 
-def test_the_student_comes_along(tmp_path):
-    X, y = numbers()
-    clf = quick(["logistic"], distil="net", net={"epochs": 2}).fit(X, y)
-    back = adacsl.load(clf.save(tmp_path / "model"))
-    check_same(clf, back, X)
-    assert np.array_equal(clf.student_.predict_proba(X), back.student_.predict_proba(X))
-    assert clf.student_.estimated_cost_ == back.student_.estimated_cost_
-    assert not hasattr(adacsl.load(quick(["logistic"]).fit(X, y).save(tmp_path / "other")), "student_")
-
-
 def test_a_member_that_is_more_than_numbers_is_named(tmp_path):
     clf = quick(["logistic", ("bayes", GaussianNB())]).fit(*numbers())
     with pytest.raises(ArtefactError, match="member 'bayes': GaussianNB cannot be saved without pickle"):

@@ -1,10 +1,9 @@
-"""Portfolios of K classes: what is stacked, what it costs, what is left out, kept, resumed and distilled."""
+"""Portfolios of K classes: what is stacked, what it costs, what is left out, kept and resumed."""
 
 import warnings
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_wine
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
@@ -14,7 +13,6 @@ from adacsl import CostMatrix, PortfolioClassifier, load
 from adacsl.base.scores import losses_of, to_logits, to_probabilities
 from adacsl.ensemble.base_estimators import default_members
 from adacsl.ensemble.classifier import Portfolio
-from adacsl.ensemble.distillation import taught
 from adacsl.ensemble.stacking import stack_members
 from adacsl.fitting.rows import Rows
 
@@ -141,26 +139,6 @@ def test_of_two_common_classes_the_rarer_sets_the_folds():
     with pytest.warns(UserWarning, match="all classes but one have at most 4 rows: 4 folds instead of 5"):
         assert learner.folds_for(5, rows) == 4
     assert learner.folds_for(3, rows) == 3
-
-
-@pytest.mark.parametrize("distil", ["boosting", "net"])
-def test_a_student_learns_what_the_stack_says(tmp_path, distil):
-    X, y = load_wine(return_X_y=True)
-    costs = CostMatrix.from_array(PRICES, rows="predicted")
-    clf = PortfolioClassifier(costs, members=["logistic"], distil=distil, net={"epochs": 40}, **ONE).fit(X, y)
-    student = clf.student_
-    assert np.mean(student.predict(X) == clf.predict(X)) > 0.8
-    assert student.estimated_cost_.estimate < 2.0
-    assert np.isfinite(student.oof_scores_).all(axis=1).sum() == round(len(y) / 5)
-    back = load(clf.save(tmp_path / "model")).student_
-    assert np.array_equal(back.predict_proba(X), student.predict_proba(X))
-
-
-def test_what_is_taught_are_the_likely_labels():
-    proba = np.asarray([[0.5, 0.4999, 0.0001], [0.0, 0.25, 0.75]])
-    labels, place, chances = taught(proba)
-    assert list(zip(place.tolist(), labels.tolist(), strict=True)) == [(0, 0), (0, 1), (1, 1), (1, 2)]
-    assert chances.tolist() == [0.5, 0.4999, 0.25, 0.75]
 
 
 def test_pictures_have_three_members_by_default():

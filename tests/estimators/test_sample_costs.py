@@ -85,20 +85,12 @@ def test_probabilities_that_depend_on_costs():
 
 def test_other_classifiers(tmp_path):
     steered = AdaptiveCostClassifier(LogisticRegression(), COSTS, random_state=0).fit(X, Y, fn=AMOUNT)
-    stack = PortfolioClassifier(COSTS, members=["logistic", "histogram"], n_jobs=1, distil="boosting", random_state=0)
+    stack = PortfolioClassifier(COSTS, members=["logistic", "histogram"], n_jobs=1, random_state=0)
     stack.fit(X, Y, fn=AMOUNT)
-    for model in (steered, stack, stack.student_, load(stack.save(tmp_path / "stack")).student_):
+    for model in (steered, stack, load(stack.save(tmp_path / "stack"))):
         with pytest.raises(ValueError, match=HOW):
             model.predict(X)
         assert model.predict(X, fn=AMOUNT).shape == (N,)
-
-
-def test_the_student_of_a_portfolio_takes_costs_from_columns():
-    table = X.assign(amount=AMOUNT)
-    stack = PortfolioClassifier(COSTS, members=["logistic", "histogram"], n_jobs=1, distil="boosting", random_state=0)
-    student = stack.fit(table, Y, fn="amount").student_
-    dear, cheap = (student.decisions(table.assign(amount=value)).expected for value in (50.0, 0.5))
-    assert dear.mean() > 2 * cheap.mean()
 
 
 def test_a_model_that_was_read_again_remembers(tmp_path):

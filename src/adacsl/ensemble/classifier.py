@@ -21,7 +21,6 @@ from adacsl.base.scores import known, losses_of, to_probabilities
 from adacsl.costs.instance import bayes_log_odds
 from adacsl.costs.matrix import CostMatrix
 from adacsl.decision.policy import Policy
-from adacsl.ensemble.distillation import STUDENTS, distil
 from adacsl.ensemble.fits import Fitted, cut_of, fit_members, fold_tasks, joined_folds, prices_of
 from adacsl.ensemble.stacking import stack_members
 from adacsl.estimators.adacsl import make_learner
@@ -69,7 +68,6 @@ class Portfolio(BaseEstimator):
         budget: float | str | None = None,
         strength: float | str = "auto",
         net: Any = None,
-        distil: bool | str = False,
         n_jobs: int | str = "auto",
         trainer: dict[str, Any] | None = None,
     ) -> None:
@@ -85,8 +83,6 @@ class Portfolio(BaseEstimator):
         ):
             raise ValueError(f"n_jobs must be 'auto', -1 or a number of processes, got {self.n_jobs!r}")
         read_trainer(self.trainer)
-        if self.distil not in STUDENTS:
-            raise ValueError(f"distil must be one of {', '.join(map(repr, STUDENTS))}, got {self.distil!r}")
         _choose(self)
 
     def adapts(self, candidate: Candidate) -> bool:
@@ -315,8 +311,6 @@ class _Fits:
             shifts, by_rows = ([getattr(own, name) for own in fitted] for name in ("shift", "by_rows"))
             candidate.model = StackModel(stack, names, models, shifts, by_rows)
         candidate.method.leaderboard_ = self._leaderboard(number, stack, seen)
-        if self.learner.distil and candidate.watch is None:
-            candidate.method.student_ = distil(candidate, self.rows, seen, nested)
 
     def _columns(self, number: int, names: Sequence[str] | None = None) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Return the members' held-out log-odds (or K logits), and the rows that all of them held out."""
@@ -424,9 +418,6 @@ class PortfolioClassifier(Method):
         How far weights may leave equality; "auto" is chosen by inner folds.
     net : dict or Net, optional
         Settings of the nets among the members, such as ``{"weights": ..., "epochs": 30}`` for images.
-    distil : bool, "boosting" or "net"
-        Fit one small ``student_`` as well, a booster (True: for tables) or a net (for images), on what the stack says,
-        for those who must ship a single model; it is a :class:`Method` of its own with its ``estimated_cost_``.
     n_jobs : int or "auto"
         Processes that fit members; each has its share of the cores. "auto": one per core; for few rows, and for images,
         this one alone.
@@ -451,9 +442,6 @@ class PortfolioClassifier(Method):
         which knows nothing of the luck of the training rows.
     members_ : dict
         The fitted models by name; each gives ``logits(X)``.
-    student_ : Method
-        With ``distil``: one model that learned what the stack says; its cost is measured on the fifth of the rows it
-        did not train on.
 
     Examples
     --------
@@ -481,7 +469,6 @@ class PortfolioClassifier(Method):
         budget: float | str | None = None,
         strength: float | str = "auto",
         net: Any = None,
-        distil: bool | str = False,
         n_jobs: int | str = "auto",
         trainer: dict[str, Any] | None = None,
         decide: str = "bayes",
@@ -497,7 +484,7 @@ class PortfolioClassifier(Method):
 
     def _make_learner(self) -> Any:
         return Portfolio(
-            self.members, budget=self.budget, strength=self.strength, net=_as_net(self.net), distil=self.distil,
+            self.members, budget=self.budget, strength=self.strength, net=_as_net(self.net),
             n_jobs=self.n_jobs, trainer=self.trainer,
         )  # fmt: skip
 

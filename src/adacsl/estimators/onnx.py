@@ -343,7 +343,7 @@ def exportable(model: Any) -> StackModel:
         if not isinstance(own, NetModel) and not _is_sum(own):
             raise ValueError(
                 f"ONNX files are written of nets and logistic regressions, and member {name!r} is made of {own.kind}: "
-                "fit members=['logistic', 'nets', 'nets-bent'], or a student with distil='net' and export student_"
+                "fit members=['logistic', 'nets', 'nets-bent']"
             )
         if _takes(own) != _takes(model.models[0]):
             raise ValueError(f"members {model.names[0]!r} and {name!r} take other inputs, but a graph takes one")

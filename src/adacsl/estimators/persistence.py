@@ -499,9 +499,6 @@ def _numbers(method: Method) -> tuple[dict[str, Any], dict[str, Any]]:
     if hasattr(method, "reference_scores_"):
         tensors[REFERENCE] = np.ascontiguousarray(method.reference_scores_)
     document = _describe(method, kind) | {"model": about}
-    if hasattr(method, "student_"):
-        own, document["student"] = _numbers(method.student_)
-        tensors |= {f"student.{name}": value for name, value in own.items()}
     return tensors, document
 
 
@@ -665,8 +662,6 @@ def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, dev
         method.policy = Policy.from_dict(document["policy"])
     if "leaderboard" in document:
         method.leaderboard_ = pd.DataFrame(document["leaderboard"])
-    if "student" in document:
-        method.student_ = _rebuild(part_of(tensors, "student."), document["student"], module, device)
     method.model_ = _model(method, tensors, document, module, device)
     return method
 
