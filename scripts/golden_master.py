@@ -34,10 +34,10 @@ from sklearn.linear_model import LogisticRegression
 import adacsl
 from adacsl import CostMatrix
 
-VOLATILE = re.compile(r"seconds|time|date|folder|path|file|commit|version|report|model|device|started|finished|memory")
+VOLATILE = re.compile(r"second|time|date|folder|path|file|commit|version|report|model|device|started|finished|memory")
 """Keys of JSON answers that differ from run to run."""
 
-NEURAL = ("adacsl.neural:NeuralLearner", "adacsl.neural.learner:Net", "adacsl.neural.learner:Net")
+NEURAL = ("adacsl.neural:NeuralLearner", "adacsl.neural.learner:Net", "adacsl.estimators.learners.net:Net")
 """Where the neural learner lives, newest first."""
 
 Case = Callable[[], dict[str, Any]]

@@ -41,10 +41,10 @@ def small_net():
 )
 def test_one_process_and_the_nets_of_the_comparison(made):
     ready = Protocol(net={"epochs": 3}, device="cpu").prepare(made, seed=1)
-    assert (ready.learner_.n_jobs, ready.learner_.net.epochs) == (1, 3)
-    assert Protocol(device="cpu").prepare(made, seed=1).learner_.net is None
+    assert (ready.make_learner().n_jobs, ready.make_learner().net.epochs) == (1, 3)
+    assert Protocol(device="cpu").prepare(made, seed=1).make_learner().net is None
     own = PortfolioClassifier(net={"epochs": 7})
-    assert Protocol(net={"epochs": 3}, device="cpu").prepare(own, seed=1).learner_.net.epochs == 7
+    assert Protocol(net={"epochs": 3}, device="cpu").prepare(own, seed=1).make_learner().net.epochs == 7
     assert made.learner == "portfolio" or made.learner.n_jobs != 1  # the user's own is as it was
 
 

@@ -111,9 +111,8 @@ def test_nets_of_three_classes_are_taken_up_too(tmp_path, trained):
 
     def watched(parts):
         made = Method(costs, learner=Net(small_net, epochs=2), random_state=0, device="cpu", decide="tuned", **STEERED)
-        made.check_settings()
-        list(fit_methods([(made, costs)], rows, watch=np.arange(30, 36), parts=parts))
-        return made.candidate_.watched, made.oof_scores_, made.history_
+        ((_, candidate),) = fit_methods([(made, costs)], rows, watch=np.arange(30, 36), parts=parts)
+        return candidate.watched, made.oof_scores_, made.history_
 
     parts = Parts(tmp_path / "parts")
     trained.stop_at = 2

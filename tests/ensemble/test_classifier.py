@@ -571,11 +571,10 @@ def test_a_comparison_watches_what_predict_would_say():
     watch = np.arange(180, 240)
     steered = AdaCSLBoostingClassifier(engine="lightgbm", rounds=10, target=0.5, params=ONE_THREAD["lightgbm"])
     watched, fit = (PortfolioClassifier(COSTS, members=[steered, *QUICK], **ONE) for _ in range(2))
-    for method, own in ((watched, watch), (fit, None)):
-        method.check_settings()
-        assert list(fit_methods([(method, COSTS)], rows, watch=own)) == [0]
-    np.testing.assert_allclose(watched.candidate_.watched, fit.model_.logits(X[watch]), rtol=1e-6)
-    assert watched.candidate_.model is None
+    ((number, candidate),) = fit_methods([(watched, COSTS)], rows, watch=watch)
+    list(fit_methods([(fit, COSTS)], rows))
+    np.testing.assert_allclose(candidate.watched, fit.model_.logits(X[watch]), rtol=1e-6)
+    assert (number, candidate.model) == (0, None)
 
 
 def test_images_are_stacked_too():

@@ -153,7 +153,6 @@ class Rows3:
         from adacsl.estimators.fit import fit_methods
 
         made.classes_, made.positive_, made.images_ = np.arange(3), None, False
-        made.check_settings()
         for _ in fit_methods([(made, self.costs)], self.rows):
             pass
         raw = to_probabilities(made.model_.logits(self.rows.x))

@@ -173,9 +173,8 @@ def _results_on(task, tested):
     rest = np.setdiff1d(np.arange(len(task.y)), tested)
     ready = [(QUICK.prepare(method(name), 0), task.costs) for name in NAMES]
     found = {}
-    for number in fit_methods(ready, Rows.of_task(task, rest), watch=tested):
-        made = ready[number][0]
-        scores = made.candidate_.watched
+    for number, candidate in fit_methods(ready, Rows.of_task(task, rest), watch=tested):
+        made, scores = ready[number][0], candidate.watched
         found[NAMES[number]] = scores, made.decision_.predict(1 / (1 + np.exp(-scores)), costs=task.costs.rows(tested))
     assert set(found) == set(NAMES)
     return found

@@ -241,8 +241,8 @@ def _unfitted(
 
 def _train_on(made: Method, name: str, trainer: dict[str, Any]) -> None:
     """Say where to train; refuse it for what trains in one place."""
-    from adacsl.estimators.fit import as_learner  # noqa: PLC0415  scikit-learn
     from adacsl.learners.boosting import Booster  # noqa: PLC0415
+    from adacsl.learners.registry import as_learner  # noqa: PLC0415  scikit-learn
 
     if "trainer" in made.get_params(deep=False):
         made.set_params(trainer=trainer)

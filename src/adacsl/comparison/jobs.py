@@ -31,6 +31,7 @@ from adacsl.estimators.classifier import Method
 from adacsl.estimators.cost_model import learn_prices
 from adacsl.estimators.fit import fit_methods
 from adacsl.estimators.registry import is_portfolio, needs_net
+from adacsl.fitting.candidates import Candidate
 from adacsl.fitting.rows import Rows
 from adacsl.fitting.settings import in_full
 from adacsl.metrics.bins import Quantile
@@ -219,9 +220,9 @@ def run_work(
     at = functools.partial(at_ratio, costs_of_split(task, rows, seed), own=mean_ratio(task.costs))
     chosen = [(protocol.prepare(methods[cell.method], seed), at(cell.ratio)) for cell in cells]
     own = None if parts is None else replace(parts, data=task.name, seed=seed)
-    for number in fit_methods(chosen, rows, watch=test, parts=own):
+    for number, candidate in fit_methods(chosen, rows, watch=test, parts=own):
         method, costs = chosen[number]
-        yield _result(cells[number], method, costs.rows(test), task.y[test], len(rest))
+        yield _result(cells[number], method, candidate, costs.rows(test), task.y[test], len(rest))
 
 
 def costs_of_split(task: Task, rows: Rows, seed: int) -> CostMatrix:
@@ -234,8 +235,10 @@ def costs_of_split(task: Task, rows: Rows, seed: int) -> CostMatrix:
     return task.learned[key]
 
 
-def _result(cell: Cell, method: Method, costs: CostMatrix, labels: NDArray[np.int64], n_train: int) -> CellResult:
-    candidate, decision = method.candidate_, method.decision_
+def _result(
+    cell: Cell, method: Method, candidate: Candidate, costs: CostMatrix, labels: NDArray[np.int64], n_train: int
+) -> CellResult:
+    decision = method.decision_
     # stored scores are float32, and decisions must follow from what is stored
     raw = to_probabilities(np.asarray(candidate.watched))
     scores = decision.probabilities(raw, costs=costs).astype(np.float32)

@@ -18,7 +18,7 @@ from adacsl.datasets.duplicates import Together, keep_together
 from adacsl.datasets.task import Task
 from adacsl.datasets.time import Duration
 from adacsl.ensemble.classifier import Portfolio
-from adacsl.estimators.adacsl import make_learner
+from adacsl.estimators.adacsl import learner_from
 from adacsl.estimators.classifier import Method
 from adacsl.estimators.registry import is_portfolio, needs_net
 from adacsl.fitting.rows import Rows
@@ -136,7 +136,7 @@ class Protocol:
     folds: int = 0
 
     def __post_init__(self) -> None:
-        make_learner(Net, dict(self.net), "net").check()
+        learner_from(Net, dict(self.net), "net").check()
         for name in ("gap", "maturity"):
             object.__setattr__(self, name, Duration.read(getattr(self, name), name))
         if not self.windows and self.folds and not 0.0 < self.validation < 1.0 - 1.0 / self.folds:

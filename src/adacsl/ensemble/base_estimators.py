@@ -9,11 +9,11 @@ from typing import Any
 from adacsl.base.extras import requires
 from adacsl.datasets.errors import did_you_mean
 from adacsl.estimators.classifier import Method
-from adacsl.estimators.fit import as_learner
 from adacsl.estimators.registry import METHODS, method, needs_net
 from adacsl.learners.boosting import Booster
 from adacsl.learners.boosting_libraries import ENGINES
 from adacsl.learners.histogram_boosting import HistogramBoosting
+from adacsl.learners.registry import as_learner
 from adacsl.learners.sklearn import Model
 
 with requires("sklearn"):

@@ -127,8 +127,7 @@ def _fitted(name: str, tensors: dict[str, Any], about: dict[str, Any], made: Met
     net = None
     if about["kind"] == "nets":
         member: Method = clone(made)
-        member.check_settings()
-        net = member.learner_.set_params(weights=None)  # they are among the numbers
+        net = member.check_settings().set_params(weights=None)  # they are among the numbers
     own, module = part_of(tensors, "model."), getattr(net, "module", None)
     model = read_model(about["kind"], own, about["model"], net=net, module=module, device=device)
     shift = number_or_array(about["shift"])

@@ -23,7 +23,7 @@ from adacsl.costs.matrix import CostMatrix
 from adacsl.decision.policy import Policy
 from adacsl.ensemble.fits import Fitted, cut_of, fit_members, fold_tasks, joined_folds, prices_of
 from adacsl.ensemble.stacking import stack_members
-from adacsl.estimators.adacsl import make_learner
+from adacsl.estimators.adacsl import learner_from
 from adacsl.estimators.classifier import Method
 from adacsl.execution.executors import crew_of, read_trainer, run_tasks
 from adacsl.execution.threads import MANY_ROWS, cores, threads_for
@@ -58,6 +58,7 @@ class Portfolio(BaseEstimator):
     """Settings of a portfolio; :class:`~adacsl.PortfolioClassifier` tells them."""
 
     tables_only = False
+    trained_by = "adacsl.ensemble.classifier:fit_portfolios"
     averages = True  # what is held out was scored by all members: a second cross-fit would tell nothing
 
     @keeps_settings
@@ -146,7 +147,7 @@ def fit_portfolios(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Cand
     """Fit the members once for candidates that differ only in costs, and stack them for each."""
     groups: dict[str, list[Candidate]] = {}
     for candidate in candidates:
-        key = [in_full(candidate.method.learner_), candidate.seed, repr(candidate.method.cv), candidate.method.decide]
+        key = [in_full(candidate.learner), candidate.seed, repr(candidate.method.cv), candidate.method.decide]
         groups.setdefault(repr(key), []).append(candidate)
     for group in groups.values():
         fits = _Fits(group, rows)
@@ -160,7 +161,7 @@ class _Fits:
     """The members of some candidates: those that are done, and why others are not."""
 
     def __init__(self, group: Sequence[Candidate], rows: Rows) -> None:
-        self.group, self.rows, self.learner = group, rows, group[0].method.learner_
+        self.group, self.rows, self.learner = group, rows, group[0].learner
         self.method = group[0].method
         chosen = _choose(self.learner, rows.images, rows.n_classes, row_costs=rows.costs is not None)
         self.members = {name: made for name, made in chosen.items() if not isinstance(made, ImportError)}
@@ -310,7 +311,7 @@ class _Fits:
             models = [settled(own.model) for own in fitted]
             shifts, by_rows = ([getattr(own, name) for own in fitted] for name in ("shift", "by_rows"))
             candidate.model = StackModel(stack, names, models, shifts, by_rows)
-        candidate.method.leaderboard_ = self._leaderboard(number, stack, seen)
+        candidate.attributes["leaderboard_"] = self._leaderboard(number, stack, seen)
 
     def _columns(self, number: int, names: Sequence[str] | None = None) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Return the members' held-out log-odds (or K logits), and the rows that all of them held out."""
@@ -482,7 +483,8 @@ class PortfolioClassifier(Method):
     ) -> None:
         """Keep the settings."""
 
-    def _make_learner(self) -> Any:
+    def make_learner(self) -> Any:
+        """Return the settings of the ensemble."""
         return Portfolio(
             self.members, budget=self.budget, strength=self.strength, net=_as_net(self.net),
             n_jobs=self.n_jobs, trainer=self.trainer,
@@ -491,7 +493,7 @@ class PortfolioClassifier(Method):
     @property
     def learner(self) -> Any:
         """The settings as every method has them, by which a comparison tells what it has to do with."""
-        return self._make_learner()
+        return self.make_learner()
 
     @property
     def members_(self) -> dict[str, Any]:
@@ -505,4 +507,4 @@ def _as_net(given: Any) -> Any:
     with requires("train"):
         from adacsl.neural.learner import Net  # noqa: PLC0415  torch
 
-    return make_learner(Net, given, "net")
+    return learner_from(Net, given, "net")

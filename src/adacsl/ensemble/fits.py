@@ -15,6 +15,7 @@ from adacsl.base.extras import requires
 from adacsl.base.scores import known
 from adacsl.costs.instance import bayes_log_odds, relative_prices
 from adacsl.costs.matrix import CostMatrix
+from adacsl.estimators.fit import fit_methods
 from adacsl.fitting.candidates import Candidate, told_share
 from adacsl.fitting.rows import Rows
 from adacsl.learners.boosting import Booster, BoosterModel
@@ -65,22 +66,21 @@ def prices_of(candidate: Candidate, rows: NDArray[np.int64]) -> NDArray[np.float
 
 def fit_members(shared: Any, members: dict[Any, Method]) -> dict[Any, list[Fitted]]:
     """Fit some members (or folds of them), for each of the costs; what several need is trained once."""
-    from adacsl.estimators.fit import fit_methods  # noqa: PLC0415  it imports this module
-
     rows, prices, watch, alone = shared
     members = members if alone else {name: _with_one_worker(made) for name, made in members.items()}
     asked = [(name, clone(made), costs) for name, made in members.items() for costs in prices]
     for _, made, _ in asked:
         made.check_settings()
     start = time.perf_counter()
-    for _ in fit_methods([(made, costs) for _, made, costs in asked], rows, watch=watch):
-        pass
+    fitted = dict(fit_methods([(made, costs) for _, made, costs in asked], rows, watch=watch))
     seconds = (time.perf_counter() - start) / len(members)
     found: dict[Any, list[Fitted]] = {name: [] for name in members}
-    for name, made, _ in asked:
-        own = made.candidate_
+    for number, (name, _, _) in enumerate(asked):
+        own = fitted[number]
         honest, by_rows = honest_logits(own, rows)
-        watched = None if own.watched is None else own.watched + own.shifted + by_rows * own.offsets(own.watch)
+        watched = None
+        if own.watched is not None and own.watch is not None:
+            watched = own.watched + own.shifted + by_rows * own.offsets(own.watch)
         found[name].append(Fitted(name, honest, own.shifted, own.model, watched, seconds, by_rows))
         found[name][-1].check(own.held)
     return found
@@ -114,11 +114,11 @@ def fold_tasks(name: str, made: Method, rows: Rows) -> list[dict[Any, Method]]:
 def _folds_apart(made: Method) -> bool:
     fresh: Method = clone(made)
     try:
-        fresh.check_settings()
+        learner = fresh.check_settings()
     except (ImportError, TypeError, ValueError):  # said where it is fitted
         return False
     alike = fresh.controller is None and fresh.loss in ("plain", "weighted") and fresh.target != "auto"
-    return alike and isinstance(fresh.learner_, Booster | Model)
+    return alike and isinstance(learner, Booster | Model)
 
 
 def joined_folds(parts: Sequence[Sequence[Fitted]]) -> list[Fitted]:

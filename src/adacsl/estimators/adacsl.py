@@ -84,11 +84,12 @@ class AdaCSLClassifier(Method):
     ) -> None:
         """Keep the settings."""
 
-    def _make_learner(self) -> Any:
+    def make_learner(self) -> Any:
+        """Return the neural learner."""
         with requires("train"):
             from adacsl.neural.learner import Net  # noqa: PLC0415  torch
 
-        return make_learner(Net, self.net, "net")
+        return learner_from(Net, self.net, "net")
 
     @property
     def net_(self) -> Any:
@@ -172,7 +173,8 @@ class AdaCSLBoostingClassifier(Method):
     ) -> None:
         """Keep the settings."""
 
-    def _make_learner(self) -> Any:
+    def make_learner(self) -> Any:
+        """Return the boosting learner."""
         names = ("rounds", "lr", "patience", "every", "params", "trainer")
         return Booster(self.engine, **{name: getattr(self, name) for name in names})
 
@@ -267,17 +269,15 @@ class AdaptiveCostClassifier(MetaEstimatorMixin, Method):
     ) -> None:
         """Keep the settings."""
 
-    def _make_learner(self) -> Any:
+    def make_learner(self) -> Any:
+        """Return the estimator as a learner."""
         names = ("training", "rounds", "patience", "every", "weight_name")
         model = Model(self.estimator, **{name: getattr(self, name) for name in names}, encode=False)
         model.check()
         model.kind_of_training  # noqa: B018  says so where the estimator cannot be steered
         return model
 
-    @property
-    def takes_anything(self) -> bool:
-        """Whether features are the estimator's affair: they are."""
-        return True
+    encodes = False
 
     @property
     def estimators_(self) -> list[Any]:
@@ -296,7 +296,7 @@ class AdaptiveCostClassifier(MetaEstimatorMixin, Method):
         return tags
 
 
-def make_learner(kind: Any, given: Any, name: str) -> Any:
+def learner_from(kind: Any, given: Any, name: str) -> Any:
     """Return the settings of a learner from a dict of them, from itself, or from nothing."""
     if given is None:
         return kind()

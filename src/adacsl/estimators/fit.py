@@ -1,64 +1,78 @@
-"""Fits classifiers on the same samples; what several of them need is trained once."""
+"""The fit of a cost-sensitive classifier: samples, splits, candidates, choice, decision rule and estimated cost.
+
+One fit from top to bottom:
+
+1. :func:`fit_classifier` checks the parameters and reads the samples.
+2. :func:`fit_methods` proposes candidates (:func:`propose`), one for each target threshold, on the same splits, and has
+   their learner fit them; a training that several candidates need happens once.
+3. :func:`choose` takes the candidate of lowest held-out cost, with the decision rule fitted on held-out scores
+   (:func:`fit_decision`), and estimates what its decisions cost (:func:`estimate`).
+"""
 
 from __future__ import annotations
 
-import time
+import functools
+import math
+import time as clock
 from collections.abc import Iterator, Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.base.extras import requires
+from adacsl.adaptive.held_out import kept_sample, pooled
+from adacsl.base.arrays import as_host, refuse_reordered
+from adacsl.base.extras import requires, resolve
+from adacsl.base.scores import known, to_probabilities
 from adacsl.costs.matrix import CostMatrix
-from adacsl.ensemble.classifier import Portfolio, fit_portfolios
+from adacsl.datasets.time import take_times
+from adacsl.decision.policy import training_prior
+from adacsl.decision.rule import Decision
 from adacsl.execution.threads import MANY_ROWS, limited_for
-from adacsl.fitting.candidates import Candidate
-from adacsl.fitting.rows import Rows
-from adacsl.learners.boosting import Booster, fit_boosters, installed_engine, load_engines
-from adacsl.learners.boosting_libraries import ENGINES
-from adacsl.learners.constant import Constant, fit_constants
-from adacsl.learners.histogram_boosting import HistogramBoosting
-from adacsl.learners.metacost import MetaCost
-from adacsl.learners.sklearn import Model, fit_models, prefit_parts
+from adacsl.fitting.candidates import CROSS_FITTED, Candidate, add_seconds, averaged_costs, usual_costs
+from adacsl.fitting.rows import Rows, features_of, given_per_sample, own_costs, read_rows, settle_rows, with_times
+from adacsl.fitting.settings import find_targets, natural_threshold
+from adacsl.integrations.sklearn import row_costs
+from adacsl.metrics.bins import Quantile
+from adacsl.metrics.calibration import calibration_error
+from adacsl.metrics.intervals import Interval, mean_interval, saving_over_constant
 
 if TYPE_CHECKING:
     from adacsl.estimators.classifier import Method
 
 with requires("sklearn"):
-    from sklearn.compose import ColumnTransformer
-    from sklearn.linear_model import LogisticRegression
+    from sklearn.utils import check_random_state
+
+HISTORY = ("fold", "target", "adapted", "lambda", "weight", "threshold", "val_cost")
+CLASS_HISTORY = ("fold", "target", "adapted", "lambdas", "weights", "val_cost")
+PLAIN = "plain"
+"""Key in ``target_costs_`` of the candidate without a controller, where others have one."""
 
 
-def as_learner(learner: Any) -> Any:
-    """Return what learns, from its short form: a name, a scikit-learn classifier, or itself."""
-    if isinstance(learner, str):
-        return _named(learner)
-    if isinstance(learner, type):
-        raise TypeError(f"learner must be an instance, {learner.__name__}(...), not the class")
-    if hasattr(learner, "tables_only"):  # Net, Booster, Model, Portfolio, Constant
-        return learner
-    if not hasattr(learner, "fit") or not (hasattr(learner, "predict_proba") or hasattr(learner, "decision_function")):
-        raise TypeError(f"learner {learner!r} has no predict_proba, which costs need, nor a decision_function")
-    picks = any(isinstance(part, ColumnTransformer) for part in getattr(learner, "get_params", dict)().values())
-    # what picks columns, and what was fitted before, wants the table as it came
-    return Model(learner, encode=not picks and not prefit_parts(learner))
-
-
-def _named(name: str) -> Any:
-    if name == "net":
-        with requires("train"):
-            from adacsl.neural.learner import Net  # noqa: PLC0415  torch
-
-        return Net()
-    if name == "boosting":
-        return Booster() if installed_engine() else Model(HistogramBoosting(), encode=False)
-    known = {engine: Booster(engine) for engine in ENGINES}
-    known |= {"constant": Constant(), "portfolio": Portfolio(), "metacost": Model(MetaCost(), encode=False)}
-    known["logistic"] = Model(LogisticRegression(max_iter=1000))
-    if name not in known:
-        raise ValueError(f"learner must be 'net', 'boosting', {', '.join(map(repr, known))}, got {name!r}")
-    return known[name]
+def fit_classifier(
+    classifier: Method,
+    X: Any,  # noqa: N803
+    y: Any,
+    *,
+    sample_weight: Any,
+    groups: Any,
+    time: Any,
+    gap: Any,
+    maturity: Any,
+    **given: Any,
+) -> None:
+    """Fit a classifier; the arguments are those of its ``fit``, ``given`` the costs of each sample by name."""
+    learner = classifier.check_settings()
+    refuse_reordered(X, time=time, **given)
+    costs = row_costs(given, classifier.costs)
+    classifier.sample_costs_ = given_per_sample(given)
+    X, times, column = take_times(X, time)  # noqa: N806
+    classifier.left_out_ = () if column is None else (column,)
+    rows = read_rows(classifier, learner, features_of(X, costs), y, sample_weight, groups, costs)
+    rows = settle_rows(classifier, with_times(rows, times, gap, maturity), X)
+    ((_, chosen),) = fit_methods([(classifier, rows.costs)], rows)
+    classifier.times_ = rows.told(chosen.held_folds)
 
 
 def fit_methods(
@@ -67,58 +81,173 @@ def fit_methods(
     *,
     watch: NDArray[np.int64] | None = None,
     parts: Any = None,
-) -> Iterator[int]:
-    """Fit methods on the same rows, each under its costs; yield the number of each as soon as it is fitted.
+) -> Iterator[tuple[int, Candidate]]:
+    """Fit classifiers on the same samples, each under its costs.
 
     Parameters
     ----------
     methods : sequence of (Method, CostMatrix or None)
-        Class-wide costs or those of each row; None: the method's own.
+        Class-wide costs or those of each sample; None: the classifier's own.
     rows : Rows
-        What to learn from.
+        The samples.
     watch : array of row numbers, optional
-        Keep scores of these rows only, no models of nets.
+        Keep only the scores of these samples, and no neural networks.
     parts : Parts, optional
-        Where nets of an unfinished cross-fit on images are kept.
+        Storage for networks of an unfinished cross-fit on images.
+
+    Yields
+    ------
+    number : int
+        Position of a classifier in ``methods``, as soon as it is fitted.
+    candidate : Candidate
+        The chosen candidate, with its held-out and watched scores.
     """
-    asked = [method.candidates(rows, costs, watch) for method, costs in methods]
-    owner = {id(candidate): number for number, own in enumerate(asked) for candidate in own}
-    missing = [len(own) for own in asked]
-    kinds: dict[Any, list[Candidate]] = {}
-    for (method, _), own in zip(methods, asked, strict=True):
-        kinds.setdefault(_kind(method.learner_), []).extend(own)
-    load_engines(method.learner_ for method, _ in methods)
+    learners = [method.make_learner() for method, _ in methods]
+    proposed = [
+        propose(method, learner, rows, costs, watch) for learner, (method, costs) in zip(learners, methods, strict=True)
+    ]
+    owner = {id(candidate): number for number, own in enumerate(proposed) for candidate in own}
+    missing = [len(own) for own in proposed]
+    trained_by: dict[str, list[Candidate]] = {}
+    for learner, own in zip(learners, proposed, strict=True):
+        trained_by.setdefault(learner.trained_by, []).extend(own)
+    for learner in learners:
+        if hasattr(learner, "load_library"):
+            learner.load_library()
     with limited_for(MANY_ROWS if rows.images else len(rows.use)):
-        for candidate in _fitted(kinds, rows, parts):
+        for candidate in _trained(trained_by, rows, parts):
             number = owner[id(candidate)]
             missing[number] -= 1
             if not missing[number]:
-                methods[number][0].finish(asked[number], rows)
-                yield number
+                yield number, choose(methods[number][0], proposed[number], rows)
 
 
-def _fitted(kinds: dict[Any, list[Candidate]], rows: Rows, parts: Any) -> Iterator[Candidate]:
-    """Yield candidates as soon as they are fitted, by the function that fits them; each knows how long it took."""
-    for fit, candidates in kinds.items():
-        extra = {"parts": parts} if fit.__name__ == "fit_nets" else {}
-        start = time.perf_counter()
-        for candidate in fit(candidates, rows, **extra):
+def propose(
+    method: Method, learner: Any, rows: Rows, costs: CostMatrix | None, watch: NDArray[np.int64] | None
+) -> list[Candidate]:
+    """Return what is to be fitted: a candidate for each target threshold, after the plain one of "auto".
+
+    ``costs`` are class-wide or of each sample; None: the classifier's own.
+    """
+    seed = _seed(method.random_state)
+    costs = own_costs(method, rows) if costs is None else costs
+    method.costs_ = usual_costs(costs, rows)
+    cv = learner.folds_for(method.cv, rows) if hasattr(learner, "folds_for") else method.cv
+    folds = [] if method.decide in ("negative", "positive") else rows.folds(cv, method.validation, seed)
+    candidate = functools.partial(
+        Candidate, method, learner, costs, folds=folds, seed=seed, watch=watch, images=rows.images, usual=method.costs_,
+        ordered=rows.line is not None,
+    )  # fmt: skip
+    tried = [candidate(target) for target in find_targets(method.target, method.costs_)]
+    if method.target == "auto" and method.controller is not None:
+        plain = candidate(*find_targets("bayes", method.costs_), steered=False)
+        # first, since the first of equals is kept: the simplest. What would not adapt at T' = T is the same again
+        tried = [plain, *(other for other in tried if other.adapts or other.target != plain.target)]
+    return tried if hasattr(learner, "averages") else add_seconds(tried, rows, cv)
+
+
+def _seed(random_state: Any) -> int:
+    if isinstance(random_state, Integral) and not isinstance(random_state, bool):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def _trained(trained_by: dict[str, list[Candidate]], rows: Rows, parts: Any) -> Iterator[Candidate]:
+    """Yield candidates as soon as they are trained, by the function their learner names; each with its seconds."""
+    for path, candidates in trained_by.items():
+        train = resolve(path)
+        extra = {"parts": parts} if hasattr(candidates[0].learner, "keeps_parts") else {}
+        start = clock.perf_counter()
+        for candidate in train(candidates, rows, **extra):
             if not candidate.seconds:
-                candidate.seconds = time.perf_counter() - start
+                candidate.seconds = clock.perf_counter() - start
             yield candidate
-            start = time.perf_counter()
+            start = clock.perf_counter()
 
 
-def _kind(learner: Any) -> Any:
-    """Return the function that fits such learners."""
-    if isinstance(learner, Booster):
-        return fit_boosters
-    if isinstance(learner, Constant):
-        return fit_constants
-    if isinstance(learner, Model):
-        return fit_models
-    if isinstance(learner, Portfolio):
-        return fit_portfolios
-    from adacsl.neural.fit import fit_nets  # noqa: PLC0415  torch
+def choose(method: Method, candidates: list[Candidate], rows: Rows) -> Candidate:
+    """Take the candidate of lowest held-out cost, and set what the classifier has learned."""
+    seconds = [candidate.second for candidate in candidates]
+    candidates = [candidate for candidate in candidates if candidate not in seconds]
+    judged = [fit_decision(candidate, rows) for candidate in candidates]
+    best = min(range(len(candidates)), key=lambda i: judged[i][1])
+    chosen = candidates[best]
+    method.decision_, method.target_, method.model_ = judged[best][0], chosen.target, chosen.model
+    method.decision_.prior = training_prior(rows.y[rows.use], rows.n_classes, rows.weights(rows.use))
+    method.adapted_ = chosen.adapts
+    keys: list[float | str] = [candidate.target if candidate.steered else PLAIN for candidate in candidates]
+    method.target_costs_ = dict(zip(keys, (cost for _, cost in judged), strict=True))
+    method.history_ = history_of(candidates, rows.n_classes)
+    for name, value in chosen.attributes.items():
+        setattr(method, name, value)
+    if chosen.held:
+        estimate(method, chosen, rows)
+    return chosen
 
-    return fit_nets
+
+def fit_decision(candidate: Candidate, rows: Rows) -> tuple[Decision, float]:
+    """Return the decision rule of a candidate, and its selection-corrected cost on held-out samples."""
+    costs = candidate.class_costs
+    shift = candidate.shifted = candidate.shift(rows.y)
+    weighted = candidate.loss in ("weighted", "focal") and not candidate.is_plain
+    decision = Decision(
+        costs, candidate.decide, target=natural_threshold(costs, shift), row_weighted=candidate.corrects_rows,
+        weighted=weighted,
+    )  # fmt: skip
+    if not candidate.held:
+        return decision, math.nan
+    logits = pooled(len(rows.y), candidate.held, honest=False)
+    seen = known(logits)
+    if not seen.any():
+        raise ValueError("its held-out scores are not finite: there is nothing to decide by")
+    prices, weight = candidate.costs.rows(seen), rows.weights(seen)
+    shift = shift + candidate.offsets(seen)
+    kept, corrected = (
+        to_probabilities(z[seen] - shift) for z in (logits, pooled(len(rows.y), candidate.held, costs=candidate.costs))
+    )
+    decision.fit(kept, rows.y[seen], sample_weight=weight, costs=prices)
+    optimistic, cost = (
+        prices.mean(rows.y[seen], decision.predict(scores, costs=prices), sample_weight=weight)
+        for scores in (kept, corrected)
+    )
+    candidate.extra["validation_cost"] = optimistic
+    return decision, cost
+
+
+def estimate(method: Method, candidate: Candidate, rows: Rows) -> None:
+    """Set the out-of-fold scores, the estimated cost with its interval, the saving and the calibration error."""
+    logits = pooled(len(rows.y), candidate.held, costs=candidate.costs)
+    shift = candidate.shifted + candidate.offsets(np.arange(len(rows.y)))
+    method.oof_scores_ = to_probabilities(logits - shift)  # NaN stays NaN
+    # as if every sample had the mean costs: its own are not stored
+    method.reference_scores_ = to_probabilities(kept_sample(len(rows.y), candidate.held) - candidate.shifted)
+
+    def pay(own: NDArray[Any], which: NDArray[np.bool_]) -> Any:
+        prices, moved = candidate.costs.rows(which), candidate.shifted + candidate.offsets(which)
+        decided = method.decision_.predict(to_probabilities(own - moved), costs=prices)
+        return as_host(prices.incurred(rows.y[which], decided))
+
+    paid, seen = averaged_costs(candidate, rows, pay)
+    prices, groups = candidate.costs.rows(seen), None if rows.groups is None else rows.groups[seen]
+    level = CROSS_FITTED if len(candidate.held_folds) > 1 else 0.95
+    interval = mean_interval(paid, rows.weights(seen), groups=groups, level=level, resamples=2000)
+    # nothing costs less than being right everywhere, which the extrapolation does not know
+    least = prices.mean(rows.y[seen], rows.y[seen], sample_weight=rows.weights(seen))
+    method.estimated_cost_ = Interval(*(max(value, least) for value in interval))
+    method.saving_ = saving_over_constant(
+        prices, rows.y[seen], paid, sample_weight=rows.weights(seen), groups=groups, level=level
+    )
+    proba = method.decision_.probabilities(method.oof_scores_[seen], costs=prices)
+    confidence, right = (proba, rows.y[seen]) if proba.ndim == 1 else (proba.max(1), proba.argmax(1) == rows.y[seen])
+    method.calibration_error_ = calibration_error(confidence, right, partition=Quantile(15)).error
+
+
+def history_of(candidates: list[Candidate], n_classes: int) -> Any:
+    """Return the training history of all candidates as a data frame."""
+    import pandas as pd  # noqa: PLC0415  optional where only scikit-learn is installed
+
+    rows = [{"target": c.target, "adapted": c.adapts, "lambda": 1.0} | row for c in candidates for row in c.history]
+    frame = pd.DataFrame(rows)
+    first = [name for name in ("epoch", "round") if name in frame]
+    columns = HISTORY if n_classes == 2 else CLASS_HISTORY
+    return frame.reindex(columns=[*first, *columns, *(name for name in ("train_loss",) if name in frame)])

@@ -30,7 +30,8 @@ from adacsl.decision.policy import Policy
 from adacsl.decision.rule import Decision
 from adacsl.ensemble.classifier import Portfolio, PortfolioClassifier
 from adacsl.estimators.adacsl import AdaCSLBoostingClassifier, AdaCSLClassifier, AdaptiveCostClassifier
-from adacsl.estimators.classifier import PLAIN, Method
+from adacsl.estimators.classifier import Method
+from adacsl.estimators.fit import PLAIN
 from adacsl.fitting.settings import settings_of
 from adacsl.learners.boosting import Booster, BoosterModel
 from adacsl.learners.constant import Constant

@@ -9,6 +9,7 @@ from typing import Any
 from adacsl.costs.matrix import CostMatrix
 from adacsl.datasets.errors import did_you_mean
 from adacsl.estimators.classifier import Method
+from adacsl.learners.registry import BOOSTING, as_learner
 from adacsl.metrics.bins import EqualWidth
 
 WEIGHTED = {"loss": "weighted", "target": 0.5}
@@ -217,10 +218,8 @@ def _unfit(made: Method, *, images: bool, n_classes: int) -> str:
 
 def _missing(made: Method) -> str:
     """Return the boosting library that a method names and that is not installed."""
-    from adacsl.learners.boosting_libraries import ENGINES  # noqa: PLC0415  narwhals
-
     name = made.learner if isinstance(made.learner, str) else getattr(made.learner, "engine", "")
-    return name if name in ENGINES and importlib.util.find_spec(name) is None else ""
+    return name if name in BOOSTING and importlib.util.find_spec(name) is None else ""
 
 
 def _pair(item: Any) -> tuple[str, Method]:
@@ -235,8 +234,6 @@ def _pair(item: Any) -> tuple[str, Method]:
 
 def as_method(given: Any, name: str) -> Method:
     """Return a method as it is; of a scikit-learn classifier one that decides at the Bayes threshold."""
-    from adacsl.estimators.fit import as_learner  # noqa: PLC0415  it imports the learners
-
     if isinstance(given, type):
         raise TypeError(f"method {name!r} is a class: give an instance, {given.__name__}(...)")
     try:

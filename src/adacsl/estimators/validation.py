@@ -19,7 +19,7 @@ LOSSES = ("plain", *WEIGHTED, "focal", "logit-adjusted")
 SELECT = ("best", "last", "log-loss")
 
 
-def check_method(method: Any) -> None:
+def check_method(method: Any, learner: Any) -> None:
     """Refuse settings that make no sense; the learner's are checked by itself."""
     if method.decide != "auto":
         check_decide(method.decide)
@@ -30,7 +30,7 @@ def check_method(method: Any) -> None:
     if method.cv is None and method.validation is None:
         raise ValueError("validation must be a fraction between 0 and 1 or a pair (X, y), got None; or give cv=5")
     _check_loss(method)
-    _check_parts(method)
+    _check_parts(method, learner)
     like = stand_in(method.costs)
     targets = find_targets(method.target, like)
     if method.controller is not None:
@@ -40,7 +40,7 @@ def check_method(method: Any) -> None:
     _check_resume(method.resume)
     if isinstance(method.random_state, str | float | bool):
         raise TypeError(f"random_state must be a whole number, a RandomState or None, got {method.random_state!r}")
-    if method.random_state is None and (method.resume is not None or _several_processes(method.learner_)):
+    if method.random_state is None and (method.resume is not None or _several_processes(learner)):
         what = "resume" if method.resume is not None else "training in several processes"
         raise ValueError(f"{what} needs random_state=a number: splits and weights must come out the same each time")
 
@@ -85,11 +85,9 @@ def _check_loss(method: Any) -> None:
         raise ValueError("target is for losses with a weight, loss='weighted', 'row-weighted' and 'focal'")
 
 
-def _check_parts(method: Any) -> None:
-    from adacsl.learners.constant import Constant  # noqa: PLC0415
-
+def _check_parts(method: Any, learner: Any) -> None:
     for_nets = method.resample is not None or method.loss not in ("plain", *WEIGHTED)
-    if for_nets and not hasattr(method.learner_, "module"):
+    if for_nets and not hasattr(learner, "module"):
         raise ValueError(
             "resample, focal, logit-adjusted and losses of your own are for nets; put such steps inside the estimator"
         )
@@ -97,7 +95,7 @@ def _check_parts(method: Any) -> None:
         raise ValueError(
             "SMOTE mixes training rows, some of which a cross-fit holds out; take resample='oversample', or cv=None"
         )
-    if (method.decide in ("negative", "positive")) != isinstance(method.learner_, Constant):
+    if (method.decide in ("negative", "positive")) != (not getattr(learner, "learns", True)):
         raise ValueError("decide='negative' and decide='positive' go with learner='constant'")
 
 

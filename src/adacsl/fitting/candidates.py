@@ -47,7 +47,9 @@ class Candidate:
     Parameters
     ----------
     method : Method
-        Whose settings count.
+        The classifier whose parameters count.
+    learner : Net, Booster, Model, Portfolio or Constant
+        What is trained.
     costs : CostMatrix
         Class-wide, or of each row of the data.
     target : float or str
@@ -76,16 +78,19 @@ class Candidate:
     watched : array, optional
         The logits of the rows to watch.
     shifted : float or array of shape (K,)
-        What :meth:`shift` was, for those who come when the method has let go of its learner.
+        What :meth:`shift` was.
     judged : pairs of row numbers
         Folds that gave held-out scores of a model which itself was fitted on all rows.
     ordered : bool, default False
         Whether folds are windows of time: then the latest models decide about new rows.
     second : Candidate, optional
         The same on other folds, whose models decide nothing: pairs of held-out scores tell what averaging saves.
+    attributes : dict
+        Further fitted attributes of the classifier, such as ``leaderboard_``.
     """
 
     method: Any
+    learner: Any
     costs: CostMatrix
     target: Any
     folds: list[tuple[NDArray[Any], NDArray[Any]]]
@@ -104,6 +109,7 @@ class Candidate:
     judged: list[tuple[NDArray[Any], NDArray[Any]]] = field(default_factory=list)
     ordered: bool = False
     second: Candidate | None = None
+    attributes: dict[str, Any] = field(default_factory=dict)
 
     @property
     def decide(self) -> str:
@@ -161,8 +167,8 @@ class Candidate:
 
     @cached_property
     def adapts(self) -> bool:
-        """Whether a controller steers the weight; still known when the method has let go of its learner."""
-        return self.steered and self.method.controller is not None and bool(self.method.learner_.adapts(self))
+        """Whether a controller adapts the weight."""
+        return self.steered and self.method.controller is not None and bool(self.learner.adapts(self))
 
     @property
     def is_plain(self) -> bool:

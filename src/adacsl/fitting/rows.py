@@ -269,13 +269,21 @@ FILE_SIZE = 64
 """Side of images read from files, unless another is asked for."""
 
 
-def read_rows(method: Any, X: Any, y: Any, sample_weight: Any, groups: Any, costs: CostMatrix | None) -> Rows:  # noqa: N803
+def read_rows(
+    method: Any,
+    learner: Any,
+    X: Any,  # noqa: N803
+    y: Any,
+    sample_weight: Any,
+    groups: Any,
+    costs: CostMatrix | None,
+) -> Rows:
     """Check features, labels and what goes with each row; append validation rows given apart.
 
     The method remembers what it has seen: ``classes_``, ``positive_``, ``n_features_in_``, ``images_``.
     """
     refuse_reordered(X, y=y, sample_weight=sample_weight, groups=groups)
-    X, y = _read(method, X, y)  # noqa: N806
+    X, y = _read(method, learner, X, y)  # noqa: N806
     if y is None:
         raise ValueError(f"this {type(method).__name__} estimator requires y to be passed, but the target y is None")
     labels = _labels(method, y)
@@ -319,7 +327,7 @@ def read_features(method: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
     X = X if reset else features_of(X, getattr(method, "said_costs_", None), _no_features(method))  # noqa: N806
     if getattr(method, "images_", False):
         return _more_images(method, X, picture_size(method))
-    if method.takes_anything:
+    if not method.encodes:
         return _unread(method, X, reset=reset)
     with in_one_line():
         return _checked(method, X, reset=reset)
@@ -480,14 +488,14 @@ def _with_validation(method: Any, rows: Rows) -> Rows:
 # images
 
 
-def _read(method: Any, X: Any, y: Any) -> tuple[Any, Any]:  # noqa: N803
+def _read(method: Any, learner: Any, X: Any, y: Any) -> tuple[Any, Any]:  # noqa: N803
     """Return a checked table or an array of images, and the labels, which folders and Datasets bring along."""
     method.images_ = False
-    if method.takes_images:
+    if not learner.tables_only:
         from adacsl.datasets.images import as_images, is_images  # noqa: PLC0415  torch
 
         if is_images(X):
-            wished = getattr(method.learner_, "image_size", None) or FILE_SIZE
+            wished = getattr(learner, "image_size", None) or FILE_SIZE
             images = as_images(X, image_size=None if hasattr(X, "ndim") else wished)
             pixels = _channels_last(images.pixels)
             method.images_, method.image_shape_ = True, tuple(int(side) for side in pixels.shape[1:])
@@ -522,7 +530,7 @@ def settle_rows(method: Any, rows: Rows, table: Any) -> Rows:
     """
     said = rows.costs
     if said is not None and said is method.costs:
-        said = method.own_costs(rows)  # it may name its classes
+        said = own_costs(method, rows)  # it may name its classes
     # at other rows, what was given for each of these has its mean
     method.said_costs_ = said.without_samples() if said is not None and not said.settled else None
     if said is None:
@@ -535,6 +543,25 @@ def settle_rows(method: Any, rows: Rows, table: Any) -> Rows:
     costs, learned = resolve("adacsl.estimators.cost_model:learn_prices")(said, raw, rows, table, int(seed))
     method.said_costs_ = learned.without_samples()
     return replace(rows, costs=costs)
+
+
+def own_costs(method: Any, rows: Rows) -> CostMatrix:
+    """Return a classifier's costs in the order of the class indices, or inverse priors."""
+    if method.costs is None:
+        return CostMatrix.balanced(rows.y[rows.use])
+    if method.costs.n_classes != rows.n_classes:
+        names, known = method.costs.classes or (), method.classes_.tolist()
+        form = "CostMatrix.from_array(K x K, rows='predicted', classes=[...])"
+        form = "CostMatrix(fp=1, fn=8)" if rows.n_classes == 2 else form
+        absent = [name for name in names if not any(same_label(name, label) for label in known)]
+        raise ValueError(
+            f"the labels have {rows.n_classes} classes, the costs {method.costs.n_classes}"
+            + (f", of which {absent!r} have no rows" if absent else "")
+            + f"; give a price for each: {form}"
+        )
+    own: CostMatrix = method.costs
+    order = labels_in_order(method)
+    return own.aligned(order if own.classes is None else spoken_labels(order, own.classes))
 
 
 def given_per_sample(given: Mapping[str, Any]) -> tuple[str, ...]:

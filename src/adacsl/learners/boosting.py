@@ -66,6 +66,7 @@ class Booster(BaseEstimator):
     """
 
     tables_only = True
+    trained_by = "adacsl.learners.boosting:fit_boosters"
 
     @keeps_settings
     def __init__(
@@ -110,6 +111,10 @@ class Booster(BaseEstimator):
         bayes = check_targets("bayes", candidate.class_costs)
         return not (isinstance(candidate.method.controller, str) and candidate.target == bayes)
 
+    def load_library(self) -> None:
+        """Import the library: a limit of threads does not hold for libraries that are imported under it."""
+        load_engines([self])
+
     @property
     def chosen_engine(self) -> str:
         """The library's name."""
@@ -144,7 +149,7 @@ def fit_boosters(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candid
                 "a plain booster at the Bayes threshold is target='bayes'"
             )
         if group[0].adapts:
-            if on_several(group[0].method.learner_):
+            if on_several(group[0].learner):
                 raise ValueError(
                     "a controller steers boosters in one process only: leave trainer out, or say controller=None or "
                     "target='bayes'"
@@ -159,8 +164,8 @@ def _groups(candidates: Sequence[Candidate], rows: Rows) -> list[list[Candidate]
     """Return candidates that one boosting serves: those that nothing steers, with the same weights and folds."""
     groups: dict[Any, list[Candidate]] = {}
     for candidate in candidates:
-        method, folds = candidate.method, [part.tobytes() for pair in _stopping_folds(candidate, rows) for part in pair]
-        key = [repr(method.learner_), candidate.seed, _learns_again(candidate, rows), *folds]
+        folds = [part.tobytes() for pair in _stopping_folds(candidate, rows) for part in pair]
+        key = [repr(candidate.learner), candidate.seed, _learns_again(candidate, rows), *folds]
         if not candidate.is_plain:
             key += [candidate.costs.to_json(), candidate.target, candidate.row_weighted]
         groups.setdefault(id(candidate) if candidate.adapts else repr(key), []).append(candidate)
@@ -168,7 +173,7 @@ def _groups(candidates: Sequence[Candidate], rows: Rows) -> list[list[Candidate]
 
 
 def _boost(candidate: Candidate, rows: Rows, matrix: Matrix, encoder: ColumnEncoder) -> None:
-    method, settings = candidate.method, candidate.method.learner_
+    method, settings = candidate.method, candidate.learner
     engine, usual = load_engine(settings.chosen_engine), USUAL if rows.n_classes == 2 else USUAL_OF_MANY
     models = []
     for fold, (train, held_out) in enumerate(candidate.folds):
@@ -199,7 +204,7 @@ def _boost(candidate: Candidate, rows: Rows, matrix: Matrix, encoder: ColumnEnco
 def _boost_unsteered(group: Sequence[Candidate], rows: Rows, matrix: Matrix, encoder: ColumnEncoder) -> None:
     """Boost by the library's own means, which stop by the log loss; each candidate keeps the round it likes best."""
     first, folds = group[0], _stopping_folds(group[0], rows)
-    engine = load_engine(first.method.learner_.chosen_engine)
+    engine = load_engine(first.learner.chosen_engine)
     models = [_watched(group, rows, matrix, number, fold) for number, fold in enumerate(folds)]
     known: dict[int, Any] = {}
     for candidate in group:
@@ -209,7 +214,7 @@ def _boost_unsteered(group: Sequence[Candidate], rows: Rows, matrix: Matrix, enc
         else:
             candidate.judged = folds
             _judge_by_other_folds(candidate, rows, matrix, models)
-            rounds = min(_rounds_of_all(kept, folds, rows), int(first.method.learner_.rounds))
+            rounds = min(_rounds_of_all(kept, folds, rows), int(first.learner.rounds))
             known[rounds] = known.get(rounds) or _boost_all(first, rows, matrix, rounds)
             chosen, kept = [_kept(engine, known[rounds], rounds)], [rounds]
         _finish(candidate, chosen, kept, rows, encoder)
@@ -232,7 +237,7 @@ def _watched(group: Sequence[Candidate], rows: Rows, matrix: Matrix, fold: int, 
             candidate.history.append({"round": held.seen - 1} | about | {"val_cost": held.latest[0]})
 
     own, other = (_part(matrix, some, _weights(first, rows, some)) for some in split)
-    return boost_anywhere(first.method.learner_, own, other, look, **_options(first))
+    return boost_anywhere(first.learner, own, other, look, **_options(first))
 
 
 def _unmoved(candidate: Candidate, n_classes: int) -> dict[str, Any]:
@@ -246,7 +251,7 @@ def _boost_all(candidate: Candidate, rows: Rows, matrix: Matrix, rounds: int) ->
     """Return a booster of so many rounds of all rows."""
     whole = _part(matrix, rows.use, _weights(candidate, rows, rows.use))
     options = _options(candidate) | {"rounds": rounds, "patience": None}
-    return boost_anywhere(candidate.method.learner_, whole, whole, None, **options)
+    return boost_anywhere(candidate.learner, whole, whole, None, **options)
 
 
 def _judge_by_other_folds(candidate: Candidate, rows: Rows, matrix: Matrix, models: Sequence[Any]) -> None:
@@ -257,7 +262,7 @@ def _judge_by_other_folds(candidate: Candidate, rows: Rows, matrix: Matrix, mode
     kept = [held.best + 1 for held in candidate.held]
     if len(kept) < 2:
         return
-    engine = load_engine(candidate.method.learner_.chosen_engine)
+    engine = load_engine(candidate.learner.chosen_engine)
     for number, (held, model) in enumerate(zip(candidate.held, models, strict=True)):
         rounds = min(max(1, round(float(np.mean(kept[:number] + kept[number + 1 :])))), held.seen)
         margins = engine.margins(_kept(engine, model, rounds), _part(matrix, held.rows))
@@ -291,7 +296,7 @@ def _weights(candidate: Candidate, rows: Rows, some: NDArray[Any]) -> NDArray[np
 
 
 def _options(candidate: Candidate) -> dict[str, Any]:
-    settings = candidate.method.learner_
+    settings = candidate.learner
     # the others go by OpenMP
     usual = {"thread_count": threads_in_use()} if settings.chosen_engine == "catboost" else {}
     return {
@@ -307,7 +312,7 @@ def _kept(engine: Any, model: Any, rounds: int) -> Any:
 
 def _finish(candidate: Candidate, models: list[Any], kept: list[int], rows: Rows, encoder: ColumnEncoder) -> None:
     models, rounds = candidate.deciding(models), candidate.deciding(kept)
-    candidate.model = BoosterModel(candidate.method.learner_.chosen_engine, models, rounds, encoder)
+    candidate.model = BoosterModel(candidate.learner.chosen_engine, models, rounds, encoder)
     candidate.extra = {"epoch": float(np.mean(kept)) - 1.0}
     if candidate.watch is not None:
         candidate.watched = candidate.model.logits(rows.take(candidate.watch))

@@ -20,6 +20,8 @@ class Constant(BaseEstimator):
     """Learns nothing; for ``decide="negative"`` and ``decide="positive"``."""
 
     tables_only = False
+    learns = False
+    trained_by = "adacsl.learners.constant:fit_constants"
     kind = "constant"
 
     def check(self) -> None:

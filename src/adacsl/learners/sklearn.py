@@ -68,6 +68,7 @@ class Model(BaseEstimator):
     """
 
     tables_only = True
+    trained_by = "adacsl.learners.sklearn:fit_models"
 
     @keeps_settings
     def __init__(
@@ -135,7 +136,7 @@ def fit_models(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidat
     encoded = rows
     fitted: dict[Any, Any] = {}  # candidates that differ only in how they decide share their models
     for candidate in candidates:
-        encode = candidate.method.learner_.encode
+        encode = candidate.learner.encode
         if encode and encoder is None:
             encoder = TableEncoder().fit(rows.take(rows.use))
             extra = None if rows.extra is None else _input(encoder, rows.extra)
@@ -145,7 +146,7 @@ def fit_models(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidat
             models, undone = _fit_in_rounds(candidate, features)
         else:
             models, undone = _fit_as_it_is(candidate, features, fitted), 0.0
-        labels = prefit_labels(candidate.method.learner_.estimator, rows)
+        labels = prefit_labels(candidate.learner.estimator, rows)
         models = [numbered(model, labels) for model in candidate.deciding(models)]
         candidate.model = EstimatorModel(models, encoder if encode else None, undone, rows.n_classes)
         if candidate.watch is not None:
@@ -175,14 +176,14 @@ def _fit_as_it_is(candidate: Candidate, rows: Rows, fitted: dict[Any, Any]) -> l
             held = candidate.hold_out(rows, held_out)
             model = _fitted(candidate, rows, train, fitted)
             moved = candidate.shift(rows.y) + candidate.offsets(held_out)
-            model = numbered(model, prefit_labels(method.learner_.estimator, rows))
+            model = numbered(model, prefit_labels(candidate.learner.estimator, rows))
             held.look(raw_logits(model, rows.take(held_out), rows.n_classes) + moved)
             candidate.held.append(held)
     return models
 
 
 def _fitted(candidate: Candidate, rows: Rows, train: NDArray[Any], known: dict[Any, Any]) -> Any:
-    settings, weight = candidate.method.learner_, rows.weights(train)
+    settings, weight = candidate.learner, rows.weights(train)
     model = settings.fresh(candidate.seed)
     options: dict[str, Any] = {}
     weighted = candidate.loss == "weighted" and (candidate.row_weighted or not _is_bayes(candidate))
@@ -242,7 +243,7 @@ def _fit_in_rounds(candidate: Candidate, rows: Rows) -> tuple[list[Any], Any]:
 
     Return the models of the cheapest round, and what is added to their logits where the weights are undone.
     """
-    method, settings = candidate.method, candidate.method.learner_
+    method, settings = candidate.method, candidate.learner
     training, usual = settings.kind_of_training, USUAL if rows.n_classes == 2 else USUAL_OF_MANY
     controller = make_controller(
         method.controller, candidate.class_costs, candidate.target, usual, still=not candidate.adapts,
@@ -285,8 +286,8 @@ def _one_round(
         weights = own * class_weights[rows.y[train]] * _row_weights(candidate, rows, train)
         # the mean weight stays, so that regularisation keeps its strength
         weights *= own.sum() / weights.sum()
-        trained.append(_learn(candidate.method.learner_, learner, rows, train, weights))
-        model = numbered(trained[-1], prefit_labels(candidate.method.learner_.estimator, rows))
+        trained.append(_learn(candidate.learner, learner, rows, train, weights))
+        model = numbered(trained[-1], prefit_labels(candidate.learner.estimator, rows))
         found.append(raw_logits(model, rows.take(held_out), rows.n_classes))
     return trained, np.concatenate(found)
 

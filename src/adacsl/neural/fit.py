@@ -104,7 +104,7 @@ def training_key(candidate: Candidate) -> str:
     """Return what decides about a training; candidates that differ only in how they decide have the same."""
     method = candidate.method
     loss = "plain" if candidate.is_plain else candidate.loss
-    own = [method.learner_.get_params(), method.resample, loss, candidate.seed, method.device]
+    own = [candidate.learner.get_params(), method.resample, loss, candidate.seed, method.device]
     own += [repr(method.cv), repr(method.validation) if isinstance(method.validation, float) else ""]
     if loss != "plain":
         steering = method.controller if candidate.adapts else None
@@ -179,7 +179,7 @@ def _is_table_net(net: Net, rows: Rows) -> bool:
 def _training(key: str, candidate: Candidate, rows: Rows, data: Prepared, device: str) -> Training:
     """Return one member per fold; folds that train side by side share a controller."""
     method = candidate.method
-    net: Net = method.learner_
+    net: Net = candidate.learner
     settings = net.settings(len(candidate.folds[0][0]), images=rows.images, device=device, verbose=method.verbose)
     shared = _controller(candidate, rows) if _is_table_net(net, rows) else None
     members = []
@@ -211,7 +211,7 @@ def _member(
         train_rows, held_out, seed=seed + fold, fold=fold,
         weight=base if weighted else 1.0,
         controller=controller if weighted and candidate.adapts else None,
-        costs=candidate.row_costs, every=method.learner_.every,
+        costs=candidate.row_costs, every=candidate.learner.every,
         row_weights=candidate.row_weights(np.arange(len(rows.y)), rows.y),
         gamma=FOCUS if method.loss == "focal" else 0.0,
         offset=_offset(candidate) if method.loss == "logit-adjusted" else 0.0,

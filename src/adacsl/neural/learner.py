@@ -65,6 +65,8 @@ class Net(BaseEstimator):
     """
 
     tables_only = False
+    trained_by = "adacsl.neural.fit:fit_nets"
+    keeps_parts = True
 
     @keeps_settings
     def __init__(
