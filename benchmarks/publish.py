@@ -1,11 +1,11 @@
 """Turn benchmarks/results into docs/benchmarks.md (speed), results.md, results_images.md (costs) and evidence.md.
 
-python benchmarks/publish.py
+python -m benchmarks.publish
 
 Speed: every ``*.json`` of the harness. Costs: ``ham10k_image.csv``, ``ham10k_lesion.csv`` and ``tables.csv``, each with
 an optional ``NAME.meta.json`` that holds ``date``, ``device``, ``command`` and, where it helps, ``versions`` and
-``note``; ``suite.csv`` as benchmarks/suite.py writes it; the paper's Table 2. Statistics: ``cpu_power.json`` and
-``verdict_regret.json``. What is not there is said to be not measured; every interval names its method.
+``note``; ``suite.csv`` as benchmarks/quality/suite.py writes it; the paper's Table 2. Statistics: ``cpu_power.json``
+and ``verdict_regret.json``. What is not there is said to be not measured; every interval names its method.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from publish_evidence import evidence_page
+from benchmarks.publish_evidence import evidence_page
 
 ROOT = Path(__file__).resolve().parent.parent
 ORDER = (
@@ -178,7 +178,7 @@ RESULTS_HEAD = """\
 What the methods cost on real tables, each row's own prices among them, and the bars the project set itself before
 measuring. Missed bars and lost comparisons are listed like the others. Images: [results on images](results_images.md);
 seconds: [benchmarks](benchmarks.md); to measure anew: the command above each table, then
-`python benchmarks/publish.py`.
+`python -m benchmarks.publish`.
 """
 
 OLDER = """
@@ -264,9 +264,9 @@ MODES = {
     "hgb-bayes": "gradient boosting + Bayes threshold",
 }
 COMMANDS = {
-    "ham10k_image": "python benchmarks/ham10k.py --out benchmarks/results/ham10k_image.csv",
-    "ham10k_lesion": "python benchmarks/ham10k.py --by-group --out benchmarks/results/ham10k_lesion.csv",
-    "tables": "python benchmarks/tables.py --out benchmarks/results/tables.csv",
+    "ham10k_image": "python -m benchmarks.quality.ham10k --out benchmarks/results/ham10k_image.csv",
+    "ham10k_lesion": "python -m benchmarks.quality.ham10k --by-group --out benchmarks/results/ham10k_lesion.csv",
+    "tables": "python -m benchmarks.quality.tables --out benchmarks/results/tables.csv",
 }
 TEXT_COLUMNS = ("split_by", "mode", "table")
 T_975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,

@@ -20,7 +20,7 @@ NOT_YET = "Not measured yet with this version.\n"
 
 
 def evidence_page(power: dict[str, Any] | None, regret: dict[str, Any] | None, suite: dict[str, Any]) -> str:
-    """Return the page from what benchmarks/power.py, verdict_regret.py and suite.py (its metadata) wrote."""
+    """Return the page from what benchmarks/quality/power.py, verdict_regret.py and suite.py (its metadata) wrote."""
     return HEAD + simulation(power) + blocks(regret, suite)
 
 

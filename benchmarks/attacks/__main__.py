@@ -19,11 +19,9 @@ from typing import Any
 
 from benchmarks.attacks.page import page
 from benchmarks.attacks.scoreboard import Attack, attacks, score
+from benchmarks.harness import metadata
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "benchmarks"))
-from harness import metadata  # noqa: E402  the benchmarks beside this one are scripts
-
 RESULTS = ROOT / "benchmarks/results/attacks.json"
 
 

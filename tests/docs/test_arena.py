@@ -1,7 +1,6 @@
 """The cost arena: toy tables and quick contestants through run and page, in two folds."""
 
 import csv
-import importlib
 import json
 import re
 import sys
@@ -10,14 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.quality.peers import methods, page, run, store, worker
+from benchmarks.quality.peers import problem as problem_files
+
 ROOT = Path(__file__).resolve().parents[2]
-ARENA = ROOT / "benchmarks/cost-arena"
+ARENA = ROOT / "benchmarks/quality/peers"
 OWN = """
 import numpy as np
 import pandas as pd
-from contestants import ROWS, TWO, Contestant
-from savings_data import Prices
-from tables import Table, data_of
+from benchmarks.quality.peers.methods import ROWS, TWO, Contestant
+from benchmarks.quality.savings_data import Prices
+from benchmarks.quality.peers.tables import Table, data_of
 
 RNG = np.random.default_rng(0)
 FITS = []
@@ -73,25 +75,12 @@ CONTESTANTS = {
 """
 
 
-@pytest.fixture(scope="module")
-def program():
-    names = [path.stem for folder in (ARENA, ARENA.parent) for path in folder.glob("*.py")]
-    with pytest.MonkeyPatch.context() as patch:
-        for name in names:  # both folders have modules of general names
-            patch.delitem(sys.modules, name, raising=False)
-        patch.syspath_prepend(str(ARENA.parent))
-        patch.syspath_prepend(str(ARENA))
-        yield pytest.importorskip("run")
-        for name in names:
-            sys.modules.pop(name, None)
-
-
 @pytest.fixture
-def arena(program, monkeypatch, tmp_path):
+def arena(monkeypatch, tmp_path):
     (tmp_path / "own.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
-    known = [(names, dict(names)) for names in (program.TABLES, program.CONTESTANTS)]
-    yield program
+    known = [(names, dict(names)) for names in (run.TABLES, run.CONTESTANTS)]
+    yield run
     for names, before in known:
         names.clear()
         names.update(before)
@@ -107,8 +96,7 @@ def test_a_part_of_the_arena_is_not_published_as_the_whole(arena):
 
 
 def again(*more):
-    """The same command in a fresh program: additions are read anew."""
-    run = importlib.import_module("run")
+    """The same command in a fresh run: additions are read anew."""
     for known in (run.TABLES, run.CONTESTANTS):
         for name in ("toy", "priced", "shares", "negative", "broken", "odd", "elsewhere"):
             known.pop(name, None)
@@ -131,9 +119,8 @@ def test_a_table_and_a_method_of_ones_own_through_run_and_page(arena, capsys):
     assert found["toy", "odd", "1"]["cost"] == ""
     assert float(found["toy", "negative", "0"]["cost"]) == pytest.approx(1.0, abs=0.1)  # a quarter, 4 each
 
-    stored = importlib.import_module("store").read_results(Path("results/arena.csv"))
+    stored = store.read_results(Path("results/arena.csv"))
     toy, priced = stored[1]
-    store = importlib.import_module("store")
     assert store.row_costs(toy, "broken") is None
     assert store.row_costs(toy, "nobody") is None
     costs = store.row_costs(priced, "negative")
@@ -154,12 +141,11 @@ def test_a_table_and_a_method_of_ones_own_through_run_and_page(arena, capsys):
     assert "Left out: elsewhere" in details
 
 
-def test_the_page_of_the_docs_is_that_of_the_published_results(program):
-    store, page = importlib.import_module("store"), importlib.import_module("page")
-    made = page.pages_of(*store.read_results(program.RESULTS))
+def test_the_page_of_the_docs_is_that_of_the_published_results():
+    made = page.pages_of(*store.read_results(run.RESULTS))
     committed = (ROOT / "docs/arena.md").read_text(), (ROOT / "docs/arena_details.md").read_text()
-    assert made == committed, "python benchmarks/cost-arena/run.py --page docs/arena.md"
-    assert program.RESULTS.with_suffix(".npz").stat().st_size < 1e6
+    assert made == committed, "python -m benchmarks.quality.peers.run --page docs/arena.md"
+    assert run.RESULTS.with_suffix(".npz").stat().st_size < 1e6
 
 
 def test_the_readme_shows_how_to_add_both(arena):
@@ -177,7 +163,6 @@ def test_the_readme_shows_how_to_add_both(arena):
 
 
 def test_a_run_goes_on_where_it_was_stopped(arena, monkeypatch):
-    run = arena
     seen = []
 
     def stopping(contestant, problem):
@@ -210,7 +195,7 @@ def test_a_run_goes_on_where_it_was_stopped(arena, monkeypatch):
 
 def test_a_blind_contestant_is_fitted_once_for_all_costs(arena):
     again("--all-costs")
-    module = sys.modules["run"].CONTESTANTS["shares"].fit_predict.__globals__
+    module = run.CONTESTANTS["shares"].fit_predict.__globals__
     assert module["FITS"] == [True] * 4
     rows = [row for row in lines() if row["table"] == "toy" and row["method"] == "shares"]
     assert {row["costs"] for row in rows} == {"own", "other"}
@@ -221,18 +206,15 @@ def test_a_blind_contestant_is_fitted_once_for_all_costs(arena):
 def test_another_python_is_told_by_files(arena, tmp_path):
     """The worker's side: the problem it reads is the one that was written."""
     again("--publish")
-    run = sys.modules["run"]
-    problem_module = importlib.import_module("problem")
     data = run.TABLES["priced"].load(1000)
     rows = run.splits(data, 1, 2)[0]
     problem = run.problem_of(data, "rows", rows, 0, 1.0)
-    problem_module.write_problem(problem, tmp_path)
-    read = problem_module.read_problem(tmp_path)
+    problem_files.write_problem(problem, tmp_path)
+    read = problem_files.read_problem(tmp_path)
     assert read.X_train.equals(problem.X_train)
     assert read.X_test["level"].isna().sum() == problem.X_test["level"].isna().sum() > 0
     np.testing.assert_array_equal(np.asarray(read.test_prices), np.asarray(problem.test_prices))
     assert (read.n_classes, read.seconds, read.costs) == (2, 1.0, None)
-    worker = importlib.import_module("worker")
     for name, error in (("shares", ""), ("broken", "RuntimeError: no luck")):
         worker.answer(name, tmp_path)
         about = json.loads((tmp_path / "answer.json").read_text())
@@ -265,19 +247,17 @@ def test_a_contestant_in_another_python(arena):
 
 
 def test_decisions_are_those_of_least_expected_cost(arena):
-    problem = importlib.import_module("problem")
     rng = np.random.default_rng(0)
     costs, p = rng.uniform(0, 5, (3, 3)), rng.dirichlet(np.ones(3), 40)
     by_hand = [min(range(3), key=lambda said: sum(row[k] * costs[k, said] for k in range(3))) for row in p]
-    assert problem.decide(p, costs).tolist() == by_hand
+    assert problem_files.decide(p, costs).tolist() == by_hand
     y = rng.integers(0, 3, 40)
-    assert problem.paid(y, np.asarray(by_hand), costs).tolist() == [
+    assert problem_files.paid(y, np.asarray(by_hand), costs).tolist() == [
         costs[k, said] for k, said in zip(y, by_hand, strict=True)
     ]
 
 
 def test_scores_and_excess_are_those_of_the_rows(arena, tmp_path):
-    store, page = importlib.import_module("store"), importlib.import_module("page")
     rng = np.random.default_rng(0)
     n, costs = 90, rng.uniform(1, 5, (3, 3)) * (1 - np.eye(3))
     y = rng.integers(0, 3, n)
@@ -308,9 +288,8 @@ def test_scores_and_excess_are_those_of_the_rows(arena, tmp_path):
 def test_the_clock_counts_processor_seconds_and_is_put_back(arena):
     import time
 
-    contestants = importlib.import_module("contestants")
     clock = time.monotonic
-    with contestants.processor_clock():
+    with methods.processor_clock():
         start = time.monotonic()
         time.sleep(0.2)
         assert time.monotonic() - start < 0.1
@@ -319,7 +298,7 @@ def test_the_clock_counts_processor_seconds_and_is_put_back(arena):
 
 def test_additions_that_add_nothing_or_take_a_name_are_refused(arena, tmp_path):
     Path("empty.py").write_text("X = 1\n")
-    Path("taken.py").write_text("from contestants import CONTESTANTS\n")
+    Path("taken.py").write_text("from benchmarks.quality.peers.methods import CONTESTANTS\n")
     for file, match in (("empty.py", "neither CONTESTANTS nor"), ("taken.py", "is taken"), ("no.py", "expected")):
         with pytest.raises(SystemExit, match=match):
             arena.main(["--add", file])

@@ -8,6 +8,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from benchmarks.quality import adacsl_defaults, claims_page, estimate, portfolio, savings
+from benchmarks.speed import scale_plan
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -79,41 +82,33 @@ def test_figures_are_shown_as_they_are_printed():
 # pages that are not checked by their words are checked as a whole: they are what their generators write
 
 
-@pytest.fixture
-def benchmark(monkeypatch):
-    """Import a script of benchmarks/."""
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    return lambda name: load(ROOT / f"benchmarks/{name}.py")
-
-
 def committed(name):
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-def test_the_page_of_portfolios_is_that_of_the_committed_files(benchmark):
-    page = benchmark("portfolio").page(ROOT / "benchmarks/results")
-    assert page == committed("docs/portfolio_results.md"), "run python benchmarks/portfolio.py --page"
+def test_the_page_of_portfolios_is_that_of_the_committed_files():
+    page = portfolio.page(ROOT / "benchmarks/results")
+    assert page == committed("docs/portfolio_results.md"), "run python -m benchmarks.quality.portfolio --page"
 
 
-def test_the_table_of_savings_is_that_of_the_committed_files(benchmark):
+def test_the_table_of_savings_is_that_of_the_committed_files():
     files = [ROOT / f"benchmarks/results/{name}.csv" for name in ("savings", "savings_peers")]
-    assert benchmark("savings").table(files) in committed("docs/training/instance-costs.md")
+    assert savings.table(files) in committed("docs/training/instance-costs.md")
 
 
-def test_the_table_of_estimates_is_that_of_the_committed_file(benchmark):
+def test_the_table_of_estimates_is_that_of_the_committed_file():
     document = json.loads(committed("benchmarks/results/cpu_estimate.json"))
-    assert benchmark("estimate").table(document) in committed("docs/training/crossfit.md")
+    assert estimate.table(document) in committed("docs/training/crossfit.md")
 
 
-def test_the_table_of_ways_to_decide_is_that_of_the_committed_file(benchmark):
+def test_the_table_of_ways_to_decide_is_that_of_the_committed_file():
     found = pd.read_csv(ROOT / "benchmarks/results/adacsl_defaults.csv")
-    assert benchmark("adacsl_defaults").show(found) in committed("docs/training/probabilities.md")
+    assert adacsl_defaults.show(found) in committed("docs/training/probabilities.md")
 
 
-def test_the_page_of_a_billion_rows_is_that_of_the_committed_file(benchmark):
-    made = benchmark("scale_plan")
-    assert made.page(made.committed()) == committed("docs/how-to/scale-plan.md"), (
-        "run python benchmarks/scale_plan.py --page"
+def test_the_page_of_a_billion_rows_is_that_of_the_committed_file():
+    assert scale_plan.page(scale_plan.committed()) == committed("docs/how-to/scale-plan.md"), (
+        "run python -m benchmarks.speed.scale_plan --page"
     )
 
 
@@ -145,10 +140,12 @@ def test_intervals_of_claims_are_those_of_the_committed_decisions():
 
 
 @pytest.mark.weekly
-def test_the_page_of_claims_is_that_of_the_committed_decisions(benchmark):
-    made = benchmark("claims_page")
-    assert made.page() == committed("docs/claims.md"), "run python benchmarks/claims_page.py docs/claims.md"
-    assert made.costs_page() == committed("docs/claims_costs.md"), "run python benchmarks/claims_page.py docs/claims.md"
+def test_the_page_of_claims_is_that_of_the_committed_decisions():
+    made = claims_page
+    assert made.page() == committed("docs/claims.md"), "run python -m benchmarks.quality.claims_page docs/claims.md"
+    assert made.costs_page() == committed("docs/claims_costs.md"), (
+        "run python -m benchmarks.quality.claims_page docs/claims.md"
+    )
 
 
 @pytest.mark.weekly

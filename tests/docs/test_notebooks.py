@@ -3,10 +3,11 @@
 import importlib.util
 import json
 import re
+from pathlib import Path
 
 import pytest
 
-from tests.docs.scripts import ROOT
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def load():

@@ -4,12 +4,13 @@ import csv
 import json
 import math
 import shutil
+from pathlib import Path
 
 import pytest
 
-from tests.docs.scripts import ROOT, load
+from benchmarks import publish
 
-publish = load("publish")
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ def test_the_committed_pages_are_what_the_files_say(checkout):
     publish.main(checkout)
     for page in ("benchmarks.md", "results.md", "results_images.md", "evidence.md"):
         made, committed = (root / "docs" / page for root in (checkout, ROOT))
-        assert made.read_text() == committed.read_text(), f"run python benchmarks/publish.py: {page} is older"
+        assert made.read_text() == committed.read_text(), f"run python -m benchmarks.publish: {page} is older"
 
 
 def test_image_costs_with_interval_and_bars(checkout):

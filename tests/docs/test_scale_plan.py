@@ -1,13 +1,13 @@
-"""benchmarks/scale_plan.py: the simulation of a cluster against what can be computed by hand."""
+"""benchmarks/speed/scale_plan.py: the simulation of a cluster against what can be computed by hand."""
 
 import math
 
 import numpy as np
 import pytest
 
-from tests.docs.scripts import load
+from benchmarks.speed import scale_plan
 
-plan = load("scale_plan")
+plan = scale_plan
 CALM = plan.ASSUMED | {"spread": 0.0, "slow_share": 0.0, "hours_between_losses": 1e12}
 
 

@@ -2,30 +2,24 @@
 
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
+from benchmarks.speed import serving
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture
-def benchmark(load_module, monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    yield load_module(ROOT / "benchmarks/serving.py")
-    sys.modules.pop("harness", None)
-
-
-def test_the_table_of_the_page_is_what_was_measured(benchmark):
+def test_the_table_of_the_page_is_what_was_measured():
     run = json.loads((ROOT / "benchmarks/results/serving.json").read_text())
-    assert benchmark.block(run) in (ROOT / "docs/how-to/serve.md").read_text(encoding="utf-8")
+    assert serving.block(run) in (ROOT / "docs/how-to/serve.md").read_text(encoding="utf-8")
     assert all(case["p99_ms"] >= case["p50_ms"] > 0 for case in run["cases"])
 
 
-def test_percentiles_speed_and_ratios(benchmark):
+def test_percentiles_speed_and_ratios():
     times = [0.001 * number for number in range(1, 101)]
-    found = benchmark.numbers(benchmark.Case(1000, "JSON", 2), times, spent=5.0, alone=0.01)
+    found = serving.numbers(serving.Case(1000, "JSON", 2), times, spent=5.0, alone=0.01)
     assert found["p50_ms"] == pytest.approx(50.5)
     assert found["p99_ms"] == pytest.approx(99)
     assert found["rows_per_second"] == 100 * 1000 / 5

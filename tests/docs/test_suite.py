@@ -12,7 +12,10 @@ from scipy import stats
 from adacsl import CostMatrix
 from adacsl.comparison.statistics import RowCosts
 from adacsl.datasets import Task
-from tests.docs.scripts import ROOT, load
+from benchmarks import publish
+from benchmarks.quality import old_protocol, suite, suite_rows, verdict_regret
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def drawn_task(name, *, own_prices):
@@ -27,7 +30,7 @@ def drawn_task(name, *, own_prices):
 def written(tmp_path_factory):
     """A checkout with what suite.py wrote about two small tables."""
     root = tmp_path_factory.mktemp("checkout")
-    suite, folder = load("suite"), root / "benchmarks/results"
+    folder = root / "benchmarks/results"
     folder.mkdir(parents=True)
     (root / "docs").mkdir()
     words = "--tables german-credit telco-churn --repeats 2 --folds 2 --workers 1"
@@ -41,7 +44,7 @@ def written(tmp_path_factory):
 
 
 def test_the_suite_writes_what_is_published(written):
-    load("publish").main(written)
+    publish.main(written)
     page = (written / "docs/results.md").read_text()
     assert "72 cells (2 tables, 3 ratios, 3 methods, 2 x 2 folds)" in page
     assert "| logistic |" in page
@@ -51,7 +54,7 @@ def test_the_suite_writes_what_is_published(written):
 
 def test_kept_decisions_give_the_costs_of_the_cells(written):
     results = pd.read_csv(written / "benchmarks/results/suite.csv")
-    kept = dict(load("suite_rows").load_rows(written / "benchmarks/results/suite.npz"))
+    kept = dict(suite_rows.load_rows(written / "benchmarks/results/suite.npz"))
     assert len(kept) == 6
     for (data, ratio), paired in kept.items():
         cells = results[(results["data"] == data) & np.isclose(results["ratio"], ratio)]
@@ -72,7 +75,7 @@ def paired_costs(factor, n=400, seed=0):
 
 @pytest.mark.parametrize(("factor", "taken", "paid"), [(1.02, "adacsl", 1.0), (1.5, "adacsl", 1.0)])
 def test_regret_is_what_the_pick_of_other_rows_costs(monkeypatch, factor, taken, paid):
-    regret = load("verdict_regret")
+    regret = verdict_regret
     monkeypatch.setattr(regret, "load_rows", lambda path: [(("made", 5.0), paired_costs(factor))])
     (block,) = regret.new_blocks(Path("unused"), 2)
     assert block["picks"] == {taken: 10}
@@ -83,13 +86,13 @@ def test_regret_is_what_the_pick_of_other_rows_costs(monkeypatch, factor, taken,
 
 
 def test_the_old_protocols_regret_is_the_one_an_audit_found():
-    regret = load("verdict_regret")
+    regret = verdict_regret
     found = regret.overall(list(regret.old_blocks(ROOT / "benchmarks/results/suite_random_splits.csv")))
     assert (found["blocks"], round(found["verdict, %"]), round(found["lowest, %"])) == (27, 27, 9)
 
 
 def test_the_old_interval_and_verdict():
-    old = load("old_protocol")
+    old = old_protocol
     costs = np.asarray([[1.0, 1.1, 0.9], [1.1, 1.4, 1.0], [0.9, 1.2, 1.1], [1.0, 1.6, 0.8], [1.2, 1.3, 1.0]])
     d = costs[:, 1] - costs[:, 2]
     mean, low, high, p = (part[0] for part in old.corrected(d[:, None], 0.25))

@@ -1,4 +1,4 @@
-"""benchmarks/today.py: peers see the folds of the comparison, and pay its prices."""
+"""benchmarks/quality/today.py: peers see the folds of the comparison, and pay its prices."""
 
 import numpy as np
 import pandas as pd
@@ -7,7 +7,7 @@ from sklearn.dummy import DummyClassifier
 
 from adacsl.comparison.statistics import RowCosts
 from adacsl.datasets import load_dataset
-from tests.docs.scripts import load
+from benchmarks.quality import today
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def folds():
 
 
 def test_peers_pay_the_prices_of_the_data_on_rows_they_did_not_see(folds):
-    today, task = load("today"), load_dataset("german-credit")
+    task = load_dataset("german-credit")
     for constant in (0, 1):
         paid = today.paid_by(lambda y, call=constant: DummyClassifier(strategy="constant", constant=call), task, folds)
         wrong = task.y[folds.rows] != constant
@@ -41,7 +41,6 @@ def test_peers_pay_the_prices_of_the_data_on_rows_they_did_not_see(folds):
 
 
 def test_percentages_are_of_what_is_recommended(folds):
-    today = load("today")
     costs = folds.paying(("adacsl-cv", "half"), np.stack([folds.costs[0], 1.5 * folds.costs[0]]))
     table = pd.DataFrame(today.measured(costs, "adacsl-cv")).set_index("method")
     assert table["cost"].tolist() == pytest.approx([0.7, 1.05])
@@ -51,4 +50,4 @@ def test_percentages_are_of_what_is_recommended(folds):
 
 
 def test_a_cost_is_what_scikit_learn_is_told_to_lower():
-    assert load("today").negative_cost([0, 0, 1, 1], [1, 0, 0, 1]) == pytest.approx(-(1 + 5) / 4)
+    assert today.negative_cost([0, 0, 1, 1], [1, 0, 0, 1]) == pytest.approx(-(1 + 5) / 4)

@@ -301,8 +301,7 @@ class TableEncoder:
     scaling : {"both", "robust", "quantile", "standard"}
         "robust": (x - median) / interquartile range, squashed smoothly into (-3, 3). "quantile": normal scores of the
         rank in the training data (stored as at most 101 knots, linear between). "both": these two side by side,
-        a hedge: each of them alone is far behind on some table (``benchmarks/table_nets.py``). "standard": (x - mean) /
-        standard deviation.
+        since each of them alone is far behind on some table. "standard": (x - mean) / standard deviation.
     max_levels : int, default 30
         One-hot columns per category at most.
 

@@ -55,8 +55,7 @@ many, and trees that follow them are dear (out of fold they saved .176 of the co
 """
 
 BY_NAME = ("adacsl", "extra-trees", "tabm")
-"""Members that take part only when named: in a stack of the others they saved nothing
-(``benchmarks/portfolio_choice.py``)."""
+"""Members that take part only when named: in a stack of the others they saved nothing."""
 
 ROWS = "-rows"
 """How the names of members end whose loss is weighted by each row's own price: they take part where rows have prices,

@@ -131,7 +131,7 @@ class Method(ClassifierMixin, BaseEstimator):
         single models, and their average is usually cheaper. The same rows steered lambda (or chose the target), which
         is slightly optimistic. A tuned threshold is not: a sample is decided by one tuned on the other held-out
         samples. Of a model that is refitted on all samples it is the cost of models of four fifths of them; in
-        ``benchmarks/estimate.py`` that of boosters with a tuned threshold had a bias of -0.5 % to 3.3 %.
+        ``benchmarks/quality/estimate.py`` that of boosters with a tuned threshold had a bias of -0.5 % to 3.3 %.
     saving_ : Interval
         What these decisions save per row against the cheapest one that is the same for every row, pair by pair.
     calibration_error_ : float

@@ -34,7 +34,7 @@ late. On rows drawn by a law that moved all five cost 17 % more than these two; 
 
 CALIBRATES = 150
 """With so many held-out rows "auto" decides on calibrated scores: so many had the smallest of the eight tables on which
-that was cheaper (``benchmarks/adacsl_defaults.py``). The average of a cross-fit's nets gained nothing by it."""
+that was cheaper (``benchmarks/quality/adacsl_defaults.py``). The average of a cross-fit's nets gained nothing by it."""
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 """How much of a row's price a model may have seen in its features."""
@@ -257,7 +257,7 @@ CROSS_FITTED = 0.9716
 
 Drawing rows again says nothing of the luck of the training rows, which the models share: the same 1.25 of the variance
 as in :mod:`adacsl.comparison.statistics`. On drawn data estimates missed the truth by 1.04 to 1.2 of what the
-bootstrap told (``benchmarks/estimate.py``, ``benchmarks/portfolio_estimate.py``).
+bootstrap told (``benchmarks/quality/estimate.py``, ``benchmarks/quality/portfolio_estimate.py``).
 """
 
 

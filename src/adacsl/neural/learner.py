@@ -139,7 +139,7 @@ class Net(BaseEstimator):
     def adapts(self, candidate: Candidate) -> bool:
         """Tell whether "auto" adapts: with two classes, and on images.
 
-        On tables of more classes adapting cost more than it saved (``benchmarks/class_tables.py``).
+        On tables of more classes adapting cost more than it saved (``benchmarks/quality/class_tables.py``).
         """
         many = candidate.costs.n_classes > 2 and not candidate.images
         return not (many and isinstance(candidate.method.controller, str))
