@@ -261,11 +261,12 @@ Boosting, `AdaCSLBoostingClassifier(cv=5)` (XGBoost), first run:
 
 ## Who is in the portfolio
 
-Before this benchmark thirteen candidate members were cross-fitted on splits 0 to 2, which it does not use, and stacked. Two LightGBM settings, XGBoost, logistic regression, plain nets and nets with ramps were as cheap as any larger
-set (differences below 0.5 % in the geometric mean, without card fraud, of which one split was run). Extra trees,
-AdaCSL nets and TabM saved nothing **in that company**: they take part when named. Nets were trained for up to sixty
-epochs there, and had 16 ramps; today's members have fifteen epochs and 32 ramps. TabM was the cheapest single member,
-and needs ten times the others' time. scikit-learn's boosting stands in where no other is installed: logistic
+Before this benchmark thirteen candidate members were cross-fitted on splits 0 to 2, which it does not use, and
+stacked. Two LightGBM settings, XGBoost, logistic regression, plain nets and nets with ramps were as cheap as any
+larger set (differences below 0.5 % in the geometric mean, without card fraud, of which one split was run). Extra
+trees, AdaCSL nets and TabM saved nothing **in that company**: they take part when named. Nets were trained for up to
+sixty epochs there, and had 16 ramps; today's members have fifteen epochs and 32 ramps. TabM was the cheapest single
+member, and needs ten times the others' time. scikit-learn's boosting stands in where no other is installed: logistic
 regression, it and nets cost 2.5 % more. CatBoost could not be run there; it takes part where it is installed.
 """
 

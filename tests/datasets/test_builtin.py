@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from tests.docs.scripts import load
 
 from adacsl import CostMatrix
 from adacsl.datasets import DATASETS, DataError, builtin, describe, list_datasets, load_dataset, load_task
-from tests.docs.scripts import load
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
 

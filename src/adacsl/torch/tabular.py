@@ -19,9 +19,9 @@ class TableNet(nn.Module):
     """M independent nets side by side: one matrix product per layer, whatever M is.
 
     Each member is a multilayer perceptron. With ``bins`` > 0 numbers are first spread over ramps (piecewise-linear
-    encoding), so that a net can bend at many places along one feature, as trees do. With ``heads`` > 1 a member is an efficient ensemble in the manner of TabM: its
-    heads share the weight matrices and differ in element-wise scales of each layer and in their output layer. Train
-    every head on its own loss; average the heads to predict.
+    encoding), so that a net can bend at many places along one feature, as trees do. With ``heads`` > 1 a member is an
+    efficient ensemble in the manner of TabM: its heads share the weight matrices and differ in element-wise scales of
+    each layer and in their output layer. Train every head on its own loss; average the heads to predict.
 
     No batch statistics are used anywhere: each member may be given rows of its own.
 
