@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
-from tests.docs.scripts import load
 
 from adacsl import CostMatrix
 from adacsl.datasets import DATASETS, DataError, builtin, describe, list_datasets, load_dataset, load_task
+from benchmarks.quality import german_credit
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
 
@@ -77,16 +77,15 @@ def test_the_shipped_file_is_pinned_and_has_its_licence():
 
 @pytest.mark.data
 def test_the_shipped_table_is_the_published_one_in_words(real):
-    script = load("german_credit")
     published = (real / "german_credit.csv.gz").read_bytes()
-    assert script.with_words(published) == gzip.decompress(script.OURS.read_bytes())
-    coded, ours = (pd.read_csv(file, dtype=str) for file in (real / "german_credit.csv.gz", script.OURS))
+    assert german_credit.with_words(published) == gzip.decompress(german_credit.OURS.read_bytes())
+    coded, ours = (pd.read_csv(file, dtype=str) for file in (real / "german_credit.csv.gz", german_credit.OURS))
     for name in coded:
-        said = coded[name].map(script.WORDS.get(name, {}), na_action=None)
-        pd.testing.assert_series_equal(ours[name], said if name in script.WORDS else coded[name])
+        said = coded[name].map(german_credit.WORDS.get(name, {}), na_action=None)
+        pd.testing.assert_series_equal(ours[name], said if name in german_credit.WORDS else coded[name])
         assert ours[name].nunique() == coded[name].nunique()  # no two codes have the same words
     with pytest.raises(ValueError, match="not the published table"):
-        script.with_words(published + b" ")
+        german_credit.with_words(published + b" ")
 
 
 @pytest.mark.parametrize(("name", "load"), [("wine", load_wine), ("digits", load_digits)])

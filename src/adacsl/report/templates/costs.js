@@ -182,7 +182,7 @@ const adacsl = (() => {
     };
   }
 
-  /** Whole numbers in the proportions of some amounts that add up to a total, as report/people.py rounds them. */
+  /** Whole numbers in the proportions of some amounts that add up to a total, as report/apportionment.py rounds them. */
   function whole(amounts, last) {
     const sum = amounts.reduce((a, b) => a + b, 0);
     const total = Math.round(sum);
