@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.base.scores import likeliest, to_probabilities
+from adacsl.base.scores import to_probabilities
 from adacsl.comparison.executors import Job
 from adacsl.comparison.fits import Cell, CellResult, measure
 from adacsl.comparison.protocol import Protocol, at_ratio, mean_ratio
@@ -34,8 +34,7 @@ from adacsl.estimators.registry import is_portfolio, needs_net
 from adacsl.fitting.candidates import Candidate
 from adacsl.fitting.rows import Rows
 from adacsl.fitting.settings import in_full
-from adacsl.metrics.bins import Quantile
-from adacsl.metrics.calibration import calibration_error
+from adacsl.metrics.calibration import expected_calibration_error
 from adacsl.neural.loop import choose_device
 from adacsl.storage.documents import DamagedError
 
@@ -248,6 +247,6 @@ def _result(
         decided = decided == 1
     metrics = measure(decided, labels, costs) | {"validation_cost": math.nan} | candidate.extra
     metrics["n_train"] = n_train
-    metrics["calibration_error"] = calibration_error(*likeliest(scores, labels), partition=Quantile(15)).error
+    metrics["calibration_error"] = expected_calibration_error(scores, labels)
     threshold = decision.threshold_for(costs)
     return CellResult(cell, metrics, scores, decided, threshold, candidate.history, candidate.seconds, about)

@@ -34,8 +34,7 @@ from adacsl.fitting.candidates import CROSS_FITTED, Candidate, add_seconds, aver
 from adacsl.fitting.rows import Rows, features_of, given_per_sample, own_costs, read_rows, settle_rows, with_times
 from adacsl.fitting.settings import find_targets, natural_threshold
 from adacsl.integrations.sklearn import row_costs
-from adacsl.metrics.bins import Quantile
-from adacsl.metrics.calibration import calibration_error
+from adacsl.metrics.calibration import expected_calibration_error
 from adacsl.metrics.intervals import Interval, mean_interval, saving_over_constant
 
 if TYPE_CHECKING:
@@ -238,8 +237,7 @@ def estimate(method: Method, candidate: Candidate, rows: Rows) -> None:
         prices, rows.y[seen], paid, sample_weight=rows.weights(seen), groups=groups, level=level
     )
     proba = method.decision_.probabilities(method.oof_scores_[seen], costs=prices)
-    confidence, right = (proba, rows.y[seen]) if proba.ndim == 1 else (proba.max(1), proba.argmax(1) == rows.y[seen])
-    method.calibration_error_ = calibration_error(confidence, right, partition=Quantile(15)).error
+    method.calibration_error_ = expected_calibration_error(proba, rows.y[seen])
 
 
 def history_of(candidates: list[Candidate], n_classes: int) -> Any:

@@ -8,7 +8,11 @@ from array_api_compat import array_namespace
 
 from adacsl.base.arrays import Array, as_binary_labels, as_scores, widen, widest
 from adacsl.base.html import html_record
-from adacsl.metrics.bins import EqualWidth, Partition
+from adacsl.base.scores import likeliest
+from adacsl.metrics.bins import EqualWidth, Partition, Quantile
+
+ECE_BINS = 15
+"""Quantile bins of :func:`expected_calibration_error`."""
 
 
 class Calibration(NamedTuple):
@@ -50,6 +54,27 @@ def calibration_error(
     weight = xp.astype(sizes, kind) / wide.shape[0]
     error = float(xp.sum(weight * xp.abs(mean_score - share) ** norm)) ** (1.0 / norm)
     return Calibration(mean_score, share, sizes, error)
+
+
+def expected_calibration_error(scores: Array, labels: Array) -> float:
+    """Return the expected calibration error in 15 quantile bins, as fits, comparisons and monitoring report it.
+
+    Of K classes, what is compared is the probability of the likeliest class with how often it is the true one.
+
+    Parameters
+    ----------
+    scores : array of shape (n,) or (n, K)
+        Probabilities of the positive class, or of each class.
+    labels : array of shape (n,)
+        Class numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> expected_calibration_error(np.repeat([0.25, 0.75], 4), np.asarray([0, 0, 1, 1, 1, 1, 1, 1]))
+    0.25
+    """
+    return calibration_error(*likeliest(scores, labels), partition=Quantile(ECE_BINS)).error
 
 
 def checked_scores(scores: Array, labels: Array) -> tuple[Array, Array]:

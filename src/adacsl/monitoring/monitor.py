@@ -31,10 +31,11 @@ from adacsl.decision.priors import shift_prior
 from adacsl.decision.rule import Decision
 from adacsl.estimators.classifier import CostClassifier
 from adacsl.fitting.rows import prices_of, read_known_labels
+from adacsl.metrics.calibration import expected_calibration_error
 from adacsl.metrics.intervals import Interval, independent_difference, mean_interval
 from adacsl.monitoring.drift import PriorShift, prior_shift, score_shift, time_windows
 from adacsl.monitoring.report import Constant, Labelled, Monitoring, Redecided, Window
-from adacsl.monitoring.retune import FEWEST, calibration_of, costs_retuned, retuned, way_to_retune
+from adacsl.monitoring.retune import FEWEST, costs_retuned, retuned, way_to_retune
 from adacsl.thresholds.uncertainty import tune_threshold
 
 with requires("sklearn"):
@@ -332,7 +333,7 @@ def _of_labels(
         cost=cost,
         promised=promised,
         dearer=None if promised is None else independent_difference(cost, promised, level=level),
-        calibration_error=calibration_of(own.believed, own.labels),
+        calibration_error=expected_calibration_error(own.believed, own.labels),
         calibration_then=getattr(model, "calibration_error_", None),
         saving=None if anew is None else mean_interval(own.paid - anew, groups=own.groups, level=level),
         threshold=threshold,

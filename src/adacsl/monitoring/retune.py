@@ -16,8 +16,7 @@ from adacsl.costs.instance import row_offsets
 from adacsl.costs.matrix import CostMatrix
 from adacsl.decision.policy import training_prior
 from adacsl.decision.rule import Decision, check_decide
-from adacsl.metrics.bins import Quantile
-from adacsl.metrics.calibration import calibration_error
+from adacsl.metrics.calibration import expected_calibration_error
 from adacsl.metrics.intervals import mean_interval, saving_over_constant
 
 FEWEST = 10
@@ -95,7 +94,8 @@ def retuned(
     fresh.estimated_cost_ = mean_interval(each, groups=groups)
     fresh.saving_ = saving_over_constant(costs, labels, each, groups=groups)
     fresh.oof_scores_, fresh.reference_scores_ = scores, usual_scores(model.decision_, scores, costs)
-    fresh.calibration_error_ = calibration_of(fresh.decision_.probabilities(fresh.reference_scores_), labels)
+    probabilities = fresh.decision_.probabilities(fresh.reference_scores_)
+    fresh.calibration_error_ = expected_calibration_error(probabilities, labels)
     return fresh
 
 
@@ -108,10 +108,3 @@ def usual_scores(decision: Decision, scores: NDArray[Any], costs: CostMatrix) ->
         return sigmoid(np.clip(log_odds(scores), -700.0, 700.0) + offsets)
     freed = scores * np.exp(offsets)
     return np.asarray(freed / freed.sum(axis=1, keepdims=True))
-
-
-def calibration_of(probabilities: NDArray[np.float64], labels: NDArray[Any]) -> float:
-    """Return the calibration error of 15 quantile bins; of K classes, of the likeliest."""
-    if probabilities.ndim > 1:
-        probabilities, labels = probabilities.max(axis=1), probabilities.argmax(axis=1) == labels
-    return calibration_error(probabilities, labels, partition=Quantile(15)).error
